@@ -1,0 +1,30 @@
+package segment
+
+import "io"
+
+// Disk is the node's own durable folder. The engine keeps two files there, the
+// fence and the list of recent tags; it reaches no other file. A name is a plain
+// file name without separators. All methods are safe for concurrent use on
+// different names.
+type Disk interface {
+	// ReadFile returns the content of name, or an error that matches
+	// fs.ErrNotExist.
+	ReadFile(name string) ([]byte, error)
+
+	// Replace sets the content of name atomically and durably: after a crash at
+	// any moment the file is the old one or the new one, whole, and after a nil
+	// error it is the new one (write to a temporary file, fsync, rename, fsync the
+	// folder).
+	Replace(name string, content []byte) error
+
+	// Append opens an existing file for appending.
+	Append(name string) (AppendFile, error)
+}
+
+// AppendFile is a file that only grows. After an error of Write or Sync nobody
+// knows what it holds: the caller closes it and writes it anew with Replace.
+type AppendFile interface {
+	io.Writer
+	Sync() error // returns when everything written is durable
+	io.Closer
+}

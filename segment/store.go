@@ -1,0 +1,172 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Limits of a row. A row outside them is refused ([leaf.ErrInvalidRow]) before
+// anything is written.
+const (
+	MaxStep  = 1 << 30               // a row's own step is valid from 1 to MaxStep
+	MaxMaxID = 1<<63 - 1 - (1 << 42) // max_id is valid from 0 to MaxMaxID; see piece.take for the distance to 2^63
+)
+
+// Errors of a Store beside those of package leaf.
+var (
+	// ErrSchema: the database answers, but has no usable leaf_alloc table, or lacks
+	// a table that the configuration needs. The text says which command creates it.
+	ErrSchema = errors.New("segment: schema")
+
+	// ErrRule: the database belongs to another division of tags over databases
+	// than this node's (spec rule K). Serving would repeat IDs.
+	ErrRule = errors.New("segment: another tag-to-database rule")
+)
+
+// Store is one database that holds rows of leaf_alloc. The engine owns this
+// interface; drivers implement it and prove it with drivertest.
+//
+// Contract for every method: safe for concurrent use; honours ctx, whose
+// deadline the engine always sets; returns an error that matches one sentinel of
+// this package or of package leaf where one is named, and any other error when
+// the database could not be reached or did not answer, after which the outcome of
+// a write is unknown. Tag names are compared byte by byte, whatever the collation
+// of the column: a row that differs in one byte is leaf.ErrUnknownTag and is not
+// written (spec rule K).
+type Store interface {
+	// Bind is called until it succeeds, and before every other method but the
+	// Catalog's: it verifies that the tables can be used (ErrSchema) and that the
+	// database belongs to the binding (ErrRule), which it records where none is
+	// recorded. Both errors are permanent for this start.
+	Bind(ctx context.Context, b Binding) error
+
+	// Reserve advances one row and returns the range that the committed statement
+	// reserved. It is atomic against all other writers of the row, on every node:
+	// no two calls ever return overlapping ranges.
+	//
+	// If the row's own step equals req.Step, the range has req.Length IDs; if not
+	// (somebody edited it, or req.Step is 0, "unknown"), it has as many as the
+	// row's own step, held within [req.Min, req.Max].
+	//
+	// Errors: leaf.ErrUnknownTag, leaf.ErrInvalidRow (step outside 1..MaxStep or
+	// max_id below 0), leaf.ErrOverflow (max_id would pass MaxMaxID); in these
+	// three cases the row is unchanged. After any other error nobody knows whether
+	// the row moved, and there is no range: the IDs are lost if it did. A retry is
+	// always safe, and so is a driver that sends the statement twice.
+	Reserve(ctx context.Context, req Request) (Reservation, error)
+
+	// GiveBack lowers max_id from hi to lo if it still is exactly hi, in one
+	// compare-and-set. It must be sent at most once, also by connection pools and
+	// drivers below: a repetition after an unknown outcome could meet a max_id that
+	// went up and came back (spec rule G). Errors: leaf.ErrConflict if max_id is
+	// not hi, leaf.ErrUnknownTag.
+	GiveBack(ctx context.Context, tag string, hi, lo int64) error
+
+	// Raise sets max_id to the larger of itself and above, atomically, and returns
+	// the result. It may be repeated. Errors: leaf.ErrUnknownTag,
+	// leaf.ErrOverflow if above is larger than MaxMaxID.
+	Raise(ctx context.Context, tag string, above int64) (maxID int64, err error)
+
+	// Lookup returns one row, or leaf.ErrUnknownTag. It reads from where Reserve
+	// writes, never from a replica.
+	Lookup(ctx context.Context, tag string) (Row, error)
+
+	// Rows returns all rows, in no particular order. Rows whose tag name is not
+	// valid (leaf.ValidateTag) are included; the engine skips them.
+	Rows(ctx context.Context) ([]Row, error)
+}
+
+// Request is what Reserve should do.
+type Request struct {
+	Tag    string
+	Step   int64 // the row's own step as the caller believes it to be; 0 if unknown
+	Length int64 // number of IDs, if Step is still right; 1 to MaxStep
+	Min    int64 // bounds of the length if Step is wrong; 1 <= Min <= Max <= MaxStep
+	Max    int64
+}
+
+// Validate returns leaf.ErrBadRequest if a field is outside its documented limits.
+func (r Request) Validate() error {
+	if err := leaf.ValidateTag(r.Tag); err != nil {
+		return err
+	}
+	switch {
+	case r.Step < 0 || r.Step > MaxStep:
+		return leaf.BadField("step", r.Step, fmt.Sprintf("must be 0 to %d", MaxStep))
+	case r.Step != 0 && (r.Length < 1 || r.Length > MaxStep):
+		return leaf.BadField("length", r.Length, fmt.Sprintf("must be 1 to %d", MaxStep))
+	case r.Min < 1 || r.Min > r.Max || r.Max > MaxStep:
+		return leaf.BadField("bounds", fmt.Sprintf("%d..%d", r.Min, r.Max), fmt.Sprintf("must lie in order within 1 to %d", MaxStep))
+	}
+	return nil
+}
+
+// LengthFor returns the length of the range for a row whose own step is step.
+func (r Request) LengthFor(step int64) int64 {
+	if step == r.Step {
+		return r.Length
+	}
+	return min(max(step, r.Min), r.Max)
+}
+
+// Reservation is a committed range and the row's own step at that moment.
+type Reservation struct {
+	Range leaf.Range
+	Step  int64
+}
+
+// Row is one row of leaf_alloc with its options.
+type Row struct {
+	Tag         string
+	MaxID       int64 // end of the ranges handed out so far; for display, never a source of ranges (spec rule M)
+	Step        int64 // as stored, which may be outside 1..MaxStep
+	Description string
+	UpdateTime  time.Time // zero if unknown
+	Options     Options
+}
+
+// CheckRow returns leaf.ErrInvalidRow, naming column, value and limit, if the row
+// may not be advanced, or leaf.ErrOverflow if length more IDs do not fit.
+func CheckRow(tag string, maxID, step, length int64) error {
+	switch {
+	case step < 1 || step > MaxStep:
+		return fmt.Errorf("%w: tag %q has step=%d, must be 1 to %d", leaf.ErrInvalidRow, tag, step, MaxStep)
+	case maxID < 0:
+		return fmt.Errorf("%w: tag %q has max_id=%d, must be 0 or more", leaf.ErrInvalidRow, tag, maxID)
+	case maxID > MaxMaxID-length:
+		return fmt.Errorf("%w: tag %q has max_id=%d, and %d more IDs would pass %d", leaf.ErrOverflow, tag, maxID, length, int64(MaxMaxID))
+	}
+	return nil
+}
+
+// Options are the per-tag settings of leaf_tag_option. The zero value means
+// "as configured for the node".
+type Options struct {
+	MinStep   int64 // lower bound of the dynamic step; 0: the row's own step
+	MaxStep   int64 // upper bound of the dynamic step; 0: the node's limit
+	FixedStep bool  // true: every range has exactly the row's own step
+}
+
+// Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or
+// cross each other.
+func (o Options) Validate() error {
+	switch {
+	case o.MinStep < 0 || o.MinStep > MaxStep:
+		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must be 1 to %d, or 0 for the row's own step", MaxStep))
+	case o.MaxStep < 0 || o.MaxStep > MaxStep:
+		return leaf.BadField("max_step", o.MaxStep, fmt.Sprintf("must be 1 to %d, or 0 for the node's limit", MaxStep))
+	case o.MaxStep != 0 && o.MinStep > o.MaxStep:
+		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must not be above max_step=%d", o.MaxStep))
+	}
+	return nil
+}
+
+// Binding ties a database to its part of a division of tags (spec rule K).
+type Binding struct {
+	Store string // this database's name within the rule, "default" if it is the only one
+	Rule  string // fingerprint of the rule; empty if there is only one database
+}

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Backend is what administrative commands can do. The running node implements it
+// on its engine; [Client] implements it over the node's Unix socket; commands
+// without a running node implement it on an opened store. The command line
+// therefore does not know which of the three it talks to.
+//
+// Errors are those of package leaf and survive the socket: errors.Is works on
+// both sides. All methods are safe for concurrent use.
+type Backend interface {
+	// Info describes the node or the store that answers.
+	Info(ctx context.Context) (Info, error)
+
+	// Tags returns all tags, sorted by name.
+	Tags(ctx context.Context) ([]Tag, error)
+
+	// Tag returns one tag. Error: leaf.ErrUnknownTag.
+	Tag(ctx context.Context, name string) (Tag, error)
+
+	// CreateTag inserts a row and returns it. Errors: leaf.ErrConflict if it
+	// exists, or if Start lies below the highest end that this node knows for the
+	// name; leaf.ErrBadRequest.
+	CreateTag(ctx context.Context, tag NewTag) (Tag, error)
+
+	// SetTag changes the fields that are not nil and returns the tag. Lowering
+	// max_id is leaf.ErrConflict. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
+	SetTag(ctx context.Context, name string, change TagChange) (Tag, error)
+
+	// DeleteTag removes the row and its options. Error: leaf.ErrUnknownTag.
+	DeleteTag(ctx context.Context, name string) error
+
+	// RepairTag releases a latched tag: it moves max_id to at least above, which
+	// must not lie below the highest end that this node knows (leaf.ErrConflict).
+	// It may be repeated. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
+	RepairTag(ctx context.Context, name string, above int64) (Tag, error)
+
+	// Next issues exactly n IDs of a tag.
+	Next(ctx context.Context, tag string, n int) ([]leaf.Range, error)
+}
+
+// Info describes who answers.
+type Info struct {
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started,omitzero"` // zero without a running node
+	DataDir string    `json:"data_dir"`
+	Stores  []string  `json:"stores"` // addresses without passwords
+	HTTP    string    `json:"http,omitempty"`
+	Ready   bool      `json:"ready"`
+	Reasons []string  `json:"reasons,omitempty"` // why not ready, or what needs attention
+}
+
+// Tag is one row with its options and what this node knows about it. 64-bit
+// numbers are strings in JSON, because JavaScript rounds them above 2^53.
+type Tag struct {
+	Name        string    `json:"tag"`
+	MaxID       int64     `json:"max_id,string"`
+	Step        int64     `json:"step"`
+	Description string    `json:"description,omitempty"`
+	UpdateTime  time.Time `json:"update_time,omitzero"`
+	MinStep     int64     `json:"min_step,omitempty"`
+	MaxStep     int64     `json:"max_step,omitempty"`
+	FixedStep   bool      `json:"fixed_step,omitempty"`
+	Store       string    `json:"store,omitempty"` // name of its database, if there are several
+
+	Fence   int64 `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
+	Latched bool  `json:"latched,omitempty"`      // true: the store went backwards, see RepairTag
+}
+
+// NewTag is a tag to be created.
+type NewTag struct {
+	Name        string `json:"tag"`
+	Start       int64  `json:"start,string"` // first ID
+	Step        int64  `json:"step"`
+	Description string `json:"description,omitempty"`
+	MinStep     int64  `json:"min_step,omitempty"`
+	MaxStep     int64  `json:"max_step,omitempty"`
+	FixedStep   bool   `json:"fixed_step,omitempty"`
+}
+
+// TagChange is an edit; nil fields stay as they are.
+type TagChange struct {
+	MaxID       *int64  `json:"max_id,string,omitempty"`
+	Step        *int64  `json:"step,omitempty"`
+	Description *string `json:"description,omitempty"`
+	MinStep     *int64  `json:"min_step,omitempty"`
+	MaxStep     *int64  `json:"max_step,omitempty"`
+	FixedStep   *bool   `json:"fixed_step,omitempty"`
+}
