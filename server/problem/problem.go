@@ -1,0 +1,146 @@
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// ContentType is the media type of a problem.
+const ContentType = "application/problem+json"
+
+// typePrefix and a code make the member "type". It is a name, not an address.
+const typePrefix = "urn:leaf:error:"
+
+// internalCode is the code of every error outside the table.
+const internalCode = "internal"
+
+// retryAfter is what Retry-After says. Ranges arrive within milliseconds once the
+// store answers, and one second is the smallest wait that the field can express.
+const retryAfter = 1
+
+// Error is a problem. It is an error whose text is Detail and which matches, with
+// errors.Is, the sentinel that Code stands for, if it stands for one.
+type Error struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`     // the same for every occurrence of Code
+	Status    int    `json:"status"`    // HTTP status
+	Code      string `json:"code"`      // stable, for programs
+	Detail    string `json:"detail"`    // about this occurrence, for people
+	Retryable bool   `json:"retryable"` // the same request can succeed later by itself
+
+	Allow []string `json:"-"` // methods for the field Allow of a 405
+}
+
+// Error returns the detail.
+func (e *Error) Error() string { return e.Detail }
+
+// Unwrap returns the sentinel of package leaf that belongs to the code, nil if
+// there is none.
+func (e *Error) Unwrap() error {
+	class, _ := leaf.ClassByCode(e.Code)
+	return class.Err
+}
+
+// RetryAfter returns the seconds that a caller should wait before it repeats the
+// request, 0 if the reply makes no such promise.
+func (e *Error) RetryAfter() int {
+	if e.Retryable && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests) {
+		return retryAfter
+	}
+	return 0
+}
+
+// Body returns the JSON text.
+func (e *Error) Body() []byte {
+	// Strings, a number and a boolean: Marshal has no way to fail.
+	body, _ := json.Marshal(e)
+	return body
+}
+
+// Of returns the problem for err. The detail is err's own text, except in the
+// class "internal", whose cause is nobody's business outside. An err that is or
+// wraps a problem (one that was read from another node) is passed on as it is.
+func Of(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	class := leaf.ClassOf(err)
+	e := &Error{
+		Type:      typePrefix + class.Code,
+		Title:     class.Title,
+		Status:    class.HTTP,
+		Code:      class.Code,
+		Detail:    err.Error(),
+		Retryable: class.Retryable,
+	}
+	if class.Err == nil {
+		e.Detail = "leaf: internal error, the server's log has the cause"
+	}
+	return e
+}
+
+// Report is Of, and logs the cause of an internal error at ERROR, because the
+// caller does not see it.
+func Report(log *slog.Logger, err error) *Error {
+	e := Of(err)
+	if e.Code == internalCode {
+		log.Error("internal error", "err", err)
+	}
+	return e
+}
+
+// NotFound is the problem of a path that no route matches.
+func NotFound(path string) *Error {
+	return local(http.StatusNotFound, "not_found", "No such route", false, fmt.Sprintf("leaf: no route %q", shorten(path)))
+}
+
+// MethodNotAllowed is the problem of a route that exists for other methods.
+func MethodNotAllowed(method string, allow ...string) *Error {
+	e := local(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", false,
+		fmt.Sprintf("leaf: method %q is not allowed, use %s", shorten(method), strings.Join(allow, " or ")))
+	e.Allow = allow
+	return e
+}
+
+// TooManyConnections is the problem of a server with limit connections open.
+func TooManyConnections(limit int) *Error {
+	return local(http.StatusServiceUnavailable, "too_many_connections", "Too many connections", true,
+		fmt.Sprintf("leaf: all %d connections are in use", limit))
+}
+
+func local(status int, code, title string, retryable bool, detail string) *Error {
+	return &Error{Type: typePrefix + code, Title: title, Status: status, Code: code, Detail: detail, Retryable: retryable}
+}
+
+// shorten keeps a stranger's text from filling a reply.
+func shorten(s string) string {
+	const longest = 64
+	if len(s) > longest {
+		return s[:longest] + "..."
+	}
+	return s
+}
+
+// Write answers a request with the problem for err. Nothing may have been
+// written before. Internal causes go to log.
+func Write(w http.ResponseWriter, log *slog.Logger, err error) {
+	e := Report(log, err)
+	h := w.Header()
+	h.Set("Content-Type", ContentType)
+	h.Set("Cache-Control", "no-store")
+	if s := e.RetryAfter(); s > 0 {
+		h.Set("Retry-After", strconv.Itoa(s))
+	}
+	if len(e.Allow) > 0 {
+		h.Set("Allow", strings.Join(e.Allow, ", "))
+	}
+	w.WriteHeader(e.Status)
+	w.Write(e.Body())
+}

@@ -1,0 +1,215 @@
+package problem_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/problem"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// send writes err and returns the reply as a client gets it.
+func send(t *testing.T, log *slog.Logger, err error) *http.Response {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	problem.Write(rec, log, err)
+	resp := rec.Result()
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// TestEveryClassSurvivesTheWire: promises 1, 3 and 4, for every row of the table.
+func TestEveryClassSurvivesTheWire(t *testing.T) {
+	t.Parallel()
+	for _, class := range leaf.Classes() {
+		t.Run(class.Code, func(t *testing.T) {
+			t.Parallel()
+			cause := errors.New("disk of node 7 on fire")
+			if class.Err != nil {
+				cause = fmt.Errorf("reserve tag %q: %w", "ör\"der", class.Err)
+			}
+			resp := send(t, discard, cause)
+
+			want := map[string]string{"Content-Type": "application/problem+json", "Cache-Control": "no-store"}
+			if class.Retryable && (class.HTTP == 503 || class.HTTP == 429) {
+				want["Retry-After"] = "1"
+			}
+			got := map[string]string{}
+			for k := range resp.Header {
+				got[k] = resp.Header.Get(k)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("header (-want +got):\n%s", diff)
+			}
+			if resp.StatusCode != class.HTTP {
+				t.Errorf("status %d, want %d", resp.StatusCode, class.HTTP)
+			}
+
+			back := problem.Read(resp)
+			detail := cause.Error()
+			if class.Err == nil {
+				detail = "leaf: internal error, the server's log has the cause"
+			} else if !errors.Is(back, class.Err) {
+				t.Errorf("%v does not match %v", back, class.Err)
+			}
+			if got := leaf.ClassOf(back); got.Code != class.Code {
+				t.Errorf("class %q, want %q", got.Code, class.Code)
+			}
+			e := &problem.Error{
+				Type: "urn:leaf:error:" + class.Code, Title: class.Title, Status: class.HTTP,
+				Code: class.Code, Detail: detail, Retryable: class.Retryable,
+			}
+			if diff := cmp.Diff(e, back); diff != "" {
+				t.Errorf("problem (-want +got):\n%s", diff)
+			}
+
+			// A node that relays it changes nothing.
+			if diff := cmp.Diff(e, problem.Of(fmt.Errorf("ask the node: %w", back))); diff != "" {
+				t.Errorf("relayed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInternalCauseIsLoggedNotSent(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	resp := send(t, slog.New(slog.NewTextHandler(&log, nil)), errors.New("password is 12345"))
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body), "12345") {
+		t.Errorf("the reply leaks the cause: %s", body)
+	}
+	if !strings.Contains(log.String(), "12345") || !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("the log lacks the cause: %s", log.String())
+	}
+
+	log.Reset()
+	send(t, slog.New(slog.NewTextHandler(&log, nil)), leaf.ErrUnknownTag)
+	if log.Len() > 0 {
+		t.Errorf("a caller's error was logged: %s", log.String())
+	}
+}
+
+func TestBodyMembers(t *testing.T) {
+	t.Parallel()
+	got := string(problem.Of(leaf.ErrNotReady).Body())
+	want := `{"type":"urn:leaf:error:not_ready","title":"Not ready, retry","status":503,"code":"not_ready","detail":"leaf: not ready","retryable":true}`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestProblemsOfHTTP(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 500)
+	for _, tt := range []struct {
+		name       string
+		problem    *problem.Error
+		status     int
+		code       string
+		detail     string
+		allow      string
+		retryAfter string
+	}{
+		{"not found", problem.NotFound("/a\r\nb"), 404, "not_found", `leaf: no route "/a\r\nb"`, "", ""},
+		{"not found long", problem.NotFound(long), 404, "not_found", `leaf: no route "` + long[:64] + `..."`, "", ""},
+		{"method", problem.MethodNotAllowed("PUT", "GET", "HEAD"), 405, "method_not_allowed", `leaf: method "PUT" is not allowed, use GET or HEAD`, "GET, HEAD", ""},
+		{"connections", problem.TooManyConnections(7), 503, "too_many_connections", "leaf: all 7 connections are in use", "", "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			resp := send(t, discard, tt.problem)
+			if resp.StatusCode != tt.status || resp.Header.Get("Allow") != tt.allow || resp.Header.Get("Retry-After") != tt.retryAfter {
+				t.Errorf("got %d %v", resp.StatusCode, resp.Header)
+			}
+			back := problem.Read(resp)
+			e, ok := errors.AsType[*problem.Error](back)
+			if !ok || e.Code != tt.code || e.Detail != tt.detail {
+				t.Errorf("got %#v", back)
+			}
+			if c := leaf.ClassOf(back); c.Err != nil {
+				t.Errorf("matches the sentinel %v", c.Err)
+			}
+		})
+	}
+}
+
+func TestReadWhatIsNoProblem(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		contentType string
+		body        string
+		want        string
+	}{
+		{"proxy page", "text/html", "<h1>Bad gateway</h1>\n", `HTTP status 502: "<h1>Bad gateway</h1>"`},
+		{"empty", "", "", `HTTP status 502: ""`},
+		{"broken JSON", "application/problem+json", `{"code":`, `HTTP status 502: "{\"code\":"`},
+		{"wrong types", "application/problem+json", `{"code":5}`, `HTTP status 502: "{\"code\":5}"`},
+		{"no code", "application/problem+json", `{"title":"x"}`, `HTTP status 502: "{\"title\":\"x\"}"`},
+		{"unknown code", "application/problem+json; charset=utf-8", `{"code":"later","detail":"of a newer server"}`, `of a newer server`},
+		{"no detail", "application/problem+json", `{"code":"later","title":"Later"}`, `Later`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := problem.Read(&http.Response{
+				StatusCode: 502,
+				Header:     http.Header{"Content-Type": {tt.contentType}},
+				Body:       io.NopCloser(strings.NewReader(tt.body)),
+			})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+			if c := leaf.ClassOf(err); c.Err != nil {
+				t.Errorf("matches the sentinel %v", c.Err)
+			}
+		})
+	}
+}
+
+func TestReadBoundsTheBody(t *testing.T) {
+	t.Parallel()
+	endless := io.NopCloser(io.LimitReader(zeros{}, 1<<40))
+	if err := problem.Read(&http.Response{StatusCode: 500, Body: endless}); err == nil {
+		t.Error("no error")
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func FuzzRead(f *testing.F) {
+	f.Add(503, "application/problem+json", `{"code":"not_ready","detail":"d","retryable":true}`)
+	f.Add(404, "application/problem+json", `{"code":"unknown_tag","status":200}`)
+	f.Add(200, "text/plain; =", "1")
+	f.Fuzz(func(t *testing.T, status int, contentType, body string) {
+		err := problem.Read(&http.Response{
+			StatusCode: status,
+			Header:     http.Header{"Content-Type": {contentType}},
+			Body:       io.NopCloser(strings.NewReader(body)),
+		})
+		e, ok := errors.AsType[*problem.Error](err)
+		if !ok || e.Status != status || e.Error() == "" && e.Title != "" {
+			t.Fatalf("got %#v", err)
+		}
+		if !json.Valid(e.Body()) {
+			t.Fatalf("cannot be passed on: %s", e.Body())
+		}
+	})
+}
