@@ -1,0 +1,149 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/problem"
+)
+
+// Bounds of one request.
+const (
+	maxRequestBody = 64 << 10
+	maxRequestHead = 16 << 10
+	readTimeout    = 5 * time.Second  // from the first byte to the end of the body
+	handlerTimeout = 30 * time.Second // for the Backend
+	idleTimeout    = 2 * time.Minute
+)
+
+// Server serves a Backend on listeners made by [Listen].
+type Server struct {
+	http *http.Server
+	log  *slog.Logger
+}
+
+// NewServer returns a server that is not serving yet. log receives internal
+// errors, whose cause the caller does not see.
+func NewServer(b Backend, log *slog.Logger) *Server {
+	s := &Server{log: log}
+	s.http = &http.Server{
+		Handler:           s.routes(b),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      readTimeout + handlerTimeout + readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxRequestHead,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	return s
+}
+
+// Serve accepts connections until Stop, then returns nil; any other end is an
+// error.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve admin socket: %w", err)
+	}
+	return nil
+}
+
+// Stop closes the listeners and waits for the requests under way. When ctx ends it
+// cuts them off and returns ctx's error. It may be called more than once.
+func (s *Server) Stop(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		_ = s.http.Close()
+		return fmt.Errorf("stop admin socket: %w", err)
+	}
+	return nil
+}
+
+// routes names a tag in the query, never in the path: the router would clean names
+// such as ".." away.
+func (s *Server) routes(b Backend) http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), handlerTimeout)
+			defer cancel()
+			r.Body = http.MaxBytesReader(w, r.Body, maxRequestBody)
+			reply, err := f(ctx, r)
+			if err != nil {
+				problem.Write(w, s.log, err)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-store")
+			_ = json.NewEncoder(w).Encode(reply) // nobody is left to tell
+		})
+	}
+	handle("GET /v1/info", func(ctx context.Context, _ *http.Request) (any, error) { return b.Info(ctx) })
+	handle("GET /v1/tags", func(ctx context.Context, _ *http.Request) (any, error) { return b.Tags(ctx) })
+	handle("GET /v1/tag", func(ctx context.Context, r *http.Request) (any, error) { return b.Tag(ctx, tagName(r)) })
+	handle("POST /v1/tag", func(ctx context.Context, r *http.Request) (any, error) {
+		var tag NewTag
+		if err := decode(r.Body, &tag); err != nil {
+			return nil, err
+		}
+		return b.CreateTag(ctx, tag)
+	})
+	handle("PATCH /v1/tag", func(ctx context.Context, r *http.Request) (any, error) {
+		var change TagChange
+		if err := decode(r.Body, &change); err != nil {
+			return nil, err
+		}
+		return b.SetTag(ctx, tagName(r), change)
+	})
+	handle("DELETE /v1/tag", func(ctx context.Context, r *http.Request) (any, error) {
+		return struct{}{}, b.DeleteTag(ctx, tagName(r))
+	})
+	handle("POST /v1/repair", func(ctx context.Context, r *http.Request) (any, error) {
+		var req repairRequest
+		if err := decode(r.Body, &req); err != nil {
+			return nil, err
+		}
+		return b.RepairTag(ctx, tagName(r), req.Above)
+	})
+	handle("POST /v1/next", func(ctx context.Context, r *http.Request) (any, error) {
+		text := r.URL.Query().Get("n")
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > leaf.MaxBatch {
+			return nil, leaf.BadField("n", text, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+		}
+		ranges, err := b.Next(ctx, tagName(r), n)
+		return nextReply{ranges}, err
+	})
+	handle("/", func(_ context.Context, r *http.Request) (any, error) { return nil, problem.NotFound(r.URL.Path) })
+	return mux
+}
+
+type repairRequest struct {
+	Above int64 `json:"above,string"`
+}
+
+type nextReply struct {
+	Ranges []leaf.Range `json:"ranges"`
+}
+
+func tagName(r *http.Request) string { return r.URL.Query().Get("tag") }
+
+// decode reads exactly one JSON value without unknown fields.
+func decode(body io.Reader, v any) error {
+	dec := json.NewDecoder(body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("%w: body: %w", leaf.ErrBadRequest, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: body: must hold one JSON value", leaf.ErrBadRequest)
+	}
+	return nil
+}
