@@ -1,0 +1,152 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+var _ leaf.Issuer = (*Allocator)(nil)
+
+// Allocator issues the IDs of all tags of a node. Make it with New, call Start,
+// and Close it. All methods are safe for concurrent use.
+type Allocator struct {
+	cfg    Config
+	rt     leaf.Runtime
+	log    *slog.Logger
+	router *Router
+	disk   Disk
+	pace   pace
+	fence  *fence
+
+	table   atomic.Pointer[table]
+	shards  []*shard
+	drained *piece // what tags without stock point to; it has no IDs
+
+	tasks   group
+	base    context.Context //nolint:containedctx // parent of every store call, cancelled at the end of Close
+	cancel  context.CancelFunc
+	closing chan struct{} // closed when Close begins
+	closed  chan struct{} // closed when it has ended
+	closer  atomic.Bool   // somebody called Close
+	retired atomic.Bool   // ranges were given back; later ones are dropped
+
+	counters counters
+
+	// mu guards the writers of table and what follows. Order of locks: mu, then
+	// Tag.mu, then queue.mu or fence.mu or group.mu.
+	mu      sync.Mutex
+	pending map[string]*Tag      // tags that the store will be asked about
+	misses  map[string]time.Time // unknown tags, until when
+	recent  []string             // tags to preload, as read from the disk
+	saved   string               // the list as last written, to skip equal writes
+}
+
+// New reads the fence file from disk and prepares an Allocator; it does not touch
+// the stores. The disk must be the node's own and locked: two processes that share
+// one would overwrite each other's fences.
+func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	f, err := openFence(disk, cfg.Runtime, cfg.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	a := &Allocator{
+		cfg:     cfg,
+		rt:      cfg.Runtime,
+		log:     cfg.Logger,
+		router:  router,
+		disk:    disk,
+		pace:    cfg.pace(),
+		fence:   f,
+		drained: newPiece(leaf.Range{}),
+		tasks:   group{rt: cfg.Runtime},
+		closing: make(chan struct{}),
+		closed:  make(chan struct{}),
+		pending: make(map[string]*Tag),
+		misses:  make(map[string]time.Time),
+	}
+	a.base, a.cancel = context.WithCancel(context.Background())
+	a.table.Store(newTable(nil))
+	for i, s := range router.Stores() {
+		a.shards = append(a.shards, newShard(a, i, s))
+	}
+	a.recent = a.readRecent()
+	return a, nil
+}
+
+// Start makes first contact with every database, one attempt each, and begins to
+// follow them. It returns permanent errors only (ErrSchema, ErrRule), after which
+// the Allocator must be closed; a database that cannot be reached is tried again
+// in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
+func (a *Allocator) Start(ctx context.Context) error {
+	results := make([]error, len(a.shards))
+	contacts := group{rt: a.rt}
+	for i, s := range a.shards {
+		contacts.start(func() { results[i] = s.sync() })
+	}
+	if err := contacts.wait(ctx); err != nil {
+		return fmt.Errorf("first contact with the stores: %w", err)
+	}
+	var permanent error
+	for i, err := range results {
+		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) {
+			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))
+		} else if err != nil {
+			a.log.Warn("store is not reachable yet", "store", a.shards[i].name, "error", err)
+		}
+	}
+	if permanent != nil {
+		return permanent
+	}
+	for i, s := range a.shards {
+		a.tasks.start(func() { s.follow(results[i] == nil) })
+	}
+	a.tasks.start(a.keepRecent)
+	return nil
+}
+
+// Next implements leaf.Issuer.
+func (a *Allocator) Next(ctx context.Context, tag string) (int64, error) {
+	t := a.table.Load().get(tag)
+	if t == nil {
+		var err error
+		if t, err = a.find(tag); err != nil {
+			return 0, err
+		}
+	}
+	return t.Next(ctx)
+}
+
+// NextN implements leaf.Issuer.
+func (a *Allocator) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	t, err := a.find(tag)
+	if err != nil {
+		return nil, err
+	}
+	return t.NextN(ctx, n)
+}
+
+// Tag returns a handle. It never fails and never waits: whether the tag exists
+// shows at the first ID.
+func (a *Allocator) Tag(name string) *Tag {
+	if t := a.table.Load().get(name); t != nil {
+		return t
+	}
+	t := &Tag{name: name, alloc: a, state: detached}
+	t.cur.Store(a.drained)
+	return t
+}
+
+func (a *Allocator) isClosing() bool { return a.closer.Load() }
+
+func (a *Allocator) isRetired() bool { return a.retired.Load() }

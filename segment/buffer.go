@@ -1,0 +1,176 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// buffer is the double buffer of a tag that is in use. Tag.mu guards it.
+type buffer struct {
+	whole leaf.Range // the range being issued, empty before the first one
+	rest  leaf.Range // its part that is not published as a piece yet
+	next  leaf.Range // the range after it, empty if not loaded
+	prior int64      // the fence before this process's first range
+
+	last     lastLoad
+	asked    time.Time // when the load that is wanted was first asked for
+	loading  bool      // a load is queued or under way
+	failures int       // loads that failed since the last good one
+	retryAt  time.Time // no load before
+	failed   error     // why the last load failed, nil if it did not
+
+	wake    chan struct{} // closed at every change that a waiter must see; nil if nobody waits
+	waiters int
+
+	seenAt int64 // position at the last look, see Allocator.remember
+	usedAt time.Time
+}
+
+// buffer returns t.buf, made at first use: an idle tag does without.
+func (t *Tag) buffer() *buffer {
+	if t.buf == nil {
+		t.buf = &buffer{}
+	}
+	return t.buf
+}
+
+// wakeAll lets every waiter look again.
+func (b *buffer) wakeAll() {
+	if b.wake != nil {
+		close(b.wake)
+		b.wake = nil
+	}
+}
+
+// advance replaces the used-up piece seen by the next one, or says what to wait
+// for. A nil error with a zero obstacle means: try again.
+//
+// Two callers that find one piece used up both come here; the second one finds
+// another piece than the one it saw, or an obstacle, and publishes nothing.
+func (t *Tag) advance(seen *piece, w *waiter) (obstacle, error) {
+	t.mu.Lock()
+	if t.state == detached {
+		t.mu.Unlock()
+		return t.follow(seen, w)
+	}
+	defer t.mu.Unlock()
+	if t.cur.Load() != seen {
+		return obstacle{}, nil
+	}
+	b := t.buffer()
+	switch {
+	case b.rest.Len() > 0:
+		t.publish(b)
+		if b.next.Len() == 0 {
+			t.ask(b)
+		}
+		return obstacle{}, nil
+	case b.next.Len() > 0:
+		b.whole, b.rest, b.next = b.next, b.next, leaf.Range{}
+		t.publish(b)
+		return obstacle{}, nil
+	}
+	return t.block(b, w)
+}
+
+// publish makes the next part of the current range takable: a tenth of the range
+// while no next range is in memory, so that the end of the part is the moment to
+// ask for one, and all that is left once it is.
+func (t *Tag) publish(b *buffer) {
+	part := b.rest
+	if b.next.Len() == 0 {
+		tenth := (b.whole.Len() + 9) / 10
+		part.Hi = min(part.Hi, part.Lo+tenth)
+	}
+	b.rest.Lo = part.Hi
+	t.cur.Store(newPiece(part))
+}
+
+// ask wants a load. It does nothing while one is queued or under way, or before
+// the back-off of a failed one has passed.
+func (t *Tag) ask(b *buffer) {
+	now := t.alloc.rt.Now()
+	if b.loading || now.Before(b.retryAt) || t.alloc.fence.mark(t.name).Latched {
+		return
+	}
+	if b.asked.IsZero() {
+		b.asked = now
+	}
+	b.loading = t.shard.queue.push(t, t.state == provisional)
+}
+
+// block is advance without anything in memory.
+func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
+	w.joinLocked(t, b)
+	t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
+	if t.alloc.fence.mark(t.name).Latched {
+		return obstacle{}, t.latchedError()
+	}
+	t.ask(b)
+	if b.loading {
+		return b.waitFor(0), nil
+	}
+	wait := b.retryAt.Sub(t.alloc.rt.Now())
+	switch {
+	case t.alloc.isClosing():
+		return obstacle{}, fmt.Errorf("%w: shutting down", leaf.ErrNotReady)
+	case wait <= 0:
+		return obstacle{}, nil // the back-off ended a moment ago
+	case needsOperator(b.failed):
+		return obstacle{}, b.failed
+	}
+	return b.waitFor(wait), nil
+}
+
+func (b *buffer) waitFor(retry time.Duration) obstacle {
+	if b.wake == nil {
+		b.wake = make(chan struct{})
+	}
+	return obstacle{wake: b.wake, retry: retry}
+}
+
+// needsOperator reports whether err will not go away by waiting.
+func needsOperator(err error) bool {
+	return errors.Is(err, leaf.ErrInvalidRow) || errors.Is(err, leaf.ErrOverflow)
+}
+
+func (t *Tag) latchedError() error {
+	return fmt.Errorf("%w: tag %q; an operator must run leaf tag repair", leaf.ErrRegress, t.name)
+}
+
+// retire ends the tag's ranges. It returns the end of what was issued and the
+// unused tail of the last range, empty if there is none, from both of which
+// nothing is issued any more.
+//
+// The tail is the next range with the rest of the current one before it, if the
+// two touch; if they do not, the rest of the current one is lost, because somebody
+// else's numbers lie between.
+func (t *Tag) retire() (issued int64, tail leaf.Range) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buf == nil {
+		return 0, leaf.Range{}
+	}
+	b := t.buf
+	issued = b.prior
+	if b.whole.Len() > 0 {
+		issued = b.whole.Hi
+		if p := t.cur.Load(); p != t.alloc.drained {
+			issued = p.shut().Lo
+			tail = leaf.Range{Lo: issued, Hi: b.whole.Hi}
+		}
+	}
+	if b.next.Len() > 0 {
+		if tail.Hi != b.next.Lo || tail.Len() == 0 {
+			tail.Lo = b.next.Lo
+		}
+		tail.Hi = b.next.Hi
+	}
+	t.cur.Store(t.alloc.drained)
+	b.whole, b.rest, b.next = leaf.Range{}, leaf.Range{}, leaf.Range{}
+	b.wakeAll()
+	return issued, tail
+}

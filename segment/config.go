@@ -1,0 +1,134 @@
+package segment
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Config tunes an Allocator. The zero value of each field means its default.
+type Config struct {
+	// MaxWait is how long a call waits for a range if its context allows it to.
+	// Too short turns a slow load into an error, too long piles up callers while
+	// the store is down. 1 ms to 1 min; default 1 s.
+	MaxWait time.Duration
+
+	// LoadTimeout is the deadline of each store call but the reading of all tags,
+	// which has ten times as much. 10 ms to 1 min; default 2 s.
+	LoadTimeout time.Duration
+
+	// MaxLoads is the number of store calls under way at once, per database. It
+	// should not be above the store's connections. 1 to 1000; default 16.
+	MaxLoads int
+
+	// SyncInterval is the time between two readings of all tags, by which new rows
+	// and options appear and deleted rows disappear. 100 ms to 1 h; default 60 s.
+	SyncInterval time.Duration
+
+	// NegativeTTL is how long a tag counts as unknown after the store said so.
+	// 1 ms to 1 min; default 1 s.
+	NegativeTTL time.Duration
+
+	// MaxStep is where the dynamic step stops doubling. A row's own step may be
+	// larger and is then its own limit. 1 to MaxStep; default 1,000,000.
+	MaxStep int64
+
+	// FixedStep switches the dynamic step off for all tags.
+	FixedStep bool
+
+	// ShortSegment and LongSegment are the boundaries of the dynamic step: a range
+	// that lasted less than ShortSegment is followed by one of twice its length,
+	// one that lasted more than LongSegment by one of half. Defaults 15 and 30 min;
+	// at least 1 s, in order.
+	ShortSegment time.Duration
+	LongSegment  time.Duration
+
+	// RecentFor is how long after its last use a tag counts as recent; the ranges
+	// of recent tags are loaded at start. Default 24 h; at least 1 s.
+	RecentFor time.Duration
+
+	// NoGiveBack keeps Close from returning unused numbers to the store. Set it
+	// behind proxies that may send a statement twice (rule G).
+	NoGiveBack bool
+
+	// NodeID is the identity of the data directory, which the fence file carries.
+	// Another one makes New refuse the file.
+	NodeID string
+
+	// Logger receives what operators should see. Default: discard.
+	Logger *slog.Logger
+
+	// Runtime is the clock and scheduler. Default: leaf.SystemRuntime.
+	Runtime leaf.Runtime
+}
+
+// WithDefaults returns c with every zero field set to its default.
+func (c Config) WithDefaults() Config {
+	c.MaxWait = cmp.Or(c.MaxWait, time.Second)
+	c.LoadTimeout = cmp.Or(c.LoadTimeout, 2*time.Second)
+	c.MaxLoads = cmp.Or(c.MaxLoads, 16)
+	c.SyncInterval = cmp.Or(c.SyncInterval, time.Minute)
+	c.NegativeTTL = cmp.Or(c.NegativeTTL, time.Second)
+	c.MaxStep = cmp.Or(c.MaxStep, 1_000_000)
+	c.ShortSegment = cmp.Or(c.ShortSegment, 15*time.Minute)
+	c.LongSegment = cmp.Or(c.LongSegment, 30*time.Minute)
+	c.RecentFor = cmp.Or(c.RecentFor, 24*time.Hour)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Runtime == nil {
+		c.Runtime = leaf.SystemRuntime()
+	}
+	return c
+}
+
+// Validate returns leaf.ErrBadRequest if a field is outside its limits. New calls
+// it after WithDefaults.
+func (c Config) Validate() error {
+	durations := []struct {
+		field    string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"max-wait", c.MaxWait, time.Millisecond, time.Minute},
+		{"load-timeout", c.LoadTimeout, 10 * time.Millisecond, time.Minute},
+		{"sync-interval", c.SyncInterval, 100 * time.Millisecond, time.Hour},
+		{"negative-ttl", c.NegativeTTL, time.Millisecond, time.Minute},
+		{"short-segment", c.ShortSegment, time.Second, c.LongSegment},
+		{"long-segment", c.LongSegment, c.ShortSegment, 1 << 62},
+		{"recent-for", c.RecentFor, time.Second, 1 << 62},
+	}
+	for _, d := range durations {
+		if d.value < d.min || d.value > d.max {
+			return leaf.BadField(d.field, d.value, fmt.Sprintf("must be %v to %v", d.min, d.max))
+		}
+	}
+	switch {
+	case c.MaxLoads < 1 || c.MaxLoads > 1000:
+		return leaf.BadField("max-loads", c.MaxLoads, "must be 1 to 1000")
+	case c.MaxStep < 1 || c.MaxStep > MaxStep:
+		return leaf.BadField("max-step", c.MaxStep, fmt.Sprintf("must be 1 to %d", MaxStep))
+	}
+	return nil
+}
+
+func (c Config) pace() pace {
+	return pace{short: c.ShortSegment, long: c.LongSegment, maxStep: c.MaxStep, fixed: c.FixedStep}
+}
+
+// Back-off after a failed store call: it doubles from the first pause to the
+// longest. Together with a connection timeout of 250 ms the longest one keeps
+// recovery within a second of the database's first accepted query (guarantee 13).
+const (
+	firstBackoff   = 10 * time.Millisecond
+	longestBackoff = 250 * time.Millisecond
+)
+
+// backoff returns the pause after that many failures in a row.
+func backoff(rt leaf.Runtime, failures int) time.Duration {
+	d := firstBackoff << min(failures-1, 5)
+	return rt.Jitter(min(d, longestBackoff))
+}

@@ -1,0 +1,57 @@
+// Package segment issues IDs from ranges ("segments") that it reserves in a
+// [Store], one database write per range (spec section 2). [New] makes an
+// [Allocator]; Next and NextN take IDs from it by tag name, a [Tag] handle takes
+// them without the look-up.
+//
+// # What it promises
+//
+//  1. A range is served only if the committed statement returned it. An error, an
+//     unknown outcome, a late or a doubtful result means: no range. Its numbers
+//     are lost, never guessed.
+//  2. A range that starts below the highest end this node ever reserved for the
+//     tag is refused, and latches the tag until [Allocator.Repair], across
+//     restarts (spec guarantee 2, rules A and M). That end, the fence, is durable
+//     before the first ID of a range is issued (rule B).
+//  3. Within one process the IDs of a tag increase in the order in which they are
+//     taken. A new piece of a range is published only when the one before it is
+//     used up or shut.
+//  4. Nobody waits on the store in the steady state: when a tenth of a range is
+//     used, the next one is loaded in the background. A caller that must wait does
+//     so on a channel, up to its deadline or Config.MaxWait, and gets an error that
+//     says whether a retry can help.
+//  5. One load per tag is in flight, Config.MaxLoads per database; each has a
+//     deadline. A load that fails, hangs or panics is retried after a back-off and
+//     never wedges its tag. Tags do not influence one another, unless MaxLoads of
+//     them hang at the same moment.
+//  6. No mutex is held over I/O or a wait. Taking an ID uses no lock, no
+//     allocation and no clock.
+//  7. On Close the unused tail of each tag's last range goes back to the store by
+//     rule G: nothing can be issued from it any more, the fence is lowered first,
+//     and the one compare-and-set is sent once.
+//
+// # How an ID is taken
+//
+// A range is served in pieces. A piece is a cursor and an end; taking an ID is one
+// atomic add on the cursor and a comparison with the end. The first piece is a
+// tenth of the range: whoever finds it used up enters the slow path, asks for the
+// next range and publishes the following piece. As long as no next range is in
+// memory, pieces stay tenths, so that a failed load is asked for again at the next
+// boundary without a timer; once it is there, the rest is one piece. The hot path
+// therefore knows nothing of loading.
+//
+// # A late result
+//
+// A store call that outlives its deadline is abandoned: its tag may load again,
+// and whatever the call returns later is dropped. That loses a range and repeats
+// none, because a later load starts at or above the end of the abandoned one: the
+// store serialises the writes of a row. Abandoned calls are counted, and no new
+// ones start while Config.MaxLoads of them have not returned.
+//
+// # What it does not do
+//
+// It does not see ranges that other nodes reserved: after a store lost commits,
+// each node protects its own ranges only (a cluster-wide fence will extend that;
+// it slots into [Allocator]'s admit step, beside the node's own fence). It does not
+// notice a copied data directory (spec rule L). It does not promise order between
+// nodes, nor that every number of a range is used.
+package segment

@@ -1,0 +1,150 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// The fence file is text, one line per write:
+//
+//	<crc32c of the rest, 8 hex digits> <JSON>\n
+//
+// The first line is the header, each further line a list of marks that were
+// written and synced together; of several marks of one tag the last one counts.
+// JSON keeps line breaks out of the lines, so a torn write can only spoil the last
+// line. That line was never acknowledged and is dropped. A line that is spoilt
+// anywhere else was acknowledged once: the file is refused, because a forgotten
+// mark could repeat IDs.
+
+const (
+	fenceName    = "fence"
+	fenceVersion = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Mark is what a node knows of a tag's ranges.
+type Mark struct {
+	High    int64 // highest end of the ranges this node reserved, 0 if none
+	Latched bool  // the store went backwards: no loads until repaired
+}
+
+type fenceHeader struct {
+	File    string `json:"file"` // "leaf-fence"
+	Version int    `json:"version"`
+	Node    string `json:"node"` // identity of the data directory
+}
+
+type fenceEntry struct {
+	Tag     string `json:"tag"`
+	High    int64  `json:"high"`
+	Latched bool   `json:"latched,omitempty"`
+}
+
+// appendLine appends the line for v to dst.
+func appendLine(dst []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("segment: encode a fence line: " + err.Error()) // plain structs of strings and numbers always encode
+	}
+	dst = fmt.Appendf(dst, "%08x ", crc32.Checksum(text, castagnoli))
+	return append(append(dst, text...), '\n')
+}
+
+// readLine checks one line without its line break and decodes it into v.
+func readLine(line []byte, v any) error {
+	sum, text, ok := bytes.Cut(line, []byte(" "))
+	if !ok || len(sum) != 8 {
+		return fmt.Errorf("no checksum at its start")
+	}
+	want, err := strconv.ParseUint(string(sum), 16, 32)
+	if err != nil {
+		return fmt.Errorf("checksum %q is not hexadecimal", sum)
+	}
+	if got := crc32.Checksum(text, castagnoli); uint64(got) != want {
+		return fmt.Errorf("checksum is %08x, should be %s", got, sum)
+	}
+	return json.Unmarshal(text, v)
+}
+
+// encodeFence returns a whole file.
+func encodeFence(node string, marks map[string]Mark) []byte {
+	out := appendLine(nil, fenceHeader{File: "leaf-fence", Version: fenceVersion, Node: node})
+	tags := make([]string, 0, len(marks))
+	for tag := range marks {
+		tags = append(tags, tag)
+	}
+	slices.Sort(tags)
+	for _, tag := range tags {
+		out = appendLine(out, []fenceEntry{{tag, marks[tag].High, marks[tag].Latched}})
+	}
+	return out
+}
+
+// decodeFence reads a file that belongs to node. torn reports that the last line
+// was incomplete and left out; the file must then be written anew before anything
+// is appended to it.
+func decodeFence(content []byte, node string) (marks map[string]Mark, torn bool, err error) {
+	const remedy = "restore the file, or move it away and make sure that every max_id is above all numbers ever issued"
+	if len(content) == 0 {
+		return nil, false, fmt.Errorf("fence file is empty; %s", remedy)
+	}
+	marks = make(map[string]Mark)
+	for number := 1; len(content) > 0; number++ {
+		line, rest, complete := bytes.Cut(content, []byte("\n"))
+		if number == 1 {
+			err = readHeader(line, node)
+		} else {
+			err = readMarks(line, marks)
+		}
+		switch {
+		case err == nil && complete:
+		case number > 1 && len(rest) == 0:
+			return marks, true, nil
+		case err == nil:
+			err = fmt.Errorf("ends before its line break")
+			fallthrough
+		default:
+			return nil, false, fmt.Errorf("fence file, line %d: %w; %s", number, err, remedy)
+		}
+		content = rest
+	}
+	return marks, false, nil
+}
+
+func readHeader(line []byte, node string) error {
+	var h fenceHeader
+	if err := readLine(line, &h); err != nil {
+		return err
+	}
+	switch {
+	case h.File != "leaf-fence" || h.Version != fenceVersion:
+		return fmt.Errorf("is a %q of version %d, should be a leaf-fence of version %d", h.File, h.Version, fenceVersion)
+	case h.Node != node:
+		return fmt.Errorf("belongs to node %s, but this data directory is node %s", h.Node, node)
+	}
+	return nil
+}
+
+func readMarks(line []byte, marks map[string]Mark) error {
+	var entries []fenceEntry
+	if err := readLine(line, &entries); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := leaf.ValidateTag(e.Tag); err != nil {
+			return err
+		}
+		if e.High < 0 || e.High > MaxMaxID {
+			return fmt.Errorf("tag %q has high=%d, must be 0 to %d", e.Tag, e.High, int64(MaxMaxID))
+		}
+		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package segment
+
+import (
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+const (
+	maxPending = 4096   // tags that may wait for the store's word at once
+	maxMisses  = 10_000 // unknown tags that are remembered
+)
+
+// find returns the tag that name stands for. One that is not in the table gets a
+// provisional tag, whose first load looks the row up; everything else (waiting,
+// back-off, one load at a time) is as for any tag. It never waits.
+func (a *Allocator) find(name string) (*Tag, error) {
+	if t := a.table.Load().get(name); t != nil {
+		return t, nil
+	}
+	if err := leaf.ValidateTag(name); err != nil {
+		return nil, err
+	}
+	route := a.router.Route(name)
+	if route < 0 {
+		return nil, unknownTag(name)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := a.table.Load().get(name); t != nil {
+		return t, nil
+	}
+	if t := a.pending[name]; t != nil {
+		return t, nil
+	}
+	if until, ok := a.misses[name]; ok {
+		if a.rt.Now().Before(until) {
+			return nil, unknownTag(name)
+		}
+		delete(a.misses, name)
+	}
+	if len(a.pending) >= maxPending {
+		return nil, fmt.Errorf("%w: %d unknown tags already wait for the store", leaf.ErrNotReady, len(a.pending))
+	}
+	t := a.newTag(a.shards[route], name, provisional)
+	a.pending[name] = t
+	return t, nil
+}
+
+func unknownTag(name string) error { return fmt.Errorf("%w: %q", leaf.ErrUnknownTag, name) }
+
+func (a *Allocator) newTag(s *shard, name string, state tagState) *Tag {
+	t := &Tag{name: name, alloc: a, shard: s, state: state}
+	t.cur.Store(a.drained)
+	return t
+}
+
+// follow is advance for a handle whose tag is not, or no longer, in use: it finds
+// the tag that the name stands for now and shares its piece. Storing an older piece
+// than another caller just did is harmless: a piece is replaced only once it is
+// used up or shut, so the next call comes here again.
+func (t *Tag) follow(seen *piece, w *waiter) (obstacle, error) {
+	current, err := t.alloc.find(t.name)
+	if err != nil {
+		return obstacle{}, err
+	}
+	on := obstacle{}
+	if p := current.cur.Load(); p == seen || p == t.alloc.drained {
+		on, err = current.advance(p, w)
+	}
+	t.cur.Store(current.cur.Load())
+	return on, err
+}
+
+// list puts a provisional tag into the table, now that the store has its row. It
+// returns false if a sync was faster: the tag is then detached.
+func (a *Allocator) list(t *Tag, row Row) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pending[t.name] == t {
+		delete(a.pending, t.name)
+	}
+	other := a.table.Load().get(t.name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other != nil && other != t {
+		t.state = detached
+		return false
+	}
+	t.state = listed
+	t.describe(row)
+	if other == nil {
+		a.table.Store(a.table.Load().with([]*Tag{t}, nil))
+	}
+	return true
+}
+
+// unlist takes a tag out of the table or the waiting room after the store said
+// that it has no such row.
+func (a *Allocator) unlist(t *Tag) {
+	a.mu.Lock()
+	if len(a.misses) >= maxMisses {
+		clear(a.misses)
+	}
+	a.misses[t.name] = a.rt.Now().Add(a.cfg.NegativeTTL)
+	if a.pending[t.name] == t {
+		delete(a.pending, t.name)
+	}
+	if a.table.Load().get(t.name) == t {
+		a.table.Store(a.table.Load().with(nil, []*Tag{t}))
+	}
+	a.mu.Unlock()
+	t.detach()
+}
+
+// forget drops a provisional tag for which nobody waits any more.
+func (a *Allocator) forget(t *Tag) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buffer()
+	if t.state != provisional || b.waiters > 0 || b.loading {
+		return
+	}
+	t.state = detached
+	if a.pending[t.name] == t {
+		delete(a.pending, t.name)
+	}
+}
+
+// describe takes over what the row says. a.mu and t.mu are held.
+func (t *Tag) describe(row Row) {
+	t.epoch = t.shard.epoch.Load()
+	t.step = row.Step
+	if CheckRow(t.name, 0, row.Step, 0) != nil {
+		t.step = 0 // unknown: the store will judge it again at the next load
+	}
+	t.options = nil
+	if row.Options != (Options{}) && row.Options.Validate() == nil {
+		t.options = &row.Options
+	}
+}
+
+// detach ends a tag whose row is gone. What is left of its range is not issued.
+func (t *Tag) detach() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = detached
+	t.cur.Load().shut()
+	t.cur.Store(t.alloc.drained)
+	if t.buf != nil {
+		t.buf.rest, t.buf.next = leaf.Range{}, leaf.Range{}
+		t.buf.wakeAll()
+	}
+}

@@ -1,0 +1,174 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// load does one load of the tag, from a goroutine of the shard's queue, and
+// returns the store's health: an error if it could not be used at all.
+func (t *Tag) load() error {
+	t.mu.Lock()
+	state := t.state
+	wanted := state == listed || state == provisional && t.buffer().waiters > 0
+	t.mu.Unlock()
+	if !wanted {
+		// Deleted, or its callers gave up: reserving would only waste a range.
+		t.loadEnded(func(b *buffer) { b.asked = time.Time{} })
+		if state == provisional {
+			t.alloc.forget(t)
+		}
+		return nil
+	}
+	if state == provisional {
+		row, err := t.shard.lookup(t.name)
+		if err != nil {
+			return t.loadFailed(err)
+		}
+		if !t.alloc.list(t, row) {
+			t.loadEnded(func(*buffer) {})
+			return nil
+		}
+	}
+	r, err := t.reserve()
+	if err != nil {
+		return t.loadFailed(err)
+	}
+	t.loadDone(r)
+	return nil
+}
+
+// reserved is a range that passed the fence.
+type reserved struct {
+	Reservation
+	prior int64 // the fence before it
+}
+
+// reserve takes a range from the store and admits it. The order is the guarantee:
+// nothing is reserved unless the fence can be written, and nothing is served
+// before it is (rule B).
+func (t *Tag) reserve() (reserved, error) {
+	a := t.alloc
+	before := a.fence.mark(t.name)
+	if before.Latched {
+		return reserved{}, t.latchedError()
+	}
+	if err := a.fence.heal(t.name); err != nil {
+		return reserved{}, err
+	}
+	t.mu.Lock()
+	step, options, last := t.step, t.optionsLocked(), t.buffer().last
+	asked := t.buffer().asked
+	t.mu.Unlock()
+	req := a.pace.request(t.name, step, options, last, asked)
+	res, err := call(t.shard, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
+		return t.shard.store.Reserve(ctx, req)
+	})
+	if err != nil {
+		return reserved{}, fmt.Errorf("reserve a range for tag %q: %w", t.name, err)
+	}
+	if err := t.admit(req, res, before); err != nil {
+		return reserved{}, err
+	}
+	return reserved{res, before.High}, nil
+}
+
+// admit decides whether a committed range may be served. A cluster-wide fence
+// belongs here: read before Reserve, compared and set after the check below.
+func (t *Tag) admit(req Request, res Reservation, before Mark) error {
+	r := res.Range
+	if res.Step < 1 || res.Step > MaxStep || r.Lo < 0 || r.Hi > MaxMaxID || r.Len() != req.LengthFor(res.Step) {
+		return fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
+	}
+	if r.Lo < before.High {
+		return t.latch(r, before)
+	}
+	if err := t.alloc.fence.set(t.name, Mark{High: r.Hi}); err != nil {
+		return fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
+	}
+	return nil
+}
+
+// latch refuses a range and closes the tag (rule A): the statement that returned
+// it has moved the row, so the next range could pass our fence although another
+// node issued it long ago. Memory is latched even if the disk fails; every later
+// write of the fence file carries the latch.
+func (t *Tag) latch(r leaf.Range, before Mark) error {
+	a := t.alloc
+	a.counters.regresses.Add(1)
+	err := fmt.Errorf("%w: tag %q was offered %v, but this node holds numbers up to %d", leaf.ErrRegress, t.name, r, before.High)
+	a.log.Error("store went backwards; the tag is latched until repaired",
+		"code", "regress", "tag", t.name, "offered_lo", r.Lo, "offered_hi", r.Hi, "fence", before.High, "store", t.shard.name,
+		"do", "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER")
+	if diskErr := a.fence.set(t.name, Mark{High: before.High, Latched: true}); diskErr != nil {
+		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
+	}
+	return err
+}
+
+// loadEnded runs change on the buffer of a load that has ended and wakes everybody.
+func (t *Tag) loadEnded(change func(*buffer)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buffer()
+	b.loading = false
+	change(b)
+	b.wakeAll()
+}
+
+func (t *Tag) loadDone(r reserved) {
+	a := t.alloc
+	a.counters.loads.Add(1)
+	t.loadEnded(func(b *buffer) {
+		if t.state == detached || a.isRetired() {
+			a.counters.lost.Add(r.Range.Len()) // deleted or shut down meanwhile
+			return
+		}
+		if b.last.count == 0 {
+			b.prior = r.prior
+		}
+		t.step = r.Step
+		b.next = r.Range
+		b.last = lastLoad{count: b.last.count + 1, asked: b.asked, step: r.Step, length: r.Range.Len()}
+		b.asked, b.retryAt, b.failures, b.failed = time.Time{}, time.Time{}, 0, nil
+	})
+}
+
+// loadFailed notes the failure and returns err if it says that the store, not the
+// tag, is in trouble. A deadline may be one locked row, so it does not count.
+func (t *Tag) loadFailed(err error) error {
+	a := t.alloc
+	a.counters.failures.Add(1)
+	var failures int
+	t.loadEnded(func(b *buffer) {
+		b.failures++
+		failures = b.failures
+		b.failed = err
+		b.retryAt = a.rt.Now().Add(backoff(a.rt, b.failures))
+	})
+	switch {
+	case errors.Is(err, leaf.ErrUnknownTag):
+		a.unlist(t)
+		return nil
+	case errors.Is(err, leaf.ErrRegress):
+		return nil // logged when it latched
+	case bits.OnesCount(uint(failures)) == 1: // the 1st, 2nd, 4th, 8th ... in a row
+		a.log.Warn("load failed", "tag", t.name, "store", t.shard.name, "in_a_row", failures, "error", err)
+	}
+	if needsOperator(err) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+func (t *Tag) optionsLocked() Options {
+	if t.options == nil {
+		return Options{}
+	}
+	return *t.options
+}

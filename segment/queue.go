@@ -1,0 +1,140 @@
+package segment
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// queue runs the loads of one database: first come, first served, loads of known
+// tags before look-ups of unknown ones, up to max at a time in goroutines that
+// live only while there is work.
+//
+// When loads of two different tags in a row find the store unusable, the queue
+// takes it for down: one load at a time then probes it, after a back-off, until
+// one succeeds. Ten thousand starving tags so cost a dead database four
+// connections a second, and none of them spins.
+type queue struct {
+	rt    leaf.Runtime
+	tasks *group
+	max   int
+	quit  chan struct{} // closed at shutdown
+
+	mu         sync.Mutex
+	open       bool // false until the database is bound, and after close
+	closed     bool
+	known      []*Tag
+	unknown    []*Tag
+	running    int
+	failures   int    // loads in a row, of changing tags, that found the store unusable
+	lastFailed string // tag of the last one
+	retryAt    time.Time
+}
+
+const downAfter = 2 // failures after which the store counts as down
+
+// push queues a load and reports whether the queue took it.
+func (q *queue) push(t *Tag, unknown bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	if unknown {
+		q.unknown = append(q.unknown, t)
+	} else {
+		q.known = append(q.known, t)
+	}
+	q.startRunners()
+	return true
+}
+
+// resume lets the loads begin.
+func (q *queue) resume() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open = !q.closed
+	q.startRunners()
+}
+
+// close takes no more loads and returns those that have not begun.
+func (q *queue) close() []*Tag {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left := append(q.known, q.unknown...)
+	q.known, q.unknown, q.open, q.closed = nil, nil, false, true
+	return left
+}
+
+// startRunners starts as many goroutines as there is work for. q.mu is held.
+func (q *queue) startRunners() {
+	for q.open && q.running < q.limit() && q.running < len(q.known)+len(q.unknown) {
+		if !q.tasks.start(q.run) {
+			return
+		}
+		q.running++
+	}
+}
+
+func (q *queue) limit() int {
+	if q.failures >= downAfter {
+		return 1
+	}
+	return q.max
+}
+
+func (q *queue) run() {
+	for {
+		t, pause := q.pop()
+		switch {
+		case pause > 0:
+			_ = q.rt.Wait(context.Background(), q.quit, pause)
+		case t == nil:
+			return
+		default:
+			q.done(t, t.load())
+		}
+	}
+}
+
+// pop returns the next tag, or how long to wait, or neither if the caller should
+// end.
+func (q *queue) pop() (t *Tag, pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.known)+len(q.unknown) == 0 || q.running > q.limit() {
+		q.running--
+		return nil, 0
+	}
+	if q.failures >= downAfter {
+		if pause = q.retryAt.Sub(q.rt.Now()); pause > 0 {
+			return nil, pause
+		}
+	}
+	from := &q.known
+	if len(q.known) == 0 {
+		from = &q.unknown
+	}
+	t, (*from)[0] = (*from)[0], nil
+	*from = (*from)[1:]
+	return t, 0
+}
+
+// done notes the outcome of a load.
+func (q *queue) done(t *Tag, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil {
+		q.failures, q.lastFailed = 0, ""
+		q.startRunners()
+		return
+	}
+	// One tag that fails over and over says nothing about the database.
+	if t.name != q.lastFailed || q.failures >= downAfter {
+		q.failures++
+	}
+	q.lastFailed = t.name
+	q.retryAt = q.rt.Now().Add(backoff(q.rt, q.failures))
+}

@@ -1,0 +1,120 @@
+package segment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// The list of recent tags is a convenience: the first request after a restart need
+// not wait for the store. A lost or damaged list costs a few milliseconds once.
+
+const recentName = "recent.json"
+
+type recentList struct {
+	Tags []string `json:"tags"`
+}
+
+func (a *Allocator) readRecent() []string {
+	content, err := a.disk.ReadFile(recentName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var list recentList
+	if err == nil {
+		err = json.Unmarshal(content, &list)
+	}
+	if err != nil {
+		a.log.Warn("list of recent tags is ignored", "file", recentName, "error", err)
+		return nil
+	}
+	return list.Tags
+}
+
+// preload asks for the ranges of the shard's recent tags.
+func (a *Allocator) preload(s *shard) {
+	n := 0
+	for _, name := range a.recent {
+		t := a.table.Load().get(name)
+		if t == nil || t.shard != s {
+			continue
+		}
+		t.mu.Lock()
+		b := t.buffer()
+		if b.usedAt.IsZero() {
+			b.usedAt = a.rt.Now() // a tag stays recent over a short run
+		}
+		if b.last.count == 0 {
+			t.ask(b)
+			n++
+		}
+		t.mu.Unlock()
+	}
+	if n > 0 {
+		a.log.Info("loading ranges of recently used tags", "store", s.name, "tags", n)
+	}
+}
+
+// keepRecent writes the list from time to time until shutdown.
+func (a *Allocator) keepRecent() {
+	for {
+		_ = a.rt.Wait(context.Background(), a.closing, a.cfg.SyncInterval)
+		if a.isClosing() {
+			return
+		}
+		a.remember()
+	}
+}
+
+// remember looks at which tags issued IDs since the last look and writes the list
+// of those that did within Config.RecentFor. The hot path leaves no trace of use
+// but the cursor, which is all that is needed here.
+func (a *Allocator) remember() {
+	now := a.rt.Now()
+	names := []string{}
+	a.table.Load().all(func(t *Tag) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		b := t.buf
+		if b == nil {
+			return
+		}
+		if at := t.positionLocked(); at != b.seenAt {
+			b.seenAt, b.usedAt = at, now
+		}
+		if !b.usedAt.IsZero() && now.Sub(b.usedAt) <= a.cfg.RecentFor {
+			names = append(names, t.name)
+		}
+	})
+	slices.Sort(names)
+	a.saveRecent(names)
+}
+
+// positionLocked returns the end of what was issued, 0 if nothing was.
+func (t *Tag) positionLocked() int64 {
+	if p := t.cur.Load(); p != t.alloc.drained {
+		return p.position()
+	}
+	return t.buf.whole.Hi
+}
+
+func (a *Allocator) saveRecent(names []string) {
+	content, err := json.Marshal(recentList{Tags: names})
+	if err == nil {
+		a.mu.Lock()
+		same := a.saved == string(content)
+		a.mu.Unlock()
+		if same {
+			return
+		}
+		if err = a.disk.Replace(recentName, content); err == nil {
+			a.mu.Lock()
+			a.saved = string(content)
+			a.mu.Unlock()
+			return
+		}
+	}
+	a.log.Warn("list of recent tags was not written", "file", recentName, "error", err)
+}

@@ -1,0 +1,252 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// shard is one database of the Allocator: its tags, its queue of loads, and the
+// goroutine that follows its rows. Shards share nothing but the table.
+type shard struct {
+	alloc *Allocator
+	index int
+	name  string
+	store Store
+	queue queue
+
+	epoch     atomic.Uint64 // number of the sync under way or last done
+	abandoned atomic.Int32  // store calls that outlived their deadline and still run
+
+	mu     sync.Mutex
+	bound  bool
+	synced bool  // all rows were read at least once
+	last   error // why the last sync failed, nil if it did not
+}
+
+// longestSyncBackoff is for a store that was read once: its tags serve, and news
+// of rows can wait.
+const longestSyncBackoff = 5 * time.Second
+
+func newShard(a *Allocator, index int, s NamedStore) *shard {
+	return &shard{
+		alloc: a, index: index, name: s.Name, store: s.Store,
+		queue: queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing},
+	}
+}
+
+// follow syncs until shutdown.
+func (s *shard) follow(fresh bool) {
+	a := s.alloc
+	failures := 0
+	if !fresh {
+		failures = 1
+	}
+	for {
+		pause := a.cfg.SyncInterval
+		if failures > 0 {
+			pause = backoff(a.rt, failures)
+			if s.isSynced() && failures > 6 {
+				pause = min(longestSyncBackoff, a.cfg.SyncInterval)
+			}
+		}
+		_ = a.rt.Wait(context.Background(), a.closing, pause)
+		if a.isClosing() {
+			return
+		}
+		if s.sync() != nil {
+			failures++
+		} else {
+			failures = 0
+		}
+	}
+}
+
+// admits returns leaf.ErrNotReady until the database is bound: no statement may
+// reach one that could belong to another division of tags.
+func (s *shard) admits() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.bound {
+		return fmt.Errorf("%w: store %q has not answered yet", leaf.ErrNotReady, s.name)
+	}
+	return nil
+}
+
+func (s *shard) isSynced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.synced
+}
+
+// sync binds the database if it is not bound yet, reads all rows and applies them
+// to the table. The first time it also asks for the ranges of recent tags.
+func (s *shard) sync() error {
+	rows, err := s.read()
+	s.mu.Lock()
+	before := s.last
+	first := err == nil && !s.synced
+	s.synced = s.synced || err == nil
+	s.last = err
+	s.mu.Unlock()
+
+	log := s.alloc.log.With("store", s.name)
+	if err != nil {
+		if before == nil || before.Error() != err.Error() {
+			log.Warn("reading the tags failed; trying again", "error", err)
+		}
+		return err
+	}
+	if before != nil {
+		log.Info("store answers again", "tags", len(rows))
+	}
+	s.alloc.apply(s, rows)
+	if first {
+		s.alloc.preload(s)
+	}
+	return nil
+}
+
+func (s *shard) read() ([]Row, error) {
+	a := s.alloc
+	s.mu.Lock()
+	bound := s.bound
+	s.mu.Unlock()
+	if !bound {
+		_, err := call(s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.bound = true
+		s.mu.Unlock()
+		s.queue.resume()
+	}
+	s.epoch.Add(1)
+	rows, err := call(s, 10*a.cfg.LoadTimeout, s.store.Rows)
+	if err != nil {
+		return nil, fmt.Errorf("read all tags: %w", err)
+	}
+	return rows, nil
+}
+
+// lookup asks the store for one row.
+func (s *shard) lookup(tag string) (Row, error) {
+	row, err := call(s, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
+		return s.store.Lookup(ctx, tag)
+	})
+	if err == nil && row.Tag != tag {
+		err = unknownTag(tag) // a driver that forgot rule K must not alias two tags
+	}
+	if err != nil {
+		return Row{}, fmt.Errorf("look up tag %q: %w", tag, err)
+	}
+	return row, nil
+}
+
+// apply brings the shard's part of the table in line with rows. A tag that was
+// listed after the reading began keeps its place: the rows may be older than it.
+func (a *Allocator) apply(s *shard, rows []Row) {
+	epoch := s.epoch.Load()
+	var add, drop []*Tag
+	skipped := 0
+	a.mu.Lock()
+	current := a.table.Load()
+	for _, row := range rows {
+		if leaf.ValidateTag(row.Tag) != nil || a.router.Route(row.Tag) != s.index {
+			skipped++
+			continue
+		}
+		t := current.get(row.Tag)
+		if t == nil {
+			if t = a.pending[row.Tag]; t == nil {
+				t = a.newTag(s, row.Tag, listed)
+			}
+			delete(a.pending, row.Tag)
+			add = append(add, t)
+		}
+		t.mu.Lock()
+		t.state = listed
+		t.describe(row)
+		t.mu.Unlock()
+		delete(a.misses, row.Tag)
+	}
+	current.all(func(t *Tag) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.shard == s && t.epoch < epoch {
+			drop = append(drop, t)
+		}
+	})
+	if len(add)+len(drop) > 0 {
+		a.table.Store(current.with(add, drop))
+	}
+	a.mu.Unlock()
+
+	for _, t := range drop {
+		t.detach()
+	}
+	if skipped > 0 {
+		a.log.Warn("rows are ignored: their tag is not valid, or the tag rule sends it to another database", "store", s.name, "rows", skipped)
+	}
+}
+
+// Refresh reads one tag's row now, so that a change by a management command counts
+// at once on this node. A deleted row makes the tag unknown. Errors: as of
+// Store.Lookup, but an unknown tag is none.
+func (a *Allocator) Refresh(_ context.Context, name string) error {
+	route := a.router.Route(name)
+	if route < 0 {
+		return unknownTag(name)
+	}
+	s := a.shards[route]
+	if err := s.admits(); err != nil {
+		return err
+	}
+	row, err := s.lookup(name)
+	switch {
+	case errors.Is(err, leaf.ErrUnknownTag):
+		a.mu.Lock()
+		t := a.table.Load().get(name)
+		a.mu.Unlock()
+		if t != nil {
+			a.unlist(t)
+		}
+		return nil
+	case err != nil:
+		return storeError(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.misses, name)
+	t := a.table.Load().get(name)
+	if t == nil {
+		if t = a.pending[name]; t == nil {
+			t = a.newTag(s, name, listed)
+		}
+		delete(a.pending, name)
+		a.table.Store(a.table.Load().with([]*Tag{t}, nil))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = listed
+	t.describe(row)
+	t.tryAgainLocked()
+	return nil
+}
+
+// tryAgainLocked forgets the back-off of a failed load and wakes who waits for its
+// end. t.mu is held.
+func (t *Tag) tryAgainLocked() {
+	if t.buf != nil {
+		t.buf.retryAt, t.buf.failed = time.Time{}, nil
+		t.buf.wakeAll()
+	}
+}

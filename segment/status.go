@@ -1,0 +1,115 @@
+package segment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// counters count since New.
+type counters struct {
+	loads, failures, regresses, waits, abandoned, givenBack, lost atomic.Int64
+}
+
+// Status is the state of an Allocator as a whole. The counters run since New.
+type Status struct {
+	Ready   bool     // at least one database was read and Close has not begun
+	Reasons []string // why not ready, or what needs attention though ready
+	Tags    int      // tags in the table
+
+	Loads     int64 // ranges loaded
+	Failures  int64 // loads that failed
+	Regresses int64 // ranges refused by the fence
+	Waits     int64 // calls that had to wait for a load
+	Abandoned int64 // store calls given up because they ignored their deadline
+	GivenBack int64 // numbers returned to the stores by Close
+	Lost      int64 // numbers of committed ranges that were dropped
+}
+
+// Status returns the current state.
+func (a *Allocator) Status() Status {
+	c := &a.counters
+	st := Status{
+		Tags: a.table.Load().count, Loads: c.loads.Load(), Failures: c.failures.Load(), Regresses: c.regresses.Load(),
+		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), GivenBack: c.givenBack.Load(), Lost: c.lost.Load(),
+	}
+	for _, s := range a.shards {
+		s.mu.Lock()
+		synced, last := s.synced, s.last
+		s.mu.Unlock()
+		st.Ready = st.Ready || synced
+		switch {
+		case !synced:
+			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q has not answered yet", s.name))
+		case last != nil:
+			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q does not answer; tags are served from memory", s.name))
+		}
+	}
+	if n := a.fence.latched(); n > 0 {
+		st.Reasons = append(st.Reasons, fmt.Sprintf("%d tags are latched until repaired (leaf tag list shows them)", n))
+	}
+	if a.isClosing() {
+		st.Ready = false
+		st.Reasons = append(st.Reasons, "shutting down")
+	}
+	return st
+}
+
+// latched returns the number of latched tags.
+func (f *fence) latched() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, m := range f.marks {
+		if m.Latched {
+			n++
+		}
+	}
+	return n
+}
+
+// TagStatus is what is in memory for a tag that is in use.
+type TagStatus struct {
+	Tag      string     `json:"tag"`
+	Store    string     `json:"store"`
+	Step     int64      `json:"step"`            // the row's own step, 0 if unknown
+	Length   int64      `json:"length"`          // IDs in the last range
+	Current  leaf.Range `json:"current"`         // the range being issued
+	Position int64      `json:"position,string"` // the next ID of it
+	Next     leaf.Range `json:"next"`            // the range after it, empty if not loaded
+	Loading  bool       `json:"loading"`
+	Fence    int64      `json:"fence,string"`
+	Latched  bool       `json:"latched"`
+	Failures int        `json:"failures"`          // loads that failed in a row
+	LastUse  time.Time  `json:"last_use,omitzero"` // to within the sync interval
+	Problem  string     `json:"problem,omitempty"` // class of the last failure
+}
+
+// Snapshot returns the tags that have been used since New, sorted by name. It looks
+// at one tag after another, so two of them may be of different moments.
+func (a *Allocator) Snapshot() []TagStatus {
+	var all []TagStatus
+	a.table.Load().all(func(t *Tag) {
+		m := a.fence.mark(t.name)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		b := t.buf
+		if b == nil {
+			return
+		}
+		st := TagStatus{
+			Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
+			Loading: b.loading, Fence: m.High, Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
+		}
+		if b.failed != nil {
+			st.Problem = leaf.ClassOf(storeError(b.failed)).Code
+		}
+		all = append(all, st)
+	})
+	slices.SortFunc(all, func(x, y TagStatus) int { return strings.Compare(x.Tag, y.Tag) })
+	return all
+}

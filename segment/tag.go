@@ -1,0 +1,187 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Tag is a handle to one tag; it saves the look-up by name. It stays valid while
+// the tag is deleted and created again. All methods are safe for concurrent use.
+type Tag struct {
+	cur   atomic.Pointer[piece] // never nil; changes under mu, or in follow
+	name  string
+	alloc *Allocator
+	shard *shard // nil if no rule sends the name to a database
+
+	mu      sync.Mutex
+	state   tagState
+	epoch   uint64   // of the shard's last sync that saw the row
+	step    int64    // the row's own step as last seen, 0 if unknown or invalid
+	options *Options // nil: none, as most tags
+	buf     *buffer  // nil until the tag is first used
+}
+
+type tagState int8
+
+const (
+	// listed: in the table, the store had its row when we last looked.
+	listed tagState = iota
+	// provisional: asked for, and the store will be asked; in Allocator.pending.
+	provisional
+	// detached: not (or no longer) what the name stands for. Calls find the tag
+	// that is, and share its piece.
+	detached
+)
+
+// Next returns the tag's next ID. Unique for the tag over all nodes; increasing in
+// the order of calls within this process. Errors as in leaf.Issuer.
+func (t *Tag) Next(ctx context.Context) (int64, error) {
+	p := t.cur.Load()
+	if id := p.cursor.Add(1) - 1; id < p.end {
+		return id, nil
+	}
+	return t.nextSlow(ctx)
+}
+
+// NextN returns exactly n IDs, 1 <= n <= leaf.MaxBatch, as increasing ranges, or
+// an error and no IDs. IDs taken before an error are lost.
+func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
+	if n < 1 || n > leaf.MaxBatch {
+		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+	}
+	return t.nextN(ctx, int64(n), make([]leaf.Range, 0, 1))
+}
+
+// Name returns the tag's name.
+func (t *Tag) Name() string { return t.name }
+
+func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
+	got, err := t.nextN(ctx, 1, make([]leaf.Range, 0, 1))
+	if err != nil {
+		return 0, err
+	}
+	return got[0].Lo, nil
+}
+
+// nextN alternates between taking from the current piece and advancing to the
+// next one, and waits where advance says so.
+func (t *Tag) nextN(ctx context.Context, n int64, dst []leaf.Range) ([]leaf.Range, error) {
+	w := waiter{alloc: t.alloc}
+	defer w.leave()
+	for {
+		p := t.cur.Load()
+		r := p.take(n)
+		dst = leaf.AppendRange(dst, r)
+		if n -= r.Len(); n == 0 {
+			return dst, nil
+		}
+		on, err := t.advance(p, &w)
+		w.settle()
+		if err == nil && on.wake != nil {
+			err = w.wait(ctx, on)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// obstacle is what a caller must wait for: a wake-up, or the moment when a failed
+// load may be tried again. The zero obstacle means that there is none.
+type obstacle struct {
+	wake  chan struct{}
+	retry time.Duration // 0: no limit
+}
+
+// waiter is one call's waiting. It limits the whole call to Config.MaxWait and is
+// counted by the tag it waits for, because a provisional tag lives only as long as
+// somebody waits.
+type waiter struct {
+	alloc  *Allocator
+	ctx    context.Context //nolint:containedctx // lives as long as one call; made only if the call waits
+	cancel context.CancelFunc
+	tag    *Tag // counts this waiter
+	before *Tag // counted it before, until settle
+}
+
+// joinLocked makes t count the waiter. t.mu is held, so the count is right before
+// the load that t is about to ask for can look at it.
+func (w *waiter) joinLocked(t *Tag, b *buffer) {
+	if w.tag != t {
+		b.waiters++
+		w.before, w.tag = w.tag, t
+	}
+}
+
+// settle takes the waiter off the tag that counted it before. No lock is held.
+func (w *waiter) settle() {
+	if w.before != nil {
+		w.before.uncount()
+		w.before = nil
+	}
+}
+
+func (w *waiter) wait(ctx context.Context, on obstacle) error {
+	if w.ctx == nil {
+		w.ctx, w.cancel = w.alloc.rt.WithTimeout(ctx, w.alloc.cfg.MaxWait)
+		w.alloc.counters.waits.Add(1)
+	}
+	if err := w.alloc.rt.Wait(w.ctx, on.wake, on.retry); err != nil {
+		return w.tag.gaveUp(err)
+	}
+	return nil
+}
+
+func (w *waiter) leave() {
+	if w.tag != nil {
+		w.tag.uncount()
+	}
+	if w.cancel != nil {
+		w.cancel()
+	}
+}
+
+// uncount notes that a waiter left. The last one to leave a provisional tag takes
+// it out of the waiting room.
+func (t *Tag) uncount() {
+	t.mu.Lock()
+	b := t.buffer()
+	b.waiters--
+	abandoned := t.state == provisional && b.waiters == 0 && !b.loading
+	t.mu.Unlock()
+	if abandoned {
+		t.alloc.forget(t)
+	}
+}
+
+// gaveUp returns the error of a caller that waited for as long as it could. The
+// cause is kept for errors.Is and for logs, but not in the text, which goes to
+// clients.
+func (t *Tag) gaveUp(waitErr error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buffer()
+	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed)}
+	if b.last.count == 0 {
+		e.sentinel = leaf.ErrNotReady
+	}
+	return e
+}
+
+type unservedError struct {
+	tag      string
+	sentinel error
+	cause    error
+}
+
+func (e *unservedError) Error() string {
+	return fmt.Sprintf("%v: no range for tag %q arrived in time", e.sentinel, e.tag)
+}
+
+func (e *unservedError) Unwrap() []error { return []error{e.sentinel, e.cause} }
