@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,9 +60,11 @@ func (e *Error) RetryAfter() int {
 
 // Body returns the JSON text.
 func (e *Error) Body() []byte {
-	// Strings, a number and a boolean: Marshal has no way to fail.
-	body, _ := json.Marshal(e)
-	return body
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // the text quotes tag names, and people read it
+	_ = enc.Encode(e)        // strings, a number and a boolean cannot fail
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n"))
 }
 
 // Of returns the problem for err. The detail is err's own text, except in the

@@ -1,0 +1,124 @@
+package httpd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Defaults and limits of Config.
+const (
+	defaultMaxConns      = 10_000
+	defaultHeaderTimeout = 5 * time.Second
+	defaultIdleTimeout   = 60 * time.Second
+	defaultWriteTimeout  = 10 * time.Second
+	defaultMaxHeadBytes  = 8 << 10
+
+	// minMaxHeadBytes: net/http reads its buffer full, 4 KiB, before it looks at a
+	// limit, so a smaller one could not be kept.
+	minMaxHeadBytes = 5 << 10
+	maxMaxHeadBytes = 1 << 20
+)
+
+// Config is what a Server needs. Every zero value means the default.
+type Config struct {
+	Segment   leaf.Issuer // default: leaf.Disabled("segment")
+	Snowflake leaf.Issuer // default: leaf.Disabled("snowflake")
+
+	// Cache and DB return what /cache and /db show, as a value for encoding/json.
+	// Their context ends after half of WriteTimeout. Default: 501.
+	Cache func(ctx context.Context) (any, error)
+	DB    func(ctx context.Context) (any, error)
+
+	// Ready says whether /readyz answers 200, and the reasons why not, or what
+	// needs attention. It must not block. Default: always ready.
+	Ready func() (bool, []string)
+
+	// MaxConns limits the open connections. One more is told 503
+	// (too_many_connections) and closed at once, so that a load balancer tries the
+	// next node instead of waiting in a queue that nobody sees. Default 10,000.
+	MaxConns int
+
+	// HeaderTimeout bounds the time from the first byte of a request (from the
+	// connection's start for the first one) to the end of its head, however the
+	// bytes trickle in. A request with a body must be complete by then too. The
+	// connection is closed without a reply. Default 5 s.
+	HeaderTimeout time.Duration
+
+	// IdleTimeout is how long a connection may stay open between two requests. It
+	// can be exceeded by half a second. Default 60 s.
+	IdleTimeout time.Duration
+
+	// WriteTimeout bounds how long a client may take to accept a reply; on the
+	// net/http path it includes the time to make it. It can be exceeded by half a
+	// second. The connection is closed. Default 10 s.
+	WriteTimeout time.Duration
+
+	// MaxHeadBytes bounds request line and header fields together; more is told
+	// 431 and closed. 5 KiB to 1 MiB, default 8 KiB.
+	MaxHeadBytes int
+
+	// Logger gets internal errors, panics, and failures to accept. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns c with every zero field set to its default.
+func (c Config) WithDefaults() Config {
+	if c.Segment == nil {
+		c.Segment = leaf.Disabled("segment")
+	}
+	if c.Snowflake == nil {
+		c.Snowflake = leaf.Disabled("snowflake")
+	}
+	if c.Cache == nil {
+		c.Cache = notMounted("/cache")
+	}
+	if c.DB == nil {
+		c.DB = notMounted("/db")
+	}
+	if c.Ready == nil {
+		c.Ready = func() (bool, []string) { return true, nil }
+	}
+	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
+	c.HeaderTimeout = cmp.Or(c.HeaderTimeout, defaultHeaderTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdleTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
+	c.MaxHeadBytes = cmp.Or(c.MaxHeadBytes, defaultMaxHeadBytes)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+func notMounted(path string) func(context.Context) (any, error) {
+	return func(context.Context) (any, error) {
+		return nil, fmt.Errorf("%w: %s", leaf.ErrDisabled, path)
+	}
+}
+
+// Validate returns leaf.ErrBadRequest, naming field, value and limit, for the
+// first field that is neither zero nor within its limits.
+func (c Config) Validate() error {
+	if c.MaxConns < 0 {
+		return leaf.BadField("max_conns", c.MaxConns, "must be 1 or more, or 0 for the default")
+	}
+	for _, t := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"header_timeout", c.HeaderTimeout},
+		{"idle_timeout", c.IdleTimeout},
+		{"write_timeout", c.WriteTimeout},
+	} {
+		if t.value < 0 || t.value != 0 && t.value < time.Millisecond {
+			return leaf.BadField(t.name, t.value, "must be 1ms or more, or 0 for the default")
+		}
+	}
+	if n := c.MaxHeadBytes; n != 0 && (n < minMaxHeadBytes || n > maxMaxHeadBytes) {
+		return leaf.BadField("max_head_bytes", n, fmt.Sprintf("must be %d to %d, or 0 for the default", minMaxHeadBytes, maxMaxHeadBytes))
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+// Package httpd is the public HTTP server: the two ID routes of the Java server,
+// its monitor paths, and the two health checks.
+//
+//	GET /api/segment/get/{tag}      one ID as bare digits, text/plain
+//	GET /api/snowflake/get/{key}    the same for the other mode
+//	    ?count=n                    n IDs, 1 to leaf.MaxBatch, each a line that ends in a newline
+//	    Accept: application/json    {"ids":["1","2"]}, with or without count
+//	GET /cache, /db                 JSON: the buffers in memory, the rows of the database
+//	GET /healthz                    200 while the server serves
+//	GET /readyz                     200 or 503, JSON with the reasons
+//
+// A tag is one path segment, percent-decoded once, and nothing about it is
+// normalised: %2F, "..", and a trailing dot belong to the name. Any query
+// parameter but count is refused on an ID route, since a misspelled one would
+// silently yield a single ID. HEAD is not allowed there: it would burn an ID.
+//
+// # Two paths, one behaviour
+//
+// Almost every request is the same small GET. Each connection starts on the fast
+// path, which answers such a GET if it understands every byte of its head
+// ([parseHead]'s whitelist). The first request that it does not understand takes
+// the connection to net/http, with all bytes not yet answered, and it stays there:
+// a way back would need to know how far ahead net/http has read. Both paths call
+// the same handlers, and FuzzFastPathVsNetHTTP holds their replies equal byte for
+// byte. docs/adr/0003 has the measurements.
+//
+// # Promises
+//
+//  1. Every error is problem+json with the status and code of the one table
+//     (package problem). The exceptions are what net/http itself answers to bytes
+//     that are no valid HTTP request (400, 431, 501, 505: text/plain, then close).
+//  2. A mode that is not enabled never answers 2xx.
+//  3. Replies keep the order of the requests; a reply to a pipelined request may
+//     wait for the replies to those after it that arrived in the same packet.
+//  4. Everything is bounded: the time for a head in total, the size of a head, an
+//     idle connection, a client that does not read, the number of connections.
+//     See [Config] for limits and what a client sees beyond them.
+//  5. A panic in a handler is logged and answered with 500; neither the process
+//     nor the connection ends.
+//  6. Shutdown answers every request whose head was read, or says how many
+//     connections it had to cut.
+//
+// # What it does not do
+//
+// It issues nothing and decides nothing: it translates HTTP to [leaf.Issuer] and
+// back. It bounds no Issuer: one that may wait longer than Config.WriteTimeout
+// waits for a client that gets no reply. On the fast path a client's
+// disconnection does not cancel the context of its request. There is no TLS and
+// no HTTP/2; a proxy in front adds both.
+package httpd

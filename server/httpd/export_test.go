@@ -1,0 +1,25 @@
+package httpd
+
+import "net/http"
+
+// Handler returns what serves cfg behind net/http.
+func Handler(cfg Config) http.Handler { return newAPI(cfg) }
+
+// Understood reports whether the fast path answers a request that starts b, with
+// its key and the length of its head.
+func Understood(b []byte) (key string, size int, ok bool) {
+	h, v := parseHead(b)
+	return string(h.key), h.size, v == understood
+}
+
+// Foreign reports whether b can no longer become a request of the fast path.
+func Foreign(b []byte) bool {
+	_, v := parseHead(b)
+	return v == foreign
+}
+
+// PrefersJSON is the choice between the two representations of IDs.
+var PrefersJSON = prefersJSON
+
+// MaxRefusals is the number of refused connections that get an answer.
+const MaxRefusals = maxRefusals

@@ -1,0 +1,64 @@
+package httpd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// view answers a monitor path, which is read only and therefore allows HEAD.
+func (a *api) view(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) error {
+	if err := checkMethod(r, http.MethodGet, http.MethodHead); err != nil {
+		return err
+	}
+	return serve(w, r)
+}
+
+func (a *api) serveHealth(w http.ResponseWriter, _ *http.Request) error {
+	setHeader(w, contentTypeText)
+	w.Write([]byte("ok\n"))
+	return nil
+}
+
+// readiness is the body of /readyz.
+type readiness struct {
+	Ready   bool     `json:"ready"`
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+func (a *api) serveReady(w http.ResponseWriter, _ *http.Request) error {
+	ready, reasons := a.ready()
+	if a.draining() {
+		ready, reasons = false, append([]string{"the server is shutting down"}, reasons...)
+	}
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	return writeJSON(w, status, readiness{ready, reasons})
+}
+
+func (a *api) serveState(state func(context.Context) (any, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), a.viewTime)
+		defer cancel()
+		value, err := state(ctx)
+		if err != nil {
+			return ended(err)
+		}
+		return writeJSON(w, http.StatusOK, value)
+	}
+}
+
+// writeJSON encodes value first, so that an error can still become a reply.
+func writeJSON(w http.ResponseWriter, status int, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", value, err)
+	}
+	setHeader(w, contentTypeJSON)
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+	return nil
+}
