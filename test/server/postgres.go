@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+type postgres struct{}
+
+func (postgres) name() string     { return "postgres" }
+func (postgres) variable() string { return "LEAF_TEST_POSTGRES" }
+
+func (postgres) install(ctx context.Context, dir, password string) error {
+	server, err := find("postgres", "postgresql")
+	if err != nil {
+		return err
+	}
+	credential, err := postgresUser()
+	if err != nil {
+		return err
+	}
+	passwordFile := filepath.Join(dir, "password")
+	if err := os.WriteFile(passwordFile, []byte(password+"\n"), 0o600); err != nil {
+		return err
+	}
+	if credential != nil {
+		for _, path := range []string{dir, passwordFile} {
+			if err := os.Chown(path, int(credential.Uid), int(credential.Gid)); err != nil {
+				return err
+			}
+		}
+	}
+	// md5, because the key derivation of scram-sha-256 takes longer than the
+	// connect timeout under test when a race-enabled client opens many at once.
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(server), "initdb"),
+		"-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "md5", "--pwfile="+passwordFile,
+		"-N", "--no-locale", "-E", "UTF8")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	return runTool(cmd, dir)
+}
+
+func (postgres) command(ctx context.Context, dir string, port int) (*exec.Cmd, error) {
+	binary, err := find("postgres", "postgresql")
+	if err != nil {
+		return nil, err
+	}
+	credential, err := postgresUser()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, binary, "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port),
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "max_connections=300", "-c", "shared_buffers=32MB",
+		"-c", "dynamic_shared_memory_type=mmap", // in the data folder, where Close finds it
+	)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	return cmd, nil
+}
+
+// postgresUser returns whom to run as: PostgreSQL refuses root. nil means as
+// ourselves.
+func postgresUser() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no user for it (%w): %w: install the Debian package postgresql", err, ErrMissing)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user postgres: %w", err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user postgres: %w", err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func (p postgres) first(port int, password string) Database {
+	return p.later(port, password).Named("postgres")
+}
+
+func (postgres) later(port int, password string) Database {
+	return Database{&url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", password), Host: address(port), Path: "/leaf",
+		RawQuery: "sslmode=disable",
+	}}
+}
+
+func (postgres) setUp(ctx context.Context, d Database, _ string) error {
+	return d.exec(ctx, "CREATE DATABASE leaf")
+}
+
+// stopSignal is that of the "fast" shutdown.
+func (postgres) stopSignal() syscall.Signal { return syscall.SIGINT }
+
+// tidy frees the System V segment by which a killed server is recognised: 56
+// bytes, but a system has only some thousand of them. Its key and number are in
+// line 7 of postmaster.pid, which only an orderly end removes. The key is
+// compared too, and the segment must be unused: the folder of a dead process may
+// be older than the last reboot.
+func (postgres) tidy(ctx context.Context, dir string) {
+	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	if err != nil {
+		return
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) < 7 {
+		return
+	}
+	segments, _ := os.ReadFile("/proc/sysvipc/shm")
+	for line := range strings.Lines(string(segments)) {
+		// key, number, permissions, size, creator, last user, attached, ...
+		f := strings.Fields(line)
+		if len(f) > 7 && slices.Equal(f[:2], strings.Fields(lines[6])) && f[6] == "0" {
+			_ = exec.CommandContext(ctx, "ipcrm", "-m", f[1]).Run()
+		}
+	}
+}

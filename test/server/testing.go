@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+// MariaDB returns a new, empty database on a MariaDB or MySQL server: the one of
+// LEAF_TEST_MYSQL, else a private MariaDB. It is dropped at the end of the test.
+func MariaDB(t testing.TB) Database {
+	t.Helper()
+	return shared(t, mariaDB{})
+}
+
+// Postgres returns a new, empty database on a PostgreSQL server: the one of
+// LEAF_TEST_POSTGRES, else a private one. It is dropped at the end of the test.
+func Postgres(t testing.TB) Database {
+	t.Helper()
+	return shared(t, postgres{})
+}
+
+// OwnMariaDB starts a MariaDB server for this test alone, which may kill, stop
+// and freeze it.
+func OwnMariaDB(t testing.TB) *Instance {
+	t.Helper()
+	return own(t, mariaDB{})
+}
+
+// OwnPostgres starts a PostgreSQL server for this test alone, which may kill,
+// stop and freeze it.
+func OwnPostgres(t testing.TB) *Instance {
+	t.Helper()
+	return own(t, postgres{})
+}
+
+func shared(t testing.TB, e engine) Database {
+	t.Helper()
+	skipIfShort(t, e)
+	text := os.Getenv(e.variable())
+	if text == "" {
+		return own(t, e).Database
+	}
+	server, err := ParseDatabase(text)
+	if err != nil {
+		t.Fatalf("%s: %v", e.variable(), err)
+	}
+	d, drop, err := server.fresh(t.Context())
+	if err != nil {
+		t.Fatalf("%s: %v", e.variable(), err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := drop(ctx); err != nil {
+			t.Errorf("%s: %v", e.variable(), err)
+		}
+	})
+	return d
+}
+
+func own(t testing.TB, e engine) *Instance {
+	t.Helper()
+	skipIfShort(t, e)
+	i, err := start(t.Context(), e, "")
+	if errors.Is(err, ErrMissing) {
+		missing(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Close(); err != nil {
+			t.Errorf("close %s: %v", e.name(), err)
+		}
+	})
+	return i
+}
+
+func skipIfShort(t testing.TB, e engine) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("-short: %s needs a real %s server; run make test", t.Name(), e.name())
+	}
+}
+
+// missing skips the test; in CI, where everything must be there, it fails it.
+func missing(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("CI=true and %v", err)
+	}
+	t.Skipf("NOT TESTED: %v", err)
+}
