@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Proxy forwards the connections that it accepts to one target. Its methods are
+// safe for concurrent use; each setting counts for open connections too.
+type Proxy struct {
+	addr, target string
+	ctx          context.Context //nolint:containedctx // ends with the proxy, not with a call
+	cancel       context.CancelFunc
+	wait         sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener // nil while refusing
+	links    map[*link]struct{}
+	accepted int
+	latency  time.Duration
+	swallow  [2]bool // by Side that sent
+	hook     Hook
+}
+
+// Side is an end of a connection.
+type Side int
+
+// The two sides.
+const (
+	Client Side = iota
+	Server
+)
+
+func (s Side) String() string { return [...]string{"client", "server"}[s] }
+
+// Start listens on a free port of 127.0.0.1 and forwards to target, a host and
+// port. The target need not be there yet: a client whose connection cannot be
+// forwarded sees it closed.
+func Start(target string) (*Proxy, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Proxy{target: target, ctx: ctx, cancel: cancel, links: map[*link]struct{}{}}
+	if err := p.listen("127.0.0.1:0"); err != nil {
+		cancel()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Addr returns the host and port that clients connect to. It never changes.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Open returns the number of connections that are open now, Accepted that of
+// all so far.
+func (p *Proxy) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
+// Accepted returns the number of connections accepted since the start.
+func (p *Proxy) Accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+// Cut resets all open connections on both sides. New ones are accepted.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.cut()
+	}
+}
+
+// Refuse makes new connections fail with "connection refused" until Accept.
+// Open ones stay.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+}
+
+// Accept ends a Refuse. It fails if the port was taken meanwhile.
+func (p *Proxy) Accept() error { return p.listen(p.addr) }
+
+// Swallow makes what the given sides send vanish while the connections stay
+// open; no sides: everything passes again. A connection that is made while both
+// are swallowed is not forwarded, then or later.
+func (p *Proxy) Swallow(from ...Side) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.swallow = [2]bool{}
+	for _, s := range from {
+		p.swallow[s] = true
+	}
+}
+
+// Delay holds back all bytes by d, in each direction; 0 ends it.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latency = d
+}
+
+// Close cuts everything and waits for the proxy's goroutines. It is idempotent.
+func (p *Proxy) Close() {
+	p.cancel()
+	p.Refuse()
+	p.Cut()
+	p.wait.Wait()
+}
+
+func (p *Proxy) listen(addr string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.ctx.Err(); err != nil {
+		return fmt.Errorf("proxy is closed: %w", err)
+	}
+	if p.listener != nil {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(p.ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("proxy for %s: %w", p.target, err)
+	}
+	p.listener, p.addr = l, l.Addr().String()
+	p.wait.Go(func() { p.serve(l) })
+	return nil
+}
+
+func (p *Proxy) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return // Refuse or Close
+		}
+		p.wait.Go(func() { p.forward(client) })
+	}
+}
+
+// forward lives as long as the connection.
+func (p *Proxy) forward(client net.Conn) {
+	l := &link{proxy: p, ends: [2]net.Conn{Client: client}}
+	defer l.cut()
+
+	p.mu.Lock()
+	p.links[l] = struct{}{}
+	p.accepted++
+	forwarded := !p.swallow[Client] || !p.swallow[Server]
+	closed := p.ctx.Err() != nil // Close may have cut before this link was in the list
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.links, l)
+	}()
+	if closed {
+		return
+	}
+	if !forwarded {
+		l.drain()
+		return
+	}
+	var d net.Dialer
+	server, err := d.DialContext(p.ctx, "tcp", p.target)
+	if err != nil || !l.connect(server) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { l.pump(Client, Server) })
+	both.Go(func() { l.pump(Server, Client) })
+	both.Wait()
+	l.close(false)
+}
