@@ -75,7 +75,7 @@ func TestHeaderTimeout(t *testing.T) {
 			bubble(t, httpd.Config{}, func(t *testing.T, p *pipes) {
 				c := p.dial(t)
 				if tt.first != "" {
-					c.ask(tt.first, 200, "1")
+					c.ask(tt.first, "1")
 					time.Sleep(30 * time.Second) // idle, not slow
 				}
 				begin := time.Now()
@@ -112,10 +112,10 @@ func TestIdleTimeout(t *testing.T) {
 			bubble(t, httpd.Config{}, func(t *testing.T, p *pipes) {
 				c := p.dial(t)
 				for i := range 100 { // activity at any time keeps it open
-					c.ask(path.get("order"), 200, fmt.Sprint(i+1))
+					c.ask(path.get("order"), fmt.Sprint(i+1))
 					time.Sleep(777 * time.Millisecond)
 				}
-				c.ask(path.get("order"), 200, "101")
+				c.ask(path.get("order"), "101")
 				if got := c.lifetime(time.Now()); got < 60*time.Second || got > 60*time.Second+500*time.Millisecond {
 					t.Errorf("closed after %v, want 60s to 60.5s", got)
 				}
@@ -225,8 +225,8 @@ func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, quiet(httpd.Config{Segment: newIssuer(), MaxConns: 2}))
 	fast, slow := dial(t, s), dial(t, s)
-	fast.ask(fastGET("order"), 200, "1")
-	slow.ask(slowGET("order"), 200, "2")
+	fast.ask(fastGET("order"), "1")
+	slow.ask(slowGET("order"), "2")
 
 	for range 3 {
 		c := dial(t, s)
@@ -261,7 +261,7 @@ func TestConnectionLimit(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpd.Config{MaxConns: 1}, func(t *testing.T, p *pipes) {
-		p.dial(t).ask(fastGET("order"), 200, "1")
+		p.dial(t).ask(fastGET("order"), "1")
 		begin := time.Now()
 		var refused []*client
 		for range httpd.MaxRefusals {

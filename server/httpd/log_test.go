@@ -2,6 +2,8 @@ package httpd_test
 
 import (
 	"bytes"
+	"io"
+	"log"
 	"log/slog"
 	"sync"
 )
@@ -25,3 +27,5 @@ func (b *syncBuffer) String() string {
 }
 
 func (b *syncBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }

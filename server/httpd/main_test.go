@@ -181,11 +181,11 @@ type reply struct {
 
 func (r reply) String() string { return fmt.Sprintf("%d close=%v %s", r.status, r.close, r.body) }
 
-// ask sends text and expects this status and body.
-func (c *client) ask(text string, status int, body string) {
+// ask sends text and expects 200 and body.
+func (c *client) ask(text, body string) {
 	c.t.Helper()
 	c.send(text)
-	c.expect(status, body)
+	c.expect(http.StatusOK, body)
 }
 
 func (c *client) expect(status int, body string) {
