@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -71,7 +72,7 @@ func (l *link) pump(from, to Side) {
 			l.cut()
 			return
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if tcp, ok := sink.(*net.TCPConn); ok {
 				_ = tcp.CloseWrite()
 			}

@@ -171,7 +171,11 @@ func (p *Proxy) forward(client net.Conn) {
 	}
 	var d net.Dialer
 	server, err := d.DialContext(p.ctx, "tcp", p.target)
-	if err != nil || !l.connect(server) {
+	if err != nil {
+		l.close(false)
+		return
+	}
+	if !l.connect(server) {
 		return
 	}
 	var both sync.WaitGroup

@@ -87,7 +87,8 @@ func (d Database) Open(t testing.TB) *sql.DB {
 	return pool
 }
 
-// Version asks the server for its version, e.g. "10.11.19-MariaDB-0+deb12u1".
+// Version asks the server for its version, e.g. "10.11.19-MariaDB-0+deb12u1" or
+// "15.18 (Debian 15.18-0+deb12u1)".
 func (d Database) Version(ctx context.Context) (string, error) {
 	pool, err := d.pool()
 	if err != nil {
@@ -96,7 +97,7 @@ func (d Database) Version(ctx context.Context) (string, error) {
 	defer pool.Close()
 	query := "SELECT VERSION()"
 	if d.url.Scheme != "mysql" {
-		query = "SELECT 'PostgreSQL ' || current_setting('server_version')"
+		query = "SHOW server_version"
 	}
 	var version string
 	if err := pool.QueryRowContext(ctx, query).Scan(&version); err != nil {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"database/sql"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -109,8 +110,8 @@ func TestVersion(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			version, err := d(t).Version(t.Context())
-			if err != nil || !strings.Contains(version, kind) {
-				t.Errorf("Version() = %q, %v; want one with %q", version, err, kind)
+			if err != nil || !regexp.MustCompile(`^\d+\.\d+`).MatchString(version) {
+				t.Errorf("Version() = %q, %v; want a number", version, err)
 			}
 		})
 	}

@@ -14,16 +14,17 @@ const (
 	lockName     = "owner.lock"
 )
 
-// folder is a temporary folder that its owner holds a lock on for as long as it
+// Folder is a temporary folder that its owner holds a lock on for as long as it
 // lives, so that others can tell a left-over from one in use.
-type folder struct {
+type Folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder makes a folder below parent, which is the system's temporary folder
-// if it is empty, and removes what dead owners left there.
-func newFolder(parent, name string) (*folder, error) {
+// NewFolder makes a folder below parent, which is the system's temporary folder
+// if it is empty, and removes what dead owners left there. Only its owner may
+// enter it.
+func NewFolder(parent, name string) (*Folder, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
@@ -36,19 +37,21 @@ func newFolder(parent, name string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path, lock}
+	f := &Folder{path, lock}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		_ = f.remove()
+		_ = f.Remove()
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	return f, nil
 }
 
-// remove deletes the folder before it releases the lock.
-func (f *folder) remove() error {
-	err := os.RemoveAll(f.path)
-	f.lock.Close()
-	return err
+// Path returns where the folder is.
+func (f *Folder) Path() string { return f.path }
+
+// Remove deletes the folder with all that is in it.
+func (f *Folder) Remove() error {
+	defer f.lock.Close() // last: an unlocked folder is anybody's to sweep
+	return os.RemoveAll(f.path)
 }
 
 // sweep removes the folders whose owners have died. A folder younger than a
@@ -63,6 +66,7 @@ func sweep(parent string) {
 		info, err := lock.Stat()
 		if err == nil && time.Since(info.ModTime()) > time.Minute &&
 			syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			sweep(filepath.Dir(path)) // servers whose temporary folder this was
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			postgres{}.tidy(ctx, filepath.Dir(path)) // finds nothing in another server's folder
 			cancel()

@@ -26,7 +26,7 @@ type Instance struct {
 	Database
 
 	engine engine
-	folder *folder
+	folder *Folder
 	port   int
 
 	mu      sync.Mutex
@@ -53,7 +53,7 @@ func StartPostgres(ctx context.Context, parent string) (*Instance, error) {
 func start(ctx context.Context, e engine, parent string) (_ *Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	dir, err := newFolder(parent, e.name())
+	dir, err := NewFolder(parent, e.name())
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", e.name(), err)
 	}
@@ -147,7 +147,7 @@ func (i *Instance) Close() error {
 		defer cancel()
 		i.engine.tidy(ctx, i.folder.path)
 	}
-	return i.folder.remove()
+	return i.folder.Remove()
 }
 
 func (i *Instance) killLocked() {

@@ -126,7 +126,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			needServers(t)
+			server.Require(t)
 			parent := openFolder(t)
 			i, err := start(t.Context(), parent)
 			if err != nil {
@@ -150,7 +150,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	needServers(t)
+	server.Require(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for kind, start := range starters {
@@ -175,7 +175,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			needServers(t)
+			server.Require(t)
 			folder := openFolder(t)
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), parentRole+"="+kind, "LEAF_TEST_FOLDER="+folder)
@@ -216,19 +216,6 @@ func TestServerDiesWithItsParent(t *testing.T) {
 				t.Errorf("after the next start: %q, want only the new one, not %q", now, left)
 			}
 		})
-	}
-}
-
-// needServers skips where the starters, which know no test, would fail.
-func needServers(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: needs real servers; run make test")
-	}
-	for _, binary := range []string{"/usr/sbin/mariadbd", "/usr/lib/postgresql/*/bin/postgres"} {
-		if found, _ := filepath.Glob(binary); len(found) == 0 && os.Getenv("CI") != "true" {
-			t.Skipf("NOT TESTED: no %s", binary)
-		}
 	}
 }
 

@@ -36,6 +36,18 @@ func OwnPostgres(t testing.TB) *Instance {
 	return own(t, postgres{})
 }
 
+// Require skips a test that starts servers by other means than this package's
+// functions for tests, if one of them is missing; with CI=true it fails it.
+func Require(t testing.TB) {
+	t.Helper()
+	for _, e := range []engine{mariaDB{}, postgres{}} {
+		skipIfShort(t, e)
+		if _, err := e.command(t.Context(), "", 0); err != nil {
+			missing(t, err)
+		}
+	}
+}
+
 func shared(t testing.TB, e engine) Database {
 	t.Helper()
 	skipIfShort(t, e)
