@@ -73,6 +73,18 @@ func readLine(line []byte, v any) error {
 	return json.Unmarshal(text, v)
 }
 
+// swallowed reports whether a last line that does not read is a good one with more
+// behind it: its line break was spoilt, so it may have been acknowledged.
+func swallowed(line []byte) bool {
+	sum, text, _ := bytes.Cut(line, []byte(" "))
+	d := json.NewDecoder(bytes.NewReader(text))
+	var first json.RawMessage
+	if d.Decode(&first) != nil || d.InputOffset() == int64(len(text)) {
+		return false
+	}
+	return fmt.Sprintf("%08x", crc32.Checksum(text[:d.InputOffset()], castagnoli)) == string(sum)
+}
+
 // encodeFence returns a whole file.
 func encodeFence(node string, marks map[string]Mark) []byte {
 	out := appendLine(nil, fenceHeader{File: "leaf-fence", Version: fenceVersion, Node: node})
@@ -105,11 +117,10 @@ func decodeFence(content []byte, node string) (marks map[string]Mark, torn bool,
 		}
 		switch {
 		case err == nil && complete:
-		case number > 1 && len(rest) == 0:
+		case number > 1 && len(rest) == 0 && !swallowed(line):
 			return marks, true, nil
-		case err == nil:
-			err = fmt.Errorf("ends before its line break")
-			fallthrough
+		case err == nil: // only the header can be cut just before its line break and get here
+			return nil, false, fmt.Errorf("fence file, line %d: ends before its line break; %s", number, remedy)
 		default:
 			return nil, false, fmt.Errorf("fence file, line %d: %w; %s", number, err, remedy)
 		}

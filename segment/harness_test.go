@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,13 @@ func (d *disk) Append(name string) (segment.AppendFile, error) {
 		return nil, err
 	}
 	return &file{d: d, name: name}, nil
+}
+
+// copy returns a disk with the same files.
+func (d *disk) copy() *disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &disk{files: maps.Clone(d.files)}
 }
 
 func (d *disk) set(change func(*disk)) {
@@ -243,6 +251,9 @@ func newRouted(t testing.TB, router *segment.Router, d *disk, cfg segment.Config
 	t.Helper()
 	if cfg.NodeID == "" {
 		cfg.NodeID = "node-1"
+	}
+	if cfg.MaxWait == 0 {
+		cfg.MaxWait = time.Minute // a busy machine must not fail a test that is not about waiting
 	}
 	a, err := segment.New(router, d, cfg)
 	if err != nil {

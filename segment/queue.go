@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,14 +64,16 @@ func (q *queue) resume() {
 func (q *queue) close() []*Tag {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	left := append(q.known, q.unknown...)
+	left := slices.Concat(q.known, q.unknown)
 	q.known, q.unknown, q.open, q.closed = nil, nil, false, true
 	return left
 }
 
-// startRunners starts as many goroutines as there is work for. q.mu is held.
+// startRunners starts a goroutine for every queued load, up to the limit. Those
+// that run may all be busy, so they do not count; one too many ends at once. q.mu is
+// held.
 func (q *queue) startRunners() {
-	for q.open && q.running < q.limit() && q.running < len(q.known)+len(q.unknown) {
+	for queued := len(q.known) + len(q.unknown); q.open && queued > 0 && q.running < q.limit(); queued-- {
 		if !q.tasks.start(q.run) {
 			return
 		}

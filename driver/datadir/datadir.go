@@ -59,8 +59,7 @@ func Open(path string) (*Dir, error) {
 	}
 	d := &Dir{path: path, lock: lock}
 	if err := errors.Join(d.removeLeftovers(), d.loadIdentity()); err != nil {
-		d.Close()
-		return nil, fmt.Errorf("data directory %s: %w", path, err)
+		return nil, fmt.Errorf("data directory %s: %w", path, errors.Join(err, d.Close()))
 	}
 	return d, nil
 }
@@ -88,20 +87,19 @@ func acquire(path string) (*os.File, error) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock data directory %s: %w", path, err)
+			return nil, fmt.Errorf("lock data directory %s: %w", path, errors.Join(err, f.Close()))
 		}
-		content, _ := os.ReadFile(f.Name())
+		content, _ := os.ReadFile(f.Name()) // without a readable number the text says "another process"
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
-		return nil, &LockedError{Path: path, PID: pid}
+		return nil, errors.Join(&LockedError{Path: path, PID: pid}, f.Close())
 	}
-	if err := f.Truncate(0); err == nil {
+	err = f.Truncate(0)
+	if err == nil {
 		_, err = f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
 	}
 	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock data directory %s: %w", path, err)
+		return nil, fmt.Errorf("lock data directory %s: %w", path, errors.Join(err, f.Close()))
 	}
 	return f, nil
 }

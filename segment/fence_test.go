@@ -1,0 +1,369 @@
+package segment_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRegress: the ways a database goes backwards, met in the middle of a run. The
+// first range below the fence is refused, so is every later one, also after a
+// restart, until an operator repairs the tag; no ID repeats.
+func TestRegress(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		back func(t *testing.T, s *store)
+	}{
+		{"max_id lowered", func(_ *testing.T, s *store) { s.Put(segment.Row{Tag: "order", MaxID: 40, Step: 10}) }},
+		{"lowered by one", func(t *testing.T, s *store) {
+			s.Put(segment.Row{Tag: "order", MaxID: s.maxID(t, "order") - 1, Step: 10})
+		}},
+		{"deleted and created again", func(t *testing.T, s *store) {
+			if err := errors.Join(
+				s.Delete(t.Context(), "order"),
+				s.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10}),
+			); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"restored with a larger step", func(_ *testing.T, s *store) { s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 100_000}) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, d, ids := newStore(row(10)), newDisk(), newLedger()
+				a := node(t, s, d, segment.Config{})
+				ids.add(t, "before", drain(t, a, "order", 95)...)
+				synctest.Wait()
+				c.back(t, s)
+
+				useUntil(t, a, ids, leaf.ErrRegress)
+				loads := s.count()
+				for range 5 { // also on the second try, and later
+					_, err := a.Next(t.Context(), "order")
+					wantErr(t, err, leaf.ErrRegress)
+					time.Sleep(time.Minute)
+				}
+				if n := s.count(); n != loads {
+					t.Errorf("a latched tag reserved %d more ranges", n-loads)
+				}
+				m := a.Mark("order")
+				if !m.Latched || a.Status().Regresses != 1 {
+					t.Errorf("mark %+v, status %+v; want latched and one regress", m, a.Status())
+				}
+				if st := a.Status(); !st.Ready || !strings.Contains(strings.Join(st.Reasons, " "), "latched") {
+					t.Errorf("status %+v, want ready with a word on the latch", st)
+				}
+				maxID := s.maxID(t, "order")
+				closeNode(t, a)
+				if got := s.maxID(t, "order"); got != maxID {
+					t.Errorf("a latched tag was given back: max_id went from %d to %d", maxID, got)
+				}
+
+				a = node(t, s, d, segment.Config{})
+				_, err := a.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrRegress)
+
+				_, err = a.Repair(t.Context(), "order", m.High-1)
+				wantErr(t, err, leaf.ErrConflict)
+				if !strings.Contains(err.Error(), fmt.Sprintf("use %d or more", m.High)) {
+					t.Errorf("text %q does not say which number works", err)
+				}
+				maxID, err = a.Repair(t.Context(), "order", m.High)
+				if err != nil || maxID < m.High {
+					t.Fatalf("Repair = %d, %v; want at least %d", maxID, err, m.High)
+				}
+				ids.add(t, "after", drain(t, a, "order", 300)...)
+			})
+		})
+	}
+}
+
+// useUntil takes IDs until the wanted error.
+func useUntil(t *testing.T, a *segment.Allocator, ids *ledger, want error) {
+	t.Helper()
+	for range 100_000 {
+		id, err := a.Next(t.Context(), "order")
+		if err != nil {
+			wantErr(t, err, want)
+			return
+		}
+		ids.add(t, "node", id)
+		synctest.Wait()
+	}
+	t.Fatalf("no %v", want)
+}
+
+// TestLatchHoldsWhereTheFenceAloneWouldNot is why a regress latches (rule A): the
+// refused statement moved the row, so the next range would lie above this node's
+// fence although another node issued it.
+func TestLatchHoldsWhereTheFenceAloneWouldNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, ids := newStore(row(10)), newDisk(), newLedger()
+		fixed := segment.Config{FixedStep: true, NoGiveBack: true}
+		a := node(t, s, d, fixed)
+		ids.add(t, "a", drain(t, a, "order", 10)...) // [1, 21) reserved
+		synctest.Wait()
+		other := fixed
+		other.NodeID = "node-2"
+		b := node(t, s, nil, other)
+		ids.add(t, "b", drain(t, b, "order", 10)...) // [21, 41) reserved
+		synctest.Wait()
+		s.Put(segment.Row{Tag: "order", MaxID: 15, Step: 10}) // lost commits
+		useUntil(t, a, ids, leaf.ErrRegress)                  // [15, 25) refused, the row is at 25
+		closeNode(t, a)
+		a = node(t, s, d, fixed)
+		useUntil(t, a, ids, leaf.ErrRegress) // [25, 35) would pass a's fence of 21 and repeat b's
+		if m := a.Mark("order"); m.High != 21 {
+			t.Fatalf("mark %+v: the test no longer tests what it says", m)
+		}
+	})
+}
+
+// TestAnotherNodesGiveBackIsNoRegress (rule M): the fence counts own ranges only.
+func TestAnotherNodesGiveBackIsNoRegress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(100)), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true, SyncInterval: time.Second})
+		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+		ids.add(t, "a", drain(t, a, "order", 1)...)
+		ids.add(t, "b", drain(t, b, "order", 1)...)
+		time.Sleep(2 * time.Second) // a reads the row with b's end
+		closeNode(t, b)             // which goes back
+		ids.add(t, "a", drain(t, a, "order", 500)...)
+	})
+}
+
+// TestFenceBeforeServe (rule B): no ID of a range is out before the range's end is
+// synced, and a range whose end cannot be written is dropped.
+func TestFenceBeforeServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(row(10)), newDisk()
+		a := node(t, s, d, segment.Config{FixedStep: true})
+		first := drain(t, a, "order", 10)
+		increasing(t, first)
+		if !bytes.Contains(d.files["fence"], []byte(`"high":11`)) {
+			t.Fatalf("IDs up to 10 are out, the fence file says %s", d.files["fence"])
+		}
+
+		broken := errors.New("disk full")
+		d.set(func(d *disk) {
+			d.onSync = func() error { return broken }
+			d.onReplace = func(string) error { return broken }
+		})
+		synctest.Wait()
+		stock := 0
+		for {
+			if _, err := a.Next(t.Context(), "order"); err != nil {
+				wantErr(t, err, leaf.ErrExhausted)
+				wantErr(t, err, broken)
+				break
+			}
+			stock++
+		}
+		reserved := s.count()
+		for range 5 {
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrExhausted)
+		}
+		if n := s.count() - reserved; n != 0 {
+			t.Errorf("%d ranges reserved and burnt while the fence could not be written", n)
+		}
+		d.set(func(d *disk) { d.onSync, d.onReplace = nil, nil })
+		time.Sleep(time.Second)
+		id := next(t, a, "order")
+		if id <= first[9]+int64(stock) {
+			t.Errorf("ID %d after the disk healed, want a new one", id)
+		}
+	})
+}
+
+// TestFenceWritesAreShared: many tags that load at once share syncs, and all their
+// marks survive.
+func TestFenceWritesAreShared(t *testing.T) {
+	s, d := newStore(), newDisk()
+	const tags = 200
+	for i := range tags {
+		s.Put(segment.Row{Tag: fmt.Sprint("tag-", i), MaxID: 1, Step: 5})
+	}
+	var syncs atomic.Int64
+	d.onSync = func() error { syncs.Add(1); return nil }
+	a := node(t, s, d, segment.Config{MaxLoads: 50, NoGiveBack: true})
+	var callers sync.WaitGroup
+	for i := range tags {
+		callers.Go(func() { drain(t, a, fmt.Sprint("tag-", i), 50) })
+	}
+	callers.Wait()
+	closeNode(t, a)
+	b := newNode(t, s, d, segment.Config{})
+	for i := range tags {
+		tag := fmt.Sprint("tag-", i)
+		if got, want := b.Mark(tag), a.Mark(tag); got != want || got.High != s.maxID(t, tag) {
+			t.Fatalf("%s: mark %+v after restart, %+v before, max_id %d", tag, got, want, s.maxID(t, tag))
+		}
+	}
+	t.Logf("%d ranges, %d syncs", s.count(), syncs.Load())
+}
+
+// fenceFile returns a file with one header and three writes.
+func fenceFile(t *testing.T) []byte {
+	t.Helper()
+	d := newDisk()
+	s := newStore(row(10))
+	a := node(t, s, d, segment.Config{NoGiveBack: true, FixedStep: true})
+	drain(t, a, "order", 15)
+	closeNode(t, a)
+	if n := bytes.Count(d.files["fence"], []byte("\n")); n < 3 {
+		t.Fatalf("fence file has %d lines, want a header and some writes: %s", n, d.files["fence"])
+	}
+	return d.files["fence"]
+}
+
+// TestTornFenceFile cuts the file at every byte and spoils every byte: the node
+// starts with a mark no lower than an acknowledged one, or refuses to start.
+func TestTornFenceFile(t *testing.T) {
+	whole := fenceFile(t)
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	lines = lines[:len(lines)-1]
+	lastLine := len(whole) - len(lines[len(lines)-1])
+	full := markOf(t, whole)
+	before := markOf(t, whole[:lastLine])
+	if full.High <= before.High {
+		t.Fatalf("marks %+v and %+v: the last line should raise the mark", before, full)
+	}
+	for cut := range whole {
+		m, err := openWith(whole[:cut])
+		atLine := bytes.HasSuffix(whole[:cut], []byte("\n"))
+		switch {
+		case cut < len(lines[0]):
+			if err == nil {
+				t.Fatalf("cut at %d: a file without a whole header was accepted", cut)
+			}
+		case err != nil:
+			t.Fatalf("cut at %d: %v; a torn last line was never acknowledged", cut, err)
+		case cut > lastLine && m.High < before.High:
+			t.Fatalf("cut at %d: mark %+v is below the acknowledged %+v", cut, m, before)
+		case atLine && m != markOf(t, whole[:cut]):
+			t.Fatalf("cut at %d: mark %+v", cut, m)
+		}
+	}
+	for i := range whole {
+		spoilt := bytes.Clone(whole)
+		spoilt[i] ^= 0x10
+		m, err := openWith(spoilt)
+		if i < lastLine {
+			if err == nil {
+				t.Fatalf("byte %d spoilt: accepted with %+v", i, m)
+			}
+			if !strings.Contains(err.Error(), "fence file, line") {
+				t.Fatalf("byte %d spoilt: text %q does not name the file and line", i, err)
+			}
+		} else if err == nil && m.High < before.High {
+			t.Fatalf("byte %d of the last line spoilt: mark %+v is below the acknowledged %+v", i, m, before)
+		}
+	}
+}
+
+func openWith(fence []byte) (segment.Mark, error) {
+	d := newDisk()
+	d.files["fence"] = fence
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
+	if err != nil {
+		return segment.Mark{}, err
+	}
+	a, err := segment.New(router, d, segment.Config{NodeID: "node-1"})
+	if err != nil {
+		return segment.Mark{}, err
+	}
+	return a.Mark("order"), a.Close(context.Background())
+}
+
+func markOf(t *testing.T, fence []byte) segment.Mark {
+	t.Helper()
+	m, err := openWith(fence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestForeignFenceFile(t *testing.T) {
+	d := newDisk()
+	d.files["fence"] = bytes.Clone(fenceFile(t))
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = segment.New(router, d, segment.Config{NodeID: "node-2"})
+	if err == nil || !strings.Contains(err.Error(), "belongs to node node-1") {
+		t.Fatalf("New = %v, want a refusal that names the owner", err)
+	}
+}
+
+// TestFenceFileIsCompacted: it does not grow with the number of loads.
+func TestFenceFileIsCompacted(t *testing.T) {
+	d := newDisk()
+	a := node(t, newStore(row(1)), d, segment.Config{FixedStep: true})
+	longest := 0
+	for range 40_000 {
+		next(t, a, "order")
+		d.mu.Lock()
+		longest = max(longest, len(d.files["fence"]))
+		d.mu.Unlock()
+	}
+	if longest > 1<<20+1<<16 {
+		t.Fatalf("fence file grew to %d bytes", longest)
+	}
+}
+
+// FuzzFenceFile: no content makes the reader panic, and what it accepts it accepts
+// again after the rewrite at start.
+func FuzzFenceFile(f *testing.F) {
+	f.Add([]byte(""))
+	f.Add([]byte("00000000 {}\n"))
+	f.Add([]byte("5d0a9b1e {\"file\":\"leaf-fence\",\"version\":1,\"node\":\"node-1\"}\nxx"))
+	d := newDisk()
+	if a, err := openDisk(d); err == nil {
+		_ = a.Close(context.Background())
+		f.Add(bytes.Clone(d.files["fence"]))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		d := newDisk()
+		d.files["fence"] = content
+		a, err := openDisk(d)
+		if err != nil {
+			return
+		}
+		first := a.Mark("order")
+		if err := a.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		b, err := openDisk(d)
+		if err != nil {
+			t.Fatalf("accepted once, refused after the rewrite: %v", err)
+		}
+		if got := b.Mark("order"); got != first {
+			t.Fatalf("mark %+v after the rewrite, %+v before", got, first)
+		}
+		if err := b.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func openDisk(d *disk) (*segment.Allocator, error) {
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return segment.New(router, d, segment.Config{NodeID: "node-1"})
+}

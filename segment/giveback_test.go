@@ -1,0 +1,301 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestGiveBack: what a clean stop returns to the row, by what was in memory.
+func TestGiveBack(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		use   int
+		other func(t *testing.T, s *store) // what another node does before the stop
+		want  int64                        // max_id after the stop
+		mark  int64
+	}{
+		{"rest of the only range", 5, nil, 6, 6},
+		{"rest and the loaded next range", 50, nil, 51, 51},
+		{"all of a range used, the next whole", 100, nil, 101, 101},
+		{"nothing used", 0, nil, 1, 0},
+		{"another node reserved after us: lost", 50, func(t *testing.T, s *store) {
+			if _, err := s.Store.Reserve(t.Context(), segment.Request{Tag: "order", Min: 1, Max: 10}); err != nil {
+				t.Fatal(err)
+			}
+		}, 211, 51},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, d := newStore(row(100)), newDisk()
+				a := node(t, s, d, segment.Config{FixedStep: true})
+				drain(t, a, "order", c.use)
+				synctest.Wait()
+				if c.other != nil {
+					c.other(t, s)
+				}
+				closeNode(t, a)
+				if got := s.maxID(t, "order"); got != c.want {
+					t.Errorf("max_id = %d after the stop, want %d", got, c.want)
+				}
+				if got := a.Mark("order").High; got != c.mark {
+					t.Errorf("fence = %d after the stop, want %d", got, c.mark)
+				}
+				if c.use > 0 && c.other == nil {
+					b := node(t, s, d, segment.Config{FixedStep: true})
+					if id := next(t, b, "order"); id != int64(c.use+1) {
+						t.Errorf("first ID after the restart = %d, want %d", id, c.use+1)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestGiveBackAroundSomebodyElsesRange: only the range that ends at max_id can go
+// back, and the fence goes down to what was issued, not merely to the row: the
+// other node may give its own range back afterwards without a false alarm.
+func TestGiveBackAroundSomebodyElsesRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, ids := newStore(row(100)), newDisk(), newLedger()
+		fixed := segment.Config{FixedStep: true}
+		a := node(t, s, d, fixed)
+		ids.add(t, "a", drain(t, a, "order", 5)...) // [1, 101)
+		b := node(t, s, nil, segment.Config{FixedStep: true, NodeID: "node-2"})
+		ids.add(t, "b", drain(t, b, "order", 5)...)  // [101, 201)
+		ids.add(t, "a", drain(t, a, "order", 20)...) // and a has [201, 301) next
+		synctest.Wait()
+		closeNode(t, a)
+		if got := s.maxID(t, "order"); got != 201 {
+			t.Fatalf("max_id = %d, want 201", got)
+		}
+		closeNode(t, b)
+		if got := s.maxID(t, "order"); got != 106 {
+			t.Fatalf("max_id = %d, want 106", got)
+		}
+		a = node(t, s, d, fixed)
+		ids.add(t, "a again", drain(t, a, "order", 300)...)
+	})
+}
+
+// TestGiveBackMeetsStragglers: callers keep taking IDs while the node stops.
+// Whoever got an ID got one below the tail that went back.
+func TestGiveBackMeetsStragglers(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 10
+	}
+	s, d, ids := newStore(row(1000)), newDisk(), newLedger()
+	for round := range rounds {
+		a := node(t, s, d, segment.Config{FixedStep: true})
+		var callers sync.WaitGroup
+		started := make(chan struct{}, 4)
+		for c := range 4 {
+			callers.Go(func() {
+				name := fmt.Sprintf("round %d, caller %d", round, c)
+				tag := a.Tag("order")
+				for i := 0; ; i++ {
+					var got []leaf.Range
+					var err error
+					if c == 0 {
+						got, err = tag.NextN(t.Context(), 7)
+					} else {
+						var id int64
+						id, err = tag.Next(t.Context())
+						got = []leaf.Range{{Lo: id, Hi: id + 1}}
+					}
+					if err != nil {
+						wantErr(t, err, leaf.ErrNotReady)
+						return
+					}
+					for _, r := range got {
+						for id := r.Lo; id < r.Hi; id++ {
+							ids.add(t, name, id)
+						}
+					}
+					if i == 5 {
+						started <- struct{}{}
+					}
+				}
+			})
+		}
+		<-started
+		closeNode(t, a)
+		callers.Wait()
+	}
+	if waste := s.maxID(t, "order") - int64(ids.len()); waste > int64(rounds)*30 {
+		t.Errorf("%d numbers lost in %d clean restarts", waste, rounds)
+	}
+}
+
+// TestGiveBackFailsAtEachStep: the stop fails or the process dies before, at and
+// after each step of rule G. The restart repeats nothing and raises no alarm.
+func TestGiveBackFailsAtEachStep(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name string
+		sent int // compare-and-sets that reach the store
+		fail func(s *store, d *disk)
+	}{
+		{"died before the fence was lowered", 0, func(_ *store, d *disk) {
+			d.onSync = func() error { return broken }
+			d.onReplace = func(string) error { return broken }
+		}},
+		{"died between fence and row", 0, func(s *store, _ *disk) {
+			s.onGiveBack = func(context.Context, string, func() error) error { return broken }
+		}},
+		{"row lowered, reply lost", 1, func(s *store, _ *disk) {
+			s.onGiveBack = func(_ context.Context, _ string, do func() error) error {
+				return errors.Join(do(), broken)
+			}
+		}},
+		{"row lowered, no reply at all", 1, func(s *store, _ *disk) {
+			s.onGiveBack = func(ctx context.Context, _ string, do func() error) error {
+				err := do()
+				<-ctx.Done()
+				return errors.Join(err, ctx.Err())
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, d, ids := newStore(row(100)), newDisk(), newLedger()
+				a := node(t, s, d, segment.Config{FixedStep: true})
+				ids.add(t, "before", drain(t, a, "order", 42)...)
+				synctest.Wait()
+				sent := 0
+				s.set(func(s *store) { d.set(func(d *disk) { c.fail(s, d) }) })
+				inner := s.onGiveBack
+				s.set(func(s *store) {
+					s.onGiveBack = func(ctx context.Context, tag string, do func() error) error {
+						once := func() error { sent++; return do() }
+						if inner != nil {
+							return inner(ctx, tag, once)
+						}
+						return once()
+					}
+				})
+				_ = a.Close(context.Background())
+				if sent != c.sent {
+					t.Errorf("%d compare-and-sets reached the store, want %d", sent, c.sent)
+				}
+				s.heal()
+				d.set(func(d *disk) { d.onSync, d.onReplace = nil, nil })
+				a = node(t, s, d, segment.Config{FixedStep: true})
+				ids.add(t, "after", drain(t, a, "order", 500)...)
+				if a.Mark("order").Latched {
+					t.Error("false alarm")
+				}
+			})
+		})
+	}
+}
+
+func TestNoGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(100))
+		a := node(t, s, nil, segment.Config{NoGiveBack: true})
+		drain(t, a, "order", 5)
+		closeNode(t, a)
+		if got := s.maxID(t, "order"); got != 101 {
+			t.Errorf("max_id = %d, want 101", got)
+		}
+	})
+}
+
+// TestRestarts: two nodes restart at random under load. Nothing repeats, and a
+// clean restart wastes less than one step.
+func TestRestarts(t *testing.T) {
+	const restarts, step = 100, 50
+	s, ids := newStore(row(step)), newLedger()
+	var nodes sync.WaitGroup
+	for n := range 2 {
+		nodes.Go(func() {
+			d := newDisk()
+			for range restarts {
+				a := node(t, s, d, segment.Config{NodeID: fmt.Sprint(n), FixedStep: true})
+				for range 1 + rand.IntN(3*step) {
+					ids.add(t, fmt.Sprint("node ", n), next(t, a, "order"))
+				}
+				closeNode(t, a)
+			}
+		})
+	}
+	nodes.Wait()
+	waste := s.maxID(t, "order") - 1 - int64(ids.len())
+	if waste >= 2*restarts*step {
+		t.Errorf("%d numbers wasted in %d restarts of step %d", waste, 2*restarts, step)
+	}
+	t.Logf("%d IDs, %d wasted", ids.len(), waste)
+}
+
+// TestCloseIsBounded: a load that does not end costs Close no more than its
+// context, and a call that waits is let go at once.
+func TestCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		release := make(chan struct{})
+		defer close(release)
+		s.set(func(s *store) {
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				<-release
+				return segment.Reservation{}, errDown
+			}
+		})
+		router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: s}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := segment.New(router, newDisk(), segment.Config{MaxWait: time.Minute, LoadTimeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() { _, err := a.Next(t.Context(), "order"); got <- err }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		err = a.Close(ctx)
+		wantErr(t, err, context.DeadlineExceeded)
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("Close took %v, want its context's 3 s", d)
+		}
+		wantErr(t, a.Close(t.Context()), nil)
+		wantErr(t, <-got, leaf.ErrNotReady)
+		_, err = a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrNotReady)
+	})
+}
+
+// TestStartStopStress: Close at any moment leaves no goroutine (goleak watches).
+func TestStartStopStress(t *testing.T) {
+	for range 100 {
+		s := newStore(row(3))
+		a := node(t, s, nil, segment.Config{})
+		var callers sync.WaitGroup
+		for range 3 {
+			callers.Go(func() {
+				for {
+					if _, err := a.Next(t.Context(), "order"); err != nil {
+						return
+					}
+				}
+			})
+		}
+		callers.Go(func() { closeNode(t, a) })
+		callers.Go(func() { closeNode(t, a) })
+		callers.Wait()
+	}
+}
