@@ -1,0 +1,293 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/server/admin"
+	"github.com/leaf-idgen/leaf/server/httpd"
+)
+
+// Options are what a program decides, not its user.
+type Options struct {
+	Logger  *slog.Logger // default: discard
+	Version string       // shown by commands
+	Notes   []string     // of Load, for the log
+}
+
+// App is one node. Make it with New, then Start, then Stop. All methods are safe
+// for concurrent use.
+type App struct {
+	cfg     Config
+	opts    Options
+	log     *slog.Logger
+	created time.Time
+
+	dir      *datadir.Dir
+	dbs      *databases
+	alloc    *segment.Allocator
+	http     *httpd.Server
+	admin    *admin.Server
+	adminLn  net.Listener
+	closers  []func() error // undo New, last first
+	serving  sync.WaitGroup
+	failures chan error // of a server that ended by itself
+
+	contact    func(ctx context.Context) error // the engine's Start, ended by abortStart
+	abortStart func()
+
+	start, stop       sync.Once
+	startErr, stopErr error
+}
+
+var errStopped = errors.New("app: the node was stopped before it was started")
+
+// New opens and binds everything that cfg names, or nothing. It connects to no
+// database but the embedded one. Errors: [ConfigError]s, *datadir.LockedError if
+// another process uses the data directory, or what the system said.
+func New(cfg Config, opts Options) (_ *App, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 2)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.undo())
+		}
+	}()
+	if a.dir, err = openDir(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.dir.Close)
+	if a.dbs, err = openDatabases(cfg, a.log); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.dbs.Close)
+	// What fails most often comes before the engine touches its files.
+	var lc net.ListenConfig
+	ln, err := lc.Listen(context.Background(), "tcp", cfg.HTTP.Addr)
+	if err != nil {
+		return nil, &ConfigError{Key: "http.addr", Value: cfg.HTTP.Addr, Limit: err.Error()}
+	}
+	a.closers = append(a.closers, func() error { return closeListener(ln) })
+	a.adminLn, err = admin.Listen(context.Background(), filepath.Join(a.dir.Path(), admin.SocketName))
+	if err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, func() error { return closeListener(a.adminLn) })
+	if a.alloc, err = segment.New(a.dbs.router, a.dir, engineConfig(cfg, a.dir.NodeID(), a.log)); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.closeEngine)
+	if err = prepareEmbedded(a.dbs, a.alloc.Mark, 10*cfg.Segment.LoadTimeout); err != nil {
+		return nil, err
+	}
+	backend := a.node()
+	if a.http, err = httpd.NewOn(ln, a.httpConfig(backend)); err != nil {
+		return nil, err
+	}
+	a.admin = admin.NewServer(backend, a.log)
+	stopping, cancel := context.WithCancel(context.Background())
+	a.abortStart = cancel
+	a.contact = func(ctx context.Context) error {
+		ctx, done := context.WithCancel(ctx)
+		defer done()
+		defer context.AfterFunc(stopping, done)()
+		return a.alloc.Start(ctx)
+	}
+	return a, nil
+}
+
+// openDir opens the data directory. That another process uses it is a conflict to
+// every caller.
+func openDir(path string) (*datadir.Dir, error) {
+	dir, err := datadir.Open(path)
+	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
+		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, locked)
+	}
+	return dir, err
+}
+
+func engineConfig(c Config, nodeID string, log *slog.Logger) segment.Config {
+	return segment.Config{
+		MaxWait:      c.Segment.MaxWait,
+		LoadTimeout:  c.Segment.LoadTimeout,
+		MaxLoads:     int(c.Segment.MaxLoads),
+		SyncInterval: c.Segment.SyncInterval,
+		NegativeTTL:  c.Segment.NegativeTTL,
+		MaxStep:      c.Segment.MaxStep,
+		FixedStep:    c.Segment.FixedStep,
+		NoGiveBack:   !c.Segment.GiveBack,
+		NodeID:       nodeID,
+		Logger:       log,
+	}
+}
+
+// replyTime is what a client gets to accept a reply, beyond the time for which its
+// request may wait for a range.
+const replyTime = 10 * time.Second
+
+func (a *App) httpConfig(b *node) httpd.Config {
+	return httpd.Config{
+		Segment: a.alloc,
+		Cache:   a.buffers,
+		DB:      b.rows,
+		Ready: func() (bool, []string) {
+			st := a.alloc.Status()
+			return st.Ready, st.Reasons
+		},
+		MaxConns:      int(a.cfg.HTTP.MaxConns),
+		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
+		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
+		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
+		Logger:        a.log,
+	}
+}
+
+// undo closes what New opened, in reverse order.
+func (a *App) undo() error {
+	var errs []error
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		errs = append(errs, a.closers[i]())
+	}
+	return errors.Join(errs...)
+}
+
+func (a *App) closeEngine() error {
+	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.ShutdownTimeout)
+	defer cancel()
+	return a.alloc.Close(ctx)
+}
+
+// Addr returns the address of the HTTP server, also with port 0 in the
+// configuration.
+func (a *App) Addr() string { return a.http.Addr().String() }
+
+// Start serves, and makes first contact with the databases. It returns an error
+// only if the node can never serve (segment.ErrSchema, segment.ErrRule) or ctx
+// ended; the caller then calls Stop. A database that does not answer is tried again
+// in the background. Further calls return the result of the first.
+func (a *App) Start(ctx context.Context) error {
+	a.start.Do(func() {
+		a.announce()
+		a.serving.Go(func() { a.report(a.http.Serve()) })
+		a.serving.Go(func() { a.report(a.admin.Serve(a.adminLn)) })
+		a.startErr = a.contact(ctx)
+	})
+	return a.startErr
+}
+
+func (a *App) report(err error) {
+	if err != nil {
+		a.failures <- err
+	}
+}
+
+// Failed delivers an error if a server ends by itself. The node is then to be
+// stopped.
+func (a *App) Failed() <-chan error { return a.failures }
+
+// announce prints the first lines of the log.
+func (a *App) announce() {
+	a.log.Info("data directory", "path", a.dir.Path())
+	for _, address := range a.dbs.addresses() {
+		a.log.Info("store", "url", address)
+	}
+	url := "http://" + reachable(a.Addr())
+	a.log.Info("listening", "url", url)
+	tag := "YOUR_TAG"
+	if a.dbs.embedded {
+		tag = demoTag
+	}
+	a.log.Info("try: curl " + url + "/api/segment/get/" + tag)
+	for _, note := range a.opts.Notes {
+		a.log.Info("configuration: " + note)
+	}
+}
+
+// reachable replaces the address that stands for all interfaces by one that a
+// client on this machine can use.
+func reachable(addr string) string {
+	ap, err := netip.ParseAddrPort(addr)
+	if err != nil || !ap.Addr().IsUnspecified() {
+		return addr
+	}
+	return fmt.Sprintf("127.0.0.1:%d", ap.Port())
+}
+
+// Stop ends the node within shutdown-timeout, or earlier if ctx ends: it stops
+// accepting, lets requests finish, gives back unused IDs, closes the stores and
+// releases the data directory. A Start under way is ended, and a later one returns
+// an error. Further calls return the result of the first.
+func (a *App) Stop(ctx context.Context) error {
+	a.stop.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, a.cfg.ShutdownTimeout)
+		defer cancel()
+		a.abortStart()
+		a.start.Do(func() { a.startErr = errStopped }) // or wait for the one under way
+		a.stopErr = a.shutdown(ctx)
+	})
+	return a.stopErr
+}
+
+func (a *App) shutdown(ctx context.Context) error {
+	a.log.Info("stopping")
+	drain, cancel := context.WithDeadline(ctx, a.drainDeadline(ctx))
+	defer cancel()
+	errs := []error{a.http.Shutdown(drain), a.admin.Stop(drain), closeListener(a.adminLn)}
+	errs = append(errs, a.alloc.Close(ctx), a.dbs.Close())
+	a.serving.Wait()
+	// The lock goes last: until here the next process could meet our writes.
+	errs = append(errs, a.dir.Close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	a.log.Info("stopped")
+	return nil
+}
+
+// drainDeadline leaves the engine time for its last calls to the databases.
+func (a *App) drainDeadline(ctx context.Context) time.Time {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	return time.Now().Add(max(left/2, left-2*a.cfg.Segment.LoadTimeout))
+}
+
+// closeListener closes a listener that a server may have closed, or never served.
+func closeListener(ln net.Listener) error {
+	if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Run is New, Start, and Stop when ctx ends or a server fails.
+func Run(ctx context.Context, cfg Config, opts Options) error {
+	a, err := New(cfg, opts)
+	if err != nil {
+		return err
+	}
+	err = a.Start(ctx)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-a.failures:
+		}
+	} else if ctx.Err() != nil {
+		err = nil // asked to stop while starting
+	}
+	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+}

@@ -1,0 +1,114 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/server/admin"
+)
+
+// catalog is what the two Backends of this package share: the rows of all
+// databases, joined with the fence of a node.
+type catalog struct {
+	dbs     *databases
+	timeout time.Duration // of one call; reading all rows has ten times as much
+	mark    func(tag string) segment.Mark
+}
+
+func (c *catalog) tags(ctx context.Context) ([]admin.Tag, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*c.timeout)
+	defer cancel()
+	all := []admin.Tag{}
+	for i, s := range c.dbs.stores {
+		rows, err := s.Rows(ctx)
+		if err != nil {
+			return nil, storeError(fmt.Errorf("list tags: %w", err))
+		}
+		for _, row := range rows {
+			// A row that the rule sends elsewhere issues nothing: it is not this tag.
+			if r := c.dbs.router.Route(row.Tag); r == i || len(c.dbs.stores) == 1 {
+				all = append(all, c.describe(i, row))
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b admin.Tag) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func (c *catalog) tag(ctx context.Context, name string) (admin.Tag, error) {
+	i, err := c.dbs.route(name)
+	if err != nil {
+		return admin.Tag{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	row, err := c.dbs.stores[i].Lookup(ctx, name)
+	if err != nil {
+		return admin.Tag{}, storeError(err)
+	}
+	return c.describe(i, row), nil
+}
+
+func (c *catalog) describe(store int, row segment.Row) admin.Tag {
+	t := admin.Tag{
+		Name: row.Tag, MaxID: row.MaxID, Step: row.Step, Description: row.Description, UpdateTime: row.UpdateTime,
+		MinStep: row.Options.MinStep, MaxStep: row.Options.MaxStep, FixedStep: row.Options.FixedStep,
+	}
+	if len(c.dbs.stores) > 1 {
+		t.Store = c.dbs.router.Stores()[store].Name
+	}
+	m := c.mark(row.Tag)
+	t.Fence, t.Latched = m.High, m.Latched
+	return t
+}
+
+// create inserts a row. A start below the fence would be refused at the first
+// load, and the tag latched; saying so here saves the repair.
+func (c *catalog) create(ctx context.Context, tag admin.NewTag) error {
+	i, err := c.dbs.route(tag.Name)
+	if errors.Is(err, leaf.ErrUnknownTag) {
+		err = leaf.BadField("tag", tag.Name, "no tag-rule covers it: every database has a rule, and none matches")
+	}
+	if err != nil {
+		return err
+	}
+	if m := c.mark(tag.Name); tag.Start < m.High {
+		return fmt.Errorf("%w: this node has issued numbers of tag %q below %d, so --start %d could repeat some; use --start %d or more",
+			leaf.ErrConflict, tag.Name, m.High, tag.Start, m.High)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return storeError(c.dbs.stores[i].Create(ctx, segment.NewRow{
+		Tag: tag.Name, Start: tag.Start, Step: tag.Step, Description: tag.Description,
+		Options: segment.Options{MinStep: tag.MinStep, MaxStep: tag.MaxStep, FixedStep: tag.FixedStep},
+	}))
+}
+
+func (c *catalog) set(ctx context.Context, name string, change admin.TagChange) error {
+	i, err := c.dbs.route(name)
+	if err != nil {
+		return err
+	}
+	if change == (admin.TagChange{}) {
+		return fmt.Errorf("%w: nothing to change: name at least one field", leaf.ErrBadRequest)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return storeError(c.dbs.stores[i].Update(ctx, name, segment.Change(change)))
+}
+
+func (c *catalog) delete(ctx context.Context, name string) error {
+	i, err := c.dbs.route(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return storeError(c.dbs.stores[i].Delete(ctx, name))
+}

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// defaultStoreName is the name of the only database in its binding.
+const defaultStoreName = "default"
+
+// spareConns are the connections beyond those of the loads: for lists and for
+// management commands, so that locked rows cannot keep them out.
+const spareConns = 4
+
+// databases are the opened stores of a configuration with their division of tags.
+// No connection is made until the first call.
+type databases struct {
+	stores   []*sqldb.Store // in the order of the router
+	router   *segment.Router
+	embedded bool // the SQLite file in the data directory, because no store was configured
+}
+
+func openDatabases(c Config, log *slog.Logger) (*databases, error) {
+	urls := c.Stores
+	d := &databases{embedded: len(urls) == 0}
+	if d.embedded {
+		path, err := filepath.Abs(filepath.Join(c.DataDir, "leaf.db"))
+		if err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+		urls = []string{"sqlite:" + path}
+	}
+	var named []segment.NamedStore
+	for _, value := range urls {
+		s := cutStoreName(value)
+		if s.name == "" {
+			s.name = defaultStoreName
+		}
+		store, err := sqldb.Open(s.url, sqldb.Config{
+			ConnectTimeout: c.ConnectTimeout,
+			MaxConns:       int(c.Segment.MaxLoads) + spareConns,
+			Logger:         log,
+		})
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		d.stores = append(d.stores, store)
+		named = append(named, segment.NamedStore{Name: s.name, Store: store})
+	}
+	var rules []segment.TagRule
+	for _, text := range c.TagRules {
+		rule, err := segment.ParseTagRule(text)
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		rules = append(rules, rule)
+	}
+	router, err := segment.NewRouter(named, rules)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.router = router
+	return d, nil
+}
+
+// Close closes all connections.
+func (d *databases) Close() error {
+	var errs []error
+	for _, s := range d.stores {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// addresses returns the URLs without passwords, with names if there are several.
+func (d *databases) addresses() []string {
+	out := make([]string, len(d.stores))
+	for i, s := range d.stores {
+		out[i] = s.Redacted()
+		if len(d.stores) > 1 {
+			out[i] = d.router.Stores()[i].Name + "=" + out[i]
+		}
+	}
+	return out
+}
+
+// route returns the index of a valid tag's database.
+func (d *databases) route(tag string) (int, error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		return 0, err
+	}
+	i := d.router.Route(tag)
+	if i < 0 {
+		return 0, fmt.Errorf("%w: %q: no tag-rule covers it", leaf.ErrUnknownTag, tag)
+	}
+	return i, nil
+}
+
+// checkStoreURL returns why the driver does not accept a URL, "" if it does.
+func checkStoreURL(url string) string {
+	store, err := sqldb.Open(url, sqldb.Config{})
+	if err != nil {
+		return err.Error()
+	}
+	if err := store.Close(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// storeError gives an error of a store that has no class the one that callers can
+// act on.
+func storeError(err error) error {
+	switch {
+	case err == nil || leaf.ClassOf(err).Err != nil:
+		return err
+	case errors.Is(err, segment.ErrRule):
+		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
+	case errors.Is(err, segment.ErrSchema):
+		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+	}
+	return fmt.Errorf("%w: the database does not answer: %w", leaf.ErrNotReady, err)
+}

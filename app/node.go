@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/server/admin"
+)
+
+// node is the admin.Backend of a running App.
+type node struct {
+	app     *App
+	catalog catalog
+}
+
+var _ admin.Backend = (*node)(nil)
+
+// Backend returns the administrative interface of the running node.
+func (a *App) Backend() admin.Backend { return a.node() }
+
+func (a *App) node() *node {
+	return &node{a, catalog{dbs: a.dbs, timeout: a.cfg.Segment.LoadTimeout, mark: a.alloc.Mark}}
+}
+
+func (n *node) Info(context.Context) (admin.Info, error) {
+	st := n.app.alloc.Status()
+	return admin.Info{
+		Version: n.app.opts.Version, PID: os.Getpid(), Started: n.app.created.Truncate(time.Second), DataDir: n.app.dir.Path(),
+		Stores: n.app.dbs.addresses(), HTTP: n.app.Addr(), Ready: st.Ready, Reasons: st.Reasons,
+	}, nil
+}
+
+func (n *node) Tags(ctx context.Context) ([]admin.Tag, error) { return n.catalog.tags(ctx) }
+
+func (n *node) Tag(ctx context.Context, name string) (admin.Tag, error) {
+	return n.catalog.tag(ctx, name)
+}
+
+func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, error) {
+	if err := n.catalog.create(ctx, tag); err != nil {
+		return admin.Tag{}, err
+	}
+	n.refresh(ctx, tag.Name)
+	return n.catalog.tag(ctx, tag.Name)
+}
+
+func (n *node) SetTag(ctx context.Context, name string, change admin.TagChange) (admin.Tag, error) {
+	if err := n.catalog.set(ctx, name, change); err != nil {
+		return admin.Tag{}, err
+	}
+	n.refresh(ctx, name)
+	return n.catalog.tag(ctx, name)
+}
+
+func (n *node) DeleteTag(ctx context.Context, name string) error {
+	if err := n.catalog.delete(ctx, name); err != nil {
+		return err
+	}
+	n.refresh(ctx, name)
+	return nil
+}
+
+func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.Tag, error) {
+	if _, err := n.app.alloc.Repair(ctx, name, above); err != nil {
+		return admin.Tag{}, err
+	}
+	return n.catalog.tag(ctx, name)
+}
+
+func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, error) {
+	return n.app.alloc.NextN(ctx, tag, count)
+}
+
+// refresh makes a committed change count at once. If that fails, it counts at the
+// next reading of all tags, so the command itself has succeeded.
+func (n *node) refresh(ctx context.Context, tag string) {
+	if err := n.app.alloc.Refresh(ctx, tag); err != nil {
+		n.app.log.Warn("a change of a tag counts only from the next sync", "tag", tag, "error", err)
+	}
+}
+
+// rows is what /db shows.
+func (n *node) rows(ctx context.Context) (any, error) { return n.catalog.tags(ctx) }
+
+// buffers is what /cache shows.
+func (a *App) buffers(context.Context) (any, error) {
+	tags := a.alloc.Snapshot()
+	if tags == nil {
+		tags = []segment.TagStatus{} // an empty list, not null
+	}
+	return tags, nil
+}

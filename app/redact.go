@@ -1,0 +1,53 @@
+package app
+
+import (
+	"regexp"
+	"strings"
+)
+
+const hidden = "xxxxx"
+
+var (
+	secretParameter = regexp.MustCompile(`(?i)([?&;][^=&;]*(?:password|passwd|pwd|secret|token|credential)[^=&;]*=)[^&;]*`)
+	onlyPort        = regexp.MustCompile(`^\d*$`)
+)
+
+// redact hides the passwords in one store URL. It does not need a valid one,
+// because it also serves the error about an invalid one; in doubt it hides more.
+func redact(u string) string {
+	return secretParameter.ReplaceAllString(redactUser(u), "${1}"+hidden)
+}
+
+func redactUser(u string) string {
+	start := strings.Index(u, "://")
+	if start < 0 {
+		if at := strings.LastIndexByte(u, '@'); at >= 0 && !strings.Contains(u, "sqlite:") {
+			return hidden + u[at:]
+		}
+		return u
+	}
+	start += len("://")
+	if at := strings.LastIndexByte(u[start:], '@'); at >= 0 {
+		if colon := strings.IndexByte(u[start:start+at], ':'); colon >= 0 {
+			return u[:start+colon+1] + hidden + u[start+at:]
+		}
+		return u
+	}
+	authority, _, _ := strings.Cut(u[start:], "/")
+	if _, port, found := strings.Cut(authority, ":"); found && !strings.HasPrefix(authority, "[") && !onlyPort.MatchString(port) {
+		return u[:start+len(authority)-len(port)] + hidden
+	}
+	return u
+}
+
+// redactAll returns the values of a key for people.
+func redactAll(k Key, values []string) []string {
+	if !k.Secret {
+		return values
+	}
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = redact(v)
+	}
+	return out
+}

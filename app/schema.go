@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// schemaTimeout bounds the statements for one database.
+const schemaTimeout = 30 * time.Second
+
+// Schema returns the statements that create the tables. An empty dialect means
+// that of the configured store.
+func Schema(cfg Config, dialect string) (string, error) {
+	if dialect == "" {
+		dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return "", err
+		}
+		dialect = dbs.stores[0].Dialect()
+		if err := dbs.Close(); err != nil {
+			return "", err
+		}
+	}
+	return sqldb.Schema(dialect)
+}
+
+// ApplySchema creates the missing tables in every configured database, records the
+// tag rule, and returns what it did. With acceptRule it overwrites the rule of
+// another division of tags, which is the operator's word that the rows were moved.
+func ApplySchema(ctx context.Context, cfg Config, opts Options, acceptRule bool) (report []string, err error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	o, err := newOffline(cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.close()) }()
+	for i, s := range o.dbs.stores {
+		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+		lines, err := s.ApplySchema(ctx)
+		if err == nil && acceptRule {
+			err = s.AcceptRule(ctx, o.dbs.router.Binding(i))
+			lines = append(lines, "tag rule recorded")
+		}
+		if err == nil {
+			err = s.Bind(ctx, o.dbs.router.Binding(i))
+		}
+		cancel()
+		for _, line := range lines {
+			report = append(report, o.dbs.addresses()[i]+": "+line)
+		}
+		if errors.Is(err, segment.ErrRule) {
+			return report, fmt.Errorf("%w: %w; if its rows were moved to where the new rule expects them, add --accept-rule", leaf.ErrConflict, err)
+		}
+		if err != nil {
+			return report, storeError(err)
+		}
+	}
+	return report, nil
+}

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Validate checks every value against its limits, and the combinations. The error
+// joins all it finds; each is a [*ConfigError].
+func (c Config) Validate() error {
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	root := reflect.ValueOf(c)
+	for _, k := range Keys() {
+		if !k.List {
+			add(k.check(root.FieldByIndex(k.index)))
+		}
+	}
+	if c.DataDir == "" {
+		add(&ConfigError{Key: "data-dir", Limit: "must not be empty"})
+	}
+	add(checkAddr("http.addr", c.HTTP.Addr))
+	for _, err := range checkStores(c.Stores, c.TagRules) {
+		add(err)
+	}
+	if !c.Segment.Enable {
+		add(&ConfigError{Key: "segment.enable", Value: "false", Limit: "leaves no mode to serve: segment mode is the only one of this version; set it to true"})
+	}
+	if c.ConnectTimeout > c.Segment.LoadTimeout {
+		add(&ConfigError{
+			Key: "store-connect-timeout", Value: shortDuration(c.ConnectTimeout),
+			Limit: fmt.Sprintf("must not be above segment.load-timeout=%s", shortDuration(c.Segment.LoadTimeout)),
+		})
+	}
+	if c.ShutdownTimeout < c.Segment.LoadTimeout {
+		add(&ConfigError{
+			Key: "shutdown-timeout", Value: shortDuration(c.ShutdownTimeout),
+			Limit: fmt.Sprintf("must not be below segment.load-timeout=%s, or no unused ID is given back to a slow database", shortDuration(c.Segment.LoadTimeout)),
+		})
+	}
+	return errors.Join(errs...)
+}
+
+func checkAddr(key, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		if n, convErr := strconv.ParseUint(port, 10, 16); convErr == nil && strconv.FormatUint(n, 10) == port {
+			return nil
+		}
+	}
+	return &ConfigError{Key: key, Value: addr, Limit: "must be HOST:PORT with a port from 0 to 65535; an IPv6 host stands in brackets: [::1]:8080"}
+}
+
+// namedURL is one value of the key store.
+type namedURL struct{ name, url string }
+
+var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// cutStoreName splits NAME=URL. What stands before the first "=" is a name only
+// if it looks like one, because a URL may contain "=" as well.
+func cutStoreName(value string) namedURL {
+	if name, url, found := strings.Cut(value, "="); found && storeName.MatchString(name) {
+		return namedURL{name, url}
+	}
+	return namedURL{"", value}
+}
+
+// schemes are the beginnings of a store URL, as package sqldb reads them.
+var schemes = []string{"mysql://", "mariadb://", "postgres://", "postgresql://", "sqlite:"}
+
+func checkStores(values, rules []string) []error {
+	var errs []error
+	fail := func(value, limit string) {
+		errs = append(errs, &ConfigError{Key: "store", Value: redact(value), Limit: limit})
+	}
+	var names, urls []string
+	for _, value := range values {
+		s := cutStoreName(value)
+		if !slices.ContainsFunc(schemes, func(p string) bool { return strings.HasPrefix(s.url, p) && len(s.url) > len(p) }) {
+			fail(value, "must begin with "+strings.Join(schemes[:len(schemes)-1], ", ")+" or "+schemes[len(schemes)-1])
+			continue
+		}
+		switch {
+		case len(values) > 1 && s.name == "":
+			fail(value, "needs a name, because there are several stores: NAME=URL, NAME of letters, digits, - and _")
+		case len(values) == 1 && s.name != "":
+			fail(value, "must have no name, because it is the only store")
+		case s.name != "" && slices.Contains(names, s.name):
+			fail(value, fmt.Sprintf("repeats the name %s", s.name))
+		case slices.Contains(urls, s.url):
+			fail(value, "repeats a database; two names for one database would issue its IDs twice")
+		default:
+			if reason := checkStoreURL(s.url); reason != "" {
+				fail(value, reason)
+			}
+		}
+		names, urls = append(names, s.name), append(urls, s.url)
+	}
+	for _, text := range rules {
+		rule, err := segment.ParseTagRule(text)
+		switch {
+		case len(values) < 2:
+			errs = append(errs, &ConfigError{Key: "tag-rule", Value: text, Limit: "makes sense only with several stores"})
+		case err != nil:
+			errs = append(errs, &ConfigError{Key: "tag-rule", Value: text, Limit: "must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *"})
+		case !slices.Contains(names, rule.Store):
+			errs = append(errs, &ConfigError{Key: "tag-rule", Value: text, Limit: fmt.Sprintf("names no store; the stores are %s", strings.Join(names, ", "))})
+		}
+	}
+	return errs
+}

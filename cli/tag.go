@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/app"
+	"github.com/leaf-idgen/leaf/server/admin"
+)
+
+// backendFlags are the flags of a command that needs a Backend.
+type backendFlags struct {
+	Settings settings `embed:""`
+	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+}
+
+// with calls f with the running node, or with the opened stores.
+func (b *backendFlags) with(ctx context.Context, p Process, f func(admin.Backend) error) error {
+	l, err := b.Settings.load(p)
+	if err != nil {
+		return err
+	}
+	_, direct := b.Settings.values()["store"]
+	backend, done, err := app.OpenBackend(ctx, l.Config, app.Options{Version: version()}, direct)
+	if err != nil {
+		return err
+	}
+	if err := f(backend); err != nil {
+		return errors.Join(err, done())
+	}
+	if err := done(); err != nil {
+		// The command itself was done: what follows can only lose unused IDs.
+		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", err)
+	}
+	return nil
+}
+
+type tagListCmd struct{ backendFlags }
+
+// Run lists all tags.
+func (c *tagListCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.Backend) error {
+		tags, err := b.Tags(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, tags)
+		}
+		return printTags(p.Stdout, tags)
+	})
+}
+
+type tagShowCmd struct {
+	backendFlags
+	Tag string `arg:"" help:"Name of the tag."`
+}
+
+// Run shows one tag.
+func (c *tagShowCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.Backend) error {
+		tag, err := b.Tag(ctx, c.Tag)
+		if err != nil {
+			return err
+		}
+		return printTag(p.Stdout, c.JSON, tag)
+	})
+}
+
+type tagCreateCmd struct {
+	backendFlags
+	Tag         string `arg:"" help:"Name of the tag: 1 to 128 characters."`
+	Start       int64  `default:"1" placeholder:"N" help:"First ID. To take over from another numbering, its highest number + 1. (default 1)"`
+	Step        int64  `default:"1000" placeholder:"N" help:"Length of a range: how many IDs one write to the database reserves. Advice: the IDs needed in ten minutes at peak. (default 1000; 1 to 1073741824)"`
+	Description string `placeholder:"TEXT" help:"Text for people, up to 256 characters."`
+	MinStep     int64  `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
+	MaxStep     int64  `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
+	FixedStep   bool   `help:"Every range has exactly the step's length."`
+}
+
+// Run creates a tag.
+func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.Backend) error {
+		tag, err := b.CreateTag(ctx, admin.NewTag{
+			Name: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description,
+			MinStep: c.MinStep, MaxStep: c.MaxStep, FixedStep: c.FixedStep,
+		})
+		if err != nil {
+			return err
+		}
+		return printTag(p.Stdout, c.JSON, tag)
+	})
+}
+
+type tagSetCmd struct {
+	backendFlags
+	Tag         string  `arg:"" help:"Name of the tag."`
+	MaxID       *int64  `name:"max-id" placeholder:"N" help:"End of the ranges handed out so far. It can only be raised; ranges that nodes hold in memory are still used up."`
+	Step        *int64  `placeholder:"N" help:"Length of a range, from the next load on. (1 to 1073741824)"`
+	Description *string `placeholder:"TEXT" help:"Text for people, up to 256 characters."`
+	MinStep     *int64  `placeholder:"N" help:"Lower bound of the dynamic step; 0 for the step."`
+	MaxStep     *int64  `placeholder:"N" help:"Upper bound of the dynamic step; 0 for the limit of the node."`
+	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
+}
+
+// Run changes a tag.
+func (c *tagSetCmd) Run(ctx context.Context, p Process) error {
+	change := admin.TagChange{
+		MaxID: c.MaxID, Step: c.Step, Description: c.Description, MinStep: c.MinStep, MaxStep: c.MaxStep, FixedStep: c.FixedStep,
+	}
+	if change == (admin.TagChange{}) {
+		return fmt.Errorf("%w: nothing to change; see leaf tag set --help", leaf.ErrBadRequest)
+	}
+	return c.with(ctx, p, func(b admin.Backend) error {
+		tag, err := b.SetTag(ctx, c.Tag, change)
+		if err != nil {
+			return err
+		}
+		return printTag(p.Stdout, c.JSON, tag)
+	})
+}
+
+type tagDeleteCmd struct {
+	backendFlags
+	Tag string `arg:"" help:"Name of the tag."`
+	Yes bool   `help:"Do it. Without this flag nothing is deleted."`
+}
+
+// Help implements kong.HelpProvider.
+func (tagDeleteCmd) Help() string {
+	return `The row and its options are deleted, and with them the only record of the numbers in use. If the tag is ever created again, --start must lie above all of them; a node refuses a start below its own ranges, but does not know those of other nodes.`
+}
+
+// Run deletes a tag.
+func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
+	if !c.Yes {
+		return fmt.Errorf("%w: tag %q is not deleted: with its row goes the record of the numbers in use; add --yes to do it", leaf.ErrBadRequest, c.Tag)
+	}
+	return c.with(ctx, p, func(b admin.Backend) error {
+		if err := b.DeleteTag(ctx, c.Tag); err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, map[string]any{"tag": c.Tag, "deleted": true})
+		}
+		_, err := fmt.Fprintf(p.Stdout, "deleted %s\n", printable(c.Tag))
+		return err
+	})
+}
+
+type tagRepairCmd struct {
+	backendFlags
+	Tag   string `arg:"" help:"Name of the tag."`
+	Above int64  `required:"" placeholder:"N" help:"Issue nothing below N from now on: at least one more than the highest number that any node ever issued for the tag."`
+}
+
+// Help implements kong.HelpProvider.
+func (tagRepairCmd) Help() string {
+	return `A node latches a tag when its database hands out numbers that the node has used before: a restored backup, a failover that lost commits, a row that was deleted and created again. It then issues nothing for this tag.
+
+Find the highest number in use, in your own tables and over all nodes (leaf tag show prints the fence of one node), and give the next one as --above. The row is moved there, and the tag is released. Repeat the command on every node that latched it. It never lowers anything and can be repeated.`
+}
+
+// Run repairs a tag.
+func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.Backend) error {
+		tag, err := b.RepairTag(ctx, c.Tag, c.Above)
+		if err != nil {
+			return err
+		}
+		return printTag(p.Stdout, c.JSON, tag)
+	})
+}
