@@ -1,0 +1,70 @@
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+LINT      := go tool -modfile=tools/go.mod golangci-lint
+BENCHSTAT := go tool -modfile=tools/go.mod benchstat
+
+# The time that each fuzz target runs.
+FUZZTIME ?= 10s
+# Which benchmarks run, and how often each.
+BENCH    ?= .
+COUNT    ?= 6
+# Packages of check and test.
+PKG      ?= ./...
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/leaf
+	go build -o bin/ ./cmd/leaf
+
+.PHONY: check
+check: ## Format, linters, vet, tidy modules, import directions, unit tests; needs no server
+	$(LINT) fmt --diff
+	$(LINT) run
+	go vet ./...
+	go mod tidy -diff
+	cd tools && go mod tidy -diff
+	go build -o bin/ ./test/cmd/summary
+	go test -short -json $(PKG) | bin/summary
+
+.PHONY: test
+test: helpers ## All tests with the race detector, on real MariaDB and PostgreSQL
+	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -timeout 20m -json $(PKG) | bin/summary'
+
+.PHONY: test-long
+test-long: helpers ## The same with the full loads and outages; report in docs/proof
+	@mkdir -p docs/proof
+	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
+		git log -1 --format='commit %H'; git status --short; \
+		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs'; \
+	} 2>&1 | tee docs/proof/test-long.txt
+
+.PHONY: bench
+bench: ## Micro-benchmarks, COUNT times each, and their statistics
+	@mkdir -p bin
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 1h ./bench/... | tee bin/bench.txt
+	$(BENCHSTAT) bin/bench.txt
+
+.PHONY: bench-http
+bench-http: ## HTTP throughput against the bare handler of the same stack; needs wrk
+	go run ./bench/http
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for FUZZTIME
+	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's#^(.*)/[^/]+:func (Fuzz[A-Za-z0-9_]*).*#\1 \2#' | sort | \
+	while read -r folder target; do \
+		echo "== $$folder $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$folder"; \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin
+
+.PHONY: helpers
+helpers:
+	go build -o bin/ ./test/cmd/...

@@ -1,0 +1,5 @@
+package panics
+
+import "testing"
+
+func TestPanic(*testing.T) { panic("boom") }
