@@ -76,7 +76,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		misses:  make(map[string]time.Time),
 	}
 	a.base, a.cancel = context.WithCancel(context.Background())
-	a.table.Store(newTable(nil))
+	a.table.Store(&table{})
 	for i, s := range router.Stores() {
 		a.shards = append(a.shards, newShard(a, i, s))
 	}
@@ -117,7 +117,7 @@ func (a *Allocator) Start(ctx context.Context) error {
 
 // Next implements leaf.Issuer.
 func (a *Allocator) Next(ctx context.Context, tag string) (int64, error) {
-	t := a.table.Load().get(tag)
+	t := a.tag(tag)
 	if t == nil {
 		var err error
 		if t, err = a.find(tag); err != nil {
@@ -139,7 +139,7 @@ func (a *Allocator) NextN(ctx context.Context, tag string, n int) ([]leaf.Range,
 // Tag returns a handle. It never fails and never waits: whether the tag exists
 // shows at the first ID.
 func (a *Allocator) Tag(name string) *Tag {
-	if t := a.table.Load().get(name); t != nil {
+	if t := a.tag(name); t != nil {
 		return t
 	}
 	t := &Tag{name: name, alloc: a, state: detached}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
@@ -52,12 +54,12 @@ type tail struct {
 
 func (a *Allocator) retireAll() []*tail {
 	var tails []*tail
-	a.table.Load().all(func(t *Tag) {
-		issued, unused := t.retire()
-		if unused.Len() > 0 {
+	for _, t := range *a.table.Load() {
+		if issued, unused := t.retire(); unused.Len() > 0 {
 			tails = append(tails, &tail{t, issued, unused})
 		}
-	})
+	}
+	slices.SortFunc(tails, func(x, y *tail) int { return strings.Compare(x.tag.name, y.tag.name) })
 	return tails
 }
 

@@ -15,7 +15,7 @@ const (
 // provisional tag, whose first load looks the row up; everything else (waiting,
 // back-off, one load at a time) is as for any tag. It never waits.
 func (a *Allocator) find(name string) (*Tag, error) {
-	if t := a.table.Load().get(name); t != nil {
+	if t := a.tag(name); t != nil {
 		return t, nil
 	}
 	if err := leaf.ValidateTag(name); err != nil {
@@ -27,7 +27,7 @@ func (a *Allocator) find(name string) (*Tag, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if t := a.table.Load().get(name); t != nil {
+	if t := a.tag(name); t != nil {
 		return t, nil
 	}
 	if t := a.pending[name]; t != nil {
@@ -80,7 +80,7 @@ func (a *Allocator) list(t *Tag, row Row) bool {
 	if a.pending[t.name] == t {
 		delete(a.pending, t.name)
 	}
-	other := a.table.Load().get(t.name)
+	other := a.tag(t.name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if other != nil && other != t {
@@ -106,7 +106,7 @@ func (a *Allocator) unlist(t *Tag) {
 	if a.pending[t.name] == t {
 		delete(a.pending, t.name)
 	}
-	if a.table.Load().get(t.name) == t {
+	if a.tag(t.name) == t {
 		a.table.Store(a.table.Load().with(nil, []*Tag{t}))
 	}
 	a.mu.Unlock()

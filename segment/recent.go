@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"time"
 )
 
 // The list of recent tags is a convenience: the first request after a restart need
@@ -37,7 +38,7 @@ func (a *Allocator) readRecent() []string {
 func (a *Allocator) preload(s *shard) {
 	n := 0
 	for _, name := range a.recent {
-		t := a.table.Load().get(name)
+		t := a.tag(name)
 		if t == nil || t.shard != s {
 			continue
 		}
@@ -74,22 +75,28 @@ func (a *Allocator) keepRecent() {
 func (a *Allocator) remember() {
 	now := a.rt.Now()
 	names := []string{}
-	a.table.Load().all(func(t *Tag) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		b := t.buf
-		if b == nil {
-			return
-		}
-		if at := t.positionLocked(); at != b.seenAt {
-			b.seenAt, b.usedAt = at, now
-		}
-		if !b.usedAt.IsZero() && now.Sub(b.usedAt) <= a.cfg.RecentFor {
+	for _, t := range *a.table.Load() {
+		if used := t.lastUse(now); !used.IsZero() && now.Sub(used) <= a.cfg.RecentFor {
 			names = append(names, t.name)
 		}
-	})
+	}
 	slices.Sort(names)
 	a.saveRecent(names)
+}
+
+// lastUse returns when the tag was last seen to have issued something: now, if its
+// position moved since the last look.
+func (t *Tag) lastUse(now time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buf
+	if b == nil {
+		return time.Time{}
+	}
+	if at := t.positionLocked(); at != b.seenAt {
+		b.seenAt, b.usedAt = at, now
+	}
+	return b.usedAt
 }
 
 // positionLocked returns the end of what was issued, 0 if nothing was.

@@ -48,7 +48,7 @@ func (a *Allocator) Repair(_ context.Context, tag string, above int64) (int64, e
 		}
 		a.log.Info("tag repaired and released", "tag", tag, "max_id", maxID, "fence", mark.High)
 	}
-	if t := a.table.Load().get(tag); t != nil {
+	if t := a.tag(tag); t != nil {
 		t.mu.Lock()
 		t.tryAgainLocked()
 		t.mu.Unlock()

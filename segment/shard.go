@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,13 +160,13 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 	var add, drop []*Tag
 	skipped := 0
 	a.mu.Lock()
-	current := a.table.Load()
+	current := *a.table.Load()
 	for _, row := range rows {
 		if leaf.ValidateTag(row.Tag) != nil || a.router.Route(row.Tag) != s.index {
 			skipped++
 			continue
 		}
-		t := current.get(row.Tag)
+		t := current[row.Tag]
 		if t == nil {
 			if t = a.pending[row.Tag]; t == nil {
 				t = a.newTag(s, row.Tag, listed)
@@ -178,24 +180,30 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 		t.mu.Unlock()
 		delete(a.misses, row.Tag)
 	}
-	current.all(func(t *Tag) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.shard == s && t.epoch < epoch {
+	for _, t := range current {
+		if t.missed(s, epoch) {
 			drop = append(drop, t)
 		}
-	})
+	}
 	if len(add)+len(drop) > 0 {
 		a.table.Store(current.with(add, drop))
 	}
 	a.mu.Unlock()
 
+	slices.SortFunc(drop, func(x, y *Tag) int { return strings.Compare(x.name, y.name) })
 	for _, t := range drop {
 		t.detach()
 	}
 	if skipped > 0 {
 		a.log.Warn("rows are ignored: their tag is not valid, or the tag rule sends it to another database", "store", s.name, "rows", skipped)
 	}
+}
+
+// missed reports whether the shard's sync number epoch did not see the tag's row.
+func (t *Tag) missed(s *shard, epoch uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shard == s && t.epoch < epoch
 }
 
 // Refresh reads one tag's row now, so that a change by a management command counts
@@ -214,7 +222,7 @@ func (a *Allocator) Refresh(_ context.Context, name string) error {
 	switch {
 	case errors.Is(err, leaf.ErrUnknownTag):
 		a.mu.Lock()
-		t := a.table.Load().get(name)
+		t := a.tag(name)
 		a.mu.Unlock()
 		if t != nil {
 			a.unlist(t)
@@ -226,7 +234,7 @@ func (a *Allocator) Refresh(_ context.Context, name string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.misses, name)
-	t := a.table.Load().get(name)
+	t := a.tag(name)
 	if t == nil {
 		if t = a.pending[name]; t == nil {
 			t = a.newTag(s, name, listed)

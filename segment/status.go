@@ -34,7 +34,7 @@ type Status struct {
 func (a *Allocator) Status() Status {
 	c := &a.counters
 	st := Status{
-		Tags: a.table.Load().count, Loads: c.loads.Load(), Failures: c.failures.Load(), Regresses: c.regresses.Load(),
+		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Regresses: c.regresses.Load(),
 		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), GivenBack: c.givenBack.Load(), Lost: c.lost.Load(),
 	}
 	for _, s := range a.shards {
@@ -93,23 +93,31 @@ type TagStatus struct {
 // at one tag after another, so two of them may be of different moments.
 func (a *Allocator) Snapshot() []TagStatus {
 	var all []TagStatus
-	a.table.Load().all(func(t *Tag) {
-		m := a.fence.mark(t.name)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		b := t.buf
-		if b == nil {
-			return
+	for _, t := range *a.table.Load() {
+		if st, used := t.status(); used {
+			all = append(all, st)
 		}
-		st := TagStatus{
-			Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
-			Loading: b.loading, Fence: m.High, Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
-		}
-		if b.failed != nil {
-			st.Problem = leaf.ClassOf(storeError(b.failed)).Code
-		}
-		all = append(all, st)
-	})
+	}
 	slices.SortFunc(all, func(x, y TagStatus) int { return strings.Compare(x.Tag, y.Tag) })
 	return all
+}
+
+// status returns the tag's line of the snapshot; used is false if it was never asked
+// for an ID.
+func (t *Tag) status() (st TagStatus, used bool) {
+	m := t.alloc.fence.mark(t.name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buf
+	if b == nil {
+		return TagStatus{}, false
+	}
+	st = TagStatus{
+		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
+		Loading: b.loading, Fence: m.High, Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
+	}
+	if b.failed != nil {
+		st.Problem = leaf.ClassOf(storeError(b.failed)).Code
+	}
+	return st, true
 }
