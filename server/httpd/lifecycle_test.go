@@ -59,6 +59,71 @@ func TestShutdownClosesIdleAtOnce(t *testing.T) {
 	})
 }
 
+// TestShutdownWhileReplying: a connection whose reply was made before the shutdown
+// and is read after its start is idle then, and must not wait for another request.
+func TestShutdownWhileReplying(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: newIssuer()}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = s.Serve() }()
+		c := p.dial(t)
+		c.send(fastGET("order"))
+		synctest.Wait() // the reply stands in the pipe
+		down := make(chan error, 1)
+		go func() { down <- s.Shutdown(t.Context()) }()
+		synctest.Wait()
+		begin := time.Now()
+		c.expect(200, "1")
+		c.expectEnd()
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+		if got := time.Since(begin); got > 10*time.Millisecond {
+			t.Errorf("took %v", got)
+		}
+	})
+}
+
+// TestShutdownDoesNotKeepOthersWaiting: idle connections of either path are closed
+// at once, although a request on the other path takes its time.
+func TestShutdownDoesNotKeepOthersWaiting(t *testing.T) {
+	t.Parallel()
+	for i, path := range paths {
+		t.Run(path.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, iss := newPipes(), newIssuer()
+				s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: iss}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _ = s.Serve() }()
+				idle, busy := p.dial(t), p.dial(t)
+				idle.ask(path.get("order"), "1")
+				busy.send(paths[1-i].get("block"))
+				<-iss.entered
+				synctest.Wait()
+				down := make(chan error, 1)
+				go func() { down <- s.Shutdown(t.Context()) }()
+				begin := time.Now()
+				idle.expectEnd()
+				if got := time.Since(begin); got > 10*time.Millisecond {
+					t.Errorf("closed after %v", got)
+				}
+				close(iss.release)
+				busy.expect(200, "1")
+				if err := <-down; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestShutdownAnswersWhatRuns: a request that is being handled gets its reply,
 // with the notice that the connection ends, and Shutdown waits for it.
 func TestShutdownAnswersWhatRuns(t *testing.T) {

@@ -1,0 +1,60 @@
+package httpd_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/server/httpd"
+)
+
+// BenchmarkHead is the cost of understanding one request.
+func BenchmarkHead(b *testing.B) {
+	for _, bb := range []struct{ name, head string }{
+		{"wrk", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"},
+		{"Go", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf.example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\nAccept-Encoding: gzip\r\n\r\n"},
+		{"proxy", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf.example.com:8080\r\nX-Real-IP: 10.20.30.40\r\n" +
+			"X-Forwarded-For: 10.20.30.40, 10.0.0.7\r\nX-Forwarded-Proto: https\r\nConnection: keep-alive\r\nAccept: */*\r\n" +
+			"User-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate, br\r\n" +
+			"traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\r\n"},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			head := []byte(bb.head)
+			if _, _, ok := httpd.Understood(head); !ok {
+				b.Fatal("the fast path does not understand it")
+			}
+			for b.Loop() {
+				httpd.Foreign(head)
+			}
+		})
+	}
+}
+
+// TestFastPathAllocatesNothing: a thousand more requests on a connection cost no
+// allocation, apart from the growth of the buffer that this test reads them into.
+func TestFastPathAllocatesNothing(t *testing.T) {
+	p := newPipes()
+	s, err := httpd.Mount(p, quiet(httpd.Config{}), http.NotFoundHandler(),
+		func(_ context.Context, _ httpd.Mode, _ string, body []byte) ([]byte, error) {
+			return strconv.AppendInt(body, 1<<62, 10), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s)
+	allocs := func(requests int) float64 {
+		data := []byte(strings.Repeat(fastGET("order"), requests))
+		return testing.AllocsPerRun(10, func() {
+			conn := &script{closed: make(chan struct{}), in: data}
+			p.conns <- conn
+			<-conn.closed
+		})
+	}
+	few, many := allocs(100), allocs(1100)
+	if more := many - few; more > 10 {
+		t.Errorf("1000 requests made %v allocations", more)
+	}
+}
