@@ -17,8 +17,8 @@
 // # Two paths, one behaviour
 //
 // Almost every request is the same small GET. Each connection starts on the fast
-// path, which answers such a GET if it understands every byte of its head
-// ([parseHead]'s whitelist). The first request that it does not understand takes
+// path, which answers such a GET if it understands every byte of its head (what
+// that means stands at parseHead). The first request that it does not understand takes
 // the connection to net/http, with all bytes not yet answered, and it stays there:
 // a way back would need to know how far ahead net/http has read. Both paths call
 // the same handlers, and FuzzFastPathVsNetHTTP holds their replies equal byte for
@@ -46,5 +46,6 @@
 // back. It bounds no Issuer: one that may wait longer than Config.WriteTimeout
 // waits for a client that gets no reply. On the fast path a client's
 // disconnection does not cancel the context of its request. There is no TLS and
-// no HTTP/2; a proxy in front adds both.
+// no HTTP/2; a proxy in front adds both. The package is part of the program leaf:
+// its Go API may change with every release.
 package httpd
