@@ -24,8 +24,6 @@ type engine interface {
 	setUp(ctx context.Context, d Database, password string) error
 	// stopSignal asks for an orderly end without waiting for sessions.
 	stopSignal() syscall.Signal
-	// tidy frees what a killed server leaves outside of its folder.
-	tidy(ctx context.Context, dir string)
 }
 
 // childEnvironment holds nothing that would change a server's defaults, such as

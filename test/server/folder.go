@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,7 +50,7 @@ func (f *Folder) Path() string { return f.path }
 // Remove deletes the folder with all that is in it.
 func (f *Folder) Remove() error {
 	defer f.lock.Close() // last: an unlocked folder is anybody's to sweep
-	return os.RemoveAll(f.path)
+	return discard(f.path)
 }
 
 // sweep removes the folders whose owners have died. A folder younger than a
@@ -66,12 +65,13 @@ func sweep(parent string) {
 		info, err := lock.Stat()
 		if err == nil && time.Since(info.ModTime()) > time.Minute &&
 			syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			sweep(filepath.Dir(path)) // servers whose temporary folder this was
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			postgres{}.tidy(ctx, filepath.Dir(path)) // finds nothing in another server's folder
-			cancel()
-			_ = os.RemoveAll(filepath.Dir(path))
+			_ = discard(filepath.Dir(path)) // what remains is for the next time
 		}
 		lock.Close()
 	}
+}
+
+func discard(path string) error {
+	freeSharedMemory(path)
+	return os.RemoveAll(path)
 }

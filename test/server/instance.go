@@ -32,7 +32,6 @@ type Instance struct {
 	mu      sync.Mutex
 	process *process // nil when it does not run
 	frozen  bool
-	dirty   bool // was killed, and not started again since
 	closed  bool
 }
 
@@ -142,11 +141,6 @@ func (i *Instance) Close() error {
 	}
 	i.closed = true
 	i.stopLocked()
-	if i.dirty {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		i.engine.tidy(ctx, i.folder.path)
-	}
 	return i.folder.Remove()
 }
 
@@ -155,7 +149,7 @@ func (i *Instance) killLocked() {
 		return
 	}
 	i.process.kill()
-	i.process, i.frozen, i.dirty = nil, false, true
+	i.process, i.frozen = nil, false
 }
 
 func (i *Instance) stopLocked() {
@@ -196,7 +190,7 @@ func (i *Instance) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.process, i.dirty = p, false
+	i.process = p
 	if err := i.ready(ctx); err != nil {
 		i.killLocked()
 		return fmt.Errorf("%w\n%s", err, logTail(i.folder.path))

@@ -71,5 +71,3 @@ func (mariaDB) setUp(ctx context.Context, d Database, password string) error {
 }
 
 func (mariaDB) stopSignal() syscall.Signal { return syscall.SIGTERM }
-
-func (mariaDB) tidy(context.Context, string) {}

@@ -8,9 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -104,27 +102,3 @@ func (postgres) setUp(ctx context.Context, d Database, _ string) error {
 
 // stopSignal is that of the "fast" shutdown.
 func (postgres) stopSignal() syscall.Signal { return syscall.SIGINT }
-
-// tidy frees the System V segment by which a killed server is recognised: 56
-// bytes, but a system has only some thousand of them. Its key and number are in
-// line 7 of postmaster.pid, which only an orderly end removes. The key is
-// compared too, and the segment must be unused: the folder of a dead process may
-// be older than the last reboot.
-func (postgres) tidy(ctx context.Context, dir string) {
-	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
-	if err != nil {
-		return
-	}
-	lines := strings.Split(string(text), "\n")
-	if len(lines) < 7 {
-		return
-	}
-	segments, _ := os.ReadFile("/proc/sysvipc/shm")
-	for line := range strings.Lines(string(segments)) {
-		// key, number, permissions, size, creator, last user, attached, ...
-		f := strings.Fields(line)
-		if len(f) > 7 && slices.Equal(f[:2], strings.Fields(lines[6])) && f[6] == "0" {
-			_ = exec.CommandContext(ctx, "ipcrm", "-m", f[1]).Run()
-		}
-	}
-}

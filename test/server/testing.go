@@ -94,7 +94,7 @@ func own(t testing.TB, e engine) *Instance {
 func skipIfShort(t testing.TB, e engine) {
 	t.Helper()
 	if testing.Short() {
-		t.Skipf("-short: %s needs a real %s server; run make test", t.Name(), e.name())
+		t.Skipf("-short: needs a real %s server; run make test", e.name())
 	}
 }
 

@@ -18,14 +18,18 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
 	logs := flag.Bool("logs", false, "print what passing tests log")
 	flag.Parse()
+	// A Ctrl-C ends "go test", and with it our input; what was seen is still told.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
 	os.Exit(run(os.Stdin, os.Stdout, *logs))
 }
 
