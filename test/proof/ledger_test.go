@@ -1,0 +1,61 @@
+package proof_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+)
+
+// ledger collects IDs per tag. It keeps them all and looks for repeats at the end:
+// looking at each one under load would slow the load down.
+type ledger struct {
+	mu  sync.Mutex
+	ids map[string][]int64
+}
+
+func newLedger() *ledger { return &ledger{ids: map[string][]int64{}} }
+
+func (l *ledger) add(tag string, ids []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ids[tag] = append(l.ids[tag], ids...)
+}
+
+func (l *ledger) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, ids := range l.ids {
+		n += len(ids)
+	}
+	return n
+}
+
+// check fails the test if an ID of a tag is there twice.
+func (l *ledger) check(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for tag, ids := range l.ids {
+		slices.Sort(ids)
+		for i := 1; i < len(ids); i++ {
+			if ids[i] == ids[i-1] {
+				t.Errorf("tag %q: ID %d was issued twice", tag, ids[i])
+			}
+		}
+	}
+}
+
+func TestLedgerFindsARepeat(t *testing.T) {
+	fake := &testing.T{}
+	l := newLedger()
+	l.add("a", []int64{1, 2, 3})
+	l.add("b", []int64{3})
+	if l.check(fake); fake.Failed() {
+		t.Fatal("distinct IDs were reported")
+	}
+	l.add("a", []int64{3})
+	if l.check(fake); !fake.Failed() {
+		t.Fatal("a repeated ID was not reported")
+	}
+}
