@@ -47,6 +47,8 @@ type fastConn struct {
 	body []byte // room for the body of one reply
 	key  string // of the last request: a client that stays with one tag costs no allocation
 
+	answered bool // whether a request was, so that bytes that are left start a later one
+
 	headBy  time.Time // when the head that is being received must be complete; zero: none is
 	idleAt  *instant  // when the read deadline for idling was set; nil: it is not set
 	writeAt *instant  // when the write deadline was set
@@ -72,7 +74,7 @@ func (c *fastConn) run() (end outcome) {
 		if c.flush() != nil || last {
 			return closed
 		}
-		if v == foreign {
+		if v == foreign && c.worthHandingOver() {
 			return handOver
 		}
 		if !c.makeRoom() {
@@ -90,12 +92,23 @@ func (c *fastConn) run() (end outcome) {
 		n, err := c.raw.Read(c.in[c.w:])
 		c.w += n
 		if n == 0 && err != nil {
-			if errors.Is(err, io.EOF) && c.r < c.w {
+			if errors.Is(err, io.EOF) && c.worthHandingOver() {
 				return handOver // half a request: net/http knows what to say
 			}
 			return closed
 		}
 	}
+}
+
+// worthHandingOver reports whether net/http would look at the bytes that are left.
+// After a reply it waits for nextHead bytes, and closes silently if the connection
+// ends before: some clients send an empty line behind a request.
+func (c *fastConn) worthHandingOver() bool {
+	const nextHead = 4
+	if c.answered {
+		return c.w-c.r >= nextHead
+	}
+	return c.w > c.r
 }
 
 // answer handles all complete requests in the buffer. The verdict is about the
@@ -110,6 +123,7 @@ func (c *fastConn) answer() (v verdict, last bool) {
 			c.key = string(h.key) // a copy: issuers may keep it
 		}
 		c.r += h.size
+		c.answered = true
 		c.headBy = time.Time{}
 
 		body, err := c.srv.fast(c.srv.base, h.mode, c.key, c.body[:0])
