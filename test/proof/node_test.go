@@ -56,14 +56,14 @@ type node struct {
 }
 
 // newNode describes a node; start runs it.
-func newNode(t *testing.T, name string, store string, args ...string) *node {
+func newNode(t *testing.T, name, store string) *node {
 	t.Helper()
 	folder, err := server.NewFolder("", "leaf-node") // short, because a Unix socket's path is
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{name: name, dir: filepath.Join(folder.Path(), name)}
-	n.args = append([]string{"serve", "--data-dir", n.dir, "--store", store, "--http-addr", "127.0.0.1:0"}, args...)
+	n.args = []string{"serve", "--data-dir", n.dir, "--store", store, "--http-addr", "127.0.0.1:0"}
 	t.Cleanup(func() {
 		n.kill()
 		if t.Failed() {

@@ -17,8 +17,14 @@ func (mariaDB) name() string     { return "mariadb" }
 func (mariaDB) variable() string { return "LEAF_TEST_MYSQL" }
 
 func (mariaDB) install(ctx context.Context, dir, _ string) error {
+	if _, err := find("mariadbd", "mariadb-server"); err != nil {
+		return err // the client's package has the tool too
+	}
 	tool, err := find("mariadb-install-db", "mariadb-server")
 	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, tool, append(mariaDBArgs(dir),
@@ -43,9 +49,11 @@ func (mariaDB) command(ctx context.Context, dir string, port int) (*exec.Cmd, er
 	)...), nil
 }
 
-// mariaDBArgs are common to the server and its installer.
+// mariaDBArgs are common to the server and its installer. The temporary folder
+// is its own, because a server that starts deletes all temporary tables that it
+// finds in there, those of its running neighbours too.
 func mariaDBArgs(dir string) []string {
-	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data")}
+	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp")}
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // it refuses to run as root unless told to
 	}
