@@ -1,0 +1,89 @@
+// Command embedded issues IDs inside a program, without a server: the engine, a
+// store and a data directory are all it takes.
+//
+//	go run ./examples/embedded                                        # SQLite in ./embedded-data
+//	go run ./examples/embedded mysql://user:password@host:3306/leaf   # an existing leaf_alloc table, or a new one
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+func main() {
+	url := "sqlite:embedded-data/leaf.db"
+	if len(os.Args) > 1 {
+		url = os.Args[1]
+	}
+	if err := run(context.Background(), os.Stdout, "embedded-data", url); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, folder, url string) (err error) {
+	// The data directory keeps the fence: the proof, across restarts, of which
+	// numbers this node holds. It must survive the process, and no other process
+	// may use it, which Open makes sure of.
+	dir, err := datadir.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+
+	store, err := sqldb.Open(url, sqldb.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if _, err := store.ApplySchema(ctx); err != nil { // creates what is missing, changes nothing
+		return err
+	}
+	if _, err := store.Lookup(ctx, "order"); err != nil {
+		if err := store.Create(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 1000}); err != nil {
+			return err
+		}
+	}
+
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: store}}, nil)
+	if err != nil {
+		return err
+	}
+	alloc, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID(), Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	// A clean Close gives unused numbers back, so that a restart leaves no gap.
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, alloc.Close(ctx))
+	}()
+	if err := alloc.Start(ctx); err != nil {
+		return err
+	}
+
+	order := alloc.Tag("order") // a handle saves the look-up by name
+	for range 3 {
+		id, err := order.Next(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, id)
+	}
+	batch, err := alloc.NextN(ctx, "order", 1500)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "1500 more:", batch)
+	return nil
+}
