@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +69,14 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 			err = errors.Join(err, a.undo())
 		}
 	}()
-	if a.dir, err = openDir(cfg.DataDir); err != nil {
+	path, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if _, err = admin.SocketPath(path); err != nil {
+		return nil, &ConfigError{Key: "data-dir", Value: cfg.DataDir, Limit: err.Error()}
+	}
+	if a.dir, err = openDir(path); err != nil {
 		return nil, err
 	}
 	a.closers = append(a.closers, a.dir.Close)
@@ -80,10 +88,10 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(context.Background(), "tcp", cfg.HTTP.Addr)
 	if err != nil {
-		return nil, &ConfigError{Key: "http.addr", Value: cfg.HTTP.Addr, Limit: err.Error()}
+		return nil, &ConfigError{Key: "http.addr", Value: cfg.HTTP.Addr, Limit: err.Error() + "; choose another --http-addr"}
 	}
 	a.closers = append(a.closers, func() error { return closeListener(ln) })
-	a.adminLn, err = admin.Listen(context.Background(), filepath.Join(a.dir.Path(), admin.SocketName))
+	a.adminLn, err = admin.Listen(context.Background(), a.dir.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +168,8 @@ func (a *App) httpConfig(b *node) httpd.Config {
 // undo closes what New opened, in reverse order.
 func (a *App) undo() error {
 	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
+	for _, f := range slices.Backward(a.closers) {
+		errs = append(errs, f())
 	}
 	return errors.Join(errs...)
 }

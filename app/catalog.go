@@ -79,6 +79,9 @@ func (c *catalog) create(ctx context.Context, tag admin.NewTag) error {
 		return err
 	}
 	if m := c.mark(tag.Name); tag.Start < m.High {
+		if _, err := c.tag(ctx, tag.Name); err == nil {
+			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, tag.Name)
+		}
 		return fmt.Errorf("%w: this node has issued numbers of tag %q below %d, so --start %d could repeat some; use --start %d or more",
 			leaf.ErrConflict, tag.Name, m.High, tag.Start, m.High)
 	}

@@ -37,7 +37,7 @@ type SegmentConfig struct {
 	Enable       bool          `key:"enable" default:"true" help:"Serve segment mode. It is the only mode of this version."`
 	MaxWait      time.Duration `key:"max-wait" default:"1s" min:"1ms" max:"1m" help:"Longest time a request waits for a range from the database. Then it gets an error that says retry."`
 	LoadTimeout  time.Duration `key:"load-timeout" default:"2s" min:"10ms" max:"1m" help:"Deadline of one call to the database."`
-	MaxLoads     int64         `key:"max-loads" default:"16" min:"1" max:"1000" help:"Most loads of ranges at once, over all tags."`
+	MaxLoads     int64         `key:"max-loads" default:"16" min:"1" max:"1000" help:"Most calls to a database at once, per database."`
 	SyncInterval time.Duration `key:"sync-interval" default:"1m" min:"100ms" max:"1h" help:"How often the list of tags is read, so that new, changed and deleted rows count. A tag asked for is looked up at once."`
 	MaxStep      int64         `key:"max-step" default:"1000000" min:"1" max:"1073741824" help:"Longest range that the dynamic step chooses by itself. A row's own step may be larger."`
 	FixedStep    bool          `key:"fixed-step" default:"false" help:"Every range is as long as its row's step says. Default: the length follows the demand."`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -106,7 +107,7 @@ func (d *databases) route(tag string) (int, error) {
 func checkStoreURL(url string) string {
 	store, err := sqldb.Open(url, sqldb.Config{})
 	if err != nil {
-		return err.Error()
+		return strings.TrimPrefix(err.Error(), leaf.ErrBadRequest.Error()+": ")
 	}
 	if err := store.Close(); err != nil {
 		return err.Error()

@@ -10,9 +10,10 @@ const (
 	envPrefix = "LEAF_"
 	// envConfig names the configuration file if the flag --config does not.
 	envConfig = "LEAF_CONFIG"
-	// envTestPrefix belongs to this project's test suites (servers to use and so
-	// on); a node started by them ignores it.
+	// envTestPrefix and envLong belong to this project's test suites (servers to use,
+	// length of the runs); a node started by them ignores both.
 	envTestPrefix = "LEAF_TEST_"
+	envLong       = "LEAF_LONG"
 	// listSeparator stands between the values of a list in one variable. A comma
 	// can be part of a URL.
 	listSeparator = ";"
@@ -36,7 +37,7 @@ func environSettings(environ []string) (settings []setting, configFile string, e
 	for _, entry := range slices.Sorted(slices.Values(environ)) {
 		name, value, _ := strings.Cut(entry, "=")
 		rest, ours := strings.CutPrefix(name, envPrefix)
-		if !ours || strings.HasPrefix(name, envTestPrefix) || value == "" {
+		if !ours || strings.HasPrefix(name, envTestPrefix) || name == envLong || value == "" {
 			continue
 		}
 		if name == envConfig {

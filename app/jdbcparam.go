@@ -19,7 +19,7 @@ type jdbcDialect struct {
 
 func set(names string) map[string]bool {
 	m := map[string]bool{}
-	for _, n := range strings.Fields(strings.ToLower(names)) {
+	for n := range strings.FieldsSeq(strings.ToLower(names)) {
 		m[n] = true
 	}
 	return m

@@ -138,7 +138,7 @@ func (k Key) check(v reflect.Value) error {
 // format is the opposite of parse; the values of a list are joined as in an
 // environment variable.
 func (k Key) format(v reflect.Value) string {
-	if d, ok := v.Interface().(time.Duration); ok {
+	if d, ok := reflect.TypeAssert[time.Duration](v); ok {
 		return shortDuration(d)
 	}
 	if k.List {

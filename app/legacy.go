@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -67,7 +68,6 @@ func translateProperties(path string, data []byte) (legacyConfig, error) {
 		}
 	}
 	t.modes()
-	t.database()
 	t.out.name = t.seen[legacyName].value
 	return t.out, errors.Join(t.errs...)
 }
@@ -91,26 +91,27 @@ func (t *translator) note(p property, text string) {
 
 // enabled reads a switch. Java takes everything but "true" for false; a word that
 // is neither is refused here, because it is most likely meant otherwise.
-func (t *translator) enabled(key string) bool {
+func (t *translator) enabled(key string) (on, ok bool) {
 	p, set := t.seen[key]
 	switch strings.ToLower(p.value) {
 	case "true":
-		return true
+		return true, true
 	case "false", "":
-		return !set
+		return !set, true
 	}
 	t.fail(p, p.value, "must be true or false")
-	return false
+	return false, false
 }
 
 func (t *translator) modes() {
-	if p, set := t.seen[legacySegment]; set {
-		value := fmt.Sprint(t.enabled(legacySegment))
-		t.out.settings = append(t.out.settings, setting{"segment.enable", []string{value}, t.at(p)})
+	segment, ok := t.enabled(legacySegment)
+	if p, set := t.seen[legacySegment]; set && ok {
+		t.out.settings = append(t.out.settings, setting{"segment.enable", []string{strconv.FormatBool(segment)}, t.at(p)})
 	}
+	t.database(segment)
 	const only = "this version has segment mode only; set leaf.snowflake.enable=false"
 	p, set := t.seen[legacySnowflake]
-	if set && t.enabled(legacySnowflake) {
+	if on, _ := t.enabled(legacySnowflake); set && on {
 		t.fail(p, p.value, "snowflake mode is not available: "+only)
 		return
 	}
@@ -127,10 +128,10 @@ func (t *translator) modes() {
 	}
 }
 
-func (t *translator) database() {
+func (t *translator) database(needed bool) {
 	p := t.seen[legacyURL]
 	if p.value == "" {
-		if t.enabled(legacySegment) {
+		if needed {
 			t.out.needsStore = &ConfigError{Key: legacyURL, Source: t.file, Limit: "is missing or blank: it must name the database with the table leaf_alloc (or set --store)"}
 		}
 		return

@@ -62,18 +62,20 @@ func Load(in Input) (*Loaded, error) {
 	if l.needsStore != nil && !l.IsSet("store") {
 		errs = append(errs, l.needsStore)
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
 	if l.DataDir == "" {
 		dir, err := defaultDataDir(in.Environ)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(append(errs, err)...)
 		}
 		l.DataDir = dir
 	}
+	// A value that could not be set has left the default in its place, so what
+	// Validate finds is about other keys.
 	if err := l.Validate(); err != nil {
-		return nil, l.withSources(err)
+		errs = append(errs, l.withSources(err))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return l, nil
 }
@@ -157,8 +159,7 @@ func (l *Loaded) set(s setting) error {
 }
 
 func withSource(err error, source string) error {
-	var ce *ConfigError
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[*ConfigError](err); ok {
 		ce.Source = source
 	}
 	return err
@@ -171,8 +172,7 @@ func (l *Loaded) withSources(err error) error {
 		return err
 	}
 	for _, e := range joined.Unwrap() {
-		var ce *ConfigError
-		if errors.As(e, &ce) {
+		if ce, ok := errors.AsType[*ConfigError](e); ok {
 			ce.Source = l.sources[ce.Key]
 		}
 	}

@@ -225,10 +225,10 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := app.Load(app.Input{
 		Environ: append([]string{"LEAF_NOPE=1"}, home...),
-		File:    write(t, "leaf.yaml", "htp: 1\nlog: {level: loud}"),
+		File:    write(t, "leaf.yaml", "htp: 1\nlog: {level: loud}\nshutdown-timeout: 1s"),
 	})
-	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 {
-		t.Errorf("got %q, want three lines", lines)
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 4 {
+		t.Errorf("got %q, want four lines", lines)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestVariablesOfKubernetesAreIgnored(t *testing.T) {
 	_, err := app.Load(app.Input{Environ: append([]string{
 		"LEAF_SERVICE_HOST=10.0.0.1", "LEAF_SERVICE_PORT=8080", "LEAF_SERVICE_PORT_HTTP=8080", "LEAF_PORT=tcp://10.0.0.1:8080",
 		"LEAF_PORT_8080_TCP=tcp://10.0.0.1:8080", "LEAF_PORT_8080_TCP_PROTO=tcp", "LEAF_PORT_8080_TCP_PORT=8080", "LEAF_PORT_8080_TCP_ADDR=10.0.0.1",
-		"LEAF_HTTP_SERVICE_HOST=10.0.0.1", "LEAF_HTTP_PORT=tcp://10.0.0.1:8080", "LEAF_TEST_MYSQL=x",
+		"LEAF_HTTP_SERVICE_HOST=10.0.0.1", "LEAF_HTTP_PORT=tcp://10.0.0.1:8080", "LEAF_TEST_MYSQL=x", "LEAF_LONG=1",
 	}, home...)})
 	if err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
@@ -241,8 +242,12 @@ func OpenBackend(ctx context.Context, cfg Config, opts Options, direct bool) (b 
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if !direct {
-		client := admin.NewClient(cfg.DataDir)
-		_, err := client.Info(ctx)
+		dir, err := filepath.Abs(cfg.DataDir)
+		if err != nil {
+			return nil, nil, err
+		}
+		client := admin.NewClient(dir)
+		_, err = client.Info(ctx)
 		if err == nil {
 			return client, client.Close, nil
 		}

@@ -154,7 +154,7 @@ func exitCode(err error) int {
 	}
 	class := leaf.ClassOf(err)
 	switch {
-	case class.Err == nil && (errors.Is(err, segment.ErrRule)):
+	case class.Err == nil && errors.Is(err, segment.ErrRule):
 		return exitRefused
 	case errors.Is(err, segment.ErrSchema), errors.Is(err, admin.ErrNoNode):
 		return exitNotReady

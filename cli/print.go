@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -39,12 +41,13 @@ func printTags(w io.Writer, tags []admin.Tag) error {
 	for _, t := range tags {
 		stores = stores || t.Store != ""
 	}
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
 	row := func(store string, cells ...string) {
 		if stores {
-			cells = append(cells[:4:4], append([]string{store}, cells[4:]...)...)
+			cells = slices.Insert(cells, 4, store)
 		}
-		fmt.Fprintln(tw, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	row("STORE", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
 	for _, t := range tags {
@@ -54,7 +57,15 @@ func printTags(w io.Writer, tags []admin.Tag) error {
 		}
 		row(t.Store, printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func printTag(w io.Writer, asJSON bool, t admin.Tag) error {

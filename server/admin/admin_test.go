@@ -68,7 +68,7 @@ func (f *fake) Next(_ context.Context, tag string, n int) ([]leaf.Range, error) 
 func start(t *testing.T, b admin.Backend) (*admin.Client, string) {
 	t.Helper()
 	dir := shortDir(t)
-	ln, err := admin.Listen(t.Context(), filepath.Join(dir, admin.SocketName))
+	ln, err := admin.Listen(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func start(t *testing.T, b admin.Backend) (*admin.Client, string) {
 // shortDir is t.TempDir with a path short enough for a socket on every system.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "leaf")
+	dir, err := os.MkdirTemp("", "leaf") //nolint:usetesting // the name of a test makes the path too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestNoNode(t *testing.T) {
 	if _, err := c.Info(t.Context()); !errors.Is(err, admin.ErrNoNode) {
 		t.Errorf("no socket: got %v, want ErrNoNode", err)
 	}
-	leaveStaleSocket(t, filepath.Join(dir, admin.SocketName))
+	leaveStaleSocket(t, filepath.Join(dir, "leaf.sock"))
 	if _, err := c.Info(t.Context()); !errors.Is(err, admin.ErrNoNode) {
 		t.Errorf("stale socket: got %v, want ErrNoNode", err)
 	}
@@ -200,8 +200,9 @@ func TestListen(t *testing.T) {
 	t.Parallel()
 	t.Run("mode is 0600 and close removes it", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(shortDir(t), "s")
-		ln, err := admin.Listen(t.Context(), path)
+		dir := shortDir(t)
+		path := filepath.Join(dir, "leaf.sock")
+		ln, err := admin.Listen(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,9 +219,10 @@ func TestListen(t *testing.T) {
 	})
 	t.Run("replaces a stale socket", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(shortDir(t), "s")
+		dir := shortDir(t)
+		path := filepath.Join(dir, "leaf.sock")
 		leaveStaleSocket(t, path)
-		ln, err := admin.Listen(t.Context(), path)
+		ln, err := admin.Listen(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,11 +232,12 @@ func TestListen(t *testing.T) {
 	})
 	t.Run("keeps a file that is no socket", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(shortDir(t), "s")
+		dir := shortDir(t)
+		path := filepath.Join(dir, "leaf.sock")
 		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := admin.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+		if _, err := admin.Listen(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 			t.Errorf("got %v", err)
 		}
 		if content, err := os.ReadFile(path); string(content) != "mine" {
@@ -244,7 +247,7 @@ func TestListen(t *testing.T) {
 	t.Run("path too long", func(t *testing.T) {
 		t.Parallel()
 		dir := "/" + strings.Repeat("d", 120)
-		_, err := admin.Listen(t.Context(), filepath.Join(dir, "s"))
+		_, err := admin.Listen(t.Context(), dir)
 		if err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
 			t.Errorf("listen: got %v", err)
 		}
@@ -259,7 +262,7 @@ func TestRawRequestsAreBounded(t *testing.T) {
 	_, dir := start(t, &fake{})
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "unix", filepath.Join(dir, admin.SocketName))
+		return d.DialContext(ctx, "unix", filepath.Join(dir, "leaf.sock"))
 	}}
 	t.Cleanup(tr.CloseIdleConnections)
 	cases := []struct {

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -35,6 +34,7 @@ const (
 // connection broke, after which the outcome of a change is unknown.
 type Client struct {
 	path string
+	err  error // the path cannot be used
 	http *http.Client
 }
 
@@ -43,9 +43,9 @@ var _ Backend = (*Client)(nil)
 // NewClient returns a client for the node that runs in dataDir. It does not
 // connect yet.
 func NewClient(dataDir string) *Client {
-	path := filepath.Join(dataDir, SocketName)
+	path, err := SocketPath(dataDir)
 	var dialer net.Dialer
-	return &Client{path: path, http: &http.Client{
+	return &Client{path: path, err: err, http: &http.Client{
 		Timeout: clientTimeout,
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -106,8 +106,8 @@ func (c *Client) Next(ctx context.Context, tag string, n int) ([]leaf.Range, err
 // call sends one request and never repeats it: http.Transport itself repeats only
 // what it could not write at all or what is idempotent.
 func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (reply T, err error) {
-	if err := checkSocketPath(c.path); err != nil {
-		return reply, err
+	if c.err != nil {
+		return reply, c.err
 	}
 	var payload io.Reader
 	if body != nil {

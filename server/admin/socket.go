@@ -7,21 +7,33 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// SocketName is the name of the socket in the data directory.
-const SocketName = "leaf.sock"
+// socketName is the name of the socket in the data directory.
+const socketName = "leaf.sock"
 
 // maxSocketPath is the longest path of a Unix socket in bytes: the size of
 // sun_path less its end mark. Linux has 108 bytes, the BSDs have 104.
 const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// Listen binds the socket at path. A socket that is left there is removed first,
-// so the caller must hold the lock of the data directory; anything else at path is
-// an error. Closing the listener removes the socket.
-func Listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := checkSocketPath(path); err != nil {
+// SocketPath returns the path of the socket in dataDir, which must be absolute, or
+// an error if it is too long for the system.
+func SocketPath(dataDir string) (string, error) {
+	path := filepath.Join(dataDir, socketName)
+	if len(path) > maxSocketPath {
+		return "", fmt.Errorf("admin socket: the path %s has %d bytes, and the system allows %d: choose a shorter --data-dir", path, len(path), maxSocketPath)
+	}
+	return path, nil
+}
+
+// Listen binds the socket in dataDir. A socket that is left there is removed
+// first, so the caller must hold the lock of the data directory; anything else at
+// its place is an error. Closing the listener removes the socket.
+func Listen(ctx context.Context, dataDir string) (net.Listener, error) {
+	path, err := SocketPath(dataDir)
+	if err != nil {
 		return nil, err
 	}
 	if err := removeStale(path); err != nil {
@@ -37,13 +49,6 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("admin socket: %w", err)
 	}
 	return ln, nil
-}
-
-func checkSocketPath(path string) error {
-	if len(path) > maxSocketPath {
-		return fmt.Errorf("admin socket: the path %s has %d bytes, and the system allows %d: choose a shorter --data-dir", path, len(path), maxSocketPath)
-	}
-	return nil
 }
 
 func removeStale(path string) error {

@@ -1,0 +1,191 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a leaf program of its own.
+type process struct {
+	cmd  *exec.Cmd
+	dir  string
+	addr string
+	log  *syncBuffer
+	done chan error
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// dataDir is a new data directory with a short path.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "leaf") //nolint:usetesting // the name of a test makes the path too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// serve starts leaf serve on a free port and waits until it answers.
+func serve(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := &process{dir: dir, log: &syncBuffer{}, done: make(chan error, 1)}
+	p.cmd = exec.Command("leaf", append([]string{"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0"}, args...)...)
+	p.cmd.Env = append(os.Environ(), "GORACE="+noExitSleep)
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	info, err := waitForNode(dir)
+	if err != nil {
+		t.Fatalf("%v; log:\n%s", err, p.log)
+	}
+	if info.PID != p.cmd.Process.Pid {
+		t.Fatalf("process %d answers, want %d", info.PID, p.cmd.Process.Pid)
+	}
+	p.addr = info.HTTP
+	return p
+}
+
+// end sends a signal and waits for the end of the process.
+func (p *process) end(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.done:
+		if sig == syscall.SIGTERM && err != nil {
+			t.Errorf("end: %v; log:\n%s", err, p.log)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the process did not end; log:\n%s", p.log)
+	}
+}
+
+// ids takes n IDs of the demo tag over HTTP.
+func (p *process) ids(t *testing.T, n int) []int64 {
+	t.Helper()
+	status, body, err := httpGet(p.addr, "/api/segment/get/leaf-segment-test?count="+strconv.Itoa(n))
+	if err != nil || status != 200 {
+		t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
+	}
+	var ids []int64
+	for line := range strings.Lines(body) {
+		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// distinct fails the test if an ID was seen before.
+type distinct map[int64]bool
+
+func (d distinct) add(t *testing.T, ids []int64) {
+	t.Helper()
+	for _, id := range ids {
+		if d[id] {
+			t.Fatalf("ID %d was issued twice", id)
+		}
+		d[id] = true
+	}
+}
+
+func TestIDsGoOnAfterStopAndKill(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	seen := distinct{}
+	p := serve(t, dir)
+	first := append(p.ids(t, 1), p.ids(t, 1)...)
+	if first[0] != 1 || first[1] != 2 {
+		t.Errorf("first IDs: got %v, want 1 and 2", first)
+	}
+	seen.add(t, first)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM} {
+		p.end(t, sig)
+		p = serve(t, dir)
+		seen.add(t, p.ids(t, 2500)) // more than a range
+		seen.add(t, p.ids(t, 1))
+	}
+	p.end(t, syscall.SIGTERM)
+}
+
+func TestSecondProcessOnOneDataDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := serve(t, dir)
+	out, err := exec.CommandContext(t.Context(), "leaf", "serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0").CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != 5 {
+		t.Errorf("got %v, want exit code 5", err)
+	}
+	for _, want := range []string{dir, "process " + strconv.Itoa(p.cmd.Process.Pid), "choose another --data-dir"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("got %q, want it to contain %q", out, want)
+		}
+	}
+	if lines := strings.Count(string(out), "\n"); lines != 1 {
+		t.Errorf("got %d lines, want 1: %s", lines, out)
+	}
+	p.ids(t, 1) // and the first one goes on
+}
+
+func TestTwoProcessesShareOneSQLiteFile(t *testing.T) {
+	t.Parallel()
+	const clients, rounds = 4, 20
+	first := dataDir(t)
+	a := serve(t, first)
+	b := serve(t, dataDir(t), "--store", "sqlite:"+filepath.Join(first, "leaf.db"))
+	var mu sync.Mutex
+	seen := distinct{}
+	var wg sync.WaitGroup
+	for _, p := range []*process{a, b} {
+		for range clients {
+			wg.Go(func() {
+				for range rounds {
+					ids := p.ids(t, 700)
+					mu.Lock()
+					seen.add(t, ids)
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if got, want := len(seen), 2*clients*rounds*700; got != want {
+		t.Errorf("got %d IDs, want %d", got, want)
+	}
+	a.end(t, syscall.SIGTERM)
+	seen.add(t, b.ids(t, 5000))
+	b.end(t, syscall.SIGTERM)
+}
