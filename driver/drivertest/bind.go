@@ -1,0 +1,86 @@
+package drivertest
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var bindCases = []testCase{
+	{"the only database needs no record", bindAlone},
+	{"another rule or name is refused", bindRule},
+	{"one of two rules wins", bindRace},
+}
+
+var alone = segment.Binding{Store: "default"}
+
+func bindAlone(t *testing.T, b Backend) {
+	for range 2 {
+		if err := b.Store.Bind(ctx(t), alone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := b.Store.Bind(ctx(t), segment.Binding{Store: "a", Rule: "r1"})
+	switch {
+	case b.NoMeta && !errors.Is(err, segment.ErrSchema):
+		t.Errorf("Bind to a rule without leaf_meta: %v; want ErrSchema", err)
+	case !b.NoMeta && err != nil:
+		t.Errorf("Bind to a first rule: %v", err)
+	}
+}
+
+func bindRule(t *testing.T, b Backend) {
+	if b.NoMeta {
+		t.Skip("this database has no leaf_meta")
+	}
+	first := segment.Binding{Store: "north", Rule: "fingerprint-1"}
+	for range 2 {
+		if err := b.Store.Bind(ctx(t), first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []segment.Binding{
+		{Store: "north", Rule: "fingerprint-2"},
+		{Store: "south", Rule: "fingerprint-1"},
+		alone,
+	} {
+		err := b.Store.Bind(ctx(t), other)
+		if !errors.Is(err, segment.ErrRule) {
+			t.Errorf("Bind(%+v) after %+v: %v; want ErrRule", other, first, err)
+			continue
+		}
+		for _, part := range []string{first.Store, first.Rule, other.Rule} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("Bind(%+v): %q does not name %q", other, err, part)
+			}
+		}
+	}
+	if err := b.Store.Bind(ctx(t), first); err != nil {
+		t.Errorf("Bind to the recorded rule: %v", err)
+	}
+}
+
+func bindRace(t *testing.T, b Backend) {
+	if b.NoMeta {
+		t.Skip("this database has no leaf_meta")
+	}
+	bindings := []segment.Binding{{Store: "a", Rule: "r1"}, {Store: "b", Rule: "r2"}}
+	errs := make([]error, 16)
+	var group sync.WaitGroup
+	for i := range errs {
+		group.Go(func() { errs[i] = b.Store.Bind(ctx(t), bindings[i%2]) })
+	}
+	group.Wait()
+	won := 0
+	if errs[0] != nil {
+		won = 1
+	}
+	for i, err := range errs {
+		if i%2 == won && err != nil || i%2 != won && !errors.Is(err, segment.ErrRule) {
+			t.Errorf("Bind(%+v) = %v, although %+v won", bindings[i%2], err, bindings[won])
+		}
+	}
+}

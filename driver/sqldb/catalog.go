@@ -1,0 +1,186 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// maxDescription is the width of the text column, in characters.
+const maxDescription = 256
+
+// Create implements segment.Catalog.
+func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
+	if err := leaf.ValidateTag(row.Tag); err != nil {
+		return err
+	}
+	if err := checkValues(&row.Start, &row.Step, &row.Description, row.Options); err != nil {
+		return err
+	}
+	defer s.done(ctx, time.Now(), &err, "create tag %q", row.Tag)
+	return s.withOptions(ctx, row.Options != segment.Options{}, func(l *layout) error {
+		if row.Description != "" && l.text == "" {
+			return s.noText()
+		}
+		err := s.transact(ctx, func(conn *sql.Conn) error {
+			if err := s.insertRow(ctx, conn, l, row); err != nil {
+				return err
+			}
+			return s.writeOptions(ctx, conn, l, row.Tag, row.Options)
+		})
+		switch {
+		case err == nil:
+			return nil
+		case s.dialect.kindOf(err) == kindBadText:
+			return fmt.Errorf("%w: %w", leaf.BadField("tag or description", row.Tag, "has a character that the table's character set cannot hold"), err)
+		case s.dialect.kindOf(err) == kindDuplicate:
+			return s.duplicate(ctx, row.Tag)
+		}
+		return err
+	})
+}
+
+// duplicate says which row stands in the way of a new one.
+func (s *Store) duplicate(ctx context.Context, tag string) error {
+	var name string
+	var row state
+	ok, err := queryRow(ctx, s.read, s.sql.read, []any{tag}, []any{&name, &row.maxID, &row.step})
+	if err == nil && ok && name != tag {
+		return fmt.Errorf("%w: the table cannot tell it from the existing tag %q", leaf.ErrConflict, name)
+	}
+	return fmt.Errorf("%w: the tag exists", leaf.ErrConflict)
+}
+
+func (s *Store) insertRow(ctx context.Context, conn *sql.Conn, l *layout, row segment.NewRow) error {
+	columns, marks := "biz_tag, max_id, step", "?, ?, ?"
+	args := []any{row.Tag, row.Start, row.Step}
+	if row.Description != "" {
+		columns += ", " + s.dialect.column(l.text)
+		marks += ", ?"
+		args = append(args, row.Description)
+	}
+	query := "INSERT INTO leaf_alloc (" + columns + ", update_time) VALUES (" + marks + ", CURRENT_TIMESTAMP)"
+	if _, err := conn.ExecContext(ctx, s.dialect.bind(query), args...); err != nil {
+		return fmt.Errorf("insert row: %w", err)
+	}
+	return nil
+}
+
+// Update implements segment.Catalog.
+func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		return err
+	}
+	if err := checkValues(c.MaxID, c.Step, c.Description, c.ApplyTo(segment.Options{MaxStep: segment.MaxStep})); err != nil {
+		return err
+	}
+	defer s.done(ctx, time.Now(), &err, "update tag %q", tag)
+	return s.withOptions(ctx, c.TouchesOptions(), func(l *layout) error {
+		if c.Description != nil && l.text == "" {
+			return s.noText()
+		}
+		err := s.transact(ctx, func(conn *sql.Conn) error { return s.updateRow(ctx, conn, l, tag, c) })
+		if err != nil && c.Description != nil && s.dialect.kindOf(err) == kindBadText {
+			return fmt.Errorf("%w: %w", leaf.BadField("description", *c.Description, "has a character that the table's character set cannot hold"), err)
+		}
+		return err
+	})
+}
+
+func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag string, c segment.Change) error {
+	row, err := s.lockRow(ctx, conn, tag)
+	if err != nil {
+		return err
+	}
+	set := []string{"update_time = CURRENT_TIMESTAMP"}
+	var args []any
+	if c.MaxID != nil {
+		if *c.MaxID < row.maxID {
+			return fmt.Errorf("%w: max_id is %d and must not be lowered to %d", leaf.ErrConflict, row.maxID, *c.MaxID)
+		}
+		set, args = append(set, "max_id = ?"), append(args, *c.MaxID)
+	}
+	if c.Step != nil {
+		set, args = append(set, "step = ?"), append(args, *c.Step)
+	}
+	if c.Description != nil {
+		set, args = append(set, s.dialect.column(l.text)+" = ?"), append(args, *c.Description)
+	}
+	query := "UPDATE leaf_alloc SET " + strings.Join(set, ", ") + " WHERE biz_tag = ? AND " + s.dialect.exact
+	if _, err := conn.ExecContext(ctx, s.dialect.bind(query), append(args, tag, tag)...); err != nil {
+		return fmt.Errorf("update row: %w", err)
+	}
+	if !c.TouchesOptions() {
+		return nil
+	}
+	options, err := s.readOptions(ctx, conn, tag)
+	if err != nil {
+		return err
+	}
+	options = c.ApplyTo(options)
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	return s.writeOptions(ctx, conn, l, tag, options)
+}
+
+// Delete implements segment.Catalog.
+func (s *Store) Delete(ctx context.Context, tag string) (err error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		return err
+	}
+	defer s.done(ctx, time.Now(), &err, "delete tag %q", tag)
+	return s.withLayout(ctx, func(l *layout) error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			if _, err := s.lockRow(ctx, conn, tag); err != nil {
+				return err
+			}
+			if _, err := conn.ExecContext(ctx, s.sql.delete, tag, tag); err != nil {
+				return fmt.Errorf("delete row: %w", err)
+			}
+			return s.writeOptions(ctx, conn, l, tag, segment.Options{})
+		})
+	})
+}
+
+// writeOptions replaces the options of a tag. Zero options need no row.
+func (s *Store) writeOptions(ctx context.Context, conn *sql.Conn, l *layout, tag string, o segment.Options) error {
+	if !l.options {
+		return nil
+	}
+	if _, err := conn.ExecContext(ctx, s.sql.deleteOptions, tag); err != nil {
+		return fmt.Errorf("delete options: %w", err)
+	}
+	if (o == segment.Options{}) {
+		return nil
+	}
+	if _, err := conn.ExecContext(ctx, s.sql.insertOptions, tag, o.MinStep, o.MaxStep, o.FixedStep); err != nil {
+		return fmt.Errorf("insert options: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) noText() error {
+	return fmt.Errorf("%w: leaf_alloc has neither a column description nor desc, so a tag cannot be described", segment.ErrSchema)
+}
+
+// checkValues checks the values that are set against the limits of a row.
+func checkValues(maxID, step *int64, description *string, o segment.Options) error {
+	switch {
+	case maxID != nil && (*maxID < 0 || *maxID > segment.MaxMaxID):
+		return leaf.BadField("max_id", *maxID, fmt.Sprintf("must be 0 to %d", int64(segment.MaxMaxID)))
+	case step != nil && (*step < 1 || *step > segment.MaxStep):
+		return leaf.BadField("step", *step, fmt.Sprintf("must be 1 to %d", segment.MaxStep))
+	case description != nil && utf8.RuneCountInString(*description) > maxDescription:
+		return leaf.BadField("description", *description, fmt.Sprintf("must have at most %d characters", maxDescription))
+	case description != nil && (!utf8.ValidString(*description) || strings.IndexByte(*description, 0) >= 0):
+		return leaf.BadField("description", *description, "must be valid UTF-8 without the character U+0000")
+	}
+	return o.Validate()
+}

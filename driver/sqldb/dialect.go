@@ -1,0 +1,126 @@
+package sqldb
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// dialect is everything that differs between databases. A new one is one file
+// that fills it, one line in dialects, one file in schema, and one row in the
+// tests.
+type dialect struct {
+	name    string   // also the name of its file in schema
+	schemes []string // of its URLs
+
+	embedded    bool     // the database is a file of this process: Bind creates it
+	port        string   // default port
+	params      []string // parameters that a URL may have
+	socketParam string   // the one that names a Unix socket instead of a host
+
+	open func(t target, cfg Config) (pools, error)
+
+	numbered  bool   // placeholders are $1, $2 instead of ?
+	quote     string // around a column name
+	begin     string // starts a transaction that may write
+	forUpdate string // appended to a SELECT to lock its row
+	exact     string // a condition with one parameter: biz_tag equals it byte by byte
+	alone     string // " AND …": true where a statement of its own commits by itself
+	epoch     string // the expression: update_time in seconds since 1970
+
+	// reserveOnce tries to reserve in one round trip. matched is false if it wrote
+	// nothing, because the row is not there, not valid, or not as req believes; the
+	// caller then looks. nil: there is no such statement.
+	reserveOnce func(ctx context.Context, s *Store, req segment.Request) (res segment.Reservation, matched bool, err error)
+
+	// check verifies that the server can be trusted with leaf_alloc, at Bind.
+	check func(ctx context.Context, s *Store) error
+
+	// kindOf classifies an error of the driver by its typed code.
+	kindOf func(err error) kind
+}
+
+// dialects are all of them.
+var dialects = []*dialect{&mysqlDialect, &postgresDialect, &sqliteDialect}
+
+func dialectFor(scheme string) *dialect {
+	for _, d := range dialects {
+		if slices.Contains(d.schemes, scheme) {
+			return d
+		}
+	}
+	return nil
+}
+
+func schemes() (all []string) {
+	for _, d := range dialects {
+		all = append(all, d.schemes...)
+	}
+	return all
+}
+
+// statements are the texts that depend on the dialect only.
+type statements struct {
+	read         string // one row: tag
+	lock         string // the same, locked
+	advance      string // compare-and-set in a transaction: new max_id, tag, tag, old max_id
+	advanceAlone string // the same as a statement of its own
+	delete       string // tag, tag
+
+	options       string // one row of options: tag
+	allOptions    string
+	deleteOptions string // tag
+	insertOptions string // tag, min_step, max_step, fixed_step
+
+	meta       string // name, value of all
+	insertMeta string // name, value, name, value
+	deleteMeta string
+}
+
+func (d *dialect) statements() statements {
+	const where = " WHERE biz_tag = ? AND "
+	set := "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact + " AND max_id = ?"
+	options := "SELECT biz_tag, min_step, max_step, fixed_step FROM leaf_tag_option"
+	read := "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?"
+	return statements{
+		read:         d.bind(read),
+		lock:         d.bind(read + d.forUpdate),
+		advance:      d.bind(set),
+		advanceAlone: d.bind(set + d.alone),
+		delete:       d.bind("DELETE FROM leaf_alloc" + where + d.exact),
+
+		options:       d.bind(options + " WHERE biz_tag = ?"),
+		allOptions:    options,
+		deleteOptions: d.bind("DELETE FROM leaf_tag_option WHERE biz_tag = ?"),
+		insertOptions: d.bind("INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step, update_time)" +
+			" VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+
+		meta:       "SELECT name, value FROM leaf_meta",
+		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
+		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "')",
+	}
+}
+
+// bind writes the placeholders of a statement as the dialect wants them.
+func (d *dialect) bind(query string) string {
+	if !d.numbered {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range query {
+		if r != '?' {
+			b.WriteRune(r)
+			continue
+		}
+		n++
+		b.WriteString("$" + strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// column quotes a column name.
+func (d *dialect) column(name string) string { return d.quote + name + d.quote }

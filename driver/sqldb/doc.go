@@ -1,0 +1,34 @@
+// Package sqldb is the segment.Store and segment.Catalog on a SQL database: one
+// store, and one file per dialect (MySQL with MariaDB, PostgreSQL, SQLite).
+//
+// What it promises, beside the contract of the interfaces:
+//
+//  1. A range is what one committed statement, or one committed transaction,
+//     reserved. Reserve computes Lo from the end that the database reports minus
+//     the length that it asked for itself, and any error before the server's last
+//     word, the acknowledged commit, means no range.
+//  2. The transaction writes by compare-and-set on the max_id that it read, so
+//     that it is right even where the server's row lock is not what it seems.
+//  3. GiveBack is sent at most once: on a connection that was pinged before, and
+//     outside the retries of database/sql.
+//  4. Tag names are compared byte by byte in every statement that writes and on
+//     every row that is read, whatever the collation of the column.
+//  5. Every round trip, BEGIN and COMMIT included, ends with its context, and a
+//     connection with an unknown state is never used again.
+//  6. An existing leaf_alloc is never altered. Bind and the calls of the engine
+//     write no schema, except to an embedded database (SQLite), which Bind creates.
+//
+// MySQL and MariaDB reserve in one round trip (UPDATE with LAST_INSERT_ID),
+// PostgreSQL too (UPDATE … RETURNING); when the row is not as the caller believes,
+// they read it and, if it is usable, take a transaction that locks it. SQLite has
+// no round trips to save and always takes the transaction, because it commits a
+// RETURNING statement only after its rows were read.
+//
+// Reserve may be sent twice by database/sql when a pooled connection turns out to
+// be dead. That can only skip numbers, never repeat them.
+//
+// What it does not do: it makes no range durable that the server does not make
+// durable (innodb_flush_log_at_trx_commit, synchronous_commit), and it does not
+// notice a failover; see the engine's fence for that. An SQLite file belongs on a
+// local filesystem and may be shared by processes of one machine, not copied.
+package sqldb

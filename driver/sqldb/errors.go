@@ -1,0 +1,56 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// kind is what an error of a driver means to the store.
+type kind int
+
+const (
+	kindOther     kind = iota // unreachable, refused, unknown: the outcome of a write is unknown
+	kindNoTable               // a table, a column or the database is not there, or may not be read
+	kindDuplicate             // a unique key exists
+	kindTooBig                // a number does not fit
+	kindBadText               // a text does not fit its column, or has a character that the column cannot hold
+	kindReadOnly              // the server accepts no writes
+	kindBusy                  // another process writes; nothing was done
+	kindSerialize             // rolled back because of a concurrent transaction
+)
+
+// explain returns err with the sentinel that its kind stands for, and with the
+// error of ctx where that is why the call ended: drivers then often report no more
+// than a closed connection.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("%w (%w)", ended, err)
+	}
+	switch s.dialect.kindOf(err) {
+	case kindNoTable:
+		if !errors.Is(err, segment.ErrSchema) {
+			return s.schemaError("the database has no usable table leaf_alloc", err)
+		}
+	case kindBadText:
+		if !errors.Is(err, leaf.ErrBadRequest) {
+			return fmt.Errorf("%w: the table cannot hold such a name: %w", leaf.ErrUnknownTag, err)
+		}
+	case kindTooBig:
+		return fmt.Errorf("%w: the column max_id cannot hold the number: %w", leaf.ErrOverflow, err)
+	}
+	return err
+}
+
+// schemaError returns segment.ErrSchema with what is missing, the command that
+// creates it, and the database's own words.
+func (s *Store) schemaError(missing string, cause error) error {
+	err := fmt.Errorf("%w: %s; run: leaf schema apply --store %q", segment.ErrSchema, missing, s.Redacted())
+	if cause != nil {
+		err = fmt.Errorf("%w (%w)", err, cause)
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package sqldb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// layout is what a database has of our tables. Only leaf_alloc must exist; its
+// text column is for people and may have either name or be absent.
+type layout struct {
+	text    string // name of the text column, empty if there is none
+	options bool   // leaf_tag_option exists
+	meta    bool   // leaf_meta exists
+
+	read    string // statement: one row with its text, by tag
+	readAll string
+}
+
+// complete reports whether nothing is left that a schema could still add.
+func (l *layout) complete() bool { return l.options && l.meta }
+
+// detect finds out what the database has. It returns segment.ErrSchema if
+// leaf_alloc is missing or lacks a column that the Java server needs, too.
+func (s *Store) detect(ctx context.Context) (*layout, error) {
+	columns, err := s.columns(ctx, "leaf_alloc")
+	if err != nil {
+		return nil, err
+	}
+	if columns == nil {
+		return nil, s.schemaError("the database has no table leaf_alloc that this user may read", nil)
+	}
+	for _, name := range []string{"biz_tag", "max_id", "step", "update_time"} {
+		if !slices.Contains(columns, name) {
+			return nil, s.schemaError(fmt.Sprintf("the table leaf_alloc has no column %s", name), nil)
+		}
+	}
+	l := &layout{}
+	for _, name := range []string{"description", "desc"} {
+		if slices.Contains(columns, name) {
+			l.text = name
+			break
+		}
+	}
+	for table, has := range map[string]*bool{"leaf_tag_option": &l.options, "leaf_meta": &l.meta} {
+		columns, err := s.columns(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		*has = columns != nil
+	}
+	text := "''"
+	if l.text != "" {
+		text = "COALESCE(" + s.dialect.column(l.text) + ", '')"
+	}
+	l.readAll = "SELECT biz_tag, max_id, step, " + s.dialect.epoch + ", " + text + " FROM leaf_alloc"
+	l.read = s.dialect.bind(l.readAll + " WHERE biz_tag = ?")
+	s.layout.Store(l)
+	return l, nil
+}
+
+// columns returns the names of a table's columns in lower case, nil if there is
+// no such table.
+func (s *Store) columns(ctx context.Context, table string) (names []string, err error) {
+	rows, err := s.read.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	if err == nil {
+		defer rows.Close()
+		names, err = rows.Columns()
+	}
+	if err == nil && !rows.Next() {
+		err = rows.Err()
+	}
+	switch {
+	case err != nil && s.dialect.kindOf(err) == kindNoTable:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read columns of %s: %w", table, err)
+	}
+	for i, name := range names {
+		names[i] = strings.ToLower(name)
+	}
+	return names, nil
+}
+
+// withLayout calls f with what the database has. If f then meets a missing table
+// or column, somebody changed the schema in between: the layout is read anew and f
+// is called once more, so f must not have written anything by then.
+func (s *Store) withLayout(ctx context.Context, f func(l *layout) error) error {
+	if l := s.layout.Load(); l != nil {
+		err := f(l)
+		if err == nil || s.dialect.kindOf(err) != kindNoTable {
+			return err
+		}
+	}
+	l, err := s.detect(ctx)
+	if err != nil {
+		return err
+	}
+	return f(l)
+}
+
+// withOptions is withLayout for a change of options: leaf_tag_option may have
+// been created since the layout was read.
+func (s *Store) withOptions(ctx context.Context, needed bool, f func(l *layout) error) error {
+	if l := s.layout.Load(); needed && l != nil && !l.options {
+		s.layout.CompareAndSwap(l, nil)
+	}
+	return s.withLayout(ctx, func(l *layout) error {
+		if needed && !l.options {
+			return s.schemaError("options need the table leaf_tag_option", nil)
+		}
+		return f(l)
+	})
+}

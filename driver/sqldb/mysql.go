@@ -1,0 +1,186 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// mysqlDialect is MySQL 5.7 and 8 and MariaDB; statements keep to what the three
+// share.
+var mysqlDialect = dialect{
+	name:        "mysql",
+	schemes:     []string{"mysql", "mariadb"},
+	port:        "3306",
+	params:      []string{"socket", "tls", "tls-ca"},
+	socketParam: "socket",
+	open:        openMySQL,
+	quote:       "`",
+	begin:       "START TRANSACTION",
+	forUpdate:   " FOR UPDATE",
+	exact:       mysqlExact,
+	alone:       mysqlAlone,
+	epoch:       "CAST(UNIX_TIMESTAMP(update_time) AS SIGNED)",
+	reserveOnce: reserveMySQL,
+	check:       checkMySQL,
+	kindOf:      mysqlKind,
+}
+
+const (
+	// Binary strings are compared byte by byte and without padding; the conversion
+	// serves tables in another character set than the connection's.
+	mysqlExact = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
+	mysqlAlone = " AND @@session.autocommit = 1"
+
+	// mysqlSession makes every connection what the statements rely on, whatever the
+	// server's defaults. Strict mode: a max_id that does not fit its column is an
+	// error; without it the server would store another number than it reports. The
+	// fixed sql_mode and character set also make it safe that the driver writes
+	// parameters into the text of a statement, which saves the round trip of a
+	// prepare. A lock wait ends on the server soon after its client gave up.
+	mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.completion_type = 0," +
+		" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10"
+
+	// mysqlReserve is one statement that commits by itself. LAST_INSERT_ID(expr)
+	// makes the server report expr in its reply: the new max_id.
+	mysqlReserve = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), update_time = CURRENT_TIMESTAMP" +
+		" WHERE biz_tag = ? AND " + mysqlExact + " AND step = ? AND max_id >= 0 AND max_id <= ?" + mysqlAlone
+
+	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
+		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = 'leaf_alloc'"
+)
+
+func openMySQL(t target, cfg Config) (pools, error) {
+	c := mysql.NewConfig()
+	c.User = t.user.Username()
+	c.Passwd, _ = t.user.Password()
+	c.Net, c.Addr = "tcp", net.JoinHostPort(t.host, t.port)
+	if socket := t.params.Get("socket"); socket != "" {
+		c.Net, c.Addr = "unix", socket
+	}
+	c.DBName = t.database
+	c.InterpolateParams = true
+	c.Timeout = cfg.ConnectTimeout
+	c.Logger = mysqlLog{cfg.Logger}
+	var err error
+	if c.TLS, c.TLSConfig, err = mysqlTLS(t); err != nil {
+		return pools{}, err
+	}
+	base, err := mysql.NewConnector(c)
+	if err != nil {
+		return pools{}, leaf.BadField("store", t.redacted(), err.Error())
+	}
+	return openPool(connector{Connector: base, timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg), nil
+}
+
+func mysqlTLS(t target) (*tls.Config, string, error) {
+	mode, file := t.params.Get("tls"), t.params.Get("tls-ca")
+	switch mode {
+	case "", "false", "true", "skip-verify", "preferred":
+	default:
+		return nil, "", leaf.BadField("store parameter tls", mode, "must be true, false, skip-verify or preferred")
+	}
+	if file == "" {
+		return nil, mode, nil
+	}
+	if mode != "" && mode != "true" {
+		return nil, "", leaf.BadField("store parameter tls-ca", file, "needs tls=true")
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, "", leaf.BadField("store parameter tls-ca", file, err.Error())
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, "", leaf.BadField("store parameter tls-ca", file, "must hold certificates in PEM form")
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, "", nil
+}
+
+func prepareMySQL(ctx context.Context, c driver.Conn) error {
+	_, err := c.(driver.ExecerContext).ExecContext(ctx, mysqlSession, nil)
+	return err
+}
+
+// reserveMySQL is rule H of the specification: the row's step is compared with the
+// one that the caller believes, so that an edited step counts from the next load.
+func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
+	if req.Step == 0 {
+		return segment.Reservation{}, false, nil
+	}
+	result, err := s.write.ExecContext(ctx, mysqlReserve, req.Length, req.Tag, req.Tag, req.Step, segment.MaxMaxID-req.Length)
+	if err != nil {
+		return segment.Reservation{}, false, err
+	}
+	switch n, err := result.RowsAffected(); {
+	case err != nil:
+		return segment.Reservation{}, false, err
+	case n == 0:
+		return segment.Reservation{}, false, nil
+	case n > 1:
+		return segment.Reservation{}, false, errTwoRows
+	}
+	hi, err := result.LastInsertId()
+	if err != nil {
+		return segment.Reservation{}, false, err
+	}
+	res, err := rangeBelow(hi, req.Length, req.Step)
+	return res, true, err
+}
+
+// checkMySQL refuses a table whose statements are not transactions.
+func checkMySQL(ctx context.Context, s *Store) error {
+	var engine, transactions sql.NullString
+	ok, err := queryRow(ctx, s.read, mysqlTransactional, nil, []any{&engine, &transactions})
+	if err != nil {
+		return fmt.Errorf("read engine of leaf_alloc: %w", err)
+	}
+	if ok && transactions.String == "NO" {
+		return fmt.Errorf("%w: leaf_alloc has ENGINE=%s, which loses committed ranges in a crash; run: ALTER TABLE leaf_alloc ENGINE=InnoDB",
+			segment.ErrSchema, engine.String)
+	}
+	return nil
+}
+
+func mysqlKind(err error) kind {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return kindOther
+	}
+	switch e.Number {
+	case 1146, // no such table
+		1054, // unknown column
+		1049, // unknown database
+		1142: // no privilege on the table, which is also the answer for one that does not exist
+		return kindNoTable
+	case 1062, 1586, 1050: // duplicate key, table exists
+		return kindDuplicate
+	case 1264, 1690: // out of range for the column, or for any integer
+		return kindTooBig
+	case 1366, 1406, 1300, 3854, 3988, // character that the column cannot hold, data too long
+		1267: // the same in a comparison: illegal mix of collations
+		return kindBadText
+	case 1290, 1792, 1836: // read_only, read-only transaction, read-only mode
+		return kindReadOnly
+	case 1213: // deadlock
+		return kindSerialize
+	}
+	return kindOther
+}
+
+// mysqlLog passes on what the driver would print.
+type mysqlLog struct{ logger *slog.Logger }
+
+func (l mysqlLog) Print(v ...any) { l.logger.Debug("mysql driver", "text", fmt.Sprint(v...)) }

@@ -1,0 +1,220 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/drivertest"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/test/proxy"
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+func request(step int64) segment.Request {
+	return segment.Request{Tag: "a", Step: step, Length: 7, Min: 1, Max: segment.MaxStep}
+}
+
+// TestHostileDefaults: a server whose sessions neither commit by themselves, nor
+// end a transaction at COMMIT, nor check numbers, nor read backslashes, nor speak
+// UTF-8 changes nothing for us.
+func TestHostileDefaults(t *testing.T) {
+	t.Parallel()
+	i := server.OwnMariaDB(t)
+	admin := i.Open(t)
+	admin.SetMaxOpenConns(1)
+	execAll(t, admin, "SET SESSION completion_type = 0",
+		"SET GLOBAL autocommit = 0", "SET GLOBAL completion_type = 1", "SET GLOBAL tx_isolation = 'SERIALIZABLE'",
+		"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'", "SET GLOBAL character_set_server = latin1")
+	var number atomic.Int64
+	drivertest.Run(t, func(t *testing.T) drivertest.Backend {
+		d := i.Named(fmt.Sprintf("leaf%d", number.Add(1)))
+		execAll(t, admin, "CREATE DATABASE "+d.Name())
+		dsn, err := d.DSN()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The suite's own sessions are not to be tested.
+		db, err := sql.Open("mysql", dsn+"?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return named("mysql").backend(t, d, db)
+	})
+}
+
+// TestNarrowColumn: where max_id is no bigint, a range that does not fit is an
+// error, and not a number that the server cut down without saying so.
+func TestNarrowColumn(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			execAll(t, d.Open(t), "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id int, step int, update_time timestamp)",
+				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 2147483640, 7)")
+			s := open(t, d.URL())
+			res, err := s.Reserve(t.Context(), request(7))
+			if want := (leaf.Range{Lo: math.MaxInt32 - 7, Hi: math.MaxInt32}); err != nil || res.Range != want {
+				t.Fatalf("Reserve = %v, %v; want %v", res, err, want)
+			}
+			for _, step := range []int64{7, 0} {
+				if res, err := s.Reserve(t.Context(), request(step)); !errors.Is(err, leaf.ErrOverflow) {
+					t.Errorf("Reserve past the column's end = %v, %v; want ErrOverflow", res, err)
+				}
+			}
+			if row, err := s.Lookup(t.Context(), "a"); err != nil || row.MaxID != math.MaxInt32 {
+				t.Errorf("Lookup = %v, %v; want the row unchanged", row, err)
+			}
+		})
+	}
+}
+
+// TestNoKey: without its primary key a table can hold a tag twice.
+func TestNoKey(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			execAll(t, d.Open(t), "CREATE TABLE leaf_alloc (biz_tag varchar(128), max_id bigint, step int, update_time timestamp)",
+				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 100, 7), ('a', 200, 7)")
+			s := open(t, d.URL())
+			for _, step := range []int64{7, 0} {
+				if res, err := s.Reserve(t.Context(), request(step)); !errors.Is(err, segment.ErrSchema) || res != (segment.Reservation{}) {
+					t.Errorf("Reserve of a tag with two rows = %v, %v; want ErrSchema", res, err)
+				}
+			}
+			if err := s.GiveBack(t.Context(), "a", 300, 250); err == nil {
+				t.Error("GiveBack to a tag with two rows succeeded")
+			}
+		})
+	}
+}
+
+// TestReadOnly: a demoted primary answers, and must not keep its connections
+// once it is writable again or replaced.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	i := server.OwnPostgres(t)
+	w := startWire(t, i.Database)
+	s := open(t, i.Via(w.Addr()).URL())
+	if _, err := s.ApplySchema(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, i.Open(t), "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		if _, err := s.Reserve(t.Context(), request(7)); err != nil {
+			break
+		}
+	}
+	if res, err := s.Reserve(t.Context(), request(7)); err == nil || errors.Is(err, segment.ErrSchema) {
+		t.Errorf("Reserve on a read-only server = %v, %v", res, err)
+	}
+	waitFor(t, "the pool to be emptied", func() bool { return w.Open() == 0 })
+}
+
+// TestSilentServer: one deadline on a server that went silent empties the pool,
+// so that the dead connections do not cost a deadline each.
+func TestSilentServer(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			w := startWire(t, d)
+			s := open(t, d.Via(w.Addr()).URL())
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.Delay(20 * time.Millisecond) // so that the calls do not take turns on one connection
+			done := make(chan error)
+			for range 8 {
+				go func() { _, err := s.Rows(t.Context()); done <- err }()
+			}
+			for range 8 {
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Delay(0)
+			if w.Open() < 8 {
+				t.Fatalf("%d connections for 8 calls", w.Open())
+			}
+			w.Freeze()
+			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := s.Lookup(short, "a"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Lookup: %v; want DeadlineExceeded", err)
+			}
+			// pgconn asks the server to cancel the statement, and waits for that.
+			waitFor(t, "the pool to be emptied", func() bool { return w.Open() <= 2 })
+		})
+	}
+}
+
+// TestConnectTimeout: a server that accepts and then says nothing costs the
+// connect timeout, not the caller's deadline.
+func TestConnectTimeout(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			w := startWire(t, d)
+			w.Freeze()
+			s, err := sqldb.Open(d.Via(w.Addr()).URL(), sqldb.Config{ConnectTimeout: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			start := time.Now()
+			_, err = s.Lookup(t.Context(), "a")
+			if took := time.Since(start); err == nil || errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
+				t.Errorf("Lookup after %v: %v; want an error of the connection", took, err)
+			}
+		})
+	}
+}
+
+// TestOneRoundTrip counts what a load sends on an open connection.
+func TestOneRoundTrip(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			w := startWire(t, d)
+			s := open(t, d.Via(w.Addr()).URL())
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
+				t.Fatal(err)
+			}
+			sent := w.hook("", proxy.Pass)
+			for n := 1; n <= 5; n++ {
+				if _, err := s.Reserve(t.Context(), request(7)); err != nil || sent() != n {
+					t.Errorf("Reserve: %v, after %d pieces; want one each", err, sent())
+				}
+			}
+		})
+	}
+}
+
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !cond(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,109 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var postgresDialect = dialect{
+	name:        "postgres",
+	schemes:     []string{"postgres", "postgresql"},
+	port:        "5432",
+	params:      []string{"host", "sslmode", "sslrootcert", "sslcert", "sslkey", "search_path", "application_name"},
+	socketParam: "host",
+	open:        openPostgres,
+	numbered:    true,
+	quote:       `"`,
+	// The level is given because the default of a database may be a stricter one,
+	// which answers concurrent loads with serialization failures.
+	begin:       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+	forUpdate:   " FOR UPDATE",
+	exact:       postgresExact,
+	epoch:       "CAST(FLOOR(EXTRACT(EPOCH FROM CAST(update_time AS timestamptz))) AS bigint)",
+	reserveOnce: reservePostgres,
+	check:       func(context.Context, *Store) error { return nil },
+	kindOf:      postgresKind,
+}
+
+const postgresExact = `CAST(biz_tag AS text) COLLATE "C" = ?`
+
+// postgresReserve gives req.Length to a row whose step is as believed, and the
+// row's own step within the bounds to any other. $1 tag, $2 step, $3 length, $4
+// min, $5 max.
+var postgresReserve = func() string {
+	length := "(CASE WHEN step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(step AS bigint), $4), $5) END)"
+	return "UPDATE leaf_alloc SET max_id = max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
+		` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1` +
+		fmt.Sprintf(" AND step BETWEEN 1 AND %d AND max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
+		" RETURNING max_id, step"
+}()
+
+func openPostgres(t target, cfg Config) (pools, error) {
+	c, err := pgconn.ParseConfig(t.url().String())
+	if err != nil {
+		return pools{}, leaf.BadField("store", t.redacted(), "cannot be used: "+pgReason(err))
+	}
+	c.ConnectTimeout = cfg.ConnectTimeout
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "leaf"
+	}
+	c.RuntimeParams["client_encoding"] = "UTF8"
+	return openPool(connector{Connector: pgConnector{c}, timeout: cfg.ConnectTimeout}, cfg), nil
+}
+
+// pgReason returns the innermost text of a configuration error: the outer ones
+// repeat the URL.
+func pgReason(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// reservePostgres is one statement that commits by itself. Its row arrives before
+// its commit: queryRow reads until the server is ready for the next query, and so
+// sees a commit that fails.
+func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
+	var hi, step int64
+	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max}
+	ok, err := queryRow(ctx, s.write, postgresReserve, args, []any{&hi, &step})
+	switch kind := s.dialect.kindOf(err); {
+	case err != nil && (kind == kindBadText || kind == kindSerialize):
+		return segment.Reservation{}, false, nil // nothing was written: the slower way decides
+	case err != nil || !ok:
+		return segment.Reservation{}, false, err
+	}
+	res, err := rangeBelow(hi, req.LengthFor(step), step)
+	return res, true, err
+}
+
+func postgresKind(err error) kind {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return kindOther
+	}
+	switch e.Code {
+	case "42P01", "42703", "3D000", "3F000": // undefined table, column, database, schema
+		return kindNoTable
+	case "23505", "42P07", "42710": // unique violation, duplicate table, duplicate object
+		return kindDuplicate
+	case "22003": // numeric value out of range
+		return kindTooBig
+	case "22P05", "22021", "22001": // untranslatable character, invalid for the encoding, too long
+		return kindBadText
+	case "25006": // read-only transaction, as on a standby
+		return kindReadOnly
+	case "40001", "40P01": // serialization failure, deadlock
+		return kindSerialize
+	}
+	return kindOther
+}

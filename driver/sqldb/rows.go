@@ -1,0 +1,136 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Lookup implements segment.Store.
+func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		return row, err
+	}
+	defer s.done(ctx, time.Now(), &err, "look up tag %q", tag)
+	err = s.withLayout(ctx, func(l *layout) error {
+		var found record
+		ok, err := queryRow(ctx, s.read, l.read, []any{tag}, found.dest())
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return leaf.ErrUnknownTag
+		case found.row.Tag != tag:
+			return fmt.Errorf("%w: the table compares %q as equal, but it is another tag", leaf.ErrUnknownTag, found.row.Tag)
+		}
+		row = found.value()
+		if !l.options {
+			return nil
+		}
+		row.Options, err = s.readOptions(ctx, s.read, tag)
+		return err
+	})
+	if err != nil {
+		return segment.Row{}, err
+	}
+	return row, nil
+}
+
+// Rows implements segment.Store. It reads the options with a statement of their
+// own: a join would compare two columns that may have different collations.
+func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
+	defer s.done(ctx, time.Now(), &err, "read rows")
+	if l := s.layout.Load(); l != nil && !l.complete() {
+		s.layout.CompareAndSwap(l, nil) // a schema may have been applied
+	}
+	err = s.withLayout(ctx, func(l *layout) error {
+		var options map[string]segment.Options
+		var err error
+		if l.options {
+			if options, err = s.readAllOptions(ctx); err != nil {
+				return err
+			}
+		}
+		all, err = s.scanRows(ctx, l, options)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (s *Store) scanRows(ctx context.Context, l *layout, options map[string]segment.Options) (all []segment.Row, err error) {
+	rows, err := s.read.QueryContext(ctx, l.readAll)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var found record
+	dest := found.dest()
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return nil, err
+		}
+		row := found.value()
+		row.Options = options[row.Tag]
+		all = append(all, row)
+	}
+	return all, rows.Err()
+}
+
+// record is a row of leaf_alloc as a statement returns it.
+type record struct {
+	row   segment.Row
+	epoch sql.NullInt64 // NULL or 0 where the time is not known
+}
+
+func (r *record) dest() []any {
+	return []any{&r.row.Tag, &r.row.MaxID, &r.row.Step, &r.epoch, &r.row.Description}
+}
+
+// value returns what was scanned last.
+func (r *record) value() segment.Row {
+	row := r.row
+	if r.epoch.Int64 != 0 {
+		row.UpdateTime = time.Unix(r.epoch.Int64, 0)
+	}
+	return row
+}
+
+// readOptions returns the options of one tag, zero if it has none.
+func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment.Options, error) {
+	var name string
+	var o segment.Options
+	ok, err := queryRow(ctx, q, s.sql.options, []any{tag}, []any{&name, &o.MinStep, &o.MaxStep, &o.FixedStep})
+	if err != nil {
+		return segment.Options{}, fmt.Errorf("read options: %w", err)
+	}
+	if !ok || name != tag {
+		return segment.Options{}, nil
+	}
+	return o, nil
+}
+
+func (s *Store) readAllOptions(ctx context.Context) (all map[string]segment.Options, err error) {
+	rows, err := s.read.QueryContext(ctx, s.sql.allOptions)
+	if err != nil {
+		return nil, fmt.Errorf("read options: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	all = make(map[string]segment.Options)
+	for rows.Next() {
+		var name string
+		var o segment.Options
+		if err := rows.Scan(&name, &o.MinStep, &o.MaxStep, &o.FixedStep); err != nil {
+			return nil, fmt.Errorf("read options: %w", err)
+		}
+		all[name] = o
+	}
+	return all, rows.Err()
+}

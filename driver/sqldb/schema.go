@@ -1,0 +1,83 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+//go:embed schema/*.sql
+var schemas embed.FS
+
+// Schema returns the statements that create the tables, for a dialect's name:
+// "mysql", "postgres" or "sqlite".
+func Schema(dialect string) (string, error) {
+	text, err := schemas.ReadFile("schema/" + dialect + ".sql")
+	if err != nil {
+		var names []string
+		for _, d := range dialects {
+			names = append(names, d.name)
+		}
+		return "", leaf.BadField("dialect", dialect, "must be one of "+strings.Join(names, ", "))
+	}
+	return string(text), nil
+}
+
+// ApplySchema creates the tables that are missing and returns what it did, one
+// line per table. It never alters a table that exists, and may be repeated.
+func (s *Store) ApplySchema(ctx context.Context) (report []string, err error) {
+	defer s.done(ctx, time.Now(), &err, "apply schema")
+	return s.createTables(ctx)
+}
+
+var createTable = regexp.MustCompile(`(?s)CREATE TABLE IF NOT EXISTS (\w+).*?;`)
+
+func (s *Store) createTables(ctx context.Context) (report []string, err error) {
+	if s.dialect.embedded {
+		if err := createFile(s.target.path); err != nil {
+			return nil, err
+		}
+	}
+	script, err := Schema(s.dialect.name)
+	if err != nil {
+		return nil, err
+	}
+	for _, statement := range createTable.FindAllStringSubmatch(script, -1) {
+		query, table := statement[0], statement[1]
+		columns, err := s.columns(ctx, table)
+		if err != nil {
+			return report, err
+		}
+		if columns != nil {
+			report = append(report, "table "+table+" exists, left as it is")
+			continue
+		}
+		if err := s.createOne(ctx, query); err != nil {
+			return report, fmt.Errorf("create table %s: %w", table, err)
+		}
+		report = append(report, "table "+table+" created")
+	}
+	s.layout.Store(nil)
+	return report, nil
+}
+
+// createOne runs one CREATE TABLE IF NOT EXISTS. PostgreSQL reports a duplicate
+// when two clients create the same table at once; the second attempt then finds
+// it.
+func (s *Store) createOne(ctx context.Context, query string) error {
+	create := func(conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, query)
+		return err
+	}
+	err := s.transact(ctx, create)
+	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
+		err = s.transact(ctx, create)
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package sqldb_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"mysql", "postgres", "sqlite"} {
+		text, err := sqldb.Schema(dialect)
+		if err != nil || strings.Count(text, "CREATE TABLE IF NOT EXISTS leaf_") != 3 {
+			t.Errorf("Schema(%q) = %q, %v", dialect, text, err)
+		}
+	}
+	for _, dialect := range []string{"", "mariadb", "../schema/mysql"} {
+		if text, err := sqldb.Schema(dialect); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("Schema(%q) = %q, %v; want ErrBadRequest", dialect, text, err)
+		}
+	}
+}
+
+// urls are one empty database per dialect.
+var urls = []struct {
+	name string
+	url  func(t *testing.T) string
+}{
+	{"mysql", func(t *testing.T) string { return server.MariaDB(t).URL() }},
+	{"postgres", func(t *testing.T) string { return server.Postgres(t).URL() }},
+	{"sqlite", func(t *testing.T) string { return "sqlite:" + t.TempDir() + "/leaf.db" }},
+}
+
+func TestEmptyDatabase(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			ctx := t.Context()
+			for name, call := range map[string]func() error{
+				"Lookup":   func() error { _, err := s.Lookup(ctx, "a"); return err },
+				"Rows":     func() error { _, err := s.Rows(ctx); return err },
+				"Create":   func() error { return s.Create(ctx, segment.NewRow{Tag: "a", Step: 1}) },
+				"Update":   func() error { return s.Update(ctx, "a", segment.Change{}) },
+				"Delete":   func() error { return s.Delete(ctx, "a") },
+				"Raise":    func() error { _, err := s.Raise(ctx, "a", 1); return err },
+				"GiveBack": func() error { return s.GiveBack(ctx, "a", 2, 1) },
+				"Reserve": func() error {
+					_, err := s.Reserve(ctx, segment.Request{Tag: "a", Step: 7, Length: 7, Min: 1, Max: 7})
+					return err
+				},
+			} {
+				err := call()
+				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply --store") || !strings.Contains(err.Error(), s.Redacted()) {
+					t.Errorf("%s: %v; want ErrSchema that names the command", name, err)
+				}
+			}
+			if c.name == "sqlite" {
+				return // Bind creates the tables
+			}
+			if err := s.Bind(ctx, segment.Binding{Store: "default"}); !errors.Is(err, segment.ErrSchema) {
+				t.Errorf("Bind: %v; want ErrSchema", err)
+			}
+		})
+	}
+}
+
+func TestApplySchema(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			for _, want := range [][]string{
+				{"table leaf_alloc created", "table leaf_tag_option created", "table leaf_meta created"},
+				{"table leaf_alloc exists, left as it is", "table leaf_tag_option exists, left as it is", "table leaf_meta exists, left as it is"},
+			} {
+				got, err := s.ApplySchema(t.Context())
+				if diff := gocmp.Diff(want, got); err != nil || diff != "" {
+					t.Errorf("ApplySchema: %v (-want +got):\n%s", err, diff)
+				}
+			}
+			bind(t, s)
+		})
+	}
+}
+
+// TestApplySchemaAtOnce: nodes that start together apply together.
+func TestApplySchemaAtOnce(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := c.url(t)
+			errs := make(chan error)
+			for range 8 {
+				s := open(t, url)
+				go func() {
+					_, err := s.ApplySchema(t.Context())
+					errs <- err
+				}()
+			}
+			for range 8 {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestApplySchemaWhileRunning: a store on the Java server's table notices that
+// our tables were added.
+func TestApplySchemaWhileRunning(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	execAll(t, d.Open(t), javaTable("`desc` varchar(256) DEFAULT NULL, "),
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 7)")
+	s := open(t, d.URL())
+	bind(t, s)
+	options := segment.Change{FixedStep: new(true)}
+	if err := s.Update(t.Context(), "a", options); !errors.Is(err, segment.ErrSchema) {
+		t.Fatalf("Update: %v; want ErrSchema", err)
+	}
+	want := []string{"table leaf_alloc exists, left as it is", "table leaf_tag_option created", "table leaf_meta created"}
+	got, err := open(t, d.URL()).ApplySchema(t.Context())
+	if diff := gocmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("ApplySchema: %v (-want +got):\n%s", err, diff)
+	}
+	if err := s.Update(t.Context(), "a", options); err != nil {
+		t.Errorf("Update after ApplySchema: %v", err)
+	}
+	rows, err := s.Rows(t.Context())
+	if err != nil || len(rows) != 1 || !rows[0].Options.FixedStep {
+		t.Errorf("Rows = %v, %v; want the option", rows, err)
+	}
+	// The columns stay those of the Java server.
+	if _, err := d.Open(t).ExecContext(t.Context(), "UPDATE leaf_alloc SET `desc` = 'x'"); err != nil {
+		t.Error(err)
+	}
+	execAll(t, d.Open(t), "DROP TABLE leaf_tag_option", "ALTER TABLE leaf_alloc DROP COLUMN `desc`")
+	if row, err := s.Lookup(t.Context(), "a"); err != nil || row.Options != (segment.Options{}) {
+		t.Errorf("Lookup after the table and the column were dropped = %v, %v", row, err)
+	}
+}
+
+func TestUnusableTable(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		database func(t testing.TB) server.Database
+		create   string
+		want     string // in the error of Bind
+	}{
+		{"no update_time", server.MariaDB, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint, step int)", "update_time"},
+		{"no step", server.Postgres, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint, update_time timestamp)", "step"},
+		{"not transactional", server.MariaDB, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint, step int, update_time timestamp) ENGINE=MyISAM", "ENGINE=InnoDB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := c.database(t)
+			execAll(t, d.Open(t), c.create)
+			err := open(t, d.URL()).Bind(t.Context(), segment.Binding{Store: "default"})
+			if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Bind: %v; want ErrSchema that names %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestMissingDatabase(t *testing.T) {
+	for _, d := range []func(t testing.TB) server.Database{server.MariaDB, server.Postgres} {
+		s := open(t, d(t).Named("leaf_not_there").URL())
+		if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); !errors.Is(err, segment.ErrSchema) {
+			t.Errorf("Bind to %s: %v; want ErrSchema", s.Redacted(), err)
+		}
+	}
+}
+
+func TestAcceptRule(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first, second := segment.Binding{Store: "a", Rule: "r1"}, segment.Binding{Store: "b", Rule: "r2"}
+			for _, b := range []segment.Binding{first, second, {Store: "default"}, first} {
+				if err := s.AcceptRule(t.Context(), b); err != nil {
+					t.Fatalf("AcceptRule(%+v): %v", b, err)
+				}
+				if err := s.Bind(t.Context(), b); err != nil {
+					t.Errorf("Bind(%+v) after AcceptRule: %v", b, err)
+				}
+			}
+			if err := s.Bind(t.Context(), second); !errors.Is(err, segment.ErrRule) {
+				t.Errorf("Bind(%+v) after AcceptRule(%+v): %v; want ErrRule", second, first, err)
+			}
+		})
+	}
+}

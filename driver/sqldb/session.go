@@ -1,0 +1,103 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// errTwoRows: the key of leaf_alloc is gone, so a tag means nothing any more.
+var errTwoRows = fmt.Errorf("%w: leaf_alloc holds several rows for one tag; make biz_tag its primary key", segment.ErrSchema)
+
+// transact runs f in a transaction that may write. It drives the transaction by
+// statements on one connection, because sql.Tx neither bounds COMMIT by a context
+// nor tells a lost reply from a refusal.
+//
+// A nil error means that the server acknowledged the COMMIT. After an error of f
+// nothing was written; after an error of COMMIT nobody knows.
+func (s *Store) transact(ctx context.Context, f func(conn *sql.Conn) error) error {
+	conn, err := s.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	// Close after discard is harmless, and its error tells nothing new.
+	defer func() { _ = conn.Close() }()
+	if err := f(conn); err != nil {
+		if _, failed := conn.ExecContext(ctx, "ROLLBACK"); failed != nil {
+			discard(conn)
+		}
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "COMMIT"); err != nil {
+		discard(conn)
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// begin returns a connection on which a transaction was begun. Nothing was done
+// before that, so it tries again where a pooled connection turns out to be dead,
+// and for as long as ctx lasts where another process writes to an embedded
+// database, whose own waiting knows no context.
+func (s *Store) begin(ctx context.Context) (*sql.Conn, error) {
+	for dead := 0; ; {
+		conn, err := s.write.Conn(ctx)
+		if err == nil {
+			if _, err = conn.ExecContext(ctx, s.dialect.begin); err == nil {
+				return conn, nil
+			}
+			if s.dialect.kindOf(err) != kindBusy {
+				discard(conn)
+			}
+			_ = conn.Close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, err
+		case s.dialect.kindOf(err) == kindBusy:
+		case errors.Is(err, driver.ErrBadConn) && dead <= s.cfg.MaxConns:
+			dead++
+		default:
+			return nil, err
+		}
+	}
+}
+
+// discard makes the pool drop a connection whose state is not known.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+// queryRow runs a query for at most one row and scans it. ok is false without a
+// row. It reads to the end of the answer, where a server reports what failed
+// after the row was sent.
+func queryRow(ctx context.Context, q querier, query string, args, dest []any) (ok bool, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if closed := rows.Close(); err == nil {
+			err = closed
+		}
+		ok = ok && err == nil
+	}()
+	for n := 0; rows.Next(); n++ {
+		if n > 0 {
+			return false, errTwoRows
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return false, err
+		}
+		ok = true
+	}
+	return ok, rows.Err()
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}

@@ -1,0 +1,145 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Config tunes a store. The zero value is usable.
+type Config struct {
+	// ConnectTimeout bounds one attempt to connect, from the first packet until
+	// the session can be used. 0: 250 ms, which keeps the time from the database's
+	// return to the first range below a second. Raise it for a database that is far
+	// away: a value below a few round trips means that nothing ever connects.
+	ConnectTimeout time.Duration
+
+	// MaxConns bounds the connections to a server. 0: 20. It must exceed the
+	// number of loads that the engine runs at once: a load whose row is locked
+	// keeps its connection until its deadline. SQLite has one writer and four
+	// readers, whatever MaxConns is.
+	MaxConns int
+
+	// Logger receives what the database drivers want to say, at debug level.
+	// nil: discarded. Errors are returned, not logged.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 250 * time.Millisecond
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = 20
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.ConnectTimeout < 0:
+		return c, leaf.BadField("connect timeout", c.ConnectTimeout, "must be above 0")
+	case c.MaxConns < 0:
+		return c, leaf.BadField("max conns", c.MaxConns, "must be 1 or more")
+	}
+	return c, nil
+}
+
+// pools are the connections of a store. For a server both are the same.
+type pools struct{ write, read *sql.DB }
+
+// Store is one database. It implements segment.Store and segment.Catalog. All
+// methods are safe for concurrent use.
+type Store struct {
+	pools
+	dialect *dialect
+	target  target
+	cfg     Config
+	sql     statements
+	layout  atomic.Pointer[layout] // nil: not known
+
+	born   time.Time
+	lastOK atomic.Int64 // when a statement last succeeded, in ns since born
+}
+
+var (
+	_ segment.Store   = (*Store)(nil)
+	_ segment.Catalog = (*Store)(nil)
+)
+
+// Open parses a store URL. It does not connect: an error is leaf.ErrBadRequest
+// and names the part of the URL that is wrong.
+//
+//	mysql://user:password@host:3306/database?tls=true    also mariadb://; ?socket=/path instead of a host
+//	postgres://user:password@host:5432/database          also postgresql://; ?host=/folder of the socket
+//	sqlite:path                                          also sqlite:///path
+//
+// What a PostgreSQL URL leaves out is taken from libpq's environment variables
+// and password file.
+func Open(url string, cfg Config) (*Store, error) {
+	t, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	p, err := t.dialect.open(t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{pools: p, dialect: t.dialect, target: t, cfg: cfg, sql: t.dialect.statements(), born: time.Now()}, nil
+}
+
+// openPool returns the pool of a server.
+func openPool(c connector, cfg Config) pools {
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(cfg.MaxConns)
+	db.SetMaxIdleConns(cfg.MaxConns)
+	return pools{write: db, read: db}
+}
+
+// Redacted returns the store's URL with xxxxx for the password.
+func (s *Store) Redacted() string { return s.target.redacted() }
+
+// Dialect returns "mysql", "postgres" or "sqlite", as Schema takes it.
+func (s *Store) Dialect() string { return s.dialect.name }
+
+// Close closes the connections. Calls that are under way end with an error. It
+// may be repeated. The error is that of closing a file; saying goodbye to a server
+// that is gone is none.
+func (s *Store) Close() error {
+	err := s.write.Close()
+	if !s.dialect.embedded {
+		return nil
+	}
+	return errors.Join(s.read.Close(), err)
+}
+
+// done finishes a call that began at start: it says in err which step failed,
+// and keeps the pool clean. It is meant to be deferred.
+func (s *Store) done(ctx context.Context, start time.Time, err *error, step string, args ...any) {
+	if *err == nil {
+		s.lastOK.Store(int64(time.Since(s.born)))
+		return
+	}
+	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), s.explain(ctx, *err))
+	if s.dialect.embedded {
+		return
+	}
+	// A server that went silent leaves a pool full of dead connections, each of
+	// which would cost a deadline; one that became a replica leaves a pool full of
+	// connections that cannot write. A row that somebody else locks also ends in a
+	// deadline, but then other statements succeed.
+	silent := errors.Is(*err, context.DeadlineExceeded) && s.lastOK.Load() < int64(start.Sub(s.born))
+	if silent || s.dialect.kindOf(*err) == kindReadOnly {
+		s.write.SetMaxIdleConns(0)
+		s.write.SetMaxIdleConns(s.cfg.MaxConns)
+	}
+}
