@@ -41,6 +41,9 @@ func (c command) run(signals <-chan syscall.Signal) int {
 	for {
 		select {
 		case <-ended:
+			if patience != nil {
+				settle(group)
+			}
 			_ = syscall.Kill(group, syscall.SIGKILL) // what it left behind
 			return exitCode(cmd.ProcessState)
 		case s := <-signals:
@@ -53,6 +56,19 @@ func (c command) run(signals <-chan syscall.Signal) int {
 			fmt.Fprintf(c.stderr, "withservers: still running %v after the signal, killed\n", grace)
 			_ = syscall.Kill(group, syscall.SIGKILL)
 		}
+	}
+}
+
+// settle lets what a signal has also reached end by itself, for a short time: a
+// shell dies before the last program of its pipeline has reported.
+func settle(group int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 50 {
+		if syscall.Kill(group, 0) != nil {
+			return
+		}
+		<-tick.C
 	}
 }
 
