@@ -17,7 +17,7 @@ import (
 // unless cfg says otherwise.
 func bubble(t *testing.T, cfg httpd.Config, f func(t *testing.T, p *pipes)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
 		if cfg.Segment == nil {
 			cfg.Segment = newIssuer()
@@ -68,7 +68,6 @@ func TestHeaderTimeout(t *testing.T) {
 		{"net/http half-way", "", "GET /api/segment/get/order HTTP/1.1\r\nX: 1\r\nX: " + endless},
 		{"fast after a request", fastGET("order"), "GET /api/segment/get/order HTTP/1.1\r\nUser-Agent: " + endless},
 		{"net/http half-way after a request", fastGET("order"), "GET /api/segment/get/order HTTP/1.1\r\nX: 1\r\nX: " + endless},
-		{"a body", "", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + endless},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -86,6 +85,54 @@ func TestHeaderTimeout(t *testing.T) {
 				if got := c.lifetime(begin); got != 5*time.Second {
 					t.Errorf("closed after %v, want 5s", got)
 				}
+			})
+		})
+	}
+}
+
+// TestBodyTimeout: a body that nobody asked for cannot hold a connection.
+func TestBodyTimeout(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, head string
+		status     int
+	}{
+		{"refused", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", 404},
+		{"ignored", "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n", 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, httpd.Config{}, func(t *testing.T, p *pipes) {
+				c := p.dial(t)
+				begin := time.Now()
+				c.send(tt.head)
+				c.trickle(strings.Repeat("a", 200), 100*time.Millisecond)
+				if r := c.reply(); r.status != tt.status || !r.close {
+					t.Errorf("got %v", r)
+				}
+				if got := c.lifetime(begin); got != 5*time.Second {
+					t.Errorf("closed after %v, want 5s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestTimeoutsDoNotBoundHandlers: the time for a head is not the time for a reply.
+func TestTimeoutsDoNotBoundHandlers(t *testing.T) {
+	t.Parallel()
+	for _, path := range paths {
+		t.Run(path.name, func(t *testing.T) {
+			t.Parallel()
+			iss := newIssuer()
+			bubble(t, httpd.Config{Segment: iss, HeaderTimeout: time.Second, IdleTimeout: time.Second}, func(t *testing.T, p *pipes) {
+				iss.entered, iss.release = make(chan struct{}, 1), make(chan struct{})
+				c := p.dial(t)
+				c.send(path.get("block"))
+				<-iss.entered
+				time.Sleep(9 * time.Second)
+				close(iss.release)
+				c.expect(200, "1")
 			})
 		})
 	}

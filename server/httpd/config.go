@@ -46,7 +46,7 @@ type Config struct {
 	// HeaderTimeout bounds the time from the first byte of a request (from the
 	// connection's start for the first one) to the end of its head, however the
 	// bytes trickle in. A request with a body must be complete by then too. The
-	// connection is closed without a reply. Default 5 s.
+	// connection is closed, without a reply if the head is not complete. Default 5 s.
 	HeaderTimeout time.Duration
 
 	// IdleTimeout is how long a connection may stay open between two requests. It

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -241,6 +242,17 @@ var dateField = regexp.MustCompile(`(?m)^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d
 
 // withoutDate replaces the value of Date, which must be well formed.
 func withoutDate(s string) string { return dateField.ReplaceAllString(s, "Date: *\r") }
+
+// fakeTime is synctest.Test with an end: in a server's bubble its clock always has
+// something to do, so a hang would spin through fake time instead of deadlocking.
+func fakeTime(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		hang := time.AfterFunc(time.Hour, func() { panic(t.Name() + " hangs: an hour of fake time has passed") })
+		defer hang.Stop()
+		f(t)
+	})
+}
 
 // pipes is a listener whose connections are net.Pipe ends, for tests in a bubble.
 type pipes struct {

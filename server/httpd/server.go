@@ -36,8 +36,8 @@ type Server struct {
 
 	mu      sync.Mutex
 	serving bool
-	conns   map[net.Conn]struct{} // fast and refused connections; the others are known to slow
-	drained chan struct{}         // closed when draining and conns is empty
+	conns   map[net.Conn]bool // connections that slow does not know yet; true: a read may be interrupted
+	drained chan struct{}     // closed when draining and conns is empty
 }
 
 // New binds addr (host:port, port 0 for any) and returns a server for cfg. From
@@ -90,14 +90,14 @@ func Mount(ln net.Listener, cfg Config, slow http.Handler, fast FastHandler) (*S
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
 		refusals: make(chan struct{}, maxRefusals),
-		conns:    make(map[net.Conn]struct{}),
+		conns:    make(map[net.Conn]bool),
 		drained:  make(chan struct{}),
 	}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.clock.tick(time.Now())
 	s.slow = &http.Server{
 		Handler:                      slow,
-		ReadTimeout:                  cfg.HeaderTimeout, // no route takes a body, so a request is its head
+		ReadTimeout:                  cfg.HeaderTimeout, // bounds a body, which no route wants, too
 		ReadHeaderTimeout:            cfg.HeaderTimeout,
 		WriteTimeout:                 cfg.WriteTimeout,
 		IdleTimeout:                  cfg.IdleTimeout,
@@ -209,6 +209,7 @@ func (s *Server) serve(raw net.Conn) {
 			headBy:  c.headBy,
 			onClose: func() { s.live.Add(-1) },
 		}
+		s.leaving(raw)
 		if !s.inner.give(slow) {
 			_ = slow.Close()
 		}
@@ -225,8 +226,17 @@ func (s *Server) track(raw net.Conn) bool {
 	if s.draining.Load() {
 		return false
 	}
-	s.conns[raw] = struct{}{}
+	s.conns[raw] = true
 	return true
+}
+
+// leaving notes that raw is about to belong to net/http. It may run a handler
+// before untrack does, and an interrupted read would cancel that handler's context.
+// An interruption before this one is undone by the first deadline of net/http.
+func (s *Server) leaving(raw net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[raw] = false
 }
 
 func (s *Server) untrack(raw net.Conn) {

@@ -39,8 +39,10 @@ func (s *Server) drain() {
 	s.ln.Close()
 	s.slow.SetKeepAlivesEnabled(false)
 	past := time.Unix(1, 0)
-	for raw := range s.conns {
-		_ = raw.SetReadDeadline(past) // fails on a closed one only
+	for raw, interruptible := range s.conns {
+		if interruptible {
+			_ = raw.SetReadDeadline(past) // fails on a closed one only
+		}
 	}
 	if len(s.conns) == 0 {
 		close(s.drained)
