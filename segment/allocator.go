@@ -30,8 +30,10 @@ type Allocator struct {
 	drained *piece // what tags without stock point to; it has no IDs
 
 	tasks   group
-	base    context.Context //nolint:containedctx // parent of every store call, cancelled at the end of Close
+	base    context.Context //nolint:containedctx // parent of loads, cancelled at the end of Close
 	cancel  context.CancelFunc
+	reading context.Context //nolint:containedctx // parent of syncs, cancelled when Close begins
+	unread  context.CancelFunc
 	closing chan struct{} // closed when Close begins
 	closed  chan struct{} // closed when it has ended
 	closer  atomic.Bool   // somebody called Close
@@ -44,7 +46,7 @@ type Allocator struct {
 	mu      sync.Mutex
 	pending map[string]*Tag      // tags that the store will be asked about
 	misses  map[string]time.Time // unknown tags, until when
-	recent  []string             // tags to preload, as read from the disk
+	recent  map[string]int64     // tags to preload with their last use, as read from the disk
 	saved   string               // the list as last written, to skip equal writes
 }
 
@@ -76,6 +78,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		misses:  make(map[string]time.Time),
 	}
 	a.base, a.cancel = context.WithCancel(context.Background())
+	a.reading, a.unread = context.WithCancel(a.base)
 	a.table.Store(&table{})
 	for i, s := range router.Stores() {
 		a.shards = append(a.shards, newShard(a, i, s))

@@ -169,6 +169,11 @@ func (t *Tag) retire() (issued int64, tail leaf.Range) {
 		}
 		tail.Hi = b.next.Hi
 	}
+	if b.loading {
+		// The load that Close did not wait for may still move row and fence.
+		t.alloc.counters.lost.Add(tail.Len())
+		tail = leaf.Range{}
+	}
 	t.cur.Store(t.alloc.drained)
 	b.whole, b.rest, b.next = leaf.Range{}, leaf.Range{}, leaf.Range{}
 	b.wakeAll()

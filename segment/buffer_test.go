@@ -126,30 +126,45 @@ func withOptions(step int64, o segment.Options) segment.Row {
 // TestStepEditedInTheDatabase counts from the next load, in both directions, also
 // between the first and the second one, and whatever the dynamic step was.
 func TestStepEditedInTheDatabase(t *testing.T) {
-	for _, before := range []int{1, 2, 5} {
-		for _, to := range []int64{13, 50_000} {
-			t.Run(fmt.Sprintf("after %d loads to %d", before, to), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := newStore(row(200))
-					a := node(t, s, nil, segment.Config{SyncInterval: time.Hour})
-					for s.count() < before {
-						next(t, a, "order")
-						synctest.Wait()
-					}
-					if err := s.Update(t.Context(), "order", segment.Change{Step: &to}); err != nil {
-						t.Fatal(err)
-					}
-					end := s.maxID(t, "order")
-					for s.count() == before {
-						next(t, a, "order")
-						synctest.Wait()
-					}
-					if got := s.maxID(t, "order") - end; got != to {
-						t.Fatalf("the next range has length %d, want %d", got, to)
-					}
-				})
+	for _, c := range []struct {
+		before int // loads before the edit
+		to     int64
+		synced bool // whether a sync brings the news before the load does
+	}{
+		{1, 13, false},
+		{1, 50_000, false},
+		{2, 13, false},
+		{2, 50_000, false},
+		{5, 13, false},
+		{5, 50_000, false},
+		{1, 50_000, true},
+		{5, 13, true},
+		{5, 50_000, true},
+	} {
+		t.Run(fmt.Sprintf("after %d loads to %d, synced=%v", c.before, c.to, c.synced), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(row(200))
+				a := node(t, s, nil, segment.Config{SyncInterval: time.Minute})
+				for s.count() < c.before {
+					next(t, a, "order")
+					synctest.Wait()
+				}
+				if err := s.Update(t.Context(), "order", segment.Change{Step: &c.to}); err != nil {
+					t.Fatal(err)
+				}
+				if c.synced {
+					time.Sleep(2 * time.Minute)
+				}
+				end := s.maxID(t, "order")
+				for s.count() == c.before {
+					next(t, a, "order")
+					synctest.Wait()
+				}
+				if got := s.maxID(t, "order") - end; got != c.to {
+					t.Fatalf("the next range has length %d, want %d", got, c.to)
+				}
 			})
-		}
+		})
 	}
 }
 

@@ -14,49 +14,66 @@ import (
 // Close ends the Allocator: no new loads, the loads under way end, the unused
 // tails go back to the stores, the list of recent tags is written. IDs in stock
 // are served until the moment their tail goes back; calls that wait then get
-// leaf.ErrNotReady. ctx bounds the whole; what is not given back by then is lost,
-// never repeated. A second Close waits for the first.
+// leaf.ErrNotReady. ctx bounds the whole, half of it the wait for loads; what is not
+// given back by then is lost, never repeated. A second Close waits for the first.
+//
+// After an error the data directory must stay locked until the process ends: a
+// disk that hangs may still carry out a write.
 func (a *Allocator) Close(ctx context.Context) error {
 	if a.closer.Swap(true) {
 		return a.rt.Wait(ctx, a.closed, 0)
 	}
 	defer close(a.closed)
+	defer a.cancel()
 	close(a.closing)
+	a.unread()
 	for _, s := range a.shards {
 		for _, t := range s.queue.close() {
 			t.loadEnded(func(*buffer) {})
 		}
 	}
-	err := a.tasks.wait(ctx)
+	err := a.waitForLoads(ctx)
 	a.remember()
 	a.retired.Store(true)
 	tails := a.retireAll()
-	if err == nil && !a.cfg.NoGiveBack {
+	if !a.cfg.NoGiveBack {
 		a.giveBackAll(ctx, tails)
 	}
 	for _, t := range tails {
-		a.counters.lost.Add(t.unused.Len())
+		if !t.returned.Load() {
+			a.counters.lost.Add(t.unused.Len())
+		}
 	}
-	a.cancel()
-	if err != nil {
-		// Loads still run and may write the fence file; it closes with the process.
-		return fmt.Errorf("segment: loads did not end in time, unused numbers are lost: %w", err)
+	return errors.Join(err, a.fence.close(ctx))
+}
+
+// waitForLoads gives the loads half of the time that ctx leaves, so that one that
+// hangs does not cost all other tags their tails.
+func (a *Allocator) waitForLoads(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = a.rt.WithTimeout(ctx, deadline.Sub(a.rt.Now())/2)
+		defer cancel()
 	}
-	return a.fence.close()
+	if err := a.tasks.wait(ctx); err != nil {
+		return fmt.Errorf("segment: loads did not end in time, their ranges are lost: %w", err)
+	}
+	return nil
 }
 
 // tail is what is left of a tag's last range.
 type tail struct {
-	tag    *Tag
-	issued int64      // end of the numbers this node issued
-	unused leaf.Range // not issued; emptied once it was given back
+	tag      *Tag
+	issued   int64      // end of the numbers this node issued
+	unused   leaf.Range // not issued
+	returned atomic.Bool
 }
 
 func (a *Allocator) retireAll() []*tail {
 	var tails []*tail
 	for _, t := range *a.table.Load() {
 		if issued, unused := t.retire(); unused.Len() > 0 {
-			tails = append(tails, &tail{t, issued, unused})
+			tails = append(tails, &tail{tag: t, issued: issued, unused: unused})
 		}
 	}
 	slices.SortFunc(tails, func(x, y *tail) int { return strings.Compare(x.tag.name, y.tag.name) })
@@ -69,25 +86,26 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 	if len(tails) == 0 {
 		return
 	}
-	var next, returned atomic.Int64
+	var next, numbers atomic.Int64
 	workers := group{rt: a.rt}
 	for range min(a.cfg.MaxLoads, len(tails)) {
 		workers.start(func() {
 			for i := next.Add(1); i <= int64(len(tails)) && ctx.Err() == nil; i = next.Add(1) {
 				t := tails[i-1]
-				if err := a.giveBack(t); err != nil {
+				if err := a.giveBack(ctx, t); err != nil {
 					a.log.Info("unused numbers are not given back", "tag", t.tag.name, "lo", t.unused.Lo, "hi", t.unused.Hi, "reason", err)
 					continue
 				}
-				returned.Add(t.unused.Len())
-				t.unused = leaf.Range{}
+				t.returned.Store(true)
+				numbers.Add(t.unused.Len())
 			}
 		})
 	}
-	// Every call inside has its own deadline, so this wait ends.
-	_ = workers.wait(context.Background())
-	a.counters.givenBack.Add(returned.Load())
-	a.log.Info("unused numbers given back", "tags", len(tails), "numbers", returned.Load())
+	if err := workers.wait(ctx); err != nil {
+		a.log.Warn("giving unused numbers back took too long", "error", err)
+	}
+	a.counters.givenBack.Add(numbers.Load())
+	a.log.Info("unused numbers given back", "tags", len(tails), "numbers", numbers.Load())
 }
 
 // giveBack returns a tail in the order of rule G; the first failure ends it, and
@@ -97,17 +115,17 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 // the fence: no number is issued twice, and no false alarm is raised. It goes no
 // less far down, because the nodes that own the numbers in between may lower the
 // row too. The compare-and-set is sent once, whatever becomes of it.
-func (a *Allocator) giveBack(t *tail) error {
+func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
 	name := t.tag.name
 	mark := a.fence.mark(name)
 	if mark.Latched {
 		return errors.New("the tag is latched")
 	}
-	if err := a.fence.set(name, Mark{High: t.issued}); err != nil {
+	if err := a.fence.lower(name, mark, t.issued); err != nil {
 		return err
 	}
 	s := t.tag.shard
-	_, err := call(s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := call(ctx, s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.GiveBack(ctx, name, t.unused.Hi, t.unused.Lo)
 	})
 	return err

@@ -19,7 +19,8 @@
 //     used, the next one is loaded in the background. A caller that must wait does
 //     so on a channel, up to its deadline or Config.MaxWait, and gets an error that
 //     says whether a retry can help.
-//  5. One load per tag is in flight, Config.MaxLoads per database; each has a
+//  5. One load per tag is in flight (the last one of a deleted tag may overlap the
+//     first one of its successor), Config.MaxLoads per database; each has a
 //     deadline. A load that fails, hangs or panics is retried after a back-off and
 //     never wedges its tag. Tags do not influence one another, unless MaxLoads of
 //     them hang at the same moment.

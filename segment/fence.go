@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
 )
 
 // fence keeps a node's marks in memory and in the fence file. A mark is set in
-// memory first and durable when set returns nil. The other order is not needed:
+// memory first and durable when change returns nil. The other order is not needed:
 // after a failed write memory holds a mark that is at most too careful, and the
 // next write starts with the whole content of memory.
 //
@@ -24,11 +25,13 @@ type fence struct {
 	rt   leaf.Runtime
 	node string
 
-	mu     sync.Mutex
-	marks  map[string]Mark
-	broken bool          // the last write failed
-	open   *batch        // collecting, nil if none
-	last   chan struct{} // done channel of the newest batch, closed once it is written
+	mu      sync.Mutex
+	marks   map[string]Mark
+	latched int           // tags that are latched
+	broken  bool          // the last write failed
+	closed  bool          // nothing is written any more
+	open    *batch        // collecting, nil if none
+	last    chan struct{} // done channel of the newest batch, closed once it is written
 
 	// The leader alone touches these; the done channels order one leader after
 	// another.
@@ -59,6 +62,11 @@ func openFence(disk Disk, rt leaf.Runtime, node string) (*fence, error) {
 		if f.marks, _, err = decodeFence(content, node); err != nil {
 			return nil, err
 		}
+		for _, m := range f.marks {
+			if m.Latched {
+				f.latched++
+			}
+		}
 	}
 	// Always written anew: that drops a torn line and old marks, and shows at the
 	// start that the disk can be written.
@@ -77,17 +85,60 @@ func (f *fence) mark(tag string) Mark {
 	return f.marks[tag]
 }
 
-// set sets a tag's mark and returns when it is durable. After an error the mark
-// holds in memory, and nobody knows whether it is on the disk. The caller makes
-// sure that no two calls for one tag overlap.
-func (f *fence) set(tag string, m Mark) error {
+// errOvertaken: the mark is no longer what the caller saw. Nothing was changed.
+var errOvertaken = errors.New("segment: the tag's mark has changed meanwhile")
+
+// advance raises the mark from before to high for a range that was just reserved.
+// It is errOvertaken if somebody else changed the mark since before was read: a
+// load of a deleted tag may end beside one of the tag's successor, and neither may
+// undo what the other knows.
+func (f *fence) advance(tag string, before Mark, high int64) error {
+	return f.change(tag, &before, func(Mark) Mark { return Mark{High: high} })
+}
+
+// latch latches the tag, whatever happened to its mark meanwhile.
+func (f *fence) latch(tag string, before Mark) error {
+	return f.change(tag, nil, func(m Mark) Mark { return Mark{High: max(m.High, before.High), Latched: true} })
+}
+
+// release ends a latch, lower takes the mark down to what was issued. Both are
+// errOvertaken like advance.
+func (f *fence) release(tag string, before Mark) error {
+	return f.change(tag, &before, func(m Mark) Mark { return Mark{High: m.High} })
+}
+
+func (f *fence) lower(tag string, before Mark, issued int64) error {
+	return f.change(tag, &before, func(Mark) Mark { return Mark{High: issued} })
+}
+
+// change sets a tag's mark to what to makes of it, if it still is *before, and
+// returns when the result is durable. A nil before matches every mark. After
+// another error than errOvertaken and errClosed the new mark holds in memory, and
+// nobody knows whether it is on the disk.
+func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 	f.mu.Lock()
+	old := f.marks[tag]
+	switch {
+	case f.closed:
+		f.mu.Unlock()
+		return errClosed
+	case before != nil && old != *before:
+		f.mu.Unlock()
+		return fmt.Errorf("%w: tag %q", errOvertaken, tag)
+	}
+	m := to(old)
 	f.marks[tag] = m
+	switch {
+	case m.Latched && !old.Latched:
+		f.latched++
+	case old.Latched && !m.Latched:
+		f.latched--
+	}
 	b, leader := f.open, false
-	var before chan struct{}
+	var previous chan struct{}
 	if b == nil {
 		b, leader = &batch{done: make(chan struct{})}, true
-		f.open, before, f.last = b, f.last, b.done
+		f.open, previous, f.last = b, f.last, b.done
 	}
 	b.entries = append(b.entries, fenceEntry{tag, m.High, m.Latched})
 	f.mu.Unlock()
@@ -98,11 +149,14 @@ func (f *fence) set(tag string, m Mark) error {
 		_ = f.rt.Wait(context.Background(), b.done, 0)
 		return b.err
 	}
-	_ = f.rt.Wait(context.Background(), before, 0)
+	_ = f.rt.Wait(context.Background(), previous, 0)
 	f.mu.Lock()
 	f.open = nil
+	closed := f.closed
 	f.mu.Unlock()
-	b.err = f.write(b.entries)
+	if b.err = errClosed; !closed {
+		b.err = f.write(b.entries)
+	}
 	f.mu.Lock()
 	f.broken = b.err != nil
 	f.mu.Unlock()
@@ -134,8 +188,9 @@ func (f *fence) write(entries []fenceEntry) error {
 // replace writes the whole content of memory, which includes the batch.
 func (f *fence) replace() error {
 	f.mu.Lock()
-	content := encodeFence(f.node, f.marks)
+	marks := maps.Clone(f.marks) // encoding them here would hold up every tag
 	f.mu.Unlock()
+	content := encodeFence(f.node, marks)
 	if f.file != nil {
 		_ = f.file.Close() // everything in it was synced; the new file takes its place
 		f.file = nil
@@ -151,8 +206,19 @@ func (f *fence) replace() error {
 	return nil
 }
 
-// close closes the file. No set may be under way or follow.
-func (f *fence) close() error {
+// errClosed: the fence was closed, so that another process may own the file.
+var errClosed = errors.New("segment: the fence is closed")
+
+// close lets the write that is under way end, as long as ctx allows, and forbids
+// every later one.
+func (f *fence) close(ctx context.Context) error {
+	f.mu.Lock()
+	f.closed = true
+	last := f.last
+	f.mu.Unlock()
+	if err := f.rt.Wait(ctx, last, 0); err != nil {
+		return fmt.Errorf("close the fence file: %w", err)
+	}
 	if f.file == nil {
 		return nil
 	}
@@ -161,14 +227,21 @@ func (f *fence) close() error {
 	return err
 }
 
+// latchedTags returns the number of latched tags.
+func (f *fence) latchedTags() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.latched
+}
+
 // heal makes the file whole again after a failed write, so that no range is
 // reserved that could not be fenced. It does nothing while the file is fine.
 func (f *fence) heal(tag string) error {
 	f.mu.Lock()
-	broken, m := f.broken, f.marks[tag]
+	broken := f.broken
 	f.mu.Unlock()
 	if !broken {
 		return nil
 	}
-	return f.set(tag, m)
+	return f.change(tag, nil, func(m Mark) Mark { return m })
 }

@@ -62,6 +62,7 @@ func (a *Allocator) newTag(s *shard, name string, state tagState) *Tag {
 func (t *Tag) follow(seen *piece, w *waiter) (obstacle, error) {
 	current, err := t.alloc.find(t.name)
 	if err != nil {
+		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
 		return obstacle{}, err
 	}
 	on := obstacle{}
@@ -73,7 +74,9 @@ func (t *Tag) follow(seen *piece, w *waiter) (obstacle, error) {
 }
 
 // list puts a provisional tag into the table, now that the store has its row. It
-// returns false if a sync was faster: the tag is then detached.
+// returns false if the tag is detached, or becomes so because the name has another
+// tag by now. Detached is final: a tag that came back could find its old pieces in
+// the handles that share them.
 func (a *Allocator) list(t *Tag, row Row) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,6 +88,8 @@ func (a *Allocator) list(t *Tag, row Row) bool {
 	defer t.mu.Unlock()
 	if other != nil && other != t {
 		t.state = detached
+	}
+	if t.state == detached {
 		return false
 	}
 	t.state = listed
@@ -96,20 +101,22 @@ func (a *Allocator) list(t *Tag, row Row) bool {
 }
 
 // unlist takes a tag out of the table or the waiting room after the store said
-// that it has no such row.
+// that it has no such row. It does nothing to a tag that is in neither.
 func (a *Allocator) unlist(t *Tag) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch t {
+	case a.pending[t.name]:
+		delete(a.pending, t.name)
+	case a.tag(t.name):
+		a.table.Store(a.table.Load().with(nil, []*Tag{t}))
+	default:
+		return
+	}
 	if len(a.misses) >= maxMisses {
 		clear(a.misses)
 	}
 	a.misses[t.name] = a.rt.Now().Add(a.cfg.NegativeTTL)
-	if a.pending[t.name] == t {
-		delete(a.pending, t.name)
-	}
-	if a.tag(t.name) == t {
-		a.table.Store(a.table.Load().with(nil, []*Tag{t}))
-	}
-	a.mu.Unlock()
 	t.detach()
 }
 
@@ -132,20 +139,25 @@ func (a *Allocator) forget(t *Tag) {
 // describe takes over what the row says. a.mu and t.mu are held.
 func (t *Tag) describe(row Row) {
 	t.epoch = t.shard.epoch.Load()
+	t.news++
 	t.step = row.Step
 	if CheckRow(t.name, 0, row.Step, 0) != nil {
 		t.step = 0 // unknown: the store will judge it again at the next load
 	}
 	t.options = nil
-	if row.Options != (Options{}) && row.Options.Validate() == nil {
-		t.options = &row.Options
+	if o := row.Options; o != (Options{}) && o.Validate() == nil {
+		t.options = &Options{o.MinStep, o.MaxStep, o.FixedStep}
 	}
 }
 
-// detach ends a tag whose row is gone. What is left of its range is not issued.
+// detach ends a tag whose row is gone, in one go with its leaving the table: a.mu is
+// held. What is left of its range is not issued.
 func (t *Tag) detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.state == detached {
+		return // its handle may share the piece of the tag's successor
+	}
 	t.state = detached
 	t.cur.Load().shut()
 	t.cur.Store(t.alloc.drained)

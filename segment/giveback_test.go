@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -86,52 +87,60 @@ func TestGiveBackAroundSomebodyElsesRange(t *testing.T) {
 	})
 }
 
-// TestGiveBackMeetsStragglers: callers keep taking IDs while the node stops.
-// Whoever got an ID got one below the tail that went back.
+// TestGiveBackMeetsStragglers: callers take IDs as fast as they can while the node
+// stops. Whoever got an ID got one below the tail that went back, which the next
+// round issues.
 func TestGiveBackMeetsStragglers(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
-	s, d, ids := newStore(row(1000)), newDisk(), newLedger()
-	for round := range rounds {
+	const rounds, callers = 20, 3
+	s, d := newStore(row(1_000_000)), newDisk()
+	var all []int64
+	for range rounds {
 		a := node(t, s, d, segment.Config{FixedStep: true})
-		var callers sync.WaitGroup
-		started := make(chan struct{}, 4)
-		for c := range 4 {
-			callers.Go(func() {
-				name := fmt.Sprintf("round %d, caller %d", round, c)
+		next := make([][]int64, callers)
+		running := make(chan struct{}, callers)
+		var done sync.WaitGroup
+		for c := range callers {
+			done.Go(func() {
 				tag := a.Tag("order")
 				for i := 0; ; i++ {
-					var got []leaf.Range
-					var err error
 					if c == 0 {
-						got, err = tag.NextN(t.Context(), 7)
-					} else {
-						var id int64
-						id, err = tag.Next(t.Context())
-						got = []leaf.Range{{Lo: id, Hi: id + 1}}
-					}
-					if err != nil {
-						wantErr(t, err, leaf.ErrNotReady)
-						return
-					}
-					for _, r := range got {
-						for id := r.Lo; id < r.Hi; id++ {
-							ids.add(t, name, id)
+						ranges, err := tag.NextN(t.Context(), 7)
+						if err != nil {
+							wantErr(t, err, leaf.ErrNotReady)
+							break
 						}
+						for _, r := range ranges {
+							for id := r.Lo; id < r.Hi; id++ {
+								next[c] = append(next[c], id)
+							}
+						}
+					} else {
+						id, err := tag.Next(t.Context())
+						if err != nil {
+							wantErr(t, err, leaf.ErrNotReady)
+							break
+						}
+						next[c] = append(next[c], id)
 					}
-					if i == 5 {
-						started <- struct{}{}
+					if i == 100 {
+						running <- struct{}{}
 					}
 				}
 			})
 		}
-		<-started
+		for range callers {
+			<-running
+		}
 		closeNode(t, a)
-		callers.Wait()
+		done.Wait()
+		for _, ids := range next {
+			increasing(t, ids)
+			all = append(all, ids...)
+		}
 	}
-	if waste := s.maxID(t, "order") - int64(ids.len()); waste > int64(rounds)*30 {
+	slices.Sort(all)
+	increasing(t, all)
+	if waste := s.maxID(t, "order") - int64(len(all)); waste > rounds*30 {
 		t.Errorf("%d numbers lost in %d clean restarts", waste, rounds)
 	}
 }
@@ -269,8 +278,8 @@ func TestCloseIsBounded(t *testing.T) {
 		start := time.Now()
 		err = a.Close(ctx)
 		wantErr(t, err, context.DeadlineExceeded)
-		if d := time.Since(start); d != 3*time.Second {
-			t.Errorf("Close took %v, want its context's 3 s", d)
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("Close took %v, its context allows 3 s", d)
 		}
 		wantErr(t, a.Close(t.Context()), nil)
 		wantErr(t, <-got, leaf.ErrNotReady)

@@ -11,8 +11,8 @@ import (
 )
 
 // load does one load of the tag, from a goroutine of the shard's queue, and
-// returns the store's health: an error if it could not be used at all.
-func (t *Tag) load() error {
+// returns what it tells about the store.
+func (t *Tag) load() health {
 	t.mu.Lock()
 	state := t.state
 	wanted := state == listed || state == provisional && t.buffer().waiters > 0
@@ -23,16 +23,16 @@ func (t *Tag) load() error {
 		if state == provisional {
 			t.alloc.forget(t)
 		}
-		return nil
+		return unknownHealth
 	}
 	if state == provisional {
-		row, err := t.shard.lookup(t.name)
+		row, err := t.shard.lookup(t.alloc.base, t.name)
 		if err != nil {
 			return t.loadFailed(err)
 		}
 		if !t.alloc.list(t, row) {
 			t.loadEnded(func(*buffer) {})
-			return nil
+			return healthy
 		}
 	}
 	r, err := t.reserve()
@@ -40,7 +40,7 @@ func (t *Tag) load() error {
 		return t.loadFailed(err)
 	}
 	t.loadDone(r)
-	return nil
+	return healthy
 }
 
 // reserved is a range that passed the fence.
@@ -66,7 +66,7 @@ func (t *Tag) reserve() (reserved, error) {
 	asked := t.buffer().asked
 	t.mu.Unlock()
 	req := a.pace.request(t.name, step, options, last, asked)
-	res, err := call(t.shard, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
+	res, err := call(a.base, t.shard, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
 		return t.shard.store.Reserve(ctx, req)
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *Tag) admit(req Request, res Reservation, before Mark) error {
 	if r.Lo < before.High {
 		return t.latch(r, before)
 	}
-	if err := t.alloc.fence.set(t.name, Mark{High: r.Hi}); err != nil {
+	if err := t.alloc.fence.advance(t.name, before, r.Hi); err != nil {
 		return fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (t *Tag) latch(r leaf.Range, before Mark) error {
 	a.log.Error("store went backwards; the tag is latched until repaired",
 		"code", "regress", "tag", t.name, "offered_lo", r.Lo, "offered_hi", r.Hi, "fence", before.High, "store", t.shard.name,
 		"do", "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER")
-	if diskErr := a.fence.set(t.name, Mark{High: before.High, Latched: true}); diskErr != nil {
+	if diskErr := a.fence.latch(t.name, before); diskErr != nil {
 		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
 	}
 	return err
@@ -139,9 +139,8 @@ func (t *Tag) loadDone(r reserved) {
 	})
 }
 
-// loadFailed notes the failure and returns err if it says that the store, not the
-// tag, is in trouble. A deadline may be one locked row, so it does not count.
-func (t *Tag) loadFailed(err error) error {
+// loadFailed notes the failure and returns what it tells about the store.
+func (t *Tag) loadFailed(err error) health {
 	a := t.alloc
 	a.counters.failures.Add(1)
 	var failures int
@@ -151,19 +150,23 @@ func (t *Tag) loadFailed(err error) error {
 		b.failed = err
 		b.retryAt = a.rt.Now().Add(backoff(a.rt, b.failures))
 	})
+	a.forget(t) // a provisional tag whose callers left while it loaded
 	switch {
 	case errors.Is(err, leaf.ErrUnknownTag):
 		a.unlist(t)
-		return nil
-	case errors.Is(err, leaf.ErrRegress):
-		return nil // logged when it latched
+		return healthy
+	case errors.Is(err, leaf.ErrRegress): // logged when it latched
+		return unknownHealth
 	case bits.OnesCount(uint(failures)) == 1: // the 1st, 2nd, 4th, 8th ... in a row
 		a.log.Warn("load failed", "tag", t.name, "store", t.shard.name, "in_a_row", failures, "error", err)
 	}
-	if needsOperator(err) || errors.Is(err, context.DeadlineExceeded) {
-		return nil
+	switch {
+	case needsOperator(err):
+		return healthy
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errOvertaken):
+		return unknownHealth // it may be one locked row
 	}
-	return err
+	return unusable
 }
 
 func (t *Tag) optionsLocked() Options {

@@ -34,6 +34,15 @@ type queue struct {
 	retryAt    time.Time
 }
 
+// health is what the end of a load tells about the store.
+type health int8
+
+const (
+	healthy       health = iota // it answered
+	unusable                    // it could not be reached, or failed
+	unknownHealth               // it was not asked, or one call took too long
+)
+
 const downAfter = 2 // failures after which the store counts as down
 
 // push queues a load and reports whether the queue took it.
@@ -126,13 +135,17 @@ func (q *queue) pop() (t *Tag, pause time.Duration) {
 }
 
 // done notes the outcome of a load.
-func (q *queue) done(t *Tag, err error) {
+func (q *queue) done(t *Tag, h health) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err == nil {
+	switch h {
+	case healthy:
 		q.failures, q.lastFailed = 0, ""
 		q.startRunners()
 		return
+	case unknownHealth:
+		return
+	case unusable:
 	}
 	// One tag that fails over and over says nothing about the database.
 	if t.name != q.lastFailed || q.failures >= downAfter {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 )
@@ -15,10 +16,10 @@ import (
 const recentName = "recent.json"
 
 type recentList struct {
-	Tags []string `json:"tags"`
+	Tags map[string]int64 `json:"tags"` // Unix seconds of the last use, to within the sync interval
 }
 
-func (a *Allocator) readRecent() []string {
+func (a *Allocator) readRecent() map[string]int64 {
 	content, err := a.disk.ReadFile(recentName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -37,15 +38,17 @@ func (a *Allocator) readRecent() []string {
 // preload asks for the ranges of the shard's recent tags.
 func (a *Allocator) preload(s *shard) {
 	n := 0
-	for _, name := range a.recent {
+	now := a.rt.Now()
+	for _, name := range slices.Sorted(maps.Keys(a.recent)) {
+		used := time.Unix(a.recent[name], 0)
 		t := a.tag(name)
-		if t == nil || t.shard != s {
+		if t == nil || t.shard != s || now.Sub(used) > a.cfg.RecentFor {
 			continue
 		}
 		t.mu.Lock()
 		b := t.buffer()
 		if b.usedAt.IsZero() {
-			b.usedAt = a.rt.Now() // a tag stays recent over a short run
+			b.usedAt = used
 		}
 		if b.last.count == 0 {
 			t.ask(b)
@@ -74,14 +77,18 @@ func (a *Allocator) keepRecent() {
 // but the cursor, which is all that is needed here.
 func (a *Allocator) remember() {
 	now := a.rt.Now()
-	names := []string{}
-	for _, t := range *a.table.Load() {
-		if used := t.lastUse(now); !used.IsZero() && now.Sub(used) <= a.cfg.RecentFor {
-			names = append(names, t.name)
+	uses := map[string]int64{}
+	for name, used := range a.recent { // what is not in the table yet, because its store is down
+		if a.tag(name) == nil && now.Sub(time.Unix(used, 0)) <= a.cfg.RecentFor {
+			uses[name] = used
 		}
 	}
-	slices.Sort(names)
-	a.saveRecent(names)
+	for _, t := range *a.table.Load() {
+		if used := t.lastUse(now); !used.IsZero() && now.Sub(used) <= a.cfg.RecentFor {
+			uses[t.name] = used.Unix()
+		}
+	}
+	a.saveRecent(uses)
 }
 
 // lastUse returns when the tag was last seen to have issued something: now, if its
@@ -107,8 +114,8 @@ func (t *Tag) positionLocked() int64 {
 	return t.buf.whole.Hi
 }
 
-func (a *Allocator) saveRecent(names []string) {
-	content, err := json.Marshal(recentList{Tags: names})
+func (a *Allocator) saveRecent(uses map[string]int64) {
+	content, err := json.Marshal(recentList{Tags: uses})
 	if err == nil {
 		a.mu.Lock()
 		same := a.saved == string(content)

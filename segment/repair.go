@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
@@ -17,7 +18,7 @@ func (a *Allocator) Mark(tag string) Mark { return a.fence.mark(tag) }
 //
 // Errors: leaf.ErrBadRequest, leaf.ErrConflict if above lies below this node's own
 // fence, leaf.ErrUnknownTag, leaf.ErrNotReady if the store does not answer.
-func (a *Allocator) Repair(_ context.Context, tag string, above int64) (int64, error) {
+func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64, error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return 0, err
 	}
@@ -36,17 +37,21 @@ func (a *Allocator) Repair(_ context.Context, tag string, above int64) (int64, e
 	if err := s.admits(); err != nil {
 		return 0, err
 	}
-	maxID, err := call(s, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+	maxID, err := call(ctx, s, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return s.store.Raise(ctx, tag, above)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("raise max_id of tag %q: %w", tag, storeError(err))
 	}
 	if mark.Latched {
-		if err := a.fence.set(tag, Mark{High: mark.High}); err != nil {
-			return 0, fmt.Errorf("release tag %q: %w", tag, err)
+		if err := a.fence.release(tag, mark); errors.Is(err, errOvertaken) {
+			return 0, fmt.Errorf("%w: the state of tag %q changed meanwhile; look at it and run the command again if need be", leaf.ErrConflict, tag)
+		} else if err != nil {
+			return 0, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, tag, maxID, err)
 		}
 		a.log.Info("tag repaired and released", "tag", tag, "max_id", maxID, "fence", mark.High)
+	} else if a.fence.mark(tag).Latched {
+		return 0, fmt.Errorf("%w: tag %q latched while it was being repaired; run the command again", leaf.ErrConflict, tag)
 	}
 	if t := a.tag(tag); t != nil {
 		t.mu.Lock()

@@ -120,7 +120,7 @@ func (s *shard) read() ([]Row, error) {
 	bound := s.bound
 	s.mu.Unlock()
 	if !bound {
-		_, err := call(s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+		_, err := call(a.reading, s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 		})
 		if err != nil {
@@ -132,7 +132,7 @@ func (s *shard) read() ([]Row, error) {
 		s.queue.resume()
 	}
 	s.epoch.Add(1)
-	rows, err := call(s, 10*a.cfg.LoadTimeout, s.store.Rows)
+	rows, err := call(a.reading, s, 10*a.cfg.LoadTimeout, s.store.Rows)
 	if err != nil {
 		return nil, fmt.Errorf("read all tags: %w", err)
 	}
@@ -140,8 +140,8 @@ func (s *shard) read() ([]Row, error) {
 }
 
 // lookup asks the store for one row.
-func (s *shard) lookup(tag string) (Row, error) {
-	row, err := call(s, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
+func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
+	row, err := call(parent, s, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
 		return s.store.Lookup(ctx, tag)
 	})
 	if err == nil && row.Tag != tag {
@@ -176,7 +176,9 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 		}
 		t.mu.Lock()
 		t.state = listed
-		t.describe(row)
+		if t.epoch < epoch { // else it was told later than these rows were read
+			t.describe(row)
+		}
 		t.mu.Unlock()
 		delete(a.misses, row.Tag)
 	}
@@ -185,15 +187,15 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 			drop = append(drop, t)
 		}
 	}
+	slices.SortFunc(drop, func(x, y *Tag) int { return strings.Compare(x.name, y.name) })
 	if len(add)+len(drop) > 0 {
 		a.table.Store(current.with(add, drop))
 	}
-	a.mu.Unlock()
-
-	slices.SortFunc(drop, func(x, y *Tag) int { return strings.Compare(x.name, y.name) })
 	for _, t := range drop {
 		t.detach()
 	}
+	a.mu.Unlock()
+
 	if skipped > 0 {
 		a.log.Warn("rows are ignored: their tag is not valid, or the tag rule sends it to another database", "store", s.name, "rows", skipped)
 	}
@@ -208,8 +210,9 @@ func (t *Tag) missed(s *shard, epoch uint64) bool {
 
 // Refresh reads one tag's row now, so that a change by a management command counts
 // at once on this node. A deleted row makes the tag unknown. Errors: as of
-// Store.Lookup, but an unknown tag is none.
-func (a *Allocator) Refresh(_ context.Context, name string) error {
+// Store.Lookup, but an unknown tag is none; leaf.ErrNotReady if the store does not
+// answer.
+func (a *Allocator) Refresh(ctx context.Context, name string) error {
 	route := a.router.Route(name)
 	if route < 0 {
 		return unknownTag(name)
@@ -218,14 +221,16 @@ func (a *Allocator) Refresh(_ context.Context, name string) error {
 	if err := s.admits(); err != nil {
 		return err
 	}
-	row, err := s.lookup(name)
+	before, news := a.tag(name), uint64(0)
+	if before != nil {
+		news = before.newsCount()
+	}
+	row, err := s.lookup(ctx, name)
 	switch {
 	case errors.Is(err, leaf.ErrUnknownTag):
-		a.mu.Lock()
-		t := a.tag(name)
-		a.mu.Unlock()
-		if t != nil {
-			a.unlist(t)
+		// If the row was seen while we asked, our answer may be the older one.
+		if before != nil && before.newsCount() == news {
+			a.unlist(before)
 		}
 		return nil
 	case err != nil:
@@ -248,6 +253,12 @@ func (a *Allocator) Refresh(_ context.Context, name string) error {
 	t.describe(row)
 	t.tryAgainLocked()
 	return nil
+}
+
+func (t *Tag) newsCount() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.news
 }
 
 // tryAgainLocked forgets the back-off of a failed load and wakes who waits for its

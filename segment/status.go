@@ -49,7 +49,7 @@ func (a *Allocator) Status() Status {
 			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q does not answer; tags are served from memory", s.name))
 		}
 	}
-	if n := a.fence.latched(); n > 0 {
+	if n := a.fence.latchedTags(); n > 0 {
 		st.Reasons = append(st.Reasons, fmt.Sprintf("%d tags are latched until repaired (leaf tag list shows them)", n))
 	}
 	if a.isClosing() {
@@ -57,19 +57,6 @@ func (a *Allocator) Status() Status {
 		st.Reasons = append(st.Reasons, "shutting down")
 	}
 	return st
-}
-
-// latched returns the number of latched tags.
-func (f *fence) latched() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for _, m := range f.marks {
-		if m.Latched {
-			n++
-		}
-	}
-	return n
 }
 
 // TagStatus is what is in memory for a tag that is in use.

@@ -50,7 +50,7 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(path, 0o700), syncFolder(filepath.Dir(path))); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	lock, err := acquire(path)

@@ -43,17 +43,17 @@ func (d *Dir) Replace(name string, content []byte) error {
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", name, errors.Join(err, os.Remove(tmp.Name())))
 	}
-	return d.sync(name)
-}
-
-// sync makes a rename in the folder durable.
-func (d *Dir) sync(name string) error {
-	folder, err := os.Open(d.path)
-	if err != nil {
+	if err := syncFolder(d.path); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
-	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
-		return fmt.Errorf("replace %s: sync folder: %w", name, err)
-	}
 	return nil
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
