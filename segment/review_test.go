@@ -120,8 +120,8 @@ func TestDetachedTagStaysDetached(t *testing.T) {
 			}
 		})
 		a := node(t, s, d, segment.Config{SyncInterval: time.Hour, LoadTimeout: time.Minute})
-		got := make(chan int64, 1)
-		go func() { id, _ := a.Next(t.Context(), "order"); got <- id }()
+		got := make(chan error, 1)
+		go func() { _, err := a.Next(t.Context(), "order"); got <- err }()
 		<-stuck
 		s.Put(row(100))
 		if err := a.Refresh(t.Context(), "order"); err != nil {
@@ -133,9 +133,10 @@ func TestDetachedTagStaysDetached(t *testing.T) {
 		if err := a.Refresh(t.Context(), "order"); err != nil { // detaches the tag that asks
 			t.Fatal(err)
 		}
+		wantErr(t, <-got, leaf.ErrUnknownTag)
 		s.Put(row(100))
 		close(release)
-		ids.add(t, "waiter", <-got)
+		time.Sleep(time.Second) // until the "no" is forgotten
 		ids.add(t, "others", drain(t, a, "order", 300)...)
 		closeNode(t, a)
 		b := node(t, s, d, segment.Config{})
