@@ -208,6 +208,26 @@ func TestGiveBackFailsAtEachStep(t *testing.T) {
 	}
 }
 
+// TestLatchedTagIsNotGivenBack even if the refused statement happened to move the
+// row to exactly the end of the range in stock.
+func TestLatchedTagIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{FixedStep: true})
+		next(t, a, "order") // [1, 11)
+		s.Put(row(10))
+		next(t, a, "order") // asks for the next range, which is [1, 11) again
+		synctest.Wait()
+		if m := a.Mark("order"); !m.Latched || s.maxID(t, "order") != 11 {
+			t.Fatalf("mark %+v, max_id %d: the test no longer tests what it says", m, s.maxID(t, "order"))
+		}
+		closeNode(t, a)
+		if got := s.maxID(t, "order"); got != 11 || !a.Mark("order").Latched {
+			t.Errorf("max_id = %d, mark %+v; want 11 and still latched", got, a.Mark("order"))
+		}
+	})
+}
+
 func TestNoGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(100))

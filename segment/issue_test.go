@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -235,4 +236,36 @@ func TestOverflowIsNotIssued(t *testing.T) {
 			wantErr(t, err, leaf.ErrOverflow)
 		}
 	})
+}
+
+// TestDoubtfulAnswers: a store whose answer cannot be right is not believed.
+func TestDoubtfulAnswers(t *testing.T) {
+	for name, answer := range map[string]segment.Reservation{
+		"too long":       {Range: leaf.Range{Lo: 1, Hi: 12}, Step: 10},
+		"too short":      {Range: leaf.Range{Lo: 1, Hi: 10}, Step: 10},
+		"empty":          {Range: leaf.Range{Lo: 1, Hi: 1}, Step: 10},
+		"inverted":       {Range: leaf.Range{Lo: 11, Hi: 1}, Step: 10},
+		"negative":       {Range: leaf.Range{Lo: -10, Hi: 0}, Step: 10},
+		"past the limit": {Range: leaf.Range{Lo: segment.MaxMaxID - 5, Hi: segment.MaxMaxID + 5}, Step: 10},
+		"step 0":         {Range: leaf.Range{Lo: 1, Hi: 11}, Step: 0},
+		"step too large": {Range: leaf.Range{Lo: 1, Hi: 11}, Step: segment.MaxStep + 1},
+		"zero":           {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(row(10))
+				s.set(func(s *store) {
+					s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+						return answer, nil
+					}
+				})
+				a := node(t, s, nil, segment.Config{MaxWait: time.Second})
+				_, err := a.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrNotReady)
+				s.heal()
+				time.Sleep(time.Second)
+				next(t, a, "order")
+			})
+		})
+	}
 }

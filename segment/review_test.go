@@ -263,6 +263,27 @@ func TestHungCallsAtClose(t *testing.T) {
 	})
 }
 
+// TestHungSyncDoesNotHoldUpClose: nobody needs the rows any more.
+func TestHungSyncDoesNotHoldUpClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(100))
+		a := node(t, s, nil, segment.Config{SyncInterval: time.Second})
+		next(t, a, "order")
+		s.set(func(s *store) {
+			s.onRows = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		})
+		time.Sleep(2 * time.Second)
+		start := time.Now()
+		closeNode(t, a)
+		if d := time.Since(start); d > 0 {
+			t.Errorf("Close took %v", d)
+		}
+		if got := s.maxID(t, "order"); got != 2 {
+			t.Errorf("max_id = %d after the stop, want 2", got)
+		}
+	})
+}
+
 // TestHungGiveBackIsBounded: so does a compare-and-set that hangs.
 func TestHungGiveBackIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

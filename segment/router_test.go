@@ -1,10 +1,12 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
@@ -195,6 +197,26 @@ func TestAnotherRuleRefusesTheStart(t *testing.T) {
 	wantErr(t, start(two), segment.ErrRule)
 	wantErr(t, start([]segment.NamedStore{{Name: "x", Store: y}, {Name: "y", Store: x}}, "a*=x"), segment.ErrRule)
 	wantErr(t, start([]segment.NamedStore{{Name: "default", Store: x}}), segment.ErrRule)
+}
+
+// TestNothingBeforeTheBinding: as long as nobody knows to which division of tags a
+// database belongs, no statement of any kind reaches its rows.
+func TestNothingBeforeTheBinding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		s.set(func(s *store) { s.onBind = func(context.Context, func() error) error { return errDown } })
+		a := node(t, s, nil, segment.Config{MaxWait: time.Second})
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrNotReady)
+		_, err = a.Repair(t.Context(), "order", 500)
+		wantErr(t, err, leaf.ErrNotReady)
+		wantErr(t, a.Refresh(t.Context(), "order"), leaf.ErrNotReady)
+		if got := s.maxID(t, "order"); got != 1 {
+			t.Errorf("max_id = %d, want it untouched", got)
+		}
+		s.heal()
+		next(t, a, "order")
+	})
 }
 
 const (

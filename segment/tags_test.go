@@ -308,3 +308,28 @@ func TestSnapshot(t *testing.T) {
 		}
 	})
 }
+
+// TestNewsDuringASync: what a management command told the node counts more than
+// the rows that a sync read before.
+func TestNewsDuringASync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{SyncInterval: time.Minute})
+		next(t, a, "order")
+		s.set(func(s *store) {
+			s.onRows = func(context.Context) error { time.Sleep(5 * time.Second); return nil } // after reading
+		})
+		time.Sleep(61 * time.Second) // a sync is under way
+		step := int64(700)
+		if err := s.Update(t.Context(), "order", segment.Change{Step: &step}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Refresh(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if got := a.Snapshot()[0].Step; got != step {
+			t.Errorf("step = %d, want the newer %d", got, step)
+		}
+	})
+}

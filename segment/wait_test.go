@@ -306,6 +306,12 @@ func TestStarvingTagsAreBounded(t *testing.T) {
 		}
 		a := node(t, s, nil, segment.Config{MaxWait: time.Minute})
 		s.breakDown()
+		s.set(func(s *store) {
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				time.Sleep(20 * time.Millisecond) // a refusal takes its time
+				return segment.Reservation{}, errDown
+			}
+		})
 		var callers sync.WaitGroup
 		for i := range tags {
 			callers.Go(func() {
