@@ -29,7 +29,7 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
 	go build -o bin/ ./test/cmd/summary
-	go test -short -json $(PKG) | bin/summary
+	go test -short -timeout 3m -json $(PKG) | bin/summary
 
 .PHONY: test
 test: helpers ## All tests with the race detector, on real MariaDB and PostgreSQL
