@@ -256,10 +256,15 @@ func (a *App) shutdown(ctx context.Context) error {
 	drain, cancel := context.WithDeadline(ctx, a.drainDeadline(ctx))
 	defer cancel()
 	errs := []error{a.http.Shutdown(drain), a.admin.Stop(drain), closeListener(a.adminLn)}
-	errs = append(errs, a.alloc.Close(ctx), a.dbs.Close())
+	engine := a.alloc.Close(ctx)
+	errs = append(errs, engine, a.dbs.Close())
 	a.serving.Wait()
-	// The lock goes last: until here the next process could meet our writes.
-	errs = append(errs, a.dir.Close())
+	// The lock goes last: until here the next process could meet our writes. If the
+	// engine did not end in time, it goes with the process, because a disk that hangs
+	// may still carry a write out.
+	if engine == nil {
+		errs = append(errs, a.dir.Close())
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stop: %w", err)
 	}

@@ -104,8 +104,6 @@ func (a *Allocator) Start(ctx context.Context) error {
 	for i, err := range results {
 		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) {
 			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))
-		} else if err != nil {
-			a.log.Warn("store is not reachable yet", "store", a.shards[i].name, "error", err)
 		}
 	}
 	if permanent != nil {
