@@ -40,7 +40,7 @@ test-long: helpers ## The same with the full loads and outages; report in docs/p
 	@mkdir -p docs/proof
 	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
 		git log -1 --format='commit %H'; git status --short; \
-		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs'; \
+		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs test/proof'; \
 	} 2>&1 | tee docs/proof/test-long.txt
 
 .PHONY: bench

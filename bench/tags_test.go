@@ -9,27 +9,61 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/test/server"
 )
+
+const manyTags = 100_000
+
+func manyTag(i int) string { return fmt.Sprintf("business.line-%06d", i) }
 
 // BenchmarkManyTags starts a node with 100,000 tags and reports the time until it
 // is ready and the memory that an idle tag keeps.
 func BenchmarkManyTags(b *testing.B) {
-	const tags = 100_000
-	store := ownNames{memory.New()}
-	for i := range tags {
-		store.Put(segment.Row{Tag: fmt.Sprintf("business.line-%06d", i), MaxID: 1, Step: 1000})
-	}
+	b.Run("memory", func(b *testing.B) {
+		store := ownNames{memory.New()}
+		for i := range manyTags {
+			store.Put(segment.Row{Tag: manyTag(i), MaxID: 1, Step: 1000})
+		}
+		startMany(b, store)
+	})
+	b.Run("MariaDB", func(b *testing.B) {
+		database := server.MariaDB(b)
+		store, err := sqldb.Open(database.URL(), sqldb.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = store.Close() })
+		if _, err := store.ApplySchema(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		db := database.Open(b)
+		for i := 0; i < manyTags; i += 1000 {
+			values := make([]string, 1000)
+			for j := range values {
+				values[j] = fmt.Sprintf("('%s', 1, 1000)", manyTag(i+j))
+			}
+			if _, err := db.ExecContext(b.Context(), "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(values, ",")); err != nil {
+				b.Fatal(err)
+			}
+		}
+		startMany(b, store)
+	})
+}
+
+func startMany(b *testing.B, store segment.Store) {
+	b.Helper()
 	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: store}}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
+		b.StopTimer()
 		dir, err := datadir.Open(b.TempDir())
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.StopTimer()
 		before := heap()
 		b.StartTimer()
 		alloc, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID()})
@@ -40,10 +74,10 @@ func BenchmarkManyTags(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		if got := alloc.Status(); !got.Ready || got.Tags != tags {
+		if got := alloc.Status(); !got.Ready || got.Tags != manyTags {
 			b.Fatalf("status %+v", got)
 		}
-		b.ReportMetric(float64(heap()-before)/tags, "B/idle-tag")
+		b.ReportMetric(float64(heap()-before)/manyTags, "B/idle-tag")
 		if err := alloc.Close(context.Background()); err != nil {
 			b.Fatal(err)
 		}

@@ -4,8 +4,9 @@
 //
 //	go test -json ./... | summary
 //
-// A test's own output is printed if it fails, and with -logs also if it passes
-// and has logged something, such as the figures of a long run. The exit code is 0 if all
+// A test's own output is printed if it fails, and with -logs PART also if it passes,
+// has logged something, such as the figures of a long run, and its package's path
+// contains PART. The exit code is 0 if all
 // packages passed, 1 if one failed or none was seen, and 2 if the input is not
 // what "go test -json" writes.
 package main
@@ -26,7 +27,7 @@ import (
 )
 
 func main() {
-	logs := flag.Bool("logs", false, "print what passing tests log")
+	logs := flag.String("logs", "", "print what passing tests log, in packages whose path contains `PART`")
 	flag.Parse()
 	// A Ctrl-C ends "go test", and with it our input; what was seen is still told.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
@@ -48,7 +49,7 @@ type name struct{ pkg, test string }
 // record is what was seen so far.
 type record struct {
 	out     io.Writer
-	logs    bool
+	logs    string            // empty: none
 	held    map[name][]string // output of tests that may still pass
 	reasons map[string][]name // skipped tests by reason
 
@@ -56,7 +57,7 @@ type record struct {
 	packages, bad           int
 }
 
-func run(in io.Reader, out io.Writer, logs bool) int {
+func run(in io.Reader, out io.Writer, logs string) int {
 	begin := time.Now()
 	r := record{out: out, logs: logs, held: map[name][]string{}, reasons: map[string][]name{}}
 	lines := bufio.NewReader(in)
@@ -99,7 +100,7 @@ func (r *record) add(e event) {
 		r.endPackage(e)
 	case e.Action == "pass":
 		r.passed++
-		if r.logs && slices.ContainsFunc(r.held[key], isLog) {
+		if r.logs != "" && strings.Contains(e.Package, r.logs) && slices.ContainsFunc(r.held[key], isLog) {
 			r.release(key)
 		}
 		delete(r.held, key)

@@ -14,7 +14,7 @@ func TestMixed(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		packages []string
-		logs     bool
+		logs     string
 		code     int
 		want     []string // in the output, as regular expressions
 		not      []string
@@ -22,7 +22,7 @@ func TestMixed(t *testing.T) {
 		{
 			"good",
 			[]string{"./good", "./none"},
-			false, 0,
+			"", 0,
 			[]string{
 				`(?m)^ok  \tmixed/good\t`,
 				`(?m)^\?   \tmixed/none\t\[no test files\]$`,
@@ -34,14 +34,21 @@ func TestMixed(t *testing.T) {
 		{
 			"logs",
 			[]string{"./good"},
-			true, 0,
+			"mixed/go", 0,
 			[]string{`--- PASS: TestPass`, `a_test.go:5: not shown`},
 			[]string{"=== RUN"},
 		},
 		{
+			"logs of other packages",
+			[]string{"./good"},
+			"mixed/bad", 0,
+			[]string{`(?m)^ok  \tmixed/good\t`},
+			[]string{"not shown"},
+		},
+		{
 			"bad",
 			[]string{"./good", "./bad"},
-			false, 1,
+			"", 1,
 			[]string{
 				`--- FAIL: TestFail`, `a_test.go:8: shown`, `(?m)^FAIL\tmixed/bad\t`,
 				`SUMMARY: 2 packages, 1 failed; 6 tests: 2 passed, 2 failed, 2 skipped`,
@@ -51,14 +58,14 @@ func TestMixed(t *testing.T) {
 		{
 			"panic",
 			[]string{"./panics"},
-			false, 1,
+			"", 1,
 			[]string{`panic: boom`, `(?m)^FAIL\tmixed/panics\t`, `SUMMARY: 1 packages, 1 failed`},
 			nil,
 		},
 		{
 			"broken build",
 			[]string{"./broken"},
-			false, 1,
+			"", 1,
 			[]string{`a.go:3:13: cannot use "text"`, `FAIL\tmixed/broken \[build failed\]`, `SUMMARY: 1 packages, 1 failed`},
 			nil,
 		},
@@ -93,7 +100,7 @@ func TestOtherInput(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]int{"": 1, "ok  \tpkg\t0.1s\n": 2} {
 		var out bytes.Buffer
-		if got := run(strings.NewReader(input), &out, false); got != want {
+		if got := run(strings.NewReader(input), &out, ""); got != want {
 			t.Errorf("run(%q) = %d, want %d", input, got, want)
 		}
 	}
