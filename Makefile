@@ -44,9 +44,12 @@ test-long: helpers ## The same with the full loads and outages; report in docs/p
 	} 2>&1 | tee docs/proof/test-long.txt
 
 .PHONY: bench
-bench: ## Micro-benchmarks, COUNT times each, and their statistics
+bench: ## Micro-benchmarks, COUNT rounds of all in turn, and their statistics
 	@mkdir -p bin
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 1h ./bench/... | tee bin/bench.txt
+	@{ uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; git log -1 --format='commit %H'; } > bin/bench.txt
+	for round in $$(seq $(COUNT)); do \
+		go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 1h ./bench/... | tee -a bin/bench.txt; \
+	done
 	$(BENCHSTAT) bin/bench.txt
 
 .PHONY: bench-http
