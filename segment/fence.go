@@ -210,7 +210,8 @@ func (f *fence) replace() error {
 var errClosed = errors.New("segment: the fence is closed")
 
 // close lets the write that is under way end, as long as ctx allows, and forbids
-// every later one.
+// every later one. What an earlier write failed to make durable, a latch perhaps, is
+// tried once more.
 func (f *fence) close(ctx context.Context) error {
 	f.mu.Lock()
 	f.closed = true
@@ -218,6 +219,14 @@ func (f *fence) close(ctx context.Context) error {
 	f.mu.Unlock()
 	if err := f.rt.Wait(ctx, last, 0); err != nil {
 		return fmt.Errorf("close the fence file: %w", err)
+	}
+	f.mu.Lock()
+	broken := f.broken
+	f.mu.Unlock()
+	if broken {
+		if err := f.replace(); err != nil {
+			return err
+		}
 	}
 	if f.file == nil {
 		return nil

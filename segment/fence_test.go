@@ -187,6 +187,30 @@ func TestFenceBeforeServe(t *testing.T) {
 	})
 }
 
+// TestLatchOnABrokenDisk holds in memory, and reaches the disk as soon as that works
+// again, at the latest when the node stops.
+func TestLatchOnABrokenDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(row(10)), newDisk()
+		a := node(t, s, d, segment.Config{FixedStep: true})
+		next(t, a, "order")
+		s.Put(row(10))
+		broken := errors.New("disk full")
+		d.set(func(d *disk) {
+			d.onSync = func() error { return broken }
+			d.onReplace = func(string) error { return broken }
+		})
+		useUntil(t, a, newLedger(), leaf.ErrRegress)
+		d.set(func(d *disk) { d.onSync, d.onReplace = nil, nil })
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+		closeNode(t, a)
+		a = node(t, s, d, segment.Config{})
+		_, err = a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+	})
+}
+
 // TestFenceWritesAreShared: many tags that load at once share syncs, and all their
 // marks survive.
 func TestFenceWritesAreShared(t *testing.T) {
