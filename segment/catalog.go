@@ -1,6 +1,16 @@
 package segment
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// MaxDescription is the longest description in characters, the width of its column.
+const MaxDescription = 256
 
 // Catalog manages the rows of a database. Administrative commands use it; the
 // engine never does. A driver's store implements Store and Catalog together.
@@ -30,6 +40,15 @@ type NewRow struct {
 	Options     Options
 }
 
+// Validate returns leaf.ErrBadRequest, naming field, value and limit, if the row may
+// not be created. Drivers call it before they touch the database.
+func (r NewRow) Validate() error {
+	if err := leaf.ValidateTag(r.Tag); err != nil {
+		return err
+	}
+	return Change{MaxID: &r.Start, Step: &r.Step, Description: &r.Description}.validate(r.Options)
+}
+
 // Change is an edit of a row. Nil fields stay as they are.
 type Change struct {
 	MaxID       *int64
@@ -57,4 +76,22 @@ func (c Change) ApplyTo(o Options) Options {
 		o.FixedStep = *c.FixedStep
 	}
 	return o
+}
+
+// Validate returns leaf.ErrBadRequest if a field that is set is outside its limits.
+// Whether the options fit those that the row has shows only with them: ApplyTo.
+func (c Change) Validate() error { return c.validate(c.ApplyTo(Options{})) }
+
+func (c Change) validate(o Options) error {
+	switch {
+	case c.MaxID != nil && (*c.MaxID < 0 || *c.MaxID > MaxMaxID):
+		return leaf.BadField("max_id", *c.MaxID, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
+	case c.Step != nil && (*c.Step < 1 || *c.Step > MaxStep):
+		return leaf.BadField("step", *c.Step, fmt.Sprintf("must be 1 to %d", MaxStep))
+	case c.Description != nil && utf8.RuneCountInString(*c.Description) > MaxDescription:
+		return leaf.BadField("description", *c.Description, fmt.Sprintf("must have at most %d characters", MaxDescription))
+	case c.Description != nil && (!utf8.ValidString(*c.Description) || strings.IndexByte(*c.Description, 0) >= 0):
+		return leaf.BadField("description", *c.Description, "must be valid UTF-8 without the character U+0000")
+	}
+	return o.Validate()
 }

@@ -143,6 +143,14 @@ func CheckRow(tag string, maxID, step, length int64) error {
 	return nil
 }
 
+// CheckGiveBack returns leaf.ErrBadRequest if max_id may not be lowered from hi to lo.
+func CheckGiveBack(hi, lo int64) error {
+	if lo < 0 || lo >= hi || hi > MaxMaxID {
+		return leaf.BadField("give back", leaf.Range{Lo: lo, Hi: hi}, fmt.Sprintf("must be a range within 0 to %d", int64(MaxMaxID)))
+	}
+	return nil
+}
+
 // Options are the per-tag settings of leaf_tag_option. The zero value means
 // "as configured for the node".
 type Options struct {

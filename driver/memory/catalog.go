@@ -3,9 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
@@ -13,7 +11,7 @@ import (
 
 // Create implements segment.Catalog.
 func (s *Store) Create(ctx context.Context, row segment.NewRow) error {
-	if err := checkNew(row); err != nil {
+	if err := row.Validate(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -33,6 +31,9 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) error {
 
 // Update implements segment.Catalog.
 func (s *Store) Update(ctx context.Context, tag string, c segment.Change) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
 	return s.change(ctx, "update", tag, func(row *segment.Row) error {
 		next := *row
 		if c.MaxID != nil {
@@ -45,7 +46,7 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) error 
 			next.Description = *c.Description
 		}
 		next.Options = c.ApplyTo(row.Options)
-		if err := checkChange(c, next); err != nil {
+		if err := next.Options.Validate(); err != nil && c.TouchesOptions() {
 			return err
 		}
 		if next.MaxID < row.MaxID {
@@ -93,41 +94,4 @@ func (s *Store) change(ctx context.Context, what, tag string, f func(row *segmen
 	row.UpdateTime = time.Now()
 	s.rows[tag] = row
 	return nil
-}
-
-func checkNew(row segment.NewRow) error {
-	if err := leaf.ValidateTag(row.Tag); err != nil {
-		return err
-	}
-	return checkValues(row.Start, row.Step, row.Description, row.Options)
-}
-
-// checkChange checks the fields that c sets, with their values in next: a row
-// whose other fields are outside their limits can be repaired one by one.
-func checkChange(c segment.Change, next segment.Row) error {
-	maxID, step, text := int64(0), int64(1), ""
-	if c.MaxID != nil {
-		maxID = next.MaxID
-	}
-	if c.Step != nil {
-		step = next.Step
-	}
-	if c.Description != nil {
-		text = next.Description
-	}
-	return checkValues(maxID, step, text, next.Options)
-}
-
-func checkValues(maxID, step int64, description string, o segment.Options) error {
-	switch {
-	case maxID < 0 || maxID > segment.MaxMaxID:
-		return leaf.BadField("max_id", maxID, fmt.Sprintf("must be 0 to %d", int64(segment.MaxMaxID)))
-	case step < 1 || step > segment.MaxStep:
-		return leaf.BadField("step", step, fmt.Sprintf("must be 1 to %d", segment.MaxStep))
-	case utf8.RuneCountInString(description) > 256:
-		return leaf.BadField("description", description, "must have at most 256 characters")
-	case !utf8.ValidString(description) || strings.IndexByte(description, 0) >= 0:
-		return leaf.BadField("description", description, "must be valid UTF-8 without the character U+0000")
-	}
-	return o.Validate()
 }

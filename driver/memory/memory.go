@@ -70,8 +70,8 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 
 // GiveBack implements segment.Store.
 func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) error {
-	if lo < 0 || lo >= hi || hi > segment.MaxMaxID {
-		return leaf.BadField("give back", leaf.Range{Lo: lo, Hi: hi}, fmt.Sprintf("must be a range within 0 to %d", int64(segment.MaxMaxID)))
+	if err := segment.CheckGiveBack(hi, lo); err != nil {
+		return err
 	}
 	return s.change(ctx, "give back", tag, func(row *segment.Row) error {
 		if row.MaxID != hi {

@@ -6,21 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// maxDescription is the width of the text column, in characters.
-const maxDescription = 256
-
 // Create implements segment.Catalog.
 func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
-	if err := leaf.ValidateTag(row.Tag); err != nil {
-		return err
-	}
-	if err := checkValues(&row.Start, &row.Step, &row.Description, row.Options); err != nil {
+	if err := row.Validate(); err != nil {
 		return err
 	}
 	defer s.done(ctx, time.Now(), &err, "create tag %q", row.Tag)
@@ -77,7 +70,7 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 	if err := leaf.ValidateTag(tag); err != nil {
 		return err
 	}
-	if err := checkValues(c.MaxID, c.Step, c.Description, c.ApplyTo(segment.Options{MaxStep: segment.MaxStep})); err != nil {
+	if err := c.Validate(); err != nil {
 		return err
 	}
 	defer s.done(ctx, time.Now(), &err, "update tag %q", tag)
@@ -168,19 +161,4 @@ func (s *Store) writeOptions(ctx context.Context, conn *sql.Conn, l *layout, tag
 
 func (s *Store) noText() error {
 	return fmt.Errorf("%w: leaf_alloc has neither a column description nor desc, so a tag cannot be described", segment.ErrSchema)
-}
-
-// checkValues checks the values that are set against the limits of a row.
-func checkValues(maxID, step *int64, description *string, o segment.Options) error {
-	switch {
-	case maxID != nil && (*maxID < 0 || *maxID > segment.MaxMaxID):
-		return leaf.BadField("max_id", *maxID, fmt.Sprintf("must be 0 to %d", int64(segment.MaxMaxID)))
-	case step != nil && (*step < 1 || *step > segment.MaxStep):
-		return leaf.BadField("step", *step, fmt.Sprintf("must be 1 to %d", segment.MaxStep))
-	case description != nil && utf8.RuneCountInString(*description) > maxDescription:
-		return leaf.BadField("description", *description, fmt.Sprintf("must have at most %d characters", maxDescription))
-	case description != nil && (!utf8.ValidString(*description) || strings.IndexByte(*description, 0) >= 0):
-		return leaf.BadField("description", *description, "must be valid UTF-8 without the character U+0000")
-	}
-	return o.Validate()
 }

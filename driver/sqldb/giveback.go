@@ -15,8 +15,8 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 	if err := leaf.ValidateTag(tag); err != nil {
 		return err
 	}
-	if lo < 0 || lo >= hi || hi > segment.MaxMaxID {
-		return leaf.BadField("give back", leaf.Range{Lo: lo, Hi: hi}, fmt.Sprintf("must be a range within 0 to %d", int64(segment.MaxMaxID)))
+	if err := segment.CheckGiveBack(hi, lo); err != nil {
+		return err
 	}
 	defer s.done(ctx, time.Now(), &err, "give back tag %q from %d to %d", tag, hi, lo)
 	if s.dialect.embedded {
