@@ -93,11 +93,21 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 // in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
 func (a *Allocator) Start(ctx context.Context) error {
 	results := make([]error, len(a.shards))
-	contacts := group{rt: a.rt}
+	contacted := make(chan struct{})
+	var left atomic.Int64
+	left.Store(int64(len(a.shards)))
 	for i, s := range a.shards {
-		contacts.start(func() { results[i] = s.sync() })
+		// Among the tasks, so that Close waits for one that outlives ctx.
+		if !a.tasks.start(func() {
+			results[i] = s.sync()
+			if left.Add(-1) == 0 {
+				close(contacted)
+			}
+		}) {
+			return fmt.Errorf("%w: closed", leaf.ErrNotReady)
+		}
 	}
-	if err := contacts.wait(ctx); err != nil {
+	if err := a.rt.Wait(ctx, contacted, 0); err != nil {
 		return fmt.Errorf("first contact with the stores: %w", err)
 	}
 	var permanent error

@@ -136,10 +136,14 @@ func TestRowDeletedUnderALoad(t *testing.T) {
 // row comes back above what was issued; nothing repeats, nothing hangs.
 func TestDeleteAndCreateUnderLoad(t *testing.T) {
 	s := newStore(row(20))
-	a := node(t, s, nil, segment.Config{SyncInterval: 100 * time.Millisecond, NegativeTTL: time.Millisecond})
+	a := node(t, s, nil, segment.Config{SyncInterval: 100 * time.Millisecond, NegativeTTL: time.Millisecond, FixedStep: true})
 	ids := newLedger()
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
+	defer func() {
+		close(stop)
+		callers.Wait()
+	}()
 	for c := range 4 {
 		callers.Go(func() {
 			handle := a.Tag("order")
@@ -179,7 +183,7 @@ func TestDeleteAndCreateUnderLoad(t *testing.T) {
 		if err := a.Refresh(t.Context(), "order"); err != nil {
 			t.Fatal(err)
 		}
-		create(t, s, "order", high+1000)
+		create(t, s, "order", high+1_000_000) // loads may have moved the row since it was read
 		if err := a.Refresh(t.Context(), "order"); err != nil {
 			t.Fatal(err)
 		}
@@ -194,8 +198,6 @@ func TestDeleteAndCreateUnderLoad(t *testing.T) {
 			}
 		}
 	}
-	close(stop)
-	callers.Wait()
 }
 
 // TestTagListedDuringASync keeps its place although the rows that the sync read
