@@ -146,6 +146,7 @@ func FuzzJDBC(f *testing.F) {
 	} {
 		f.Add(seed, "user", "p@ss:/?#")
 	}
+	f.Add("jdbc:postgresql", "0", "xxxxx")
 	f.Fuzz(func(t *testing.T, jdbc, user, password string) {
 		store, _, err := app.TranslateJDBC(jdbc, user, password)
 		if err != nil {
@@ -157,7 +158,8 @@ func FuzzJDBC(f *testing.F) {
 		if !strings.HasPrefix(store, "mysql://") && !strings.HasPrefix(store, "postgres://") {
 			t.Errorf("store %q", store)
 		}
-		if password != "" && user != "" && strings.Contains(app.Redact(store), ":"+password+"@") {
+		// A password that is the mask itself cannot be told from it.
+		if password != "" && password != "xxxxx" && user != "" && strings.Contains(app.Redact(store), ":"+password+"@") {
 			t.Errorf("redacted store %q shows the password", app.Redact(store))
 		}
 	})
