@@ -442,6 +442,44 @@ func TestDemoTagStartsAboveTheFence(t *testing.T) {
 	}
 }
 
+// TestDeletedDemoTagStaysDeleted: if it came back it would begin anew, and another
+// node that shares the file may have issued its numbers.
+func TestDeletedDemoTagStaysDeleted(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	a, stop := start(t, config(dir))
+	if err := a.Backend().DeleteTag(t.Context(), "leaf-segment-test"); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	again, _ := start(t, config(dir))
+	if status, body := get(t, again, "/api/segment/get/leaf-segment-test"); status != 404 {
+		t.Errorf("got %d %s, want 404", status, body)
+	}
+}
+
+// TestNoChangeBeforeTheBinding: a command through a node must not write into a
+// database that may belong to others.
+func TestNoChangeBeforeTheBinding(t *testing.T) {
+	t.Parallel()
+	c := config(shortDir(t))
+	c.Stores = []string{"mysql://leaf@127.0.0.1:1/leaf"}
+	node, _ := start(t, c)
+	b := node.Backend()
+	step := int64(5)
+	for name, err := range map[string]error{
+		"create": second(b.CreateTag(t.Context(), admin.NewTag{Name: "x", Start: 1, Step: 5})),
+		"set":    second(b.SetTag(t.Context(), "x", admin.TagChange{Step: &step})),
+		"delete": b.DeleteTag(t.Context(), "x"),
+	} {
+		if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "has not answered yet") {
+			t.Errorf("%s: %v, want not ready before anything is sent", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 func TestSeveralStores(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)

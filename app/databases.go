@@ -24,7 +24,8 @@ const spareConns = 4
 type databases struct {
 	stores   []*sqldb.Store // in the order of the router
 	router   *segment.Router
-	embedded bool // the SQLite file in the data directory, because no store was configured
+	embedded bool   // the SQLite file in the data directory, because no store was configured
+	file     string // its path
 }
 
 func openDatabases(c Config, log *slog.Logger) (*databases, error) {
@@ -35,6 +36,7 @@ func openDatabases(c Config, log *slog.Logger) (*databases, error) {
 		if err != nil {
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
+		d.file = path
 		urls = []string{"sqlite:" + path}
 	}
 	var named []segment.NamedStore

@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -16,9 +20,10 @@ const (
 	demoDescription = "Demo tag, made at the first start; delete it as you like"
 )
 
-// prepareEmbedded creates the tables of the embedded database, and the demo tag if
-// there is no row at all. The file may have been deleted while the node's fence
-// was kept, so the tag starts where the fence allows it.
+// prepareEmbedded creates the tables of the embedded database and, if its file did
+// not exist, the demo tag. A tag that somebody deleted never comes back by itself: it
+// would begin anew. The file may have been deleted while the node's fence was kept, so
+// the tag starts where the fence allows it.
 func prepareEmbedded(dbs *databases, mark func(tag string) segment.Mark, timeout time.Duration) error {
 	if !dbs.embedded {
 		return nil
@@ -26,19 +31,17 @@ func prepareEmbedded(dbs *databases, mark func(tag string) segment.Mark, timeout
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	store := dbs.stores[0]
+	info, statErr := os.Stat(dbs.file)
+	fresh := errors.Is(statErr, fs.ErrNotExist) || statErr == nil && info.Size() == 0
 	if err := store.Bind(ctx, dbs.router.Binding(0)); err != nil {
 		return fmt.Errorf("prepare the embedded database: %w", err)
 	}
-	rows, err := store.Rows(ctx)
-	if err != nil {
-		return fmt.Errorf("prepare the embedded database: %w", err)
-	}
 	m := mark(demoTag)
-	if len(rows) > 0 || m.Latched {
+	if !fresh || m.Latched {
 		return nil
 	}
-	err = store.Create(ctx, segment.NewRow{Tag: demoTag, Start: max(1, m.High), Step: demoStep, Description: demoDescription})
-	if err != nil {
+	err := store.Create(ctx, segment.NewRow{Tag: demoTag, Start: max(1, m.High), Step: demoStep, Description: demoDescription})
+	if err != nil && !errors.Is(err, leaf.ErrConflict) {
 		return fmt.Errorf("create the demo tag: %w", err)
 	}
 	return nil

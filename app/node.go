@@ -40,6 +40,9 @@ func (n *node) Tag(ctx context.Context, name string) (admin.Tag, error) {
 }
 
 func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, error) {
+	if err := n.app.alloc.Bound(tag.Name); err != nil {
+		return admin.Tag{}, err
+	}
 	if err := n.catalog.create(ctx, tag); err != nil {
 		return admin.Tag{}, err
 	}
@@ -48,6 +51,9 @@ func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, erro
 }
 
 func (n *node) SetTag(ctx context.Context, name string, change admin.TagChange) (admin.Tag, error) {
+	if err := n.app.alloc.Bound(name); err != nil {
+		return admin.Tag{}, err
+	}
 	if err := n.catalog.set(ctx, name, change); err != nil {
 		return admin.Tag{}, err
 	}
@@ -56,6 +62,9 @@ func (n *node) SetTag(ctx context.Context, name string, change admin.TagChange) 
 }
 
 func (n *node) DeleteTag(ctx context.Context, name string) error {
+	if err := n.app.alloc.Bound(name); err != nil {
+		return err
+	}
 	if err := n.catalog.delete(ctx, name); err != nil {
 		return err
 	}

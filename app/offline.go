@@ -122,19 +122,19 @@ func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
 }
 
 func (o *offline) close() error {
-	var errs []error
+	var engine, stores, dir error
 	if o.alloc != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), o.cfg.ShutdownTimeout)
 		defer cancel()
-		errs = append(errs, o.alloc.Close(ctx))
+		engine = o.alloc.Close(ctx)
 	}
 	if o.dbs != nil {
-		errs = append(errs, o.dbs.Close())
+		stores = o.dbs.Close()
 	}
-	if o.dir != nil {
-		errs = append(errs, o.dir.Close())
+	if o.dir != nil && engine == nil { // else the lock goes with the process, as in App
+		dir = o.dir.Close()
 	}
-	return errors.Join(errs...)
+	return errors.Join(engine, stores, dir)
 }
 
 func (o *offline) Info(ctx context.Context) (admin.Info, error) {

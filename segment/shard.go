@@ -80,6 +80,16 @@ func (s *shard) admits() error {
 	return nil
 }
 
+// Bound returns nil if the tag's database is bound to this node's division of tags,
+// leaf.ErrNotReady if it is not (yet). Management commands ask before they write.
+func (a *Allocator) Bound(tag string) error {
+	route := a.router.Route(tag)
+	if route < 0 {
+		return unknownTag(tag)
+	}
+	return a.shards[route].admits()
+}
+
 func (s *shard) isSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,7 +51,7 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := errors.Join(os.MkdirAll(path, 0o700), syncFolder(filepath.Dir(path))); err != nil {
+	if err := makeFolder(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	lock, err := acquire(path)
@@ -104,6 +105,27 @@ func acquire(path string) (*os.File, error) {
 	return f, nil
 }
 
+// makeFolder is os.MkdirAll that makes each new folder's name durable.
+func makeFolder(path string) error {
+	if info, err := os.Stat(path); err == nil {
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a folder", path)
+		}
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if err := makeFolder(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncFolder(parent)
+}
+
+// leftover matches what os.CreateTemp makes of Replace's pattern.
+var leftover = regexp.MustCompile(`^[a-z.]+\.tmp-[0-9]+$`)
+
 // removeLeftovers deletes temporary files that a crash inside Replace left.
 func (d *Dir) removeLeftovers() error {
 	entries, err := os.ReadDir(d.path)
@@ -111,7 +133,7 @@ func (d *Dir) removeLeftovers() error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.Contains(e.Name(), tmpMark) {
+		if leftover.MatchString(e.Name()) && e.Type().IsRegular() {
 			err = errors.Join(err, os.Remove(filepath.Join(d.path, e.Name())))
 		}
 	}

@@ -115,9 +115,31 @@ func TestLeftoverOfACrashIsRemoved(t *testing.T) {
 	if err := os.WriteFile(leftover, []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// What is not ours stays, however much it looks like it.
+	thesis, folder := filepath.Join(path, "thesis.tmp-backup.txt"), filepath.Join(path, "x.tmp-1")
+	if err := errors.Join(os.WriteFile(thesis, nil, 0o600), os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "y"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	open(t, path)
 	if _, err := os.Stat(leftover); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("leftover is still there: %v", err)
+	}
+	for _, name := range []string{thesis, folder} {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("somebody else's file is gone: %v", err)
+		}
+	}
+}
+
+func TestNotAFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, filepath.Join(path, "below")} {
+		if _, err := datadir.Open(p); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+			t.Errorf("Open(%q) = %v, want a refusal", p, err)
+		}
 	}
 }
 

@@ -34,11 +34,28 @@ func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
 	if err := s.dialect.check(ctx, s); err != nil {
 		return err
 	}
+	if err := s.checkKey(ctx); err != nil {
+		return err
+	}
 	switch {
 	case l.meta:
 		return s.bindRule(ctx, b)
 	case b.Rule != "":
 		return s.schemaError("several databases need the table leaf_meta", nil)
+	}
+	return nil
+}
+
+// checkKey refuses a table without a key that has two rows of one tag: each would
+// hand out the other's numbers.
+func (s *Store) checkKey(ctx context.Context) error {
+	var tag string
+	ok, err := queryRow(ctx, s.read, "SELECT biz_tag FROM leaf_alloc GROUP BY biz_tag HAVING COUNT(*) > 1 LIMIT 1", nil, []any{&tag})
+	if err != nil {
+		return fmt.Errorf("look for tags with two rows: %w", err)
+	}
+	if ok {
+		return fmt.Errorf("%w: leaf_alloc has more than one row for tag %q; remove all but the one with the highest max_id and make biz_tag the primary key", segment.ErrSchema, tag)
 	}
 	return nil
 }

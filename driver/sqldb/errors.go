@@ -35,10 +35,6 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		if !errors.Is(err, segment.ErrSchema) {
 			return s.schemaError("the database has no usable table leaf_alloc", err)
 		}
-	case kindBadText:
-		if !errors.Is(err, leaf.ErrBadRequest) {
-			return fmt.Errorf("%w: the table cannot hold such a name: %w", leaf.ErrUnknownTag, err)
-		}
 	case kindTooBig:
 		return fmt.Errorf("%w: the column max_id cannot hold the number: %w", leaf.ErrOverflow, err)
 	}

@@ -39,12 +39,17 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 		case n > 1:
 			return errTwoRows
 		}
-	case s.dialect.kindOf(err) != kindSerialize: // which means: rolled back, because somebody else wrote the row
+	case s.dialect.kindOf(err) == kindSerialize: // rolled back, because somebody else wrote the row
+	case s.dialect.kindOf(err) == kindBadText: // refused, perhaps because the database cannot express the name
+	default:
 		discard(conn)
 		return err
 	}
-	row, err := s.readRow(ctx, conn, tag)
-	if err != nil {
+	row, readErr := s.readRow(ctx, conn, tag)
+	switch {
+	case readErr != nil:
+		return readErr
+	case err != nil && row.maxID == hi:
 		return err
 	}
 	return notAt(row, hi)

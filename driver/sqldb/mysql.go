@@ -42,7 +42,7 @@ const (
 	// Binary strings are compared byte by byte and without padding; the conversion
 	// serves tables in another character set than the connection's.
 	mysqlExact = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
-	mysqlAlone = " AND @@session.autocommit = 1"
+	mysqlAlone = " AND @@session.autocommit = 1 AND @@session.sql_mode LIKE '%STRICT%'"
 
 	// mysqlSession makes every connection what the statements rely on, whatever the
 	// server's defaults. Strict mode: a max_id that does not fit its column is an
@@ -117,7 +117,7 @@ func prepareMySQL(ctx context.Context, c driver.Conn) error {
 // reserveMySQL is rule H of the specification: the row's step is compared with the
 // one that the caller believes, so that an edited step counts from the next load.
 func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
-	if req.Step == 0 {
+	if req.Step == 0 || s.silent.Load() {
 		return segment.Reservation{}, false, nil
 	}
 	result, err := s.write.ExecContext(ctx, mysqlReserve, req.Length, req.Tag, req.Tag, req.Step, segment.MaxMaxID-req.Length)
@@ -135,6 +135,14 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	hi, err := result.LastInsertId()
 	if err != nil {
 		return segment.Reservation{}, false, err
+	}
+	if hi == 0 {
+		// A trigger on the table, or a proxy, hides the number. The row has moved, and
+		// where to nobody knows: that range is lost, and the transaction serves from here on.
+		s.silent.Store(true)
+		s.cfg.Logger.Warn("the database does not report LAST_INSERT_ID(expr), perhaps because of a trigger on leaf_alloc; each load takes a transaction instead",
+			"store", s.Redacted())
+		return segment.Reservation{}, false, nil
 	}
 	res, err := rangeBelow(hi, req.Length, req.Step)
 	return res, true, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,6 +87,9 @@ func TestNoKey(t *testing.T) {
 			execAll(t, d.Open(t), "CREATE TABLE leaf_alloc (biz_tag varchar(128), max_id bigint, step int, update_time timestamp)",
 				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 100, 7), ('a', 200, 7)")
 			s := open(t, d.URL())
+			if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), `"a"`) {
+				t.Errorf("Bind to a table with two rows of a tag = %v; want ErrSchema that names it", err)
+			}
 			for _, step := range []int64{7, 0} {
 				if res, err := s.Reserve(t.Context(), request(step)); !errors.Is(err, segment.ErrSchema) || res != (segment.Reservation{}) {
 					t.Errorf("Reserve of a tag with two rows = %v, %v; want ErrSchema", res, err)
@@ -95,6 +99,50 @@ func TestNoKey(t *testing.T) {
 				t.Error("GiveBack to a tag with two rows succeeded")
 			}
 		})
+	}
+}
+
+// TestTrigger: behind a trigger the server does not report what LAST_INSERT_ID(expr)
+// set. The range of the first statement is lost, and the transaction serves.
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	s := open(t, d.URL())
+	if _, err := s.ApplySchema(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, d.Open(t), "CREATE TRIGGER audit BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.update_time = NOW()")
+	next := int64(8)
+	for range 5 {
+		res, err := s.Reserve(t.Context(), request(7))
+		if err != nil || res.Range != (leaf.Range{Lo: next, Hi: next + 7}) {
+			t.Fatalf("Reserve = %v, %v; want the range from %d", res, err, next)
+		}
+		next = res.Range.Hi
+	}
+}
+
+// TestFailingTriggerIsNoUnknownTag: an error about the text of another column says
+// nothing about the tag.
+func TestFailingTriggerIsNoUnknownTag(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	s := open(t, d.URL())
+	if _, err := s.ApplySchema(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, d.Open(t), "CREATE TABLE audit (tag varchar(0))",
+		"CREATE TRIGGER audit AFTER UPDATE ON leaf_alloc FOR EACH ROW INSERT INTO audit VALUES (NEW.biz_tag)")
+	for _, step := range []int64{7, 0} {
+		if res, err := s.Reserve(t.Context(), request(step)); err == nil || errors.Is(err, leaf.ErrUnknownTag) {
+			t.Errorf("Reserve with step %d = %v, %v; want an error that is not ErrUnknownTag", step, res, err)
+		}
 	}
 }
 

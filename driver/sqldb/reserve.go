@@ -18,9 +18,10 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 	defer s.done(ctx, time.Now(), &err, "reserve tag %q", req.Tag)
 	if s.dialect.reserveOnce != nil {
 		res, matched, err := s.dialect.reserveOnce(ctx, s, req)
-		if err != nil || matched {
+		if matched || err != nil && s.dialect.kindOf(err) != kindBadText {
 			return res, err
 		}
+		// Nothing was written, or the database cannot express the name: see below.
 		// Look before locking: locking a row that does not exist locks a gap, and a
 		// name that the column's character set cannot express would be searched for,
 		// and locked, in the whole table.

@@ -21,6 +21,12 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 		var found record
 		ok, err := queryRow(ctx, s.read, l.read, []any{tag}, found.dest())
 		switch {
+		case err != nil && s.dialect.kindOf(err) == kindBadText:
+			// The name, or another column of its row? This read looks at the name only.
+			if _, nameErr := s.readRow(ctx, s.read, tag); nameErr != nil {
+				return nameErr
+			}
+			return err
 		case err != nil:
 			return err
 		case !ok:

@@ -63,6 +63,7 @@ type Store struct {
 	cfg     Config
 	sql     statements
 	layout  atomic.Pointer[layout] // nil: not known
+	silent  atomic.Bool            // the server does not report what LAST_INSERT_ID(expr) set
 
 	born   time.Time
 	lastOK atomic.Int64 // when a statement last succeeded, in ns since born

@@ -104,6 +104,9 @@ func parseNetwork(d *dialect, scheme, text string) (target, error) {
 	case t.port == "":
 		t.port = d.port
 	}
+	if strings.Contains(t.host, ",") {
+		return target{}, leaf.BadField("store host", t.host, "must be one host: a second one could be a replica, which lacks the newest rows")
+	}
 	if _, err := netip.ParseAddr(t.host); err != nil && strings.Contains(t.host, ":") {
 		return target{}, leaf.BadField("store host", t.host, "must be a name or an IP address, IPv6 in brackets")
 	}
