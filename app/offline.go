@@ -94,7 +94,7 @@ func (o *offline) mark(tag string) segment.Mark {
 func (o *offline) bind(ctx context.Context) error {
 	for i, s := range o.dbs.stores {
 		ctx, cancel := context.WithTimeout(ctx, o.cfg.Segment.LoadTimeout)
-		err := s.Bind(ctx, o.dbs.router.Binding(i))
+		err := s.Verify(ctx, o.dbs.router.Binding(i))
 		cancel()
 		if err != nil {
 			return storeError(err)

@@ -104,7 +104,7 @@ func (t *Tag) latch(r leaf.Range, before Mark) error {
 	err := fmt.Errorf("%w: tag %q was offered %v, but this node holds numbers up to %d", leaf.ErrRegress, t.name, r, before.High)
 	a.log.Error("store went backwards; the tag is latched until repaired",
 		"code", "regress", "tag", t.name, "offered_lo", r.Lo, "offered_hi", r.Hi, "fence", before.High, "store", t.shard.name,
-		"do", "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER")
+		"do", "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER; if this data directory served another database before, use a new one instead")
 	if diskErr := a.fence.latch(t.name, before); diskErr != nil {
 		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
 	}

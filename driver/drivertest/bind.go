@@ -10,7 +10,7 @@ import (
 )
 
 var bindCases = []testCase{
-	{"the only database needs no record", bindAlone},
+	{"the only database is not one of several", bindAlone},
 	{"another rule or name is refused", bindRule},
 	{"one of two rules wins", bindRace},
 }
@@ -27,8 +27,11 @@ func bindAlone(t *testing.T, b Backend) {
 	switch {
 	case b.NoMeta && !errors.Is(err, segment.ErrSchema):
 		t.Errorf("Bind to a rule without leaf_meta: %v; want ErrSchema", err)
-	case !b.NoMeta && err != nil:
-		t.Errorf("Bind to a first rule: %v", err)
+	case !b.NoMeta && !errors.Is(err, segment.ErrRule):
+		t.Errorf("Bind of an only database to a rule: %v; want ErrRule", err)
+	}
+	if err := b.Store.Bind(ctx(t), segment.Binding{Store: "another name"}); err != nil {
+		t.Errorf("Bind of an only database under another name: %v", err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	rows    map[string]segment.Row
-	binding segment.Binding
+	binding *segment.Binding // nil: not bound yet
 }
 
 // New returns an empty store.
@@ -41,10 +41,10 @@ func (s *Store) Bind(ctx context.Context, b segment.Binding) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.binding.Rule == "" && b.Rule != "" {
-		s.binding = b
+	if s.binding == nil {
+		s.binding = &b
 	}
-	if s.binding.Rule != "" && s.binding != b {
+	if *s.binding != b && (s.binding.Rule != "" || b.Rule != "") {
 		return fmt.Errorf("%w: the store is bound to store %q of rule %q, not to store %q of rule %q",
 			segment.ErrRule, s.binding.Store, s.binding.Rule, b.Store, b.Rule)
 	}

@@ -17,10 +17,18 @@ const (
 	metaStore = "store_name"
 )
 
-// Bind implements segment.Store. A binding without a rule is not recorded, so
-// that the only database of a node needs no table of ours; it is refused where
-// another node recorded a rule.
+// Bind implements segment.Store. A binding without a rule is recorded, too, where
+// leaf_meta is there and may be written, so that a node which takes the database for
+// one of several is refused; but the only database of a node needs no table of ours.
 func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
+	return s.bind(ctx, b, true)
+}
+
+// Verify is Bind without recording anything: a command that manages rows need not
+// claim the database for its own division of tags.
+func (s *Store) Verify(ctx context.Context, b segment.Binding) error { return s.bind(ctx, b, false) }
+
+func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err error) {
 	defer s.done(ctx, time.Now(), &err, "bind %s", s.Redacted())
 	if s.dialect.embedded {
 		if _, err := s.createTables(ctx); err != nil {
@@ -39,7 +47,7 @@ func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
 	}
 	switch {
 	case l.meta:
-		return s.bindRule(ctx, b)
+		return s.bindRule(ctx, b, record)
 	case b.Rule != "":
 		return s.schemaError("several databases need the table leaf_meta", nil)
 	}
@@ -60,21 +68,26 @@ func (s *Store) checkKey(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) bindRule(ctx context.Context, b segment.Binding) error {
+func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) error {
 	found, err := s.binding(ctx, s.read)
-	if err == nil && found.Rule == "" && b.Rule != "" {
+	if err == nil && found == nil && record {
 		err = s.transact(ctx, func(conn *sql.Conn) error { return s.insertBinding(ctx, conn, b) })
-		if err == nil || s.dialect.kindOf(err) == kindDuplicate { // another node was faster
+		switch {
+		case err == nil, s.dialect.kindOf(err) == kindDuplicate: // another node was faster
 			found, err = s.binding(ctx, s.write)
+		case b.Rule == "" && ctx.Err() == nil:
+			s.cfg.Logger.Debug("that this is the only database is not recorded", "store", s.Redacted(), "error", err)
+			err = nil
 		}
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("binding: %w", err)
-	case found == b || found.Rule == "" && b.Rule == "":
+	case found == nil, *found == b, found.Rule == "" && b.Rule == "":
 		return nil
 	}
-	return fmt.Errorf("%w: the database belongs to %s, this node takes it for %s", segment.ErrRule, describe(found), describe(b))
+	return fmt.Errorf("%w: the database belongs to %s, this node takes it for %s; if the rows are where the new rule expects them: leaf schema apply --accept-rule",
+		segment.ErrRule, describe(*found), describe(b))
 }
 
 func describe(b segment.Binding) string {
@@ -121,17 +134,20 @@ func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Bin
 	return err
 }
 
-// binding returns the recorded binding, zero if there is none.
-func (s *Store) binding(ctx context.Context, q querier) (b segment.Binding, err error) {
+// binding returns the recorded binding, nil if there is none.
+func (s *Store) binding(ctx context.Context, q querier) (b *segment.Binding, err error) {
 	rows, err := q.QueryContext(ctx, s.sql.meta)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
-			return segment.Binding{}, err
+			return nil, err
+		}
+		if b == nil && (name == metaRule || name == metaStore) {
+			b = &segment.Binding{}
 		}
 		switch name {
 		case metaRule:

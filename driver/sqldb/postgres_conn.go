@@ -127,7 +127,7 @@ func (c *pgConn) start(ctx context.Context, query string, args []driver.NamedVal
 		case bool:
 			values[i], types[i] = strconv.AppendBool(nil, v), pgtype.BoolOID
 		default:
-			values[i], types[i] = fmt.Append(nil, v), pgtype.TextOID
+			values[i], types[i] = fmt.Append([]byte{}, v), pgtype.TextOID // a nil slice would be NULL
 		}
 	}
 	return c.conn.ExecParams(ctx, query, values, types, nil, nil)
