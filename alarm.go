@@ -1,0 +1,41 @@
+package leaf
+
+// Alarm codes: stable words for log filters, metrics and pagers. One code is one
+// idea; what it is about is the alarm's Subject.
+const (
+	AlarmRegress   = "regress"   // a store handed out a range below a fence; subject: the tag
+	AlarmRow       = "row"       // a tag's row is outside its limits, or its numbers are used up; subject: the tag
+	AlarmStore     = "store"     // a database does not answer; subject: its name
+	AlarmExhausted = "exhausted" // callers were turned away for want of a range, or a layout ends within a year; subject: the tag, or "layout"
+	AlarmDisk      = "disk"      // a file of the data directory cannot be written; subject: the file
+	AlarmFence     = "fence"     // the cluster fence does not answer, or was replaced; subject: its name
+	AlarmClaim     = "claim"     // no worker ID is held; subject: "worker"
+	AlarmClock     = "clock"     // the wall clock stepped, or differs from the peers'; subject: "self"
+	AlarmRegistry  = "registry"  // the registry of worker IDs does not answer; subject: its name
+)
+
+// Alarm is a state that somebody should look at: it begins with Raise and ends
+// with Clear. Code and Subject together are its identity.
+type Alarm struct {
+	Code    string // one of the constants
+	Subject string // what it is about, e.g. a tag; short and printable
+	Text    string // one line: what is wrong, with the values
+	Do      string // one line: what the operator should do; "" if it heals by itself
+}
+
+// Alarms receives the alarms of an engine. Raise of one that is active already
+// replaces its text and is not a new alarm; Clear of one that is not active does
+// nothing. Both return at once, never block, never call back into the engine and
+// are safe for concurrent use, also under the engine's locks.
+type Alarms interface {
+	Raise(a Alarm)
+	Clear(code, subject string)
+}
+
+// NoAlarms discards all alarms.
+func NoAlarms() Alarms { return noAlarms{} }
+
+type noAlarms struct{}
+
+func (noAlarms) Raise(Alarm)          {}
+func (noAlarms) Clear(string, string) {}
