@@ -1,0 +1,12 @@
+package worker
+
+// Disk is the node's own durable, locked folder, of which the engine uses one
+// file. Names are plain file names. The driver is driver/datadir.
+type Disk interface {
+	// ReadFile returns the content of name, or an error that matches
+	// fs.ErrNotExist.
+	ReadFile(name string) ([]byte, error)
+
+	// Replace sets the content of name atomically and durably.
+	Replace(name string, content []byte) error
+}

@@ -1,0 +1,36 @@
+// Package worker holds a worker ID for a snowflake generator: it claims a number
+// at a registry, keeps the claim's time bound ahead of need, checks the clock, and
+// issues IDs while all of that is in order.
+//
+// The parts:
+//
+//   - [Registry] is where numbers are claimed. Drivers implement it, most of them
+//     by way of [Records], a small versioned store, and [NewPool], which holds the
+//     rules of a pool. [Static] needs no registry.
+//   - [Holder] is the engine: a leaf.Issuer that claims, renews, loses and claims
+//     again by itself.
+//   - [Disk] keeps the node's own bound, so that a restart need not wait.
+//
+// A claim is a number together with a time bound T: IDs are issued for moments
+// before T only, and T is durable at the registry before the first of them. All
+// moments are Unix milliseconds and whole units of the layout, rounded up.
+//
+// Invariants, by the numbers of spec section 6:
+//
+//  1. A number is what one atomic operation of the registry returned (guarantee 4).
+//  2. Every ID lies below the T that the registry acknowledged, and below the inner
+//     bound t that the node's own file holds durably; t <= T (6, 7, rule E).
+//  3. A successor issues from T on, or from t if it is the same data directory, or
+//     from the end of what was issued if its predecessor released the claim (6, J).
+//  4. T is never deleted and only a release by its owner lowers it (rule D).
+//  5. A claim belongs to a nonce that a process made for itself. A renewal that finds
+//     another one, or none, stops the generator before anything else (5).
+//  6. T and t stand still while the clock is below the floor, or has jumped ahead
+//     of elapsed time and nobody confirmed it (rule F).
+//  7. A registry with another layout, epoch or namespace is refused (8).
+//  8. No mutex is held over a call, and every call has a deadline (11, 12).
+//
+// What it does not do: it cannot see that a data directory was copied, that two
+// nodes were given one static number, or that a registry was wiped while clocks were
+// wrong (rule L). It sets no clock.
+package worker

@@ -1,0 +1,293 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// NewPool makes a registry of leased numbers out of a versioned store. Any number
+// of the range goes to anybody, under these rules:
+//
+//   - A number is free if it was never used, if it was released, or if its T and the
+//     margin have passed. One whose owner may extend T by itself is free only once it
+//     was released.
+//   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
+//   - Numbers that can be used at once come first, the node's own last one before
+//     all others, and of the rest the one that is usable soonest.
+//
+// No rule needs the clocks to agree: a node whose clock is ahead may take a number
+// too early, but it starts at T all the same, and the owner finds its claim lost.
+func NewPool(r Records) Registry { return pool{r} }
+
+type pool struct{ Records }
+
+// Init implements Registry.
+func (p pool) Init(ctx context.Context, ns Namespace) error {
+	_, err := p.open(ctx, StoredNamespace{Namespace: ns})
+	return err
+}
+
+// open returns the stored namespace, made from want if there is none.
+func (p pool) open(ctx context.Context, want StoredNamespace) (*StoredNamespace, error) {
+	stored, err := p.Namespace(ctx, &want)
+	if err != nil {
+		return nil, err
+	}
+	return stored, stored.Admit(want.Namespace)
+}
+
+// Admit returns ErrForeign, naming both sides, if a node of the namespace want may
+// not use s.
+func (s StoredNamespace) Admit(want Namespace) error {
+	switch {
+	case s.Name != want.Name:
+		return fmt.Errorf("%w: it belongs to namespace %q, this node to %q; give every environment a registry, path or prefix of its own", ErrForeign, s.Name, want.Name)
+	case s.Fingerprint != want.Fingerprint:
+		return fmt.Errorf("%w: its IDs have the layout %q, this node's %q; IDs of two layouts can be equal, so a changed layout needs a new, empty registry and an epoch or tag of its own", ErrForeign, s.Fingerprint, want.Fingerprint)
+	}
+	return nil
+}
+
+// Claim implements Registry.
+func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
+	ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet})
+	if err != nil {
+		return Record{}, err
+	}
+	reserved, err := p.Reserved(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	// Each round loses only against a claim that somebody else completed, so the
+	// number of rounds is bounded by the claimers, and ctx bounds all of them.
+	for {
+		records, err := p.List(ctx)
+		if err != nil {
+			return Record{}, err
+		}
+		r, err := choose(records, reserved, ns.IssueFrom, req)
+		if err != nil {
+			return Record{}, err
+		}
+		if r.Nonce == req.Nonce && r.Version != "" {
+			return r, nil // made by an earlier call whose answer was lost
+		}
+		taken := Record{
+			Number: r.Number, Bound: max(r.Bound, req.BoundFor(r.Floor)), Address: req.Address, Nonce: req.Nonce,
+			Floor: r.Floor, Extends: req.Extends, Version: r.Version,
+		}
+		taken.Version, err = p.Put(ctx, taken)
+		if err == nil {
+			return taken, nil
+		}
+		if !errors.Is(err, ErrLost) {
+			return Record{}, err
+		}
+	}
+}
+
+// choose returns the record to overwrite, its Floor set to where the new owner may
+// start; or, if the nonce holds one already, that record as it is.
+func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request) (Record, error) {
+	known := make(map[int64]Record, len(records))
+	for _, r := range records {
+		if r.Nonce == req.Nonce && !r.Released {
+			return r, nil
+		}
+		known[r.Number] = r
+	}
+	if r, ok := previous(known, req); ok {
+		return r, nil
+	}
+	for _, a := range reserved {
+		if r, ok := adopt(known, a, issueFrom, req); ok {
+			return r, nil
+		}
+	}
+	barred := make(map[int64]bool, len(reserved))
+	for _, a := range reserved {
+		barred[a.Number] = true
+	}
+	var now []Record
+	var soonest *Record
+	var freed int64 // when the next number returns, if all are taken
+	for n := req.Numbers.Lo; n < req.Numbers.Hi; n++ {
+		if barred[n] {
+			continue
+		}
+		r, used := known[n]
+		if !used {
+			r = Record{Number: n, Floor: issueFrom}
+		} else {
+			if !r.free(req) {
+				if at := r.Bound + req.Margin; !r.Extends && (freed == 0 || at < freed) {
+					freed = at
+				}
+				continue
+			}
+			r.Floor = r.Bound
+		}
+		if r.Floor <= req.Now {
+			now = append(now, r)
+		} else if soonest == nil || r.Floor < soonest.Floor {
+			soonest = &r
+		}
+	}
+	switch {
+	case len(now) > 0:
+		// Any will do. Claimers that start together would all try the first one, and
+		// all but one lose.
+		h := fnv.New64a()
+		h.Write([]byte(req.Nonce))
+		return now[h.Sum64()%uint64(len(now))], nil
+	case soonest != nil:
+		return *soonest, nil
+	}
+	return Record{}, full(req, len(barred), freed)
+}
+
+// free reports whether anybody may take the number.
+func (r Record) free(req Request) bool {
+	return r.Released || !r.Extends && req.Now >= r.Bound+req.Margin
+}
+
+// previous finds the claim that this data directory held last, if nobody has
+// claimed its number since. Its own file says more exactly than T what was issued.
+func previous(known map[int64]Record, req Request) (Record, bool) {
+	if req.Previous == nil || !inRange(req.Numbers, req.Previous.Number) {
+		return Record{}, false
+	}
+	r, used := known[req.Previous.Number]
+	if !used || r.Nonce != req.Previous.Nonce {
+		return Record{}, false
+	}
+	r.Floor = min(r.Bound, req.Previous.Inner)
+	if r.Released {
+		r.Floor = r.Bound
+	}
+	return r, true
+}
+
+// adopt finds a number that another program gave to this address.
+func adopt(known map[int64]Record, a Adoptable, issueFrom int64, req Request) (Record, bool) {
+	if a.Address != req.Address || !inRange(req.Numbers, a.Number) {
+		return Record{}, false
+	}
+	r, used := known[a.Number]
+	if used && !r.free(req) {
+		return Record{}, false
+	}
+	if !used {
+		r = Record{Number: a.Number, Bound: issueFrom}
+	}
+	r.Floor = max(r.Bound, a.Floor)
+	return r, true
+}
+
+func inRange(r leaf.Range, n int64) bool { return r.Lo <= n && n < r.Hi }
+
+func full(req Request, barred int, freed int64) error {
+	text := fmt.Sprintf("all %d worker IDs %d to %d are taken", req.Numbers.Len(), req.Numbers.Lo, req.Numbers.Hi-1)
+	if barred > 0 {
+		text += fmt.Sprintf(", %d of them by rows of another program", barred)
+	}
+	if freed > 0 {
+		text += fmt.Sprintf("; unless renewed, the next one returns in %d s", max(0, freed-req.Now+999)/1000)
+	}
+	return fmt.Errorf("%w: %s (leaf worker list shows their owners)", ErrFull, text)
+}
+
+// Renew implements Registry.
+func (p pool) Renew(ctx context.Context, own Record, bound int64) (Record, error) {
+	return p.rewrite(ctx, own, func(r *Record) { r.Bound = max(r.Bound, bound) })
+}
+
+// Release implements Registry.
+func (p pool) Release(ctx context.Context, own Record, floor int64) error {
+	_, err := p.rewrite(ctx, own, func(r *Record) { r.Bound, r.Released = min(r.Bound, floor), true })
+	return err
+}
+
+// rewrite changes our own record. If its version is not the one we wrote last, an
+// earlier call may have succeeded without an answer: a record that carries our nonce
+// was written by us, because the nonce never left this process. A call of ours that
+// is still on its way cannot undo this one: it expects a version that is gone.
+func (p pool) rewrite(ctx context.Context, own Record, change func(*Record)) (Record, error) {
+	for {
+		next := own
+		change(&next)
+		version, err := p.Put(ctx, next)
+		if err == nil {
+			next.Version = version
+			return next, nil
+		}
+		if !errors.Is(err, ErrLost) {
+			return own, err
+		}
+		stored, found, err := p.find(ctx, own.Number)
+		switch {
+		case err != nil:
+			return own, err
+		case !found:
+			return own, fmt.Errorf("%w: worker ID %d has no record any more", ErrLost, own.Number)
+		case stored.Nonce != own.Nonce || stored.Released:
+			return own, fmt.Errorf("%w: worker ID %d %s", ErrLost, own.Number, stored.holder())
+		case stored.Version == own.Version:
+			return own, fmt.Errorf("worker ID %d: the registry refused version %q and then showed it", own.Number, own.Version)
+		}
+		own = stored
+	}
+}
+
+func (p pool) find(ctx context.Context, number int64) (Record, bool, error) {
+	records, err := p.List(ctx)
+	if err != nil {
+		return Record{}, false, err
+	}
+	i := slices.IndexFunc(records, func(r Record) bool { return r.Number == number })
+	if i < 0 {
+		return Record{}, false, nil
+	}
+	return records[i], true, nil
+}
+
+// holder says in a few words who holds the record.
+func (r Record) holder() string {
+	switch {
+	case r.Released:
+		return "was released by an operator"
+	case r.Nonce == "":
+		return "has no owner any more"
+	}
+	return fmt.Sprintf("belongs to %s now", r.Address)
+}
+
+// Free implements Registry.
+func (p pool) Free(ctx context.Context, number int64) error {
+	for {
+		r, found, err := p.find(ctx, number)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%w: %d", ErrNotFound, number)
+		}
+		r.Nonce, r.Released = "", true
+		if _, err := p.Put(ctx, r); !errors.Is(err, ErrLost) {
+			return err
+		}
+	}
+}
+
+// List implements Registry.
+func (p pool) List(ctx context.Context) ([]Record, error) {
+	records, err := p.Records.List(ctx)
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Number, b.Number) })
+	return records, err
+}

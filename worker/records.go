@@ -1,0 +1,52 @@
+package worker
+
+import "context"
+
+// Records is the storage of a pool: one namespace, one record per number that was
+// ever claimed, and the list of running processes. It knows no rule but "write if
+// nobody else has written": the rules are NewPool's. The contract of Registry holds
+// here too.
+type Records interface {
+	// Info describes the registry, without a call.
+	Info() Info
+
+	// Namespace returns what is stored. If nothing is, it stores want in one atomic
+	// create-if-absent and returns what is then there. A nil want only reads; without
+	// a namespace it then returns nil. Error: ErrSchema.
+	Namespace(ctx context.Context, want *StoredNamespace) (*StoredNamespace, error)
+
+	// Reserved returns numbers that must not be given to anybody, such as those of
+	// another program's rows, with the claims that addresses may adopt from there. A
+	// driver without any returns nil, nil.
+	Reserved(ctx context.Context) ([]Adoptable, error)
+
+	// List returns all records, in any order. A number whose claim was deleted but
+	// whose T is left is among them, with an empty nonce.
+	List(ctx context.Context) ([]Record, error)
+
+	// Put writes r if the stored record still has the version r.Version ("": there is
+	// neither claim nor T), in one atomic operation, and returns the new version.
+	// A version is never used twice for one number, also not after a deletion; where
+	// the store cannot promise that, the driver compares the old nonce too. Claim and
+	// T are two entries where the store allows it, so that deleting the claim leaves
+	// T. Nothing that Put writes is ever tied to a session or a lease. Error: ErrLost.
+	Put(ctx context.Context, r Record) (version string, err error)
+
+	Announce(ctx context.Context, p Peer) error
+	Withdraw(ctx context.Context, p Peer) error
+	Peers(ctx context.Context) ([]Peer, error)
+	Close() error
+}
+
+// StoredNamespace is a namespace as it is stored.
+type StoredNamespace struct {
+	Namespace
+	IssueFrom int64 // numbers without a T may be used from this moment on; 0: at once
+}
+
+// Adoptable is a number that another program gave to an address.
+type Adoptable struct {
+	Number  int64
+	Address string
+	Floor   int64 // from where the address may go on with it
+}

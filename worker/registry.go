@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Kind says what a claim is tied to.
+type Kind int
+
+const (
+	// Leased numbers go to whoever asks. A node that lost contact may use its
+	// number until T, and a restarted one needs the registry.
+	Leased Kind = iota
+
+	// Fixed numbers belong to an identity, such as ip:port or a number in the
+	// configuration. Such a node may restart from its own file while the registry
+	// is down, below the T that the file holds (rule E).
+	Fixed
+)
+
+// String returns "leased" or "fixed".
+func (k Kind) String() string {
+	if k == Fixed {
+		return "fixed"
+	}
+	return "leased"
+}
+
+// Info describes a registry.
+type Info struct {
+	Name   string // e.g. "etcd", for messages and alarms
+	Kind   Kind
+	Shared bool // other machines use it too, so that a loopback address would be ambiguous
+}
+
+// Namespace is what all nodes that share a registry must agree on.
+type Namespace struct {
+	Name        string // label of the environment, e.g. "prod"; 1 to 64 characters
+	Fingerprint string // of layout and epoch (snowflake.Layout.Fingerprint)
+}
+
+// Registry hands out worker IDs. The engine owns this interface; drivers implement
+// it and prove it with drivertest.
+//
+// Contract for every method: safe for concurrent use; returns soon after ctx ends
+// (the engine always sets a deadline); returns an error that matches one sentinel of
+// this package where one is named, and any other error when the registry could not
+// be reached or did not answer, after which the outcome of a write is unknown. All
+// moments are Unix milliseconds. A connection is opened by the first call that needs
+// one and re-opened by itself.
+type Registry interface {
+	// Info describes the registry, without a call.
+	Info() Info
+
+	// Init declares the namespace new: numbers without a T were never used, and the
+	// first claimer need not wait. It does nothing if the namespace exists with the
+	// same name and fingerprint. Error: ErrForeign, ErrSchema.
+	Init(ctx context.Context, ns Namespace) error
+
+	// Claim takes a number for req.Nonce in one atomic operation. It may be repeated
+	// after an unknown outcome, with the same nonce: a claim that this nonce made is
+	// then returned with the Floor it was made with. Errors: ErrTaken, ErrFull,
+	// ErrForeign, ErrSchema, leaf.ErrBadRequest if the address cannot be recorded.
+	Claim(ctx context.Context, req Request) (Record, error)
+
+	// Renew raises T to bound, or leaves it if bound is not higher, provided that
+	// the stored record is exactly own, what this process wrote last, and returns the
+	// record as it is now. After an unknown outcome it may be repeated with the same
+	// own: a stored record with its nonce, not released, was written by this process.
+	// Error: ErrLost.
+	Renew(ctx context.Context, own Record, bound int64) (Record, error)
+
+	// Release gives the number back and sets T to floor, which may be lower than T:
+	// nothing at or above floor was issued and nothing will be. The caller has
+	// stopped for good. Error: ErrLost.
+	Release(ctx context.Context, own Record, floor int64) error
+
+	// Free is the operator's release of somebody's number: T stays, the nonce goes,
+	// and the owner, if it lives, finds its claim lost. Error: ErrNotFound.
+	Free(ctx context.Context, number int64) error
+
+	// List returns all records, by number.
+	List(ctx context.Context) ([]Record, error)
+
+	// Announce makes this process visible to Peers for at least one lease from now on,
+	// and is called again long before it ends. Withdraw ends it.
+	Announce(ctx context.Context, p Peer) error
+	Withdraw(ctx context.Context, p Peer) error
+
+	// Peers returns the processes that are announced, the caller's own included.
+	Peers(ctx context.Context) ([]Peer, error)
+
+	// Close ends the connections.
+	Close() error
+}
+
+// Request is what a claimer asks for.
+type Request struct {
+	Namespace Namespace
+	Address   string     // identity of the node, "ip:port"
+	Nonce     string     // of this process, for this claim; random
+	Numbers   leaf.Range // which worker IDs may be taken
+	Now       int64      // wall clock before the call
+	Bound     int64      // T to record, if the clock is not below the floor
+	Margin    int64      // how long after T an unclean holder's number returns, in ms
+	Quiet     int64      // moment from which on numbers without a T may be used, if this claim has to create the namespace
+	Extends   bool       // mark the record: its owner may extend T on its own (local-extend)
+	Previous  *Previous  // what this node's file says about its last claim; nil if nothing
+}
+
+// BoundFor returns the T to record with a claim that may issue from floor on. T is
+// not raised while the clock is below the floor (rule F).
+func (r Request) BoundFor(floor int64) int64 {
+	if r.Now < floor {
+		return floor
+	}
+	return max(floor, r.Bound)
+}
+
+// Previous is the claim that this data directory held last. The directory's lock
+// proves that its process is gone.
+type Previous struct {
+	Number int64
+	Nonce  string
+	Inner  int64 // t: nothing at or above it was issued
+}
+
+// Record is what a registry knows about a number. A claim is the record that its
+// owner wrote last.
+type Record struct {
+	Number   int64
+	Address  string // of the last owner
+	Nonce    string // of the last owner; "" if an operator took it away, or only T is left
+	Floor    int64  // the last owner issues nothing below
+	Bound    int64  // T: the last owner issues nothing at or above
+	Released bool   // by its owner or an operator
+	Extends  bool   // nobody may take it over without an operator's release
+	Version  string // "" if there is no record; only the registry reads it
+}
+
+// Peer is an announced process.
+type Peer struct {
+	Address string // identity, "ip:port"
+	Clock   string // host:port of the HTTP server that tells its time
+	Nonce   string // of its claim
+	Number  int64
+}

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Static is the registry of a number that the configuration gives to this node. It
+// has no memory but the node's own file, so it cannot know whether another node was
+// given the same number (spec rule L), and a node without its file waits before it
+// issues: whatever its predecessor issued lies less than that in the future.
+type Static struct{ number int64 }
+
+// NewStatic returns a Static for number.
+func NewStatic(number int64) *Static { return &Static{number: number} }
+
+var _ Registry = (*Static)(nil)
+
+// Info implements Registry.
+func (s *Static) Info() Info { return Info{Name: "static", Kind: Fixed} }
+
+// Init implements Registry. There is nothing to declare.
+func (s *Static) Init(context.Context, Namespace) error { return nil }
+
+// Claim implements Registry. Without a previous claim the number may be used from
+// req.Quiet on.
+func (s *Static) Claim(_ context.Context, req Request) (Record, error) {
+	if !inRange(req.Numbers, s.number) {
+		return Record{}, leaf.BadField("worker-id", s.number, fmt.Sprintf("must be %d to %d", req.Numbers.Lo, req.Numbers.Hi-1))
+	}
+	floor := req.Quiet
+	if req.Previous != nil && req.Previous.Number == s.number {
+		floor = req.Previous.Inner
+	}
+	return Record{Number: s.number, Address: req.Address, Nonce: req.Nonce, Floor: floor, Bound: req.BoundFor(floor), Version: "1"}, nil
+}
+
+// Renew implements Registry. The bound becomes durable in the node's own file.
+func (s *Static) Renew(_ context.Context, own Record, bound int64) (Record, error) {
+	own.Bound = max(own.Bound, bound)
+	return own, nil
+}
+
+// Release implements Registry.
+func (s *Static) Release(context.Context, Record, int64) error { return nil }
+
+// Free implements Registry.
+func (s *Static) Free(context.Context, int64) error {
+	return fmt.Errorf("%w: a static worker ID is given by the configuration and cannot be released", ErrNotFound)
+}
+
+// List implements Registry.
+func (s *Static) List(context.Context) ([]Record, error) {
+	return []Record{{Number: s.number}}, nil
+}
+
+// Announce implements Registry: a static node has no peers.
+func (s *Static) Announce(context.Context, Peer) error { return nil }
+
+// Withdraw implements Registry.
+func (s *Static) Withdraw(context.Context, Peer) error { return nil }
+
+// Peers implements Registry.
+func (s *Static) Peers(context.Context) ([]Peer, error) { return nil, nil }
+
+// Close implements Registry.
+func (s *Static) Close() error { return nil }
