@@ -1,0 +1,88 @@
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Fence is a segment.ClusterFence in memory, shared by all nodes that are given the
+// same one. Use NewFence. All methods are safe for concurrent use and never block.
+type Fence struct {
+	mu      sync.Mutex
+	space   string // "": no namespace
+	entries map[string]segment.FenceEntry
+	version int64 // of the last Swap, over all tags
+}
+
+var _ segment.ClusterFence = (*Fence)(nil)
+
+// NewFence returns a fence without a namespace.
+func NewFence() *Fence { return &Fence{} }
+
+// Wipe deletes the namespace with everything in it, as somebody may do to a real
+// store.
+func (f *Fence) Wipe() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.space, f.entries = "", nil
+}
+
+// Open implements segment.ClusterFence.
+func (f *Fence) Open(ctx context.Context) (space string, created bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", false, fmt.Errorf("open the fence: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.space == "" {
+		f.space, f.entries, created = rand.Text(), map[string]segment.FenceEntry{}, true
+	}
+	return f.space, created, nil
+}
+
+// Read implements segment.ClusterFence.
+func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEntry, ok bool, err error) {
+	err = f.with(ctx, space, tag, 0, func() error {
+		e, ok = f.entries[tag]
+		return nil
+	})
+	return e, ok, err
+}
+
+// Swap implements segment.ClusterFence.
+func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (e segment.FenceEntry, err error) {
+	err = f.with(ctx, space, tag, end, func() error {
+		now, ok := f.entries[tag]
+		if ok != (old != nil) || ok && now.Version != old.Version {
+			return segment.ErrFenceMoved
+		}
+		f.version++
+		e = segment.FenceEntry{End: end, Version: f.version}
+		f.entries[tag] = e
+		return nil
+	})
+	return e, err
+}
+
+// with runs do under the lock if the namespace is space.
+func (f *Fence) with(ctx context.Context, space, tag string, end int64, do func() error) error {
+	if err := segment.CheckFence(tag, end); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("fence of tag %q: %w", tag, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if space == "" || f.space != space {
+		return fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceReplaced)
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("fence of tag %q: %w", tag, err)
+	}
+	return nil
+}
