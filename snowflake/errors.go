@@ -1,0 +1,53 @@
+package snowflake
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The sentinels of this package, one per idea, matched with errors.Is.
+var (
+	// ErrInvalid: a value lies outside its limits. The message names the field,
+	// the value and the limit. No retry helps.
+	ErrInvalid = errors.New("snowflake: invalid value")
+
+	// ErrOverflow: the time lies at or beyond the end of the layout. It never heals
+	// by itself: the layout has no numbers left for that moment.
+	ErrOverflow = errors.New("snowflake: past the end of the layout")
+
+	// ErrClock: the clock is behind the time that IDs were issued for, or that the
+	// floor demands, by more than is waited out. It heals by itself as soon as the
+	// clock has passed that time. See [ClockError].
+	ErrClock = errors.New("snowflake: the clock is behind")
+
+	// ErrBound: the next ID would lie at or above the bound. A retry helps once
+	// somebody has raised it with [Generator.SetBound].
+	ErrBound = errors.New("snowflake: bound reached, retry once it is raised")
+
+	// ErrStopped: [Generator.Stop] was called. This generator issues nothing more.
+	ErrStopped = errors.New("snowflake: stopped")
+)
+
+// ClockError is an ErrClock with the figures of one call.
+type ClockError struct {
+	// Behind is how long the clock needs to reach the position, if it runs on
+	// undisturbed.
+	Behind time.Duration
+	// Tolerance is the step back that would have been waited out, 0 for none.
+	Tolerance time.Duration
+}
+
+// Error names how far the clock is behind, and how far it might be.
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("%v by %v, more than the %v that are waited out", ErrClock, e.Behind, e.Tolerance)
+}
+
+// Is reports whether target is ErrClock.
+func (e *ClockError) Is(target error) bool { return target == ErrClock }
+
+// invalid returns an ErrInvalid that names the field, the value and the limit
+// that the value breaks, e.g. "worker=1024: must be 0 to 1023".
+func invalid(field string, value any, limit string) error {
+	return fmt.Errorf("%w: %s=%v: %s", ErrInvalid, field, value, limit)
+}
