@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -33,6 +34,13 @@ type Config struct {
 	// Their context ends after half of WriteTimeout. Default: 501.
 	Cache func(ctx context.Context) (any, error)
 	DB    func(ctx context.Context) (any, error)
+
+	// Decode takes an ID of snowflake mode apart, for /decodeSnowflakeId. Its error is
+	// leaf.ErrBadRequest for a number that is none. Default: 501.
+	Decode func(id int64) (Decoded, error)
+
+	// Metrics serves GET /metrics. Default: no such route.
+	Metrics http.Handler
 
 	// Ready says whether /readyz answers 200, and the reasons why not, or what
 	// needs attention. It must not block. Default: always ready.
@@ -80,6 +88,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.DB == nil {
 		c.DB = notMounted("/db")
+	}
+	if c.Decode == nil {
+		c.Decode = func(int64) (Decoded, error) { return Decoded{}, fmt.Errorf("%w: /decodeSnowflakeId", leaf.ErrDisabled) }
 	}
 	if c.Ready == nil {
 		c.Ready = func() (bool, []string) { return true, nil }

@@ -1,11 +1,15 @@
 // Package httpd is the public HTTP server: the two ID routes of the Java server,
-// its monitor paths, and the two health checks.
+// its monitor paths, the two health checks, the clock for other nodes, and metrics.
 //
 //	GET /api/segment/get/{tag}      one ID as bare digits, text/plain
 //	GET /api/snowflake/get/{key}    the same for the other mode
 //	    ?count=n                    n IDs, 1 to leaf.MaxBatch, each a line that ends in a newline
 //	    Accept: application/json    {"ids":["1","2"]}, with or without count
 //	GET /cache, /db                 JSON: the buffers in memory, the rows of the database
+//	GET /decodeSnowflakeId?snowflakeId=n
+//	                                JSON: the fields of an ID, as the Java server shows them
+//	GET /v1/clock                   {"unix_ms":n}, the wall clock of this machine
+//	GET /metrics                    what Config.Metrics serves
 //	GET /healthz                    200 while the server serves
 //	GET /readyz                     200 or 503, JSON with the reasons
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // view answers a monitor path, which is read only and therefore allows HEAD.
@@ -49,6 +50,22 @@ func (a *api) serveState(state func(context.Context) (any, error)) func(http.Res
 		}
 		return writeJSON(w, http.StatusOK, value)
 	}
+}
+
+// serveClock tells the time to a peer that compares its own clock with it.
+func (a *api) serveClock(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, clockReading{time.Now().UnixMilli()})
+}
+
+// clockReading is the body of /v1/clock.
+type clockReading struct {
+	UnixMilli int64 `json:"unix_ms"`
+}
+
+func (a *api) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+	w.Header()["Cache-Control"] = []string{"no-store"}
+	a.metrics.ServeHTTP(w, r)
+	return nil
 }
 
 // writeJSON encodes value first, so that an error can still become a reply.

@@ -21,6 +21,8 @@ type api struct {
 	issuers  [2]leaf.Issuer // by Mode
 	cache    func(context.Context) (any, error)
 	db       func(context.Context) (any, error)
+	decode   func(id int64) (Decoded, error)
+	metrics  http.Handler // nil: no such route
 	ready    func() (bool, []string)
 	draining func() bool
 	viewTime time.Duration // bound of cache and db
@@ -33,6 +35,8 @@ func newAPI(cfg Config) *api {
 		issuers:  [2]leaf.Issuer{Segment: cfg.Segment, Snowflake: cfg.Snowflake},
 		cache:    cfg.Cache,
 		db:       cfg.DB,
+		decode:   cfg.Decode,
+		metrics:  cfg.Metrics,
 		ready:    cfg.Ready,
 		draining: func() bool { return false },
 		viewTime: cfg.WriteTimeout / 2,
@@ -63,6 +67,8 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 		case Snowflake.String():
 			return a.serveIDs(w, r, Snowflake, segments[3])
 		}
+	case len(segments) == 2 && segments[0] == "v1" && segments[1] == "clock":
+		return a.view(w, r, a.serveClock)
 	case len(segments) == 1:
 		switch segments[0] {
 		case "healthz":
@@ -73,6 +79,12 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 			return a.view(w, r, a.serveState(a.cache))
 		case "db":
 			return a.view(w, r, a.serveState(a.db))
+		case "decodeSnowflakeId":
+			return a.view(w, r, a.serveDecode)
+		case "metrics":
+			if a.metrics != nil {
+				return a.view(w, r, a.serveMetrics)
+			}
 		}
 	}
 	return problem.NotFound(r.URL.Path)
