@@ -72,9 +72,10 @@ func regress(tag, text string) leaf.Alarm {
 	return leaf.Alarm{Code: leaf.AlarmRegress, Subject: tag, Text: text, Do: "repair it"}
 }
 
-func count(b *alarm.Board, code string) alarm.Count {
+// regresses returns the counters of the code that the tests use.
+func regresses(b *alarm.Board) alarm.Count {
 	for _, c := range b.Counts() {
-		if c.Code == code {
+		if c.Code == leaf.AlarmRegress {
 			return c
 		}
 	}
@@ -118,7 +119,7 @@ func TestLife(t *testing.T) {
 		if diff := cmp.Diff(want, out.lines()); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(alarm.Count{Code: leaf.AlarmRegress, Raised: 3, Active: 2}, count(b, leaf.AlarmRegress)); diff != "" {
+		if diff := cmp.Diff(alarm.Count{Code: leaf.AlarmRegress, Raised: 3, Active: 2}, regresses(b)); diff != "" {
 			t.Error(diff)
 		}
 		sorted := []leaf.Alarm{regress("cart", "too"), regress("order", "again"), {Code: leaf.AlarmStore, Subject: "db", Text: "down"}}
@@ -139,7 +140,7 @@ func TestStorm(t *testing.T) {
 			for i := range n {
 				b.Raise(regress(fmt.Sprint("tag-", i), fmt.Sprint("round ", round)))
 			}
-			if c := count(b, leaf.AlarmRegress); c.Raised != n || c.Active != n {
+			if c := regresses(b); c.Raised != n || c.Active != n {
 				t.Fatalf("round %d: %+v, want %d of both", round, c, n)
 			}
 		}
@@ -159,13 +160,13 @@ func TestStorm(t *testing.T) {
 		for i := range n {
 			b.Raise(regress(fmt.Sprint("tag-", n-1-i), "after")) // some that were counted get a place
 		}
-		if c := count(b, leaf.AlarmRegress); c.Active != n || c.Raised != n+n/2 {
+		if c := regresses(b); c.Active != n || c.Raised != n+n/2 {
 			t.Errorf("%+v after half of it ended and began again", c)
 		}
 		for i := range n {
 			b.Clear(leaf.AlarmRegress, fmt.Sprint("tag-", i))
 		}
-		if c := count(b, leaf.AlarmRegress); c.Active != 0 || len(b.Active()) != 1 {
+		if c := regresses(b); c.Active != 0 || len(b.Active()) != 1 {
 			t.Errorf("%+v after the storm, active %+v", c, b.Active())
 		}
 		time.Sleep(time.Minute)
@@ -220,7 +221,7 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if c := count(b, leaf.AlarmRegress); c.Active != 0 || c.Raised != 8*500 {
+	if c := regresses(b); c.Active != 0 || c.Raised != 8*500 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -77,7 +77,7 @@ func newHook(rt leaf.Runtime, cfg Webhook, node string, log *lines) (*hook, erro
 	u, err := url.Parse(cfg.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%w: webhook url: must be http://HOST... or https://HOST...", leaf.ErrBadRequest) // not shown: it may hold a token
+		return nil, fmt.Errorf("%w: webhook url: must begin with http:// or https:// and name a host", leaf.ErrBadRequest) // not shown: it may hold a token
 	case cfg.Timeout < 10*time.Millisecond || cfg.Timeout > time.Minute:
 		return nil, leaf.BadField("webhook timeout", cfg.Timeout, "must be 10ms to 1m")
 	case cfg.Queue < 1 || cfg.Queue > 100_000:

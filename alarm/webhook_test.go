@@ -129,9 +129,10 @@ func TestWebhookRetries(t *testing.T) {
 		if got, want := b.Webhook(), (alarm.WebhookStats{Sent: 2, Failed: 6, Dropped: 1}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
-		for i, least := range []time.Duration{250, 500, 1000 + 2000, 2000, 4000} {
-			if pause := r.times[i+1].Sub(r.times[i]); pause < least*time.Millisecond || pause > 3*least*time.Millisecond {
-				t.Errorf("pause %d is %v, want about %v", i+1, pause, 2*least*time.Millisecond)
+		for i, ms := range []int64{250, 500, 1000 + 2000, 2000, 4000} {
+			least := time.Duration(ms) * time.Millisecond
+			if pause := r.times[i+1].Sub(r.times[i]); pause < least || pause > 3*least {
+				t.Errorf("pause %d is %v, want about %v", i+1, pause, 2*least)
 			}
 		}
 		if log := strings.Join(out.lines(), "\n"); strings.Contains(log, "secret") || !strings.Contains(log, "not delivered") {
