@@ -2,13 +2,12 @@ package server
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"syscall"
 )
 
-// engine is what differs between the two kinds of server. Paths are inside the
-// folder of one instance.
+// engine is what differs between the two kinds of database server. Paths are
+// inside the folder of one instance.
 type engine interface {
 	name() string     // for messages and folders
 	variable() string // the environment variable that names a shared server
@@ -24,10 +23,4 @@ type engine interface {
 	setUp(ctx context.Context, d Database, password string) error
 	// stopSignal asks for an orderly end without waiting for sessions.
 	stopSignal() syscall.Signal
-}
-
-// childEnvironment holds nothing that would change a server's defaults, such as
-// PGDATA or MYSQL_HOME.
-func childEnvironment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,16 +133,16 @@ func TestCloseLeavesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i.Kill()
+			i.kill()
 			for range 2 {
-				if err := i.Close(); err != nil {
+				if err := i.close(); err != nil {
 					t.Errorf("Close: %v", err)
 				}
 			}
 			if left := entries(t, parent); len(left) != 0 {
 				t.Errorf("left behind: %q", left)
 			}
-			if err := i.Restart(t.Context()); err == nil {
+			if err := i.restart(t.Context()); err == nil {
 				t.Error("Restart after Close succeeded")
 			}
 		})
@@ -187,17 +188,21 @@ func TestServerDiesWithItsParent(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			addr, err := bufio.NewReader(stdout).ReadString('\n')
+			line, err := bufio.NewReader(stdout).ReadString('\n')
 			if err != nil {
 				t.Fatalf("the parent did not start a server: %v", err)
 			}
-			addr = addr[:len(addr)-1]
-			if !dials(addr) {
-				t.Fatalf("%s does not accept", addr)
+			addrs := strings.Fields(line)
+			for _, addr := range addrs {
+				if !dials(addr) {
+					t.Fatalf("%s does not accept", addr)
+				}
 			}
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // its state is "killed"
-			waitUntil(t, addr+" is gone", func() bool { return !dials(addr) })
+			for _, addr := range addrs {
+				waitUntil(t, addr+" is gone", func() bool { return !dials(addr) })
+			}
 
 			left := entries(t, folder)
 			if len(left) != 1 {
@@ -211,7 +216,11 @@ func TestServerDiesWithItsParent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer i.Close()
+			t.Cleanup(func() {
+				if err := i.close(); err != nil {
+					t.Error(err)
+				}
+			})
 			if now := entries(t, folder); len(now) != 1 || now[0] == left[0] {
 				t.Errorf("after the next start: %q, want only the new one, not %q", now, left)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -14,19 +15,40 @@ import (
 // down could be given the server's own port, and the restart would fail.
 const lowestPort, highestPort = 20000, 30000
 
-// freePort returns a port of 127.0.0.1 on which nobody listens at the moment.
-func freePort(ctx context.Context) (int, error) {
+// port is a port of 127.0.0.1 that is ours until release, also while nobody
+// listens on it: before the server has opened it, and while the server is down.
+type port struct {
+	number int
+	claim  io.Closer
+}
+
+// claimPort returns a port that nobody listens on and that no other process that
+// uses this package has claimed.
+func claimPort(ctx context.Context) (*port, error) {
 	var errs []error
 	for range 100 {
-		port := lowestPort + rand.N(highestPort-lowestPort)
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", address(port))
-		if err == nil {
-			return port, l.Close()
+		number := lowestPort + rand.N(highestPort-lowestPort)
+		claim, err := claimNumber(ctx, number)
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		errs = append(errs, err)
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", address(number))
+		if err == nil {
+			return &port{number, claim}, l.Close()
+		}
+		errs = append(errs, err, claim.Close())
 	}
-	return 0, fmt.Errorf("find a free port: %w", errors.Join(errs[:3]...))
+	return nil, fmt.Errorf("find a free port: %w", errors.Join(errs[:3]...))
+}
+
+// release makes the port anybody's. It is idempotent.
+func (p *port) release() {
+	if p != nil && p.claim != nil {
+		_ = p.claim.Close()
+		p.claim = nil
+	}
 }
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

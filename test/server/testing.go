@@ -41,8 +41,13 @@ func OwnPostgres(t testing.TB) *Instance {
 func Require(t testing.TB) {
 	t.Helper()
 	for _, e := range []engine{mariaDB{}, postgres{}} {
-		skipIfShort(t, e)
+		skipIfShort(t, e.name())
 		if _, err := e.command(t.Context(), "", 0); err != nil {
+			missing(t, err)
+		}
+	}
+	for _, kind := range []registry{zooKeeper{}, etcd{}} {
+		if _, err := kind.command(t.Context(), 0, []member{{ports: make([]int, kind.ports())}}); err != nil {
 			missing(t, err)
 		}
 	}
@@ -50,7 +55,7 @@ func Require(t testing.TB) {
 
 func shared(t testing.TB, e engine) Database {
 	t.Helper()
-	skipIfShort(t, e)
+	skipIfShort(t, e.name())
 	text := os.Getenv(e.variable())
 	if text == "" {
 		return own(t, e).Database
@@ -75,7 +80,7 @@ func shared(t testing.TB, e engine) Database {
 
 func own(t testing.TB, e engine) *Instance {
 	t.Helper()
-	skipIfShort(t, e)
+	skipIfShort(t, e.name())
 	i, err := start(t.Context(), e, "")
 	if errors.Is(err, ErrMissing) {
 		missing(t, err)
@@ -91,10 +96,10 @@ func own(t testing.TB, e engine) *Instance {
 	return i
 }
 
-func skipIfShort(t testing.TB, e engine) {
+func skipIfShort(t testing.TB, kind string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skipf("-short: needs a real %s server; run make test", e.name())
+		t.Skipf("-short: needs a real %s server; run make test", kind)
 	}
 }
 

@@ -1,12 +1,14 @@
-// Command withservers runs a command beside one MariaDB and one PostgreSQL
-// server that all tests share:
+// Command withservers runs a command beside one MariaDB, PostgreSQL, ZooKeeper
+// and etcd server that all tests share:
 //
 //	go run ./test/cmd/withservers -- go test ./...
 //
-// The command finds them in LEAF_TEST_MYSQL and LEAF_TEST_POSTGRES. A variable
-// that is set already names the user's own server, and none is started for it.
-// Where a server is missing it is installed on Debian for root, and elsewhere
-// reported; the command then runs without the variable.
+// The command finds them in LEAF_TEST_MYSQL, LEAF_TEST_POSTGRES,
+// LEAF_TEST_ZOOKEEPER and LEAF_TEST_ETCD. A variable that is set already names
+// the user's own server, and none is started for it: the first two as a URL,
+// mysql://user:password@host:port/name or postgres://…, the others as
+// host:port[,host:port]. Where a server is missing it is installed on Debian for
+// root, and elsewhere reported; the command then runs without the variable.
 //
 // SIGINT, SIGTERM and SIGHUP go to the command and all it has started; ten
 // seconds later, or at the second signal, they are killed. The exit code is the

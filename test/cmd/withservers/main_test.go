@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,14 +82,20 @@ func TestCommandFindsServersAndTheyEndWithIt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, []string{"LEAF_TEST_MYSQL=", "LEAF_TEST_POSTGRES="},
-				"--", "sh", "-c", `trap "exit 4" INT; echo $LEAF_TEST_MYSQL $LEAF_TEST_POSTGRES; `+tt.script)
+			r := start(t, []string{"LEAF_TEST_MYSQL=", "LEAF_TEST_POSTGRES=", "LEAF_TEST_ZOOKEEPER=", "LEAF_TEST_ETCD="},
+				"--", "sh", "-c", `trap "exit 4" INT; `+tellServers+"; "+tt.script)
 			found := strings.Fields(r.line(t))
-			if len(found) != 2 {
-				t.Fatalf("the command found %q, want two servers\n%s", found, &r.stderr)
+			if len(found) != 4 {
+				t.Fatalf("the command found %q, want four servers\n%s", found, &r.stderr)
 			}
-			var addrs []string
-			for _, text := range found {
+			if _, err := server.ZooKeeperVersion(t.Context(), found[2]); err != nil {
+				t.Error(err)
+			}
+			if _, err := server.EtcdVersion(t.Context(), found[3]); err != nil {
+				t.Error(err)
+			}
+			addrs := found[2:]
+			for _, text := range found[:2] {
 				d, err := server.ParseDatabase(text)
 				if err != nil {
 					t.Fatal(err)
@@ -152,9 +159,12 @@ func TestSecondSignalKills(t *testing.T) {
 func TestNamedServersAreUsed(t *testing.T) {
 	t.Parallel()
 	mysql, postgres := server.MariaDB(t), server.Postgres(t)
-	r := start(t, []string{"LEAF_TEST_MYSQL=" + mysql.URL(), "LEAF_TEST_POSTGRES=" + postgres.URL()},
-		"--", "sh", "-c", "echo $LEAF_TEST_MYSQL $LEAF_TEST_POSTGRES")
-	if got, want := r.line(t), mysql.URL()+" "+postgres.URL(); got != want {
+	zooKeeper, etcd := server.ZooKeeper(t).Servers[0], server.Etcd(t).Servers[0]
+	r := start(t, []string{
+		"LEAF_TEST_MYSQL=" + mysql.URL(), "LEAF_TEST_POSTGRES=" + postgres.URL(),
+		"LEAF_TEST_ZOOKEEPER=" + zooKeeper, "LEAF_TEST_ETCD=" + etcd,
+	}, "--", "sh", "-c", tellServers)
+	if got, want := r.line(t), strings.Join([]string{mysql.URL(), postgres.URL(), zooKeeper, etcd}, " "); got != want {
 		t.Errorf("the command found %q, want %q", got, want)
 	}
 	r.wait(t)
@@ -167,18 +177,36 @@ func TestNamedServersAreUsed(t *testing.T) {
 
 func TestNamedServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	r := start(t, []string{"LEAF_TEST_MYSQL=mysql://root@127.0.0.1:1/x", "LEAF_TEST_POSTGRES=postgres://u@127.0.0.1:1/x"}, "--", "sh", "-c", "echo ran >&2")
-	if got := r.wait(t); got != 1 || strings.Contains(r.stderr.String(), "ran") {
-		t.Errorf("exit code %d, want 1 and no run\n%s", got, &r.stderr)
+	there := elsewhere(t)
+	for _, tt := range []struct{ name, gone string }{
+		{"MariaDB", "LEAF_TEST_MYSQL=mysql://root@127.0.0.1:1/x"},
+		{"PostgreSQL", "LEAF_TEST_POSTGRES=postgres://u@127.0.0.1:1/x"},
+		{"ZooKeeper", "LEAF_TEST_ZOOKEEPER=127.0.0.1:1"},
+		{"etcd", "LEAF_TEST_ETCD=127.0.0.1:1"},
+		{"malformed", "LEAF_TEST_ETCD=localhost"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, append(slices.Clone(there), tt.gone), "--", "sh", "-c", "echo ran >&2")
+			if got := r.wait(t); got != 1 || strings.Contains(r.stderr.String(), "ran") {
+				t.Errorf("exit code %d, want 1 and no run\n%s", got, &r.stderr)
+			}
+			r.leftNothing(t)
+		})
 	}
-	r.leftNothing(t)
 }
 
-// elsewhere names one fresh database of each kind, so that the command starts no
-// server of its own.
+// tellServers is a script that prints what it found.
+const tellServers = "echo $LEAF_TEST_MYSQL $LEAF_TEST_POSTGRES $LEAF_TEST_ZOOKEEPER $LEAF_TEST_ETCD"
+
+// elsewhere names a server of each kind, so that the command starts none of its
+// own.
 func elsewhere(t *testing.T) []string {
 	t.Helper()
-	return []string{"LEAF_TEST_MYSQL=" + server.MariaDB(t).URL(), "LEAF_TEST_POSTGRES=" + server.Postgres(t).URL()}
+	return []string{
+		"LEAF_TEST_MYSQL=" + server.MariaDB(t).URL(), "LEAF_TEST_POSTGRES=" + server.Postgres(t).URL(),
+		"LEAF_TEST_ZOOKEEPER=" + server.ZooKeeper(t).Servers[0], "LEAF_TEST_ETCD=" + server.Etcd(t).Servers[0],
+	}
 }
 
 // running is one run of the program, with a temporary folder of its own.

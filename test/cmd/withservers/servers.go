@@ -6,21 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/leaf-idgen/leaf/test/server"
 )
-
-// kinds are the servers to share.
-var kinds = []struct {
-	title, variable string
-	debian          string // the package to install
-	start           func(ctx context.Context, parent string) (*server.Instance, error)
-}{
-	{"MariaDB", "LEAF_TEST_MYSQL", "mariadb-server", server.StartMariaDB},
-	{"PostgreSQL", "LEAF_TEST_POSTGRES", "postgresql", server.StartPostgres},
-}
 
 // servers are what runs beside the command.
 type servers struct {
@@ -28,13 +19,13 @@ type servers struct {
 	folder *server.Folder // all temporary files, the command's too
 
 	mu      sync.Mutex
-	started map[string]*server.Instance // by variable
+	started map[string]running // by variable
 }
 
 // prepare starts what the environment does not name. The servers that it
 // returns are to be closed in any case.
 func prepare(ctx context.Context, report io.Writer) (*servers, error) {
-	s := &servers{report: report, started: map[string]*server.Instance{}}
+	s := &servers{report: report, started: map[string]running{}}
 	var err error
 	if s.folder, err = server.NewFolder("", "run"); err != nil {
 		return s, err
@@ -50,7 +41,11 @@ func prepare(ctx context.Context, report io.Writer) (*servers, error) {
 		s.warn(missing)
 		return s, nil
 	}
-	if err := install(ctx, report, missing); err != nil {
+	var packages []string
+	for _, k := range missing {
+		packages = append(packages, k.debian...)
+	}
+	if err := install(ctx, report, packages); err != nil {
 		return s, err
 	}
 	missing, err = s.start(ctx)
@@ -58,9 +53,9 @@ func prepare(ctx context.Context, report io.Writer) (*servers, error) {
 	return s, err
 }
 
-// start starts all kinds that do not run yet, side by side, and returns the
-// packages of those that are not installed.
-func (s *servers) start(ctx context.Context) (missing []string, err error) {
+// start starts all kinds that do not run yet, side by side, and returns those
+// that are not installed.
+func (s *servers) start(ctx context.Context) (missing []kind, err error) {
 	var wait sync.WaitGroup
 	var errs []error
 	for _, k := range kinds {
@@ -71,25 +66,25 @@ func (s *servers) start(ctx context.Context) (missing []string, err error) {
 			continue
 		}
 		wait.Go(func() {
-			d, i, err := s.find(ctx, k.variable, k.start)
-			var version string
+			text, own, err := s.find(ctx, k)
+			var shown, version string
 			if err == nil {
-				version, err = d.Version(ctx)
+				shown, version, err = k.ask(ctx, text)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			switch {
 			case errors.Is(err, server.ErrMissing):
-				missing = append(missing, k.debian)
+				missing = append(missing, k)
 			case err != nil:
 				errs = append(errs, fmt.Errorf("%s: %w", k.title, err))
-			case i == nil:
-				fmt.Fprintf(s.report, "withservers: %s is set and used: %s (%s)\n", k.variable, d.Redacted(), version)
+			case own == nil:
+				fmt.Fprintf(s.report, "withservers: %s is set and used: %s (%s)\n", k.variable, shown, version)
 			default:
-				fmt.Fprintf(s.report, "withservers: started %s %s on %s\n", k.title, version, d.Addr())
+				fmt.Fprintf(s.report, "withservers: started %s %s: %s\n", k.title, version, shown)
 			}
-			if i != nil {
-				s.started[k.variable] = i
+			if own != nil {
+				s.started[k.variable] = running{text, own}
 			}
 		})
 	}
@@ -97,28 +92,21 @@ func (s *servers) start(ctx context.Context) (missing []string, err error) {
 	return missing, errors.Join(errs...)
 }
 
-// find returns the server that variable names, else a new one.
-func (s *servers) find(
-	ctx context.Context, variable string, start func(context.Context, string) (*server.Instance, error),
-) (server.Database, *server.Instance, error) {
-	if text := os.Getenv(variable); text != "" {
-		d, err := server.ParseDatabase(text)
-		return d, nil, err
+// find returns the server that the environment names, else a new one.
+func (s *servers) find(ctx context.Context, k kind) (text string, own io.Closer, err error) {
+	if text := os.Getenv(k.variable); text != "" {
+		return text, nil, nil
 	}
-	i, err := start(ctx, s.folder.Path())
-	if err != nil {
-		return server.Database{}, nil, err
-	}
-	return i.Database, i, nil
+	return k.start(ctx, s.folder.Path())
 }
 
-func (s *servers) warn(missing []string) {
-	for _, name := range missing {
+func (s *servers) warn(missing []kind) {
+	for _, k := range missing {
 		fmt.Fprintf(s.report, `withservers: **********************************************************************
 withservers: NOT INSTALLED: %s. The suites that need it do not run,
 withservers: and fail if CI=true. On Debian: apt-get install %s
 withservers: **********************************************************************
-`, name, name)
+`, k.title, strings.Join(k.debian, " "))
 	}
 }
 
@@ -126,8 +114,8 @@ withservers: *******************************************************************
 // files lie in a folder that is removed even if it was killed.
 func (s *servers) environment() []string {
 	env := append(os.Environ(), "TMPDIR="+s.folder.Path())
-	for variable, i := range s.started {
-		env = append(env, variable+"="+i.URL())
+	for variable, r := range s.started {
+		env = append(env, variable+"="+r.text)
 	}
 	return env
 }
@@ -135,8 +123,8 @@ func (s *servers) environment() []string {
 // close stops the servers and removes all folders. Processes that the command
 // has left may be about to die and still write; so it tries for a while.
 func (s *servers) close() {
-	for _, i := range s.started {
-		if err := i.Close(); err != nil {
+	for _, r := range s.started {
+		if err := r.Close(); err != nil {
 			fmt.Fprintf(s.report, "withservers: %v\n", err)
 		}
 	}
