@@ -1,5 +1,7 @@
 package worker
 
+import "io/fs"
+
 // Disk is the node's own durable, locked folder, of which the engine uses one
 // file. Names are plain file names. The driver is driver/datadir.
 type Disk interface {
@@ -10,3 +12,10 @@ type Disk interface {
 	// Replace sets the content of name atomically and durably.
 	Replace(name string, content []byte) error
 }
+
+// noDisk remembers nothing.
+type noDisk struct{}
+
+func (noDisk) ReadFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+func (noDisk) Replace(string, []byte) error { return nil }

@@ -1,0 +1,187 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// acquire tries to get a number until it has one, and returns nil only if the
+// Holder is being closed or the first attempt failed for good.
+func (h *Holder) acquire() *tenure {
+	nonce := h.cfg.Nonce()
+	for failures := 0; h.base.Err() == nil; failures++ {
+		own, confirmed, err := h.attempt(nonce)
+		if err == nil {
+			t, beginErr := h.begin(own, confirmed)
+			if beginErr == nil {
+				h.firstAttempt(nil)
+				return t
+			}
+			err = beginErr
+		}
+		if h.base.Err() != nil {
+			break
+		}
+		h.refused(err)
+		h.firstAttempt(err)
+		h.pause(h.backoff(err, failures))
+	}
+	h.firstAttempt(nil)
+	return nil
+}
+
+// attempt makes one claim. If the registry does not answer, a fixed number may come
+// from the node's own file instead; it is then not confirmed.
+func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
+	f, fileErr := h.readFile()
+	if fileErr != nil && !h.info.Shared && h.info.Kind == Fixed {
+		return Record{}, false, fmt.Errorf("%w; a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits %v", fileErr, h.cfg.quiet(h.info))
+	}
+	if fileErr != nil {
+		h.log.Warn("the node's own file is not used; a claim starts where the registry says", "reason", fileErr)
+	}
+	if err := h.compareClocks(); err != nil {
+		return Record{}, false, err
+	}
+	own, err = h.claim(nonce, h.last(f))
+	switch {
+	case err == nil:
+		h.counters.claims.Add(1)
+		return own, true, nil
+	case h.info.Kind != Fixed || answered(err):
+		return Record{}, false, err
+	}
+	if own, ok := h.fromFile(f); ok {
+		h.registryAlarm(err, own.Bound)
+		return own, false, nil
+	}
+	if fileErr != nil {
+		err = fmt.Errorf("%w; %w", err, fileErr)
+	}
+	return Record{}, false, err
+}
+
+// answered reports whether the registry itself said no.
+func answered(err error) bool {
+	return permanent(err) || errors.Is(err, ErrTaken) || errors.Is(err, ErrFull) || errors.Is(err, ErrLost) || errors.Is(err, leaf.ErrClock)
+}
+
+// claim calls the registry.
+func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
+	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+	defer cancel()
+	now := h.rt.Now()
+	req := Request{
+		Namespace: Namespace{Name: h.cfg.Namespace, Fingerprint: h.fingerprint},
+		Address:   h.cfg.Address,
+		Nonce:     nonce,
+		Numbers:   h.cfg.Numbers,
+		Now:       now.UnixMilli(),
+		Bound:     h.unit(now.Add(h.cfg.Horizon)),
+		Margin:    h.cfg.Margin.Milliseconds(),
+		Extends:   h.cfg.LocalExtend,
+		Previous:  last,
+	}
+	if quiet := h.cfg.quiet(h.info); quiet > 0 {
+		req.Quiet = h.unit(now.Add(quiet))
+	}
+	own, err := h.reg.Claim(ctx, req)
+	if err != nil {
+		return Record{}, fmt.Errorf("claim a worker ID: %w", err)
+	}
+	if !inRange(h.cfg.Numbers, own.Number) || own.Nonce != nonce || own.Floor > own.Bound {
+		return Record{}, fmt.Errorf("%w: it answered %+v to a claim of %d-%d with nonce %q", ErrForeign, own, h.cfg.Numbers.Lo, h.cfg.Numbers.Hi-1, nonce)
+	}
+	// Whatever the registry remembers: this directory's last owner of the number has
+	// issued up to t.
+	if last != nil && last.Number == own.Number {
+		own.Floor = max(own.Floor, last.Inner)
+		own.Bound = max(own.Bound, own.Floor)
+	}
+	return own, nil
+}
+
+// last is our last claim: of this process, else of the file.
+func (h *Holder) last(f *file) *Previous {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.previous == nil && f != nil {
+		return &Previous{Number: f.Number, Nonce: f.Nonce, Inner: f.Inner}
+	}
+	return h.previous
+}
+
+// fromFile is the claim of a fixed number whose registry does not answer: below the
+// T of the file nobody else may issue (rule E). The file's nonce goes to the registry
+// once it answers, as proof that the number was ours, never as our own.
+func (h *Holder) fromFile(f *file) (Record, bool) {
+	lost := h.last(nil) != nil // by this process: going on would ignore what the registry said
+	if f == nil || lost || f.Registry != h.info.Name || f.Address != h.cfg.Address || !inRange(h.cfg.Numbers, f.Number) {
+		return Record{}, false
+	}
+	if f.Inner >= f.Bound || h.rt.Now().UnixMilli() >= f.Bound {
+		return Record{}, false
+	}
+	return Record{Number: f.Number, Address: f.Address, Nonce: f.Nonce, Floor: f.Inner, Bound: f.Bound, Extends: f.Extends}, true
+}
+
+// refused notes a failed attempt and raises its alarm.
+func (h *Holder) refused(err error) {
+	h.counters.refusals.Add(1)
+	if h.cfg.Standby && (errors.Is(err, ErrTaken) || errors.Is(err, ErrFull)) {
+		h.set(Standby, err)
+		return
+	}
+	h.set(Refused, err)
+	switch {
+	case errors.Is(err, leaf.ErrClock), errors.Is(err, errDisk): // they have their own alarms
+	case answered(err):
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmClaim, Subject: alarmSubject, Text: err.Error(),
+			Do: "see leaf worker list; the claim is tried again by itself",
+		})
+	default:
+		h.registryAlarm(err, 0)
+	}
+}
+
+// backoff is the pause after a failed attempt.
+func (h *Holder) backoff(err error, failures int) time.Duration {
+	if answered(err) {
+		return h.rt.Jitter(h.cfg.Renew)
+	}
+	const first, longest = 10 * time.Millisecond, 250 * time.Millisecond
+	return h.rt.Jitter(min(first<<min(failures, 5), longest))
+}
+
+// unit rounds a moment up to the layout (rule F).
+func (h *Holder) unit(t time.Time) int64 {
+	return h.cfg.Layout.Millis(h.cfg.Layout.Ceil(t.UnixMilli()))
+}
+
+// release ends a tenure whose generator has stopped. The file comes first: once the
+// registry's T is lower, somebody else may issue from there, so this directory must
+// not believe any longer that the time up to T is its own.
+func (h *Holder) release(ctx context.Context, t *tenure) error {
+	end := t.gen.Stop()
+	own := *t.claim.Load()
+	withdraw := func() error { return h.reg.Withdraw(ctx, h.self(own)) }
+	if !t.confirmed.Load() || h.cfg.KeepOnStop {
+		return errors.Join(h.writeFile(own, end, max(end, t.bound.Load())), withdraw())
+	}
+	if err := h.writeFile(own, end, end); err != nil {
+		return errors.Join(fmt.Errorf("the worker ID is not released: %w", err), withdraw())
+	}
+	ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	err := h.reg.Release(ctx, own, end)
+	if err != nil {
+		return errors.Join(fmt.Errorf("release worker ID %d: %w", own.Number, err), withdraw())
+	}
+	h.log.Info("worker ID released", "worker", own.Number, "from", time.UnixMilli(end).UTC())
+	return withdraw()
+}

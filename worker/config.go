@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
+)
+
+// Config tunes a Holder. Layout, Namespace, Address and Numbers have no default; the
+// zero value of each other field means its default.
+type Config struct {
+	Layout     snowflake.Layout
+	Datacenter int64
+
+	// Namespace is the label that all nodes of a registry share. 1 to 64 characters.
+	Namespace string
+
+	// Address is the node's identity, "ip:port". It must differ from every other
+	// node's at the same registry.
+	Address string
+
+	// Numbers are the worker IDs that may be claimed, within the layout's.
+	Numbers leaf.Range
+
+	// NodeID is the identity of the data directory. A file with another is refused.
+	NodeID string
+
+	// Horizon is how far T lies in the future after a renewal: how long an outage of
+	// the registry is ridden out, and how long others wait after a crash. Default 60 s
+	// for leased registries and 10 min for fixed ones; at least three times Renew.
+	Horizon time.Duration
+
+	// Renew is the time between two renewals. 10 ms to 1 min; default 3 s.
+	Renew time.Duration
+
+	// Ahead is how far the inner bound t of the own file lies in the future. It is
+	// written three times as often, and a restart without clock trouble waits no
+	// longer. 10 ms to 1 min; default 3 s.
+	Ahead time.Duration
+
+	// Lease is how long a process counts as running after its last sign of life.
+	// It decides who may be asked for the time, and how long a claimer that finds no
+	// namespace waits; no claim ends by it. Default 15 s.
+	Lease time.Duration
+
+	// Margin is the time after T at which the number of a holder that went without a
+	// release becomes free. Default 5 s.
+	Margin time.Duration
+
+	// Fresh says that this very start created the registry, so that nobody can have
+	// used a number before.
+	Fresh bool
+
+	// Timeout is the deadline of each call to the registry. 10 ms to 1 min; default 2 s.
+	Timeout time.Duration
+
+	// Tolerance and Policy are the generator's: how far a clock may step back for a
+	// call to wait for it, and what happens beyond. Default 5 ms, Refuse.
+	Tolerance time.Duration
+	Policy    snowflake.Policy
+
+	// Jump is how far the wall clock may run ahead of elapsed time between two looks
+	// at it. More is a clock error until the peers or an operator confirm it. Default
+	// 10 s; at least Ahead.
+	Jump time.Duration
+
+	// Standby makes a refused claim a quiet wait instead of an alarm: this node takes
+	// the number over when its holder is gone.
+	Standby bool
+
+	// LocalExtend lets a node with a fixed number raise T in its own file while the
+	// registry is down. Nobody takes over such a number without an operator's release.
+	LocalExtend bool
+
+	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may
+	// then restart from its file while the registry is down, and nobody else gets its
+	// number before T.
+	KeepOnStop bool
+
+	// Clock checks the clock against the peers'. The zero value checks nothing.
+	Clock ClockCheck
+
+	Alarms leaf.Alarms   // default: leaf.NoAlarms
+	Logger *slog.Logger  // default: discard
+	Nonce  func() string // a new random text; default: from crypto/rand
+
+	// Runtime is the clock and scheduler. Default: leaf.SystemRuntime, and a generator
+	// that reads the clock directly.
+	Runtime leaf.Runtime
+
+	// Elapsed returns the time since some fixed moment, which no clock step changes. It
+	// should go on while the machine is suspended. Default: the monotonic part of
+	// Runtime's clock, which does not.
+	Elapsed func() time.Duration
+}
+
+// ClockCheck is how the clock is compared with the peers'.
+type ClockCheck struct {
+	// Ask returns the peer's wall clock. ctx has the deadline Timeout. nil: no check.
+	Ask func(ctx context.Context, p Peer) (time.Time, error)
+
+	// Self is the host:port at which peers can ask this node, "" if they cannot.
+	Self string
+
+	// Threshold is the largest offset to the mean of the peers. Default 5 s.
+	Threshold time.Duration
+
+	// Timeout is the deadline of one question; half of its round trip is taken off
+	// the answer. Default 1 s.
+	Timeout time.Duration
+
+	// Interval is the time between two checks of a running node. Default 1 min.
+	Interval time.Duration
+
+	// RefuseAlone makes a node refuse to start if peers are announced and none of them
+	// answers. Default: it starts with a warning.
+	RefuseAlone bool
+}
+
+// WithDefaults returns c with every zero field set to its default for a registry of
+// this kind.
+func (c Config) WithDefaults(kind Kind) Config {
+	horizon := time.Minute
+	if kind == Fixed {
+		horizon = 10 * time.Minute
+	}
+	c.Horizon = cmp.Or(c.Horizon, horizon)
+	c.Renew = cmp.Or(c.Renew, 3*time.Second)
+	c.Ahead = cmp.Or(c.Ahead, 3*time.Second)
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
+	c.Margin = cmp.Or(c.Margin, 5*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 2*time.Second)
+	c.Jump = cmp.Or(c.Jump, max(10*time.Second, c.Ahead))
+	c.Clock.Threshold = cmp.Or(c.Clock.Threshold, 5*time.Second)
+	c.Clock.Timeout = cmp.Or(c.Clock.Timeout, time.Second)
+	c.Clock.Interval = cmp.Or(c.Clock.Interval, time.Minute)
+	if c.Alarms == nil {
+		c.Alarms = leaf.NoAlarms()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Nonce == nil {
+		c.Nonce = rand.Text
+	}
+	return c
+}
+
+// Validate returns leaf.ErrBadRequest if a field is outside its limits. New calls it
+// after WithDefaults.
+func (c Config) Validate(info Info) error {
+	if err := c.Layout.Validate(); err != nil {
+		return fmt.Errorf("%w: layout: %w", leaf.ErrBadRequest, err)
+	}
+	if n := len(c.Namespace); n < 1 || n > 64 {
+		return leaf.BadField("namespace", c.Namespace, "must have 1 to 64 characters")
+	}
+	if _, _, err := net.SplitHostPort(c.Address); err != nil {
+		return leaf.BadField("address", c.Address, "must be ip:port")
+	}
+	most := int64(1) << c.Layout.WorkerBits
+	if c.Numbers.Lo < 0 || c.Numbers.Len() < 1 || c.Numbers.Hi > most {
+		return leaf.BadField("worker-range", fmt.Sprintf("%d-%d", c.Numbers.Lo, c.Numbers.Hi-1), fmt.Sprintf("must lie within 0-%d, the workers of the layout", most-1))
+	}
+	if most := int64(1) << c.Layout.DatacenterBits; c.Datacenter < 0 || c.Datacenter >= most {
+		return leaf.BadField("datacenter", c.Datacenter, fmt.Sprintf("must be 0 to %d", most-1))
+	}
+	if c.LocalExtend && info.Kind != Fixed {
+		return leaf.BadField("local-extend", true, "needs a registry of fixed numbers, not "+info.Name)
+	}
+	for _, d := range []struct {
+		field    string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"renew-interval", c.Renew, 10 * time.Millisecond, time.Minute},
+		{"ahead", c.Ahead, 10 * time.Millisecond, time.Minute},
+		{"horizon", c.Horizon, max(3*c.Renew, c.Ahead), 24 * time.Hour},
+		{"lease", c.Lease, 100 * time.Millisecond, time.Hour},
+		{"margin", c.Margin, time.Millisecond, time.Hour},
+		{"timeout", c.Timeout, 10 * time.Millisecond, time.Minute},
+		{"clock-jump", c.Jump, c.Ahead, 24 * time.Hour},
+		{"clock-threshold", c.Clock.Threshold, time.Millisecond, 24 * time.Hour},
+		{"clock-timeout", c.Clock.Timeout, time.Millisecond, time.Minute},
+		{"clock-interval", c.Clock.Interval, 10 * time.Millisecond, 24 * time.Hour},
+	} {
+		if d.value < d.min || d.value > d.max {
+			return leaf.BadField(d.field, d.value, fmt.Sprintf("must be %v to %v", d.min, d.max))
+		}
+	}
+	return nil
+}
+
+// quiet is how long a claimer that finds no namespace waits: whoever used it before
+// has stopped by then, also one that does not know that it is gone (rule D). A static
+// number has no registry; its owner issued at most Ahead in the future.
+func (c Config) quiet(info Info) time.Duration {
+	switch {
+	case c.Fresh:
+		return 0
+	case !info.Shared && info.Kind == Fixed:
+		return c.Ahead + c.Margin
+	}
+	return c.Lease + c.Horizon + c.Margin
+}

@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// extend keeps the inner bound t ahead of the clock until the tenure ends. It is a
+// loop of its own, so that a registry that hangs does not hold it up.
+func (h *Holder) extend(t *tenure) {
+	defer close(t.extended)
+	for {
+		if err := h.rt.Wait(h.base, t.ended, h.cfg.Ahead/3); err != nil {
+			return
+		}
+		select {
+		case <-t.ended:
+			return
+		default:
+		}
+		h.extendOnce(t)
+	}
+}
+
+// extendOnce raises t to Ahead from now, never above T. The order is the guarantee:
+// durable first, issued after (guarantee 6 and 7).
+func (h *Holder) extendOnce(t *tenure) {
+	now, err := h.trusted(t)
+	if err != nil {
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
+			Do: "set the clock right (slew it, do not step it); if it is right now, run: leaf worker confirm-clock",
+		})
+		return
+	}
+	h.cfg.Alarms.Clear(leaf.AlarmClock, clockSubject)
+	bound := t.bound.Load()
+	inner := h.unit(now.Add(h.cfg.Ahead))
+	claim := *t.claim.Load()
+	if inner > bound && h.cfg.LocalExtend && claim.Extends {
+		bound = h.unit(now.Add(h.cfg.Horizon))
+	}
+	if inner = min(inner, bound); inner <= t.inner.Load() {
+		return
+	}
+	if err := h.writeFile(claim, inner, bound); err != nil {
+		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(t.inner.Load()).UTC(), "error", err)
+		return
+	}
+	raise(&t.bound, bound)
+	t.inner.Store(inner)
+	t.gen.SetBound(inner)
+}
+
+// trusted returns the time, and an error if it may not raise a bound: the clock is
+// behind what was issued, or has run ahead of elapsed time (rule F). The position is
+// read first, because others issue meanwhile.
+func (h *Holder) trusted(t *tenure) (time.Time, error) {
+	position := time.UnixMilli(t.gen.Position())
+	now := h.rt.Now()
+	if err := h.clock.look(now, h.elapsed(now)); err != nil {
+		return now, err
+	}
+	if behind := position.Sub(now); behind > max(h.cfg.Tolerance, h.cfg.Layout.Unit) {
+		return now, fmt.Errorf("%w: the clock is %v behind what was issued; it heals when the clock has passed %s", leaf.ErrClock,
+			behind.Round(time.Millisecond), position.UTC().Format(time.RFC3339Nano))
+	}
+	return now, nil
+}

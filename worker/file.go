@@ -1,0 +1,116 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+)
+
+// fileName is the node's own record in its data directory.
+const fileName = "worker.json"
+
+// file is what a node remembers of its claim, so that it need not wait for T after
+// a restart. The registry's T is never below Bound, unless a release lowered both, in
+// this order: file, registry.
+type file struct {
+	Format      int    `json:"format"`
+	Node        string `json:"node"`
+	Namespace   string `json:"namespace"`
+	Fingerprint string `json:"fingerprint"`
+	Registry    string `json:"registry"`
+	Address     string `json:"address"`
+	Number      int64  `json:"number"`
+	Nonce       string `json:"nonce"`
+	Inner       int64  `json:"inner"` // t: nothing at or above it was issued
+	Bound       int64  `json:"bound"` // T as far as this node knows
+	Extends     bool   `json:"extends,omitempty"`
+}
+
+const fileFormat = 1
+
+var (
+	errFile = errors.New("worker: the node's own file")               // it cannot be used; the text says why
+	errDisk = errors.New("worker: the node's file cannot be written") // nothing new may be issued
+)
+
+// encode returns the content: the object on one line, its checksum on the next.
+func (f file) encode() ([]byte, error) {
+	f.Format = fileFormat
+	line, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(line, "\ncrc32c %08x\n", checksum(line)), nil
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// decodeFile returns the file, or errFile if one byte is missing or wrong.
+func decodeFile(content []byte) (file, error) {
+	line, rest, _ := bytes.Cut(content, []byte("\n"))
+	if want := fmt.Sprintf("crc32c %08x\n", checksum(line)); string(rest) != want {
+		return file{}, fmt.Errorf("%w %s is damaged: its checksum is wrong", errFile, fileName)
+	}
+	var f file
+	if err := json.Unmarshal(line, &f); err != nil {
+		return file{}, fmt.Errorf("%w %s is damaged: %w", errFile, fileName, err)
+	}
+	switch {
+	case f.Format != fileFormat:
+		return file{}, fmt.Errorf("%w %s has format %d, this program knows %d", errFile, fileName, f.Format, fileFormat)
+	case f.Number < 0 || f.Nonce == "" || f.Inner > f.Bound:
+		return file{}, fmt.Errorf("%w %s contradicts itself: number=%d nonce=%q inner=%d bound=%d", errFile, fileName, f.Number, f.Nonce, f.Inner, f.Bound)
+	}
+	return f, nil
+}
+
+// admit returns errFile if the file was not written by this node with this layout.
+func (f file) admit(c Config, fingerprint string) error {
+	for _, d := range []struct{ field, got, want string }{
+		{"node", f.Node, c.NodeID},
+		{"namespace", f.Namespace, c.Namespace},
+		{"layout", f.Fingerprint, fingerprint},
+	} {
+		if d.got != d.want {
+			return fmt.Errorf("%w %s is of another %s: %q, this one is %q", errFile, fileName, d.field, d.got, d.want)
+		}
+	}
+	return nil
+}
+
+// readFile returns the node's file, nil if there is none, or errFile.
+func (h *Holder) readFile() (*file, error) {
+	content, err := h.disk.ReadFile(fileName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", fileName, err)
+	}
+	f, err := decodeFile(content)
+	if err != nil {
+		return nil, err
+	}
+	return &f, f.admit(h.cfg, h.fingerprint)
+}
+
+// writeFile makes what the node knows durable. Only one goroutine writes at a time:
+// the one that extends t, or the one that has ended it.
+func (h *Holder) writeFile(r Record, inner, bound int64) error {
+	content, err := file{
+		Node: h.cfg.NodeID, Namespace: h.cfg.Namespace, Fingerprint: h.fingerprint, Registry: h.info.Name,
+		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound, Extends: r.Extends,
+	}.encode()
+	if err != nil {
+		return err
+	}
+	if err := h.disk.Replace(fileName, content); err != nil {
+		h.cfg.Alarms.Raise(diskAlarm(err))
+		return fmt.Errorf("%w: %s: %w", errDisk, fileName, err)
+	}
+	h.cfg.Alarms.Clear(diskAlarm(nil).Code, diskAlarm(nil).Subject)
+	return nil
+}

@@ -1,0 +1,269 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
+)
+
+var _ leaf.Issuer = (*Holder)(nil)
+
+// Holder holds a worker ID and issues snowflake IDs with it. It claims the number,
+// renews it, notices its loss and claims again by itself. Make it with New, call
+// Start, and Close it. All methods are safe for concurrent use.
+type Holder struct {
+	cfg         Config
+	rt          leaf.Runtime
+	log         *slog.Logger
+	reg         Registry
+	info        Info
+	disk        Disk
+	fingerprint string
+
+	// tenure is what IDs are issued with, nil while nothing may be issued. It is
+	// published after its bound is durable and withdrawn after its generator stopped.
+	tenure atomic.Pointer[tenure]
+
+	clock clockWatch
+	peers peerCheck
+	made  time.Time // by New
+
+	// The loop's own, and Close's once the loop has ended.
+	held     *tenure // claimed and not lost
+	failures int     // renewals without an answer in a row
+
+	base   context.Context //nolint:containedctx // parent of all calls, cancelled when Close begins
+	cancel context.CancelFunc
+	first  chan struct{} // closed once the first attempt to claim has ended
+	done   chan struct{} // closed once the engine's loop has ended
+	closed chan struct{} // closed once Close has ended
+	closer atomic.Bool
+	began  atomic.Bool
+
+	counters counters
+
+	mu       sync.Mutex
+	state    State
+	reason   error     // why nothing is issued, or what is wrong though IDs are issued; nil if all is well
+	firstErr error     // the result of the first attempt, set before first is closed
+	previous *Previous // our last claim: of the file, later of this process
+	wake     chan struct{}
+}
+
+// State says what a Holder is doing.
+type State string
+
+// The states of a Holder. Only Serving issues IDs.
+const (
+	Starting State = "starting" // no answer from the registry yet
+	Refused  State = "refused"  // no number could be claimed; it is tried again
+	Standby  State = "standby"  // waits for the holder of the number to go away
+	Waiting  State = "waiting"  // has a number, whose floor lies in the future
+	Serving  State = "serving"
+	Closed   State = "closed"
+)
+
+// New prepares a Holder and touches neither registry nor disk. A nil disk is for
+// programs without a data directory: every restart then starts at T.
+func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
+	info := reg.Info()
+	cfg = cfg.WithDefaults(info.Kind)
+	if err := cfg.Validate(info); err != nil {
+		return nil, err
+	}
+	if disk == nil {
+		disk = noDisk{}
+	}
+	h := &Holder{
+		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, reg: reg, info: info, disk: disk,
+		fingerprint: cfg.Layout.Fingerprint(),
+		first:       make(chan struct{}),
+		done:        make(chan struct{}),
+		closed:      make(chan struct{}),
+		wake:        make(chan struct{}),
+		state:       Starting,
+		reason:      errors.New("no worker ID is claimed yet"),
+	}
+	if h.rt == nil {
+		h.rt = leaf.SystemRuntime()
+	}
+	h.clock.limit = cfg.Jump
+	h.made = h.rt.Now()
+	h.base, h.cancel = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Start begins to claim and returns after the first attempt. Its errors are those
+// that no waiting can heal: ErrForeign, ErrSchema, leaf.ErrBadRequest, or a file of the
+// data directory that a registry without a memory of its own would need. After any
+// other failure the claim is tried again in the background, and until then calls get
+// leaf.ErrNotReady or leaf.ErrClock. Call it once; after an error call Close.
+func (h *Holder) Start(ctx context.Context) error {
+	if h.began.Swap(true) {
+		return fmt.Errorf("%w: the worker was started before", leaf.ErrConflict)
+	}
+	h.rt.Go(h.run)
+	if err := h.rt.Wait(ctx, h.first, 0); err != nil {
+		return fmt.Errorf("first claim of a worker ID: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.firstErr
+}
+
+// Next implements leaf.Issuer. Every key shares the one sequence of this worker.
+func (h *Holder) Next(ctx context.Context, _ string) (int64, error) {
+	t := h.tenure.Load()
+	if t == nil {
+		return 0, h.refusal()
+	}
+	id, err := t.gen.Next(ctx)
+	if err != nil {
+		return 0, h.explain(err)
+	}
+	return id, nil
+}
+
+// NextN implements leaf.Issuer. The ranges of a batch that needs several units of
+// time lie apart.
+func (h *Holder) NextN(ctx context.Context, _ string, n int) ([]leaf.Range, error) {
+	if n < 1 || n > leaf.MaxBatch {
+		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+	}
+	t := h.tenure.Load()
+	if t == nil {
+		return nil, h.refusal()
+	}
+	runs, err := t.gen.NextN(ctx, n)
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	ranges := make([]leaf.Range, 0, len(runs))
+	for _, r := range runs {
+		ranges = leaf.AppendRange(ranges, leaf.Range{Lo: r.Lo, Hi: r.Hi})
+	}
+	return ranges, nil
+}
+
+// refusal is the answer while there is no generator.
+func (h *Holder) refusal() error {
+	h.mu.Lock()
+	state, reason := h.state, h.reason
+	h.mu.Unlock()
+	sentinel := leaf.ErrNotReady
+	if errors.Is(reason, leaf.ErrClock) {
+		sentinel = leaf.ErrClock
+	}
+	return fmt.Errorf("%w: snowflake mode is %s: %w", sentinel, state, reason)
+}
+
+// explain maps the generator's errors to the table of package leaf.
+func (h *Holder) explain(err error) error {
+	switch {
+	case errors.Is(err, snowflake.ErrClock):
+		h.counters.clockErrors.Add(1)
+		return fmt.Errorf("%w: %w", leaf.ErrClock, err)
+	case errors.Is(err, snowflake.ErrOverflow):
+		return fmt.Errorf("%w: %w", leaf.ErrOverflow, err)
+	case errors.Is(err, snowflake.ErrInvalid):
+		return fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
+	case errors.Is(err, snowflake.ErrBound):
+		if jump := h.clock.jumped(); jump != nil {
+			h.counters.clockErrors.Add(1)
+			return jump
+		}
+	}
+	return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+}
+
+// run claims and keeps until Close.
+func (h *Holder) run() {
+	defer close(h.done)
+	for h.base.Err() == nil {
+		if t := h.acquire(); t != nil {
+			h.keep(t)
+		}
+	}
+}
+
+// firstAttempt lets Start return.
+func (h *Holder) firstAttempt(err error) {
+	select {
+	case <-h.first:
+		return
+	default:
+	}
+	if !permanent(err) {
+		err = nil
+	}
+	h.mu.Lock()
+	h.firstErr = err
+	h.mu.Unlock()
+	close(h.first)
+}
+
+// permanent reports whether err refuses the start.
+func permanent(err error) bool {
+	return errors.Is(err, ErrForeign) || errors.Is(err, ErrSchema) || errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, errFile)
+}
+
+// set notes what the Holder is doing and why it does not issue.
+func (h *Holder) set(s State, reason error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != s || reason != nil && (h.reason == nil || h.reason.Error() != reason.Error()) {
+		h.log.Info("snowflake mode", "state", s, "reason", reason)
+	}
+	h.state, h.reason = s, reason
+}
+
+// pause waits for d, for Close, or for somebody who has news.
+func (h *Holder) pause(d time.Duration) {
+	h.mu.Lock()
+	wake := h.wake
+	h.mu.Unlock()
+	_ = h.rt.Wait(h.base, wake, d) // the callers look at base themselves
+}
+
+// nudge ends the present pauses.
+func (h *Holder) nudge() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.wake)
+	h.wake = make(chan struct{})
+}
+
+// Close stops the generator for good, then gives the number back, so that the next
+// owner need not wait for T, and ends the connections to the registry. What cannot be
+// released until ctx ends stays claimed until T; no ID can repeat by that. A second
+// Close waits for the first.
+func (h *Holder) Close(ctx context.Context) error {
+	if h.closer.Swap(true) {
+		return h.rt.Wait(ctx, h.closed, 0)
+	}
+	defer close(h.closed)
+	h.mu.Lock()
+	h.cancel() // ends the loop's calls; under the lock, so that nothing is published from here on
+	t := h.tenure.Swap(nil)
+	h.mu.Unlock()
+	if t != nil {
+		t.gen.Stop() // whatever else happens, nothing is issued any more
+	}
+	var err error
+	if h.began.Load() {
+		if err = h.rt.Wait(ctx, h.done, 0); err != nil {
+			err = fmt.Errorf("worker: the claim did not end in time, its number is free after T: %w", err)
+		} else if h.held != nil {
+			err = h.release(ctx, h.held)
+		}
+	}
+	h.set(Closed, errors.New("the node is stopping"))
+	return errors.Join(err, h.reg.Close())
+}

@@ -1,0 +1,290 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
+)
+
+// tenure is one generator on one number, from a claim to its loss.
+type tenure struct {
+	gen *snowflake.Generator
+
+	claim     atomic.Pointer[Record] // as this process wrote it last, or as the file had it
+	confirmed atomic.Bool            // the registry knows claim; else it stems from the node's file
+	nonce     string                 // for the confirmation; only the Holder's loop uses it
+
+	bound    atomic.Int64  // T, acknowledged or durably extended; it only grows
+	inner    atomic.Int64  // t, durable; only the one who writes the file sets it
+	ended    chan struct{} // closed when the tenure is over
+	extended chan struct{} // closed when the goroutine that writes the file has ended
+}
+
+func (t *tenure) number() int64 { return t.claim.Load().Number }
+
+// begin makes the bound of a new claim durable and prepares its generator.
+func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
+	t := &tenure{ended: make(chan struct{}), extended: make(chan struct{})}
+	t.claim.Store(&own)
+	t.confirmed.Store(confirmed)
+	t.bound.Store(own.Bound)
+	inner := min(own.Bound, max(own.Floor, h.unit(h.rt.Now().Add(h.cfg.Ahead))))
+	if err := h.writeFile(own, inner, own.Bound); err != nil {
+		return nil, err
+	}
+	t.inner.Store(inner)
+	cfg := snowflake.Config{
+		Layout: h.cfg.Layout, Datacenter: h.cfg.Datacenter, Worker: own.Number,
+		Floor: own.Floor, Bound: inner,
+		Tolerance: h.cfg.Tolerance, Policy: h.cfg.Policy,
+	}
+	if h.cfg.Runtime != nil {
+		cfg.Now, cfg.Sleep = h.rt.Now, h.sleep
+	}
+	var err error
+	if t.gen, err = snowflake.New(cfg); err != nil {
+		return nil, fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
+	}
+	h.log.Info("worker ID claimed", "worker", own.Number, "registry", h.info.Name, "confirmed", confirmed,
+		"from", time.UnixMilli(own.Floor).UTC(), "until", time.UnixMilli(own.Bound).UTC())
+	return t, nil
+}
+
+// sleep is the generator's wait on our runtime.
+func (h *Holder) sleep(ctx context.Context, d time.Duration) error { return h.rt.Wait(ctx, nil, d) }
+
+// keep holds the tenure until it is lost or the Holder is closed.
+func (h *Holder) keep(t *tenure) {
+	h.held = t
+	lost := h.await(t)
+	if lost == nil && h.publish(t) {
+		h.rt.Go(func() { h.extend(t) })
+		lost = h.renew(t)
+	} else {
+		close(t.extended)
+	}
+	if lost == nil {
+		close(t.ended)
+		_ = h.rt.Wait(context.Background(), t.extended, 0)
+		return // closing: Close releases what is held
+	}
+	// First of all, nothing more is issued.
+	h.tenure.Store(nil)
+	end := t.gen.Stop()
+	close(t.ended)
+	_ = h.rt.Wait(context.Background(), t.extended, 0)
+	h.forfeit(t, end, lost)
+}
+
+// forfeit notes that a claim is lost. The file gives up the time up to T as well, so
+// that neither this process nor the next one goes on from it without the registry.
+func (h *Holder) forfeit(t *tenure, end int64, lost error) {
+	h.held = nil
+	h.counters.losses.Add(1)
+	h.mu.Lock()
+	h.previous = &Previous{Number: t.number(), Nonce: t.claim.Load().Nonce, Inner: end}
+	h.mu.Unlock()
+	if err := h.writeFile(*t.claim.Load(), end, end); err != nil {
+		h.log.Warn("the loss of the worker ID is not on the disk", "error", err)
+	}
+	h.set(Refused, lost)
+	h.cfg.Alarms.Raise(leaf.Alarm{
+		Code: leaf.AlarmClaim, Subject: alarmSubject,
+		Text: fmt.Sprintf("worker ID %d is lost, a new one is being claimed: %v", t.number(), lost),
+		Do:   "nothing, unless it repeats: then see leaf worker list for who takes it",
+	})
+}
+
+// await keeps the claim while its floor lies in the future. It returns the loss, if
+// the claim is lost meanwhile.
+func (h *Holder) await(t *tenure) error {
+	for h.base.Err() == nil {
+		now := h.rt.Now()
+		left := time.UnixMilli(t.claim.Load().Floor).Sub(now)
+		if left <= 0 {
+			break
+		}
+		h.waits(t, left)
+		h.firstAttempt(nil)
+		h.pause(min(left, h.cfg.Renew))
+		if lost := h.renewOnce(t); lost != nil {
+			return lost
+		}
+	}
+	// A claim that was made below its floor has a T that ends there.
+	if t.bound.Load() < h.unit(h.rt.Now().Add(h.cfg.Ahead)) {
+		if lost := h.renewOnce(t); lost != nil {
+			return lost
+		}
+	}
+	h.extendOnce(t)
+	return nil
+}
+
+// waits reports a floor in the future. A short wait is the normal end of a crash; a
+// longer one than any claim causes means that some clock was or is wrong.
+func (h *Holder) waits(t *tenure, left time.Duration) {
+	from := time.UnixMilli(t.claim.Load().Floor).UTC().Format(time.RFC3339)
+	reason := fmt.Errorf("worker ID %d may be used from %s on, in %v, because until then somebody may have issued with it", t.number(), from, left.Round(time.Millisecond))
+	if left > h.cfg.Lease+h.cfg.Horizon+h.cfg.Margin {
+		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmClock, Subject: clockSubject, Text: reason.Error(),
+			Do: "compare this node's clock with others; if it is right, give the node another worker ID",
+		})
+	}
+	h.mu.Lock()
+	first := h.state != Waiting
+	h.state, h.reason = Waiting, reason
+	h.mu.Unlock()
+	if first {
+		h.log.Warn("snowflake mode waits", "reason", reason)
+	}
+}
+
+// publish lets callers issue, unless the Holder is being closed: Close stops what is
+// published, under the same lock.
+func (h *Holder) publish(t *tenure) bool {
+	h.mu.Lock()
+	open := h.base.Err() == nil
+	if open {
+		h.tenure.Store(t)
+	}
+	h.mu.Unlock()
+	if open {
+		h.set(Serving, nil)
+		h.cfg.Alarms.Clear(leaf.AlarmClaim, alarmSubject)
+		h.cfg.Alarms.Clear(leaf.AlarmClock, clockSubject)
+	}
+	return open
+}
+
+// renew renews until the claim is lost, which it returns, or the Holder is closed.
+func (h *Holder) renew(t *tenure) error {
+	for h.base.Err() == nil {
+		h.pause(h.cfg.Renew)
+		if h.base.Err() != nil {
+			return nil
+		}
+		if lost := h.renewOnce(t); lost != nil {
+			return lost
+		}
+		h.recheck()
+		h.warnOfEnd()
+	}
+	return nil
+}
+
+// renewOnce renews T, or asks for a claim that has not been confirmed yet. It returns
+// an error only if the claim is lost. T does not grow while the clock cannot be
+// trusted (rule F).
+func (h *Holder) renewOnce(t *tenure) error {
+	bound := t.bound.Load()
+	if now, err := h.trusted(t); err == nil {
+		bound = max(bound, h.unit(now.Add(h.cfg.Horizon)))
+	}
+	var own Record
+	var err error
+	if t.confirmed.Load() {
+		ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+		own, err = h.reg.Renew(ctx, *t.claim.Load(), bound)
+		cancel()
+	} else {
+		own, err = h.confirm(t)
+	}
+	switch {
+	case err == nil:
+		if !t.confirmed.Swap(true) {
+			h.log.Info("worker ID confirmed by the registry", "worker", own.Number)
+		}
+		t.claim.Store(&own)
+		raise(&t.bound, own.Bound)
+		h.failures = 0
+		h.cfg.Alarms.Clear(leaf.AlarmRegistry, h.info.Name)
+		h.announce(own)
+		return nil
+	case h.base.Err() != nil:
+		return nil
+	case answered(err):
+		return err
+	}
+	h.counters.renewFailures.Add(1)
+	if h.failures++; h.failures > 1 {
+		h.registryAlarm(err, t.bound.Load())
+	}
+	return nil
+}
+
+// confirm claims the number of a tenure that began from the file. The file's nonce is
+// the proof that it was ours.
+func (h *Holder) confirm(t *tenure) (Record, error) {
+	if t.nonce == "" {
+		t.nonce = h.cfg.Nonce()
+	}
+	old := t.claim.Load()
+	own, err := h.claim(t.nonce, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: t.inner.Load()})
+	if err == nil && own.Number != old.Number {
+		err = fmt.Errorf("%w: the registry gave %d instead of %d to this node", ErrLost, own.Number, old.Number)
+	}
+	return own, err
+}
+
+// raise sets a to v if that is more.
+func raise(a *atomic.Int64, v int64) {
+	for old := a.Load(); old < v && !a.CompareAndSwap(old, v); old = a.Load() {
+	}
+}
+
+func (h *Holder) announce(own Record) {
+	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+	defer cancel()
+	if err := h.reg.Announce(ctx, h.self(own)); err != nil && h.base.Err() == nil {
+		h.log.Warn("this node is not announced to its peers; their clock checks miss it", "error", err)
+	}
+}
+
+func (h *Holder) self(own Record) Peer {
+	return Peer{Address: h.cfg.Address, Clock: h.cfg.Clock.Self, Nonce: own.Nonce, Number: own.Number}
+}
+
+// registryAlarm says that the registry does not answer, and until when that is
+// harmless; until is 0 if nothing is issued.
+func (h *Holder) registryAlarm(err error, until int64) {
+	text := fmt.Sprintf("registry %s does not answer: %v", h.info.Name, err)
+	if until > 0 {
+		text += fmt.Sprintf("; IDs are issued until %s", time.UnixMilli(until).UTC().Format(time.RFC3339))
+	}
+	h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmRegistry, Subject: h.info.Name, Text: text, Do: "bring the registry back; the node goes on by itself"})
+}
+
+// warnOfEnd raises an alarm in the last year of the layout.
+func (h *Holder) warnOfEnd() {
+	const year = 365 * 24 * time.Hour
+	end := h.cfg.Layout.End()
+	if left := end.Sub(h.rt.Now()); left < year {
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmExhausted, Subject: layoutSubject,
+			Text: fmt.Sprintf("the layout has no more IDs from %s on, in %d days", end.Format(time.DateOnly), int(left.Hours()/24)),
+			Do:   "plan a new epoch or layout, with a new registry",
+		})
+	}
+}
+
+// Subjects of our alarms.
+const (
+	alarmSubject  = "worker"
+	clockSubject  = "self"
+	layoutSubject = "layout"
+)
+
+func diskAlarm(err error) leaf.Alarm {
+	a := leaf.Alarm{Code: leaf.AlarmDisk, Subject: fileName, Do: "make the data directory writable; IDs end with the bound that is on the disk"}
+	if err != nil {
+		a.Text = fmt.Sprintf("the worker's file cannot be written: %v", err)
+	}
+	return a
+}

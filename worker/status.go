@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// counters count since New.
+type counters struct {
+	claims, losses, refusals, renewFailures, clockErrors atomic.Int64
+}
+
+// Status is a snapshot for people, health checks and metrics.
+type Status struct {
+	Info   Info
+	State  State
+	Ready  bool   // IDs can be issued now
+	Reason string // why not, or what is wrong all the same; "" if all is well
+
+	Number    int64 // -1: none
+	Address   string
+	Confirmed bool  // the registry knows the claim; false: it stems from the node's file
+	Floor     int64 // Unix ms: nothing below is issued by this claim
+	Position  int64 // Unix ms: end of what was issued
+	Inner     int64 // Unix ms: t
+	Bound     int64 // Unix ms: T
+
+	Clock Offsets   // the last comparison with the peers
+	Asked time.Time // when that was; zero: never
+	End   time.Time // of the layout
+
+	Claims, Losses, Refusals, RenewFailures, ClockErrors int64
+}
+
+// Status returns a snapshot.
+func (h *Holder) Status() Status {
+	s := Status{
+		Info: h.info, Number: -1, Address: h.cfg.Address, End: h.cfg.Layout.End(),
+		Claims: h.counters.claims.Load(), Losses: h.counters.losses.Load(), Refusals: h.counters.refusals.Load(),
+		RenewFailures: h.counters.renewFailures.Load(), ClockErrors: h.counters.clockErrors.Load(),
+	}
+	h.mu.Lock()
+	s.State = h.state
+	if h.reason != nil {
+		s.Reason = h.reason.Error()
+	}
+	h.mu.Unlock()
+	h.peers.mu.Lock()
+	s.Clock, s.Asked = h.peers.Offsets, h.peers.at
+	h.peers.mu.Unlock()
+	t := h.tenure.Load()
+	if t == nil {
+		return s
+	}
+	s.Number, s.Confirmed = t.number(), t.confirmed.Load()
+	s.Floor, s.Position, s.Inner, s.Bound = t.claim.Load().Floor, t.gen.Position(), t.inner.Load(), t.bound.Load()
+	now, err := h.trusted(t)
+	switch {
+	case s.State != Serving:
+	case err != nil:
+		s.Reason = err.Error()
+	case now.UnixMilli() >= s.Inner:
+		s.Reason = "the time bound is used up: the registry or the disk does not answer"
+	default:
+		s.Ready = true
+	}
+	return s
+}
