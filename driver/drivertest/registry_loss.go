@@ -1,0 +1,224 @@
+package drivertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+var lossCases = []registryCase{
+	{"claim deleted", claimDeleted},
+	{"claim overwritten", claimOverwritten},
+	{"registry wiped", wiped},
+	{"registry wiped and declared anew", wipedAndDeclared},
+}
+
+var registryReadCases = []registryCase{
+	{"an empty registry has no records and no peers", emptyRegistry},
+	{"List shows what was written, by number", lists},
+	{"peers", peers},
+	{"a killed process is announced no longer", peerExpires},
+}
+
+// claimDeleted: T outlives the claim (rule D).
+func claimDeleted(t *testing.T, b *registryBench) {
+	if b.DeleteClaim == nil {
+		t.Skip("in this registry claim and T are one entry")
+	}
+	owner, r := b.founded(t)
+	r, err := owner.Renew(ctx(t), r, r.Bound+3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.DeleteClaim(t, r.Number)
+	wantLost(t, owner, r)
+	owner.die(t)
+	next := b.start(t)
+	if kept, ok := stored(t, next, r.Number); !ok || kept.Bound != r.Bound || kept.Nonce != "" {
+		t.Errorf("after the deletion of the claim the registry holds %+v, %v; want T %d", kept, ok, r.Bound)
+	}
+	// The nonce is gone, and with it the proof that a file is about this claim.
+	early := b.heir(next, r)
+	early.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: b.now}
+	got, err := next.Claim(ctx(t), early)
+	switch {
+	case err != nil && !errors.Is(err, refusal(next)):
+		t.Fatal(err)
+	case err != nil:
+		got = b.inherit(t, next, r)
+	case next.Info().Kind == worker.Leased:
+		t.Errorf("claim before T = %+v, although the owner may live", got)
+	}
+	if got.Number != r.Number || got.Floor < r.Bound {
+		t.Errorf("claim = %+v; want number %d from T %d on", got, r.Number, r.Bound)
+	}
+}
+
+func claimOverwritten(t *testing.T, b *registryBench) {
+	if b.Overwrite == nil {
+		t.Skip("nobody can overwrite a claim in this registry")
+	}
+	owner, r := b.founded(t)
+	b.Overwrite(t, r.Number, "somebody else's")
+	wantLost(t, owner, r)
+	owner.die(t)
+	next := b.start(t)
+	if got := b.inherit(t, next, r); got.Floor < r.Bound {
+		t.Errorf("claim = %+v; want a floor of at least T %d", got, r.Bound)
+	}
+}
+
+// wiped: nobody can tell a wiped registry from a new one.
+func wiped(t *testing.T, b *registryBench) {
+	if b.Wipe == nil {
+		t.Skip("this registry cannot be wiped")
+	}
+	owner, r := b.founded(t)
+	b.Wipe(t)
+	wantLost(t, owner, r)
+	if records, err := owner.List(ctx(t)); err != nil || len(records) > 0 {
+		t.Errorf("List of a wiped registry = %+v, %v", records, err)
+	}
+	b.now += 1000
+	for i, p := range []*process{owner, b.start(t), b.start(t)} {
+		req := b.request(address(1 + i))
+		first := b.now + quiet
+		req.Quiet += int64(1000 * i)
+		if got := claim(t, p, req); got.Floor != first {
+			t.Errorf("claim %d in a wiped registry = %+v; want the floor %d", i, got, first)
+		}
+	}
+	wantLost(t, b.start(t), r)
+}
+
+func wipedAndDeclared(t *testing.T, b *registryBench) {
+	if b.Wipe == nil {
+		t.Skip("this registry cannot be wiped")
+	}
+	owner, r := b.founded(t)
+	b.Wipe(t)
+	owner.die(t)
+	b.now += 1000
+	p := b.start(t)
+	b.declare(t, p)
+	if got := claim(t, p, b.request(address(2))); got.Floor > b.now {
+		t.Errorf("claim in a namespace that was declared new = %+v; want a floor of at most %d", got, b.now)
+	}
+	wantLost(t, b.start(t), r)
+}
+
+func emptyRegistry(t *testing.T, b *registryBench) {
+	p := b.start(t)
+	for range 2 {
+		if records, err := p.List(ctx(t)); err != nil || len(records) > 0 {
+			t.Errorf("List = %+v, %v; want none", records, err)
+		}
+		if peers, err := p.Peers(ctx(t)); err != nil || len(peers) > 0 {
+			t.Errorf("Peers = %+v, %v; want none", peers, err)
+		}
+		if err := p.Free(ctx(t), 1); !errors.Is(err, worker.ErrNotFound) {
+			t.Errorf("Free: %v; want ErrNotFound", err)
+		}
+		b.declare(t, p)
+	}
+}
+
+func lists(t *testing.T, b *registryBench) {
+	p := b.start(t)
+	b.declare(t, p)
+	var want []worker.Record
+	for i := range 12 {
+		req := b.request(address(i))
+		req.Extends = i%3 == 0
+		want = append(want, claim(t, b.start(t), req))
+	}
+	slices.SortFunc(want, func(a, b worker.Record) int { return cmp.Compare(a.Number, b.Number) })
+	got, err := p.List(ctx(t))
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("List = %+v, %v; want %d records", got, err, len(want))
+	}
+	for i := range got {
+		if got[i].Version == "" {
+			t.Errorf("record %+v has no version", got[i])
+		}
+		got[i].Version = want[i].Version
+		if got[i] != want[i] {
+			t.Errorf("List()[%d] = %+v; want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+func peers(t *testing.T, b *registryBench) {
+	processes := []*process{b.start(t), b.start(t), b.start(t)}
+	b.declare(t, processes[0])
+	var want []worker.Peer
+	for i, p := range processes {
+		r := claim(t, p, b.request(address(i)))
+		peer := worker.Peer{Address: r.Address, Clock: "[2001:db8::1]:80" + string(rune('0'+i)), Nonce: r.Nonce, Number: r.Number}
+		for range 2 {
+			if err := p.Announce(ctx(t), peer); err != nil {
+				t.Fatalf("Announce: %v", err)
+			}
+		}
+		want = append(want, peer)
+	}
+	want[1].Clock = "10.9.9.9:1"
+	if err := processes[1].Announce(ctx(t), want[1]); err != nil {
+		t.Fatalf("Announce with another clock: %v", err)
+	}
+	for len(want) > 0 {
+		for _, p := range processes {
+			got, err := p.Peers(ctx(t))
+			slices.SortFunc(got, func(a, b worker.Peer) int { return cmp.Compare(a.Address, b.Address) })
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("Peers = %+v, %v; want %+v", got, err, want)
+			}
+		}
+		for range 2 { // the second one does nothing
+			if err := processes[len(processes)-len(want)].Withdraw(ctx(t), want[0]); err != nil {
+				t.Fatalf("Withdraw: %v", err)
+			}
+		}
+		want = want[1:]
+	}
+}
+
+func peerExpires(t *testing.T, b *registryBench) {
+	if b.Lease == 0 {
+		t.Skip("the lease of announcements is too long to wait for")
+	}
+	killed, lives := b.start(t), b.start(t)
+	b.declare(t, killed)
+	var announced []worker.Peer
+	for i, p := range []*process{killed, lives} {
+		r := claim(t, p, b.request(address(i)))
+		announced = append(announced, worker.Peer{Address: r.Address, Clock: r.Address, Nonce: r.Nonce, Number: r.Number})
+		if err := p.Announce(ctx(t), announced[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed.die(t)
+	until(t, "the killed process is announced", func(c context.Context) error {
+		if err := lives.Announce(c, announced[1]); err != nil {
+			return err
+		}
+		got, err := lives.Peers(c)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(got, announced[1]) {
+			t.Fatalf("the live process is not announced: %+v", got)
+		}
+		if slices.ContainsFunc(got, func(p worker.Peer) bool { return p.Nonce == announced[0].Nonce }) {
+			return errors.New("it is")
+		}
+		return nil
+	})
+	if records, err := lives.List(ctx(t)); err != nil || len(records) != 2 || records[0].Bound == 0 || records[1].Bound == 0 {
+		t.Errorf("List after a lease has ended = %+v, %v; want both claims with their T (rule D)", records, err)
+	}
+}
