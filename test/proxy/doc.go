@@ -6,9 +6,12 @@
 //  1. Bytes pass unchanged and in order, in each direction, or not at all.
 //  2. A reply that a hook cuts off has not reached the client, and the server
 //     has sent it: it had carried the request out.
-//  3. Once Cut, Refuse or Swallow has returned, it holds: no byte that was read
-//     later passes.
+//  3. Once Cut, Refuse, Swallow or Hold has returned, it holds: no byte that was
+//     read later passes.
 //  4. Close ends all goroutines and connections of the proxy.
+//
+// A partition of the network is Swallow of both sides, if what was on its way is
+// to be lost, or Hold of both, if it is to arrive late, as TCP delivers it.
 //
 // It does not understand any protocol: a hook sees bytes as they were read from
 // the connection, at best whole packets. It does not look into TLS.

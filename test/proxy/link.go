@@ -11,6 +11,7 @@ import (
 // link is one client's connection and its continuation to the target.
 type link struct {
 	proxy *Proxy
+	done  chan struct{} // closed when broken
 
 	mu       sync.Mutex
 	ends     [2]net.Conn // by Side; the server's is nil until connected
@@ -42,6 +43,7 @@ func (l *link) close(reset bool) {
 		return
 	}
 	l.broken = true
+	close(l.done)
 	for _, c := range l.ends {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			if reset {
@@ -88,6 +90,9 @@ func (l *link) pump(from, to Side) {
 // pass forwards one piece, and reports false if the link must end.
 func (l *link) pass(from Side, piece []byte, sink net.Conn) bool {
 	p := l.proxy
+	if !l.waitWhileHeld(from) {
+		return false
+	}
 	p.mu.Lock()
 	latency, swallow, hook := p.latency, p.swallow[from], p.hook
 	p.mu.Unlock()
@@ -97,7 +102,7 @@ func (l *link) pass(from Side, piece []byte, sink net.Conn) bool {
 		defer delay.Stop()
 		select {
 		case <-delay.C:
-		case <-p.ctx.Done():
+		case <-l.done:
 			return false
 		}
 	}
@@ -121,4 +126,22 @@ func (l *link) pass(from Side, piece []byte, sink net.Conn) bool {
 	}
 	_, err := sink.Write(piece)
 	return err == nil
+}
+
+// waitWhileHeld reports false if the link was cut.
+func (l *link) waitWhileHeld(from Side) bool {
+	p := l.proxy
+	for {
+		p.mu.Lock()
+		held := p.held[from]
+		p.mu.Unlock()
+		if held == nil {
+			return true
+		}
+		select {
+		case <-held: // and perhaps held again
+		case <-l.done:
+			return false
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,7 +22,8 @@ type Proxy struct {
 	links    map[*link]struct{}
 	accepted int
 	latency  time.Duration
-	swallow  [2]bool // by Side that sent
+	swallow  [2]bool          // by Side that sent
+	held     [2]chan struct{} // by Side that sent; closed when it ends, nil while there is none
 	hook     Hook
 }
 
@@ -102,6 +104,25 @@ func (p *Proxy) Swallow(from ...Side) {
 	}
 }
 
+// Hold keeps what the given sides send on its way while the connections stay
+// open; no sides: it arrives, in order, and everything passes again. So does a
+// network that was down for a while: to the server a request comes late, from a
+// client that may have given up. A connection that is made while both sides are
+// held is not forwarded, then or later.
+func (p *Proxy) Hold(from ...Side) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s, held := range p.held {
+		switch hold := slices.Contains(from, Side(s)); {
+		case hold && held == nil:
+			p.held[s] = make(chan struct{})
+		case !hold && held != nil:
+			close(held)
+			p.held[s] = nil
+		}
+	}
+}
+
 // Delay holds back all bytes by d, in each direction; 0 ends it.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
@@ -148,13 +169,14 @@ func (p *Proxy) serve(l net.Listener) {
 
 // forward lives as long as the connection.
 func (p *Proxy) forward(client net.Conn) {
-	l := &link{proxy: p, ends: [2]net.Conn{Client: client}}
+	l := &link{proxy: p, done: make(chan struct{}), ends: [2]net.Conn{Client: client}}
 	defer l.cut()
 
 	p.mu.Lock()
 	p.links[l] = struct{}{}
 	p.accepted++
-	forwarded := !p.swallow[Client] || !p.swallow[Server]
+	lost := func(s Side) bool { return p.swallow[s] || p.held[s] != nil }
+	forwarded := !lost(Client) || !lost(Server)
 	closed := p.ctx.Err() != nil // Close may have cut before this link was in the list
 	p.mu.Unlock()
 	defer func() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -124,6 +125,86 @@ func TestNewConnectionIntoBlackHole(t *testing.T) {
 	if _, err := dial(t, p).Read(make([]byte, 1)); err == nil || isTimeout(err) {
 		t.Errorf("read from a proxy without target: %v, want the connection closed", err)
 	}
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		from    []proxy.Side
+		reaches bool // whether the server hears the client meanwhile
+	}{
+		{"client", []proxy.Side{proxy.Client}, false},
+		{"server", []proxy.Side{proxy.Server}, true},
+		{"both", []proxy.Side{proxy.Client, proxy.Server}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, heard := start(t)
+			c := dial(t, p)
+			say(t, c, "before")
+			p.Hold(tt.from...)
+			mustWrite(t, c, "first\n")
+			silent(t, c)
+			mustWrite(t, c, "second\n")
+			silent(t, c)
+			if tt.reaches {
+				heard.wait(t, "second")
+			} else if heard.has("first") {
+				t.Error("the server heard what was held")
+			}
+			p.Hold(tt.from...) // again changes nothing
+			silent(t, c)
+			p.Hold()
+			expect(t, c, "first")
+			expect(t, c, "second")
+			say(t, c, "after")
+		})
+	}
+}
+
+func TestHeldRequestOfClientThatGaveUp(t *testing.T) {
+	t.Parallel()
+	p, heard := start(t)
+	c := dial(t, p)
+	say(t, c, "before")
+	p.Hold(proxy.Client, proxy.Server)
+	mustWrite(t, c, "late\n")
+	c.Close()
+	next := dial(t, p) // the way back is as blocked as the old one
+	mustWrite(t, next, "never\n")
+	silent(t, next)
+	p.Hold()
+	heard.wait(t, "late")
+	say(t, dial(t, p), "after")
+	if heard.has("never") {
+		t.Error("a connection made while both sides were held was forwarded")
+	}
+}
+
+func TestCutAndCloseWhileHeld(t *testing.T) {
+	t.Parallel()
+	p, heard := start(t)
+	c := dial(t, p)
+	say(t, c, "before")
+	p.Hold(proxy.Client)
+	mustWrite(t, c, "held\n")
+	silent(t, c)
+	p.Cut()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("read after Cut: %v, want a reset", err)
+	}
+	for p.Open() != 0 { // the link does not wait for the end of Hold
+		runtime.Gosched()
+	}
+	p.Hold()
+	d := dial(t, p)
+	say(t, d, "after")
+	if heard.has("held") {
+		t.Error("the server heard a connection that was cut")
+	}
+	p.Hold(proxy.Server)
+	mustWrite(t, d, "x\n") // Close must not wait for its reply
 }
 
 func TestDelay(t *testing.T) {
