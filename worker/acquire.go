@@ -13,7 +13,7 @@ import (
 // Holder is being closed or the first attempt failed for good.
 func (h *Holder) acquire() *tenure {
 	nonce := h.cfg.Nonce()
-	for failures := 0; h.base.Err() == nil; failures++ {
+	for failures := 0; !h.isClosing(); failures++ {
 		own, confirmed, err := h.attempt(nonce)
 		if err == nil {
 			t, beginErr := h.begin(own, confirmed)
@@ -23,7 +23,7 @@ func (h *Holder) acquire() *tenure {
 			}
 			err = beginErr
 		}
-		if h.base.Err() != nil {
+		if h.isClosing() {
 			break
 		}
 		h.refused(err)
@@ -39,7 +39,7 @@ func (h *Holder) acquire() *tenure {
 func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	f, fileErr := h.readFile()
 	if fileErr != nil && !h.info.Shared && h.info.Kind == Fixed {
-		return Record{}, false, fmt.Errorf("%w; a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits %v", fileErr, h.cfg.quiet(h.info))
+		return Record{}, false, fmt.Errorf("%w: %w; a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits %v", leaf.ErrConflict, fileErr, h.cfg.quiet(h.info))
 	}
 	if fileErr != nil {
 		h.log.Warn("the node's own file is not used; a claim starts where the registry says", "reason", fileErr)
@@ -47,7 +47,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if err := h.compareClocks(); err != nil {
 		return Record{}, false, err
 	}
-	own, err = h.claim(nonce, h.last(f))
+	own, err = h.claim(nonce, h.last(f), h.unit(h.rt.Now().Add(h.cfg.Horizon)))
 	switch {
 	case err == nil:
 		h.counters.claims.Add(1)
@@ -71,7 +71,7 @@ func answered(err error) bool {
 }
 
 // claim calls the registry.
-func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
+func (h *Holder) claim(nonce string, last *Previous, bound int64) (Record, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
 	now := h.rt.Now()
@@ -81,7 +81,7 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		Nonce:     nonce,
 		Numbers:   h.cfg.Numbers,
 		Now:       now.UnixMilli(),
-		Bound:     h.unit(now.Add(h.cfg.Horizon)),
+		Bound:     bound,
 		Margin:    h.cfg.Margin.Milliseconds(),
 		Extends:   h.cfg.LocalExtend,
 		Previous:  last,

@@ -91,10 +91,13 @@ func (h *Holder) readFile() (*file, error) {
 		return nil, fmt.Errorf("read %s: %w", fileName, err)
 	}
 	f, err := decodeFile(content)
+	if err == nil {
+		err = f.admit(h.cfg, h.fingerprint)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &f, f.admit(h.cfg, h.fingerprint)
+	return &f, nil
 }
 
 // writeFile makes what the node knows durable. Only one goroutine writes at a time:

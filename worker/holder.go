@@ -101,8 +101,8 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 }
 
 // Start begins to claim and returns after the first attempt. Its errors are those
-// that no waiting can heal: ErrForeign, ErrSchema, leaf.ErrBadRequest, or a file of the
-// data directory that a registry without a memory of its own would need. After any
+// that no waiting can heal: ErrForeign, ErrSchema, leaf.ErrBadRequest, and leaf.ErrConflict for a damaged file of
+// a static number, which has no other memory. After any
 // other failure the claim is tried again in the background, and until then calls get
 // leaf.ErrNotReady or leaf.ErrClock. Call it once; after an error call Close.
 func (h *Holder) Start(ctx context.Context) error {
@@ -170,14 +170,15 @@ func (h *Holder) explain(err error) error {
 	case errors.Is(err, snowflake.ErrClock):
 		h.counters.clockErrors.Add(1)
 		return fmt.Errorf("%w: %w", leaf.ErrClock, err)
-	case errors.Is(err, snowflake.ErrOverflow):
-		return fmt.Errorf("%w: %w", leaf.ErrOverflow, err)
-	case errors.Is(err, snowflake.ErrInvalid):
-		return fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
-	case errors.Is(err, snowflake.ErrBound):
-		if jump := h.clock.jumped(); jump != nil {
+	case errors.Is(err, snowflake.ErrBound), errors.Is(err, snowflake.ErrOverflow):
+		// A clock that jumped ahead looks like either.
+		now := h.rt.Now()
+		if jump := h.clock.look(now, h.elapsed(now)); jump != nil {
 			h.counters.clockErrors.Add(1)
 			return jump
+		}
+		if errors.Is(err, snowflake.ErrOverflow) {
+			return fmt.Errorf("%w: %w", leaf.ErrOverflow, err)
 		}
 	}
 	return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
@@ -186,12 +187,14 @@ func (h *Holder) explain(err error) error {
 // run claims and keeps until Close.
 func (h *Holder) run() {
 	defer close(h.done)
-	for h.base.Err() == nil {
+	for !h.isClosing() {
 		if t := h.acquire(); t != nil {
 			h.keep(t)
 		}
 	}
 }
+
+func (h *Holder) isClosing() bool { return h.base.Err() != nil }
 
 // firstAttempt lets Start return.
 func (h *Holder) firstAttempt(err error) {
@@ -211,7 +214,7 @@ func (h *Holder) firstAttempt(err error) {
 
 // permanent reports whether err refuses the start.
 func permanent(err error) bool {
-	return errors.Is(err, ErrForeign) || errors.Is(err, ErrSchema) || errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, errFile)
+	return errors.Is(err, ErrForeign) || errors.Is(err, ErrSchema) || errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrConflict)
 }
 
 // set notes what the Holder is doing and why it does not issue.

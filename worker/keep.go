@@ -102,7 +102,7 @@ func (h *Holder) forfeit(t *tenure, end int64, lost error) {
 // await keeps the claim while its floor lies in the future. It returns the loss, if
 // the claim is lost meanwhile.
 func (h *Holder) await(t *tenure) error {
-	for h.base.Err() == nil {
+	for !h.isClosing() {
 		now := h.rt.Now()
 		left := time.UnixMilli(t.claim.Load().Floor).Sub(now)
 		if left <= 0 {
@@ -150,7 +150,7 @@ func (h *Holder) waits(t *tenure, left time.Duration) {
 // published, under the same lock.
 func (h *Holder) publish(t *tenure) bool {
 	h.mu.Lock()
-	open := h.base.Err() == nil
+	open := !h.isClosing()
 	if open {
 		h.tenure.Store(t)
 	}
@@ -165,9 +165,12 @@ func (h *Holder) publish(t *tenure) bool {
 
 // renew renews until the claim is lost, which it returns, or the Holder is closed.
 func (h *Holder) renew(t *tenure) error {
-	for h.base.Err() == nil {
+	if t.confirmed.Load() {
+		h.announce(*t.claim.Load())
+	}
+	for {
 		h.pause(h.cfg.Renew)
-		if h.base.Err() != nil {
+		if h.isClosing() {
 			return nil
 		}
 		if lost := h.renewOnce(t); lost != nil {
@@ -176,13 +179,12 @@ func (h *Holder) renew(t *tenure) error {
 		h.recheck()
 		h.warnOfEnd()
 	}
-	return nil
 }
 
 // renewOnce renews T, or asks for a claim that has not been confirmed yet. It returns
 // an error only if the claim is lost. T does not grow while the clock cannot be
 // trusted (rule F).
-func (h *Holder) renewOnce(t *tenure) error {
+func (h *Holder) renewOnce(t *tenure) (lost error) {
 	bound := t.bound.Load()
 	if now, err := h.trusted(t); err == nil {
 		bound = max(bound, h.unit(now.Add(h.cfg.Horizon)))
@@ -194,39 +196,43 @@ func (h *Holder) renewOnce(t *tenure) error {
 		own, err = h.reg.Renew(ctx, *t.claim.Load(), bound)
 		cancel()
 	} else {
-		own, err = h.confirm(t)
+		own, err = h.confirm(t, bound)
 	}
 	switch {
 	case err == nil:
-		if !t.confirmed.Swap(true) {
-			h.log.Info("worker ID confirmed by the registry", "worker", own.Number)
-		}
-		t.claim.Store(&own)
-		raise(&t.bound, own.Bound)
-		h.failures = 0
-		h.cfg.Alarms.Clear(leaf.AlarmRegistry, h.info.Name)
-		h.announce(own)
-		return nil
-	case h.base.Err() != nil:
-		return nil
+		h.renewed(t, own)
+	case h.isClosing():
 	case answered(err):
 		return err
-	}
-	h.counters.renewFailures.Add(1)
-	if h.failures++; h.failures > 1 {
-		h.registryAlarm(err, t.bound.Load())
+	default:
+		h.counters.renewFailures.Add(1)
+		if h.failures++; h.failures > 1 {
+			h.registryAlarm(err, t.bound.Load())
+		}
 	}
 	return nil
 }
 
+// renewed takes over what the registry acknowledged.
+func (h *Holder) renewed(t *tenure, own Record) {
+	if !t.confirmed.Swap(true) {
+		h.log.Info("worker ID confirmed by the registry", "worker", own.Number)
+	}
+	t.claim.Store(&own)
+	raise(&t.bound, own.Bound)
+	h.failures = 0
+	h.cfg.Alarms.Clear(leaf.AlarmRegistry, h.info.Name)
+	h.announce(own)
+}
+
 // confirm claims the number of a tenure that began from the file. The file's nonce is
 // the proof that it was ours.
-func (h *Holder) confirm(t *tenure) (Record, error) {
+func (h *Holder) confirm(t *tenure, bound int64) (Record, error) {
 	if t.nonce == "" {
 		t.nonce = h.cfg.Nonce()
 	}
 	old := t.claim.Load()
-	own, err := h.claim(t.nonce, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: t.inner.Load()})
+	own, err := h.claim(t.nonce, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: t.inner.Load()}, bound)
 	if err == nil && own.Number != old.Number {
 		err = fmt.Errorf("%w: the registry gave %d instead of %d to this node", ErrLost, own.Number, old.Number)
 	}
@@ -242,7 +248,7 @@ func raise(a *atomic.Int64, v int64) {
 func (h *Holder) announce(own Record) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
-	if err := h.reg.Announce(ctx, h.self(own)); err != nil && h.base.Err() == nil {
+	if err := h.reg.Announce(ctx, h.self(own)); err != nil && !h.isClosing() {
 		h.log.Warn("this node is not announced to its peers; their clock checks miss it", "error", err)
 	}
 }

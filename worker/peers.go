@@ -16,8 +16,9 @@ import (
 
 // peerCheck is what the last comparison with the peers found.
 type peerCheck struct {
-	mu sync.Mutex
-	at time.Time // zero: never
+	mu     sync.Mutex
+	at     time.Time // zero: never
+	passed time.Time // the last one without an objection
 	Offsets
 }
 
@@ -72,6 +73,16 @@ func (h *Holder) askBeforeStart(jump error) error {
 // judge returns leaf.ErrClock, naming the offset and the peers, if the clock is too
 // far from the mean of the peers'.
 func (h *Holder) judge(o Offsets) error {
+	err := h.objection(o)
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	if h.peers.passed = h.peers.at; err != nil {
+		h.peers.passed = time.Time{}
+	}
+	return err
+}
+
+func (h *Holder) objection(o Offsets) error {
 	if o.Asked > 0 && o.Answered == 0 {
 		err := fmt.Errorf("%w: none of %d peers tells its time: %s", leaf.ErrClock, o.Asked, o)
 		if h.cfg.Clock.RefuseAlone {
@@ -107,7 +118,7 @@ func (o Offsets) String() string {
 func (h *Holder) checkedWithin(d time.Duration) bool {
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
-	return !h.peers.at.IsZero() && h.rt.Now().Sub(h.peers.at) < d && h.peers.Mean.Abs() <= h.cfg.Clock.Threshold
+	return !h.peers.passed.IsZero() && h.rt.Now().Sub(h.peers.passed).Abs() < d
 }
 
 // recheck compares the clock of a running node, raises an alarm beyond the threshold

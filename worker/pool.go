@@ -19,7 +19,8 @@ import (
 //     was released.
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
 //   - Numbers that can be used at once come first, the node's own last one before
-//     all others, and of the rest the one that is usable soonest.
+//     all others, and those that nobody can hold before those of an unclean holder,
+//     which may be alive and about to renew; of the rest the ones usable soonest.
 //
 // No rule needs the clocks to agree: a node whose clock is ahead may take a number
 // too early, but it starts at T all the same, and the owner finds its claim lost.
@@ -56,6 +57,9 @@ func (s StoredNamespace) Admit(want Namespace) error {
 
 // Claim implements Registry.
 func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
+	if req.Nonce == "" {
+		return Record{}, leaf.BadField("nonce", req.Nonce, "must not be empty: a number that nobody holds has none")
+	}
 	ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet})
 	if err != nil {
 		return Record{}, err
@@ -102,8 +106,9 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 		}
 		known[r.Number] = r
 	}
-	if r, ok := previous(known, req); ok {
-		return r, nil
+	own, isOwn := previous(known, req)
+	if isOwn && own.Floor <= req.Now+req.Margin {
+		return own, nil
 	}
 	for _, a := range reserved {
 		if r, ok := adopt(known, a, issueFrom, req); ok {
@@ -114,17 +119,19 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	for _, a := range reserved {
 		barred[a.Number] = true
 	}
-	var now []Record
-	var soonest *Record
+	var idle, expired, later []Record
 	var freed int64 // when the next number returns, if all are taken
 	for n := req.Numbers.Lo; n < req.Numbers.Hi; n++ {
 		if barred[n] {
 			continue
 		}
 		r, used := known[n]
-		if !used {
+		switch {
+		case isOwn && n == own.Number:
+			r = own
+		case !used:
 			r = Record{Number: n, Floor: issueFrom}
-		} else {
+		default:
 			if !r.free(req) {
 				if at := r.Bound + req.Margin; !r.Extends && (freed == 0 || at < freed) {
 					freed = at
@@ -133,28 +140,35 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 			}
 			r.Floor = r.Bound
 		}
-		if r.Floor <= req.Now {
-			now = append(now, r)
-		} else if soonest == nil || r.Floor < soonest.Floor {
-			soonest = &r
+		switch {
+		case r.Floor > req.Now:
+			if len(later) > 0 && r.Floor < later[0].Floor {
+				later = nil
+			}
+			if len(later) == 0 || r.Floor == later[0].Floor {
+				later = append(later, r)
+			}
+		case used && !r.Released:
+			expired = append(expired, r)
+		default:
+			idle = append(idle, r)
 		}
 	}
-	switch {
-	case len(now) > 0:
-		// Any will do. Claimers that start together would all try the first one, and
-		// all but one lose.
-		h := fnv.New64a()
-		h.Write([]byte(req.Nonce))
-		return now[h.Sum64()%uint64(len(now))], nil
-	case soonest != nil:
-		return *soonest, nil
+	for _, candidates := range [][]Record{idle, expired, later} {
+		if len(candidates) > 0 {
+			// Any will do. Claimers that start together would all try the first one,
+			// and all but one lose.
+			h := fnv.New64a()
+			h.Write([]byte(req.Nonce))
+			return candidates[h.Sum64()%uint64(len(candidates))], nil
+		}
 	}
 	return Record{}, full(req, len(barred), freed)
 }
 
 // free reports whether anybody may take the number.
 func (r Record) free(req Request) bool {
-	return r.Released || !r.Extends && req.Now >= r.Bound+req.Margin
+	return r.Released || !r.Extends && req.Now-req.Margin >= r.Bound
 }
 
 // previous finds the claim that this data directory held last, if nobody has
@@ -164,7 +178,7 @@ func previous(known map[int64]Record, req Request) (Record, bool) {
 		return Record{}, false
 	}
 	r, used := known[req.Previous.Number]
-	if !used || r.Nonce != req.Previous.Nonce {
+	if !used || r.Nonce == "" || r.Nonce != req.Previous.Nonce {
 		return Record{}, false
 	}
 	r.Floor = min(r.Bound, req.Previous.Inner)
@@ -241,6 +255,7 @@ func (p pool) rewrite(ctx context.Context, own Record, change func(*Record)) (Re
 		case stored.Version == own.Version:
 			return own, fmt.Errorf("worker ID %d: the registry refused version %q and then showed it", own.Number, own.Version)
 		}
+		stored.Bound = max(stored.Bound, own.Bound) // a store that was rolled back must learn again what it promised
 		own = stored
 	}
 }

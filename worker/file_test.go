@@ -1,0 +1,301 @@
+package worker_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+const fileName = "worker.json"
+
+// TestFileIsTorn: a file that lost or changed any byte is not used. With a registry
+// the node starts all the same, at the registry's T; without one it does not start.
+func TestFileIsTorn(t *testing.T) {
+	var whole []byte
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a").up()
+		n.issue(10)
+		n.crash()
+		whole = n.disk.files[fileName]
+	})
+	torn := [][]byte{append(slices.Clone(whole), 'x')}
+	for i := range whole {
+		torn = append(torn, whole[:i])
+		if i%8 != 0 {
+			continue
+		}
+		changed := slices.Clone(whole)
+		changed[i] ^= 1
+		torn = append(torn, changed)
+	}
+	for _, content := range torn {
+		run(t, worker.Fixed, func(w *world) {
+			n := w.node("a")
+			n.disk.files[fileName] = content
+			w.records.breakOff(true)
+			n.up()
+			n.says(leaf.ErrNotReady, fileName)
+			w.records.breakOff(false)
+			time.Sleep(2 * time.Second)
+			n.issue(10)
+			if f := n.disk.files[fileName]; bytes.Equal(f, content) {
+				t.Errorf("the torn file stayed: %q", content)
+			}
+		})
+	}
+}
+
+// TestFileOfAnotherNode: neither is a file that somebody else wrote, or another layout.
+func TestFileOfAnotherNode(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*worker.Config)
+		want   string
+	}{
+		{"node", func(c *worker.Config) { c.NodeID = "copy" }, `is of another node: "a", this one is "copy"`},
+		{"namespace", func(c *worker.Config) { c.Namespace = "prod" }, `is of another namespace: "test", this one is "prod"`},
+		{"layout", func(c *worker.Config) { c.Layout.Epoch += 1000 }, `is of another layout: "e1288834974657 `},
+		{"address", func(c *worker.Config) { c.Address = "z:1" }, ``},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, worker.Fixed, func(w *world) {
+				n := w.node("a").up()
+				n.issue(10)
+				n.crash()
+				w.records.breakOff(true)
+				tt.change(&n.cfg)
+				n.up()
+				n.says(leaf.ErrNotReady, tt.want)
+			})
+		})
+	}
+}
+
+// TestFileIsFromTheFuture: a fixed number waits for the file's t.
+func TestFileIsFromTheFuture(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a").up()
+		n.issue(10)
+		n.crash()
+		n.clock.step(-5 * time.Minute)
+		w.records.breakOff(true)
+		n.up()
+		n.says(leaf.ErrNotReady, "may be used from")
+		time.Sleep(5*time.Minute + 4*time.Second)
+		n.issue(5000)
+	})
+}
+
+func TestStatic(t *testing.T) {
+	static := func(n *node) (*worker.Holder, error) {
+		n.w.t.Helper()
+		n.cfg.Fresh = false
+		h, err := worker.New(worker.NewStatic(3), n.disk, n.cfg)
+		if err != nil {
+			n.w.t.Fatal(err)
+		}
+		n.w.t.Cleanup(func() {
+			if err := h.Close(n.w.t.Context()); err != nil && !errors.Is(err, n.w.t.Context().Err()) {
+				n.w.t.Error(err)
+			}
+		})
+		return h, h.Start(n.w.t.Context())
+	}
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a")
+		h, err := static(n)
+		n.Holder = h
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.refuses(leaf.ErrNotReady) // the number's last owner may be just gone
+		time.Sleep(9 * time.Second)
+		n.issue(5000)
+		time.Sleep(time.Hour)
+		n.issue(5000)
+		n.crash()
+		if h, err = static(n); err != nil {
+			t.Fatal(err)
+		}
+		n.Holder = h
+		time.Sleep(3 * time.Second)
+		n.issue(5000)
+		n.stop()
+		n.disk.files[fileName] = n.disk.files[fileName][1:]
+		if _, err := static(n); err == nil || !strings.Contains(err.Error(), "a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits 8s") {
+			t.Errorf("damaged file: %v", err)
+		}
+		n.cfg.Numbers = leaf.Range{Lo: 0, Hi: 3}
+		if _, err := static(n); err == nil {
+			t.Error("number 3 of 0-2 is accepted")
+		}
+	})
+}
+
+// TestDiskFails: what is not on the disk is not issued.
+func TestDiskFails(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a").up()
+		n.issue(10)
+		full := errors.New("no space left on device")
+		inner := n.Status().Inner
+		n.disk.set(func(d *disk) { d.err = full })
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			if id, err := n.Next(w.t.Context(), "k"); err == nil {
+				if p := w.take(id, "a"); millis(p) >= inner {
+					t.Fatalf("issued at %d, the disk holds t=%d", millis(p), inner)
+				}
+			}
+		}
+		n.refuses(leaf.ErrNotReady)
+		if text := n.alarms.has(leaf.AlarmDisk); !strings.Contains(text, "no space left") {
+			t.Errorf("alarm %q", text)
+		}
+		n.disk.set(func(d *disk) { d.err = nil })
+		time.Sleep(2 * time.Second)
+		n.issue(1000)
+		if text := n.alarms.has(leaf.AlarmDisk); text != "" {
+			t.Errorf("alarm is still active: %s", text)
+		}
+
+		n.disk.set(func(d *disk) { d.err = full })
+		bound := n.Status().Bound
+		if err := n.Close(w.t.Context()); !errors.Is(err, full) {
+			t.Errorf("close: %v", err)
+		}
+		if rec := w.records.record(n.cfg.Numbers.Lo + int64(0)); rec.Released || rec.Bound != 0 && rec.Bound < bound {
+			t.Errorf("released although the file still claims the time up to T: %+v", rec)
+		}
+		n.Holder = nil
+		n.disk.set(func(d *disk) { d.err = nil })
+
+		m := w.node("b")
+		m.disk.err = full
+		m.up()
+		m.says(leaf.ErrNotReady, "no space left")
+		m.disk.set(func(d *disk) { d.err = nil })
+		time.Sleep(time.Second)
+		m.issue(1000)
+	})
+}
+
+func TestLocalExtend(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		extend := func(c *worker.Config) { c.LocalExtend, c.Numbers.Hi = true, 1 }
+		n := w.node("a", extend).up()
+		n.issue(10)
+		w.records.breakOff(true)
+		for range 60 {
+			time.Sleep(time.Minute)
+			n.issue(100)
+		}
+		n.crash()
+		n.up()
+		time.Sleep(4 * time.Second)
+		n.issue(100)
+		w.records.breakOff(false)
+		// Nobody takes the number over, long after the registry's T.
+		w.records.cut("a:8080", true)
+		b := w.node("b", extend).up()
+		b.says(worker.ErrFull, "all 1 worker IDs 0 to 0 are taken")
+		w.records.cut("a:8080", false)
+		time.Sleep(10 * time.Second)
+		n.issue(100)
+		if rec, st := w.records.record(0), n.Status(); rec.Bound != st.Bound || !st.Confirmed || !rec.Extends {
+			t.Errorf("registry %+v, node %+v", rec, st)
+		}
+		n.stop()
+		time.Sleep(5 * time.Second)
+		b.issue(100)
+	})
+}
+
+// TestExtendsOnlyByConsent: without the option issuing ends at T.
+func TestExtendsOnlyByConsent(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a").up()
+		w.records.breakOff(true)
+		time.Sleep(9 * time.Minute)
+		n.issue(10)
+		time.Sleep(2 * time.Minute)
+		n.refuses(leaf.ErrNotReady)
+	})
+}
+
+func TestKeepOnStop(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.KeepOnStop, c.Numbers.Hi = true, 1 }).up()
+		n.issue(5000)
+		n.stop()
+		w.records.breakOff(true)
+		n.up()
+		n.issue(5000)
+		n.crash()
+		w.records.breakOff(false)
+		w.node("b", func(c *worker.Config) { c.Numbers.Hi = 1 }).up().says(leaf.ErrNotReady, "all 1 worker IDs 0 to 0 are taken")
+	})
+}
+
+func TestCloseInEveryState(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a")
+		h, err := worker.New(worker.NewPool(w.records), n.disk, n.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Close(w.t.Context()); err != nil { // never started
+			t.Error(err)
+		}
+
+		w.records.breakOff(true)
+		n.up() // refused
+		n.stop()
+		w.records.breakOff(false)
+
+		one := func(c *worker.Config) { c.Numbers.Hi = 1 }
+		b := w.node("b", one).up()
+		b.issue(10)
+		b.stop()
+		c := w.node("c", one)
+		c.clock.step(-time.Minute)
+		c.up()
+		if st := c.Status(); st.State != worker.Waiting {
+			t.Errorf("status %+v", st)
+		}
+		floor := w.records.record(0).Floor
+		c.stop() // while it waits for its floor: the number goes back as it was
+		if rec := w.records.record(0); !rec.Released || rec.Bound != floor {
+			t.Errorf("record %+v, want released at %d", rec, floor)
+		}
+		if _, err := c.cfg, h.Close(w.t.Context()); err != nil { // a second time
+			t.Error(err)
+		}
+		if _, err := h.Next(w.t.Context(), "k"); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
+
+func TestLayoutEnds(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a")
+		n.clock.step(n.cfg.Layout.End().Sub(n.clock.Now()) - 30*24*time.Hour)
+		n.up().issue(10)
+		time.Sleep(4 * time.Second)
+		if text := n.alarms.has(leaf.AlarmExhausted); !strings.Contains(text, "in 29 days") {
+			t.Errorf("alarm %q", text)
+		}
+		last := w.node("b")
+		last.clock.step(last.cfg.Layout.End().Sub(last.clock.Now()) - 5*time.Second)
+		last.up().issue(10)
+		time.Sleep(6 * time.Second)
+		last.refuses(leaf.ErrOverflow)
+	})
+}

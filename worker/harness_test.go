@@ -1,0 +1,376 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// world is a registry and the nodes around it, in a synctest bubble. Its methods that
+// change faults may be called while nodes run.
+type world struct {
+	t       *testing.T
+	records *records
+	kind    worker.Kind
+
+	mu    sync.Mutex
+	taken map[int64]string // every ID ever issued, by whom
+}
+
+// run runs f in a bubble.
+func run(t *testing.T, kind worker.Kind, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f(&world{t: t, kind: kind, records: newRecords(kind), taken: map[int64]string{}})
+	})
+}
+
+// node is one process: its clock, disk and configuration.
+type node struct {
+	*worker.Holder
+
+	w      *world
+	name   string
+	clock  *clock
+	disk   *disk
+	alarms *alarms
+	cfg    worker.Config
+}
+
+// node makes a node that does not run yet. Its worker IDs are 0 to 3.
+func (w *world) node(name string, change ...func(*worker.Config)) *node {
+	n := &node{w: w, name: name, clock: newClock(), disk: &disk{files: map[string][]byte{}}, alarms: &alarms{active: map[string]leaf.Alarm{}}}
+	n.cfg = worker.Config{
+		Layout: snowflake.Leaf(), Namespace: "test", Address: name + ":8080", Numbers: leaf.Range{Lo: 0, Hi: 4},
+		NodeID: name, Fresh: true, Alarms: n.alarms, Runtime: n.clock, Elapsed: n.clock.elapsed,
+	}
+	for _, c := range change {
+		c(&n.cfg)
+	}
+	return n
+}
+
+// begin makes the node's next process and starts it.
+func (n *node) begin() error {
+	n.w.t.Helper()
+	h, err := worker.New(worker.NewPool(n.w.records), n.disk, n.cfg)
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	n.Holder = h
+	n.w.t.Cleanup(func() { n.crash() })
+	return h.Start(n.w.t.Context())
+}
+
+// up is begin for a node that must serve.
+func (n *node) up() *node {
+	n.w.t.Helper()
+	if err := n.begin(); err != nil {
+		n.w.t.Fatalf("%s: start: %v", n.name, err)
+	}
+	synctest.Wait()
+	if n.Status().State == worker.Waiting {
+		time.Sleep(5 * time.Millisecond) // the rest of the unit that the last process used
+	}
+	return n
+}
+
+// crash ends the process so that nothing of it reaches registry or disk any more.
+func (n *node) crash() {
+	if n.Holder == nil {
+		return
+	}
+	h := n.Holder
+	n.Holder = nil
+	n.disk.set(func(d *disk) { d.dead = true })
+	n.w.records.cut(n.name+":8080", true)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_ = h.Close(ctx) // its release fails, as it would in a crash
+	n.w.records.cut(n.name+":8080", false)
+	n.disk.set(func(d *disk) { d.dead = false })
+}
+
+// stop is a clean stop.
+func (n *node) stop() {
+	n.w.t.Helper()
+	h := n.Holder
+	n.Holder = nil
+	if err := h.Close(n.w.t.Context()); err != nil {
+		n.w.t.Fatalf("%s: close: %v", n.name, err)
+	}
+}
+
+// issue takes count IDs that nobody has taken before and returns the last one's parts.
+func (n *node) issue(count int) snowflake.Parts {
+	n.w.t.Helper()
+	var last snowflake.Parts
+	for range count {
+		id, err := n.Next(n.w.t.Context(), "key")
+		if err != nil {
+			n.w.t.Fatalf("%s: %v", n.name, err)
+		}
+		last = n.w.take(id, n.name)
+	}
+	return last
+}
+
+// refuses fails the test unless the next call fails with want.
+func (n *node) refuses(want error) {
+	n.w.t.Helper()
+	n.says(want, "")
+}
+
+// says is refuses with a text that the error must contain.
+func (n *node) says(want error, text string) {
+	n.w.t.Helper()
+	id, err := n.Next(n.w.t.Context(), "key")
+	if err == nil {
+		n.w.t.Fatalf("%s: issued %d, want %v", n.name, id, want)
+	}
+	if !errors.Is(err, want) {
+		n.w.t.Fatalf("%s: error %v, want %v", n.name, err, want)
+	}
+	if !strings.Contains(err.Error(), text) {
+		n.w.t.Errorf("%s: error %v, want %s", n.name, err, text)
+	}
+}
+
+func (w *world) take(id int64, by string) snowflake.Parts {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if other, ok := w.taken[id]; ok {
+		w.t.Fatalf("ID %d of %s was issued before by %s", id, by, other)
+	}
+	w.taken[id] = by
+	p, err := snowflake.Leaf().Decode(id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// millis is the start of the ID's unit in Unix milliseconds.
+func millis(p snowflake.Parts) int64 { return snowflake.Leaf().Millis(p.Unit) }
+
+// clock is a wall clock that can be moved; timers and elapsed time are the bubble's.
+type clock struct {
+	leaf.Runtime
+
+	start  time.Time
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+func newClock() *clock { return &clock{Runtime: leaf.SystemRuntime(), start: time.Now()} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// The bubble starts in the year 2000, before the epoch of the layouts.
+	return time.Now().Round(0).AddDate(24, 0, 0).Add(c.offset)
+}
+
+func (c *clock) elapsed() time.Duration { return time.Since(c.start) }
+
+func (c *clock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += d
+}
+
+// disk is a folder in memory that can fail.
+type disk struct {
+	mu    sync.Mutex
+	files map[string][]byte
+	dead  bool  // writes vanish with the process
+	err   error // writes fail
+}
+
+func (d *disk) set(f func(*disk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(d)
+}
+
+func (d *disk) ReadFile(name string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	content, ok := d.files[name]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return content, nil
+}
+
+func (d *disk) Replace(name string, content []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return errors.New("the process is gone")
+	}
+	if d.err != nil {
+		return d.err
+	}
+	d.files[name] = content
+	return nil
+}
+
+// alarms keeps the active ones.
+type alarms struct {
+	mu     sync.Mutex
+	active map[string]leaf.Alarm
+}
+
+func (a *alarms) Raise(al leaf.Alarm) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active[al.Code+" "+al.Subject] = al
+}
+
+func (a *alarms) Clear(code, subject string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.active, code+" "+subject)
+}
+
+// has returns the text of the active alarm with this code, "" if there is none.
+func (a *alarms) has(code string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, al := range a.active {
+		if al.Code == code {
+			return al.Text
+		}
+	}
+	return ""
+}
+
+// records is a pool's storage with faults.
+type records struct {
+	kind worker.Kind
+
+	mu      sync.Mutex
+	ns      *worker.StoredNamespace
+	byNum   map[int64]worker.Record
+	peers   map[string]worker.Peer
+	version int
+	down    error           // every call fails
+	off     map[string]bool // addresses whose writes fail
+	lose    int             // so many writes succeed without an answer
+}
+
+func newRecords(kind worker.Kind) *records {
+	return &records{kind: kind, byNum: map[int64]worker.Record{}, peers: map[string]worker.Peer{}, off: map[string]bool{}}
+}
+
+func (r *records) set(f func(*records)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(r)
+}
+
+func (r *records) cut(address string, off bool) { r.set(func(r *records) { r.off[address] = off }) }
+
+// breakOff makes all calls fail, or none.
+func (r *records) breakOff(off bool) {
+	r.set(func(r *records) {
+		if r.down = nil; off {
+			r.down = errors.New("connection refused")
+		}
+	})
+}
+
+func (r *records) record(n int64) worker.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byNum[n]
+}
+
+// used counts the numbers with a record.
+func (r *records) used() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byNum)
+}
+
+func (r *records) Info() worker.Info { return worker.Info{Name: "test", Kind: r.kind, Shared: true} }
+
+func (r *records) Namespace(_ context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ns == nil {
+		r.ns = want
+	}
+	return r.ns, r.down
+}
+
+func (r *records) Reserved(context.Context) ([]worker.Adoptable, error) { return nil, nil }
+
+func (r *records) List(context.Context) ([]worker.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []worker.Record
+	for _, rec := range r.byNum {
+		all = append(all, rec)
+	}
+	return all, r.down
+}
+
+func (r *records) Put(_ context.Context, rec worker.Record) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.down != nil:
+		return "", r.down
+	case r.off[rec.Address]:
+		return "", errors.New("connection reset")
+	case r.byNum[rec.Number].Version != rec.Version:
+		return "", worker.ErrLost
+	}
+	r.version++
+	rec.Version = fmt.Sprint(r.version)
+	r.byNum[rec.Number] = rec
+	if r.lose > 0 {
+		r.lose--
+		return "", errors.New("connection reset after the write")
+	}
+	return rec.Version, nil
+}
+
+func (r *records) Announce(_ context.Context, p worker.Peer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.peers[p.Address] = p
+	return r.down
+}
+
+func (r *records) Withdraw(_ context.Context, p worker.Peer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.peers, p.Address)
+	return r.down
+}
+
+func (r *records) Peers(context.Context) ([]worker.Peer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []worker.Peer
+	for _, p := range r.peers {
+		all = append(all, p)
+	}
+	return all, r.down
+}
+
+func (r *records) Close() error { return nil }
