@@ -39,7 +39,7 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 	if err != nil {
 		return err
 	}
-	if err := s.dialect.check(ctx, s); err != nil {
+	if err := s.dialect.check(ctx, s, "leaf_alloc"); err != nil {
 		return err
 	}
 	if err := s.checkKey(ctx); err != nil {

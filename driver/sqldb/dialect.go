@@ -30,14 +30,17 @@ type dialect struct {
 	exact     string // a condition with one parameter: biz_tag equals it byte by byte
 	alone     string // " AND …": true where a statement of its own commits by itself
 	epoch     string // the expression: update_time in seconds since 1970
+	now       string // the expression: the database's clock in ms since 1970
+	upsert    string // follows an INSERT whose key may exist; %s: the key
+	proposed  string // in it, the value that the INSERT would have written; %s: the column
 
 	// reserveOnce tries to reserve in one round trip. matched is false if it wrote
 	// nothing, because the row is not there, not valid, or not as req believes; the
 	// caller then looks. nil: there is no such statement.
 	reserveOnce func(ctx context.Context, s *Store, req segment.Request) (res segment.Reservation, matched bool, err error)
 
-	// check verifies that the server can be trusted with leaf_alloc, at Bind.
-	check func(ctx context.Context, s *Store) error
+	// check verifies that the server can be trusted with existing tables.
+	check func(ctx context.Context, s *Store, tables ...string) error
 
 	// kindOf classifies an error of the driver by its typed code.
 	kindOf func(err error) kind

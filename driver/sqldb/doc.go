@@ -1,7 +1,8 @@
-// Package sqldb is the segment.Store and segment.Catalog on a SQL database: one
-// store, and one file per dialect (MySQL with MariaDB, PostgreSQL, SQLite).
+// Package sqldb is the segment.Store and segment.Catalog on a SQL database, and a
+// registry of worker IDs (worker.Records) in the same or in another one: one file per
+// dialect (MySQL with MariaDB, PostgreSQL, SQLite).
 //
-// What it promises, beside the contract of the interfaces:
+// What the store promises, beside the contract of the interfaces:
 //
 //  1. A range is what one committed statement, or one committed transaction,
 //     reserved. Reserve computes Lo from the end that the database reports minus
@@ -18,6 +19,19 @@
 //  6. An existing leaf_alloc is never altered. Bind and the calls of the engine
 //     write no schema, except to an embedded database (SQLite), which Bind creates.
 //
+// What the registry promises:
+//
+//  7. A claim and its T are written by one transaction, and only if every column of
+//     both is what the writer saw. The comparison is made on locked rows and repeated
+//     by the writing statement, so it depends on no default isolation.
+//  8. A lost reply to COMMIT is an error that says nothing, never worker.ErrLost.
+//  9. leaf_worker_bound is written by claims only and deleted by nobody, so that
+//     deleting from leaf_worker leaves every T where it was.
+//  10. What is read is committed, and claim and T are of one moment.
+//  11. Who runs is judged by the database's clock.
+//  12. Numbers in leaf_workerid_alloc, the table of a fork of the Java server, are
+//     given to nobody but their address.
+//
 // MySQL and MariaDB reserve in one round trip (UPDATE with LAST_INSERT_ID),
 // PostgreSQL too (UPDATE … RETURNING); when the row is not as the caller believes,
 // they read it and, if it is usable, take a transaction that locks it. SQLite has
@@ -29,6 +43,8 @@
 //
 // What it does not do: it makes no range durable that the server does not make
 // durable (innodb_flush_log_at_trx_commit, synchronous_commit), and it does not
-// notice a failover; see the engine's fence for that. An SQLite file belongs on a
+// notice a failover; see the engine's fence for that. A failover that loses the last
+// renewals is noticed by the owner's next renewal, not before. It does not notice a
+// node of the fork that goes on with a number which was adopted. An SQLite file belongs on a
 // local filesystem and may be shared by processes of one machine, not copied.
 package sqldb

@@ -14,7 +14,8 @@ type kind int
 
 const (
 	kindOther     kind = iota // unreachable, refused, unknown: the outcome of a write is unknown
-	kindNoTable               // a table, a column or the database is not there, or may not be read
+	kindNoTable               // a table, a column or the database is not there
+	kindHidden                // a table is not there or may not be read: the server does not tell which
 	kindDuplicate             // a unique key exists
 	kindTooBig                // a number does not fit
 	kindBadText               // a text does not fit its column, or has a character that the column cannot hold
@@ -22,6 +23,9 @@ const (
 	kindBusy                  // another process writes; nothing was done
 	kindSerialize             // rolled back because of a concurrent transaction
 )
+
+// missing reports whether a table, a column or the database is not there for us.
+func (k kind) missing() bool { return k == kindNoTable || k == kindHidden }
 
 // explain returns err with the sentinel that its kind stands for, and with the
 // error of ctx where that is why the call ended: drivers then often report no more
@@ -31,7 +35,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (%w)", ended, err)
 	}
 	switch s.dialect.kindOf(err) {
-	case kindNoTable:
+	case kindNoTable, kindHidden:
 		if !errors.Is(err, segment.ErrSchema) {
 			return s.schemaError("the database has no usable table leaf_alloc", err)
 		}

@@ -72,7 +72,7 @@ func (s *Store) columns(ctx context.Context, table string) (names []string, err 
 		err = rows.Err()
 	}
 	switch {
-	case err != nil && s.dialect.kindOf(err) == kindNoTable:
+	case err != nil && s.dialect.kindOf(err).missing():
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read columns of %s: %w", table, err)
@@ -89,7 +89,7 @@ func (s *Store) columns(ctx context.Context, table string) (names []string, err 
 func (s *Store) withLayout(ctx context.Context, f func(l *layout) error) error {
 	if l := s.layout.Load(); l != nil {
 		err := f(l)
-		if err == nil || s.dialect.kindOf(err) != kindNoTable {
+		if err == nil || !s.dialect.kindOf(err).missing() {
 			return err
 		}
 	}

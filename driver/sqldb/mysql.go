@@ -33,6 +33,9 @@ var mysqlDialect = dialect{
 	exact:       mysqlExact,
 	alone:       mysqlAlone,
 	epoch:       "CAST(UNIX_TIMESTAMP(update_time) AS SIGNED)",
+	now:         "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)", // without the session's time zone
+	upsert:      " ON DUPLICATE KEY UPDATE ",
+	proposed:    "VALUES(%s)",
 	reserveOnce: reserveMySQL,
 	check:       checkMySQL,
 	kindOf:      mysqlKind,
@@ -59,7 +62,12 @@ const (
 		" WHERE biz_tag = ? AND " + mysqlExact + " AND step = ? AND max_id >= 0 AND max_id <= ?" + mysqlAlone
 
 	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
-		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = 'leaf_alloc'"
+		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ?"
+
+	// mysqlIsolation makes a plain read show committed rows only, whatever the
+	// server's default. It is a statement of its own because the variable has two
+	// names, and it is this level because a binlog by statement refuses lower ones.
+	mysqlIsolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 )
 
 func openMySQL(t target, cfg Config) (pools, error) {
@@ -110,8 +118,12 @@ func mysqlTLS(t target) (*tls.Config, string, error) {
 }
 
 func prepareMySQL(ctx context.Context, c driver.Conn) error {
-	_, err := c.(driver.ExecerContext).ExecContext(ctx, mysqlSession, nil)
-	return err
+	for _, statement := range []string{mysqlSession, mysqlIsolation} {
+		if _, err := c.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reserveMySQL is rule H of the specification: the row's step is compared with the
@@ -149,15 +161,17 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 }
 
 // checkMySQL refuses a table whose statements are not transactions.
-func checkMySQL(ctx context.Context, s *Store) error {
-	var engine, transactions sql.NullString
-	ok, err := queryRow(ctx, s.read, mysqlTransactional, nil, []any{&engine, &transactions})
-	if err != nil {
-		return fmt.Errorf("read engine of leaf_alloc: %w", err)
-	}
-	if ok && transactions.String == "NO" {
-		return fmt.Errorf("%w: leaf_alloc has ENGINE=%s, which loses committed ranges in a crash; run: ALTER TABLE leaf_alloc ENGINE=InnoDB",
-			segment.ErrSchema, engine.String)
+func checkMySQL(ctx context.Context, s *Store, tables ...string) error {
+	for _, table := range tables {
+		var engine, transactions sql.NullString
+		ok, err := queryRow(ctx, s.read, mysqlTransactional, []any{table}, []any{&engine, &transactions})
+		if err != nil {
+			return fmt.Errorf("read engine of %s: %w", table, err)
+		}
+		if ok && transactions.String == "NO" {
+			return fmt.Errorf("%w: %s has ENGINE=%s, which loses committed rows in a crash; run: ALTER TABLE %s ENGINE=InnoDB",
+				segment.ErrSchema, table, engine.String, table)
+		}
 	}
 	return nil
 }
@@ -170,9 +184,10 @@ func mysqlKind(err error) kind {
 	switch e.Number {
 	case 1146, // no such table
 		1054, // unknown column
-		1049, // unknown database
-		1142: // no privilege on the table, which is also the answer for one that does not exist
+		1049: // unknown database
 		return kindNoTable
+	case 1142: // no privilege on the table, which is also the answer for one that does not exist
+		return kindHidden
 	case 1062, 1586, 1050: // duplicate key, table exists
 		return kindDuplicate
 	case 1264, 1690: // out of range for the column, or for any integer

@@ -25,13 +25,22 @@ var postgresDialect = dialect{
 	begin:       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
 	forUpdate:   " FOR UPDATE",
 	exact:       postgresExact,
-	epoch:       "CAST(FLOOR(EXTRACT(EPOCH FROM CAST(update_time AS timestamptz))) AS bigint)",
+	epoch:       postgresEpoch,
+	now:         "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
+	upsert:      " ON CONFLICT (%s) DO UPDATE SET ",
+	proposed:    "excluded.%s",
 	reserveOnce: reservePostgres,
-	check:       func(context.Context, *Store) error { return nil },
+	check:       func(context.Context, *Store, ...string) error { return nil },
 	kindOf:      postgresKind,
 }
 
-const postgresExact = `CAST(biz_tag AS text) COLLATE "C" = ?`
+const (
+	postgresExact = `CAST(biz_tag AS text) COLLATE "C" = ?`
+
+	// A time of "infinity" has no number: it is not known.
+	postgresEpoch = "CASE WHEN isfinite(CAST(update_time AS timestamptz))" +
+		" THEN CAST(FLOOR(EXTRACT(EPOCH FROM CAST(update_time AS timestamptz))) AS bigint) END"
+)
 
 // postgresReserve gives req.Length to a row whose step is as believed, and the
 // row's own step within the bounds to any other. $1 tag, $2 step, $3 length, $4

@@ -40,8 +40,12 @@ var createTable = regexp.MustCompile(`(?s)CREATE TABLE IF NOT EXISTS (\w+).*?;`)
 
 func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 	if s.dialect.embedded {
-		if err := createFile(s.target.path); err != nil {
+		made, err := createFile(s.target.path)
+		if err != nil {
 			return nil, err
+		}
+		if made {
+			s.made.Store(true)
 		}
 	}
 	script, err := Schema(s.dialect.name)

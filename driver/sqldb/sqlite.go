@@ -27,6 +27,9 @@ var sqliteDialect = dialect{
 	begin:    "BEGIN IMMEDIATE", // takes the write lock now, not at the first write, where it could not wait
 	exact:    "biz_tag = ? COLLATE BINARY",
 	epoch:    "CAST(strftime('%s', update_time) AS INTEGER)",
+	now:      "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+	upsert:   " ON CONFLICT (%s) DO UPDATE SET ",
+	proposed: "excluded.%s",
 	check:    checkSQLite,
 	kindOf:   sqliteKind,
 }
@@ -81,30 +84,30 @@ func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // createFile makes an empty database that only its owner can read, durably, and
-// leaves an existing one alone.
-func createFile(path string) error {
+// leaves an existing one alone. made reports which of the two happened.
+func createFile(path string) (made bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("create database: %w", err)
+		return false, fmt.Errorf("create database: %w", err)
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("create database %s: %w", path, err)
+		return false, fmt.Errorf("create database %s: %w", path, err)
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("create database %s: %w", path, err)
+		return false, fmt.Errorf("create database %s: %w", path, err)
 	}
 	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("create database %s: sync its folder: %w", path, err)
+		return false, fmt.Errorf("create database %s: sync its folder: %w", path, err)
 	}
-	return nil
+	return true, nil
 }
 
 // checkSQLite verifies on the writer's connection that a commit is durable.
-func checkSQLite(ctx context.Context, s *Store) error {
+func checkSQLite(ctx context.Context, s *Store, _ ...string) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
 		var mode string
 		if _, err := queryRow(ctx, conn, "PRAGMA journal_mode", nil, []any{&mode}); err != nil {

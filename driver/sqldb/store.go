@@ -64,6 +64,7 @@ type Store struct {
 	sql     statements
 	layout  atomic.Pointer[layout] // nil: not known
 	silent  atomic.Bool            // the server does not report what LAST_INSERT_ID(expr) set
+	made    atomic.Bool            // this process made the file of an embedded database
 
 	born   time.Time
 	lastOK atomic.Int64 // when a statement last succeeded, in ns since born
@@ -88,7 +89,12 @@ func Open(url string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg, err = cfg.withDefaults(); err != nil {
+	return openTarget(t, cfg)
+}
+
+func openTarget(t target, cfg Config) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
 		return nil, err
 	}
 	p, err := t.dialect.open(t, cfg)
@@ -131,6 +137,12 @@ func (s *Store) done(ctx context.Context, start time.Time, err *error, step stri
 		return
 	}
 	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), s.explain(ctx, *err))
+	s.freshen(start, *err)
+}
+
+// freshen empties the pool if err, of a call that began at start, tells that its
+// connections are of no use any more.
+func (s *Store) freshen(start time.Time, err error) {
 	if s.dialect.embedded {
 		return
 	}
@@ -138,8 +150,8 @@ func (s *Store) done(ctx context.Context, start time.Time, err *error, step stri
 	// which would cost a deadline; one that became a replica leaves a pool full of
 	// connections that cannot write. A row that somebody else locks also ends in a
 	// deadline, but then other statements succeed.
-	silent := errors.Is(*err, context.DeadlineExceeded) && s.lastOK.Load() < int64(start.Sub(s.born))
-	if silent || s.dialect.kindOf(*err) == kindReadOnly {
+	silent := errors.Is(err, context.DeadlineExceeded) && s.lastOK.Load() < int64(start.Sub(s.born))
+	if silent || s.dialect.kindOf(err) == kindReadOnly {
 		s.write.SetMaxIdleConns(0)
 		s.write.SetMaxIdleConns(s.cfg.MaxConns)
 	}

@@ -24,3 +24,46 @@ CREATE TABLE IF NOT EXISTS leaf_meta (
   value       varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   PRIMARY KEY (name)
 ) ENGINE=InnoDB;
+
+-- The registry of worker IDs: one namespace; per number a claim and a time bound, in
+-- two tables because the bound must outlive the claim. leaf_worker_bound is never
+-- emptied: whoever does that must first make sure that no node runs.
+CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
+  id          int          NOT NULL CHECK (id = 1),
+  name        varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  fingerprint varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  issue_from  bigint       NOT NULL,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS leaf_worker_bound (
+  id          bigint       NOT NULL,
+  bound       bigint       NOT NULL,
+  version     varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS leaf_worker (
+  id          bigint       NOT NULL,
+  address     varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  nonce       varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  floor       bigint       NOT NULL,
+  bound       bigint       NOT NULL,
+  released    boolean      NOT NULL,
+  extends     boolean      NOT NULL,
+  version     varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS leaf_worker_peer (
+  nonce       varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  address     varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  clock       varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  number      bigint       NOT NULL,
+  expires     bigint       NOT NULL,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (nonce)
+) ENGINE=InnoDB;

@@ -20,3 +20,42 @@ CREATE TABLE IF NOT EXISTS leaf_meta (
   name        varchar(64)  NOT NULL PRIMARY KEY,
   value       varchar(512) NOT NULL
 );
+
+-- The registry of worker IDs: one namespace; per number a claim and a time bound, in
+-- two tables because the bound must outlive the claim. leaf_worker_bound is never
+-- emptied: whoever does that must first make sure that no node runs.
+CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
+  id          integer      NOT NULL PRIMARY KEY CHECK (id = 1),
+  name        varchar(64)  NOT NULL,
+  fingerprint varchar(255) NOT NULL,
+  issue_from  bigint       NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE TABLE IF NOT EXISTS leaf_worker_bound (
+  id          bigint       NOT NULL PRIMARY KEY,
+  bound       bigint       NOT NULL,
+  version     varchar(64)  NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE TABLE IF NOT EXISTS leaf_worker (
+  id          bigint       NOT NULL PRIMARY KEY,
+  address     varchar(255) NOT NULL,
+  nonce       varchar(64)  NOT NULL,
+  floor       bigint       NOT NULL,
+  bound       bigint       NOT NULL,
+  released    boolean      NOT NULL,
+  extends     boolean      NOT NULL,
+  version     varchar(64)  NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE TABLE IF NOT EXISTS leaf_worker_peer (
+  nonce       varchar(64)  COLLATE "C" NOT NULL PRIMARY KEY,
+  address     varchar(255) NOT NULL,
+  clock       varchar(255) NOT NULL,
+  number      bigint       NOT NULL,
+  expires     bigint       NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);

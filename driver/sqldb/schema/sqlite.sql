@@ -20,3 +20,42 @@ CREATE TABLE IF NOT EXISTS leaf_meta (
   name        TEXT    NOT NULL PRIMARY KEY,
   value       TEXT    NOT NULL
 ) STRICT;
+
+-- The registry of worker IDs: one namespace; per number a claim and a time bound, in
+-- two tables because the bound must outlive the claim. leaf_worker_bound is never
+-- emptied: whoever does that must first make sure that no node runs.
+CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
+  id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+  name        TEXT    NOT NULL,
+  fingerprint TEXT    NOT NULL,
+  issue_from  INTEGER NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS leaf_worker_bound (
+  id          INTEGER NOT NULL PRIMARY KEY,
+  bound       INTEGER NOT NULL,
+  version     TEXT    NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS leaf_worker (
+  id          INTEGER NOT NULL PRIMARY KEY,
+  address     TEXT    NOT NULL,
+  nonce       TEXT    NOT NULL,
+  floor       INTEGER NOT NULL,
+  bound       INTEGER NOT NULL,
+  released    INTEGER NOT NULL,
+  extends     INTEGER NOT NULL,
+  version     TEXT    NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS leaf_worker_peer (
+  nonce       TEXT    NOT NULL PRIMARY KEY,
+  address     TEXT    NOT NULL,
+  clock       TEXT    NOT NULL,
+  number      INTEGER NOT NULL,
+  expires     INTEGER NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;

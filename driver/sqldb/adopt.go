@@ -1,0 +1,85 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// pastReport is how far the fork's nodes may be ahead of the time that they have
+// reported: they write the time of the report every 3 s, not a bound (rule J).
+const pastReport = 10 * time.Second
+
+// Reserved implements worker.Records: the numbers in leaf_workerid_alloc, the table of
+// the best-known fork of the Java server in its mode "mysql", if the database has it.
+// The row's ip_port may adopt its number, from max_timestamp + 10 s on. Where that is
+// NULL nobody knows how far the number was used: 10 s from now by the database's
+// clock. Nobody else gets the number, and the table is never written.
+//
+// It is one statement and remembers nothing, because the table can appear at any time.
+// Where the server does not tell a missing table from one that may not be read, as
+// MySQL does to a user with rights on single tables only, that is an error: the
+// numbers could be in use.
+func (r *Records) Reserved(ctx context.Context) (all []worker.Adoptable, err error) {
+	defer r.done(ctx, time.Now(), &err, "read leaf_workerid_alloc")
+	err = r.again(ctx, func() (err error) {
+		all, err = r.reserved(ctx)
+		return err
+	})
+	switch kind := r.store.dialect.kindOf(err); {
+	case err == nil:
+		return all, nil
+	case kind == kindNoTable:
+		return nil, nil
+	case kind == kindHidden:
+		return nil, fmt.Errorf("%w: the database does not say whether it has the fork's table leaf_workerid_alloc, whose numbers may be in use;"+
+			" grant the user SELECT on the whole database (%w)", worker.ErrSchema, err)
+	}
+	return nil, err
+}
+
+func (r *Records) reserved(ctx context.Context) (all []worker.Adoptable, err error) {
+	// All columns, because a name that is missing must not look like a missing table.
+	rows, err := r.store.read.QueryContext(ctx, "SELECT "+r.store.dialect.now+" AS leaf_now, a.* FROM leaf_workerid_alloc a")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var now, id int64
+	var address sql.NullString
+	var reported sql.NullInt64
+	dest := make([]any, len(names))
+	for i := range dest {
+		dest[i] = new(any)
+	}
+	for name, to := range map[string]any{"leaf_now": &now, "id": &id, "ip_port": &address, "max_timestamp": &reported} {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return nil, fmt.Errorf("%w: the table leaf_workerid_alloc has no column %s, so it is not the fork's", worker.ErrForeign, name)
+		}
+		dest[i] = to
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return nil, fmt.Errorf("%w: a row of leaf_workerid_alloc cannot be read: %w", worker.ErrForeign, err)
+		}
+		if !reported.Valid {
+			reported.Int64 = now
+		}
+		all = append(all, worker.Adoptable{
+			Number: id, Address: address.String,
+			Floor: min(reported.Int64, math.MaxInt64-pastReport.Milliseconds()) + pastReport.Milliseconds(),
+		})
+	}
+	return all, rows.Err()
+}

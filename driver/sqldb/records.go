@@ -1,0 +1,223 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// RecordsConfig tunes a registry. The zero value is usable.
+type RecordsConfig struct {
+	// Lease is how long an announced process is seen by its peers. 0: 15 s. Below
+	// the interval of the announcements, running processes would disappear.
+	Lease time.Duration
+}
+
+func (c RecordsConfig) withDefaults() (RecordsConfig, error) {
+	if c.Lease == 0 {
+		c.Lease = 15 * time.Second
+	}
+	if c.Lease < time.Millisecond {
+		return c, leaf.BadField("lease", c.Lease, "must be 1ms or more")
+	}
+	return c, nil
+}
+
+// recordsConns bounds the connections of a registry to a server. Three calls of a
+// node can run at a time: a renewal, an announcement and a list for an operator.
+const recordsConns = 4
+
+// Records is a registry of worker IDs in a database: worker.NewPool makes a
+// worker.Registry of it. It implements worker.Records. All methods are safe for
+// concurrent use.
+//
+// A database holds one namespace. A number is two rows: its claim in leaf_worker and
+// its time bound T in leaf_worker_bound. Both are written in one transaction, and
+// each only if it is, column by column, what the writer saw: the version of a record
+// is its content, and every write adds a random word to it. The claim repeats T, so
+// that T is lost only where both rows are.
+type Records struct {
+	store   *Store
+	own     bool // the store is ours to close
+	cfg     RecordsConfig
+	sql     recordStatements
+	checked atomic.Bool  // the tables are such that a transaction holds
+	swept   atomic.Int64 // when expired peers were last deleted, in ns since store.born
+}
+
+var _ worker.Records = (*Records)(nil)
+
+// OpenRecords opens the registry in the database of a store URL, see Open. It does
+// not connect.
+func OpenRecords(url string, cfg Config, rc RecordsConfig) (*Records, error) {
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = recordsConns
+	}
+	s, err := Open(url, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newRecords(s, true, rc)
+}
+
+// Records returns the registry in the same database. With an embedded one it shares
+// the connections of the store, because a file has one writer, and it must be used
+// before the store is closed only. With a server it opens a few of its own, so that
+// no tag whose row is locked ever keeps a renewal waiting.
+func (s *Store) Records(rc RecordsConfig) (*Records, error) {
+	if s.dialect.embedded {
+		return newRecords(s, false, rc)
+	}
+	cfg := s.cfg
+	cfg.MaxConns = recordsConns
+	other, err := openTarget(s.target, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newRecords(other, true, rc)
+}
+
+func newRecords(s *Store, own bool, rc RecordsConfig) (*Records, error) {
+	rc, err := rc.withDefaults()
+	if err != nil {
+		if own {
+			err = errors.Join(err, s.Close())
+		}
+		return nil, err
+	}
+	return &Records{store: s, own: own, cfg: rc, sql: s.dialect.recordStatements()}, nil
+}
+
+// Redacted returns the URL of the database with xxxxx for the password.
+func (r *Records) Redacted() string { return r.store.Redacted() }
+
+// Info implements worker.Records.
+func (r *Records) Info() worker.Info {
+	return worker.Info{Name: r.store.dialect.name, Kind: worker.Leased, Shared: !r.store.dialect.embedded}
+}
+
+// Prepare creates the file and the tables of an embedded database, as Bind does, and
+// reports whether this process has made the file. If so, nobody can have used a
+// number of it: the caller may declare the namespace new (worker.Registry.Init)
+// before the first claim, which then need not wait. With a server it does nothing.
+func (r *Records) Prepare(ctx context.Context) (created bool, err error) {
+	defer r.done(ctx, time.Now(), &err, "prepare the registry")
+	if !r.store.dialect.embedded {
+		return false, nil
+	}
+	if _, err := r.store.createTables(ctx); err != nil {
+		return false, err
+	}
+	return r.store.made.Load(), nil
+}
+
+// Namespace implements worker.Records.
+func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (stored *worker.StoredNamespace, err error) {
+	if want != nil {
+		if err := checkNamespace(want.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	defer r.done(ctx, time.Now(), &err, "namespace")
+	if err := r.check(ctx); err != nil {
+		return nil, err
+	}
+	if stored, err = r.readNamespace(ctx); err != nil || stored != nil || want == nil {
+		return stored, err
+	}
+	err = r.transact(ctx, func(conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, r.sql.insertNamespace, want.Name, want.Fingerprint, want.IssueFrom)
+		return err
+	})
+	if err != nil && r.store.dialect.kindOf(err) != kindDuplicate { // duplicate: another claimer was faster
+		return nil, err
+	}
+	if stored, err = r.readNamespace(ctx); err == nil && stored == nil {
+		err = errors.New("the row was written and is not there")
+	}
+	return stored, err
+}
+
+func (r *Records) readNamespace(ctx context.Context) (*worker.StoredNamespace, error) {
+	var n worker.StoredNamespace
+	var found bool
+	err := r.again(ctx, func() (err error) {
+		found, err = queryRow(ctx, r.store.read, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom})
+		return err
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	return &n, nil
+}
+
+// check verifies, until it has succeeded once, that the database keeps a transaction.
+func (r *Records) check(ctx context.Context) error {
+	if r.checked.Load() {
+		return nil
+	}
+	if err := r.store.dialect.check(ctx, r.store, "leaf_worker_namespace", "leaf_worker_bound", "leaf_worker"); err != nil {
+		return err
+	}
+	r.checked.Store(true)
+	return nil
+}
+
+// Close implements worker.Records. A store that is shared stays open.
+func (r *Records) Close() error {
+	if !r.own {
+		return nil
+	}
+	return r.store.Close()
+}
+
+// transact is Store.transact, repeated while the server takes it back because of
+// another one.
+func (r *Records) transact(ctx context.Context, f func(conn *sql.Conn) error) error {
+	return r.again(ctx, func() error { return r.store.transact(ctx, f) })
+}
+
+// again calls f until it ends otherwise than by a deadlock or a serialization
+// failure: one of the transactions that meet in it goes on, so all of them end.
+func (r *Records) again(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil || r.store.dialect.kindOf(err) != kindSerialize {
+			return err
+		}
+	}
+}
+
+// done finishes a call as Store.done does, with the sentinels of package worker.
+func (r *Records) done(ctx context.Context, start time.Time, err *error, step string, args ...any) {
+	s := r.store
+	if *err == nil {
+		s.lastOK.Store(int64(time.Since(s.born)))
+		return
+	}
+	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), r.explain(ctx, *err))
+	s.freshen(start, *err)
+}
+
+func (r *Records) explain(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("%w (%w)", ended, err)
+	}
+	switch {
+	case errors.Is(err, worker.ErrSchema), errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrLost):
+		return err
+	case errors.Is(err, errTwoRows):
+		return fmt.Errorf("%w: a table leaf_worker… holds several rows of one key: its primary key is missing", worker.ErrSchema)
+	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):
+		return fmt.Errorf("%w: the database has no usable tables leaf_worker…; run: leaf schema apply --store %q (%w)",
+			worker.ErrSchema, r.store.Redacted(), err)
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package sqldb
+
+import (
+	"fmt"
+	"strings"
+)
+
+// recordStatements are the texts for the tables of a registry.
+type recordStatements struct {
+	namespace       string // one row, or none
+	insertNamespace string // name, fingerprint, issue_from
+
+	list string // all claims and bounds, see rowOf
+
+	lockBound   string // bound, version of a row: id
+	insertBound string // id, bound, version
+	updateBound string // bound, new version, id, old version
+
+	lockClaim   string // all of a row: id
+	insertClaim string // id, address, nonce, floor, bound, released, extends, version
+	updateClaim string // address, nonce, floor, bound, released, extends, new version, id, old version
+
+	announce string // nonce, address, clock, number, lease in ms
+	withdraw string // nonce
+	peers    string
+	expired  string // nonces: how long ago in ms
+	sweep    string // nonce, how long ago in ms
+}
+
+func (d *dialect) recordStatements() recordStatements {
+	const claim = "address, nonce, floor, bound, released, extends, version"
+	set := func(columns string) string {
+		return "SET " + strings.ReplaceAll(columns, ",", " = ?,") + " = ?, update_time = CURRENT_TIMESTAMP WHERE id = ? AND version = ?"
+	}
+	return recordStatements{
+		namespace:       "SELECT name, fingerprint, issue_from FROM leaf_worker_namespace",
+		insertNamespace: d.bind("INSERT INTO leaf_worker_namespace (id, name, fingerprint, issue_from, update_time) VALUES (1, ?, ?, ?, CURRENT_TIMESTAMP)"),
+
+		// One statement sees one state of both tables.
+		list: "SELECT id, false, '', '', 0, bound, false, false, version FROM leaf_worker_bound" +
+			" UNION ALL SELECT id, true, " + claim + " FROM leaf_worker",
+
+		lockBound:   d.bind("SELECT bound, version FROM leaf_worker_bound WHERE id = ?" + d.forUpdate),
+		insertBound: d.bind("INSERT INTO leaf_worker_bound (id, bound, version, update_time) VALUES (?, ?, ?, CURRENT_TIMESTAMP)"),
+		updateBound: d.bind("UPDATE leaf_worker_bound " + set("bound, version")),
+
+		lockClaim:   d.bind("SELECT " + claim + " FROM leaf_worker WHERE id = ?" + d.forUpdate),
+		insertClaim: d.bind("INSERT INTO leaf_worker (id, " + claim + ", update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		updateClaim: d.bind("UPDATE leaf_worker " + set(claim)),
+
+		announce: d.bind("INSERT INTO leaf_worker_peer (nonce, address, clock, number, expires, update_time) VALUES (?, ?, ?, ?, " +
+			d.now + " + ?, CURRENT_TIMESTAMP)" + d.onConflict("nonce", "address", "clock", "number", "expires", "update_time")),
+		withdraw: d.bind("DELETE FROM leaf_worker_peer WHERE nonce = ?"),
+		peers:    "SELECT nonce, address, clock, number FROM leaf_worker_peer WHERE expires > " + d.now,
+		expired:  d.bind("SELECT nonce FROM leaf_worker_peer WHERE expires < " + d.now + " - ?"),
+		sweep:    d.bind("DELETE FROM leaf_worker_peer WHERE nonce = ? AND expires < " + d.now + " - ?"),
+	}
+}
+
+// onConflict makes an INSERT overwrite the columns of a row that has its key.
+func (d *dialect) onConflict(key string, columns ...string) string {
+	clause := d.upsert
+	if strings.Contains(clause, "%s") {
+		clause = fmt.Sprintf(clause, key)
+	}
+	for i, c := range columns {
+		columns[i] = c + " = " + fmt.Sprintf(d.proposed, c)
+	}
+	return clause + strings.Join(columns, ", ")
+}
