@@ -120,7 +120,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 		barred[a.Number] = true
 	}
 	var idle, expired, later []Record
-	var freed int64 // when the next number returns, if all are taken
+	var freed int64 // the lowest T of those that return when it and the margin have passed
 	for n := req.Numbers.Lo; n < req.Numbers.Hi; n++ {
 		if barred[n] {
 			continue
@@ -133,8 +133,8 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 			r = Record{Number: n, Floor: issueFrom}
 		default:
 			if !r.free(req) {
-				if at := r.Bound + req.Margin; !r.Extends && (freed == 0 || at < freed) {
-					freed = at
+				if !r.Extends && (freed == 0 || r.Bound < freed) {
+					freed = r.Bound
 				}
 				continue
 			}
@@ -212,7 +212,7 @@ func full(req Request, barred int, freed int64) error {
 		text += fmt.Sprintf(", %d of them by rows of another program", barred)
 	}
 	if freed > 0 {
-		text += fmt.Sprintf("; unless renewed, the next one returns in %d s", max(0, freed-req.Now+999)/1000)
+		text += fmt.Sprintf("; unless renewed, the next one returns in %d s", max(0, freed-req.Now+req.Margin+999)/1000)
 	}
 	return fmt.Errorf("%w: %s (leaf worker list shows their owners)", ErrFull, text)
 }

@@ -75,15 +75,27 @@ func RunRegistry(t *testing.T, newRegistry NewRegistry) {
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
-			for _, c := range group.cases {
-				t.Run(c.name, func(t *testing.T) {
-					target := newRegistry(t)
-					if target.Fingerprint == "" {
-						target.Fingerprint = "layout of the suite"
-					}
-					c.run(t, &registryBench{RegistryTarget: target, now: simulatedStart})
-				})
+			runRegistryCases(t, group.cases, newRegistry)
+		})
+	}
+}
+
+// RunRegistryOutages is the part of RunRegistry that needs Partition and Pause, for a
+// server of its own: one that other cases share must not be stopped.
+func RunRegistryOutages(t *testing.T, newRegistry NewRegistry) {
+	t.Helper()
+	runRegistryCases(t, outageCases, newRegistry)
+}
+
+func runRegistryCases(t *testing.T, cases []registryCase, newRegistry NewRegistry) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			target := newRegistry(t)
+			if target.Fingerprint == "" {
+				target.Fingerprint = "layout of the suite"
 			}
+			c.run(t, &registryBench{RegistryTarget: target, now: simulatedStart})
 		})
 	}
 }

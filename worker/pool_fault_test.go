@@ -1,0 +1,222 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+var errWire = errors.New("the wire broke")
+
+// onPut lets calls pass, but for one Put that it decides about.
+type onPut struct {
+	skip   int // how many Puts pass first
+	decide func(ctx context.Context, carryOut func(context.Context) error) error
+}
+
+func (o *onPut) intercept(ctx context.Context, method string, carryOut func(context.Context) error) error {
+	if method != "Put" || o.decide == nil {
+		return carryOut(ctx)
+	}
+	if o.skip--; o.skip >= 0 {
+		return carryOut(ctx)
+	}
+	decide := o.decide
+	o.decide = nil
+	return decide(ctx, carryOut)
+}
+
+// loseReply carries the call out and does not say so.
+func loseReply(ctx context.Context, carryOut func(context.Context) error) error {
+	if err := carryOut(ctx); err != nil {
+		return err
+	}
+	return errWire
+}
+
+// faultyPool returns a pool in a declared namespace whose Puts may fail, and its store.
+func faultyPool(t *testing.T) (worker.Registry, *onPut, *memory.Registry) {
+	t.Helper()
+	store, fault := memory.NewRegistry(), &onPut{}
+	pool := worker.NewPool(memory.Intercept(store.Open(), fault.intercept))
+	if err := pool.Init(t.Context(), poolSpace); err != nil {
+		t.Fatal(err)
+	}
+	return pool, fault, store
+}
+
+func poolClaim(t *testing.T, p worker.Registry, req worker.Request) worker.Record {
+	t.Helper()
+	r, err := p.Claim(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func only(t *testing.T, p worker.Registry) worker.Record {
+	t.Helper()
+	records, err := p.List(t.Context())
+	if err != nil || len(records) != 1 {
+		t.Fatalf("List = %+v, %v; want one record", records, err)
+	}
+	return records[0]
+}
+
+func TestPoolClaimWhoseReplyIsLost(t *testing.T) {
+	pool, fault, _ := faultyPool(t)
+	fault.decide = loseReply
+	req := poolRequest()
+	if r, err := pool.Claim(t.Context(), req); !errors.Is(err, errWire) {
+		t.Fatalf("Claim = %+v, %v; want the wire's error", r, err)
+	}
+	again := req
+	again.Now, again.Bound = req.Now+9000, req.Bound+9000
+	if got := poolClaim(t, pool, again); got != only(t, pool) || got.Bound != req.Bound {
+		t.Errorf("Claim repeated = %+v; want the record %+v, made with T %d", got, only(t, pool), req.Bound)
+	}
+}
+
+func TestPoolRenewalWhoseReplyIsLost(t *testing.T) {
+	pool, fault, _ := faultyPool(t)
+	own := poolClaim(t, pool, poolRequest())
+	fault.decide = loseReply
+	if r, err := pool.Renew(t.Context(), own, own.Bound+3000); !errors.Is(err, errWire) || r != own {
+		t.Fatalf("Renew = %+v, %v; want %+v and the wire's error: nobody knows whether T was raised", r, err, own)
+	}
+	got, err := pool.Renew(t.Context(), own, own.Bound+1000)
+	if err != nil || got.Bound != own.Bound+3000 || got != only(t, pool) {
+		t.Errorf("Renew repeated = %+v, %v; want T %d", got, err, own.Bound+3000)
+	}
+}
+
+// TestPoolLateRenewal: a renewal that arrives after its sender's next one, or after
+// its release, changes nothing.
+func TestPoolLateRenewal(t *testing.T) {
+	for name, next := range map[string]func(worker.Registry, worker.Record) error{
+		"after the next renewal": func(p worker.Registry, own worker.Record) error {
+			_, err := p.Renew(context.Background(), own, own.Bound+1000)
+			return err
+		},
+		"after the release": func(p worker.Registry, own worker.Record) error {
+			return p.Release(context.Background(), own, poolNow+7)
+		},
+		"after the operator's release": func(p worker.Registry, own worker.Record) error {
+			return p.Free(context.Background(), own.Number)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool, fault, _ := faultyPool(t)
+			own := poolClaim(t, pool, poolRequest())
+			var late func(context.Context) error
+			fault.decide = func(_ context.Context, carryOut func(context.Context) error) error {
+				late = carryOut
+				return errWire
+			}
+			if _, err := pool.Renew(t.Context(), own, own.Bound+9000); !errors.Is(err, errWire) {
+				t.Fatal(err)
+			}
+			if err := next(pool, own); err != nil {
+				t.Fatal(err)
+			}
+			before := only(t, pool)
+			if err := late(t.Context()); !errors.Is(err, worker.ErrLost) {
+				t.Errorf("the late renewal: %v; want ErrLost", err)
+			}
+			if after := only(t, pool); after != before {
+				t.Errorf("the late renewal changed %+v to %+v", before, after)
+			}
+		})
+	}
+}
+
+// TestPoolClaimLosesRounds: whoever loses a number to somebody faster looks again.
+func TestPoolClaimLosesRounds(t *testing.T) {
+	pool, fault, store := faultyPool(t)
+	rival := worker.NewPool(store.Open())
+	req := poolRequest()
+	var taken []int64
+	var snatch func(ctx context.Context, carryOut func(context.Context) error) error
+	snatch = func(ctx context.Context, carryOut func(context.Context) error) error {
+		other := req // the same nonce chooses the same number, and is then replaced
+		r, err := rival.Claim(ctx, other)
+		if err != nil {
+			return err
+		}
+		store.Overwrite(r.Number, "rival")
+		taken = append(taken, r.Number)
+		if len(taken) < 3 {
+			fault.decide = snatch
+		}
+		return carryOut(ctx)
+	}
+	fault.decide = snatch
+	got := poolClaim(t, pool, req)
+	if len(taken) != 3 || slices.Contains(taken, got.Number) {
+		t.Errorf("Claim = %+v after rivals took %v", got, taken)
+	}
+	fault.decide = nil
+	other := req
+	other.Nonce = "one more"
+	if r, err := pool.Claim(t.Context(), other); !errors.Is(err, worker.ErrFull) {
+		t.Errorf("fifth Claim of four numbers = %+v, %v; want ErrFull", r, err)
+	}
+}
+
+// rolledBack is a store that shows an earlier state of one record.
+type rolledBack struct {
+	worker.Records
+
+	earlier *worker.Record
+}
+
+func (r rolledBack) List(ctx context.Context) ([]worker.Record, error) {
+	records, err := r.Records.List(ctx)
+	for i := range records {
+		if r.earlier != nil && records[i].Number == r.earlier.Number {
+			records[i].Bound = r.earlier.Bound
+		}
+	}
+	return records, err
+}
+
+// TestPoolStoreRolledBack: a store that lost the last writes learns again what it has
+// promised, whatever the renewal asks for.
+func TestPoolStoreRolledBack(t *testing.T) {
+	store := memory.NewRegistry()
+	back := rolledBack{store.Open(), new(worker.Record)}
+	pool := worker.NewPool(back)
+	if err := pool.Init(t.Context(), poolSpace); err != nil {
+		t.Fatal(err)
+	}
+	first := poolClaim(t, pool, poolRequest())
+	own, err := pool.Renew(t.Context(), first, first.Bound+9000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*back.earlier = first
+	stale := own
+	stale.Version = "version that the store has forgotten"
+	got, err := pool.Renew(t.Context(), stale, 0)
+	if err != nil || got.Bound != own.Bound {
+		t.Errorf("Renew = %+v, %v; want T %d", got, err, own.Bound)
+	}
+	*back.earlier = worker.Record{Number: -1}
+	if kept := only(t, pool); kept.Bound != own.Bound {
+		t.Errorf("the store holds T %d; want %d, which it has acknowledged", kept.Bound, own.Bound)
+	}
+}
+
+// TestPoolRefusesItsOwnVersion: a store that contradicts itself must not spin.
+func TestPoolRefusesItsOwnVersion(t *testing.T) {
+	pool, fault, _ := faultyPool(t)
+	own := poolClaim(t, pool, poolRequest())
+	fault.decide = func(context.Context, func(context.Context) error) error { return worker.ErrLost }
+	if r, err := pool.Renew(t.Context(), own, own.Bound+1000); err == nil || errors.Is(err, worker.ErrLost) {
+		t.Errorf("Renew = %+v, %v; want an error that is not ErrLost", r, err)
+	}
+}
