@@ -64,6 +64,10 @@ fuzz: ## Each fuzz target for FUZZTIME
 		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$folder"; \
 	done
 
+.PHONY: mutants
+mutants: helpers ## Break the code in each way of test/mutants and see the tests fail; table in docs
+	bin/withservers -- bin/mutants -table docs/MUTANTS.md
+
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin
