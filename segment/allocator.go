@@ -24,6 +24,9 @@ type Allocator struct {
 	disk   Disk
 	pace   pace
 	fence  *fence
+	alarms leaf.Alarms
+
+	cluster *cluster // nil: there is no cluster fence
 
 	table   atomic.Pointer[table]
 	shards  []*shard
@@ -42,7 +45,8 @@ type Allocator struct {
 	counters counters
 
 	// mu guards the writers of table and what follows. Order of locks: mu, then
-	// Tag.mu, then queue.mu or fence.mu or group.mu.
+	// Tag.mu, then queue.mu, then shard.mu; fence.mu, cluster.mu, group.mu and those of
+	// the alarms come last.
 	mu      sync.Mutex
 	pending map[string]*Tag      // tags that the store will be asked about
 	misses  map[string]time.Time // unknown tags, until when
@@ -58,10 +62,6 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	f, err := openFence(disk, cfg.Runtime, cfg.NodeID)
-	if err != nil {
-		return nil, err
-	}
 	a := &Allocator{
 		cfg:     cfg,
 		rt:      cfg.Runtime,
@@ -69,13 +69,28 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		router:  router,
 		disk:    disk,
 		pace:    cfg.pace(),
-		fence:   f,
+		alarms:  cfg.Alarms,
 		drained: newPiece(leaf.Range{}),
 		tasks:   group{rt: cfg.Runtime},
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 		pending: make(map[string]*Tag),
 		misses:  make(map[string]time.Time),
+	}
+	if a.alarms == nil {
+		a.alarms = &logged{alloc: a, active: map[[2]string]bool{}}
+	}
+	var err error
+	if a.fence, err = openFence(disk, a.rt, cfg.NodeID, a.alarms); err != nil {
+		return nil, err
+	}
+	if a.cluster, err = newCluster(a); err != nil {
+		return nil, errors.Join(err, a.fence.close(context.Background()))
+	}
+	for tag, m := range a.fence.all() {
+		if m.Latched {
+			a.alarms.Raise(latchedAlarm(tag, m, a.cluster != nil))
+		}
 	}
 	a.base, a.cancel = context.WithCancel(context.Background())
 	a.reading, a.unread = context.WithCancel(a.base)
@@ -92,6 +107,9 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 // the Allocator must be closed; a database that cannot be reached is tried again
 // in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
 func (a *Allocator) Start(ctx context.Context) error {
+	if a.cluster != nil {
+		a.tasks.start(a.cluster.follow)
+	}
 	results := make([]error, len(a.shards))
 	contacted := make(chan struct{})
 	var left atomic.Int64

@@ -15,6 +15,12 @@ type buffer struct {
 	next  leaf.Range // the range after it, empty if not loaded
 	prior int64      // the fence before this process's first range
 
+	seen  held // the tag's entry of the cluster fence when it was last seen
+	wrote held // the entry that holds the end of the last range; none if that was taken without
+
+	turnedAway bool // the alarm exhausted is raised
+	badRow     bool // the alarm row is raised
+
 	last     lastLoad
 	asked    time.Time // when the load that is wanted was first asked for
 	loading  bool      // a load is queued or under way
@@ -141,18 +147,18 @@ func (t *Tag) latchedError() error {
 	return fmt.Errorf("%w: tag %q; an operator must run leaf tag repair", leaf.ErrRegress, t.name)
 }
 
-// retire ends the tag's ranges. It returns the end of what was issued and the
-// unused tail of the last range, empty if there is none, from both of which
-// nothing is issued any more.
+// retire ends the tag's ranges. It returns the end of what was issued, the unused
+// tail of the last range, empty if there is none, from both of which nothing is
+// issued any more, and the entry of the cluster fence that holds the range's end.
 //
 // The tail is the next range with the rest of the current one before it, if the
 // two touch; if they do not, the rest of the current one is lost, because somebody
 // else's numbers lie between.
-func (t *Tag) retire() (issued int64, tail leaf.Range) {
+func (t *Tag) retire() (issued int64, tail leaf.Range, wrote held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.buf == nil {
-		return 0, leaf.Range{}
+		return 0, leaf.Range{}, held{}
 	}
 	b := t.buf
 	issued = b.prior
@@ -177,5 +183,5 @@ func (t *Tag) retire() (issued int64, tail leaf.Range) {
 	t.cur.Store(t.alloc.drained)
 	b.whole, b.rest, b.next = leaf.Range{}, leaf.Range{}, leaf.Range{}
 	b.wakeAll()
-	return issued, tail
+	return issued, tail, b.wrote
 }

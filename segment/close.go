@@ -66,14 +66,15 @@ type tail struct {
 	tag      *Tag
 	issued   int64      // end of the numbers this node issued
 	unused   leaf.Range // not issued
+	wrote    held       // entry of the cluster fence for the end of unused
 	returned atomic.Bool
 }
 
 func (a *Allocator) retireAll() []*tail {
 	var tails []*tail
 	for _, t := range *a.table.Load() {
-		if issued, unused := t.retire(); unused.Len() > 0 {
-			tails = append(tails, &tail{tag: t, issued: issued, unused: unused})
+		if issued, unused, wrote := t.retire(); unused.Len() > 0 {
+			tails = append(tails, &tail{tag: t, issued: issued, unused: unused, wrote: wrote})
 		}
 	}
 	slices.SortFunc(tails, func(x, y *tail) int { return strings.Compare(x.tag.name, y.tag.name) })
@@ -109,8 +110,9 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 }
 
 // giveBack returns a tail in the order of rule G; the first failure ends it, and
-// the numbers are lost. A cluster-wide fence is lowered first of all, by
-// compare-and-set from the range's end. The own fence goes down to the end of what
+// the numbers are lost. The cluster fence is lowered first of all, by
+// compare-and-set from the range's end: a node that has read it before cannot take
+// the lowered row for a regress. The own fence goes down to the end of what
 // was issued before the row does, so that a crash in between leaves the row above
 // the fence: no number is issued twice, and no false alarm is raised. It goes no
 // less far down, because the nodes that own the numbers in between may lower the
@@ -121,11 +123,16 @@ func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
 	if mark.Latched {
 		return errors.New("the tag is latched")
 	}
+	if a.cluster != nil {
+		if err := a.cluster.lower(ctx, t); err != nil {
+			return err
+		}
+	}
 	if err := a.fence.lower(name, mark, t.issued); err != nil {
 		return err
 	}
 	s := t.tag.shard
-	_, err := call(ctx, s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := call(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.GiveBack(ctx, name, t.unused.Hi, t.unused.Lo)
 	})
 	return err

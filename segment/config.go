@@ -61,6 +61,22 @@ type Config struct {
 	// Logger receives what operators should see. Default: discard.
 	Logger *slog.Logger
 
+	// Alarms receives the states that somebody should look at. Default: the beginning
+	// of each is a line at ERROR in Logger, with the attributes code, subject and do.
+	Alarms leaf.Alarms
+
+	// ClusterFence is the fence that all nodes share (docs/adr/0010). nil: each node
+	// protects its own ranges only.
+	ClusterFence ClusterFence
+
+	// ClusterFenceName names it in alarms. Default "cluster-fence".
+	ClusterFenceName string
+
+	// Degrade lets a node load ranges on its own fence alone while the cluster fence
+	// does not answer. Default: no new ranges then. With Degrade, a database that loses
+	// commits in that time can make nodes repeat IDs of one another.
+	Degrade bool
+
 	// Runtime is the clock and scheduler. Default: leaf.SystemRuntime.
 	Runtime leaf.Runtime
 }
@@ -76,6 +92,7 @@ func (c Config) WithDefaults() Config {
 	c.ShortSegment = cmp.Or(c.ShortSegment, 15*time.Minute)
 	c.LongSegment = cmp.Or(c.LongSegment, 30*time.Minute)
 	c.RecentFor = cmp.Or(c.RecentFor, 24*time.Hour)
+	c.ClusterFenceName = cmp.Or(c.ClusterFenceName, "cluster-fence")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

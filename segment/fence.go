@@ -21,9 +21,10 @@ import (
 // what has been collected by then, writes and syncs it and tells the others. No
 // goroutine belongs to the fence, and no mutex is held over the disk.
 type fence struct {
-	disk Disk
-	rt   leaf.Runtime
-	node string
+	disk   Disk
+	rt     leaf.Runtime
+	node   string
+	alarms leaf.Alarms
 
 	mu      sync.Mutex
 	marks   map[string]Mark
@@ -51,8 +52,8 @@ type batch struct {
 const compactAbove = 1 << 20
 
 // openFence reads the fence file, or makes it.
-func openFence(disk Disk, rt leaf.Runtime, node string) (*fence, error) {
-	f := &fence{disk: disk, rt: rt, node: node, marks: map[string]Mark{}}
+func openFence(disk Disk, rt leaf.Runtime, node string, alarms leaf.Alarms) (*fence, error) {
+	f := &fence{disk: disk, rt: rt, node: node, alarms: alarms, marks: map[string]Mark{}}
 	content, err := disk.ReadFile(fenceName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,6 +79,13 @@ func openFence(disk Disk, rt leaf.Runtime, node string) (*fence, error) {
 	return f, nil
 }
 
+// all returns a copy of the marks.
+func (f *fence) all() map[string]Mark {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.marks)
+}
+
 // mark returns what is known of a tag.
 func (f *fence) mark(tag string) Mark {
 	f.mu.Lock()
@@ -96,23 +104,30 @@ func (f *fence) advance(tag string, before Mark, high int64) error {
 	return f.change(tag, &before, func(Mark) Mark { return Mark{High: high} })
 }
 
-// latch latches the tag, whatever happened to its mark meanwhile.
-func (f *fence) latch(tag string, before Mark) error {
-	return f.change(tag, nil, func(m Mark) Mark { return Mark{High: max(m.High, before.High), Latched: true} })
+// latch latches the tag, whatever happened to its mark meanwhile, and raises the
+// alarm.
+func (f *fence) latch(tag string, before Mark, why leaf.Alarm) error {
+	return f.change(tag, nil, func(m Mark) Mark {
+		f.alarms.Raise(why)
+		return Mark{High: max(m.High, before.High), Latched: true}
+	})
 }
 
-// release ends a latch, lower takes the mark down to what was issued. Both are
-// errOvertaken like advance.
+// release ends a latch and its alarm, lower takes the mark down to what was issued.
+// Both are errOvertaken like advance.
 func (f *fence) release(tag string, before Mark) error {
-	return f.change(tag, &before, func(m Mark) Mark { return Mark{High: m.High} })
+	return f.change(tag, &before, func(m Mark) Mark {
+		f.alarms.Clear(leaf.AlarmRegress, tag)
+		return Mark{High: m.High}
+	})
 }
 
 func (f *fence) lower(tag string, before Mark, issued int64) error {
 	return f.change(tag, &before, func(Mark) Mark { return Mark{High: issued} })
 }
 
-// change sets a tag's mark to what to makes of it, if it still is *before, and
-// returns when the result is durable. A nil before matches every mark. After
+// change sets a tag's mark to what to, called under mu, makes of it, if it still is
+// *before, and returns when the result is durable. A nil before matches every mark. After
 // another error than errOvertaken and errClosed the new mark holds in memory, and
 // nobody knows whether it is on the disk.
 func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
@@ -158,7 +173,11 @@ func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 		b.err = f.write(b.entries)
 	}
 	f.mu.Lock()
-	f.broken = b.err != nil
+	if f.broken = b.err != nil; f.broken && !closed {
+		f.alarms.Raise(diskAlarm(fenceName, b.err))
+	} else if !f.broken {
+		f.alarms.Clear(leaf.AlarmDisk, fenceName)
+	}
 	f.mu.Unlock()
 	close(b.done)
 	return b.err
@@ -187,10 +206,7 @@ func (f *fence) write(entries []fenceEntry) error {
 
 // replace writes the whole content of memory, which includes the batch.
 func (f *fence) replace() error {
-	f.mu.Lock()
-	marks := maps.Clone(f.marks) // encoding them here would hold up every tag
-	f.mu.Unlock()
-	content := encodeFence(f.node, marks)
+	content := encodeFence(f.node, f.all()) // encoding them under the lock would hold up every tag
 	if f.file != nil {
 		_ = f.file.Close() // everything in it was synced; the new file takes its place
 		f.file = nil

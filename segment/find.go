@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
@@ -144,6 +145,9 @@ func (t *Tag) describe(row Row) {
 	if CheckRow(t.name, 0, row.Step, 0) != nil {
 		t.step = 0 // unknown: the store will judge it again at the next load
 	}
+	if t.buf != nil && errors.Is(t.buf.failed, leaf.ErrInvalidRow) && CheckRow(t.name, row.MaxID, row.Step, 0) == nil {
+		t.rowIsFineLocked(t.buf)
+	}
 	t.options = nil
 	if o := row.Options; o != (Options{}) && o.Validate() == nil {
 		t.options = &Options{o.MinStep, o.MaxStep, o.FixedStep}
@@ -163,6 +167,8 @@ func (t *Tag) detach() {
 	t.cur.Store(t.alloc.drained)
 	if t.buf != nil {
 		t.buf.rest, t.buf.next = leaf.Range{}, leaf.Range{}
+		t.rowIsFineLocked(t.buf)
+		t.stockedLocked(t.buf)
 		t.buf.wakeAll()
 	}
 }

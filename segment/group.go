@@ -34,6 +34,17 @@ func (g *group) start(f func()) bool {
 	return true
 }
 
+// enter counts the caller, who calls end, unless the group is closed.
+func (g *group) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.n++
+	return true
+}
+
 func (g *group) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -43,69 +43,100 @@ func (t *Tag) load() health {
 	return healthy
 }
 
-// reserved is a range that passed the fence.
+// reserved is a range that passed the fences.
 type reserved struct {
 	Reservation
-	prior int64 // the fence before it
+	prior int64 // the own fence before it
+	wrote held  // the cluster fence's entry for its end
 }
 
-// reserve takes a range from the store and admits it. The order is the guarantee:
-// nothing is reserved unless the fence can be written, and nothing is served
-// before it is (rule B).
-func (t *Tag) reserve() (reserved, error) {
+// reserve takes a range. One that is lost to another node in the cluster fence is
+// dropped and replaced at once; that is no fault.
+func (t *Tag) reserve() (r reserved, err error) {
+	a := t.alloc
+	for range maxLost {
+		if r, err = t.tryReserve(); !errors.Is(err, ErrFenceMoved) || a.isClosing() {
+			return r, err
+		}
+		a.counters.races.Add(1)
+	}
+	return r, err
+}
+
+// tryReserve takes a range from the store and admits it. The order is the
+// guarantee: nothing is reserved unless the fence can be written, the cluster fence
+// is read before and moved after (rule C), and nothing is served before both
+// fences hold its end (rule B).
+func (t *Tag) tryReserve() (reserved, error) {
 	a := t.alloc
 	before := a.fence.mark(t.name)
 	if before.Latched {
 		return reserved{}, t.latchedError()
 	}
 	if err := a.fence.heal(t.name); err != nil {
+		return reserved{}, &blockedError{err}
+	}
+	g, err := t.guard(before)
+	if err != nil {
 		return reserved{}, err
 	}
+	defer g.leave()
 	t.mu.Lock()
 	step, options, last := t.step, t.optionsLocked(), t.buffer().last
 	asked := t.buffer().asked
 	t.mu.Unlock()
 	req := a.pace.request(t.name, step, options, last, asked)
-	res, err := call(a.base, t.shard, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
+	res, err := call(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
 		return t.shard.store.Reserve(ctx, req)
 	})
 	if err != nil {
 		return reserved{}, fmt.Errorf("reserve a range for tag %q: %w", t.name, err)
 	}
-	if err := t.admit(req, res, before); err != nil {
+	wrote, err := t.admit(req, res, before, g)
+	if err != nil {
 		return reserved{}, err
 	}
-	return reserved{res, before.High}, nil
+	return reserved{res, before.High, wrote}, nil
 }
 
-// admit decides whether a committed range may be served. A cluster-wide fence
-// belongs here: read before Reserve, compared and set after the check below.
-func (t *Tag) admit(req Request, res Reservation, before Mark) error {
+// admit decides whether a committed range may be served, and returns the cluster
+// fence's entry for it.
+func (t *Tag) admit(req Request, res Reservation, before Mark, g guard) (held, error) {
 	r := res.Range
 	if res.Step < 1 || res.Step > MaxStep || r.Lo < 0 || r.Hi > MaxMaxID || r.Len() != req.LengthFor(res.Step) {
-		return fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
+		return held{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
 	}
 	if r.Lo < before.High {
-		return t.latch(r, before)
+		return held{}, t.latch(r, before, fmt.Sprintf("this node holds numbers up to %d", before.High))
+	}
+	wrote, err := t.pass(g, r)
+	switch {
+	case errors.Is(err, errBelow):
+		return held{}, t.latch(r, before, fmt.Sprintf("the cluster fence holds numbers up to %d", g.old.End))
+	case err != nil:
+		t.alloc.counters.lost.Add(r.Len())
+		return held{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
 	}
 	if err := t.alloc.fence.advance(t.name, before, r.Hi); err != nil {
-		return fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
+		err = fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
+		if !errors.Is(err, errOvertaken) {
+			err = &blockedError{err}
+		}
+		return held{}, err
 	}
-	return nil
+	return wrote, nil
 }
 
 // latch refuses a range and closes the tag (rule A): the statement that returned
 // it has moved the row, so the next range could pass our fence although another
 // node issued it long ago. Memory is latched even if the disk fails; every later
-// write of the fence file carries the latch.
-func (t *Tag) latch(r leaf.Range, before Mark) error {
+// write of the fence file carries the latch. why says what the range contradicts.
+func (t *Tag) latch(r leaf.Range, before Mark, why string) error {
 	a := t.alloc
 	a.counters.regresses.Add(1)
-	err := fmt.Errorf("%w: tag %q was offered %v, but this node holds numbers up to %d", leaf.ErrRegress, t.name, r, before.High)
-	a.log.Error("store went backwards; the tag is latched until repaired",
-		"code", "regress", "tag", t.name, "offered_lo", r.Lo, "offered_hi", r.Hi, "fence", before.High, "store", t.shard.name,
-		"do", "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER; if this data directory served another database before, use a new one instead")
-	if diskErr := a.fence.latch(t.name, before); diskErr != nil {
+	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
+	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
+	if diskErr := a.fence.latch(t.name, before, regressAlarm(t.name, text, a.cluster != nil)); diskErr != nil {
 		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
 	}
 	return err
@@ -133,9 +164,11 @@ func (t *Tag) loadDone(r reserved) {
 			b.prior = r.prior
 		}
 		t.step = r.Step
-		b.next = r.Range
+		b.next, b.wrote = r.Range, r.wrote
 		b.last = lastLoad{count: b.last.count + 1, asked: b.asked, step: r.Step, length: r.Range.Len()}
 		b.asked, b.retryAt, b.failures, b.failed = time.Time{}, time.Time{}, 0, nil
+		t.rowIsFineLocked(b)
+		t.stockedLocked(b)
 	})
 }
 
@@ -149,20 +182,26 @@ func (t *Tag) loadFailed(err error) health {
 		failures = b.failures
 		b.failed = err
 		b.retryAt = a.rt.Now().Add(backoff(a.rt, b.failures))
+		if needsOperator(err) && t.state != detached {
+			b.badRow = true
+			a.alarms.Raise(rowAlarm(t.name, err))
+		}
 	})
 	a.forget(t) // a provisional tag whose callers left while it loaded
 	switch {
 	case errors.Is(err, leaf.ErrUnknownTag):
 		a.unlist(t)
 		return healthy
-	case errors.Is(err, leaf.ErrRegress): // logged when it latched
+	case errors.Is(err, leaf.ErrRegress): // told when it latched
 		return unknownHealth
 	case bits.OnesCount(uint(failures)) == 1: // the 1st, 2nd, 4th, 8th ... in a row
 		a.log.Warn("load failed", "tag", t.name, "store", t.shard.name, "in_a_row", failures, "error", err)
 	}
 	switch {
-	case needsOperator(err):
+	case needsOperator(err), errors.Is(err, ErrFenceMoved):
 		return healthy
+	case isBlocked(err):
+		return blocked
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errOvertaken):
 		return unknownHealth // it may be one locked row
 	}

@@ -13,8 +13,8 @@ import (
 // tags before look-ups of unknown ones, up to max at a time in goroutines that
 // live only while there is work.
 //
-// When loads of two different tags in a row find the store unusable, the queue
-// takes it for down: one load at a time then probes it, after a back-off, until
+// When loads of two different tags in a row find the store unusable (or blocked by
+// the cluster fence), the queue takes it for down: one load at a time then probes it, after a back-off, until
 // one succeeds. Ten thousand starving tags so cost a dead database four
 // connections a second, and none of them spins.
 type queue struct {
@@ -22,6 +22,10 @@ type queue struct {
 	tasks *group
 	max   int
 	quit  chan struct{} // closed at shutdown
+
+	// report is told when the queue begins or ceases to take the store for down. It is
+	// called under mu.
+	report func(down bool)
 
 	mu         sync.Mutex
 	open       bool // false until the database is bound, and after close
@@ -31,6 +35,7 @@ type queue struct {
 	running    int
 	failures   int    // loads in a row, of changing tags, that found the store unusable
 	lastFailed string // tag of the last one
+	reported   bool   // that it takes the store for down
 	retryAt    time.Time
 }
 
@@ -40,6 +45,7 @@ type health int8
 const (
 	healthy       health = iota // it answered
 	unusable                    // it could not be reached, or failed
+	blocked                     // it is not to blame: the cluster fence allows no range
 	unknownHealth               // it was not asked, or one call took too long
 )
 
@@ -141,11 +147,15 @@ func (q *queue) done(t *Tag, h health) {
 	switch h {
 	case healthy:
 		q.failures, q.lastFailed = 0, ""
+		if q.reported {
+			q.reported = false
+			q.report(false)
+		}
 		q.startRunners()
 		return
 	case unknownHealth:
 		return
-	case unusable:
+	case unusable, blocked:
 	}
 	// One tag that fails over and over says nothing about the database.
 	if t.name != q.lastFailed || q.failures >= downAfter {
@@ -153,4 +163,8 @@ func (q *queue) done(t *Tag, h health) {
 	}
 	q.lastFailed = t.name
 	q.retryAt = q.rt.Now().Add(backoff(q.rt, q.failures))
+	if h == unusable && q.failures >= downAfter && !q.reported {
+		q.reported = true
+		q.report(true)
+	}
 }

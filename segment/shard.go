@@ -22,13 +22,15 @@ type shard struct {
 	store Store
 	queue queue
 
-	epoch     atomic.Uint64 // number of the sync under way or last done
-	abandoned atomic.Int32  // store calls that outlived their deadline and still run
+	calls callee
 
-	mu     sync.Mutex
-	bound  bool
-	synced bool  // all rows were read at least once
-	last   error // why the last sync failed, nil if it did not
+	epoch atomic.Uint64 // number of the sync under way or last done
+
+	mu       sync.Mutex
+	bound    bool
+	synced   bool  // all rows were read at least once
+	last     error // why the last sync failed, nil if it did not
+	starving bool  // the queue takes the store for down
 }
 
 // longestSyncBackoff is for a store that was read once: its tags serve, and news
@@ -36,10 +38,12 @@ type shard struct {
 const longestSyncBackoff = 5 * time.Second
 
 func newShard(a *Allocator, index int, s NamedStore) *shard {
-	return &shard{
+	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
-		queue: queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing},
+		calls: callee{alloc: a, what: fmt.Sprintf("store %q", s.Name)},
 	}
+	shard.queue = queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads}
+	return shard
 }
 
 // follow syncs until shutdown.
@@ -105,6 +109,10 @@ func (s *shard) sync() error {
 	first := err == nil && !s.synced
 	s.synced = s.synced || err == nil
 	s.last = err
+	if err == nil {
+		s.starving = false // the next loads will tell
+	}
+	s.alarmLocked()
 	s.mu.Unlock()
 
 	log := s.alloc.log.With("store", s.name)
@@ -124,13 +132,36 @@ func (s *shard) sync() error {
 	return nil
 }
 
+// reportLoads takes the queue's word on whether loads find the store unusable.
+func (s *shard) reportLoads(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starving = down
+	s.alarmLocked()
+}
+
+// alarmLocked brings the alarm in line with what is known. s.mu is held, so that
+// its beginning and end are told in the order in which they happened.
+func (s *shard) alarmLocked() {
+	a := s.alloc
+	switch {
+	case a.isClosing():
+	case s.last != nil:
+		a.alarms.Raise(storeAlarm(s.name, ": "+firstLine(s.last)))
+	case s.starving:
+		a.alarms.Raise(storeAlarm(s.name, ": the loads of its tags fail"))
+	default:
+		a.alarms.Clear(leaf.AlarmStore, s.name)
+	}
+}
+
 func (s *shard) read() ([]Row, error) {
 	a := s.alloc
 	s.mu.Lock()
 	bound := s.bound
 	s.mu.Unlock()
 	if !bound {
-		_, err := call(a.reading, s, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+		_, err := call(a.reading, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 		})
 		if err != nil {
@@ -142,7 +173,7 @@ func (s *shard) read() ([]Row, error) {
 		s.queue.resume()
 	}
 	s.epoch.Add(1)
-	rows, err := call(a.reading, s, 10*a.cfg.LoadTimeout, s.store.Rows)
+	rows, err := call(a.reading, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
 	if err != nil {
 		return nil, fmt.Errorf("read all tags: %w", err)
 	}
@@ -151,7 +182,7 @@ func (s *shard) read() ([]Row, error) {
 
 // lookup asks the store for one row.
 func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
-	row, err := call(parent, s, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
+	row, err := call(parent, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
 		return s.store.Lookup(ctx, tag)
 	})
 	if err == nil && row.Tag != tag {

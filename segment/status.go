@@ -12,20 +12,21 @@ import (
 
 // counters count since New.
 type counters struct {
-	loads, failures, regresses, waits, abandoned, givenBack, lost atomic.Int64
+	loads, failures, regresses, races, waits, abandoned, givenBack, lost atomic.Int64
 }
 
 // Status is the state of an Allocator as a whole. The counters run since New.
 type Status struct {
-	Ready   bool     // at least one database was read and Close has not begun
+	Ready   bool     // a database was read, the cluster fence was open once (or the policy is degrade), and Close has not begun
 	Reasons []string // why not ready, or what needs attention though ready
 	Tags    int      // tags in the table
 
 	Loads     int64 // ranges loaded
 	Failures  int64 // loads that failed
-	Regresses int64 // ranges refused by the fence
+	Regresses int64 // ranges refused by a fence
+	Races     int64 // ranges dropped because another node moved the cluster fence first
 	Waits     int64 // calls that had to wait for a load
-	Abandoned int64 // store calls given up because they ignored their deadline
+	Abandoned int64 // calls given up because they ignored their deadline
 	GivenBack int64 // numbers returned to the stores by Close
 	Lost      int64 // numbers of committed ranges that were dropped
 }
@@ -34,7 +35,7 @@ type Status struct {
 func (a *Allocator) Status() Status {
 	c := &a.counters
 	st := Status{
-		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Regresses: c.regresses.Load(),
+		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
 		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), GivenBack: c.givenBack.Load(), Lost: c.lost.Load(),
 	}
 	for _, s := range a.shards {
@@ -47,6 +48,13 @@ func (a *Allocator) Status() Status {
 			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q has not answered yet", s.name))
 		case last != nil:
 			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q does not answer; tags are served from memory", s.name))
+		}
+	}
+	if a.cluster != nil {
+		ok, reason := a.cluster.ready()
+		st.Ready = st.Ready && ok
+		if reason != "" {
+			st.Reasons = append(st.Reasons, reason)
 		}
 	}
 	if n := a.fence.latchedTags(); n > 0 {

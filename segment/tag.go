@@ -169,8 +169,12 @@ func (t *Tag) gaveUp(waitErr error) error {
 	defer t.mu.Unlock()
 	b := t.buffer()
 	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed)}
-	if b.last.count == 0 {
+	switch {
+	case b.last.count == 0:
 		e.sentinel = leaf.ErrNotReady
+	case !b.turnedAway && t.state != detached && errors.Is(waitErr, context.DeadlineExceeded): // else the caller left by itself
+		b.turnedAway = true
+		t.alloc.alarms.Raise(exhaustedAlarm(t.name, b.failed))
 	}
 	return e
 }

@@ -1,0 +1,108 @@
+package segment
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// The texts of the engine's alarms are here, side by side. An alarm is raised and
+// cleared under the lock of the state that it tells of, so that its end never
+// overtakes its beginning.
+
+func regressAlarm(tag, text string, shared bool) leaf.Alarm {
+	do := "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER; if this data directory served another database before, use a new one instead"
+	if shared {
+		do = "find out why the database lost commits, then run on every node that latched the tag: leaf tag repair TAG"
+	}
+	return leaf.Alarm{Code: leaf.AlarmRegress, Subject: tag, Text: text, Do: do}
+}
+
+// latchedAlarm is for a tag that was latched when the process started.
+func latchedAlarm(tag string, m Mark, shared bool) leaf.Alarm {
+	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
+	return regressAlarm(tag, text, shared)
+}
+
+func rowAlarm(tag string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmRow, Subject: tag, Text: "row cannot be used: " + firstLine(err),
+		Do: "correct the row with leaf tag set; a number space that is used up needs a new tag",
+	}
+}
+
+func exhaustedAlarm(tag string, err error) leaf.Alarm {
+	text := fmt.Sprintf("callers of tag %q are turned away: its ranges are used up and the next one did not arrive", tag)
+	if err != nil {
+		text += ": " + firstLine(err)
+	}
+	return leaf.Alarm{
+		Code: leaf.AlarmExhausted, Subject: tag, Text: text,
+		Do: "look for other alarms first; if there are none, raise the tag's step or segment.max-step: a range should last ten minutes",
+	}
+}
+
+func storeAlarm(name, why string) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmStore, Subject: name,
+		Text: fmt.Sprintf("store %q does not answer; its tags are served from memory while that lasts%s", name, why),
+		Do:   "look at the database, and at the network between it and this node",
+	}
+}
+
+func diskAlarm(file string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmDisk, Subject: file,
+		Text: fmt.Sprintf("file %q of the data directory cannot be written, so no new ranges are served: %s", file, firstLine(err)),
+		Do:   "look at the disk's free space and health; do not restart this node before it heals",
+	}
+}
+
+// rowIsFineLocked and stockedLocked end the alarms of a tag. t.mu is held.
+func (t *Tag) rowIsFineLocked(b *buffer) {
+	if b.badRow {
+		b.badRow = false
+		t.alloc.alarms.Clear(leaf.AlarmRow, t.name)
+	}
+}
+
+func (t *Tag) stockedLocked(b *buffer) {
+	if b.turnedAway {
+		b.turnedAway = false
+		t.alloc.alarms.Clear(leaf.AlarmExhausted, t.name)
+	}
+}
+
+// firstLine returns the first line of an error: an alarm has no more.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// logged is the leaf.Alarms of an Allocator that was given none. The lines are
+// written by tasks, because an alarm may be raised under a lock.
+type logged struct {
+	alloc *Allocator
+
+	mu     sync.Mutex
+	active map[[2]string]bool
+}
+
+func (l *logged) Raise(a leaf.Alarm) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := [2]string{a.Code, a.Subject}; !l.active[k] {
+		l.active[k] = true
+		l.alloc.tasks.start(func() {
+			l.alloc.log.Error(a.Text, "code", a.Code, "subject", a.Subject, "do", a.Do)
+		})
+	}
+}
+
+func (l *logged) Clear(code, subject string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.active, [2]string{code, subject})
+}

@@ -1,0 +1,118 @@
+package segment_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// shared decorates a cluster fence with faults, for one node. Each hook runs
+// instead of the call and gets the call to make, or not, itself.
+type shared struct {
+	*memory.Fence
+	mu     sync.Mutex
+	onOpen func(ctx context.Context, do func() (string, bool, error)) (string, bool, error)
+	onRead func(ctx context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error)
+	onSwap func(ctx context.Context, tag string, old *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error)
+}
+
+// sharing returns a node's access to f.
+func sharing(f *memory.Fence) *shared { return &shared{Fence: f} }
+
+func (f *shared) set(change func(*shared)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *shared) Open(ctx context.Context) (string, bool, error) {
+	f.mu.Lock()
+	hook := f.onOpen
+	f.mu.Unlock()
+	do := func() (string, bool, error) { return f.Fence.Open(ctx) }
+	if hook != nil {
+		return hook(ctx, do)
+	}
+	return do()
+}
+
+func (f *shared) Read(ctx context.Context, space, tag string) (segment.FenceEntry, bool, error) {
+	f.mu.Lock()
+	hook := f.onRead
+	f.mu.Unlock()
+	do := func() (segment.FenceEntry, bool, error) { return f.Fence.Read(ctx, space, tag) }
+	if hook != nil {
+		return hook(ctx, tag, do)
+	}
+	return do()
+}
+
+func (f *shared) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
+	f.mu.Lock()
+	hook := f.onSwap
+	f.mu.Unlock()
+	do := func() (segment.FenceEntry, error) { return f.Fence.Swap(ctx, space, tag, old, end) }
+	if hook != nil {
+		return hook(ctx, tag, old, end, do)
+	}
+	return do()
+}
+
+// breakDown makes every call fail at once; heal ends it.
+func (f *shared) breakDown() {
+	f.set(func(f *shared) {
+		f.onOpen = func(context.Context, func() (string, bool, error)) (string, bool, error) { return "", false, errDown }
+		f.onRead = func(context.Context, string, func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+			return segment.FenceEntry{}, false, errDown
+		}
+		f.onSwap = func(context.Context, string, *segment.FenceEntry, int64, func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			return segment.FenceEntry{}, errDown
+		}
+	})
+}
+
+func (f *shared) heal() { f.set(func(f *shared) { f.onOpen, f.onRead, f.onSwap = nil, nil, nil }) }
+
+// end returns what the fence holds of a tag, -1 if nothing.
+func (f *shared) end(t testing.TB, tag string) int64 {
+	t.Helper()
+	space, _, err := f.Fence.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, ok, err := f.Fence.Read(t.Context(), space, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return -1
+	}
+	return e.End
+}
+
+// fenced is the configuration of a node that shares f. Its ranges have the row's
+// own step, so that a test can tell them apart.
+func fenced(name string, f segment.ClusterFence, al *alarms) segment.Config {
+	cfg := segment.Config{NodeID: name, ClusterFence: f, ClusterFenceName: "zk", FixedStep: true}
+	if al != nil {
+		cfg.Alarms = al
+	}
+	return cfg
+}
+
+// degraded is the same for node "a" with the policy degrade.
+func degraded(f segment.ClusterFence, al *alarms) segment.Config {
+	cfg := fenced("a", f, al)
+	cfg.Degrade = true
+	return cfg
+}
+
+// merged reports whether the state file says that the node's marks are in the fence.
+func merged(d *disk) bool {
+	content, err := d.ReadFile("cluster-fence")
+	return err == nil && strings.Contains(string(content), `"merged":true`)
+}

@@ -1,0 +1,591 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// useUp takes IDs until there are none.
+func useUp(t *testing.T, a *segment.Allocator, ids *ledger) (last int64) {
+	t.Helper()
+	for range 100_000 {
+		id, err := a.Next(t.Context(), "order")
+		if err != nil {
+			if !errors.Is(err, leaf.ErrExhausted) && !errors.Is(err, leaf.ErrNotReady) {
+				t.Fatal(err)
+			}
+			return last
+		}
+		ids.add(t, "stock", id)
+		last = id
+	}
+	t.Fatal("the stock does not end")
+	return 0
+}
+
+// TestClusterFenceDown: without the policy degrade there is no new range while the
+// fence does not answer; the stock is served, and loads go on within a second of its
+// first answer.
+func TestClusterFenceDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, ids, al := newStore(row(100)), sharing(memory.NewFence()), newLedger(), newAlarms()
+		f.breakDown()
+		cfg := fenced("a", f, al)
+		cfg.MaxWait = time.Second
+		a := node(t, s, nil, cfg)
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrNotReady)
+		st := a.Status()
+		if st.Ready || !strings.Contains(strings.Join(st.Reasons, " "), `"zk" has not answered yet`) {
+			t.Errorf("status %+v at a start without the fence", st)
+		}
+		al.want(t, "fence zk")
+		f.heal()
+		time.Sleep(time.Second)
+		if st := a.Status(); !st.Ready || len(st.Reasons) != 0 {
+			t.Errorf("status %+v with the fence", st)
+		}
+		al.want(t)
+		ids.add(t, "a", drain(t, a, "order", 50)...)
+		synctest.Wait()
+
+		f.breakDown()
+		reserves := s.count()
+		if last := useUp(t, a, ids); last != 200 {
+			t.Errorf("last ID of the stock is %d, want 200", last)
+		}
+		al.want(t, "exhausted order", "fence zk") // no word about the store
+		if n := s.count() - reserves; n != 0 {
+			t.Errorf("%d ranges reserved without the fence", n)
+		}
+		if st := a.Status(); !st.Ready || !strings.Contains(strings.Join(st.Reasons, " "), "does not answer") {
+			t.Errorf("status %+v in an outage", st)
+		}
+		time.Sleep(time.Hour)
+		f.heal()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		id, err := a.Next(ctx, "order")
+		if err != nil {
+			t.Fatalf("a second after the fence answers: %v", err)
+		}
+		ids.add(t, "a", id)
+		al.want(t)
+	})
+}
+
+// TestClusterFenceHiccup: one call that fails costs no ID, no alarm and no pause
+// worth the name, once with and once without effect.
+func TestClusterFenceHiccup(t *testing.T) {
+	for _, happened := range []bool{false, true} {
+		t.Run(fmt.Sprint("happened ", happened), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, al := newStore(row(10)), sharing(memory.NewFence()), newAlarms()
+				a := node(t, s, nil, degraded(f, al))
+				next(t, a, "order")
+				n := 0
+				f.set(func(f *shared) {
+					f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+						if n++; n%3 != 0 {
+							return do()
+						}
+						if happened {
+							_, _ = do()
+						}
+						return segment.FenceEntry{}, errDown
+					}
+				})
+				start := time.Now()
+				increasing(t, drain(t, a, "order", 200))
+				if d := time.Since(start); d > time.Second {
+					t.Errorf("took %v", d)
+				}
+				if h := al.history(); len(h) != 0 {
+					t.Errorf("alarms %q", h)
+				}
+				f.heal()
+			})
+		})
+	}
+}
+
+// TestHungClusterFence: calls that ignore their deadline are abandoned, bounded in
+// number, and cost the tag no more than the outage.
+func TestHungClusterFence(t *testing.T) {
+	for _, call := range []string{"open", "read", "swap"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f := newStore(), sharing(memory.NewFence())
+				for i := range 100 {
+					s.Put(segment.Row{Tag: fmt.Sprint("tag-", i), MaxID: 1, Step: 10})
+				}
+				release := make(chan struct{})
+				cfg := fenced("a", f, nil)
+				cfg.MaxLoads, cfg.MaxWait = 4, time.Second
+				f.set(func(f *shared) {
+					switch call {
+					case "open":
+						f.onOpen = func(_ context.Context, do func() (string, bool, error)) (string, bool, error) {
+							<-release
+							return do()
+						}
+					case "read":
+						f.onRead = func(_ context.Context, _ string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+							<-release
+							return do()
+						}
+					case "swap":
+						f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+							<-release
+							return do()
+						}
+					}
+				})
+				a := node(t, s, nil, cfg)
+				for i := range 100 {
+					go func() { _, _ = a.Next(t.Context(), fmt.Sprint("tag-", i)) }()
+				}
+				time.Sleep(time.Minute)
+				if n := a.Status().Abandoned; n < 1 || n > 2*4 { // as many as may be abandoned, and as many that began before that
+					t.Errorf("%d calls abandoned, want 1 to 8", n)
+				}
+				f.heal()
+				close(release)
+				time.Sleep(time.Second)
+				for i := range 100 {
+					next(t, a, fmt.Sprint("tag-", i))
+				}
+			})
+		})
+	}
+}
+
+// TestWipedClusterFence: a namespace that is not the one this node knows gets the
+// node's own fences before any range is taken under it, also those of tags that the
+// node does not load now. It is noticed at run time and at the start.
+func TestWipedClusterFence(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		restart bool
+		wipe    func(t *testing.T, f *memory.Fence)
+	}{
+		{"while it runs", false, func(_ *testing.T, f *memory.Fence) { f.Wipe() }},
+		{"between two starts", true, func(_ *testing.T, f *memory.Fence) { f.Wipe() }},
+		{"and made anew by another node", false, func(t *testing.T, f *memory.Fence) {
+			f.Wipe()
+			node(t, newStore(row(10)), nil, fenced("other", f, nil))
+			synctest.Wait()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d, ids, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), memory.NewFence(), newDisk(), newLedger(), newAlarms()
+				a := node(t, s, d, fenced("a", sharing(f), al))
+				ids.add(t, "a", drain(t, a, "order", 100)...)
+				next(t, a, "cart")
+				synctest.Wait()
+				if c.restart {
+					closeNode(t, a)
+				}
+				c.wipe(t, f)
+				if c.restart {
+					time.Sleep(25 * time.Hour) // no tag is recent, so nothing is loaded
+					a = node(t, s, d, fenced("a", sharing(f), al))
+					synctest.Wait()
+				} else {
+					ids.add(t, "a", drain(t, a, "order", 25)...) // the next loads notice
+					synctest.Wait()
+				}
+				if h := al.history(); !slices.Equal(h, []string{"+fence zk", "-fence zk"}) {
+					t.Errorf("alarms %q, want the fence once", h)
+				}
+				for _, tag := range []string{"order", "cart"} {
+					if end, high := sharing(f).end(t, tag), a.Mark(tag).High; high == 0 || end < high {
+						t.Errorf("tag %s: cluster fence %d, own fence %d", tag, end, high)
+					}
+				}
+				// The database comes back from a dump, too.
+				s.Put(row(10))
+				s.Put(segment.Row{Tag: "cart", MaxID: 1, Step: 1})
+				fresh := node(t, s, nil, fenced("fresh", sharing(f), nil))
+				for _, tag := range []string{"order", "cart"} {
+					_, err := fresh.Next(t.Context(), tag)
+					wantErr(t, err, leaf.ErrRegress)
+				}
+			})
+		})
+	}
+}
+
+// TestMergeBeforeUse: no range is taken under a namespace that this node's fences
+// are not in yet.
+func TestMergeBeforeUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), sharing(memory.NewFence()), newDisk()
+		plain := node(t, s, d, segment.Config{NodeID: "a", FixedStep: true}) // before the fence was configured
+		drain(t, plain, "order", 100)
+		drain(t, plain, "cart", 100)
+		closeNode(t, plain)
+		enter, leave := make(chan struct{}), make(chan struct{})
+		f.set(func(f *shared) {
+			f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+				if tag == "cart" {
+					close(enter)
+					<-leave
+					f.heal()
+				}
+				return do()
+			}
+		})
+		a := node(t, s, d, fenced("a", f, nil))
+		<-enter
+		synctest.Wait()
+		reserves := s.count()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := a.Next(ctx, "order")
+		wantErr(t, err, leaf.ErrNotReady)
+		if s.count() != reserves || merged(d) {
+			t.Errorf("%d ranges reserved in the middle of the merge, merged %v", s.count()-reserves, merged(d))
+		}
+		close(leave)
+		next(t, a, "order")
+		if f.end(t, "cart") != a.Mark("cart").High || !merged(d) {
+			t.Errorf("cart: cluster fence %d, own fence %+v, merged %v", f.end(t, "cart"), a.Mark("cart"), merged(d))
+		}
+	})
+}
+
+// TestMissingEntryIsNotZero: an entry that vanished from the namespace that this
+// node knows, or went back, is no licence to start from nothing. All of the node's
+// fences go in again before the next range.
+func TestMissingEntryIsNotZero(t *testing.T) {
+	type answer = func() (segment.FenceEntry, bool, error)
+	for name, forget := range map[string]func(e segment.FenceEntry) (segment.FenceEntry, bool, error){
+		"gone":      func(segment.FenceEntry) (segment.FenceEntry, bool, error) { return segment.FenceEntry{}, false, nil },
+		"went back": func(e segment.FenceEntry) (segment.FenceEntry, bool, error) { e.Version--; return e, true, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), sharing(memory.NewFence()), newDisk(), newAlarms()
+				a := node(t, s, d, fenced("a", f, al))
+				next(t, a, "cart")
+				first := next(t, a, "order")
+				once, swaps := true, []string{}
+				f.set(func(f *shared) {
+					f.onRead = func(_ context.Context, tag string, do answer) (segment.FenceEntry, bool, error) {
+						e, ok, err := do()
+						if tag == "order" && once {
+							once = false
+							return forget(e)
+						}
+						if tag == "cart" {
+							e.End = 1 // the store was restored from a backup: cart's entry is older, too
+						}
+						return e, ok, err
+					}
+					f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+						swaps = append(swaps, fmt.Sprint(tag, " ", end))
+						return do()
+					}
+				})
+				reserves := s.count()
+				next(t, a, "order") // asks for the next range
+				time.Sleep(time.Second)
+				next(t, a, "order") // asks again
+				synctest.Wait()
+				if want := []string{"cart 11", "order 21"}; !slices.Equal(swaps, want) {
+					t.Errorf("swaps %q, want %q", swaps, want)
+				}
+				if h := al.history(); !slices.Equal(h, []string{"+fence zk", "-fence zk"}) {
+					t.Errorf("alarms %q", h)
+				}
+				if n := s.count() - reserves; n != 1 || first != 1 {
+					t.Errorf("%d ranges reserved, want 1", n)
+				}
+				f.heal()
+			})
+		})
+	}
+}
+
+// TestDegrade: with the policy, ranges go on without the cluster fence, and when it
+// answers again it holds what was taken meanwhile before anybody trusts it. A node
+// that never served the tag then refuses the restored database.
+func TestDegrade(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		crash bool
+		after func(f *shared) // how the fence is after the outage
+	}{
+		{"recovers", false, func(*shared) {}},
+		{"restart in the outage", true, func(*shared) {}},
+		{"was wiped in the outage", false, func(f *shared) { f.Wipe() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d, ids, al := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newLedger(), newAlarms()
+				a := node(t, s, d, degraded(f, al))
+				ids.add(t, "a", drain(t, a, "order", 50)...)
+				synctest.Wait()
+				before := f.end(t, "order")
+				if !merged(d) {
+					t.Fatal("not merged at the start")
+				}
+				f.breakDown()
+				ids.add(t, "a", drain(t, a, "order", 200)...)
+				al.want(t, "fence zk")
+				if merged(d) {
+					t.Error("IDs were served without the fence, and the disk does not know")
+				}
+				if f.end(t, "order") != before {
+					t.Error("the test no longer tests what it says")
+				}
+				if st := a.Status(); !st.Ready || !strings.Contains(strings.Join(st.Reasons, " "), "own fence") {
+					t.Errorf("status %+v", st)
+				}
+				if c.crash {
+					d = d.copy()
+					al = newAlarms()
+					a = node(t, s, d, degraded(f, al))
+					ids.add(t, "a", drain(t, a, "order", 20)...)
+				}
+				time.Sleep(time.Minute)
+				f.heal()
+				c.after(f)
+				time.Sleep(time.Second)
+				al.want(t)
+				if end := f.end(t, "order"); end < a.Mark("order").High || !merged(d) {
+					t.Errorf("cluster fence %d, own fence %+v, merged %v", end, a.Mark("order"), merged(d))
+				}
+				s.Put(segment.Row{Tag: "order", MaxID: before, Step: 10})
+				fresh := node(t, s, nil, fenced("fresh", sharing(f.Fence), nil))
+				_, err := fresh.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrRegress)
+			})
+		})
+	}
+}
+
+// TestDegradeStartsWithADurableNote: if the disk cannot note that ranges will be
+// missing in the fence, there are none.
+func TestDegradeStartsWithADurableNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, al := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newAlarms()
+		cfg := degraded(f, al)
+		cfg.MaxWait = time.Second
+		a := node(t, s, d, cfg)
+		next(t, a, "order")
+		d.set(func(d *disk) {
+			d.onReplace = func(name string) error {
+				if name == "cluster-fence" {
+					return errDown
+				}
+				return nil
+			}
+		})
+		f.breakDown()
+		useUp(t, a, newLedger())
+		al.want(t, "disk cluster-fence", "exhausted order", "fence zk")
+		d.set(func(d *disk) { d.onReplace = nil })
+		next(t, a, "order")
+		al.want(t, "fence zk")
+	})
+}
+
+// TestDegradedRangeUnderWay: a load that began in the outage ends after the fence
+// answers again. Its range is in the fence before the fence is trusted.
+func TestDegradedRangeUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, ids := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newLedger()
+		f.breakDown()
+		cfg := degraded(f, nil)
+		cfg.LoadTimeout = time.Minute
+		a := node(t, s, d, cfg)
+		synctest.Wait()
+		stuck, release := stuckOnce(s, nil)
+		got := make(chan int64)
+		go func() { got <- next(t, a, "order") }()
+		<-stuck
+		f.heal()
+		time.Sleep(5 * time.Second)
+		if merged(d) {
+			t.Fatal("merged while a degraded load is under way")
+		}
+		close(release)
+		ids.add(t, "a", <-got)
+		synctest.Wait()
+		if !merged(d) || f.end(t, "order") != a.Mark("order").High {
+			t.Errorf("merged %v, cluster fence %d, own fence %+v", merged(d), f.end(t, "order"), a.Mark("order"))
+		}
+	})
+}
+
+// TestDegradedRespectsWhatWasSeen: in an outage a node still refuses what lies below
+// the entry that it saw last, though it never reserved up to there itself.
+func TestDegradedRespectsWhatWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
+		mine := sharing(f)
+		a := node(t, s, nil, degraded(mine, nil))
+		ids.add(t, "a", next(t, a, "order"))
+		b := node(t, s, nil, fenced("b", sharing(f), nil))
+		ids.add(t, "b", drain(t, b, "order", 100)...)
+		synctest.Wait()
+		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				return segment.Reservation{}, errDown
+			}
+		})
+		ids.add(t, "a", next(t, a, "order"))
+		synctest.Wait()
+		mine.breakDown()
+		s.heal()
+		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
+		ids.add(t, "a", drain(t, a, "order", 100)...)
+	})
+}
+
+// TestWithoutTheFenceForAWhile: ranges that were taken while no fence was
+// configured are merged when there is one again.
+func TestWithoutTheFenceForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d := newStore(row(10)), sharing(memory.NewFence()), newDisk()
+		for _, cfg := range []segment.Config{fenced("a", f, nil), {NodeID: "a", FixedStep: true}} {
+			a := node(t, s, d, cfg)
+			drain(t, a, "order", 100)
+			synctest.Wait()
+			if cfg.ClusterFence == nil && merged(d) {
+				t.Error("the disk says that the ranges are in the fence")
+			}
+			closeNode(t, a)
+		}
+		time.Sleep(25 * time.Hour) // no tag is recent, so nothing is loaded
+		node(t, s, d, fenced("a", f, nil))
+		synctest.Wait()
+		if end := f.end(t, "order"); end != 201 {
+			t.Errorf("cluster fence %d, want 201", end)
+		}
+	})
+}
+
+// TestDamagedFenceState only means that the fences are merged again.
+func TestDamagedFenceState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d := newStore(row(10)), sharing(memory.NewFence()), newDisk()
+		a := node(t, s, d, fenced("a", f, nil))
+		drain(t, a, "order", 10)
+		closeNode(t, a)
+		good := d.files["cluster-fence"]
+		for i := range good {
+			spoilt := slices.Clone(good)
+			spoilt[i] ^= 0x10
+			for _, content := range [][]byte{spoilt, good[:i]} {
+				damaged := d.copy()
+				damaged.files["cluster-fence"] = content
+				a := node(t, s, damaged, fenced("a", f, nil))
+				synctest.Wait()
+				if !merged(damaged) {
+					t.Fatalf("byte %d: not merged", i)
+				}
+				closeNode(t, a)
+			}
+		}
+	})
+}
+
+// TestClusterFenceTorture: nodes that share a fence load, stop and crash at random,
+// the fence fails with and without effect, and the database goes back again and
+// again, to be repaired. No ID repeats.
+func TestClusterFenceTorture(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { torture(t, rand.New(rand.NewPCG(seed, 3))) })
+		})
+	}
+}
+
+func torture(t *testing.T, r *rand.Rand) {
+	const nodes, rounds = 3, 60
+	s, f, ids := newStore(row(7)), memory.NewFence(), newLedger()
+	access, disks, running := [nodes]*shared{}, [nodes]*disk{}, [nodes]*segment.Allocator{}
+	faults, mu := rand.New(rand.NewPCG(r.Uint64(), 5)), sync.Mutex{}
+	fault := func(f *shared) {
+		f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			mu.Lock()
+			kind := faults.IntN(4)
+			mu.Unlock()
+			switch kind {
+			case 0:
+				return segment.FenceEntry{}, errDown
+			case 1:
+				_, err := do()
+				return segment.FenceEntry{}, errors.Join(err, errDown)
+			}
+			return do()
+		}
+	}
+	start := func(i int) {
+		cfg := fenced(fmt.Sprint(i), access[i], nil)
+		cfg.MaxWait = 100 * time.Millisecond
+		running[i] = node(t, s, disks[i], cfg)
+	}
+	for i := range nodes {
+		access[i], disks[i] = sharing(f), newDisk()
+		start(i)
+	}
+	regresses := 0
+	for range rounds {
+		i := r.IntN(nodes)
+		switch r.IntN(10) {
+		case 0:
+			closeNode(t, running[i])
+			start(i)
+		case 1: // a crash: what it does from now on, nobody sees
+			disks[i] = disks[i].copy()
+			access[i].breakDown()
+			access[i] = sharing(f)
+			start(i)
+		case 2:
+			access[i].set(fault)
+		case 3:
+			access[i].heal()
+		case 4, 5:
+			s.Put(segment.Row{Tag: "order", MaxID: 1 + r.Int64N(s.maxID(t, "order")), Step: 7})
+		}
+		for n := range nodes {
+			for range r.IntN(20) {
+				id, err := running[n].Next(t.Context(), "order")
+				if err == nil {
+					ids.add(t, fmt.Sprint("node ", n), id)
+					continue
+				}
+				if errors.Is(err, leaf.ErrRegress) {
+					regresses++
+					if _, err := running[n].Repair(t.Context(), "order", 0); err != nil && !errors.Is(err, leaf.ErrNotReady) {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
+			}
+		}
+	}
+	for i := range access {
+		access[i].heal()
+	}
+	if regresses == 0 || ids.len() < rounds {
+		t.Errorf("%d IDs, %d regresses: the torture does not torture", ids.len(), regresses)
+	}
+}

@@ -1,0 +1,179 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// held is an entry of the cluster fence together with its incarnation; the zero
+// held is none.
+type held struct {
+	space string
+	FenceEntry
+}
+
+// guard is what one load learned of the cluster fence before it reserved a range.
+// The zero guard is that of a node without a cluster fence.
+type guard struct {
+	cluster *cluster
+	space   string
+	old     *FenceEntry // the tag's entry, nil if it has none
+	last    int64       // degraded: the end of the entry when it was last seen
+	outage  *group      // degraded: counts this load until leave
+}
+
+func (g guard) leave() {
+	if g.outage != nil {
+		g.outage.end()
+	}
+}
+
+// blockedError is why a load failed for which its store is not to blame.
+type blockedError struct{ error }
+
+func (e *blockedError) Unwrap() error { return e.error }
+
+func isBlocked(err error) bool {
+	_, ok := errors.AsType[*blockedError](err)
+	return ok
+}
+
+// guard reads the cluster fence before a load (rule C). While nobody knows how the
+// fence is, the load waits for the answer. The caller calls leave when the range is
+// admitted or dropped.
+func (t *Tag) guard(before Mark) (guard, error) {
+	c := t.alloc.cluster
+	if c == nil {
+		return guard{}, nil
+	}
+	g, err := c.enter(t.alloc.reading)
+	if err == nil {
+		err = t.look(&g, before)
+	}
+	if err != nil {
+		return guard{}, &blockedError{err}
+	}
+	return g, nil
+}
+
+// enter waits until it is known how ranges are taken now: under the fence, without
+// it, or not at all.
+func (c *cluster) enter(parent context.Context) (guard, error) {
+	a := c.alloc
+	ctx, cancel := a.rt.WithTimeout(parent, a.cfg.LoadTimeout)
+	defer cancel()
+	for {
+		c.mu.Lock()
+		phase, space, outage, changed := c.phase, c.space, c.outage, c.changed
+		entered := phase == fallen && outage != nil && outage.enter()
+		c.mu.Unlock()
+		switch {
+		case entered:
+			return guard{cluster: c, outage: outage}, nil
+		case phase == opened:
+			return guard{cluster: c, space: space}, nil
+		case phase == fallen:
+			return guard{}, c.notReady()
+		}
+		if a.rt.Wait(ctx, changed, 0) != nil {
+			return guard{}, c.notReady()
+		}
+	}
+}
+
+func (c *cluster) notReady() error {
+	return fmt.Errorf("%w: cluster fence %q does not answer", leaf.ErrNotReady, c.name)
+}
+
+// look completes the guard with the tag's entry. An entry that is missing although
+// this node's numbers must be in it, or older than one that was seen, proves that
+// the fence forgot something: there is no range until it is merged again.
+func (t *Tag) look(g *guard, before Mark) error {
+	t.mu.Lock()
+	seen := t.buffer().seen
+	t.mu.Unlock()
+	if g.outage != nil {
+		g.last = seen.End
+		return nil
+	}
+	e, ok, err := g.cluster.read(t.alloc.base, g.space, t.name)
+	if err != nil {
+		return err
+	}
+	what := ""
+	switch {
+	case !ok && (before.High > 0 || seen.space == g.space):
+		what = fmt.Sprintf("tag %q has none, but this node holds numbers up to %d", t.name, before.High)
+	case ok && seen.space == g.space && e.Version < seen.Version:
+		what = fmt.Sprintf("tag %q is at version %d and was at %d", t.name, e.Version, seen.Version)
+	}
+	if what != "" {
+		t.sawFence(held{})
+		g.cluster.lost(g.space, what)
+		return fmt.Errorf("%w: cluster fence %q lost entries: %s", leaf.ErrNotReady, g.cluster.name, what)
+	}
+	if ok {
+		g.old = &e
+		t.sawFence(held{g.space, e})
+	}
+	return nil
+}
+
+func (t *Tag) sawFence(h held) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buffer().seen = h
+}
+
+// errBelow: the cluster fence holds numbers above the range's start.
+var errBelow = errors.New("segment: range below the cluster fence")
+
+// pass takes a range that was just reserved through the cluster fence: from here on
+// every node refuses what lies below its end. Errors: errBelow for a regress;
+// ErrFenceMoved if another node was faster, after which the range is dropped; any
+// other error means that nobody knows, and the range is dropped as well.
+//
+// A range below the entry is a regress only if the entry still is what was read
+// before the range was reserved: otherwise a node may have given numbers back, which
+// lowers the entry first and the row afterwards. A Swap to the same end tells.
+func (t *Tag) pass(g guard, r leaf.Range) (held, error) {
+	switch {
+	case g.cluster == nil:
+		return held{}, nil
+	case g.outage != nil:
+		if r.Lo < g.last {
+			return held{}, &blockedError{fmt.Errorf("%w: the cluster fence held numbers up to %d when it last answered", leaf.ErrNotReady, g.last)}
+		}
+		return held{}, nil
+	}
+	below := g.old != nil && r.Lo < g.old.End
+	end := r.Hi
+	if below {
+		end = g.old.End
+	}
+	e, err := g.cluster.swap(t.alloc.base, g.space, t.name, g.old, end)
+	switch {
+	case errors.Is(err, ErrFenceMoved):
+		return held{}, err
+	case err != nil:
+		return held{}, &blockedError{err}
+	}
+	t.sawFence(held{g.space, e})
+	if below {
+		return held{}, errBelow
+	}
+	return held{g.space, e}, nil
+}
+
+// lower takes the cluster fence down to the start of a tail, if it still is exactly
+// what this node wrote for the tail's end (rule G).
+func (c *cluster) lower(ctx context.Context, t *tail) error {
+	if t.wrote.space == "" || t.wrote.End != t.unused.Hi {
+		return errors.New("the range was taken without the cluster fence")
+	}
+	_, err := c.swap(ctx, t.wrote.space, t.tag.name, &t.wrote.FenceEntry, t.unused.Lo)
+	return err
+}
