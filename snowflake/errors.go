@@ -21,6 +21,10 @@ var (
 	// clock has passed that time. See [ClockError].
 	ErrClock = errors.New("snowflake: the clock is behind")
 
+	// ErrSaturated: all IDs of this unit are taken, and the caller's context ended
+	// before the next unit began. A retry helps.
+	ErrSaturated = errors.New("snowflake: all IDs of this moment are taken, retry")
+
 	// ErrBound: the next ID would lie at or above the bound. A retry helps once
 	// somebody has raised it with [Generator.SetBound].
 	ErrBound = errors.New("snowflake: bound reached, retry once it is raised")
@@ -31,16 +35,16 @@ var (
 
 // ClockError is an ErrClock with the figures of one call.
 type ClockError struct {
-	// Behind is how long the clock needs to reach the position, if it runs on
-	// undisturbed.
+	// Behind is how long the clock needs to reach the unit of the last ID, or the
+	// floor, if it runs on undisturbed.
 	Behind time.Duration
-	// Tolerance is the step back that would have been waited out, 0 for none.
+	// Tolerance is how far behind is waited for, 0 for not at all.
 	Tolerance time.Duration
 }
 
 // Error names how far the clock is behind, and how far it might be.
 func (e *ClockError) Error() string {
-	return fmt.Sprintf("%v by %v, more than the %v that are waited out", ErrClock, e.Behind, e.Tolerance)
+	return fmt.Sprintf("%v by %v (up to %v is waited for)", ErrClock, e.Behind, e.Tolerance)
 }
 
 // Is reports whether target is ErrClock.
