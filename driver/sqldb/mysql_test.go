@@ -78,6 +78,18 @@ func TestNarrowColumn(t *testing.T) {
 	}
 }
 
+// TestInfinity: a row whose time PostgreSQL cannot say as a number is a row.
+func TestInfinity(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	applySchema(t, d.URL())
+	execAll(t, d.Open(t), "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('a', 1, 7, 'infinity'), ('b', 1, 7, '-infinity')")
+	rows, err := open(t, d.URL()).Rows(t.Context())
+	if err != nil || len(rows) != 2 || !rows[0].UpdateTime.IsZero() {
+		t.Errorf("Rows = %+v, %v; want two without a time", rows, err)
+	}
+}
+
 // TestNoKey: without its primary key a table can hold a tag twice.
 func TestNoKey(t *testing.T) {
 	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {

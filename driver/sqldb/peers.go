@@ -29,10 +29,11 @@ func (r *Records) Announce(ctx context.Context, p worker.Peer) (err error) {
 	if err != nil {
 		return err
 	}
-	if last, now := r.swept.Load(), int64(time.Since(r.store.born)); now-last > int64(sweepEvery) && r.swept.CompareAndSwap(last, now) {
-		return r.sweep(ctx)
+	now, due := int64(time.Since(r.store.born)), r.sweepDue.Load()
+	if now < due || !r.sweepDue.CompareAndSwap(due, now+int64(sweepEvery)) {
+		return nil
 	}
-	return nil
+	return r.sweep(ctx)
 }
 
 // sweep deletes announcements that ended long ago. It looks for them first, because

@@ -48,8 +48,9 @@ type Records struct {
 	own     bool // the store is ours to close
 	cfg     RecordsConfig
 	sql     recordStatements
-	checked atomic.Bool  // the tables are such that a transaction holds
-	swept   atomic.Int64 // when expired peers were last deleted, in ns since store.born
+	checked atomic.Bool // the tables are such that a transaction holds
+
+	sweepDue atomic.Int64 // when expired peers are deleted next, in ns since store.born
 }
 
 var _ worker.Records = (*Records)(nil)
