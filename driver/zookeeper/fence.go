@@ -1,0 +1,177 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Fence is the cluster fence of segment mode. Use NewFence. All methods are safe for
+// concurrent use.
+//
+// The namespace is /leaf/fence/<name>, whose data names the incarnation, a folder
+// below it with one node for each tag. An entry's version is its mzxid, the number
+// of the transaction that wrote it, which grows also when a node is deleted and
+// created again.
+type Fence struct {
+	*conn
+
+	root string
+}
+
+var _ segment.ClusterFence = (*Fence)(nil)
+
+// incarnations are what rand.Text returns.
+var incarnations = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+
+// NewFence returns a fence that connects with its first call. An error is
+// leaf.ErrBadRequest.
+func NewFence(cfg Config) (*Fence, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Fence{conn: newConn(cfg), root: cfg.Chroot + "/leaf/fence/" + cfg.Name}, nil
+}
+
+// Open implements segment.ClusterFence.
+func (f *Fence) Open(ctx context.Context) (space string, created bool, err error) {
+	for {
+		if err := f.sync(ctx, "/"); err != nil {
+			return "", false, err
+		}
+		n, err := f.get(ctx, f.root)
+		if err != nil {
+			return "", false, err
+		}
+		var ops []any
+		fresh := rand.Text()
+		data := encode(fenceRecord{Format: format, Incarnation: fresh})
+		if n == nil {
+			if err := f.ensure(ctx, parent(f.root)); err != nil {
+				return "", false, err
+			}
+			ops = append(ops, create(f.root, data))
+		} else {
+			var r fenceRecord
+			if err := decodeFence(f.root, n.data, &r); err != nil {
+				return "", false, err
+			}
+			if folder, err := f.get(ctx, f.folder(r.Incarnation)); folder != nil || err != nil {
+				return r.Incarnation, false, err
+			}
+			ops = append(ops, set(f.root, data, n.stat.Version)) // its entries are lost
+		}
+		ops = append(ops, create(f.folder(fresh), nil))
+		if _, err = f.change(ctx, f.root, ops...); err == nil {
+			return fresh, true, nil
+		}
+		if !errors.Is(err, errMoved) {
+			return "", false, err
+		}
+	}
+}
+
+// decodeFence is decode for records that are no worker ID's.
+func decodeFence(p string, data []byte, record any) error {
+	if err := decode(p, data, record); err != nil {
+		return fmt.Errorf("node %s is not one of the cluster fence: %.80q", p, data)
+	}
+	return nil
+}
+
+func (f *Fence) folder(space string) string { return f.root + "/" + space }
+
+func (f *Fence) entry(space, tag string) string { return f.folder(space) + "/" + escape(tag) }
+
+// missing returns segment.ErrFenceReplaced if space is not, or no longer, there.
+func (f *Fence) missing(ctx context.Context, space string) error {
+	if !incarnations.MatchString(space) {
+		return fmt.Errorf("%w: %s has no incarnation %q", segment.ErrFenceReplaced, f.root, space)
+	}
+	folder, err := f.get(ctx, f.folder(space))
+	if folder == nil && err == nil {
+		return fmt.Errorf("%w: %s has no incarnation %s any more", segment.ErrFenceReplaced, f.root, space)
+	}
+	return err
+}
+
+// Read implements segment.ClusterFence.
+func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEntry, ok bool, err error) {
+	if err := segment.CheckFence(tag, 0); err != nil {
+		return e, false, err
+	}
+	if err := f.sync(ctx, "/"); err != nil {
+		return e, false, err
+	}
+	n, err := f.read(ctx, space, tag)
+	if n == nil || err != nil {
+		return e, false, err
+	}
+	var r entryRecord
+	if err := decodeFence(f.entry(space, tag), n.data, &r); err != nil {
+		return e, false, err
+	}
+	return segment.FenceEntry{End: r.End, Version: n.stat.Mzxid}, true, nil
+}
+
+// read returns the node of an entry, nil if space, which is still there, has none.
+func (f *Fence) read(ctx context.Context, space, tag string) (*node, error) {
+	if !incarnations.MatchString(space) {
+		return nil, f.missing(ctx, space)
+	}
+	n, err := f.get(ctx, f.entry(space, tag))
+	if n == nil && err == nil {
+		err = f.missing(ctx, space)
+	}
+	return n, err
+}
+
+// Swap implements segment.ClusterFence. ZooKeeper compares the data version of the
+// node, which belongs to the mzxid that is read first. Nothing comes in between: a
+// write changes the version too, and no driver deletes an entry.
+func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
+	var none segment.FenceEntry
+	if err := segment.CheckFence(tag, end); err != nil {
+		return none, err
+	}
+	n, err := f.read(ctx, space, tag)
+	if err != nil {
+		return none, err
+	}
+	moved := fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceMoved)
+	p, data := f.entry(space, tag), encode(entryRecord{Format: format, End: end})
+	var ops []any
+	switch {
+	case (old == nil) != (n == nil), n != nil && n.stat.Mzxid != old.Version:
+		return none, moved
+	case n == nil: // the second operation answers with the mzxid, which a creation does not
+		ops = []any{create(p, data), set(p, data, 0)}
+	case n.stat.Version == -1:
+		return none, fmt.Errorf("fence of tag %q: %s was written 2^32 times; its next version would match everything", tag, p)
+	default:
+		ops = []any{set(p, data, n.stat.Version)}
+	}
+	results, err := f.change(ctx, p, ops...)
+	switch {
+	case errors.Is(err, errMoved) && errors.Is(err, zk.ErrNoNode):
+		return none, errors.Join(f.missing(ctx, space), moved)
+	case errors.Is(err, errMoved):
+		return none, moved
+	case err != nil:
+		return none, err
+	}
+	return segment.FenceEntry{End: end, Version: results[len(results)-1].Stat.Mzxid}, nil
+}
+
+// Close ends the connection. It may be repeated.
+func (f *Fence) Close() error {
+	f.close()
+	return nil
+}

@@ -1,0 +1,143 @@
+package zookeeper
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// format is the version of our own records. A program that finds a higher one must
+// not guess.
+const format = 1
+
+// endpoint is the data of a child of forever, with the fields of the Java server in
+// its order. It refuses every other field.
+type endpoint struct {
+	IP        string `json:"ip"`
+	Port      string `json:"port"`
+	Timestamp int64  `json:"timestamp"`
+}
+
+// maxMoment is far beyond every layout, and leaves room for sums.
+const maxMoment = math.MaxInt64 / 4
+
+// parseTimestamp returns T of a child of forever. Other fields do not matter.
+func parseTimestamp(p string, data []byte) (int64, error) {
+	var found struct {
+		Timestamp *int64 `json:"timestamp"`
+	}
+	if err := json.Unmarshal(data, &found); err != nil {
+		return 0, unreadable(p, data, err)
+	}
+	if found.Timestamp == nil || *found.Timestamp < 0 || *found.Timestamp > maxMoment {
+		return 0, unreadable(p, data, fmt.Errorf("no timestamp of 0 to %d", int64(maxMoment)))
+	}
+	return *found.Timestamp, nil
+}
+
+// ownerRecord is the data of a node of leaf_owner.
+type ownerRecord struct {
+	Format int    `json:"format"`
+	Nonce  string `json:"nonce"` // "": an operator took it away
+
+	// Claimed says that Nonce has its number. Else it is on its way to one, and the
+	// rest is what the last owner left.
+	Claimed bool `json:"claimed"`
+
+	// Which child of forever, and its state after our last write: if it is another,
+	// somebody else has written it.
+	Node        string `json:"node,omitempty"`
+	NodeVersion int32  `json:"node_version"`
+	NodeCzxid   int64  `json:"node_czxid"`
+
+	Number   int64 `json:"number"`
+	Floor    int64 `json:"floor"`
+	Bound    int64 `json:"bound"` // T, the timestamp that we wrote last
+	Released bool  `json:"released"`
+	Extends  bool  `json:"extends"`
+}
+
+// namespaceRecord is the data of a namespace.
+type namespaceRecord struct {
+	Format      int    `json:"format"`
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"`
+	IssueFrom   int64  `json:"issue_from"`
+	Incarnation string `json:"incarnation"` // random; the name of a node below
+}
+
+// presenceRecord is the data of an ephemeral node.
+type presenceRecord struct {
+	Format    int    `json:"format"`
+	Announced bool   `json:"announced"` // else it only holds the place of a claim
+	Address   string `json:"address"`
+	Clock     string `json:"clock"`
+	Nonce     string `json:"nonce"`
+	Number    int64  `json:"number"`
+}
+
+// claimRecord is the data of a claim of the pool, boundRecord that of its T.
+type claimRecord struct {
+	Format   int    `json:"format"`
+	Address  string `json:"address"`
+	Nonce    string `json:"nonce"`
+	Floor    int64  `json:"floor"`
+	Released bool   `json:"released"`
+	Extends  bool   `json:"extends"`
+}
+
+type boundRecord struct {
+	Format int   `json:"format"`
+	Bound  int64 `json:"bound"`
+}
+
+// fenceRecord is the data of the fence's namespace, entryRecord that of an entry.
+type fenceRecord struct {
+	Format      int    `json:"format"`
+	Incarnation string `json:"incarnation"`
+}
+
+type entryRecord struct {
+	Format int   `json:"format"`
+	End    int64 `json:"end"`
+}
+
+// encode is for the records of this file, which cannot fail.
+func encode(record any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(record); err != nil {
+		panic(fmt.Sprintf("zookeeper: encode %T: %v", record, err))
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// decode reads a record of ours, strictly: what we do not know may forbid what we
+// are about to do.
+func decode(p string, data []byte, record any) error {
+	var head struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return unreadable(p, data, err)
+	}
+	if head.Format != format {
+		return unreadable(p, data, fmt.Errorf("format %d, this program knows %d", head.Format, format))
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(record); err != nil {
+		return unreadable(p, data, err)
+	}
+	return nil
+}
+
+// unreadable returns worker.ErrForeign.
+func unreadable(p string, data []byte, why error) error {
+	const enough = 80
+	return fmt.Errorf("%w: node %s cannot be read: %w: %.*q", worker.ErrForeign, p, why, enough, data)
+}

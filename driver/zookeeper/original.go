@@ -1,0 +1,248 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// Original is the registry in the layout of the Java server. A number belongs to an
+// ip:port; numbers are not reused. Use NewOriginal. All methods are safe for
+// concurrent use.
+//
+// An identity has an owner node, named by its ip:port, in which the process that
+// claims it puts its nonce before it creates or adopts a child of forever, and whose
+// state after our last write it remembers. A child in any other state was written
+// by somebody else, which can only be a Java server:
+//
+//   - its timestamp counts as 10 s later (rule J), and
+//   - it is watched before it is taken; a write meanwhile is ErrTaken (rule I).
+//
+// If several children have one ip:port, the one that the owner node names is taken,
+// else that with the lowest number of the range. Any of them is safe, since each has
+// a T of its own. (Java takes whichever the server lists last.)
+//
+// A claim leaves an ephemeral node, so that a second process with the same ip:port
+// is ErrTaken as long as the first one has a session; the process that follows it in
+// its data directory is not.
+type Original struct {
+	*conn
+
+	root string // /snowflake/<name>, below the chroot
+
+	mu       sync.Mutex
+	watching map[string]watched // by path of a child
+}
+
+// watched is the state in which this process first saw a child that is not ours.
+type watched struct {
+	czxid   int64
+	version int32
+	since   time.Time
+}
+
+var _ worker.Registry = (*Original)(nil)
+
+// javaLag is how much later than its timestamp a Java node may have issued. It
+// reports every 3 s, and only the past.
+const javaLag = 10_000 // ms
+
+// NewOriginal returns a registry that connects with its first call. An error is
+// leaf.ErrBadRequest.
+func NewOriginal(cfg Config) (*Original, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Original{
+		conn: newConn(cfg), root: cfg.Chroot + "/snowflake/" + cfg.Name, watching: map[string]watched{},
+	}, nil
+}
+
+// Info implements worker.Registry.
+func (o *Original) Info() worker.Info {
+	return worker.Info{Name: "zookeeper", Kind: worker.Fixed, Shared: true}
+}
+
+func (o *Original) forever() string                 { return o.root + "/forever" }
+func (o *Original) owners() string                  { return o.root + "/leaf_owner" }
+func (o *Original) temporary() string               { return o.root + "/leaf_temporary" }
+func (o *Original) ownerPath(address string) string { return o.owners() + "/" + address }
+func (o *Original) present(address string) string   { return o.temporary() + "/" + address }
+
+func (o *Original) childPath(name string) string { return o.forever() + "/" + name }
+
+// Init implements worker.Registry.
+func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
+	_, err := o.open(ctx, worker.StoredNamespace{Namespace: ns})
+	return err
+}
+
+// open returns the namespace, made from want if there is none, and refuses it if
+// it is another one.
+//
+// Java's children without a namespace do not make it an old one: after a wipe a Java
+// server may have come first. So fresh numbers wait there too, unless it was declared.
+func (o *Original) open(ctx context.Context, want worker.StoredNamespace) (*namespace, error) {
+	if err := o.admitJava(ctx, want.Fingerprint); err != nil {
+		return nil, err
+	}
+	stored, err := o.openNamespace(ctx, o.root+"/leaf_namespace", want, o.forever(), o.owners(), o.temporary())
+	if err != nil {
+		return nil, err
+	}
+	return stored, stored.Admit(want.Namespace)
+}
+
+// admitJava returns worker.ErrForeign if a Java server has a child here and IDs of
+// another layout than ours. Its children are those whose address never had an owner
+// node.
+func (o *Original) admitJava(ctx context.Context, fingerprint string) error {
+	if o.cfg.JavaFingerprint == "" || o.cfg.JavaFingerprint == fingerprint {
+		return nil
+	}
+	children, err := o.children(ctx, o.forever())
+	if err != nil || len(children) == 0 {
+		return err
+	}
+	owners, err := o.children(ctx, o.owners())
+	if err != nil {
+		return err
+	}
+	for _, name := range children {
+		if address, _, ok := parseChild(name); ok && !slices.Contains(owners, address) {
+			return fmt.Errorf("%w: %s is a Java server's, whose IDs have the layout %q, this node's %q; use another name, epoch or layout",
+				worker.ErrForeign, o.childPath(name), o.cfg.JavaFingerprint, fingerprint)
+		}
+	}
+	return nil
+}
+
+// owner is an owner node.
+type owner struct {
+	ownerRecord
+
+	path string
+	node *node // nil: there is none
+}
+
+// readOwner returns the owner node of an address, with a nil node if there is none.
+func (o *Original) readOwner(ctx context.Context, address string) (owner, error) {
+	own := owner{path: o.ownerPath(address)}
+	n, err := o.get(ctx, own.path)
+	if n == nil || err != nil {
+		return own, err
+	}
+	own.node = n
+	return own, own.parse()
+}
+
+func (own *owner) parse() error {
+	if err := decode(own.path, own.node.data, &own.ownerRecord); err != nil {
+		return err
+	}
+	if own.Number < 0 || own.Floor < 0 || own.Bound < own.Floor && own.Claimed || max(own.Floor, own.Bound) > maxMoment {
+		return unreadable(own.path, own.node.data, errors.New("impossible numbers"))
+	}
+	return nil
+}
+
+// heldBy reports whether nonce has the identity, with or without a number.
+func (own *owner) heldBy(nonce string) bool {
+	return own.node != nil && !own.Released && own.Nonce == nonce
+}
+
+// guard is the node that exists as long as nonce owns the identity.
+func (own *owner) guard(nonce string) string { return own.path + "/" + escape(nonce) }
+
+// wrote reports whether a child is in the state in which our last write left it.
+func (own *owner) wrote(c *numbered) bool {
+	return own.Node == c.name && own.NodeVersion == c.stat.Version && own.NodeCzxid == c.stat.Czxid
+}
+
+// numbered is a child of forever.
+type numbered struct {
+	*node
+
+	name, address string
+	number        int64
+	timestamp     int64
+}
+
+// readChild returns a child of forever, nil if it is not there.
+func (o *Original) readChild(ctx context.Context, name string) (*numbered, error) {
+	p := o.childPath(name)
+	n, err := o.get(ctx, p)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	c := &numbered{node: n, name: name}
+	c.address, c.number, _ = parseChild(name)
+	c.timestamp, err = parseTimestamp(p, n.data)
+	return c, err
+}
+
+// endpointData is what Java reads of us.
+func endpointData(address string, timestamp int64) ([]byte, error) {
+	ip, port, err := splitAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	return encode(endpoint{IP: ip, Port: port, Timestamp: timestamp}), nil
+}
+
+// replaceGuards returns the operations that make nonce's the only guard; "": none.
+func (o *Original) replaceGuards(ctx context.Context, own owner, nonce string) ([]any, error) {
+	names, err := o.children(ctx, own.path)
+	if err != nil {
+		return nil, err
+	}
+	var ops []any
+	kept := false
+	for _, name := range names {
+		if nonce != "" && name == escape(nonce) {
+			kept = true
+			continue
+		}
+		ops = append(ops, remove(own.path+"/"+name, 0))
+	}
+	switch {
+	case kept:
+		ops = append(ops, check(own.guard(nonce)))
+	case nonce != "":
+		ops = append(ops, create(own.guard(nonce), nil))
+	}
+	return ops, nil
+}
+
+// Announce implements worker.Registry.
+func (o *Original) Announce(ctx context.Context, p worker.Peer) error {
+	if _, _, err := splitAddress(p.Address); err != nil {
+		return err
+	}
+	return o.announce(ctx, o.present(p.Address), p)
+}
+
+// Withdraw implements worker.Registry.
+func (o *Original) Withdraw(ctx context.Context, p worker.Peer) error {
+	if _, _, err := splitAddress(p.Address); err != nil {
+		return err
+	}
+	return o.withdraw(ctx, o.present(p.Address), p)
+}
+
+// Peers implements worker.Registry.
+func (o *Original) Peers(ctx context.Context) ([]worker.Peer, error) {
+	return o.peers(ctx, o.temporary())
+}
+
+// Close implements worker.Registry. It may be repeated.
+func (o *Original) Close() error {
+	o.close()
+	return nil
+}

@@ -1,0 +1,354 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// Claim implements worker.Registry. An identity whose child we wrote last is taken
+// in one multi. Else its owner node comes first, and then the child, so that a crash
+// in between leaves a child that the next claim of the address finds.
+func (o *Original) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	if _, _, err := splitAddress(req.Address); err != nil {
+		return worker.Record{}, err
+	}
+	if req.Nonce == "" {
+		return worker.Record{}, leaf.BadField("nonce", "", "must not be empty")
+	}
+	// Each round that changes nothing lost against somebody else's write, and ctx
+	// bounds all of them.
+	for {
+		r, err := o.claim(ctx, req)
+		if !errors.Is(err, errMoved) {
+			return r, err
+		}
+	}
+}
+
+// attempt is one round of a claim.
+type attempt struct {
+	*Original
+
+	req      worker.Request
+	ns       *namespace
+	own      owner
+	presence *presence
+}
+
+func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	a := attempt{Original: o, req: req}
+	var err error
+	if a.ns, err = o.open(ctx, worker.StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet}); err != nil {
+		return worker.Record{}, err
+	}
+	if a.own, err = o.readOwner(ctx, req.Address); err != nil {
+		return worker.Record{}, err
+	}
+	if a.presence, err = o.readPresence(ctx, o.present(req.Address)); err != nil {
+		return worker.Record{}, err
+	}
+	held := a.own.heldBy(req.Nonce)
+	if err := a.refuse(held); err != nil {
+		return worker.Record{}, err
+	}
+	c, err := a.find(ctx)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	switch {
+	case c != nil && a.own.wrote(c) && held && a.own.Claimed:
+		return a.own.record(c), nil // made by an earlier call whose answer was lost
+	case c != nil && a.own.wrote(c):
+		return a.takeOver(ctx, c)
+	case !held:
+		return worker.Record{}, a.hold(ctx) // errMoved: the next round finds it held
+	case c == nil:
+		return a.fresh(ctx)
+	}
+	return a.adopt(ctx, c)
+}
+
+// refuse returns worker.ErrTaken if the identity is somebody else's who may be alive.
+func (a *attempt) refuse(held bool) error {
+	own := &a.own
+	if held || own.node == nil || own.Released || own.Nonce == "" {
+		return nil
+	}
+	if prev := a.req.Previous; prev != nil && prev.Nonce == own.Nonce {
+		return nil // this directory's last process, which is gone
+	}
+	switch {
+	case own.Extends:
+		return fmt.Errorf("%w: the last owner of %s may extend T by itself (local-extend); if it is gone for good: leaf worker release %d",
+			worker.ErrTaken, a.req.Address, own.Number)
+	case a.presence != nil && a.presence.Nonce == own.Nonce:
+		return fmt.Errorf("%w: %s is in use, or was until less than %v ago; two processes cannot share an address",
+			worker.ErrTaken, a.req.Address, a.cfg.SessionTimeout)
+	}
+	return nil
+}
+
+// find returns the child of our address, nil if there is none. One that lies outside
+// the range is not replaced by another, since numbers are not reused.
+func (a *attempt) find(ctx context.Context) (*numbered, error) {
+	names, err := a.children(ctx, a.forever())
+	if err != nil {
+		return nil, err
+	}
+	prefix := a.req.Address + "-"
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, _, ok := parseChild(name)
+		return !ok || !strings.HasPrefix(name, prefix)
+	})
+	if len(names) == 0 {
+		return nil, nil
+	}
+	slices.Sort(names) // by number: all are equally long
+	name := names[0]
+	for _, n := range names {
+		if _, number, _ := parseChild(n); a.inRange(number) {
+			name = n
+			break
+		}
+	}
+	if slices.Contains(names, a.own.Node) {
+		name = a.own.Node
+	}
+	c, err := a.readChild(ctx, name)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if !a.inRange(c.number) {
+		return nil, a.outside(fmt.Sprintf("%s has number %d", a.childPath(name), c.number))
+	}
+	return c, nil
+}
+
+func (a *attempt) inRange(number int64) bool {
+	return a.req.Numbers.Lo <= number && number < a.req.Numbers.Hi
+}
+
+func (a *attempt) outside(what string) error {
+	return fmt.Errorf("%w: %s, and this node may use %d to %d; numbers are counted up by ZooKeeper and not reused, "+
+		"so when they are used up use zookeeper-recycle, or a new name whose epoch is later than every ID of this one",
+		worker.ErrFull, what, a.req.Numbers.Lo, a.req.Numbers.Hi-1)
+}
+
+// takeOver takes a child that we, or an earlier process of ours, wrote last.
+func (a *attempt) takeOver(ctx context.Context, c *numbered) (worker.Record, error) {
+	floor := max(a.own.Bound, c.timestamp)
+	if prev := a.req.Previous; prev != nil && !a.own.Released && a.own.Claimed && prev.Nonce == a.own.Nonce && prev.Number == c.number {
+		floor = min(floor, prev.Inner)
+	}
+	return a.finish(ctx, c, floor, max(a.own.Bound, c.timestamp))
+}
+
+// hold puts our nonce into the owner node. What the last owner left stays until we
+// have a number.
+func (a *attempt) hold(ctx context.Context) error {
+	record := a.own.ownerRecord
+	record.Format, record.Nonce, record.Claimed, record.Released = format, a.req.Nonce, false, false
+	record.Extends = record.Extends && !a.own.Released
+	ops, err := a.ownerOps(ctx, record)
+	if err != nil {
+		return err
+	}
+	if _, err := a.change(ctx, a.own.path, ops...); err != nil {
+		return err
+	}
+	return errMoved
+}
+
+// ownerOps returns the operations that write the owner node, in the namespace that
+// we have read, with our guard and our presence.
+func (a *attempt) ownerOps(ctx context.Context, record ownerRecord) ([]any, error) {
+	guards, err := a.replaceGuards(ctx, a.own, record.Nonce)
+	if err != nil {
+		return nil, err
+	}
+	ops := []any{check(a.ns.guard)}
+	if a.own.node == nil {
+		ops = append(ops, create(a.own.path, encode(record)))
+	} else {
+		ops = append(ops, set(a.own.path, encode(record), a.own.node.stat.Version))
+	}
+	ops = append(ops, guards...)
+	if a.presence == nil || a.presence.Nonce != a.req.Nonce {
+		ops = append(ops, replacePresence(a.present(a.req.Address), a.presence, presenceRecord{
+			Format: format, Address: a.req.Address, Nonce: a.req.Nonce, Number: record.Number,
+		})...)
+	}
+	return ops, nil
+}
+
+// fresh creates a child. The number is ZooKeeper's; number 0 is skipped, because a
+// Java server may run as 0 without having it.
+func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
+	floor := a.ns.IssueFrom
+	data, err := endpointData(a.req.Address, max(floor, a.req.Now))
+	if err != nil {
+		return worker.Record{}, err
+	}
+	// The owner node as we have read it: a request that is still on its way when we
+	// have given up cannot make a second child later.
+	results, err := a.change(ctx, a.forever(),
+		check(a.ns.guard),
+		set(a.own.path, a.own.node.data, a.own.node.stat.Version),
+		createNumbered(a.childPath(a.req.Address+"-"), data))
+	if err != nil {
+		return worker.Record{}, err
+	}
+	a.own.node.stat.Version++
+	p := results[len(results)-1].String
+	p = p[strings.LastIndexByte(p, '/')+1:]
+	_, number, ok := parseChild(p)
+	switch {
+	case !ok:
+		return worker.Record{}, fmt.Errorf("%w: ZooKeeper made the child %q", worker.ErrForeign, p)
+	case number == 0:
+		if _, err := a.change(ctx, a.childPath(p), remove(a.childPath(p), 0)); err != nil {
+			return worker.Record{}, err
+		}
+		return a.fresh(ctx)
+	case !a.inRange(number):
+		return worker.Record{}, a.giveUp(ctx, p, number)
+	}
+	c, err := a.readChild(ctx, p)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	if c == nil || c.stat.Version != 0 {
+		return worker.Record{}, errMoved // somebody else was here; the next round watches it
+	}
+	known, err := a.highestBound(ctx, number)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	floor = max(floor, known)
+	return a.finish(ctx, c, floor, floor)
+}
+
+// giveUp deletes a child that we just created and may not use, and our owner node
+// if nobody had it before.
+func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
+	full := a.outside(fmt.Sprintf("the next number is %d", number))
+	guards, err := a.replaceGuards(ctx, a.own, "")
+	if err != nil {
+		return errors.Join(full, err)
+	}
+	ops := append([]any{remove(a.childPath(name), 0)}, guards...)
+	if a.own.Node == "" {
+		ops = append(ops, remove(a.own.path, a.own.node.stat.Version))
+	} else {
+		record := a.own.ownerRecord
+		record.Nonce, record.Released = "", true
+		ops = append(ops, set(a.own.path, encode(record), a.own.node.stat.Version))
+	}
+	_, err = a.change(ctx, a.childPath(name), ops...)
+	if err == nil {
+		err = a.withdraw(ctx, a.present(a.req.Address), worker.Peer{Nonce: a.req.Nonce})
+	}
+	if err != nil && !errors.Is(err, errMoved) {
+		return errors.Join(full, err)
+	}
+	return full
+}
+
+// adopt takes a child that we did not write last, after nobody else has written it
+// for as long as the configuration says. The time counts over several calls.
+func (a *attempt) adopt(ctx context.Context, c *numbered) (worker.Record, error) {
+	p := a.childPath(c.name)
+	since, written := a.watch(p, c)
+	if written {
+		return worker.Record{}, fmt.Errorf("%w: %s is being written by another process, such as a Java server with this address", worker.ErrTaken, p)
+	}
+	left := a.cfg.AdoptWatch - time.Since(since)
+	if deadline, ok := ctx.Deadline(); ok && left > 0 && time.Until(deadline) <= left {
+		return worker.Record{}, fmt.Errorf("%w: perhaps: %s was not written by this program; it is watched for another %v",
+			worker.ErrTaken, p, left.Round(time.Millisecond))
+	}
+	if left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return worker.Record{}, errMoved // look again
+		case <-ctx.Done():
+			return worker.Record{}, fmt.Errorf("watch %s: %w", p, ctx.Err())
+		}
+	}
+	known, err := a.highestBound(ctx, c.number)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	floor := max(c.timestamp+javaLag, a.ns.IssueFrom, known)
+	return a.finish(ctx, c, floor, floor)
+}
+
+// watch returns since when this process knows the child in its present state, and
+// whether it knew it in another one before.
+func (o *Original) watch(p string, c *numbered) (since time.Time, written bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w, known := o.watching[p]
+	if !known || w.czxid != c.stat.Czxid || w.version != c.stat.Version {
+		written = known
+		w = watched{czxid: c.stat.Czxid, version: c.stat.Version, since: time.Now()}
+		o.watching[p] = w
+	}
+	return w.since, written
+}
+
+// highestBound returns the highest T that the owner nodes know of number. Those of
+// other addresses know none unless somebody deleted forever, so that ZooKeeper counts
+// from 0 again.
+func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error) {
+	all, err := a.listOwners(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var highest int64
+	for _, own := range all {
+		if own.Node != "" && own.Number == number {
+			highest = max(highest, own.Bound)
+		}
+	}
+	return highest, nil
+}
+
+// finish writes the child and the owner node in one multi.
+func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (worker.Record, error) {
+	record := ownerRecord{
+		Format: format, Nonce: a.req.Nonce, Claimed: true,
+		Node: c.name, NodeVersion: c.stat.Version + 1, NodeCzxid: c.stat.Czxid,
+		Number: c.number, Floor: floor, Bound: max(bound, a.req.BoundFor(floor)), Extends: a.req.Extends,
+	}
+	data, err := endpointData(a.req.Address, record.Bound)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	ops, err := a.ownerOps(ctx, record)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	p := a.childPath(c.name)
+	if _, err := a.change(ctx, p, append(ops, set(p, data, c.stat.Version))...); err != nil {
+		return worker.Record{}, err
+	}
+	o := a.Original
+	o.mu.Lock()
+	delete(o.watching, p)
+	o.mu.Unlock()
+	v := versions{node: c.stat.Version + 1, czxid: c.stat.Czxid}
+	if a.own.node != nil {
+		v.owner = a.own.node.stat.Version + 1
+	}
+	return record.record(a.req.Address, v), nil
+}

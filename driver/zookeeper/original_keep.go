@@ -1,0 +1,233 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// versions are what a Record's Version says: the data versions of the owner node and
+// of the child, and the child's birth.
+type versions struct {
+	owner, node int32
+	czxid       int64
+}
+
+func (v versions) String() string { return fmt.Sprintf("%d.%d.%d", v.owner, v.node, v.czxid) }
+
+func parseVersions(text string) (v versions, ok bool) {
+	_, err := fmt.Sscanf(text, "%d.%d.%d", &v.owner, &v.node, &v.czxid)
+	return v, err == nil && v.String() == text
+}
+
+// record is what the engine knows of an owner node.
+func (r ownerRecord) record(address string, v versions) worker.Record {
+	return worker.Record{
+		Number: r.Number, Address: address, Nonce: r.Nonce, Floor: r.Floor, Bound: r.Bound,
+		Released: r.Released, Extends: r.Extends, Version: v.String(),
+	}
+}
+
+// record is the same of one whose child is in our state.
+func (own *owner) record(c *numbered) worker.Record {
+	return own.ownerRecord.record(c.address, versions{own.node.stat.Version, c.stat.Version, c.stat.Czxid})
+}
+
+// Renew implements worker.Registry.
+func (o *Original) Renew(ctx context.Context, own worker.Record, bound int64) (worker.Record, error) {
+	return o.rewrite(ctx, own, func(r *worker.Record) { r.Bound = max(r.Bound, bound) })
+}
+
+// Release implements worker.Registry. The child keeps its number, and its timestamp
+// becomes floor, so that a Java server may follow at once.
+func (o *Original) Release(ctx context.Context, own worker.Record, floor int64) error {
+	_, err := o.rewrite(ctx, own, func(r *worker.Record) { r.Bound, r.Released = min(r.Bound, floor), true })
+	return err
+}
+
+// rewrite changes our own record, in one multi that expects it as this process wrote
+// it last. If it is not, an earlier call may have succeeded without an answer: what
+// carries our nonce, in a child that nobody else touched, was written by us. A call of
+// ours that is still on its way cannot undo this one: it expects versions that are
+// gone.
+func (o *Original) rewrite(ctx context.Context, own worker.Record, change func(*worker.Record)) (worker.Record, error) {
+	for {
+		v, ok := parseVersions(own.Version)
+		if !ok || own.Nonce == "" {
+			return own, fmt.Errorf("%w: worker ID %d was not claimed here", worker.ErrLost, own.Number)
+		}
+		next := own
+		change(&next)
+		now := versions{v.owner + 1, v.node + 1, v.czxid}
+		err := o.write(ctx, next, v)
+		if err == nil {
+			next.Version = now.String()
+			return next, nil
+		}
+		if !errors.Is(err, errMoved) {
+			return own, err
+		}
+		stored, err := o.reread(ctx, own)
+		if err != nil {
+			return own, err
+		}
+		if stored.Version == own.Version {
+			return own, fmt.Errorf("worker ID %d: the registry refused version %q and then showed it", own.Number, own.Version)
+		}
+		own = stored
+	}
+}
+
+// write stores r if the versions are still v and its nonce is still the owner.
+func (o *Original) write(ctx context.Context, r worker.Record, v versions) error {
+	name := childName(r.Address, r.Number)
+	data, err := endpointData(r.Address, r.Bound)
+	if err != nil {
+		return fmt.Errorf("%w: %w", worker.ErrLost, err)
+	}
+	own := owner{path: o.ownerPath(r.Address)}
+	record := ownerRecord{
+		Format: format, Nonce: r.Nonce, Claimed: true, Node: name, NodeVersion: v.node + 1, NodeCzxid: v.czxid,
+		Number: r.Number, Floor: min(r.Floor, r.Bound), Bound: r.Bound, Released: r.Released, Extends: r.Extends,
+	}
+	results, err := o.change(ctx, own.path,
+		check(own.guard(r.Nonce)),
+		set(own.path, encode(record), v.owner),
+		set(o.childPath(name), data, v.node))
+	if err == nil && results[2].Stat.Czxid != v.czxid {
+		return fmt.Errorf("%w: %s was deleted and created again", worker.ErrLost, o.childPath(name))
+	}
+	return err
+}
+
+// reread returns our record as it is now, or worker.ErrLost.
+func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record, error) {
+	lost := func(what string) (worker.Record, error) {
+		return own, fmt.Errorf("%w: worker ID %d %s", worker.ErrLost, own.Number, what)
+	}
+	if err := o.sync(ctx, o.root); err != nil {
+		return own, err
+	}
+	stored, err := o.readOwner(ctx, own.Address)
+	var c *numbered
+	if err == nil {
+		c, err = o.readChild(ctx, childName(own.Address, own.Number))
+	}
+	var guard *node
+	if err == nil {
+		guard, err = o.get(ctx, stored.guard(own.Nonce))
+	}
+	switch {
+	case errors.Is(err, worker.ErrForeign):
+		return lost(err.Error())
+	case err != nil:
+		return own, err
+	case stored.node == nil || c == nil:
+		return lost("has no record any more")
+	case stored.Released:
+		return lost("was released")
+	case stored.Nonce != own.Nonce:
+		return lost("belongs to another process with the address " + own.Address)
+	case guard == nil:
+		return lost("has lost the node of its nonce")
+	case !stored.Claimed || !stored.wrote(c):
+		return lost("was written by somebody else, such as a Java server with the address " + own.Address)
+	}
+	return stored.record(c), nil
+}
+
+// Free implements worker.Registry. What belongs to a Java server cannot be freed.
+func (o *Original) Free(ctx context.Context, number int64) error {
+	for {
+		all, err := o.listOwners(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(own owner) bool { return own.Node != "" && own.Number == number })
+		if i < 0 {
+			return fmt.Errorf("%w: %d is not recorded below %s", worker.ErrNotFound, number, o.owners())
+		}
+		own := all[i]
+		record := own.ownerRecord
+		record.Nonce, record.Released = "", true
+		ops, err := o.replaceGuards(ctx, own, "")
+		if err != nil {
+			return err
+		}
+		ops = append(ops, set(own.path, encode(record), own.node.stat.Version))
+		if _, err := o.change(ctx, own.path, ops...); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+}
+
+// listOwners returns all owner nodes.
+func (o *Original) listOwners(ctx context.Context) ([]owner, error) {
+	nodes, err := o.list(ctx, o.owners())
+	if err != nil {
+		return nil, err
+	}
+	all := make([]owner, len(nodes))
+	for i, n := range nodes {
+		all[i] = owner{path: o.ownerPath(n.name), node: n.node}
+		if err := all[i].parse(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// List implements worker.Registry. It returns the children of forever, those of Java
+// servers with an empty nonce and a T that is their timestamp and 10 s, and the
+// numbers whose child somebody deleted, of which only T is left.
+func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
+	owners, err := o.listOwners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byNode := map[string]owner{}
+	for _, own := range owners {
+		if own.Node != "" {
+			byNode[own.Node] = own
+		}
+	}
+	children, err := o.list(ctx, o.forever())
+	if err != nil {
+		return nil, err
+	}
+	var records []worker.Record
+	seen := map[int64]bool{}
+	for _, n := range children {
+		address, number, ok := parseChild(n.name)
+		if !ok {
+			continue
+		}
+		timestamp, err := parseTimestamp(o.childPath(n.name), n.data)
+		if err != nil {
+			return nil, err
+		}
+		c := &numbered{node: n.node, name: n.name, address: address, number: number, timestamp: timestamp}
+		own := byNode[n.name]
+		delete(byNode, n.name)
+		seen[number] = true
+		if own.node != nil && own.wrote(c) {
+			records = append(records, own.record(c))
+			continue
+		}
+		records = append(records, worker.Record{Number: number, Address: address, Bound: max(own.Bound, timestamp+javaLag)})
+	}
+	for _, own := range byNode {
+		if !seen[own.Number] {
+			address, _, _ := parseChild(own.Node)
+			records = append(records, worker.Record{Number: own.Number, Address: address, Bound: own.Bound, Extends: own.Extends})
+		}
+	}
+	slices.SortFunc(records, func(a, b worker.Record) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Address, b.Address))
+	})
+	return records, nil
+}

@@ -1,0 +1,260 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// Recycle is the storage of a pool of worker IDs: give it to worker.NewPool. Use
+// NewRecycle. All methods are safe for concurrent use.
+//
+// A number has two nodes, claims/<n> with a child that is named by the nonce, and
+// bounds/<n>, which is T. All are persistent. Deleting claims/<n> with its child gives
+// the number back, and leaves T.
+type Recycle struct {
+	*conn
+
+	root string // /snowflake/<name>/leaf_pool, below the chroot
+
+	// guard is a node that exists as long as the namespace that was read last. Who
+	// becomes the owner of a number expects it: its floor stems from that namespace.
+	guard atomic.Pointer[string]
+}
+
+var _ worker.Records = (*Recycle)(nil)
+
+// NewRecycle returns a storage that connects with its first call. An error is
+// leaf.ErrBadRequest.
+func NewRecycle(cfg Config) (*Recycle, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Recycle{conn: newConn(cfg), root: cfg.Chroot + "/snowflake/" + cfg.Name + "/leaf_pool"}, nil
+}
+
+// Info implements worker.Records.
+func (r *Recycle) Info() worker.Info {
+	return worker.Info{Name: "zookeeper-recycle", Kind: worker.Leased, Shared: true}
+}
+
+func (r *Recycle) claims() string { return r.root + "/claims" }
+func (r *Recycle) bounds() string { return r.root + "/bounds" }
+
+// Namespace implements worker.Records.
+func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	p := r.root + "/namespace"
+	stored, err := r.readNamespace(ctx, p)
+	if stored == nil && err == nil && want != nil {
+		stored, err = r.openNamespace(ctx, p, *want, r.claims(), r.bounds(), r.presences())
+	}
+	if stored == nil || err != nil {
+		return nil, err
+	}
+	r.guard.Store(&stored.guard)
+	return &stored.StoredNamespace, nil
+}
+
+// Reserved implements worker.Records. Nobody else uses the path.
+func (r *Recycle) Reserved(context.Context) ([]worker.Adoptable, error) { return nil, nil }
+
+// poolVersion is what a Record's Version says: the data versions of claim and T, -1
+// for one that is not there, and the nonce, because versions come back.
+type poolVersion struct {
+	claim, bound int32
+	nonce        string
+}
+
+const absent = -1
+
+func (v poolVersion) String() string { return fmt.Sprintf("%d.%d.%s", v.claim, v.bound, v.nonce) }
+
+// parsePoolVersion reads what String wrote; "" is that of a number without nodes.
+func parsePoolVersion(text string) (v poolVersion, err error) {
+	if text == "" {
+		return poolVersion{claim: absent, bound: absent}, nil
+	}
+	parts := strings.SplitN(text, ".", 3)
+	if len(parts) != 3 {
+		return v, leaf.BadField("version", text, "is not of this registry")
+	}
+	v.nonce = parts[2]
+	for i, to := range []*int32{&v.claim, &v.bound} {
+		n, err := strconv.ParseInt(parts[i], 10, 32)
+		if err != nil || n < absent {
+			return v, leaf.BadField("version", text, "is not of this registry")
+		}
+		*to = int32(n)
+	}
+	return v, nil
+}
+
+// List implements worker.Records. It takes a few round trips, not one for each
+// number.
+func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
+	if err := r.sync(ctx, "/"); err != nil {
+		return nil, err
+	}
+	// T after the claims: a T that is newer than its claim only makes a Put fail.
+	claims, err := r.list(ctx, r.claims())
+	if err != nil {
+		return nil, err
+	}
+	bounds, err := r.list(ctx, r.bounds())
+	if err != nil {
+		return nil, err
+	}
+	type entry struct {
+		worker.Record
+
+		version poolVersion
+	}
+	entries := map[int64]*entry{}
+	at := func(folder, name string) (*entry, string, error) {
+		p := folder + "/" + name
+		number, err := strconv.ParseInt(name, 10, 64)
+		if err != nil || number < 0 || strconv.FormatInt(number, 10) != name {
+			return nil, p, fmt.Errorf("%w: node %s is not named by a number", worker.ErrForeign, p)
+		}
+		if entries[number] == nil {
+			entries[number] = &entry{worker.Record{Number: number}, poolVersion{claim: absent, bound: absent}}
+		}
+		return entries[number], p, nil
+	}
+	for _, c := range claims {
+		e, p, err := at(r.claims(), c.name)
+		if err != nil {
+			return nil, err
+		}
+		var found claimRecord
+		if err := decode(p, c.data, &found); err != nil {
+			return nil, err
+		}
+		e.Address, e.Nonce, e.Floor, e.Released, e.Extends = found.Address, found.Nonce, found.Floor, found.Released, found.Extends
+		e.version.claim, e.version.nonce = c.stat.Version, found.Nonce
+	}
+	for _, b := range bounds {
+		e, p, err := at(r.bounds(), b.name)
+		if err != nil {
+			return nil, err
+		}
+		var found boundRecord
+		if err := decode(p, b.data, &found); err != nil {
+			return nil, err
+		}
+		if found.Bound < 0 || found.Bound > maxMoment {
+			return nil, unreadable(p, b.data, errors.New("impossible bound"))
+		}
+		e.Bound, e.version.bound = found.Bound, b.stat.Version
+	}
+	records := make([]worker.Record, 0, len(entries))
+	for _, e := range entries {
+		e.Version = e.version.String()
+		records = append(records, e.Record)
+	}
+	return records, nil
+}
+
+// Put implements worker.Records.
+func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error) {
+	old, err := parsePoolVersion(record.Version)
+	if err != nil {
+		return "", err
+	}
+	number := strconv.FormatInt(record.Number, 10)
+	p := r.claims() + "/" + number
+	claim := encode(claimRecord{
+		Format: format, Address: record.Address, Nonce: record.Nonce, Floor: record.Floor,
+		Released: record.Released, Extends: record.Extends,
+	})
+	claimOp, claimVersion := write(p, claim, old.claim)
+	boundOp, boundVersion := write(r.bounds()+"/"+number, encode(boundRecord{Format: format, Bound: record.Bound}), old.bound)
+	ops := []any{claimOp, boundOp}
+	if record.Nonce == old.nonce && old.claim != absent {
+		if record.Nonce != "" {
+			ops = append(ops, check(p+"/"+escape(record.Nonce)))
+		}
+	} else if ops, err = r.newOwner(ctx, ops, p, record.Nonce); err != nil {
+		return "", err
+	}
+	switch _, err := r.change(ctx, p, ops...); {
+	case errors.Is(err, errMoved) && record.Version == "" && r.wiped(ctx):
+		return "", fmt.Errorf("worker ID %d: the namespace was removed: %w", record.Number, err)
+	case errors.Is(err, errMoved):
+		return "", fmt.Errorf("%w: worker ID %d: %w", worker.ErrLost, record.Number, err)
+	case err != nil:
+		return "", err
+	}
+	return poolVersion{claimVersion, boundVersion, record.Nonce}.String(), nil
+}
+
+// newOwner adds the operations by which nonce becomes the owner of the claim at p.
+func (r *Recycle) newOwner(ctx context.Context, ops []any, p, nonce string) ([]any, error) {
+	names, err := r.children(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		ops = append(ops, remove(p+"/"+name, 0))
+	}
+	if nonce == "" {
+		return ops, nil
+	}
+	if guard := r.guard.Load(); guard != nil {
+		ops = append(ops, check(*guard))
+	}
+	return append(ops, create(p+"/"+escape(nonce), nil)), nil
+}
+
+// write returns the operation that expects version, and the version that results.
+func write(p string, data []byte, version int32) (op any, next int32) {
+	if version == absent {
+		return create(p, data), 0
+	}
+	return set(p, data, version), version + 1
+}
+
+// wiped reports whether there is no namespace any more, or another one.
+func (r *Recycle) wiped(ctx context.Context) bool {
+	guard := r.guard.Load()
+	if guard == nil {
+		return false
+	}
+	n, err := r.get(ctx, *guard)
+	return n == nil && err == nil
+}
+
+func (r *Recycle) presences() string { return r.root + "/peers" }
+
+// presence is the path of a process. Several may have one address.
+func (r *Recycle) presence(p worker.Peer) string {
+	return r.presences() + "/" + escape(p.Address) + "-" + escape(p.Nonce)
+}
+
+// Announce implements worker.Records.
+func (r *Recycle) Announce(ctx context.Context, p worker.Peer) error {
+	return r.announce(ctx, r.presence(p), p)
+}
+
+// Withdraw implements worker.Records.
+func (r *Recycle) Withdraw(ctx context.Context, p worker.Peer) error {
+	return r.withdraw(ctx, r.presence(p), p)
+}
+
+// Peers implements worker.Records.
+func (r *Recycle) Peers(ctx context.Context) ([]worker.Peer, error) {
+	return r.peers(ctx, r.presences())
+}
+
+// Close implements worker.Records. It may be repeated.
+func (r *Recycle) Close() error {
+	r.close()
+	return nil
+}
