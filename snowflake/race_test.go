@@ -83,6 +83,10 @@ func TestAddAfterStop(t *testing.T) {
 			if end != start+1 || g.Position() != end || g.Stop() != end {
 				t.Errorf("Stop = %d, then position %d; want %d", end, g.Position(), start+1)
 			}
+			clk.set(start - 1)
+			if got := g.Behind(); got != 2*time.Millisecond {
+				t.Errorf("Behind = %v on a clock 2 ms before %d", got, end)
+			}
 		})
 	}
 }

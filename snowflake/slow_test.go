@@ -44,6 +44,30 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
+// TestSaturationOfTheWidest: the same where time and sequence fill the word but for
+// the bits that it keeps to itself.
+func TestSaturationOfTheWidest(t *testing.T) {
+	l := snowflake.Layout{Unit: time.Millisecond, TimeBits: 43, SequenceBits: 19}
+	clk := newClock(start)
+	c := clk.config(l)
+	c.Worker = 0
+	g := generator(t, c)
+	for range 6 {
+		ranges, err := g.NextN(t.Context(), 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range ranges[1:] {
+			if first := decode(t, g, r.Lo); first.Unit != start+1 || first.Sequence != 0 {
+				t.Errorf("after the unit was used up: %+v", first)
+			}
+		}
+	}
+	if w := clk.waits(); len(w) != 1 {
+		t.Errorf("waits %v", w)
+	}
+}
+
 // TestCeiling: one goroutine reaches the layout's ceiling, on a clock whose reading
 // costs 60 ns and whose sleep takes 80 µs longer than asked for.
 func TestCeiling(t *testing.T) {
@@ -83,7 +107,8 @@ func TestFreshStart(t *testing.T) {
 				}
 			}
 			kinds := map[string]map[int64]bool{"first": {}, "next": {}, "after a gap": {}}
-			for range 2000 {
+			for range 1000 {
+				cfg.Floor = clk.t.UnixMilli()
 				g := generator(t, cfg)
 				check(kinds["first"], parts(t, g))
 				clk.step(time.Millisecond)
