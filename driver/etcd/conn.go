@@ -1,0 +1,199 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// errClosed is returned by calls after Close.
+var errClosed = errors.New("etcd: closed")
+
+// conn is a client that is made by the first call that needs one. Where a password is
+// needed that is a conversation: it is held by a goroutine, and callers wait for its end
+// as long as they like.
+type conn struct {
+	cfg Config
+
+	mu      sync.Mutex
+	client  *clientv3.Client
+	attempt *attempt // the one under way
+	closed  bool
+	cancel  context.CancelFunc // ends an attempt
+	ctx     context.Context    //nolint:containedctx // ends with the conn, not with a call
+}
+
+// attempt is one attempt to make a client.
+type attempt struct {
+	done   chan struct{} // closed when the fields below are set
+	client *clientv3.Client
+	err    error
+}
+
+func newConn(cfg Config) *conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &conn{cfg: cfg, ctx: ctx, cancel: cancel}
+}
+
+// do runs call with a client. If etcd does not know the log-in any more, which it says
+// before it does anything else, do logs in again and repeats the call, once.
+//
+// The library can do that by itself, but shows the old log-in while it asks for a new
+// one; etcd 3.4 refuses that, and the library asks again without end (found by
+// TestPassword).
+func (c *conn) do(ctx context.Context, call func(client *clientv3.Client) error) error {
+	client, err := c.get(ctx)
+	if err != nil {
+		return err
+	}
+	if err = call(client); c.cfg.Username == "" || !unknownLogIn(err) {
+		return err
+	}
+	c.forget(client)
+	if client, err = c.get(ctx); err != nil {
+		return err
+	}
+	return call(client)
+}
+
+func unknownLogIn(err error) bool {
+	err = rpctypes.Error(err)
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+}
+
+// commit runs one transaction: then if all conditions hold, otherwise els.
+func (c *conn) commit(ctx context.Context, conditions []clientv3.Cmp, then, els []clientv3.Op) (response *clientv3.TxnResponse, err error) {
+	err = c.do(ctx, func(client *clientv3.Client) (err error) {
+		response, err = client.Txn(ctx).If(conditions...).Then(then...).Else(els...).Commit()
+		return err
+	})
+	return response, err
+}
+
+// get returns the client.
+func (c *conn) get(ctx context.Context) (*clientv3.Client, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	if c.closed || c.client != nil {
+		defer c.mu.Unlock()
+		if c.closed {
+			return nil, errClosed
+		}
+		return c.client, nil
+	}
+	a := c.attempt
+	if a == nil {
+		a = &attempt{done: make(chan struct{})}
+		c.attempt = a
+		go c.connect(a)
+	}
+	c.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.client, a.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("connect to etcd %q: %w", c.cfg.Endpoints, ctx.Err())
+	}
+}
+
+// forget lets the next call make another client.
+func (c *conn) forget(client *clientv3.Client) {
+	c.mu.Lock()
+	if c.client != client {
+		c.mu.Unlock()
+		return // somebody was faster
+	}
+	c.client = nil
+	c.mu.Unlock()
+	_ = client.Close() // its log-in is worth nothing
+}
+
+// connect carries out an attempt. If it fails, the next call makes another one.
+func (c *conn) connect(a *attempt) {
+	made, err := c.logIn()
+	if err != nil {
+		err = fmt.Errorf("connect to etcd %q: %w", c.cfg.Endpoints, err)
+	}
+	c.mu.Lock()
+	c.attempt = nil
+	closed := c.closed
+	if !closed {
+		c.client = made
+	}
+	c.mu.Unlock()
+	if closed && made != nil {
+		_ = made.Close() // nobody has used it
+		made, err = nil, errClosed
+	}
+	a.client, a.err = made, err
+	close(a.done)
+}
+
+// logIn returns a client that has exchanged the password, if there is one, for a token.
+func (c *conn) logIn() (*clientv3.Client, error) {
+	options := c.options()
+	client, err := clientv3.New(options)
+	if err != nil || c.cfg.Username == "" {
+		return client, err
+	}
+	defer func() { _ = client.Close() }() // it has served its purpose
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
+	defer cancel()
+	response, err := client.Authenticate(ctx, c.cfg.Username, c.cfg.Password)
+	switch {
+	case errors.Is(err, rpctypes.ErrAuthNotEnabled):
+	case err != nil:
+		return nil, fmt.Errorf("log in as %q: %w", c.cfg.Username, err)
+	default:
+		options.Token = response.Token
+	}
+	return clientv3.New(options)
+}
+
+func (c *conn) options() clientv3.Config {
+	return clientv3.Config{
+		Context:     c.ctx,
+		Endpoints:   c.cfg.Endpoints,
+		TLS:         c.cfg.TLS,
+		DialTimeout: c.cfg.DialTimeout,
+		Logger:      zap.NewNop(), // what it knows is in the errors that it returns
+		// A connection that died in silence is noticed after both together. The
+		// server takes more frequent questions for an attack.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			// The library's own limit of two minutes would outlast a claim.
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: c.cfg.DialTimeout,
+		})},
+	}
+}
+
+// Close ends the connections, and waits for an attempt to make one. It is idempotent.
+func (c *conn) Close() error {
+	c.cancel()
+	c.mu.Lock()
+	client, a := c.client, c.attempt
+	c.client, c.closed = nil, true
+	c.mu.Unlock()
+	if a != nil {
+		<-a.done
+	}
+	if client == nil {
+		return nil
+	}
+	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("close etcd: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Package etcd keeps worker-ID claims and the cluster fence of segment mode in
+// etcd: [Records] is a worker.Records, of which worker.NewPool makes a registry of
+// leased numbers, and [Fence] is a segment.ClusterFence.
+//
+// Keys of the registry, below the prefix:
+//
+//	namespace      name, fingerprint, and from when on unused numbers may issue
+//	claims/<n>     who holds number n
+//	bounds/<n>     T of number n, in Unix ms
+//	peers/<nonce>  an announced process; the only keys on an etcd lease
+//
+// Keys of the fence, below its prefix:
+//
+//	incarnation          a random text, made with the namespace
+//	entries/<inc>/       the mark that the entries of this incarnation are there
+//	entries/<inc>/<tag>  the highest end of a range of the tag
+//
+// It promises:
+//
+//  1. Each write is one transaction whose conditions name everything that the
+//     decision was made from: the revisions of claim and T, the text of the claim,
+//     and, for a number that was never used, the text of the namespace.
+//  2. A condition cannot come true again by accident. Revisions are never reused,
+//     also not after a deletion. A store that lost its data, or was restored from a
+//     snapshot, counts from an earlier revision again; but the text of a claim holds
+//     a nonce that no other process has.
+//  3. Claims, T and fences are never on a lease: they outlive every session (rule D).
+//  4. Reads are linearizable: what was acknowledged to anybody before is seen.
+//  5. Every call ends soon after its context, and no lock is held over a call. The
+//     first call connects; connections that died are noticed and re-made, within
+//     about 15 s if they died in silence, and at once where etcd tells.
+//  6. A value that this version does not understand is worker.ErrForeign with the
+//     name of the key, or for the fence an error: it is never guessed at.
+//
+// It does not compact or defragment, and it needs no rights outside its prefix. It
+// works with etcd 3.4 and later.
+package etcd

@@ -1,0 +1,117 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// namespaceValue is the value of the key namespace.
+type namespaceValue struct {
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"`
+	IssueFrom   int64  `json:"issue_from"`
+}
+
+// claimValue is the value of a key claims/<n>.
+type claimValue struct {
+	Address  string `json:"address"`
+	Nonce    string `json:"nonce"`
+	Floor    int64  `json:"floor"`
+	Released bool   `json:"released"`
+	Extends  bool   `json:"extends"`
+}
+
+// peerValue is the value of a key peers/<nonce>.
+type peerValue struct {
+	Address string `json:"address"`
+	Clock   string `json:"clock"`
+	Nonce   string `json:"nonce"`
+	Number  int64  `json:"number"`
+}
+
+// encode returns a value as it is stored. The types above always can be.
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("etcd: %T cannot be written as JSON: %v", v, err))
+	}
+	return string(text)
+}
+
+// decode reads the value of a key. A field that it does not know may change the
+// meaning of those that it does, so it refuses them.
+func decode(key string, value []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, end := d.Token(); end != io.EOF {
+			err = fmt.Errorf("more follows after byte %d", d.InputOffset())
+		}
+	}
+	if err != nil {
+		return foreign(key, value, err)
+	}
+	return nil
+}
+
+// decodeBound reads the value of a key bounds/<n>.
+func decodeBound(key string, value []byte) (int64, error) {
+	bound, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil {
+		return 0, foreign(key, value, err)
+	}
+	return bound, nil
+}
+
+// decodeNumber reads the number at the end of a key. There is only one way to write
+// it: claims/07 beside claims/7 would be two owners.
+func decodeNumber(key, prefix string) (int64, error) {
+	text := strings.TrimPrefix(key, prefix)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
+		return 0, fmt.Errorf("%w: etcd key %q does not end in a number", worker.ErrForeign, key)
+	}
+	return n, nil
+}
+
+func foreign(key string, value []byte, err error) error {
+	const longest = 200 // enough to recognise a value
+	return fmt.Errorf("%w: etcd key %q holds %.*q: %w", worker.ErrForeign, key, longest, value, err)
+}
+
+// version is what a record was read with: the revisions of its two keys, 0 for one
+// that is absent, and the text of its claim.
+type version struct {
+	claim, bound int64
+	text         string
+}
+
+func (v version) String() string {
+	if v.claim == 0 && v.bound == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d %s", v.claim, v.bound, v.text)
+}
+
+func parseVersion(s string) (v version, err error) {
+	if s == "" {
+		return v, nil
+	}
+	revisions, text, _ := strings.Cut(s, " ")
+	claim, bound, _ := strings.Cut(revisions, "/")
+	v.text = text
+	if v.claim, err = strconv.ParseInt(claim, 10, 64); err == nil {
+		v.bound, err = strconv.ParseInt(bound, 10, 64)
+	}
+	if err != nil || v.String() != s {
+		return version{}, fmt.Errorf("version %q is not one of etcd's", s)
+	}
+	return v, nil
+}

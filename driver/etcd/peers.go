@@ -1,0 +1,64 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// Announce implements worker.Records. Each call takes a lease of its own: nothing need
+// be remembered or repaired, and the lease of the call before ends by itself without
+// taking the key along.
+func (r *Records) Announce(ctx context.Context, p worker.Peer) error {
+	key, value := r.peersKey()+p.Nonce, encode(peerValue(p))
+	err := r.do(ctx, func(client *clientv3.Client) error {
+		lease, err := client.Grant(ctx, int64(r.cfg.Lease/time.Second))
+		if err != nil {
+			return err
+		}
+		_, err = client.Put(ctx, key, value, clientv3.WithLease(lease.ID))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write etcd key %q with a lease: %w", key, err)
+	}
+	return nil
+}
+
+// Withdraw implements worker.Records.
+func (r *Records) Withdraw(ctx context.Context, p worker.Peer) error {
+	key := r.peersKey() + p.Nonce
+	err := r.do(ctx, func(client *clientv3.Client) error {
+		_, err := client.Delete(ctx, key)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete etcd key %q: %w", key, err)
+	}
+	return nil
+}
+
+// Peers implements worker.Records.
+func (r *Records) Peers(ctx context.Context) (peers []worker.Peer, err error) {
+	var response *clientv3.GetResponse
+	err = r.do(ctx, func(client *clientv3.Client) (err error) {
+		response, err = client.Get(ctx, r.peersKey(), clientv3.WithPrefix())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read peers below etcd key %q: %w", r.peersKey(), err)
+	}
+	peers = make([]worker.Peer, len(response.Kvs))
+	for i, kv := range response.Kvs {
+		var value peerValue
+		if err := decode(string(kv.Key), kv.Value, &value); err != nil {
+			return nil, err
+		}
+		peers[i] = worker.Peer(value)
+	}
+	return peers, nil
+}

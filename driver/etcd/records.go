@@ -1,0 +1,179 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// Records is the storage of a pool of worker IDs. Use NewRecords, and
+// worker.NewPool on it. All methods are safe for concurrent use.
+type Records struct {
+	*conn
+
+	// namespace is the text that Namespace read last, nil before the first time. A
+	// number that was never used is taken only while etcd still holds it.
+	namespace atomic.Pointer[string]
+}
+
+var _ worker.Records = (*Records)(nil)
+
+// NewRecords returns a Records. It does not connect. The error is leaf.ErrBadRequest
+// and names the field.
+func NewRecords(cfg Config) (*Records, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Records{conn: newConn(cfg)}, nil
+}
+
+func (r *Records) namespaceKey() string { return r.cfg.Prefix + "/namespace" }
+func (r *Records) claimsKey() string    { return r.cfg.Prefix + "/claims/" }
+func (r *Records) boundsKey() string    { return r.cfg.Prefix + "/bounds/" }
+func (r *Records) peersKey() string     { return r.cfg.Prefix + "/peers/" }
+
+// Info implements worker.Records.
+func (r *Records) Info() worker.Info {
+	return worker.Info{Name: "etcd", Kind: worker.Leased, Shared: true}
+}
+
+// Namespace implements worker.Records.
+func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	key := r.namespaceKey()
+	get := clientv3.OpGet(key)
+	absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+	var create []clientv3.Op
+	var created string
+	if want != nil {
+		created = encode(namespaceValue{Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom})
+		create = []clientv3.Op{clientv3.OpPut(key, created)}
+	}
+	response, err := r.commit(ctx, absent, create, []clientv3.Op{get})
+	if err != nil {
+		return nil, fmt.Errorf("read etcd key %q: %w", key, err)
+	}
+	if response.Succeeded {
+		if want == nil {
+			return nil, nil
+		}
+		ns := *want
+		r.namespace.Store(&created)
+		return &ns, nil
+	}
+	kvs := response.Responses[0].GetResponseRange().Kvs
+	var value namespaceValue
+	if err := decode(key, kvs[0].Value, &value); err != nil {
+		return nil, err
+	}
+	found := string(kvs[0].Value)
+	r.namespace.Store(&found)
+	return &worker.StoredNamespace{
+		Namespace: worker.Namespace{Name: value.Name, Fingerprint: value.Fingerprint}, IssueFrom: value.IssueFrom,
+	}, nil
+}
+
+// Reserved implements worker.Records: no other program has numbers in etcd.
+func (*Records) Reserved(context.Context) ([]worker.Adoptable, error) { return nil, nil }
+
+// List implements worker.Records. Claims and bounds are read at one moment.
+func (r *Records) List(ctx context.Context) ([]worker.Record, error) {
+	response, err := r.commit(ctx, nil, []clientv3.Op{
+		clientv3.OpGet(r.claimsKey(), clientv3.WithPrefix()),
+		clientv3.OpGet(r.boundsKey(), clientv3.WithPrefix()),
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list worker IDs below etcd key %q: %w", r.cfg.Prefix, err)
+	}
+	records := map[int64]worker.Record{}
+	versions := map[int64]version{}
+	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
+		n, err := decodeNumber(string(kv.Key), r.claimsKey())
+		if err != nil {
+			return nil, err
+		}
+		var c claimValue
+		if err := decode(string(kv.Key), kv.Value, &c); err != nil {
+			return nil, err
+		}
+		records[n] = worker.Record{
+			Number: n, Address: c.Address, Nonce: c.Nonce, Floor: c.Floor, Released: c.Released, Extends: c.Extends,
+		}
+		versions[n] = version{claim: kv.ModRevision, text: string(kv.Value)}
+	}
+	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
+		n, err := decodeNumber(string(kv.Key), r.boundsKey())
+		if err != nil {
+			return nil, err
+		}
+		record, v := records[n], versions[n]
+		if record.Bound, err = decodeBound(string(kv.Key), kv.Value); err != nil {
+			return nil, err
+		}
+		record.Number, v.bound = n, kv.ModRevision
+		records[n], versions[n] = record, v
+	}
+	list := make([]worker.Record, 0, len(records))
+	for n, record := range records {
+		if versions[n].bound == 0 {
+			// Without T nobody knows what its owner has issued.
+			return nil, fmt.Errorf("%w: etcd key %q exists and %s%d does not; if no node with this number runs, delete the first and wait out the longest horizon",
+				worker.ErrForeign, r.claimsKey()+strconv.FormatInt(n, 10), r.boundsKey(), n)
+		}
+		record.Version = versions[n].String()
+		list = append(list, record)
+	}
+	return list, nil
+}
+
+// Put implements worker.Records.
+func (r *Records) Put(ctx context.Context, record worker.Record) (string, error) {
+	was, err := parseVersion(record.Version)
+	if err != nil {
+		return "", err
+	}
+	number := strconv.FormatInt(record.Number, 10)
+	claim, bound := r.claimsKey()+number, r.boundsKey()+number
+	conditions := []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(claim), "=", was.claim),
+		clientv3.Compare(clientv3.ModRevision(bound), "=", was.bound),
+	}
+	if was.claim != 0 {
+		conditions = append(conditions, clientv3.Compare(clientv3.Value(claim), "=", was.text))
+	}
+	namespace := r.namespace.Load()
+	if record.Version == "" {
+		if namespace == nil {
+			return "", fmt.Errorf("worker ID %d: the namespace was not read before", record.Number)
+		}
+		conditions = append(conditions, clientv3.Compare(clientv3.Value(r.namespaceKey()), "=", *namespace))
+	}
+	text := encode(claimValue{
+		Address: record.Address, Nonce: record.Nonce, Floor: record.Floor, Released: record.Released, Extends: record.Extends,
+	})
+	response, err := r.commit(ctx, conditions, []clientv3.Op{
+		clientv3.OpPut(claim, text),
+		clientv3.OpPut(bound, strconv.FormatInt(record.Bound, 10)),
+	}, []clientv3.Op{clientv3.OpGet(r.namespaceKey())})
+	if err != nil {
+		return "", fmt.Errorf("write etcd keys of worker ID %d: %w", record.Number, err)
+	}
+	if response.Succeeded {
+		now := response.Header.Revision
+		return version{claim: now, bound: now, text: text}.String(), nil
+	}
+	if record.Version == "" {
+		kvs := response.Responses[0].GetResponseRange().Kvs
+		if len(kvs) == 0 || string(kvs[0].Value) != *namespace {
+			// Somebody has wiped the registry since the caller read from when on unused
+			// numbers may issue.
+			return "", fmt.Errorf("worker ID %d: etcd key %q was deleted or replaced meanwhile; claim again", record.Number, r.namespaceKey())
+		}
+	}
+	return "", fmt.Errorf("%w: the etcd keys of worker ID %d are not what they were", worker.ErrLost, record.Number)
+}
