@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,14 @@ import (
 // acquire tries to get a number until it has one, and returns nil only if the
 // Holder is being closed or the first attempt failed for good.
 func (h *Holder) acquire() *tenure {
-	nonce := h.cfg.Nonce()
+	// What the registry gave to a confirmation is ours too, under the nonce of that.
+	nonce := cmp.Or(h.asked, h.cfg.Nonce())
+	h.asked = ""
 	for failures := 0; !h.isClosing(); failures++ {
 		own, confirmed, err := h.attempt(nonce)
 		if err == nil {
 			t, beginErr := h.begin(own, confirmed)
 			if beginErr == nil {
-				h.firstAttempt(nil)
 				return t
 			}
 			err = beginErr
@@ -47,7 +49,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if err := h.compareClocks(); err != nil {
 		return Record{}, false, err
 	}
-	own, err = h.claim(nonce, h.last(f), h.unit(h.rt.Now().Add(h.cfg.Horizon)))
+	own, err = h.claim(nonce, h.last(f), 0)
 	switch {
 	case err == nil:
 		h.counters.claims.Add(1)
@@ -70,26 +72,33 @@ func answered(err error) bool {
 	return permanent(err) || errors.Is(err, ErrTaken) || errors.Is(err, ErrFull) || errors.Is(err, ErrLost) || errors.Is(err, leaf.ErrClock)
 }
 
-// claim calls the registry.
+// claim calls the registry for a number with a T of at least bound. The clock is looked at
+// once more, so that no jump since then gets into T or makes others look expired.
 func (h *Holder) claim(nonce string, last *Previous, bound int64) (Record, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
-	now := h.rt.Now()
+	now, elapsed := h.read()
+	if err := h.clock.look(now, elapsed); err != nil {
+		return Record{}, err
+	}
 	req := Request{
 		Namespace: Namespace{Name: h.cfg.Namespace, Fingerprint: h.fingerprint},
 		Address:   h.cfg.Address,
 		Nonce:     nonce,
 		Numbers:   h.cfg.Numbers,
 		Now:       now.UnixMilli(),
-		Bound:     bound,
+		Bound:     max(bound, h.unit(now.Add(h.cfg.Horizon))),
 		Margin:    h.cfg.Margin.Milliseconds(),
 		Extends:   h.cfg.LocalExtend,
 		Previous:  last,
 	}
-	if quiet := h.cfg.quiet(h.info); quiet > 0 {
-		req.Quiet = h.unit(now.Add(quiet))
+	if !h.cfg.Fresh || h.counters.claims.Load() > 0 {
+		req.Quiet = h.unit(now.Add(h.cfg.quiet(h.info)))
 	}
 	own, err := h.reg.Claim(ctx, req)
+	if err == nil || answered(err) {
+		h.cfg.Alarms.Clear(leaf.AlarmRegistry, h.info.Name)
+	}
 	if err != nil {
 		return Record{}, fmt.Errorf("claim a worker ID: %w", err)
 	}
@@ -134,6 +143,7 @@ func (h *Holder) refused(err error) {
 	h.counters.refusals.Add(1)
 	if h.cfg.Standby && (errors.Is(err, ErrTaken) || errors.Is(err, ErrFull)) {
 		h.set(Standby, err)
+		h.cfg.Alarms.Clear(leaf.AlarmClaim, alarmSubject)
 		return
 	}
 	h.set(Refused, err)
@@ -169,17 +179,21 @@ func (h *Holder) unit(t time.Time) int64 {
 func (h *Holder) release(ctx context.Context, t *tenure) error {
 	end := t.gen.Stop()
 	own := *t.claim.Load()
-	withdraw := func() error { return h.reg.Withdraw(ctx, h.self(own)) }
+	own.Bound = max(own.Bound, t.bound.Load()) // the registry may not know yet how far local-extend went
+	withdraw := func() error {
+		ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
+		defer cancel()
+		return h.reg.Withdraw(ctx, h.self(own))
+	}
 	if !t.confirmed.Load() || h.cfg.KeepOnStop {
 		return errors.Join(h.writeFile(own, end, max(end, t.bound.Load())), withdraw())
 	}
 	if err := h.writeFile(own, end, end); err != nil {
 		return errors.Join(fmt.Errorf("the worker ID is not released: %w", err), withdraw())
 	}
-	ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
+	ask, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
-	err := h.reg.Release(ctx, own, end)
-	if err != nil {
+	if err := h.reg.Release(ask, own, end); err != nil {
 		return errors.Join(fmt.Errorf("release worker ID %d: %w", own.Number, err), withdraw())
 	}
 	h.log.Info("worker ID released", "worker", own.Number, "from", time.UnixMilli(end).UTC())

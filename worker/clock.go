@@ -60,21 +60,35 @@ func (c *clockWatch) believe(now time.Time, elapsed time.Duration) {
 	c.wall, c.elapsed, c.jump = now.Round(0), elapsed, nil
 }
 
-// elapsed returns the time that has passed since some fixed moment, whatever the
-// wall clock did.
-func (h *Holder) elapsed(now time.Time) time.Duration {
-	if h.cfg.Elapsed != nil {
-		return h.cfg.Elapsed()
+// read reads both clocks: the wall clock, and the time that has passed since some fixed
+// moment, whatever the wall clock did. A process that is stopped between the two would
+// see one of them jump, and take that for the measure of all that follows; so they are
+// read again if that took long.
+func (h *Holder) read() (now time.Time, elapsed time.Duration) {
+	if h.cfg.Elapsed == nil {
+		now = h.rt.Now()
+		return now, now.Sub(h.made)
 	}
-	return now.Sub(h.made)
+	for {
+		elapsed = h.cfg.Elapsed()
+		now = h.rt.Now()
+		if h.cfg.Elapsed()-elapsed < h.cfg.Jump/10 {
+			return now, elapsed
+		}
+	}
 }
 
 // ConfirmClock tells the Holder that the wall clock is right, after it reported a
 // jump. It returns the time that is now believed.
 func (h *Holder) ConfirmClock() time.Time {
-	now := h.rt.Now()
-	h.clock.believe(now, h.elapsed(now))
+	now, elapsed := h.read()
+	h.believe(now, elapsed)
+	return now
+}
+
+// believe makes a reading the measure.
+func (h *Holder) believe(now time.Time, elapsed time.Duration) {
+	h.clock.believe(now, elapsed)
 	h.log.Info("the wall clock is confirmed", "now", now.UTC())
 	h.nudge()
-	return now
 }

@@ -55,14 +55,15 @@ type Config struct {
 	Margin time.Duration
 
 	// Fresh says that this very start created the registry, so that nobody can have
-	// used a number before.
+	// used a number before. It counts until the first claim has succeeded.
 	Fresh bool
 
 	// Timeout is the deadline of each call to the registry. 10 ms to 1 min; default 2 s.
 	Timeout time.Duration
 
 	// Tolerance and Policy are the generator's: how far a clock may step back for a
-	// call to wait for it, and what happens beyond. Default 5 ms, Refuse.
+	// call to wait for it, and what happens beyond. Default 5 ms, Refuse; a negative
+	// Tolerance waits for nothing.
 	Tolerance time.Duration
 	Policy    snowflake.Policy
 
@@ -138,6 +139,7 @@ func (c Config) WithDefaults(kind Kind) Config {
 	c.Margin = cmp.Or(c.Margin, 5*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 2*time.Second)
 	c.Jump = cmp.Or(c.Jump, max(10*time.Second, c.Ahead))
+	c.Tolerance = cmp.Or(c.Tolerance, snowflake.DefaultTolerance)
 	c.Clock.Threshold = cmp.Or(c.Clock.Threshold, 5*time.Second)
 	c.Clock.Timeout = cmp.Or(c.Clock.Timeout, time.Second)
 	c.Clock.Interval = cmp.Or(c.Clock.Interval, time.Minute)
@@ -202,10 +204,7 @@ func (c Config) Validate(info Info) error {
 // has stopped by then, also one that does not know that it is gone (rule D). A static
 // number has no registry; its owner issued at most Ahead in the future.
 func (c Config) quiet(info Info) time.Duration {
-	switch {
-	case c.Fresh:
-		return 0
-	case !info.Shared && info.Kind == Fixed:
+	if !info.Shared && info.Kind == Fixed {
 		return c.Ahead + c.Margin
 	}
 	return c.Lease + c.Horizon + c.Margin

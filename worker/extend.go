@@ -59,11 +59,11 @@ func (h *Holder) extendOnce(t *tenure) {
 // read first, because others issue meanwhile.
 func (h *Holder) trusted(t *tenure) (time.Time, error) {
 	position := time.UnixMilli(t.gen.Position())
-	now := h.rt.Now()
-	if err := h.clock.look(now, h.elapsed(now)); err != nil {
+	now, elapsed := h.read()
+	if err := h.clock.look(now, elapsed); err != nil {
 		return now, err
 	}
-	if behind := position.Sub(now); behind > max(h.cfg.Tolerance, h.cfg.Layout.Unit) {
+	if behind := position.Sub(now); behind > max(h.cfg.Tolerance, 0)+h.cfg.Layout.Unit {
 		return now, fmt.Errorf("%w: the clock is %v behind what was issued; it heals when the clock has passed %s", leaf.ErrClock,
 			behind.Round(time.Millisecond), position.UTC().Format(time.RFC3339Nano))
 	}

@@ -38,6 +38,7 @@ type Holder struct {
 	// The loop's own, and Close's once the loop has ended.
 	held     *tenure // claimed and not lost
 	failures int     // renewals without an answer in a row
+	asked    string  // nonce of a confirmation whose number this node does not hold, "" if none
 
 	base   context.Context //nolint:containedctx // parent of all calls, cancelled when Close begins
 	cancel context.CancelFunc
@@ -161,6 +162,9 @@ func (h *Holder) refusal() error {
 	if errors.Is(reason, leaf.ErrClock) {
 		sentinel = leaf.ErrClock
 	}
+	if reason == nil {
+		return fmt.Errorf("%w: snowflake mode has changed its state just now, retry", sentinel)
+	}
 	return fmt.Errorf("%w: snowflake mode is %s: %w", sentinel, state, reason)
 }
 
@@ -172,8 +176,7 @@ func (h *Holder) explain(err error) error {
 		return fmt.Errorf("%w: %w", leaf.ErrClock, err)
 	case errors.Is(err, snowflake.ErrBound), errors.Is(err, snowflake.ErrOverflow):
 		// A clock that jumped ahead looks like either.
-		now := h.rt.Now()
-		if jump := h.clock.look(now, h.elapsed(now)); jump != nil {
+		if jump := h.clock.look(h.read()); jump != nil {
 			h.counters.clockErrors.Add(1)
 			return jump
 		}
@@ -187,6 +190,7 @@ func (h *Holder) explain(err error) error {
 // run claims and keeps until Close.
 func (h *Holder) run() {
 	defer close(h.done)
+	defer h.firstAttempt(nil) // Close may come before anything else
 	for !h.isClosing() {
 		if t := h.acquire(); t != nil {
 			h.keep(t)
@@ -217,10 +221,13 @@ func permanent(err error) bool {
 	return errors.Is(err, ErrForeign) || errors.Is(err, ErrSchema) || errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrConflict)
 }
 
-// set notes what the Holder is doing and why it does not issue.
+// set notes what the Holder is doing and why it does not issue. Closed is the last state.
 func (h *Holder) set(s State, reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.state == Closed {
+		return
+	}
 	if h.state != s || reason != nil && (h.reason == nil || h.reason.Error() != reason.Error()) {
 		h.log.Info("snowflake mode", "state", s, "reason", reason)
 	}
@@ -255,6 +262,7 @@ func (h *Holder) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.cancel() // ends the loop's calls; under the lock, so that nothing is published from here on
 	t := h.tenure.Swap(nil)
+	h.state, h.reason = Closed, errors.New("the node is stopping")
 	h.mu.Unlock()
 	if t != nil {
 		t.gen.Stop() // whatever else happens, nothing is issued any more
@@ -267,6 +275,5 @@ func (h *Holder) Close(ctx context.Context) error {
 			err = h.release(ctx, h.held)
 		}
 	}
-	h.set(Closed, errors.New("the node is stopping"))
 	return errors.Join(err, h.reg.Close())
 }

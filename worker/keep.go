@@ -16,7 +16,6 @@ type tenure struct {
 
 	claim     atomic.Pointer[Record] // as this process wrote it last, or as the file had it
 	confirmed atomic.Bool            // the registry knows claim; else it stems from the node's file
-	nonce     string                 // for the confirmation; only the Holder's loop uses it
 
 	bound    atomic.Int64  // T, acknowledged or durably extended; it only grows
 	inner    atomic.Int64  // t, durable; only the one who writes the file sets it
@@ -62,6 +61,7 @@ func (h *Holder) keep(t *tenure) {
 	h.held = t
 	lost := h.await(t)
 	if lost == nil && h.publish(t) {
+		h.firstAttempt(nil) // not before: who has seen Start return expects IDs
 		h.rt.Go(func() { h.extend(t) })
 		lost = h.renew(t)
 	} else {
@@ -73,8 +73,9 @@ func (h *Holder) keep(t *tenure) {
 		return // closing: Close releases what is held
 	}
 	// First of all, nothing more is issued.
-	h.tenure.Store(nil)
 	end := t.gen.Stop()
+	h.set(Refused, lost)
+	h.tenure.Store(nil)
 	close(t.ended)
 	_ = h.rt.Wait(context.Background(), t.extended, 0)
 	h.forfeit(t, end, lost)
@@ -91,7 +92,6 @@ func (h *Holder) forfeit(t *tenure, end int64, lost error) {
 	if err := h.writeFile(*t.claim.Load(), end, end); err != nil {
 		h.log.Warn("the loss of the worker ID is not on the disk", "error", err)
 	}
-	h.set(Refused, lost)
 	h.cfg.Alarms.Raise(leaf.Alarm{
 		Code: leaf.AlarmClaim, Subject: alarmSubject,
 		Text: fmt.Sprintf("worker ID %d is lost, a new one is being claimed: %v", t.number(), lost),
@@ -186,16 +186,22 @@ func (h *Holder) renew(t *tenure) error {
 // trusted (rule F).
 func (h *Holder) renewOnce(t *tenure) (lost error) {
 	bound := t.bound.Load()
+	position := t.gen.Position()
 	if now, err := h.trusted(t); err == nil {
 		bound = max(bound, h.unit(now.Add(h.cfg.Horizon)))
 	}
-	var own Record
+	own := *t.claim.Load()
 	var err error
-	if t.confirmed.Load() {
+	switch {
+	case t.confirmed.Load():
+		// A file that knows less than this was rolled back (see previous in pool.go).
+		own.Floor = min(max(own.Floor, position), own.Bound)
 		ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
-		own, err = h.reg.Renew(ctx, *t.claim.Load(), bound)
+		own, err = h.reg.Renew(ctx, own, bound)
 		cancel()
-	} else {
+	case h.clock.jumped() != nil:
+		return nil // a claim needs the time
+	default:
 		own, err = h.confirm(t, bound)
 	}
 	switch {
@@ -226,17 +232,26 @@ func (h *Holder) renewed(t *tenure, own Record) {
 }
 
 // confirm claims the number of a tenure that began from the file. The file's nonce is
-// the proof that it was ours.
+// the proof that it was ours. A number that may be used only from later on than we have
+// issued had another owner meanwhile: our generator must not go on with it, even if it
+// is the same one.
 func (h *Holder) confirm(t *tenure, bound int64) (Record, error) {
-	if t.nonce == "" {
-		t.nonce = h.cfg.Nonce()
+	if h.asked == "" {
+		h.asked = h.cfg.Nonce()
 	}
 	old := t.claim.Load()
-	own, err := h.claim(t.nonce, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: t.inner.Load()}, bound)
-	if err == nil && own.Number != old.Number {
-		err = fmt.Errorf("%w: the registry gave %d instead of %d to this node", ErrLost, own.Number, old.Number)
+	inner := t.inner.Load()
+	own, err := h.claim(h.asked, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: inner}, bound)
+	switch {
+	case err != nil:
+		return own, err
+	case own.Number != old.Number:
+		return own, fmt.Errorf("%w: the registry gave %d instead of %d to this node", ErrLost, own.Number, old.Number)
+	case own.Floor > inner:
+		return own, fmt.Errorf("%w: somebody else had worker ID %d until %s", ErrLost, own.Number, time.UnixMilli(own.Floor).UTC().Format(time.RFC3339Nano))
 	}
-	return own, err
+	h.asked = ""
+	return own, nil
 }
 
 // raise sets a to v if that is more.
@@ -277,7 +292,9 @@ func (h *Holder) warnOfEnd() {
 			Text: fmt.Sprintf("the layout has no more IDs from %s on, in %d days", end.Format(time.DateOnly), int(left.Hours()/24)),
 			Do:   "plan a new epoch or layout, with a new registry",
 		})
+		return
 	}
+	h.cfg.Alarms.Clear(leaf.AlarmExhausted, layoutSubject) // a clock that was wrong
 }
 
 // Subjects of our alarms.

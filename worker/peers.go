@@ -39,8 +39,7 @@ type Offset struct {
 // compareClocks asks the peers before a claim. It returns leaf.ErrClock if this node
 // must not start. A registry that does not answer is the claim's business.
 func (h *Holder) compareClocks() error {
-	now := h.rt.Now()
-	err := h.clock.look(now, h.elapsed(now))
+	err := h.clock.look(h.read())
 	if h.cfg.Clock.Ask != nil && (err != nil || !h.checkedWithin(h.cfg.Clock.Interval)) {
 		err = h.askBeforeStart(err)
 	}
@@ -49,12 +48,15 @@ func (h *Holder) compareClocks() error {
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
 			Do: "set the clock right; the node starts by itself then. If it is right after a jump, run: leaf worker confirm-clock",
 		})
+		return err
 	}
-	return err
+	h.cfg.Alarms.Clear(leaf.AlarmClock, clockSubject)
+	return nil
 }
 
 // askBeforeStart asks the peers, who can also refute a jump.
 func (h *Holder) askBeforeStart(jump error) error {
+	now, elapsed := h.read() // before: what the clock does while the peers answer, they have not confirmed
 	o, err := h.ask()
 	if err != nil {
 		h.log.Debug("no list of peers", "error", err)
@@ -64,8 +66,8 @@ func (h *Holder) askBeforeStart(jump error) error {
 		return err
 	}
 	if jump != nil && o.Answered > 0 {
-		h.ConfirmClock()
-		return nil
+		h.believe(now, elapsed)
+		return h.clock.look(h.read())
 	}
 	return jump
 }
@@ -128,6 +130,7 @@ func (h *Holder) recheck() {
 	if h.cfg.Clock.Ask == nil || !jumped && h.checkedWithin(h.cfg.Clock.Interval) {
 		return
 	}
+	now, elapsed := h.read()
 	o, err := h.ask()
 	if err != nil {
 		return
@@ -139,7 +142,7 @@ func (h *Holder) recheck() {
 	h.cfg.Alarms.Clear(leaf.AlarmClock, peersSubject)
 	if jumped && o.Answered > 0 {
 		h.log.Info("the peers refute a jump of the clock", "peers", o.Answered)
-		h.ConfirmClock()
+		h.believe(now, elapsed)
 	}
 }
 

@@ -60,17 +60,17 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	if req.Nonce == "" {
 		return Record{}, leaf.BadField("nonce", req.Nonce, "must not be empty: a number that nobody holds has none")
 	}
-	ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet})
-	if err != nil {
-		return Record{}, err
-	}
 	reserved, err := p.Reserved(ctx)
 	if err != nil {
 		return Record{}, err
 	}
-	// Each round loses only against a claim that somebody else completed, so the
-	// number of rounds is bounded by the claimers, and ctx bounds all of them.
+	// Each round loses only against a claim that somebody else completed, or a wipe, so
+	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
+		ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet})
+		if err != nil {
+			return Record{}, err
+		}
 		records, err := p.List(ctx)
 		if err != nil {
 			return Record{}, err
@@ -80,18 +80,28 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 			return Record{}, err
 		}
 		if r.Nonce == req.Nonce && r.Version != "" {
-			return r, nil // made by an earlier call whose answer was lost
+			// Made by an earlier call whose answer was lost, or by the round before, perhaps
+			// with the floor of a namespace that is gone.
+			r.Floor = max(r.Floor, ns.IssueFrom)
+			r.Bound = max(r.Bound, r.Floor)
+		} else {
+			r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
+			r.Released, r.Extends = false, req.Extends
+			r.Version, err = p.Put(ctx, r)
 		}
-		taken := Record{
-			Number: r.Number, Bound: max(r.Bound, req.BoundFor(r.Floor)), Address: req.Address, Nonce: req.Nonce,
-			Floor: r.Floor, Extends: req.Extends, Version: r.Version,
-		}
-		taken.Version, err = p.Put(ctx, taken)
-		if err == nil {
-			return taken, nil
-		}
-		if !errors.Is(err, ErrLost) {
+		switch {
+		case errors.Is(err, ErrLost):
+			continue
+		case err != nil:
 			return Record{}, err
+		}
+		// A number that was never used looks the same after a wipe that came in between.
+		now, err := p.Namespace(ctx, nil)
+		switch {
+		case err != nil:
+			return Record{}, err
+		case now != nil && *now == *ns:
+			return r, nil
 		}
 	}
 }
@@ -139,6 +149,11 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 				continue
 			}
 			r.Floor = r.Bound
+			if r.Extends && r.Nonce == "" {
+				// An operator gave it away. Its owner went on without the registry, and knew
+				// of no T: its clock was the limit.
+				r.Floor = max(r.Bound, req.Now+req.Margin)
+			}
 		}
 		switch {
 		case r.Floor > req.Now:
@@ -172,7 +187,8 @@ func (r Record) free(req Request) bool {
 }
 
 // previous finds the claim that this data directory held last, if nobody has
-// claimed its number since. Its own file says more exactly than T what was issued.
+// claimed its number since. Its own file says more exactly than T what was issued,
+// unless it lies below what the owner had issued when it renewed last: then it is an old copy.
 func previous(known map[int64]Record, req Request) (Record, bool) {
 	if req.Previous == nil || !inRange(req.Numbers, req.Previous.Number) {
 		return Record{}, false
@@ -181,9 +197,15 @@ func previous(known map[int64]Record, req Request) (Record, bool) {
 	if !used || r.Nonce == "" || r.Nonce != req.Previous.Nonce {
 		return Record{}, false
 	}
-	r.Floor = min(r.Bound, req.Previous.Inner)
-	if r.Released {
+	switch {
+	case r.Released:
 		r.Floor = r.Bound
+	case req.Previous.Inner < r.Floor && r.Extends:
+		r.Floor = max(r.Bound, req.Now+req.Margin)
+	case req.Previous.Inner < r.Floor:
+		r.Floor = r.Bound
+	default:
+		r.Floor = min(r.Bound, req.Previous.Inner)
 	}
 	return r, true
 }

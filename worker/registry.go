@@ -133,7 +133,7 @@ type Record struct {
 	Number   int64
 	Address  string // of the last owner
 	Nonce    string // of the last owner; "" if an operator took it away, or only T is left
-	Floor    int64  // the last owner issues nothing below
+	Floor    int64  // the last owner issues nothing below (any more: a renewal may raise it)
 	Bound    int64  // T: the last owner issues nothing at or above
 	Released bool   // by its owner or an operator
 	Extends  bool   // nobody may take it over without an operator's release
