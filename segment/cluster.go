@@ -28,12 +28,15 @@ type cluster struct {
 
 	mu      sync.Mutex
 	phase   phase
-	space   string        // incarnation of the fence that is open
-	known   fenceState    // as in the state file; lost sets merged to false in memory only
-	outage  *group        // degraded loads of this outage, nil if none are allowed
-	changed chan struct{} // closed at every change of phase
-	doubted chan struct{} // closed when an open fence is doubted
-	served  bool          // it was open once
+	space   string          // incarnation of the fence that is open
+	known   fenceState      // as in the state file
+	outage  *group          // degraded loads of this outage, nil if none are allowed
+	dirty   map[string]bool // tags of degraded loads since the last merge; nil: it may be any
+	changed chan struct{}   // closed at every change of phase
+	doubted chan struct{}   // closed when an open fence is doubted
+	owed    bool            // it lost entries: merge, whatever the state file says
+	losses  int             // how often lost was called
+	served  bool            // it was open once
 }
 
 type phase int8
@@ -101,13 +104,16 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	c.mu.Lock()
-	known := c.known
+	known, owed, losses := c.known, c.owed, c.losses
 	c.mu.Unlock()
 	if known.Space != "" && known.Space != got.space {
+		c.mu.Lock()
+		c.dirty = nil
+		c.mu.Unlock()
 		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
 			"find out who wiped it; until every node has merged its fences, a database that loses commits can repeat IDs: see that all nodes run")
 	}
-	if known.Space != got.space || !known.Merged {
+	if known.Space != got.space || !known.Merged || owed {
 		n, err := c.merge(got.space)
 		if err != nil {
 			return nil, err
@@ -119,7 +125,11 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.losses != losses { // while we merged, or merged nothing
+		return nil, errors.New("it lost entries meanwhile")
+	}
 	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
+	c.owed, c.dirty = false, map[string]bool{}
 	c.turnLocked(opened)
 	a.alarms.Clear(leaf.AlarmFence, c.name)
 	return c.doubted, nil
@@ -151,7 +161,8 @@ func (c *cluster) doubtLocked(space string) {
 func (c *cluster) lost(space, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known.Merged = false
+	c.losses++
+	c.owed, c.dirty = true, nil
 	c.raise(fmt.Sprintf("cluster fence %q lost entries: %s; this node merges its own fences into it", c.name, what),
 		"find out who deleted entries or restored a backup of it; see that all nodes run, and restart them one by one: each then merges its fences")
 	c.doubtLocked(space)
@@ -191,8 +202,9 @@ func (c *cluster) raise(text, do string) {
 	c.alloc.alarms.Raise(leaf.Alarm{Code: leaf.AlarmFence, Subject: c.name, Text: text, Do: do})
 }
 
-// merge raises the entries of all tags to this node's marks, so that other nodes
-// respect them, and returns how many tags there are. Loads wait meanwhile.
+// merge raises the entries of all tags that may lie below this node's marks, so that
+// other nodes respect these, and returns how many tags that are. Loads wait
+// meanwhile.
 func (c *cluster) merge(space string) (int, error) {
 	a := c.alloc
 	c.mu.Lock()
@@ -206,12 +218,14 @@ func (c *cluster) merge(space string) (int, error) {
 		}
 	}
 	marks := a.fence.all()
-	tags := make([]string, 0, len(marks))
+	c.mu.Lock()
+	var tags []string
 	for tag, m := range marks {
-		if m.High > 0 {
+		if m.High > 0 && (c.dirty == nil || c.dirty[tag]) {
 			tags = append(tags, tag)
 		}
 	}
+	c.mu.Unlock()
 	slices.Sort(tags)
 	var next atomic.Int64
 	errs := make([]error, min(a.cfg.MaxLoads, len(tags)))

@@ -24,8 +24,8 @@ type FenceEntry struct {
 	End int64 // the end of the ranges that nodes took under this fence; 0 to MaxMaxID
 
 	// Version is the store's own number of this state of the entry. It is larger after
-	// every Swap of the tag and never used again for it (ZooKeeper: the data version
-	// of the znode; etcd: the mod revision of the key).
+	// every Swap of the tag and never used again for it within the incarnation
+	// (ZooKeeper: the data version of the znode; etcd: the mod revision of the key).
 	Version int64
 }
 

@@ -49,7 +49,7 @@ func (t *Tag) guard(before Mark) (guard, error) {
 	if c == nil {
 		return guard{}, nil
 	}
-	g, err := c.enter(t.alloc.reading)
+	g, err := c.enter(t.alloc.reading, t.name)
 	if err == nil {
 		err = t.look(&g, before)
 	}
@@ -59,9 +59,9 @@ func (t *Tag) guard(before Mark) (guard, error) {
 	return g, nil
 }
 
-// enter waits until it is known how ranges are taken now: under the fence, without
-// it, or not at all.
-func (c *cluster) enter(parent context.Context) (guard, error) {
+// enter waits until it is known how ranges of the tag are taken now: under the fence,
+// without it, or not at all.
+func (c *cluster) enter(parent context.Context, tag string) (guard, error) {
 	a := c.alloc
 	ctx, cancel := a.rt.WithTimeout(parent, a.cfg.LoadTimeout)
 	defer cancel()
@@ -69,6 +69,9 @@ func (c *cluster) enter(parent context.Context) (guard, error) {
 		c.mu.Lock()
 		phase, space, outage, changed := c.phase, c.space, c.outage, c.changed
 		entered := phase == fallen && outage != nil && outage.enter()
+		if entered && c.dirty != nil {
+			c.dirty[tag] = true
+		}
 		c.mu.Unlock()
 		switch {
 		case entered:

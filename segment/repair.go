@@ -99,7 +99,7 @@ func (a *Allocator) repairAbove(ctx context.Context, tag string, above int64, ma
 // entry returns the tag's entry as of now, for management commands. Error:
 // leaf.ErrNotReady while the fence is not open.
 func (c *cluster) entry(ctx context.Context, tag string) (e FenceEntry, ok bool, space string, err error) {
-	g, err := c.enter(ctx)
+	g, err := c.enter(ctx, tag)
 	if err != nil {
 		return e, false, "", err
 	}

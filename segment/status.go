@@ -79,9 +79,10 @@ type TagStatus struct {
 	Loading  bool       `json:"loading"`
 	Fence    int64      `json:"fence,string"`
 	Latched  bool       `json:"latched"`
-	Failures int        `json:"failures"`          // loads that failed in a row
-	LastUse  time.Time  `json:"last_use,omitzero"` // to within the sync interval
-	Problem  string     `json:"problem,omitempty"` // class of the last failure
+	Cluster  int64      `json:"cluster_fence,string,omitempty"` // the cluster fence's end when it was last seen, 0 if never
+	Failures int        `json:"failures"`                       // loads that failed in a row
+	LastUse  time.Time  `json:"last_use,omitzero"`              // to within the sync interval
+	Problem  string     `json:"problem,omitempty"`              // class of the last failure
 }
 
 // Snapshot returns the tags that have been used since New, sorted by name. It looks
@@ -109,7 +110,7 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	}
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
-		Loading: b.loading, Fence: m.High, Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
+		Loading: b.loading, Fence: m.High, Latched: m.Latched, Cluster: b.seen.End, Failures: b.failures, LastUse: b.usedAt,
 	}
 	if b.failed != nil {
 		st.Problem = leaf.ClassOf(storeError(b.failed)).Code

@@ -13,9 +13,8 @@ import (
 // same one. Use NewFence. All methods are safe for concurrent use and never block.
 type Fence struct {
 	mu      sync.Mutex
-	space   string // "": no namespace
-	entries map[string]segment.FenceEntry
-	version int64 // of the last Swap, over all tags
+	space   string                        // "": no namespace
+	entries map[string]segment.FenceEntry // versions count from 0 per tag and incarnation, as ZooKeeper's do
 }
 
 var _ segment.ClusterFence = (*Fence)(nil)
@@ -60,8 +59,9 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 		if ok != (old != nil) || ok && now.Version != old.Version {
 			return segment.ErrFenceMoved
 		}
-		f.version++
-		e = segment.FenceEntry{End: end, Version: f.version}
+		if e = (segment.FenceEntry{End: end}); ok {
+			e.Version = now.Version + 1
+		}
 		f.entries[tag] = e
 		return nil
 	})
