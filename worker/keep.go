@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -199,8 +200,6 @@ func (h *Holder) renewOnce(t *tenure) (lost error) {
 		ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 		own, err = h.reg.Renew(ctx, own, bound)
 		cancel()
-	case h.clock.jumped() != nil:
-		return nil // a claim needs the time
 	default:
 		own, err = h.confirm(t, bound)
 	}
@@ -208,6 +207,7 @@ func (h *Holder) renewOnce(t *tenure) (lost error) {
 	case err == nil:
 		h.renewed(t, own)
 	case h.isClosing():
+	case errors.Is(err, leaf.ErrClock): // a confirmation needs the time; extend tells what is wrong
 	case answered(err):
 		return err
 	default:

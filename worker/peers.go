@@ -118,9 +118,10 @@ func (o Offsets) String() string {
 }
 
 func (h *Holder) checkedWithin(d time.Duration) bool {
+	now := h.rt.Now()
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
-	return !h.peers.passed.IsZero() && h.rt.Now().Sub(h.peers.passed).Abs() < d
+	return !h.peers.passed.IsZero() && now.Sub(h.peers.passed).Abs() < d
 }
 
 // recheck compares the clock of a running node, raises an alarm beyond the threshold
@@ -183,8 +184,9 @@ func (h *Holder) ask() (Offsets, error) {
 		return Offsets{}, err
 	}
 	o.sum()
+	now := h.rt.Now()
 	h.peers.mu.Lock()
-	h.peers.at, h.peers.Offsets = h.rt.Now(), o
+	h.peers.at, h.peers.Offsets = now, o
 	h.peers.mu.Unlock()
 	return o, nil
 }

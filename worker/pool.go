@@ -79,11 +79,11 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
+		// No record of this namespace knows less, but one that was on its way while the
+		// namespace before was wiped may.
+		r.Floor = max(r.Floor, ns.IssueFrom)
 		if r.Nonce == req.Nonce && r.Version != "" {
-			// Made by an earlier call whose answer was lost, or by the round before, perhaps
-			// with the floor of a namespace that is gone.
-			r.Floor = max(r.Floor, ns.IssueFrom)
-			r.Bound = max(r.Bound, r.Floor)
+			r.Bound = max(r.Bound, r.Floor) // made by an earlier call whose answer was lost, or by the round before
 		} else {
 			r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
 			r.Released, r.Extends = false, req.Extends
@@ -148,11 +148,11 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 				}
 				continue
 			}
-			r.Floor = r.Bound
+			r.Floor = max(r.Bound, issueFrom) // later than T if only the namespace was deleted
 			if r.Extends && r.Nonce == "" {
 				// An operator gave it away. Its owner went on without the registry, and knew
 				// of no T: its clock was the limit.
-				r.Floor = max(r.Bound, req.Now+req.Margin)
+				r.Floor = max(r.Floor, req.Now+req.Margin)
 			}
 		}
 		switch {
