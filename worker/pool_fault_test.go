@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -129,6 +130,64 @@ func TestPoolLateRenewal(t *testing.T) {
 			}
 			if after := only(t, pool); after != before {
 				t.Errorf("the late renewal changed %+v to %+v", before, after)
+			}
+		})
+	}
+}
+
+// TestPoolWipedMeanwhile: the registry is wiped after a claimer has read that the
+// namespace need not wait, and before it writes its claim.
+func TestPoolWipedMeanwhile(t *testing.T) {
+	created := poolNow + 77_000 // by a third process, which makes the others wait
+	for name, tt := range map[string]struct {
+		before, after bool // whether somebody creates the namespace before and after the claim is written
+		floor         int64
+	}{
+		"and the claimer creates it":            {floor: poolRequest().Quiet},
+		"and somebody creates it":               {before: true, floor: created},
+		"and somebody creates it after a write": {after: true, floor: created},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool, fault, store := faultyPool(t)
+			create := func() {
+				if _, err := store.Open().Namespace(t.Context(), &worker.StoredNamespace{Namespace: poolSpace, IssueFrom: created}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fault.decide = func(ctx context.Context, carryOut func(context.Context) error) error {
+				store.Wipe()
+				if tt.before {
+					create()
+				}
+				err := carryOut(ctx)
+				if tt.after {
+					create()
+				}
+				return err
+			}
+			req := poolRequest()
+			req.Numbers = leaf.Range{Lo: 3, Hi: 4}
+			own := poolClaim(t, pool, req)
+			if own.Floor != tt.floor || own.Bound != tt.floor {
+				t.Errorf("Claim = %+v; want floor and T %d", own, tt.floor)
+			}
+			if kept := only(t, pool); kept.Bound > own.Floor {
+				t.Errorf("the store holds T %d, above the floor %d", kept.Bound, own.Floor)
+			}
+			if renewed, err := pool.Renew(t.Context(), own, own.Bound+1000); err != nil || renewed != only(t, pool) {
+				t.Errorf("Renew = %+v, %v; the store holds %+v", renewed, err, only(t, pool))
+			}
+
+			pool, fault, store = faultyPool(t)
+			fault.decide = func(ctx context.Context, carryOut func(context.Context) error) error {
+				store.Wipe()
+				create()
+				return carryOut(ctx)
+			}
+			poolClaim(t, pool, req) // and its process dies
+			req.Nonce, req.Now = "heir", created-1000
+			if got := poolClaim(t, pool, req); got.Floor != created {
+				t.Errorf("the heir's claim = %+v; want the floor %d of the namespace", got, created)
 			}
 		})
 	}

@@ -94,6 +94,7 @@ func TestPoolChooses(t *testing.T) {
 	previous := func(number, inner int64) *worker.Previous {
 		return &worker.Previous{Number: number, Nonce: "my last", Inner: poolNow + inner}
 	}
+	from := func(distance int64, r worker.Record) worker.Record { r.Floor = poolNow + distance; return r }
 	for _, tt := range []struct {
 		name     string
 		records  []worker.Record
@@ -153,6 +154,26 @@ func TestPoolChooses(t *testing.T) {
 		{
 			name: "own file further ahead, and no other number is free", records: held(mine(3, 90_000)),
 			request: func(r *worker.Request) { r.Previous = previous(3, poolMargin+1) }, number: 3, floor: poolMargin + 1, bound: 90_000,
+		},
+		{
+			name: "an old copy of the own file", records: held(from(-100, mine(3, 30_000))),
+			request: func(r *worker.Request) { r.Previous = previous(3, -101) }, number: 3, floor: 30_000, bound: 30_000,
+		},
+		{
+			name: "an old copy, and another number is free", records: held(from(-100, mine(3, 30_000)), released(others(4, -1))),
+			request: func(r *worker.Request) { r.Previous = previous(3, -101) }, number: 4, floor: -1, bound: 60_000,
+		},
+		{
+			name: "own file as of the last renewal", records: held(from(-100, mine(3, 30_000))),
+			request: func(r *worker.Request) { r.Previous = previous(3, -100) }, number: 3, floor: -100, bound: 60_000,
+		},
+		{
+			name: "an old copy of the file of an owner that extended T itself", records: held(from(-100, extending(mine(3, -30_000)))),
+			request: func(r *worker.Request) { r.Previous = previous(3, -101) }, number: 3, floor: poolMargin, bound: poolMargin,
+		},
+		{
+			name: "T of an owner that extended it, given away by an operator", records: held(released(extending(worker.Record{Number: 3, Bound: poolNow - 30_000}))),
+			number: 3, floor: poolMargin, bound: poolMargin,
 		},
 		{
 			name: "own release says more than the file", records: held(released(mine(3, -500))),

@@ -17,9 +17,8 @@
 //
 // It promises:
 //
-//  1. Each write is one transaction whose conditions name everything that the
-//     decision was made from: the revisions of claim and T, the text of the claim,
-//     and, for a number that was never used, the text of the namespace.
+//  1. Each write is one transaction whose conditions name what the decision was made
+//     from: the revisions of claim and T, and the text of the claim.
 //  2. A condition cannot come true again by accident. Revisions are never reused,
 //     also not after a deletion. A store that lost its data, or was restored from a
 //     snapshot, counts from an earlier revision again; but the text of a claim holds

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -13,13 +12,7 @@ import (
 
 // Records is the storage of a pool of worker IDs. Use NewRecords, and
 // worker.NewPool on it. All methods are safe for concurrent use.
-type Records struct {
-	*conn
-
-	// namespace is the text that Namespace read last, nil before the first time. A
-	// number that was never used is taken only while etcd still holds it.
-	namespace atomic.Pointer[string]
-}
+type Records struct{ *conn }
 
 var _ worker.Records = (*Records)(nil)
 
@@ -30,7 +23,7 @@ func NewRecords(cfg Config) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Records{conn: newConn(cfg)}, nil
+	return &Records{newConn(cfg)}, nil
 }
 
 func (r *Records) namespaceKey() string { return r.cfg.Prefix + "/namespace" }
@@ -46,33 +39,24 @@ func (r *Records) Info() worker.Info {
 // Namespace implements worker.Records.
 func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
 	key := r.namespaceKey()
-	get := clientv3.OpGet(key)
 	absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	var create []clientv3.Op
-	var created string
 	if want != nil {
-		created = encode(namespaceValue{Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom})
-		create = []clientv3.Op{clientv3.OpPut(key, created)}
+		create = []clientv3.Op{clientv3.OpPut(key, encode(namespaceValue{
+			Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom,
+		}))}
 	}
-	response, err := r.commit(ctx, absent, create, []clientv3.Op{get})
+	response, err := r.commit(ctx, absent, create, []clientv3.Op{clientv3.OpGet(key)})
 	if err != nil {
 		return nil, fmt.Errorf("read etcd key %q: %w", key, err)
 	}
 	if response.Succeeded {
-		if want == nil {
-			return nil, nil
-		}
-		ns := *want
-		r.namespace.Store(&created)
-		return &ns, nil
+		return want, nil
 	}
-	kvs := response.Responses[0].GetResponseRange().Kvs
 	var value namespaceValue
-	if err := decode(key, kvs[0].Value, &value); err != nil {
+	if err := decode(key, response.Responses[0].GetResponseRange().Kvs[0].Value, &value); err != nil {
 		return nil, err
 	}
-	found := string(kvs[0].Value)
-	r.namespace.Store(&found)
 	return &worker.StoredNamespace{
 		Namespace: worker.Namespace{Name: value.Name, Fingerprint: value.Fingerprint}, IssueFrom: value.IssueFrom,
 	}, nil
@@ -146,34 +130,19 @@ func (r *Records) Put(ctx context.Context, record worker.Record) (string, error)
 	if was.claim != 0 {
 		conditions = append(conditions, clientv3.Compare(clientv3.Value(claim), "=", was.text))
 	}
-	namespace := r.namespace.Load()
-	if record.Version == "" {
-		if namespace == nil {
-			return "", fmt.Errorf("worker ID %d: the namespace was not read before", record.Number)
-		}
-		conditions = append(conditions, clientv3.Compare(clientv3.Value(r.namespaceKey()), "=", *namespace))
-	}
 	text := encode(claimValue{
 		Address: record.Address, Nonce: record.Nonce, Floor: record.Floor, Released: record.Released, Extends: record.Extends,
 	})
 	response, err := r.commit(ctx, conditions, []clientv3.Op{
 		clientv3.OpPut(claim, text),
 		clientv3.OpPut(bound, strconv.FormatInt(record.Bound, 10)),
-	}, []clientv3.Op{clientv3.OpGet(r.namespaceKey())})
+	}, nil)
 	if err != nil {
 		return "", fmt.Errorf("write etcd keys of worker ID %d: %w", record.Number, err)
 	}
-	if response.Succeeded {
-		now := response.Header.Revision
-		return version{claim: now, bound: now, text: text}.String(), nil
+	if !response.Succeeded {
+		return "", fmt.Errorf("%w: the etcd keys of worker ID %d are not what they were", worker.ErrLost, record.Number)
 	}
-	if record.Version == "" {
-		kvs := response.Responses[0].GetResponseRange().Kvs
-		if len(kvs) == 0 || string(kvs[0].Value) != *namespace {
-			// Somebody has wiped the registry since the caller read from when on unused
-			// numbers may issue.
-			return "", fmt.Errorf("worker ID %d: etcd key %q was deleted or replaced meanwhile; claim again", record.Number, r.namespaceKey())
-		}
-	}
-	return "", fmt.Errorf("%w: the etcd keys of worker ID %d are not what they were", worker.ErrLost, record.Number)
+	now := response.Header.Revision
+	return version{claim: now, bound: now, text: text}.String(), nil
 }
