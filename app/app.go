@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -13,10 +14,12 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/alarm"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/admin"
 	"github.com/leaf-idgen/leaf/server/httpd"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // Options are what a program decides, not its user.
@@ -36,7 +39,11 @@ type App struct {
 
 	dir      *datadir.Dir
 	dbs      *databases
-	alloc    *segment.Allocator
+	alarms   *alarm.Board
+	alloc    *segment.Allocator // nil: segment mode is off
+	registry *registry          // nil: snowflake mode is off
+	worker   *worker.Holder     // nil: snowflake mode is off
+	fence    io.Closer          // of the cluster fence; nil: none
 	http     *httpd.Server
 	admin    *admin.Server
 	adminLn  net.Listener
@@ -44,7 +51,7 @@ type App struct {
 	serving  sync.WaitGroup
 	failures chan error // of a server that ended by itself
 
-	contact    func(ctx context.Context) error // the engine's Start, ended by abortStart
+	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
 	abortStart func()
 
 	start, stop       sync.Once
@@ -54,7 +61,7 @@ type App struct {
 var errStopped = errors.New("app: the node was stopped before it was started")
 
 // New opens and binds everything that cfg names, or nothing. It connects to no
-// database but the embedded one. Errors: [ConfigError]s, *datadir.LockedError if
+// database but the embedded one, and to no registry. Errors: [ConfigError]s, *datadir.LockedError if
 // another process uses the data directory, or what the system said.
 func New(cfg Config, opts Options) (_ *App, err error) {
 	if err := cfg.Validate(); err != nil {
@@ -80,8 +87,11 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.closers = append(a.closers, a.dir.Close)
-	if a.dbs, err = openDatabases(cfg, a.log); err != nil {
-		return nil, err
+	a.dbs = &databases{}
+	if cfg.needsStores() {
+		if a.dbs, err = openDatabases(cfg, a.log); err != nil {
+			return nil, err
+		}
 	}
 	a.closers = append(a.closers, a.dbs.Close)
 	// What fails most often comes before the engine touches its files.
@@ -96,11 +106,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.closers = append(a.closers, func() error { return closeListener(a.adminLn) })
-	if a.alloc, err = segment.New(a.dbs.router, a.dir, engineConfig(cfg, a.dir.NodeID(), a.log)); err != nil {
-		return nil, err
-	}
-	a.closers = append(a.closers, a.closeEngine)
-	if err = prepareEmbedded(a.dbs, a.alloc.Mark, 10*cfg.Segment.LoadTimeout); err != nil {
+	if err = a.openEngines(ln.Addr()); err != nil {
 		return nil, err
 	}
 	backend := a.node()
@@ -114,7 +120,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		ctx, done := context.WithCancel(ctx)
 		defer done()
 		defer context.AfterFunc(stopping, done)()
-		return a.alloc.Start(ctx)
+		return a.startEngines(ctx)
 	}
 	return a, nil
 }
@@ -129,40 +135,30 @@ func openDir(path string) (*datadir.Dir, error) {
 	return dir, err
 }
 
-func engineConfig(c Config, nodeID string, log *slog.Logger) segment.Config {
-	return segment.Config{
-		MaxWait:      c.Segment.MaxWait,
-		LoadTimeout:  c.Segment.LoadTimeout,
-		MaxLoads:     int(c.Segment.MaxLoads),
-		SyncInterval: c.Segment.SyncInterval,
-		NegativeTTL:  c.Segment.NegativeTTL,
-		MaxStep:      c.Segment.MaxStep,
-		FixedStep:    c.Segment.FixedStep,
-		NoGiveBack:   !c.Segment.GiveBack,
-		NodeID:       nodeID,
-		Logger:       log,
-	}
-}
-
 // replyTime is what a client gets to accept a reply, beyond the time for which its
 // request may wait for a range.
 const replyTime = 10 * time.Second
 
 func (a *App) httpConfig(b *node) httpd.Config {
-	return httpd.Config{
-		Segment: a.alloc,
-		Cache:   a.buffers,
-		DB:      b.rows,
-		Ready: func() (bool, []string) {
-			st := a.alloc.Status()
-			return st.Ready, st.Reasons
-		},
+	c := httpd.Config{
+		Ready:         a.ready,
+		Metrics:       a.metrics(),
 		MaxConns:      int(a.cfg.HTTP.MaxConns),
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
 		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
 		Logger:        a.log,
 	}
+	if layout, err := parseLayout(a.cfg.Snowflake.Layout); err == nil { // it is valid
+		c.Decode = decoder(layout)
+	}
+	if a.alloc != nil {
+		c.Segment, c.Cache, c.DB = a.alloc, a.buffers, b.rows
+	}
+	if a.worker != nil {
+		c.Snowflake = a.worker
+	}
+	return c
 }
 
 // undo closes what New opened, in reverse order.
@@ -174,20 +170,15 @@ func (a *App) undo() error {
 	return errors.Join(errs...)
 }
 
-func (a *App) closeEngine() error {
-	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.ShutdownTimeout)
-	defer cancel()
-	return a.alloc.Close(ctx)
-}
-
 // Addr returns the address of the HTTP server, also with port 0 in the
 // configuration.
 func (a *App) Addr() string { return a.http.Addr().String() }
 
-// Start serves, and makes first contact with the databases. It returns an error
-// only if the node can never serve (segment.ErrSchema, segment.ErrRule) or ctx
-// ended; the caller then calls Stop. A database that does not answer is tried again
-// in the background. Further calls return the result of the first.
+// Start serves, and makes first contact with the databases and the registry of worker
+// IDs. It returns an error only if a mode can never serve (segment.ErrSchema,
+// segment.ErrRule, worker.ErrSchema, worker.ErrForeign) or ctx ended; the caller then
+// calls Stop. What does not answer is tried again in the background, and the other
+// mode serves meanwhile. Further calls return the result of the first.
 func (a *App) Start(ctx context.Context) error {
 	a.start.Do(func() {
 		a.announce()
@@ -216,11 +207,18 @@ func (a *App) announce() {
 	}
 	url := "http://" + reachable(a.Addr())
 	a.log.Info("listening", "url", url)
-	tag := "YOUR_TAG"
-	if a.dbs.embedded {
-		tag = demoTag
+	if a.alloc != nil {
+		tag := "YOUR_TAG"
+		if a.dbs.embedded {
+			tag = demoTag
+		}
+		a.log.Info("try: curl " + url + "/api/segment/get/" + tag)
 	}
-	a.log.Info("try: curl " + url + "/api/segment/get/" + tag)
+	if a.worker != nil {
+		info := a.registry.Info()
+		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
+		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
+	}
 	for _, note := range a.opts.Notes {
 		a.log.Info("configuration: " + note)
 	}
@@ -256,13 +254,16 @@ func (a *App) shutdown(ctx context.Context) error {
 	drain, cancel := context.WithDeadline(ctx, a.drainDeadline(ctx))
 	defer cancel()
 	errs := []error{a.http.Shutdown(drain), a.admin.Stop(drain), closeListener(a.adminLn)}
-	engine := a.alloc.Close(ctx)
-	errs = append(errs, engine, a.dbs.Close())
+	ended, engines := a.closeEngines(ctx)
+	errs = append(errs, engines, a.alarms.Close(ctx), a.dbs.Close())
+	if a.fence != nil {
+		errs = append(errs, a.fence.Close())
+	}
 	a.serving.Wait()
-	// The lock goes last: until here the next process could meet our writes. If the
+	// The lock goes last: until here the next process could meet our writes. If an
 	// engine did not end in time, it goes with the process, because a disk that hangs
 	// may still carry a write out.
-	if engine == nil {
+	if ended {
 		errs = append(errs, a.dir.Close())
 	}
 	if err := errors.Join(errs...); err != nil {

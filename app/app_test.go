@@ -100,9 +100,6 @@ func TestFirstStartServesTheDemoTag(t *testing.T) {
 			t.Errorf("%s: got %d %s", path, status, body)
 		}
 	}
-	if status, _ := get(t, a, "/api/snowflake/get/x"); status != 501 {
-		t.Errorf("snowflake: got %d, want 501", status)
-	}
 	stop()
 
 	again, _ := start(t, config(dir))

@@ -14,14 +14,16 @@ import "time"
 //
 // A zero Config is not valid. Start from [Default] or [Load].
 type Config struct {
-	DataDir         string        `key:"data-dir" hint:"DIR" help:"Folder of this node's own files: lock, fence, admin socket and, without --store, the SQLite database. One running node per folder; not on a network file system."`
-	Stores          []string      `key:"store" hint:"URL" secret:"true" help:"Database with the table leaf_alloc: mysql://user:password@host:3306/db, postgres://user:password@host:5432/db or sqlite:PATH. Several databases: repeat as NAME=URL. Default: sqlite, leaf.db in the data directory."`
-	TagRules        []string      `key:"tag-rule" hint:"PATTERN=NAME" help:"Which database holds which tags, if there are several: an exact tag, or a prefix that ends in *. Repeatable, the first match wins."`
-	ConnectTimeout  time.Duration `key:"store-connect-timeout" default:"250ms" min:"10ms" max:"10s" help:"Longest time for opening one connection to a database."`
-	ShutdownTimeout time.Duration `key:"shutdown-timeout" default:"10s" min:"100ms" max:"5m" help:"Longest time for a clean stop: finish requests, give back unused IDs. What is not done by then is cut off, which loses IDs but repeats none."`
-	HTTP            HTTPConfig    `key:"http" title:"HTTP server"`
-	Segment         SegmentConfig `key:"segment" title:"Segment mode"`
-	Log             LogConfig     `key:"log" title:"Log"`
+	DataDir         string          `key:"data-dir" hint:"DIR" help:"Folder of this node's own files: lock, fence, worker ID, admin socket and, without --store, the SQLite database. One running node per folder; not on a network file system."`
+	Stores          []string        `key:"store" hint:"URL" secret:"true" help:"Database with the table leaf_alloc: mysql://user:password@host:3306/db, postgres://user:password@host:5432/db or sqlite:PATH. Several databases: repeat as NAME=URL. Default: sqlite, leaf.db in the data directory."`
+	TagRules        []string        `key:"tag-rule" hint:"PATTERN=NAME" help:"Which database holds which tags, if there are several: an exact tag, or a prefix that ends in *. Repeatable, the first match wins."`
+	ConnectTimeout  time.Duration   `key:"store-connect-timeout" default:"250ms" min:"10ms" max:"10s" help:"Longest time for opening one connection to a database."`
+	ShutdownTimeout time.Duration   `key:"shutdown-timeout" default:"10s" min:"100ms" max:"5m" help:"Longest time for a clean stop: finish requests, give back unused IDs. What is not done by then is cut off, which loses IDs but repeats none."`
+	HTTP            HTTPConfig      `key:"http" title:"HTTP server"`
+	Segment         SegmentConfig   `key:"segment" title:"Segment mode"`
+	Snowflake       SnowflakeConfig `key:"snowflake" title:"Snowflake mode"`
+	Alarm           AlarmConfig     `key:"alarm" title:"Alarms"`
+	Log             LogConfig       `key:"log" title:"Log"`
 }
 
 // HTTPConfig is the section http.
@@ -34,7 +36,7 @@ type HTTPConfig struct {
 
 // SegmentConfig is the section segment.
 type SegmentConfig struct {
-	Enable       bool          `key:"enable" default:"true" help:"Serve segment mode. It is the only mode of this version."`
+	Enable       bool          `key:"enable" default:"true" help:"Serve segment mode."`
 	MaxWait      time.Duration `key:"max-wait" default:"1s" min:"1ms" max:"1m" help:"Longest time a request waits for a range from the database. Then it gets an error that says retry."`
 	LoadTimeout  time.Duration `key:"load-timeout" default:"2s" min:"10ms" max:"1m" help:"Deadline of one call to the database."`
 	MaxLoads     int64         `key:"max-loads" default:"16" min:"1" max:"1000" help:"Most calls to a database at once, per database."`
@@ -43,6 +45,9 @@ type SegmentConfig struct {
 	FixedStep    bool          `key:"fixed-step" default:"false" help:"Every range is as long as its row's step says. Default: the length follows the demand."`
 	GiveBack     bool          `key:"give-back" default:"true" help:"At a clean stop, return the unused end of each range to the database. Turn it off behind a proxy that repeats statements."`
 	NegativeTTL  time.Duration `key:"negative-ttl" default:"1s" min:"1ms" max:"1m" help:"How long an unknown tag is answered without asking the database again."`
+
+	ClusterFence string `key:"cluster-fence" hint:"URL" secret:"true" help:"A second store, beside the databases, that remembers the highest number of each tag over all nodes, so that a restored or failed-over database cannot repeat any: zookeeper://HOST:PORT,…/NAME or etcd://HOST:PORT,…/NAME. All nodes need the same."`
+	FencePolicy  string `key:"fence-policy" default:"refuse" oneof:"refuse degrade" hint:"POLICY" help:"While the cluster fence does not answer: refuse takes no new range, degrade takes ranges on this node's own fence, with an alarm."`
 }
 
 // LogConfig is the section log.

@@ -4,6 +4,9 @@ package app
 var (
 	Redact        = redact
 	TranslateJDBC = translateJDBC
+	Advertised    = advertised
+	ClockAddress  = clockAddress
+	AskClock      = askClock
 )
 
 // Property is one entry of a .properties file.
@@ -30,4 +33,19 @@ func ParseYAML(data []byte) (map[string][]string, error) {
 		out[s.key] = s.values
 	}
 	return out, err
+}
+
+// StaticNumber returns the worker ID of a static node with this address and host name.
+func StaticNumber(c SnowflakeConfig, address, host string) (int64, error) {
+	layout, err := parseLayout(c.Layout)
+	if err != nil {
+		return 0, err
+	}
+	return staticNumber(c, layout, address, func() (string, error) { return host, nil })
+}
+
+// FenceURL takes a value of segment.cluster-fence apart.
+func FenceURL(text string) (scheme string, servers []string, folder, name string, err error) {
+	f, err := parseFenceURL(text)
+	return f.scheme, f.servers, f.folder, f.name, err
 }

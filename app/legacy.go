@@ -17,15 +17,14 @@ const (
 	legacyUser      = "leaf.jdbc.username"
 	legacyPassword  = "leaf.jdbc.password"
 	legacySnowflake = "leaf.snowflake.enable"
+	legacyZooKeeper = "leaf.snowflake.zk.address"
+	legacyPort      = "leaf.snowflake.port"
+	legacyMode      = "leaf.snowflake.mode"
+	legacyWorkers   = "leaf.snowflake.local.workIdMap"
 )
 
-// legacySnowflakeKeys configure a mode that this version does not have.
-var legacySnowflakeKeys = []string{
-	"leaf.snowflake.zk.address",
-	"leaf.snowflake.port",
-	"leaf.snowflake.mode",
-	"leaf.snowflake.local.workIdMap",
-}
+// legacySnowflakeKeys say how snowflake mode is served, if it is.
+var legacySnowflakeKeys = []string{legacyZooKeeper, legacyPort, legacyMode, legacyWorkers}
 
 // legacyConfig is what a leaf.properties file means here.
 type legacyConfig struct {
@@ -33,7 +32,7 @@ type legacyConfig struct {
 	settings []setting
 	notes    []string
 	// needsStore is the error to report if no other source names a store: the file
-	// asks for segment mode and says nothing about the database. Falling back to
+	// asks for a mode that needs one and says nothing about the database. Falling back to
 	// the embedded one would start numbering anew.
 	needsStore error
 }
@@ -79,7 +78,13 @@ type translator struct {
 	errs []error
 }
 
-func (t *translator) at(p property) string { return fmt.Sprintf("%s:%d", t.file, p.line) }
+// at returns where p stands, only the file if it is missing there.
+func (t *translator) at(p property) string {
+	if p.line == 0 {
+		return t.file
+	}
+	return fmt.Sprintf("%s:%d", t.file, p.line)
+}
 
 func (t *translator) fail(p property, value, limit string) {
 	t.errs = append(t.errs, &ConfigError{Key: p.key, Value: value, Source: t.at(p), Limit: limit})
@@ -106,33 +111,17 @@ func (t *translator) enabled(key string) (on, ok bool) {
 func (t *translator) modes() {
 	segment, ok := t.enabled(legacySegment)
 	if p, set := t.seen[legacySegment]; set && ok {
-		t.out.settings = append(t.out.settings, setting{"segment.enable", []string{strconv.FormatBool(segment)}, t.at(p)})
+		t.set("segment.enable", t.at(p), strconv.FormatBool(segment))
 	}
-	t.database(segment)
-	const only = "this version has segment mode only; set leaf.snowflake.enable=false"
-	p, set := t.seen[legacySnowflake]
-	if on, _ := t.enabled(legacySnowflake); set && on {
-		t.fail(p, p.value, "snowflake mode is not available: "+only)
-		return
-	}
-	for _, key := range legacySnowflakeKeys {
-		other, found := t.seen[key]
-		switch {
-		case !found:
-		case set || other.value == "":
-			t.note(other, "is ignored, because snowflake mode is off")
-		default:
-			t.fail(other, "", "leaf.snowflake.enable is not set, which means true to the Java server, but "+only)
-			return
-		}
-	}
+	needed := t.snowflake()
+	t.database(segment || needed)
 }
 
 func (t *translator) database(needed bool) {
 	p := t.seen[legacyURL]
 	if p.value == "" {
 		if needed {
-			t.out.needsStore = &ConfigError{Key: legacyURL, Source: t.file, Limit: "is missing or blank: it must name the database with the table leaf_alloc (or set --store)"}
+			t.out.needsStore = &ConfigError{Key: legacyURL, Source: t.file, Limit: "is missing or blank: it must name the database (or set --store)"}
 		}
 		return
 	}
@@ -144,5 +133,5 @@ func (t *translator) database(needed bool) {
 	for _, n := range notes {
 		t.note(p, n)
 	}
-	t.out.settings = append(t.out.settings, setting{"store", []string{url}, t.at(p)})
+	t.set("store", t.at(p), url)
 }

@@ -26,19 +26,17 @@ func TestLegacyFile(t *testing.T) {
 		},
 		{name: "keys of snowflake mode are ignored", text: jdbc + "leaf.snowflake.enable=false\nleaf.snowflake.zk.address=zk:2181\nleaf.snowflake.mode=zk_recycle\nleaf.snowflake.local.workIdMap={}\nleaf.snowflake.port=8080", store: store, want: "leaf.snowflake.mode (leaf.properties:6) is ignored"},
 		{name: "blank switch of snowflake mode is off, as in Java", text: jdbc + "leaf.snowflake.enable=\nleaf.snowflake.port=", store: store, want: "leaf.snowflake.port (leaf.properties:5) is ignored"},
-		{name: "no word about snowflake mode", text: jdbc, store: store},
+		{name: "no word about snowflake mode", text: jdbc, store: store, want: "leaf.properties says nothing about snowflake mode, so it is off"},
 		{name: "keys of others", text: jdbc + "server.port=8080", store: store, want: "server.port (leaf.properties:4) is not a key of Leaf and is ignored"},
 		{name: "dropped parameter", text: "leaf.jdbc.url=jdbc:mysql://db/leaf?useUnicode=true", store: "mysql://db:3306/leaf", want: "leaf.jdbc.url (leaf.properties:1) has the parameter useUnicode"},
 		{name: "blank user and password", text: "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=\nleaf.jdbc.password=  ", store: "mysql://db:3306/leaf"},
 
-		{name: "snowflake mode", text: jdbc + "leaf.snowflake.enable=true", want: `leaf.snowflake.enable="true" (leaf.properties:4): snowflake mode is not available: this version has segment mode only; set leaf.snowflake.enable=false`},
-		{name: "snowflake mode by default", text: jdbc + "leaf.snowflake.zk.address=zk:2181", want: `leaf.snowflake.zk.address (leaf.properties:4): leaf.snowflake.enable is not set, which means true to the Java server, but this version has segment mode only; set leaf.snowflake.enable=false`},
-		{name: "no mode", text: jdbc + "leaf.segment.enable=false\nleaf.snowflake.enable=false", want: `segment.enable="false" (leaf.properties:4): leaves no mode to serve: segment mode is the only one of this version; set it to true`},
+		{name: "no mode", text: jdbc + "leaf.segment.enable=false\nleaf.snowflake.enable=false", want: `segment.enable="false" (leaf.properties:4): leaves no mode to serve, because snowflake.enable=false as well`},
 		{name: "switch", text: jdbc + "leaf.segment.enable=yes", want: `leaf.segment.enable="yes" (leaf.properties:4): must be true or false`},
 		{name: "unknown key", text: jdbc + "leaf.segment.enabled=true", want: `leaf.segment.enabled (leaf.properties:4): unknown key; did you mean leaf.segment.enable?`},
 		{name: "duplicate key", text: jdbc + "leaf.jdbc.username=me", want: `leaf.jdbc.username (leaf.properties:4): is set twice, first on line 2`},
-		{name: "no database", text: "leaf.segment.enable=true\nleaf.jdbc.url=", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database with the table leaf_alloc (or set --store)`},
-		{name: "empty file", text: "", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database with the table leaf_alloc (or set --store)`},
+		{name: "no database", text: "leaf.segment.enable=true\nleaf.jdbc.url=", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
+		{name: "empty file", text: "", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
 		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known: remove it, or configure the database with --store`},
 		{name: "broken escape", text: `leaf.jdbc.url=\u12`, want: `leaf.jdbc.url (leaf.properties:1): \u must be followed by four hexadecimal digits`},
 	}
@@ -60,6 +58,71 @@ func TestLegacyFile(t *testing.T) {
 			}
 			if notes := strings.Join(l.Notes, "\n"); !strings.Contains(notes, tc.want) {
 				t.Errorf("notes: got %q, want %q", notes, tc.want)
+			}
+		})
+	}
+}
+
+func TestLegacySnowflake(t *testing.T) {
+	t.Parallel()
+	const (
+		on   = "leaf.segment.enable=false\nleaf.snowflake.enable=true\n"
+		name = "leaf.name=com.example.leaf\n"
+		jdbc = "leaf.jdbc.url=jdbc:mysql://db:3306/leaf\n"
+	)
+	cases := []struct {
+		name, text string
+		want       map[string]string // keys, and "note"
+		err        string
+	}{
+		{name: "the original", text: on + name + "leaf.snowflake.zk.address=zk1:2181, zk2/ids\nleaf.snowflake.port=8090", want: map[string]string{
+			"snowflake.enable": "true", "snowflake.registry": "zookeeper", "snowflake.registry-address": "zk1:2181;zk2/ids",
+			"snowflake.name": "com.example.leaf", "snowflake.address": ":8090", "segment.enable": "false",
+		}},
+		{name: "on by default, as in Java", text: jdbc + name + "leaf.snowflake.zk.address=zk:2181", want: map[string]string{
+			"snowflake.enable": "true", "snowflake.registry": "zookeeper", "segment.enable": "true",
+		}},
+		{name: "a pool", text: on + name + "leaf.snowflake.mode=zk_recycle\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{
+			"snowflake.registry": "zookeeper-recycle", "note": "the fork's pool can give one worker ID to two nodes",
+		}},
+		{name: "the database", text: on + jdbc + "leaf.snowflake.mode=mysql\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{
+			"snowflake.registry": "sql", "store": "mysql://db:3306/leaf", "note": "leaf.snowflake.zk.address (leaf.properties:5) is ignored, because leaf.snowflake.mode=mysql",
+		}},
+		{name: "a map", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":1}`, want: map[string]string{
+			"snowflake.registry": "static", "snowflake.worker-map": "10.1.46.33:8080=1;10.1.46.33:8081=2",
+		}},
+
+		{name: "no servers", text: on + name + "leaf.snowflake.port=8080", err: "leaf.snowflake.zk.address (leaf.properties): is missing or blank: it must name the servers of ZooKeeper, HOST:PORT,HOST:PORT"},
+		{name: "no name", text: on + "leaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing or blank: with ZooKeeper it is a part of the path"},
+		{name: "port", text: on + name + "leaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=eighty", err: `leaf.snowflake.port="eighty" (leaf.properties:5): must be a port from 1 to 65535`},
+		{name: "unknown mode", text: on + "leaf.snowflake.mode=redis", err: `leaf.snowflake.mode="redis" (leaf.properties:3): must be zk_normal, zk_recycle, mysql or local`},
+		{name: "no database", text: on + "leaf.snowflake.mode=mysql", err: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
+		{name: "no map", text: on + "leaf.snowflake.mode=local", err: `leaf.snowflake.local.workIdMap (leaf.properties): must be a JSON object of ip:port and worker ID, such as {"10.1.46.33:8080":1}`},
+		{name: "a number twice", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":2}`, err: `snowflake.worker-map="10.1.46.33:8081=2" (leaf.properties:4): repeats the worker ID 2: two nodes would issue the same IDs`},
+		{name: "a number too large", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":1024}`, err: `snowflake.worker-map="10.1.46.33:8081=1024" (leaf.properties:4): must be a worker ID from 0 to 1023`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := app.Load(app.Input{Environ: home, File: write(t, "leaf.properties", tc.text)})
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("got  %v\nwant %s", err, tc.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{"note": strings.Join(l.Notes, "\n")}
+			for _, s := range l.Settings() {
+				got[s.Key] = strings.Join(s.Values, ";")
+			}
+			for key, want := range tc.want {
+				if key == "note" && strings.Contains(got[key], want) || got[key] == want {
+					continue
+				}
+				t.Errorf("%s: got %q, want %q", key, got[key], want)
 			}
 		})
 	}

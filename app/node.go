@@ -10,37 +10,49 @@ import (
 	"github.com/leaf-idgen/leaf/server/admin"
 )
 
-// node is the admin.Backend of a running App.
+// node is the admin.NodeBackend of a running App.
 type node struct {
 	app     *App
 	catalog catalog
 }
 
-var _ admin.Backend = (*node)(nil)
+var _ admin.NodeBackend = (*node)(nil)
 
 // Backend returns the administrative interface of the running node.
-func (a *App) Backend() admin.Backend { return a.node() }
+func (a *App) Backend() admin.NodeBackend { return a.node() }
 
 func (a *App) node() *node {
-	return &node{a, catalog{dbs: a.dbs, timeout: a.cfg.Segment.LoadTimeout, mark: a.alloc.Mark}}
+	n := &node{app: a}
+	if a.alloc != nil {
+		n.catalog = catalog{dbs: a.dbs, timeout: a.cfg.Segment.LoadTimeout, mark: a.alloc.Mark}
+	}
+	return n
 }
 
 func (n *node) Info(context.Context) (admin.Info, error) {
-	st := n.app.alloc.Status()
+	ready, reasons := n.app.ready()
 	return admin.Info{
 		Version: n.app.opts.Version, PID: os.Getpid(), Started: n.app.created.Truncate(time.Second), DataDir: n.app.dir.Path(),
-		Stores: n.app.dbs.addresses(), HTTP: n.app.Addr(), Ready: st.Ready, Reasons: st.Reasons,
+		Stores: n.app.dbs.addresses(), HTTP: n.app.Addr(), Ready: ready, Reasons: reasons,
 	}, nil
 }
 
-func (n *node) Tags(ctx context.Context) ([]admin.Tag, error) { return n.catalog.tags(ctx) }
+func (n *node) Tags(ctx context.Context) ([]admin.Tag, error) {
+	if n.app.alloc == nil {
+		return nil, errNoSegment
+	}
+	return n.catalog.tags(ctx)
+}
 
 func (n *node) Tag(ctx context.Context, name string) (admin.Tag, error) {
+	if n.app.alloc == nil {
+		return admin.Tag{}, errNoSegment
+	}
 	return n.catalog.tag(ctx, name)
 }
 
 func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, error) {
-	if err := n.app.alloc.Bound(tag.Name); err != nil {
+	if err := n.bound(tag.Name); err != nil {
 		return admin.Tag{}, err
 	}
 	if err := n.catalog.create(ctx, tag); err != nil {
@@ -51,7 +63,7 @@ func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, erro
 }
 
 func (n *node) SetTag(ctx context.Context, name string, change admin.TagChange) (admin.Tag, error) {
-	if err := n.app.alloc.Bound(name); err != nil {
+	if err := n.bound(name); err != nil {
 		return admin.Tag{}, err
 	}
 	if err := n.catalog.set(ctx, name, change); err != nil {
@@ -62,7 +74,7 @@ func (n *node) SetTag(ctx context.Context, name string, change admin.TagChange) 
 }
 
 func (n *node) DeleteTag(ctx context.Context, name string) error {
-	if err := n.app.alloc.Bound(name); err != nil {
+	if err := n.bound(name); err != nil {
 		return err
 	}
 	if err := n.catalog.delete(ctx, name); err != nil {
@@ -73,6 +85,9 @@ func (n *node) DeleteTag(ctx context.Context, name string) error {
 }
 
 func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.Tag, error) {
+	if n.app.alloc == nil {
+		return admin.Tag{}, errNoSegment
+	}
 	if _, err := n.app.alloc.Repair(ctx, name, above); err != nil {
 		return admin.Tag{}, err
 	}
@@ -80,7 +95,64 @@ func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.T
 }
 
 func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, error) {
+	if n.app.alloc == nil {
+		return nil, errNoSegment
+	}
 	return n.app.alloc.NextN(ctx, tag, count)
+}
+
+// bound reports whether the tag's database belongs to the configured division of tags.
+func (n *node) bound(tag string) error {
+	if n.app.alloc == nil {
+		return errNoSegment
+	}
+	return n.app.alloc.Bound(tag)
+}
+
+func (n *node) NextSnowflake(ctx context.Context, count int) ([]leaf.Range, error) {
+	if n.app.worker == nil {
+		return nil, errNoSnowflake
+	}
+	return n.app.worker.NextN(ctx, "", count)
+}
+
+func (n *node) ConfirmClock(context.Context) (time.Time, error) {
+	if n.app.worker == nil {
+		return time.Time{}, errNoSnowflake
+	}
+	return n.app.worker.ConfirmClock(), nil
+}
+
+// workers returns the registry's own backend.
+func (n *node) workers() (*workers, error) {
+	if n.app.worker == nil {
+		return nil, errNoSnowflake
+	}
+	return &workers{n.app.registry, n.app.cfg.Snowflake, func() int64 { return n.app.worker.Status().Number }}, nil
+}
+
+func (n *node) Workers(ctx context.Context) (admin.Workers, error) {
+	w, err := n.workers()
+	if err != nil {
+		return admin.Workers{}, err
+	}
+	return w.Workers(ctx)
+}
+
+func (n *node) ReleaseWorker(ctx context.Context, number int64) error {
+	w, err := n.workers()
+	if err != nil {
+		return err
+	}
+	return w.ReleaseWorker(ctx, number)
+}
+
+func (n *node) InitWorkers(ctx context.Context) error {
+	w, err := n.workers()
+	if err != nil {
+		return err
+	}
+	return w.InitWorkers(ctx)
 }
 
 // refresh makes a committed change count at once. If that fails, it counts at the

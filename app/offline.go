@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/admin"
 )
@@ -51,7 +51,7 @@ func newOffline(cfg Config, opts Options) (_ *offline, err error) {
 		if err := o.lock(); err != nil {
 			return nil, err
 		}
-		if err := prepareEmbedded(o.dbs, o.mark, 10*cfg.Segment.LoadTimeout); err != nil {
+		if err := o.prepare(); err != nil {
 			return nil, err
 		}
 	case errors.Is(statErr, fs.ErrNotExist):
@@ -64,6 +64,21 @@ func newOffline(cfg Config, opts Options) (_ *offline, err error) {
 		}
 	}
 	return o, nil
+}
+
+// prepare makes the embedded database usable.
+func (o *offline) prepare() error {
+	timeout := 10 * o.cfg.Segment.LoadTimeout
+	if err := prepareEmbedded(o.dbs, o.mark, timeout); err != nil {
+		return err
+	}
+	records, err := o.dbs.stores[0].Records(sqldb.RecordsConfig{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return errors.Join(markUnused(ctx, records, o.dir), records.Close())
 }
 
 // lock opens the data directory and reads its fence, once.
@@ -242,16 +257,11 @@ func OpenBackend(ctx context.Context, cfg Config, opts Options, direct bool) (b 
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if !direct {
-		dir, err := filepath.Abs(cfg.DataDir)
-		if err != nil {
-			return nil, nil, err
-		}
-		client := admin.NewClient(dir)
-		_, err = client.Info(ctx)
+		client, err := OpenNode(ctx, cfg)
 		if err == nil {
 			return client, client.Close, nil
 		}
-		if err := errors.Join(client.Close(), notNoNode(err)); err != nil {
+		if !errors.Is(err, admin.ErrNoNode) {
 			return nil, nil, err
 		}
 	}
@@ -260,11 +270,4 @@ func OpenBackend(ctx context.Context, cfg Config, opts Options, direct bool) (b 
 		return nil, nil, err
 	}
 	return o, o.close, nil
-}
-
-func notNoNode(err error) error {
-	if errors.Is(err, admin.ErrNoNode) {
-		return nil
-	}
-	return err
 }

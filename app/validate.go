@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -35,8 +36,16 @@ func (c Config) Validate() error {
 	for _, err := range checkStores(c.Stores, c.TagRules) {
 		add(err)
 	}
-	if !c.Segment.Enable {
-		add(&ConfigError{Key: "segment.enable", Value: "false", Limit: "leaves no mode to serve: segment mode is the only one of this version; set it to true"})
+	if !c.Segment.Enable && !c.Snowflake.Enable {
+		add(&ConfigError{Key: "segment.enable", Value: "false", Limit: "leaves no mode to serve, because snowflake.enable=false as well"})
+	}
+	for _, err := range c.Snowflake.validate(c.HTTP.Addr) {
+		add(err)
+	}
+	add(checkWebhook(c.Alarm.Webhook))
+	if c.Segment.ClusterFence != "" {
+		_, err := parseFenceURL(c.Segment.ClusterFence)
+		add(err)
 	}
 	if c.ConnectTimeout > c.Segment.LoadTimeout {
 		add(&ConfigError{
@@ -61,6 +70,16 @@ func checkAddr(key, addr string) error {
 		}
 	}
 	return &ConfigError{Key: key, Value: addr, Limit: "must be HOST:PORT with a port from 0 to 65535; an IPv6 host stands in brackets: [::1]:8080"}
+}
+
+func checkWebhook(text string) error {
+	if text == "" {
+		return nil
+	}
+	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	return &ConfigError{Key: "alarm.webhook", Value: redact(text), Limit: "must be a URL that begins with http:// or https://"}
 }
 
 // namedURL is one value of the key store.

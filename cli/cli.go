@@ -24,11 +24,12 @@ const (
 	exitRefused  = 5 // the current state forbids it
 )
 
-const description = `Leaf hands out unique 64-bit IDs over HTTP, from ranges that it reserves in a database.
+const description = `Leaf hands out unique 64-bit IDs over HTTP: dense ones, from ranges that it reserves in a database (segment mode), and ones made of time, worker ID and counter (snowflake mode).
 
 Start: leaf serve. Then: curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
+or, without tags and the database: curl http://127.0.0.1:8080/api/snowflake/get/any
 
-Commands beside a running node talk to it through a socket in its data directory; without a node, or with --store, they open the database themselves.
+Commands beside a running node talk to it through a socket in its data directory; without a node, or with --store, they open the database themselves, and those about worker IDs the registry.
 
 Exit codes:
   0  done
@@ -59,7 +60,7 @@ func Run(ctx context.Context, p Process) int {
 // grammar is the command line. Its commands have a method Run.
 type grammar struct {
 	Serve serveCmd `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
-	Next  nextCmd  `cmd:"" help:"Issue IDs of a tag, one per line."`
+	Next  nextCmd  `cmd:"" help:"Issue IDs, one per line."`
 	Tag   struct {
 		List   tagListCmd   `cmd:"" help:"List all tags."`
 		Show   tagShowCmd   `cmd:"" help:"Show one tag."`
@@ -68,6 +69,14 @@ type grammar struct {
 		Delete tagDeleteCmd `cmd:"" help:"Delete a tag."`
 		Repair tagRepairCmd `cmd:"" help:"Release a tag that is latched because its store went backwards."`
 	} `cmd:"" help:"Manage tags."`
+	Worker struct {
+		List         workerListCmd         `cmd:"" help:"List the worker IDs that the registry knows."`
+		Show         workerShowCmd         `cmd:"" help:"Show one worker ID."`
+		Release      workerReleaseCmd      `cmd:"" help:"Take a worker ID from its owner."`
+		Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
+		ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
+	} `cmd:"" help:"Manage the worker IDs of snowflake mode."`
+	Decode decodeCmd `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
 	Schema struct {
 		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
 		Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing. Existing ones are left as they are."`
@@ -88,6 +97,11 @@ func newGrammar() *grammar {
 	} {
 		*s = storeSettings()
 	}
+	w := &g.Worker
+	for _, s := range []*settings{&w.List.Settings, &w.Show.Settings, &w.Release.Settings, &w.Init.Settings} {
+		*s = registrySettings()
+	}
+	w.ConfirmClock.Settings = nodeSettings()
 	return g
 }
 

@@ -72,19 +72,33 @@ func TestConfigurationDocument(t *testing.T) {
 	}
 }
 
+// examples are values for the keys without a default, and what each cannot stand
+// without.
+var examples = map[string]struct {
+	value     string
+	dependent []string
+}{
+	"data-dir":                   {value: "/data"},
+	"store":                      {value: "sqlite:/x.db"},
+	"tag-rule":                   {"a*=a", []string{"--store=a=sqlite:/a.db", "--store=b=sqlite:/b.db"}},
+	"segment.cluster-fence":      {value: "etcd://h:2379/leaf"},
+	"snowflake.registry-address": {"h:2379", []string{"--snowflake-registry=etcd"}},
+	"snowflake.worker-range":     {value: "0-511"},
+	"snowflake.worker-id":        {"7", []string{"--snowflake-registry=static"}},
+	"snowflake.worker-map":       {"10.0.0.1:8080=7", []string{"--snowflake-registry=static"}},
+	"snowflake.address":          {value: "10.0.0.1:8080"},
+	"snowflake.interface":        {value: "en*"},
+	"alarm.webhook":              {value: "https://h/hook"},
+}
+
 // TestEveryKeyIsAFlagAndAVariable sets each key both ways and looks at what
 // config check makes of it.
 func TestEveryKeyIsAFlagAndAVariable(t *testing.T) {
 	t.Parallel()
 	for _, k := range app.Keys() {
-		value, dependent := k.Default, []string(nil)
-		switch k.Name {
-		case "data-dir":
-			value = "/data"
-		case "store":
-			value = "sqlite:/x.db"
-		case "tag-rule":
-			value, dependent = "a*=a", []string{"--store=a=sqlite:/a.db", "--store=b=sqlite:/b.db"}
+		value, dependent := k.Default, examples[k.Name].dependent
+		if value == "" {
+			value = examples[k.Name].value
 		}
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()

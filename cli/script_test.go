@@ -22,6 +22,7 @@ import (
 //
 //	exits CODE COMMAND…   runs a command that must end with this exit code
 //	ready DIR             waits until a node runs in the data directory
+//	serves DIR            waits until all of its modes issue
 //	get DIR PATH          prints status and body of a request to that node
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -43,7 +44,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DOWN", free)
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": ready, "get": get},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": ready, "serves": serves, "get": get},
 	})
 }
 
@@ -77,6 +78,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func ready(ts *testscript.TestScript, _ bool, args []string) {
 	if _, err := waitForNode(args[0]); err != nil {
 		ts.Fatalf("%v", err)
+	}
+}
+
+func serves(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		info, err := waitForNode(args[0])
+		ts.Check(err)
+		if info.Ready {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the node in %s is not ready: %q", args[0], info.Reasons)
+		}
 	}
 }
 

@@ -85,10 +85,11 @@ func TestStartWithTheDatabaseDown(t *testing.T) {
 	t.Parallel()
 	db := server.OwnMariaDB(t)
 	leafOK(t, "schema", "apply", "--store", db.URL(), "--data-dir", dataDir(t))
+	leafOK(t, "worker", "init", "--store", db.URL(), "--data-dir", dataDir(t))
 	leafOK(t, "tag", "create", "leaf-segment-test", "--store", db.URL(), "--data-dir", dataDir(t))
 	db.Kill()
 	p := serve(t, dataDir(t), "--store", db.URL(), "--segment-max-wait", "50ms")
-	for path, want := range map[string]int{"/api/segment/get/leaf-segment-test": 503, "/api/segment/get/nope": 503, "/readyz": 503, "/healthz": 200} {
+	for path, want := range map[string]int{"/api/segment/get/leaf-segment-test": 503, "/api/segment/get/nope": 503, "/api/snowflake/get/x": 503, "/readyz": 503, "/healthz": 200} {
 		if status, body, err := httpGet(p.addr, path); err != nil || status != want {
 			t.Errorf("%s: got %d %s, %v, want %d", path, status, body, err, want)
 		}
@@ -108,8 +109,14 @@ func TestStartWithTheDatabaseDown(t *testing.T) {
 			t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
 		}
 	}
-	if status, _, err := httpGet(p.addr, "/readyz"); status != 200 {
-		t.Errorf("/readyz: got %d, %v", status, err)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		status, body, err := httpGet(p.addr, "/readyz")
+		if status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/readyz: got %d %s, %v; log:\n%s", status, body, err, p.log)
+		}
 	}
 	p.end(t, syscall.SIGTERM)
 }

@@ -31,10 +31,30 @@ var storeHelp = map[string]string{
 	"tag-rule": "Which database holds which tags, if there are several; the same as the nodes have.",
 }
 
-func storeSettings() settings {
+func storeSettings() settings { return someSettings(storeHelp) }
+
+// registryHelp is the same for a registry of worker IDs.
+var registryHelp = map[string]string{
+	"data-dir":                   storeHelp["data-dir"],
+	"store":                      "Use the registry in this database, even if a node runs; the same as the nodes have.",
+	"snowflake.registry":         "Use this registry, even if a node runs.",
+	"snowflake.registry-address": "Servers of the registry: HOST:PORT of ZooKeeper, HOST:PORT or URL of etcd, one database URL for sql. Repeatable.",
+	"snowflake.name":             "Part of the path or prefix in ZooKeeper and etcd; the same as the nodes have.",
+	"snowflake.namespace":        "Label of the environment; the same as the nodes have.",
+	"snowflake.layout":           "Bits of an ID; the same as the nodes have.",
+}
+
+func registrySettings() settings { return someSettings(registryHelp) }
+
+// nodeSettings has what a command needs that talks to a running node only.
+func nodeSettings() settings {
+	return someSettings(map[string]string{"data-dir": "Data directory of the node."})
+}
+
+func someSettings(helps map[string]string) settings {
 	var keys []app.Key
 	for _, k := range app.Keys() {
-		if help, needed := storeHelp[k.Name]; needed {
+		if help, needed := helps[k.Name]; needed {
 			k.Help = help
 			keys = append(keys, k)
 		}

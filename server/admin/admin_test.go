@@ -64,8 +64,26 @@ func (f *fake) Next(_ context.Context, tag string, n int) ([]leaf.Range, error) 
 	return []leaf.Range{{Lo: 1, Hi: 1 + int64(n)}}, f.err
 }
 
+func (f *fake) NextSnowflake(_ context.Context, n int) ([]leaf.Range, error) {
+	f.got = []any{n}
+	return []leaf.Range{{Lo: math.MaxInt64 - int64(n), Hi: math.MaxInt64}}, f.err
+}
+
+func (f *fake) Workers(context.Context) (admin.Workers, error) { return workers, f.err }
+
+func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
+	f.got = []any{number}
+	return f.err
+}
+
+func (f *fake) InitWorkers(context.Context) error { return f.err }
+
+func (f *fake) ConfirmClock(context.Context) (time.Time, error) { return time.Unix(1, 0).UTC(), f.err }
+
+var workers = admin.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []admin.Worker{{Number: 7, State: admin.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
+
 // start serves b in a short new folder and returns a client and the folder.
-func start(t *testing.T, b admin.Backend) (*admin.Client, string) {
+func start(t *testing.T, b admin.NodeBackend) (*admin.Client, string) {
 	t.Helper()
 	dir := shortDir(t)
 	ln, err := admin.Listen(t.Context(), dir)
@@ -132,6 +150,11 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
 		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, tag},
 		{"next", func() (any, error) { return c.Next(ctx, strange, 3) }, []any{strange, 3}, []leaf.Range{{Lo: 1, Hi: 4}}},
+		{"next snowflake", func() (any, error) { return c.NextSnowflake(ctx, 3) }, []any{3}, []leaf.Range{{Lo: math.MaxInt64 - 3, Hi: math.MaxInt64}}},
+		{"workers", func() (any, error) { return c.Workers(ctx) }, nil, workers},
+		{"release", func() (any, error) { return nil, c.ReleaseWorker(ctx, 7) }, []any{int64(7)}, nil},
+		{"init", func() (any, error) { return nil, c.InitWorkers(ctx) }, nil, nil},
+		{"confirm clock", func() (any, error) { return c.ConfirmClock(ctx) }, nil, time.Unix(1, 0).UTC()},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

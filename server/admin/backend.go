@@ -45,6 +45,67 @@ type Backend interface {
 	Next(ctx context.Context, tag string, n int) ([]leaf.Range, error)
 }
 
+// WorkerBackend is what commands can do with the registry of worker IDs: through the
+// running node, over its socket, or on the opened registry.
+type WorkerBackend interface {
+	// Workers returns what the registry knows.
+	Workers(ctx context.Context) (Workers, error)
+
+	// ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops
+	// issuing and claims another one, and the next owner starts at the record's Bound.
+	// leaf.ErrConflict if there is no record of the number.
+	ReleaseWorker(ctx context.Context, number int64) error
+
+	// InitWorkers declares the registry new, so that the first claim need not wait.
+	// It does nothing if the registry was used by the same namespace and layout before;
+	// leaf.ErrConflict if by others.
+	InitWorkers(ctx context.Context) error
+}
+
+// NodeBackend is all that a running node can do.
+type NodeBackend interface {
+	Backend
+	WorkerBackend
+
+	// NextSnowflake issues exactly n IDs of snowflake mode.
+	NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error)
+
+	// ConfirmClock tells the node that its wall clock is right after a jump, and
+	// returns the time that is now believed.
+	ConfirmClock(ctx context.Context) (time.Time, error)
+}
+
+// Workers is a registry of worker IDs. Moments are Unix milliseconds; 64-bit numbers
+// are strings in JSON.
+type Workers struct {
+	Registry  string   `json:"registry"` // e.g. "zookeeper"
+	Kind      string   `json:"kind"`     // "leased": a pool; "fixed": numbers belong to addresses
+	Namespace string   `json:"namespace"`
+	Layout    string   `json:"layout"`
+	Now       int64    `json:"now,string"` // the clock that State compares with
+	Workers   []Worker `json:"workers"`    // by number
+}
+
+// Worker is what a registry knows about a worker ID.
+type Worker struct {
+	Number   int64  `json:"worker"`
+	Address  string `json:"address,omitempty"` // of the last owner
+	State    string `json:"state"`             // see the constants
+	Own      bool   `json:"own,omitempty"`     // held by the node that answers
+	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below
+	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above
+	Released bool   `json:"released,omitempty"`
+	Extends  bool   `json:"extends,omitempty"` // its owner may raise T by itself; only a release frees it
+}
+
+// States of a Worker.
+const (
+	WorkerRunning  = "running"  // its owner was heard of within a lease
+	WorkerHeld     = "held"     // its owner was not heard of, and T has not passed
+	WorkerExpired  = "expired"  // T has passed without a release
+	WorkerReleased = "released" // by its owner or an operator
+)
+
 // Info describes who answers.
 type Info struct {
 	Version string    `json:"version"`

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/problem"
@@ -29,8 +30,8 @@ const (
 	clientTimeout = readTimeout + handlerTimeout + 2*readTimeout
 )
 
-// Client implements Backend over the socket of a running node. Beside the errors
-// of Backend every method may return ErrNoNode, or leaf.ErrNotReady if the
+// Client implements NodeBackend over the socket of a running node. Beside its
+// errors every method may return ErrNoNode, or leaf.ErrNotReady if the
 // connection broke, after which the outcome of a change is unknown.
 type Client struct {
 	path string
@@ -38,7 +39,7 @@ type Client struct {
 	http *http.Client
 }
 
-var _ Backend = (*Client)(nil)
+var _ NodeBackend = (*Client)(nil)
 
 // NewClient returns a client for the node that runs in dataDir. It does not
 // connect yet.
@@ -101,6 +102,35 @@ func (c *Client) RepairTag(ctx context.Context, name string, above int64) (Tag, 
 func (c *Client) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
 	reply, err := call[nextReply](ctx, c, http.MethodPost, "/v1/next", url.Values{"tag": {tag}, "n": {strconv.Itoa(n)}}, nil)
 	return reply.Ranges, err
+}
+
+// NextSnowflake implements NodeBackend.
+func (c *Client) NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error) {
+	reply, err := call[nextReply](ctx, c, http.MethodPost, "/v1/next-snowflake", url.Values{"n": {strconv.Itoa(n)}}, nil)
+	return reply.Ranges, err
+}
+
+// Workers implements WorkerBackend.
+func (c *Client) Workers(ctx context.Context) (Workers, error) {
+	return call[Workers](ctx, c, http.MethodGet, "/v1/workers", nil, nil)
+}
+
+// ReleaseWorker implements WorkerBackend.
+func (c *Client) ReleaseWorker(ctx context.Context, number int64) error {
+	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/worker/release", url.Values{"worker": {strconv.FormatInt(number, 10)}}, nil)
+	return err
+}
+
+// InitWorkers implements WorkerBackend.
+func (c *Client) InitWorkers(ctx context.Context) error {
+	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/worker/init", nil, nil)
+	return err
+}
+
+// ConfirmClock implements NodeBackend.
+func (c *Client) ConfirmClock(ctx context.Context) (time.Time, error) {
+	reply, err := call[clockReply](ctx, c, http.MethodPost, "/v1/worker/confirm-clock", nil, nil)
+	return reply.Now, err
 }
 
 // call sends one request and never repeats it: http.Transport itself repeats only

@@ -25,7 +25,7 @@ const (
 	idleTimeout    = 2 * time.Minute
 )
 
-// Server serves a Backend on listeners made by [Listen].
+// Server serves a NodeBackend on listeners made by [Listen].
 type Server struct {
 	http *http.Server
 	log  *slog.Logger
@@ -33,7 +33,7 @@ type Server struct {
 
 // NewServer returns a server that is not serving yet. log receives internal
 // errors, whose cause the caller does not see.
-func NewServer(b Backend, log *slog.Logger) *Server {
+func NewServer(b NodeBackend, log *slog.Logger) *Server {
 	s := &Server{log: log}
 	s.http = &http.Server{
 		Handler:           s.routes(b),
@@ -68,7 +68,7 @@ func (s *Server) Stop(ctx context.Context) error {
 
 // routes names a tag in the query, never in the path: the router would clean names
 // such as ".." away.
-func (s *Server) routes(b Backend) http.Handler {
+func (s *Server) routes(b NodeBackend) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -113,13 +113,36 @@ func (s *Server) routes(b Backend) http.Handler {
 		return b.RepairTag(ctx, tagName(r), req.Above)
 	})
 	handle("POST /v1/next", func(ctx context.Context, r *http.Request) (any, error) {
-		text := r.URL.Query().Get("n")
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > leaf.MaxBatch {
-			return nil, leaf.BadField("n", text, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+		n, err := count(r)
+		if err != nil {
+			return nil, err
 		}
 		ranges, err := b.Next(ctx, tagName(r), n)
 		return nextReply{ranges}, err
+	})
+	handle("POST /v1/next-snowflake", func(ctx context.Context, r *http.Request) (any, error) {
+		n, err := count(r)
+		if err != nil {
+			return nil, err
+		}
+		ranges, err := b.NextSnowflake(ctx, n)
+		return nextReply{ranges}, err
+	})
+	handle("GET /v1/workers", func(ctx context.Context, _ *http.Request) (any, error) { return b.Workers(ctx) })
+	handle("POST /v1/worker/release", func(ctx context.Context, r *http.Request) (any, error) {
+		text := r.URL.Query().Get("worker")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return nil, leaf.BadField("worker", text, "must be a worker ID")
+		}
+		return struct{}{}, b.ReleaseWorker(ctx, n)
+	})
+	handle("POST /v1/worker/init", func(ctx context.Context, _ *http.Request) (any, error) {
+		return struct{}{}, b.InitWorkers(ctx)
+	})
+	handle("POST /v1/worker/confirm-clock", func(ctx context.Context, _ *http.Request) (any, error) {
+		now, err := b.ConfirmClock(ctx)
+		return clockReply{now}, err
 	})
 	handle("/", func(_ context.Context, r *http.Request) (any, error) { return nil, problem.NotFound(r.URL.Path) })
 	return mux
@@ -131,6 +154,19 @@ type repairRequest struct {
 
 type nextReply struct {
 	Ranges []leaf.Range `json:"ranges"`
+}
+
+type clockReply struct {
+	Now time.Time `json:"now"`
+}
+
+func count(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("n")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > leaf.MaxBatch {
+		return 0, leaf.BadField("n", text, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+	}
+	return n, nil
 }
 
 func tagName(r *http.Request) string { return r.URL.Query().Get("tag") }

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/alarm"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// needsStores reports whether the node has any use for its databases.
+func (c Config) needsStores() bool {
+	return c.Segment.Enable || c.Snowflake.Enable && c.Snowflake.usesStores()
+}
+
+// openEngines makes what issues IDs, and what it reports to.
+func (a *App) openEngines(listening net.Addr) (err error) {
+	a.alarms, err = alarm.New(alarm.Config{
+		Node:    nodeName(listening),
+		Webhook: alarm.Webhook{URL: a.cfg.Alarm.Webhook, Timeout: a.cfg.Alarm.Timeout},
+		Logger:  a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.withDeadline(a.alarms.Close))
+	if a.cfg.Segment.Enable {
+		if err := a.openSegment(); err != nil {
+			return err
+		}
+		if err := prepareEmbedded(a.dbs, a.alloc.Mark, 10*a.cfg.Segment.LoadTimeout); err != nil {
+			return err
+		}
+	}
+	unused, err := takeUnused(a.dir)
+	if err != nil || !a.cfg.Snowflake.Enable {
+		return err
+	}
+	if err := a.openWorker(listening, unused); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.withDeadline(a.worker.Close))
+	return nil
+}
+
+// nodeName is how alarms name this node.
+func nodeName(listening net.Addr) string {
+	host, err := os.Hostname()
+	if err != nil {
+		return listening.String()
+	}
+	_, port, _ := net.SplitHostPort(listening.String())
+	return net.JoinHostPort(host, port)
+}
+
+func (a *App) openSegment() error {
+	c := engineConfig(a.cfg, a.dir.NodeID(), a.log)
+	c.Alarms = a.alarms
+	fence, err := openFence(a.cfg.Segment, a.cfg.ConnectTimeout, a.log)
+	if err != nil {
+		return err
+	}
+	if fence != nil {
+		c.ClusterFence, c.Degrade = fence, a.cfg.Segment.FencePolicy == "degrade"
+		a.fence = fence
+		a.closers = append(a.closers, fence.Close)
+	}
+	if a.alloc, err = segment.New(a.dbs.router, a.dir, c); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.withDeadline(a.alloc.Close))
+	return nil
+}
+
+func engineConfig(c Config, nodeID string, log *slog.Logger) segment.Config {
+	return segment.Config{
+		MaxWait:      c.Segment.MaxWait,
+		LoadTimeout:  c.Segment.LoadTimeout,
+		MaxLoads:     int(c.Segment.MaxLoads),
+		SyncInterval: c.Segment.SyncInterval,
+		NegativeTTL:  c.Segment.NegativeTTL,
+		MaxStep:      c.Segment.MaxStep,
+		FixedStep:    c.Segment.FixedStep,
+		NoGiveBack:   !c.Segment.GiveBack,
+		NodeID:       nodeID,
+		Logger:       log,
+	}
+}
+
+// withDeadline makes a step of undo.
+func (a *App) withDeadline(f func(context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), a.cfg.ShutdownTimeout)
+		defer cancel()
+		return f(ctx)
+	}
+}
+
+// startEngines starts the modes side by side, so that none waits for what the other
+// one needs.
+func (a *App) startEngines(ctx context.Context) error {
+	var both sync.WaitGroup
+	var segment, snowflake error
+	if a.alloc != nil {
+		both.Go(func() { segment = a.alloc.Start(ctx) })
+	}
+	if a.worker != nil {
+		both.Go(func() { snowflake = a.startWorker(ctx) })
+	}
+	both.Wait()
+	return errors.Join(segment, snowflake)
+}
+
+// closeEngines ends both modes. ended says that neither will write to the data
+// directory any more: an engine may have failed to give something back and have ended
+// all the same.
+func (a *App) closeEngines(ctx context.Context) (ended bool, err error) {
+	var both sync.WaitGroup
+	var segment, snowflake error
+	if a.alloc != nil {
+		both.Go(func() { segment = a.alloc.Close(ctx) })
+	}
+	if a.worker != nil {
+		both.Go(func() { snowflake = a.worker.Close(ctx) })
+	}
+	both.Wait()
+	return segment == nil && (snowflake == nil || ctx.Err() == nil), errors.Join(segment, snowflake)
+}
+
+// errNoSegment is the answer of commands about tags on a node that serves none: it does
+// not know its own fence.
+var errNoSegment = fmt.Errorf("%w: segment mode is off on this node", leaf.ErrDisabled)
+
+// errNoSnowflake is the answer of commands about worker IDs on a node without any.
+var errNoSnowflake = fmt.Errorf("%w: snowflake mode is off on this node", leaf.ErrDisabled)

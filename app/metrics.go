@@ -1,0 +1,123 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// metrics serves the state of the node in the text format of Prometheus (version
+// 0.0.4). Each scrape reads the engines, so that no number is kept twice, and two
+// nodes in one process share nothing.
+func (a *App) metrics() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var s samples
+		a.sample(&s, time.Now())
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(s.text.Bytes()) // nobody is left to tell
+	})
+}
+
+func (a *App) sample(s *samples, now time.Time) {
+	s.gauge("leaf_build_info", "Always 1, with the version.", 1, "version", a.opts.Version)
+	for _, n := range a.alarms.Counts() {
+		s.counter("leaf_alarms_total", "Alarms that began.", n.Raised, "code", n.Code)
+	}
+	for _, n := range a.alarms.Counts() {
+		s.gauge("leaf_alarms_active", "Alarms that last.", float64(n.Active), "code", n.Code)
+	}
+	if a.cfg.Alarm.Webhook != "" {
+		h := a.alarms.Webhook()
+		s.counter("leaf_alarm_webhook_sent_total", "Posts that the webhook accepted.", h.Sent)
+		s.counter("leaf_alarm_webhook_failed_total", "Attempts to post that failed.", h.Failed)
+		s.counter("leaf_alarm_webhook_dropped_total", "Changes of alarms that were never posted.", h.Dropped)
+	}
+	if a.alloc != nil {
+		a.sampleSegment(s)
+	}
+	if a.worker != nil {
+		a.sampleSnowflake(s, now)
+	}
+}
+
+func (a *App) sampleSegment(s *samples) {
+	st := a.alloc.Status()
+	s.flag("leaf_segment_ready", "1 if segment mode can issue IDs now.", st.Ready)
+	s.gauge("leaf_segment_tags", "Tags known.", float64(st.Tags))
+	s.counter("leaf_segment_loads_total", "Ranges loaded.", st.Loads)
+	s.counter("leaf_segment_load_failures_total", "Loads that failed.", st.Failures)
+	s.counter("leaf_segment_regresses_total", "Ranges refused, because a store went backwards.", st.Regresses)
+	s.counter("leaf_segment_waits_total", "Calls that had to wait for a load.", st.Waits)
+	s.counter("leaf_segment_abandoned_calls_total", "Calls of a store given up, because they ignored their deadline.", st.Abandoned)
+	s.counter("leaf_segment_lost_ids_total", "IDs of reserved ranges that were dropped.", st.Lost)
+}
+
+func (a *App) sampleSnowflake(s *samples, now time.Time) {
+	st := a.worker.Status()
+	ahead := func(unixMilli int64) float64 { return time.UnixMilli(unixMilli).Sub(now).Seconds() }
+	s.flag("leaf_snowflake_ready", "1 if snowflake mode can issue IDs now.", st.Ready)
+	s.gauge("leaf_snowflake_worker_id", "The worker ID, -1 without one.", float64(st.Number))
+	s.gauge("leaf_snowflake_layout_ends_seconds", "Time left until the layout has no IDs any more.", st.End.Sub(now).Seconds())
+	if st.Number >= 0 {
+		s.flag("leaf_snowflake_confirmed", "1 if the registry knows the claim, 0 if it stems from the node's own file.", st.Confirmed)
+		s.gauge("leaf_snowflake_bound_ahead_seconds", "How far the time bound T in the registry lies ahead of the clock.", ahead(st.Bound))
+		s.gauge("leaf_snowflake_inner_bound_ahead_seconds", "How far the time bound t in the node's own file lies ahead of the clock.", ahead(st.Inner))
+		s.gauge("leaf_snowflake_position_ahead_seconds", "How far the end of the time that was issued from lies ahead of the clock; negative for a quiet service.", ahead(st.Position))
+	}
+	if !st.Asked.IsZero() {
+		s.gauge("leaf_snowflake_peers_asked", "Nodes asked for their time at the last comparison.", float64(st.Clock.Asked))
+		s.gauge("leaf_snowflake_peers_answered", "Nodes that answered.", float64(st.Clock.Answered))
+		if st.Clock.Answered > 0 {
+			s.gauge("leaf_snowflake_clock_offset_seconds", "This node's clock less the mean of the other nodes' clocks.", -st.Clock.Mean.Seconds())
+			s.gauge("leaf_snowflake_clock_offset_median_seconds", "This node's clock less the median of the other nodes' clocks.", -st.Clock.Median.Seconds())
+		}
+	}
+	s.counter("leaf_snowflake_claims_total", "Worker IDs claimed.", st.Claims)
+	s.counter("leaf_snowflake_losses_total", "Claims lost.", st.Losses)
+	s.counter("leaf_snowflake_refusals_total", "Attempts to claim that failed.", st.Refusals)
+	s.counter("leaf_snowflake_renew_failures_total", "Renewals that failed.", st.RenewFailures)
+	s.counter("leaf_snowflake_clock_errors_total", "Calls refused because of the clock.", st.ClockErrors)
+}
+
+// samples is a reply under construction. Samples of one name stand together.
+type samples struct {
+	text bytes.Buffer
+	last string
+}
+
+func (s *samples) gauge(name, help string, v float64, label ...string) {
+	s.add(name, help, "gauge", v, label)
+}
+
+func (s *samples) counter(name, help string, v int64, label ...string) {
+	s.add(name, help, "counter", float64(v), label)
+}
+
+func (s *samples) flag(name, help string, on bool) {
+	v := 0.0
+	if on {
+		v = 1
+	}
+	s.gauge(name, help, v)
+}
+
+// labelText escapes what would end a value.
+var labelText = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+// add writes a sample; label is nothing, or a name and its value.
+func (s *samples) add(name, help, kind string, v float64, label []string) {
+	if name != s.last {
+		s.last = name
+		fmt.Fprintf(&s.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	s.text.WriteString(name)
+	if len(label) == 2 {
+		fmt.Fprintf(&s.text, `{%s="%s"}`, label[0], labelText.Replace(label[1]))
+	}
+	s.text.WriteByte(' ')
+	s.text.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
+	s.text.WriteByte('\n')
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// maxAlarmReasons bounds how many alarms stand in /readyz: a lost database is one
+// alarm for each of its tags.
+const maxAlarmReasons = 20
+
+// ready says whether every enabled mode can issue, why not, and what needs attention.
+func (a *App) ready() (ready bool, reasons []string) {
+	ready = true
+	if a.alloc != nil {
+		st := a.alloc.Status()
+		ready = st.Ready
+		reasons = append(reasons, st.Reasons...)
+	}
+	if a.worker != nil {
+		st := a.worker.Status()
+		ready = ready && st.Ready
+		switch {
+		case !st.Ready:
+			reasons = append(reasons, fmt.Sprintf("snowflake mode is %s: %s", st.State, st.Reason))
+		case st.Reason != "":
+			reasons = append(reasons, "snowflake mode: "+st.Reason)
+		}
+	}
+	active := a.alarms.Active()
+	for i, alarm := range active {
+		if i == maxAlarmReasons {
+			reasons = append(reasons, fmt.Sprintf("and %d more alarms; the log has them", len(active)-i))
+			break
+		}
+		reasons = append(reasons, alarmReason(alarm))
+	}
+	return ready, reasons
+}
+
+func alarmReason(a leaf.Alarm) string {
+	text := fmt.Sprintf("alarm %s (%s): %s", a.Code, a.Subject, a.Text)
+	if a.Do != "" {
+		text += "; " + a.Do
+	}
+	return text
+}

@@ -1,0 +1,143 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// registry is an opened registry of worker IDs, with what a node or a command needs to
+// know of it. Nothing is connected until the first call.
+type registry struct {
+	worker.Registry
+	records *sqldb.Records // nil: not in a database
+	layout  snowflake.Layout
+	numbers leaf.Range
+	address string // of this node
+}
+
+// namespace is what all nodes of the registry must agree on.
+func (r *registry) namespace(c SnowflakeConfig) worker.Namespace {
+	return worker.Namespace{Name: c.Namespace, Fingerprint: r.layout.Fingerprint()}
+}
+
+// usesStores reports whether worker IDs are claimed in the first store.
+func (c SnowflakeConfig) usesStores() bool {
+	return c.Registry == registryAuto || c.Registry == registrySQL && len(c.Addresses) == 0
+}
+
+// openRegistry returns the registry that cfg names. httpPort is 0 for a command, which
+// has no identity. The caller closes it before dbs.
+func openRegistry(cfg Config, dbs *databases, httpPort uint16, log *slog.Logger) (_ *registry, err error) {
+	c := cfg.Snowflake
+	r := &registry{}
+	if r.layout, err = parseLayout(c.Layout); err != nil {
+		return nil, err
+	}
+	if r.numbers, err = workerRange(c.WorkerRange, r.layout); err != nil {
+		return nil, err
+	}
+	switch c.Registry {
+	case registryStatic:
+		// The number may depend on the address, so it comes first.
+		if r.address, err = advertised(c, false, httpPort, systemInterfaces); err != nil {
+			return nil, err
+		}
+		number, err := staticNumber(c, r.layout, r.address, os.Hostname)
+		if err != nil {
+			return nil, err
+		}
+		r.Registry = worker.NewStatic(number)
+		return r, nil
+	case registryAuto, registrySQL:
+		err = r.openRecords(cfg, dbs, log)
+	default:
+		r.Registry, err = openCoordinator(c, log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if httpPort == 0 {
+		return r, nil
+	}
+	if r.address, err = advertised(c, r.Info().Shared, httpPort, systemInterfaces); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *registry) openRecords(cfg Config, dbs *databases, log *slog.Logger) (err error) {
+	c := cfg.Snowflake
+	rc := sqldb.RecordsConfig{Lease: c.Lease}
+	if c.usesStores() {
+		r.records, err = dbs.stores[0].Records(rc)
+	} else {
+		r.records, err = sqldb.OpenRecords(c.Addresses[0], sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Logger: log}, rc)
+	}
+	if err == nil {
+		r.Registry = worker.NewPool(r.records)
+	}
+	return err
+}
+
+var ordinal = regexp.MustCompile(`-([0-9]+)$`)
+
+// staticNumber returns the worker ID that the configuration gives to this node.
+func staticNumber(c SnowflakeConfig, layout snowflake.Layout, address string, hostname func() (string, error)) (int64, error) {
+	switch {
+	case c.WorkerID != "":
+		return workerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout)
+	case len(c.WorkerMap) > 0:
+		byAddress, err := workerMap(c.WorkerMap, layout)
+		if err != nil {
+			return 0, err
+		}
+		n, found := byAddress[address]
+		if !found {
+			return 0, &ConfigError{
+				Key: "snowflake.worker-map", Value: strings.Join(c.WorkerMap, listSeparator),
+				Limit: "must name this node's address " + address + " (another one is set with snowflake.address)",
+			}
+		}
+		return n, nil
+	}
+	const key = "snowflake.worker-from-hostname"
+	host, err := hostname()
+	if err != nil {
+		return 0, fmt.Errorf("host name: %w", err)
+	}
+	short, _, _ := strings.Cut(host, ".") // a StatefulSet's may be fully qualified
+	m := ordinal.FindStringSubmatch(short)
+	if m == nil {
+		return 0, &ConfigError{Key: key, Value: host, Limit: "must be a host name that ends in a hyphen and a number, such as leaf-0"}
+	}
+	n, err := strconv.ParseInt(m[1], 10, 32)
+	if most := int64(1)<<layout.WorkerBits - 1; err != nil || n+c.WorkerOffset < 0 || n+c.WorkerOffset > most {
+		return 0, &ConfigError{Key: key, Value: host, Limit: fmt.Sprintf("plus snowflake.worker-offset=%d must be a worker ID from 0 to %d", c.WorkerOffset, most)}
+	}
+	return n + c.WorkerOffset, nil
+}
+
+// registryError gives an error of a registry that has no class the one that callers
+// can act on.
+func registryError(err error) error {
+	switch {
+	case err == nil || leaf.ClassOf(err).Err != nil:
+		return err
+	case errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrNotFound), errors.Is(err, worker.ErrTaken):
+		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
+	case errors.Is(err, worker.ErrSchema), errors.Is(err, segment.ErrSchema):
+		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+	}
+	return fmt.Errorf("%w: the registry of worker IDs does not answer: %w", leaf.ErrNotReady, err)
+}

@@ -1,0 +1,504 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/app"
+	"github.com/leaf-idgen/leaf/server/admin"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// ids takes a batch of snowflake IDs over HTTP.
+func ids(t *testing.T, a *app.App, n int) []int64 {
+	t.Helper()
+	status, body := get(t, a, "/api/snowflake/get/x?count="+strconv.Itoa(n))
+	if status != 200 {
+		t.Fatalf("got %d %s", status, body)
+	}
+	var out []int64
+	for line := range strings.Lines(body) {
+		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+// unanswered is an address on which nobody listens.
+func unanswered(t *testing.T) string {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ln.Close()
+	return ln.Addr().String()
+}
+
+func TestSnowflakeServesWithoutConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	var all []int64
+	for range 3 {
+		a, stop := start(t, config(dir))
+		if status, body := get(t, a, "/readyz"); status != 200 {
+			t.Errorf("/readyz: got %d %s", status, body)
+		}
+		all = append(all, ids(t, a, 1000)...)
+		stop()
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	if len(slices.Compact(sorted)) != 3000 || !slices.IsSorted(all) {
+		t.Errorf("%d distinct IDs of 3000, in order: %v", len(slices.Compact(sorted)), slices.IsSorted(all))
+	}
+	if _, err := os.Stat(filepath.Join(dir, "worker.json")); err != nil {
+		t.Errorf("package worker names its file otherwise: %v", err)
+	}
+}
+
+// TestDeletedDatabaseIsNotNew: the database is gone, but the directory has had a worker
+// ID, so other nodes may have used the registry and may still run.
+func TestDeletedDatabaseIsNotNew(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	a, stop := start(t, config(dir))
+	ids(t, a, 1)
+	stop()
+	for _, name := range []string{"leaf.db", "leaf.db-wal", "leaf.db-shm"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	a, _ = start(t, config(dir))
+	if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, "waiting") {
+		t.Errorf("got %d %s, want 503", status, body)
+	}
+}
+
+// TestDatabaseMadeByACommandIsNew: nobody has issued anything between the command and
+// the first node. The word of the command holds for one start.
+func TestDatabaseMadeByACommandIsNew(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string]func(c app.Config) (func() error, error){
+		"tag list": func(c app.Config) (func() error, error) {
+			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			return done, err
+		},
+		"worker list": func(c app.Config) (func() error, error) {
+			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
+			return done, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			done, err := command(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+			a, stop := start(t, c)
+			ids(t, a, 1)
+			stop()
+			if _, err := os.Stat(filepath.Join(c.DataDir, "unused")); !os.IsNotExist(err) {
+				t.Errorf("the word outlives the first start: %v", err)
+			}
+		})
+	}
+}
+
+func TestDisabledModes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		off    func(c *app.Config)
+		status map[string]int
+	}{
+		"segment": {func(c *app.Config) { c.Segment.Enable = false }, map[string]int{
+			"/api/segment/get/leaf-segment-test": 501, "/cache": 501, "/db": 501, "/api/snowflake/get/x": 200, "/readyz": 200,
+		}},
+		"snowflake": {func(c *app.Config) { c.Snowflake.Enable = false }, map[string]int{
+			"/api/segment/get/leaf-segment-test": 200, "/cache": 200, "/api/snowflake/get/x": 501, "/api/snowflake/get/x?count=5": 501, "/readyz": 200,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			tc.off(&c)
+			a, _ := start(t, c)
+			for path, want := range tc.status {
+				if status, body := get(t, a, path); status != want {
+					t.Errorf("%s: got %d %s, want %d", path, status, body, want)
+				}
+			}
+			b := a.Backend()
+			_, tags := b.Tags(t.Context())
+			_, workers := b.Workers(t.Context())
+			if name == "segment" && (!errors.Is(tags, leaf.ErrDisabled) || workers != nil) || name == "snowflake" && (tags != nil || !errors.Is(workers, leaf.ErrDisabled)) {
+				t.Errorf("commands: tags %v, workers %v", tags, workers)
+			}
+		})
+	}
+}
+
+func TestNodeWithoutDatabases(t *testing.T) {
+	t.Parallel()
+	c := config(shortDir(t))
+	c.Segment.Enable = false
+	c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
+	a, _ := start(t, c)
+	if _, err := os.Stat(filepath.Join(c.DataDir, "leaf.db")); !os.IsNotExist(err) {
+		t.Errorf("a database was made that nobody needs: %v", err)
+	}
+	awaitStatus(t, a, "/readyz", 200) // a static number without its file waits for a moment
+	status, body := get(t, a, "/decodeSnowflakeId?snowflakeId="+strconv.FormatInt(ids(t, a, 1)[0], 10))
+	var d map[string]string
+	if err := json.Unmarshal([]byte(body), &d); status != 200 || err != nil || d["workerId"] != "7" {
+		t.Errorf("got %d %s", status, body)
+	}
+}
+
+// awaitStatus polls a node whose state depends on its clock.
+func awaitStatus(t *testing.T, a *app.App, path string, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		status, body := get(t, a, path)
+		if status == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: got %d %s, want %d", path, status, body, want)
+		}
+	}
+}
+
+// TestModesDoNotDependOnOneAnother: what one mode needs is down, the other serves, and
+// the node says why it is not ready.
+func TestModesDoNotDependOnOneAnother(t *testing.T) {
+	t.Parallel()
+	t.Run("registry down", func(t *testing.T) {
+		t.Parallel()
+		c := config(shortDir(t))
+		c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{unanswered(t)}
+		c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
+		a, _ := start(t, c)
+		if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 200 || body != "1" {
+			t.Errorf("segment: got %d %s", status, body)
+		}
+		if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, `"code":"not_ready"`) {
+			t.Errorf("snowflake: got %d %s", status, body)
+		}
+		status, body := get(t, a, "/readyz")
+		if status != 503 || !strings.Contains(body, "snowflake mode is refused") || !strings.Contains(body, "alarm registry (") {
+			t.Errorf("/readyz: got %d %s", status, body)
+		}
+		if _, body := get(t, a, "/metrics"); !strings.Contains(body, "\nleaf_alarms_active{code=\"registry\"} 1\n") || !strings.Contains(body, "\nleaf_snowflake_worker_id -1\n") || !strings.Contains(body, "\nleaf_segment_ready 1\n") {
+			t.Errorf("/metrics:\n%s", body)
+		}
+	})
+	t.Run("database down", func(t *testing.T) {
+		t.Parallel()
+		c := config(shortDir(t))
+		c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
+		c.Segment.MaxWait = 20 * time.Millisecond
+		c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
+		a, _ := start(t, c)
+		awaitStatus(t, a, "/api/snowflake/get/x", 200)
+		for path, want := range map[string]int{"/api/segment/get/x": 503, "/readyz": 503} {
+			if status, body := get(t, a, path); status != want {
+				t.Errorf("%s: got %d %s, want %d", path, status, body, want)
+			}
+		}
+	})
+}
+
+func TestForeignRegistryRefusesTheStart(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(c *app.Config){
+		"layout":    func(c *app.Config) { c.Snowflake.Layout = "js53" },
+		"epoch":     func(c *app.Config) { c.Snowflake.Layout = "leaf,epoch=1288834974658" },
+		"namespace": func(c *app.Config) { c.Snowflake.Namespace = "prod" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			a, stop := start(t, c)
+			ids(t, a, 1)
+			stop()
+			change(&c)
+			a, err := app.New(c, app.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := a.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := a.Start(t.Context()); !errors.Is(err, worker.ErrForeign) || !errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("got %v, want ErrForeign", err)
+			}
+			if status, _ := get(t, a, "/api/snowflake/get/x"); status < 400 {
+				t.Errorf("it issues: %d", status)
+			}
+		})
+	}
+}
+
+func TestWorkersBehaveAlike(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	a, stop := start(t, config(dir))
+	ids(t, a, 1)
+	client, done, err := app.OpenWorkers(t.Context(), config(dir), app.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := client.(*admin.Client); !ok {
+		t.Fatalf("a node runs, but the backend is %T", client)
+	}
+	if _, _, err := app.OpenWorkers(t.Context(), config(dir), app.Options{}, true); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("the registry of a running node was opened beside it: %v", err)
+	}
+	var number int64
+	for name, b := range map[string]admin.WorkerBackend{"node": a.Backend(), "client": client} {
+		all, err := b.Workers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all.Workers) != 1 || all.Registry != "sqlite" || all.Kind != "leased" || all.Namespace != "default" || all.Now == 0 {
+			t.Fatalf("%s: got %+v", name, all)
+		}
+		w := all.Workers[0]
+		number = w.Number
+		want := admin.Worker{Number: number, Address: a.Addr(), State: admin.WorkerRunning, Own: true, Floor: w.Floor, Bound: w.Bound}
+		if diff := cmp.Diff(want, w); diff != "" || w.Bound <= all.Now {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if err := b.InitWorkers(t.Context()); err != nil {
+			t.Errorf("%s: init of a registry in use: %v", name, err)
+		}
+		if err := b.ReleaseWorker(t.Context(), (number+1)%1024); !errors.Is(err, leaf.ErrConflict) {
+			t.Errorf("%s: release of a number that nobody holds: %v", name, err)
+		}
+		if err := b.ReleaseWorker(t.Context(), 1024); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("%s: release of a number outside the layout: %v", name, err)
+		}
+	}
+	ranges, err := a.Backend().NextSnowflake(t.Context(), 3)
+	if err != nil || len(ranges) == 0 {
+		t.Errorf("got %v, %v", ranges, err)
+	}
+	if now, err := a.Backend().ConfirmClock(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
+		t.Errorf("got %v, %v", now, err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	stop()
+
+	opened, done, err := app.OpenWorkers(t.Context(), config(dir), app.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := opened.Workers(t.Context())
+	if err != nil || len(all.Workers) != 1 || all.Workers[0].Number != number || all.Workers[0].State != admin.WorkerReleased {
+		t.Errorf("after a clean stop: got %+v, %v", all, err)
+	}
+	if err := opened.ReleaseWorker(t.Context(), number); err != nil {
+		t.Error(err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReleasedNodeClaimsAgain(t *testing.T) {
+	t.Parallel()
+	c := config(shortDir(t))
+	c.Snowflake.Renew = 100 * time.Millisecond
+	a, _ := start(t, c)
+	before := ids(t, a, 100)
+	all, err := a.Backend().Workers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Backend().ReleaseWorker(t.Context(), all.Workers[0].Number); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		_, body := get(t, a, "/metrics")
+		if strings.Contains(body, "\nleaf_snowflake_losses_total 1\n") && strings.Contains(body, "\nleaf_snowflake_ready 1\n") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the node did not claim again:\n%s", body)
+		}
+	}
+	after := ids(t, a, 100)
+	if all := slices.Sorted(slices.Values(slices.Concat(before, after))); len(slices.Compact(all)) != 200 {
+		t.Error("an ID was issued twice")
+	}
+}
+
+func TestStaticNumber(t *testing.T) {
+	t.Parallel()
+	type c = app.SnowflakeConfig
+	cases := []struct {
+		name string
+		c    c
+		host string
+		want int64
+		err  string
+	}{
+		{name: "number", c: c{WorkerID: "7"}, want: 7},
+		{name: "map", c: c{WorkerMap: []string{"10.0.0.4:8080=3", "10.0.0.5:8080=4"}}, want: 4},
+		{name: "map without us", c: c{WorkerMap: []string{"10.0.0.4:8080=3"}}, err: `snowflake.worker-map="10.0.0.4:8080=3": must name this node's address 10.0.0.5:8080`},
+		{name: "ordinal", c: c{FromHostname: true}, host: "leaf-12", want: 12},
+		{name: "ordinal 0", c: c{FromHostname: true}, host: "leaf-0", want: 0},
+		{name: "fully qualified", c: c{FromHostname: true}, host: "leaf-3.leaf.default.svc.cluster-1.local", want: 3},
+		{name: "offset", c: c{FromHostname: true, WorkerOffset: 512}, host: "leaf-3", want: 515},
+		{name: "negative offset", c: c{FromHostname: true, WorkerOffset: -1}, host: "leaf-1", want: 0},
+		{name: "below 0", c: c{FromHostname: true, WorkerOffset: -1}, host: "leaf-0", err: `snowflake.worker-from-hostname="leaf-0": plus snowflake.worker-offset=-1 must be a worker ID from 0 to 1023`},
+		{name: "above the layout", c: c{FromHostname: true, WorkerOffset: 1000}, host: "leaf-24", err: "must be a worker ID from 0 to 1023"},
+		{name: "no ordinal", c: c{FromHostname: true}, host: "web7", err: `snowflake.worker-from-hostname="web7": must be a host name that ends in a hyphen and a number, such as leaf-0`},
+		{name: "a random suffix", c: c{FromHostname: true}, host: "leaf-5d4f", err: "must be a host name that ends"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.c.Layout = "leaf"
+			got, err := app.StaticNumber(tc.c, "10.0.0.5:8080", tc.host)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("got %d, %v, want %s", got, err, tc.err)
+				}
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("got %d, %v, want %d", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestClockAddress(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, identity, listening, want string }{
+		{"on all interfaces", "10.0.0.5:9000", "0.0.0.0:8080", "10.0.0.5:8080"},
+		{"on all interfaces of IPv6", "10.0.0.5:8080", "[::]:8080", "10.0.0.5:8080"},
+		{"on our address", "10.0.0.5:8080", "10.0.0.5:8080", "10.0.0.5:8080"},
+		{"on the loopback only", "10.0.0.5:8080", "127.0.0.1:8080", ""},
+		{"on another address", "10.0.0.5:8080", "10.0.0.6:8080", ""},
+		{"forced loopback", "127.0.0.1:9000", "127.0.0.1:8080", "127.0.0.1:8080"},
+	} {
+		if got := app.ClockAddress(tc.identity, netip.MustParseAddrPort(tc.listening)); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestAskClock(t *testing.T) {
+	t.Parallel()
+	answer := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/clock" {
+			http.NotFound(w, r)
+			return
+		}
+		text := <-answer
+		if text == "redirect" {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+			return
+		}
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(s.Close)
+	peer := worker.Peer{Clock: strings.TrimPrefix(s.URL, "http://")}
+	answer <- `{"unix_ms":1700000000123}`
+	if got, err := app.AskClock(t.Context(), peer); err != nil || got.UnixMilli() != 1700000000123 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, text := range []string{"", "{}", `{"unix_ms":0}`, `{"unix_ms":-5}`, `{"unix_ms":"soon"}`, "redirect", strings.Repeat(" ", 2000) + `{"unix_ms":1}`} {
+		answer <- text
+		if got, err := app.AskClock(t.Context(), peer); err == nil {
+			t.Errorf("%.20q: got %v, want an error", text, got)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := app.AskClock(ctx, peer); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a peer that does not answer: got %v", err)
+	}
+	answer <- "" // lets the handler end
+}
+
+func TestFenceURL(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text, scheme, folder, name string
+		servers                    []string
+	}{
+		{"zookeeper://zk1:2181,zk2:2181/leaf", "zookeeper", "", "leaf", []string{"zk1:2181", "zk2:2181"}},
+		{"zookeeper://zk1:2181/ids/eu/leaf", "zookeeper", "/ids/eu", "leaf", []string{"zk1:2181"}},
+		{"etcd://[2001:db8::1]:2379/leaf", "etcd", "", "leaf", []string{"[2001:db8::1]:2379"}},
+		{"etcds://u:p%40@a:2379,b:2379/leaf", "etcds", "", "leaf", []string{"a:2379", "b:2379"}},
+	} {
+		scheme, servers, folder, name, err := app.FenceURL(tc.text)
+		if err != nil || scheme != tc.scheme || folder != tc.folder || name != tc.name || !slices.Equal(servers, tc.servers) {
+			t.Errorf("%s: got %s %v %q %q, %v", tc.text, scheme, servers, folder, name, err)
+		}
+	}
+	for _, text := range []string{
+		"etcd://a:2379", "etcd://a:2379/", "etcd://a/leaf", "etcd:///leaf", "etcd://a:2379,/leaf", "etcd://a:2379/x/leaf", "a:2379/leaf",
+		"zookeeper://u:p@zk:2181/leaf", "redis://a:1/leaf", "etcd://a:2379/leaf?x=1", "etcd://a:2379/..",
+	} {
+		if _, _, _, _, err := app.FenceURL(text); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("%s: got %v, want a refusal", text, err)
+		}
+	}
+}
+
+func TestDecodeCommand(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	d, err := app.Decode("leaf", 1541815603606036480, now)
+	want := app.Decoded{ID: 1541815603606036480, Time: time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC), UnixMilli: 1656432460105, Worker: 378, Layout: "leaf"}
+	if diff := cmp.Diff(want, d); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	d, err = app.Decode("dc", 1541815603606036480, now)
+	if err != nil || d.Datacenter == nil || *d.Datacenter != 378>>5 || d.Worker != 378&31 {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if d, err := app.Decode("leaf", 1<<62+1<<61, now); err != nil || !strings.Contains(d.Warning, "future") {
+		t.Errorf("got %+v, %v, want a warning", d, err)
+	}
+	for _, bad := range []struct {
+		layout string
+		id     int64
+	}{{"leaf", -1}, {"js53", 1 << 53}, {"nope", 1}} {
+		if _, err := app.Decode(bad.layout, bad.id, now); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("%+v: got %v", bad, err)
+		}
+	}
+}

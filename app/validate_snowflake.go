@@ -1,0 +1,237 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/zookeeper"
+	"github.com/leaf-idgen/leaf/snowflake"
+)
+
+// Kinds of registries, the words of snowflake.registry.
+const (
+	registryAuto             = "auto"
+	registrySQL              = "sql"
+	registryZooKeeper        = "zookeeper"
+	registryZooKeeperRecycle = "zookeeper-recycle"
+	registryEtcd             = "etcd"
+	registryStatic           = "static"
+)
+
+// validate returns everything that is wrong beyond the limits of single keys.
+func (c SnowflakeConfig) validate(httpAddr string) []error {
+	var errs []error
+	fail := func(key, value, limit string) {
+		errs = append(errs, &ConfigError{Key: "snowflake." + key, Value: value, Limit: limit})
+	}
+	layout, err := parseLayout(c.Layout)
+	if err != nil {
+		return append(errs, err) // the limits below depend on it
+	}
+	if most := int64(1)<<layout.DatacenterBits - 1; c.Datacenter > most {
+		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must be 0 to %d in the layout %s", most, c.Layout))
+	}
+	if _, err := workerRange(c.WorkerRange, layout); err != nil {
+		errs = append(errs, err)
+	}
+	if _, _, err := parseAddress(c.Address); err != nil {
+		errs = append(errs, err)
+	}
+	for _, pattern := range c.Interfaces {
+		if _, err := path.Match(pattern, ""); err != nil {
+			fail("interface", pattern, "must be a name, or a pattern such as en*")
+		}
+	}
+	if !pathName.MatchString(c.Name) || c.Name == "." || c.Name == ".." {
+		fail("name", c.Name, "must have 1 to 64 printable characters without slash")
+	}
+	if !label.MatchString(c.Namespace) {
+		fail("namespace", c.Namespace, "must have 1 to 64 of letters, digits, '.', '_' and '-'")
+	}
+	errs = append(errs, c.timings()...)
+	if c.Enable {
+		errs = append(errs, c.numbering(layout)...)
+		errs = append(errs, c.addresses()...)
+		if _, port, _ := net.SplitHostPort(httpAddr); c.Registry == registryZooKeeper && port == "0" && !strings.Contains(c.Address, ":") {
+			fail("address", c.Address, "must name a port, because that of http.addr is another one after each start, and with zookeeper ip:port is the identity")
+		}
+	}
+	return errs
+}
+
+var (
+	pathName = regexp.MustCompile(`^[^/\pC]{1,64}$`)
+	label    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+)
+
+// timings checks what must fit together. The engine has the same limits; here they
+// are told by the names of the keys.
+func (c SnowflakeConfig) timings() []error {
+	var errs []error
+	const ahead = 3 * time.Second // of the bound in the node's own file
+	if least := max(3*c.Renew, ahead); c.Horizon != 0 && c.Horizon < least {
+		errs = append(errs, &ConfigError{
+			Key: "snowflake.horizon", Value: shortDuration(c.Horizon),
+			Limit: fmt.Sprintf("must be 0, or at least %s, three times snowflake.renew-interval", shortDuration(least)),
+		})
+	}
+	if c.Lease < 3*c.Renew {
+		errs = append(errs, &ConfigError{
+			Key: "snowflake.lease", Value: shortDuration(c.Lease),
+			Limit: fmt.Sprintf("must be at least %s, three times snowflake.renew-interval", shortDuration(3*c.Renew)),
+		})
+	}
+	if c.Enable && c.Registry == registryEtcd && (c.Lease < 2*time.Second || c.Lease%time.Second != 0) {
+		errs = append(errs, &ConfigError{Key: "snowflake.lease", Value: shortDuration(c.Lease), Limit: "must be at least 2s, in whole seconds, with etcd"})
+	}
+	return errs
+}
+
+// numbering checks how a static node gets its number, and that no other one does.
+func (c SnowflakeConfig) numbering(layout snowflake.Layout) []error {
+	var errs []error
+	fail := func(key, value, limit string) {
+		errs = append(errs, &ConfigError{Key: "snowflake." + key, Value: value, Limit: limit})
+	}
+	var given []string
+	if c.WorkerID != "" {
+		given = append(given, "worker-id")
+		if _, err := workerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(c.WorkerMap) > 0 {
+		given = append(given, "worker-map")
+		if _, err := workerMap(c.WorkerMap, layout); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if c.FromHostname {
+		given = append(given, "worker-from-hostname")
+	}
+	switch static := c.Registry == registryStatic; {
+	case static && len(given) == 0:
+		fail("registry", c.Registry, "needs one of snowflake.worker-id, snowflake.worker-map and snowflake.worker-from-hostname")
+	case static && len(given) > 1:
+		fail(given[1], "", "cannot stand beside snowflake."+given[0])
+	case !static && len(given) > 0:
+		fail(given[0], "", "is for snowflake.registry=static only")
+	}
+	if c.WorkerOffset != 0 && !c.FromHostname {
+		fail("worker-offset", strconv.FormatInt(c.WorkerOffset, 10), "is for snowflake.worker-from-hostname only")
+	}
+	fixed := c.Registry == registryZooKeeper || c.Registry == registryStatic
+	if c.LocalExtend && !fixed {
+		fail("local-extend", "true", "needs numbers that belong to an identity: snowflake.registry=zookeeper or static")
+	}
+	return errs
+}
+
+// addresses checks the servers of the registry.
+func (c SnowflakeConfig) addresses() []error {
+	var errs []error
+	fail := func(value, limit string) {
+		errs = append(errs, &ConfigError{Key: "snowflake.registry-address", Value: redact(value), Limit: limit})
+	}
+	all := strings.Join(redactAll(Key{Secret: true}, c.Addresses), listSeparator)
+	switch c.Registry {
+	case registryAuto, registryStatic:
+		if len(c.Addresses) > 0 {
+			fail(all, "must not be set with snowflake.registry="+c.Registry)
+		}
+	case registrySQL:
+		if len(c.Addresses) > 1 {
+			fail(all, "must be one database")
+		} else if len(c.Addresses) == 1 {
+			if reason := checkStoreURL(c.Addresses[0]); reason != "" {
+				fail(c.Addresses[0], reason)
+			}
+		}
+	default:
+		if len(c.Addresses) == 0 {
+			fail("", "must name the servers of snowflake.registry="+c.Registry)
+		} else if c.Registry == registryEtcd {
+			for _, a := range c.Addresses {
+				if !isEndpoint(a, true) {
+					fail(a, "must be HOST:PORT, or a URL that begins with http:// or https://")
+				}
+			}
+		} else if _, _, err := zookeeper.ParseServers(strings.Join(c.Addresses, ",")); err != nil {
+			fail(all, "must be HOST:PORT of each server, with a /chroot at the end of the last one if there is one")
+		}
+	}
+	return errs
+}
+
+// isEndpoint reports whether text is host:port, or, if allowed, a URL of one.
+func isEndpoint(text string, urls bool) bool {
+	if u, err := url.Parse(text); urls && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		text = u.Host
+	}
+	host, port, err := net.SplitHostPort(text)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && portErr == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/@, ")
+}
+
+// workerRange reads FIRST-LAST; nothing means every worker of the layout.
+func workerRange(text string, layout snowflake.Layout) (leaf.Range, error) {
+	most := int64(1)<<layout.WorkerBits - 1
+	if text == "" {
+		return leaf.Range{Lo: 0, Hi: most + 1}, nil
+	}
+	first, last, found := strings.Cut(text, "-")
+	lo, err1 := strconv.ParseUint(first, 10, 32)
+	hi, err2 := strconv.ParseUint(last, 10, 32)
+	if !found || err1 != nil || err2 != nil || lo > hi || int64(hi) > most {
+		return leaf.Range{}, &ConfigError{Key: "snowflake.worker-range", Value: text, Limit: fmt.Sprintf("must be FIRST-LAST within 0-%d, the workers of the layout", most)}
+	}
+	return leaf.Range{Lo: int64(lo), Hi: int64(hi) + 1}, nil
+}
+
+// workerNumber reads a worker ID. value is what the error shows.
+func workerNumber(key, value, text string, layout snowflake.Layout) (int64, error) {
+	most := int64(1)<<layout.WorkerBits - 1
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || int64(n) > most {
+		return 0, &ConfigError{Key: key, Value: value, Limit: fmt.Sprintf("must be a worker ID from 0 to %d", most)}
+	}
+	return int64(n), nil
+}
+
+// workerMap reads the worker IDs by address. No number may stand there twice: that
+// would be two nodes with the same IDs.
+func workerMap(entries []string, layout snowflake.Layout) (map[string]int64, error) {
+	const key = "snowflake.worker-map"
+	byAddress := make(map[string]int64, len(entries))
+	var numbers []int64
+	for _, entry := range entries {
+		address, number, found := strings.Cut(entry, "=")
+		ap, err := netip.ParseAddrPort(strings.TrimSpace(address))
+		if !found || err != nil {
+			return nil, &ConfigError{Key: key, Value: entry, Limit: "must be IP:PORT=N"}
+		}
+		n, err := workerNumber(key, entry, strings.TrimSpace(number), layout)
+		if err != nil {
+			return nil, err
+		}
+		address = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()).String()
+		if _, twice := byAddress[address]; twice {
+			return nil, &ConfigError{Key: key, Value: entry, Limit: "repeats the address " + address}
+		}
+		if slices.Contains(numbers, n) {
+			return nil, &ConfigError{Key: key, Value: entry, Limit: fmt.Sprintf("repeats the worker ID %d: two nodes would issue the same IDs", n)}
+		}
+		byAddress[address] = n
+		numbers = append(numbers, n)
+	}
+	return byAddress, nil
+}

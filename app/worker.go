@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// openWorker opens the registry and makes the engine of snowflake mode. unused is what
+// takeUnused said.
+func (a *App) openWorker(listening net.Addr, unused bool) error {
+	ap, err := netip.ParseAddrPort(listening.String())
+	if err != nil {
+		return fmt.Errorf("address of the HTTP server: %w", err)
+	}
+	if a.registry, err = openRegistry(a.cfg, a.dbs, ap.Port(), a.log); err != nil {
+		return err
+	}
+	c := a.workerConfig(ap)
+	if a.registry.records != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
+		defer cancel()
+		made, err := prepareRegistry(ctx, a.registry.records, a.dir)
+		if err != nil {
+			return errors.Join(fmt.Errorf("prepare the registry of worker IDs: %w", err), a.registry.Close())
+		}
+		c.Fresh = made || unused && a.dbs.embedded
+	}
+	if a.worker, err = worker.New(a.registry, a.dir, c); err != nil {
+		return errors.Join(err, a.registry.Close())
+	}
+	return nil
+}
+
+func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
+	c := a.cfg.Snowflake
+	w := worker.Config{
+		Layout:      a.registry.layout,
+		Datacenter:  c.Datacenter,
+		Namespace:   c.Namespace,
+		Address:     a.registry.address,
+		Numbers:     a.registry.numbers,
+		NodeID:      a.dir.NodeID(),
+		Horizon:     c.Horizon,
+		Renew:       c.Renew,
+		Lease:       c.Lease,
+		Margin:      c.Margin,
+		Tolerance:   c.Tolerance,
+		Jump:        c.ClockJump,
+		Standby:     c.Standby,
+		LocalExtend: c.LocalExtend,
+		KeepOnStop:  !c.Release,
+		Clock: worker.ClockCheck{
+			Ask:         askClock,
+			Self:        clockAddress(a.registry.address, listening),
+			Threshold:   c.PeerThreshold,
+			Timeout:     c.PeerTimeout,
+			Interval:    c.PeerInterval,
+			RefuseAlone: c.PeerPolicy == "refuse",
+		},
+		Alarms: a.alarms,
+		Logger: a.log,
+	}
+	if c.Tolerance == 0 {
+		w.Tolerance = -1 // the zero value of the engine is its default
+	}
+	if c.ClockPolicy == "use-reserved" {
+		w.Policy = snowflake.UseReserved
+	}
+	return w
+}
+
+// clockAddress returns where other nodes can ask this one for its time: at its
+// identity's IP, if the HTTP server listens there; "" if nowhere.
+func clockAddress(identity string, listening netip.AddrPort) string {
+	ap, err := netip.ParseAddrPort(identity)
+	if err != nil {
+		return ""
+	}
+	if on := listening.Addr().Unmap(); !on.IsUnspecified() && on != ap.Addr() {
+		return ""
+	}
+	return netip.AddrPortFrom(ap.Addr(), listening.Port()).String()
+}
+
+// maxClockReply bounds what a peer may answer, in bytes.
+const maxClockReply = 1 << 10
+
+// askClock asks a peer's HTTP server for its time. Every question has a connection of
+// its own, because it is asked once a minute, and no proxy is used, because it would
+// add to the round trip.
+func askClock(ctx context.Context, p worker.Peer) (time.Time, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Clock+"/v1/clock", nil)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("clock address %q: %w", p.Clock, err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return time.Time{}, fmt.Errorf("HTTP status %d", resp.StatusCode)
+	}
+	var reply struct {
+		UnixMilli int64 `json:"unix_ms"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxClockReply)).Decode(&reply); err != nil {
+		return time.Time{}, fmt.Errorf("read the time: %w", err)
+	}
+	if reply.UnixMilli <= 0 {
+		return time.Time{}, fmt.Errorf("it tells no time: unix_ms=%d", reply.UnixMilli)
+	}
+	return time.UnixMilli(reply.UnixMilli), nil
+}
+
+// startWorker makes the first claim. Its errors are those that no waiting can heal.
+func (a *App) startWorker(ctx context.Context) error {
+	err := a.worker.Start(ctx)
+	switch {
+	case err == nil || ctx.Err() != nil || leaf.ClassOf(err).Err != nil:
+		return err
+	case errors.Is(err, worker.ErrSchema):
+		return fmt.Errorf("%w: snowflake mode: %w; or start with --no-snowflake-enable", leaf.ErrNotReady, err)
+	}
+	return fmt.Errorf("%w: snowflake mode: %w", leaf.ErrConflict, err)
+}
