@@ -222,6 +222,27 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
+// TestAbsurdClock: a clock in the year 1 is behind, one in the year 9999 is not, though
+// neither distance fits a Duration.
+func TestAbsurdClock(t *testing.T) {
+	clk := newClock(start)
+	g := generator(t, clk.config(snowflake.Leaf()))
+	next(t, g)
+	clk.t = time.Time{}
+	refused(t, g, snowflake.ErrClock)
+	if got := g.Behind(); got < 290*365*24*time.Hour {
+		t.Errorf("Behind = %v in the year 1", got)
+	}
+	clk.t = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	refused(t, g, snowflake.ErrOverflow)
+	if got := g.Behind(); got != 0 {
+		t.Errorf("Behind = %v in the year 9999", got)
+	}
+	if w := clk.waits(); len(w) != 0 {
+		t.Errorf("waits %v", w)
+	}
+}
+
 // TestStepDuringAWait: the clock steps back while a call waits for the next unit, and
 // steps further back while it waits for that.
 func TestStepDuringAWait(t *testing.T) {
