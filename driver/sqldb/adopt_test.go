@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"cmp"
+	"database/sql"
 	"errors"
 	"math"
 	"slices"
@@ -100,25 +101,21 @@ func TestAdoption(t *testing.T) {
 // TestReservedUnreadable: a table that cannot be understood bars the start, because
 // its numbers may be in use.
 func TestReservedUnreadable(t *testing.T) {
-	t.Parallel()
-	for name, create := range map[string]string{
-		"no time":    "CREATE TABLE leaf_workerid_alloc (id bigint, ip_port text)",
-		"not a time": "CREATE TABLE leaf_workerid_alloc AS SELECT 1 AS id, 'a' AS ip_port, 'yesterday' AS max_timestamp",
-		"no number":  "CREATE TABLE leaf_workerid_alloc AS SELECT NULL AS id, 'a' AS ip_port, 1 AS max_timestamp",
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, b := range bases {
-				t.Run(b.name, func(t *testing.T) {
-					url, db := b.base(t)
-					applySchema(t, url)
-					execAll(t, db, create)
-					if all, err := openRecords(t, url).Reserved(t.Context()); !errors.Is(err, worker.ErrForeign) {
-						t.Errorf("Reserved = %+v, %v; want ErrForeign", all, err)
-					}
-				})
-			}
-		})
-	}
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s := openRecords(t, url)
+		for name, create := range map[string]string{
+			"no time":    "CREATE TABLE leaf_workerid_alloc (id bigint, ip_port text)",
+			"not a time": "CREATE TABLE leaf_workerid_alloc AS SELECT 1 AS id, 'a' AS ip_port, 'yesterday' AS max_timestamp",
+			"no number":  "CREATE TABLE leaf_workerid_alloc AS SELECT NULL AS id, 'a' AS ip_port, 1 AS max_timestamp",
+		} {
+			t.Run(name, func(t *testing.T) {
+				execAll(t, db, "DROP TABLE IF EXISTS leaf_workerid_alloc", create)
+				if all, err := s.Reserved(t.Context()); !errors.Is(err, worker.ErrForeign) {
+					t.Errorf("Reserved = %+v, %v; want ErrForeign", all, err)
+				}
+			})
+		}
+	})
 }
 
 // TestReservedHidden: MySQL does not tell a user with rights on single tables whether

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,43 +67,43 @@ func TestPutReadsBack(t *testing.T) {
 // TestPutCompares: whatever somebody else does to the rows of a number, the owner's
 // next write is refused and changes nothing, and T is not lost but with both rows.
 func TestPutCompares(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		statement []string
-		t         int64 // in the list afterwards; 0: no record
-		nonce     string
-	}{
-		{"claim deleted", []string{"DELETE FROM leaf_worker"}, 61_000, ""},
-		{"bound deleted", []string{"DELETE FROM leaf_worker_bound"}, 61_000, first().Nonce},
-		{"both deleted", []string{"DELETE FROM leaf_worker", "DELETE FROM leaf_worker_bound"}, 0, ""},
-		{"nonce overwritten", []string{"UPDATE leaf_worker SET nonce = 'other'"}, 61_000, "other"},
-		{"address overwritten", []string{"UPDATE leaf_worker SET address = 'other:1'"}, 61_000, first().Nonce},
-		{"released", []string{"UPDATE leaf_worker SET released = 1"}, 61_000, first().Nonce},
-		{"marked", []string{"UPDATE leaf_worker SET extends = 0"}, 61_000, first().Nonce},
-		{"floor raised", []string{"UPDATE leaf_worker SET floor = floor + 1"}, 61_000, first().Nonce},
-		{"bound raised", []string{"UPDATE leaf_worker_bound SET bound = bound + 1"}, 61_001, first().Nonce},
-		{"bound lowered", []string{"UPDATE leaf_worker_bound SET bound = 1"}, 61_000, first().Nonce},
-		{"version of the bound", []string{"UPDATE leaf_worker_bound SET version = 'x/y'"}, 61_000, first().Nonce},
-		{"version of the claim", []string{"UPDATE leaf_worker SET version = 'x'"}, 61_000, first().Nonce},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachBase(t, func(t *testing.T, url string, db *sql.DB) {
-				s := openRecords(t, url)
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s := openRecords(t, url)
+		yes, no := "1", "0"
+		if strings.HasPrefix(url, "postgres") {
+			yes, no = "true", "false"
+		}
+		for _, c := range []struct {
+			name       string
+			statements []string
+			bound      int64 // T in the list afterwards; 0: no record
+			nonce      string
+		}{
+			{"claim deleted", []string{"DELETE FROM leaf_worker"}, 61_000, ""},
+			{"bound deleted", []string{"DELETE FROM leaf_worker_bound"}, 61_000, first().Nonce},
+			{"both deleted", []string{"DELETE FROM leaf_worker", "DELETE FROM leaf_worker_bound"}, 0, ""},
+			{"nonce overwritten", []string{"UPDATE leaf_worker SET nonce = 'other'"}, 61_000, "other"},
+			{"address overwritten", []string{"UPDATE leaf_worker SET address = 'other:1'"}, 61_000, first().Nonce},
+			{"released", []string{"UPDATE leaf_worker SET released = " + yes}, 61_000, first().Nonce},
+			{"marked", []string{"UPDATE leaf_worker SET extends = " + no}, 61_000, first().Nonce},
+			{"floor raised", []string{"UPDATE leaf_worker SET floor = floor + 1"}, 61_000, first().Nonce},
+			{"bound raised", []string{"UPDATE leaf_worker_bound SET bound = bound + 1"}, 61_001, first().Nonce},
+			{"bound lowered", []string{"UPDATE leaf_worker_bound SET bound = 1"}, 61_000, first().Nonce},
+			{"version of the bound", []string{"UPDATE leaf_worker_bound SET version = 'x/y'"}, 61_000, first().Nonce},
+			{"version of the claim", []string{"UPDATE leaf_worker SET version = 'x'"}, 61_000, first().Nonce},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				execAll(t, db, "DELETE FROM leaf_worker", "DELETE FROM leaf_worker_bound")
 				r := put(t, s, first())
-				for _, statement := range c.statement {
-					if strings.HasPrefix(t.Name()[strings.LastIndex(t.Name(), "/")+1:], "postgres") {
-						statement = strings.NewReplacer("released = 1", "released = true", "extends = 0", "extends = false").Replace(statement)
-					}
-					execAll(t, db, statement)
-				}
+				execAll(t, db, c.statements...)
 				before, err := s.List(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				switch {
-				case c.t == 0 && len(before) == 0:
-				case len(before) != 1 || before[0].Bound != c.t || before[0].Nonce != c.nonce || before[0].Version == r.Version:
-					t.Fatalf("List = %+v; want T %d, nonce %q and another version than %q", before, c.t, c.nonce, r.Version)
+				case c.bound == 0 && len(before) == 0:
+				case len(before) != 1 || before[0].Bound != c.bound || before[0].Nonce != c.nonce || before[0].Version == r.Version:
+					t.Fatalf("List = %+v; want T %d, nonce %q and another version than %q", before, c.bound, c.nonce, r.Version)
 				}
 				next := r
 				next.Bound += 1000
@@ -111,7 +112,7 @@ func TestPutCompares(t *testing.T) {
 						t.Fatalf("Put over it = %q, %v; want ErrLost", version, err)
 					}
 				}
-				if after, err := s.List(t.Context()); err != nil || fmt.Sprint(after) != fmt.Sprint(before) {
+				if after, err := s.List(t.Context()); err != nil || !slices.Equal(after, before) {
 					t.Errorf("List after the refused Put = %+v, %v; want %+v", after, err, before)
 				}
 				if len(before) == 0 {
@@ -123,23 +124,27 @@ func TestPutCompares(t *testing.T) {
 					t.Errorf("a claim of what is there = %+v; want a version that was never used", got)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // TestPutNothingThere: a record without a version is only for a number that has
 // neither claim nor T.
 func TestPutNothingThere(t *testing.T) {
-	for name, gone := range map[string]string{
-		"claim and T": "", "T only": "DELETE FROM leaf_worker", "claim only": "DELETE FROM leaf_worker_bound",
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachBase(t, func(t *testing.T, url string, db *sql.DB) {
-				s := openRecords(t, url)
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s := openRecords(t, url)
+		for _, c := range []struct {
+			name       string
+			statements []string
+		}{
+			{"claim and T", nil},
+			{"T only", []string{"DELETE FROM leaf_worker"}},
+			{"claim only", []string{"DELETE FROM leaf_worker_bound"}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				execAll(t, db, "DELETE FROM leaf_worker", "DELETE FROM leaf_worker_bound")
 				put(t, s, first())
-				if gone != "" {
-					execAll(t, db, gone)
-				}
+				execAll(t, db, c.statements...)
 				before := only(t, s)
 				if _, err := s.Put(t.Context(), first()); !errors.Is(err, worker.ErrLost) {
 					t.Errorf("Put over %+v: %v; want ErrLost", before, err)
@@ -148,8 +153,8 @@ func TestPutNothingThere(t *testing.T) {
 					t.Errorf("List = %+v; want %+v", after, before)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // TestPutRace: of many that write over one version, one wins.
