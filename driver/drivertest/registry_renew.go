@@ -14,10 +14,12 @@ var previousCases = []registryCase{
 	{"an inner bound above T counts as T", innerAboveT},
 	{"a number that was taken meanwhile is gone", takenMeanwhile},
 	{"own file of an owner that extends", extendingFile},
+	{"an old copy of the own file gives nothing below T", oldCopy},
 }
 
 var renewCases = []registryCase{
 	{"raises T and never lowers it", raises},
+	{"records a raised floor", raisesFloor},
 	{"repeated after a lost reply", lostRenewal},
 	{"by a second writer of the same version", staleVersion},
 	{"races with a claimer", renewRace},
@@ -114,6 +116,45 @@ func extendingFile(t *testing.T, b *registryBench) {
 	again.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: r.Floor}
 	if got := claim(t, b.start(t), again); got.Number != r.Number || !got.Extends {
 		t.Errorf("claim with the own file = %+v; want number %d", got, r.Number)
+	}
+}
+
+// oldCopy: a renewal records where its owner is, and a file that lies below was
+// restored from an earlier time.
+func oldCopy(t *testing.T, b *registryBench) {
+	owner, r := b.founded(t)
+	first := r
+	b.now += 20_000
+	r.Floor = b.now
+	r, err := owner.Renew(ctx(t), r, b.now+horizon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner.die(t)
+	req := b.heir(owner, r)
+	req.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: first.Floor + 3000}
+	next := b.start(t)
+	got, err := next.Claim(ctx(t), req)
+	switch {
+	case err == nil && got.Floor < r.Bound:
+		t.Errorf("claim with an old copy of the file = %+v; want a floor of at least T %d", got, r.Bound)
+	case err != nil && !errors.Is(err, refusal(next)):
+		t.Error(err)
+	}
+}
+
+func raisesFloor(t *testing.T, b *registryBench) {
+	p, r := b.founded(t)
+	r.Floor = b.now + 1234
+	next, err := p.Renew(ctx(t), r, r.Bound+1000)
+	if err != nil || next.Floor != r.Floor || next.Bound != r.Bound+1000 {
+		t.Fatalf("Renew with the floor %d = %+v, %v", r.Floor, next, err)
+	}
+	if kept, _ := stored(t, p, r.Number); kept.Floor != r.Floor {
+		t.Errorf("the registry holds %+v; want the floor %d", kept, r.Floor)
+	}
+	if _, err := p.Renew(ctx(t), next, 0); err != nil {
+		t.Errorf("next Renew: %v", err)
 	}
 }
 

@@ -5,6 +5,9 @@
 // It promises what the contract says, except durability: its rows end with the
 // process. It never blocks and does no I/O, so it needs no deadline of its own; a
 // call whose context is already done returns that error and does nothing.
+//
+// [Registry] is the same for worker IDs, and [Fence] for the cluster fence.
+// [Intercept] lets calls to a registry fail.
 package memory
 
 import (
