@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -403,4 +406,35 @@ func TestClusterRepair(t *testing.T) {
 			t.Errorf("max_id = %d after a refused repair", got)
 		}
 	})
+}
+
+// TestRestartsUnderTheClusterFence: nodes race for one tag, stop and start at random
+// with all their give-backs. Nothing repeats, and nobody takes that for a regress.
+func TestRestartsUnderTheClusterFence(t *testing.T) {
+	const nodes, restarts, step = 4, 30, 5
+	s, f, ids, al := newStore(row(step)), memory.NewFence(), newLedger(), newAlarms()
+	var races, regresses atomic.Int64
+	var all sync.WaitGroup
+	for n := range nodes {
+		all.Go(func() {
+			d := newDisk()
+			for range restarts {
+				a := node(t, s, d, fenced(fmt.Sprint(n), sharing(f), al))
+				for range 1 + rand.IntN(6*step) {
+					ids.add(t, fmt.Sprint("node ", n), next(t, a, "order"))
+				}
+				closeNode(t, a)
+				races.Add(a.Status().Races)
+				regresses.Add(a.Status().Regresses)
+			}
+		})
+	}
+	all.Wait()
+	if h := al.history(); regresses.Load() != 0 || len(h) != 0 {
+		t.Errorf("%d regresses, alarms %q", regresses.Load(), h)
+	}
+	if end := sharing(f).end(t, "order"); end > s.maxID(t, "order") {
+		t.Errorf("cluster fence %d is above the row %d: the next load would be refused", end, s.maxID(t, "order"))
+	}
+	t.Logf("%d IDs, %d wasted, %d races", ids.len(), s.maxID(t, "order")-1-int64(ids.len()), races.Load())
 }
