@@ -228,11 +228,6 @@ func (e *Ensemble) claims(ctx context.Context) []int {
 	return claims
 }
 
-// Version asks the first node for its version, e.g. "3.8.0".
-func (e *Ensemble) Version(ctx context.Context) (string, error) {
-	return e.kind.version(ctx, e.Addr(0))
-}
-
 // Close stops all nodes and removes their data. It is idempotent.
 func (e *Ensemble) Close() error {
 	e.each(nil, func(n *node) {

@@ -84,8 +84,6 @@ func (e etcd) leads(ctx context.Context, addr string) (bool, error) {
 }
 
 func (e etcd) version(ctx context.Context, addr string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	var version struct {
 		Server string `json:"etcdserver"`
 	}

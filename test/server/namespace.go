@@ -68,7 +68,9 @@ func versionOf(ctx context.Context, kind registry, text string) (string, error) 
 	}
 	var errs []error
 	for _, addr := range servers {
+		ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 		version, err := kind.version(ctx, addr)
+		cancel()
 		if err == nil {
 			return version, nil
 		}

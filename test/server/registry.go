@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
-// askTimeout bounds one question to one node: a frozen one never answers.
-const askTimeout = time.Second
+const (
+	// askTimeout bounds one question to one node that is then asked again: a
+	// frozen one never answers.
+	askTimeout = time.Second
+	// versionTimeout bounds one that is asked once. An etcd that is asked as a
+	// ZooKeeper never answers either.
+	versionTimeout = 5 * time.Second
+)
 
 // registry is what differs between ZooKeeper and etcd.
 type registry interface {
@@ -23,6 +29,7 @@ type registry interface {
 	// leads reports whether the node says that it leads; an error means that it
 	// does not serve.
 	leads(ctx context.Context, addr string) (bool, error)
+	// version asks for e.g. "3.8.0".
 	version(ctx context.Context, addr string) (string, error)
 	// fresh makes a root that nobody else uses, and drop removes it with all
 	// that is below.

@@ -91,6 +91,8 @@ func zooKeeperInstalled() error {
 // leads asks with "srvr", the one word that servers answer by default. Its
 // answer has a line "Mode:" once the node is part of a majority.
 func (z zooKeeper) leads(ctx context.Context, addr string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	answer, err := z.word(ctx, addr, "srvr")
 	if err != nil {
 		return false, err
@@ -117,18 +119,13 @@ func (z zooKeeper) version(ctx context.Context, addr string) (string, error) {
 
 // word sends a four-letter word and returns the answer.
 func (zooKeeper) word(ctx context.Context, addr, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	deadline, _ := ctx.Deadline()
-	if err := c.SetDeadline(deadline); err != nil {
-		return "", err
-	}
+	defer context.AfterFunc(ctx, func() { c.Close() })()
 	if _, err := io.WriteString(c, word); err != nil {
 		return "", fmt.Errorf("ask %s for %s: %w", addr, word, err)
 	}
