@@ -22,6 +22,6 @@
 //
 // It works on Linux and macOS. It does not change what the kernel says: the times
 // of files stay true. The first build with an overlay compiles the standard
-// library and all modules again, which takes a minute or more; later ones find
+// library and all modules again, about a minute for cmd/leaf; later ones find
 // them in Go's cache, whatever folder the overlay lies in.
 package clock
