@@ -166,6 +166,30 @@ func TestUseReservedForgets(t *testing.T) {
 	}
 }
 
+// TestUseReservedOlderReading: A reads the clock, then B reads it half a unit later and
+// is granted the unit from there on. A's older reading must not bring that forward.
+func TestUseReservedOlderReading(t *testing.T) {
+	const half = time.Millisecond / 2
+	g, clk, first := reserving(t, snowflake.Leaf(), time.Second)
+	clk.atNow(func() { // the fast path's reading
+		clk.atNow(func() { // the one that counts
+			clk.step(half)
+			next(t, g)
+			clk.step(-half)
+			clk.atNow(func() { clk.step(half) })
+		})
+	})
+	next(t, g)
+	clk.step(half) // a unit after A's reading, half of one after B's
+	if p := parts(t, g); p.Unit != first.Unit {
+		t.Errorf("unit %d half a unit after unit %d was granted", p.Unit, first.Unit)
+	}
+	clk.step(half)
+	if p := parts(t, g); p.Unit != first.Unit+1 {
+		t.Errorf("%+v a unit after it was granted", p)
+	}
+}
+
 // TestUseReservedConcurrently: many goroutines are granted no more units than one. The
 // time has a monotonic part here, as in a real program whose wall clock stepped.
 func TestUseReservedConcurrently(t *testing.T) {
