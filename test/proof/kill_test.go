@@ -64,7 +64,7 @@ func hammer(ctx context.Context, n *node, tag string, ids *ledger) {
 	defer c.CloseIdleConnections()
 	for i := 0; ctx.Err() == nil; i++ {
 		count := []int{1, 5, 1, 17, 200}[i%5]
-		status, got, err := get(ctx, c, n.address(), tag, count)
+		status, got, err := get(ctx, c, n, tag, count)
 		if err != nil || status != 200 {
 			time.Sleep(5 * time.Millisecond) // the node is being restarted
 			continue

@@ -31,6 +31,13 @@ func (l *ledger) len() int {
 	return n
 }
 
+// highest returns the highest ID of a tag.
+func (l *ledger) highest(tag string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Max(l.ids[tag])
+}
+
 // check fails the test if an ID of a tag is there twice.
 func (l *ledger) check(t *testing.T) {
 	t.Helper()

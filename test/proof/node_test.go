@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/test/proxy"
 	"github.com/leaf-idgen/leaf/test/server"
 )
 
@@ -45,14 +46,19 @@ func run(m *testing.M) int {
 
 // node is one `leaf serve` with its data directory, which survives its processes.
 type node struct {
-	name string
-	dir  string
-	args []string
+	name   string
+	dir    string
+	args   []string
+	mode   string // "segment" or "snowflake"
+	binary string
+	env    []string     // nil: ours
+	link   *proxy.Proxy // to its registry; nil without
 
-	mu  sync.Mutex
-	url string
-	cmd *exec.Cmd
-	log bytes.Buffer
+	mu    sync.Mutex
+	url   string
+	cmd   *exec.Cmd
+	began time.Time
+	log   bytes.Buffer
 }
 
 // newNode describes a node; start runs it.
@@ -62,7 +68,7 @@ func newNode(t *testing.T, name, store string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{name: name, dir: filepath.Join(folder.Path(), name)}
+	n := &node{name: name, dir: filepath.Join(folder.Path(), name), mode: "segment", binary: binary}
 	n.args = []string{"serve", "--data-dir", n.dir, "--store", store, "--http-addr", "127.0.0.1:0"}
 	t.Cleanup(func() {
 		n.kill()
@@ -80,7 +86,8 @@ var listening = regexp.MustCompile(`url=(http://\S+)`)
 // database answers.
 func (n *node) start(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command(binary, n.args...)
+	cmd := exec.Command(n.binary, n.args...)
+	cmd.Env = n.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -108,7 +115,7 @@ func (n *node) start(t *testing.T) {
 			t.Fatalf("%s ended before it listened:\n%s", n.name, n.tail())
 		}
 		n.mu.Lock()
-		n.url, n.cmd = url, cmd
+		n.url, n.cmd, n.began = url, cmd, time.Now()
 		n.mu.Unlock()
 	case <-time.After(20 * time.Second):
 		t.Fatalf("%s does not listen after 20 s:\n%s", n.name, n.tail())
@@ -183,8 +190,8 @@ func newClient() *http.Client {
 }
 
 // get asks for count IDs of a tag and returns the status and the IDs.
-func get(ctx context.Context, c *http.Client, url, tag string, count int) (int, []int64, error) {
-	target := url + "/api/segment/get/" + tag
+func get(ctx context.Context, c *http.Client, n *node, tag string, count int) (int, []int64, error) {
+	target := n.address() + "/api/" + n.mode + "/get/" + tag
 	if count > 1 {
 		target += "?count=" + strconv.Itoa(count)
 	}

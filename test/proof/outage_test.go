@@ -145,7 +145,7 @@ func (w *watch) outcome(tag string) outcome {
 func (w *watch) ask(ctx context.Context, tag string, every time.Duration) {
 	for ctx.Err() == nil {
 		start := time.Now()
-		status, got, err := get(context.WithoutCancel(ctx), w.c, w.n.address(), tag, 1)
+		status, got, err := get(context.WithoutCancel(ctx), w.c, w.n, tag, 1)
 		d := time.Since(start)
 		w.ids.add(tag, got)
 		w.mu.Lock()
@@ -172,7 +172,7 @@ func (w *watch) ask(ctx context.Context, tag string, every time.Duration) {
 func (w *watch) untilServed(t *testing.T, tag string, limit time.Duration) {
 	t.Helper()
 	waitFor(t, limit, "ID of tag "+tag, func() bool {
-		status, got, err := get(t.Context(), w.c, w.n.address(), tag, 1)
+		status, got, err := get(t.Context(), w.c, w.n, tag, 1)
 		w.ids.add(tag, got)
 		return err == nil && status == http.StatusOK
 	})

@@ -62,7 +62,7 @@ func goBackwards(t *testing.T, database server.Database, back func(*testing.T, *
 	refused := func(when string) {
 		t.Helper()
 		for range 5 {
-			status, got, err := get(t.Context(), w.c, n.address(), "order", 1)
+			status, got, err := get(t.Context(), w.c, n, "order", 1)
 			if err != nil || status != 503 {
 				t.Fatalf("%s: status %d, %v, %v; want 503", when, status, got, err)
 			}

@@ -1,0 +1,185 @@
+package proof_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+// TestKillsAndClockSteps: a node is killed with SIGKILL in mid-load, its clock is
+// moved, its registry comes and goes, and it starts again, round after round. All IDs
+// are distinct, and each round issues its share or names the rule that forbids it.
+func TestKillsAndClockSteps(t *testing.T) {
+	rounds := 5
+	if server.Long() {
+		rounds = 200
+	}
+	for _, kind := range registries {
+		t.Run(kind.name, func(t *testing.T) { killAndStep(t, kind.open(t), rounds) })
+	}
+	for name, r := range alone {
+		t.Run(name, func(t *testing.T) { killAndStep(t, r, rounds) })
+	}
+}
+
+func killAndStep(t *testing.T, r *registry, rounds int) {
+	const share = 10_000
+	steps := []time.Duration{-time.Second, -10 * time.Second, -time.Minute, time.Hour, 0}
+	n := r.worker(t, "node", "10.2.0.1:8080")
+	moved := n.steer(t)
+	ids := newLedger()
+	named := map[string]int{}
+	for round := range rounds {
+		offline := round%5 == 3 && n.link != nil
+		if offline {
+			n.cutOff(round%2 == 0)
+		}
+		n.start(t)
+		stop := hammerAll(t, ids, n)
+		want := ids.len() + share
+		var why string
+		settled := holdsWithin(30*time.Second, func() bool {
+			if ids.len() >= want {
+				return true
+			}
+			_, why = n.take(t, 1)
+			return rule(why) != "" && time.Since(n.began) > 5*time.Second
+		})
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // somewhere in mid-load
+		n.kill()
+		stop()
+		switch got := ids.len() >= want; {
+		case !settled:
+			t.Fatalf("round %d: %d IDs missing and no rule named: %s", round, want-ids.len(), why)
+		case !got && !offline && !r.fixed:
+			t.Fatalf("round %d: the registry is there, other numbers are free, and it says: %s", round, why)
+		case !got:
+			named[rule(why)]++
+		}
+		if offline {
+			n.reconnect(t)
+		}
+		moved.Add(steps[rand.IntN(len(steps))])
+	}
+	t.Logf("%d IDs in %d rounds; refused by rule: %v", ids.len(), rounds, named)
+	ids.check(t)
+}
+
+// rule returns which rule a refusal names, "" if none.
+func rule(text string) string {
+	for _, r := range []struct{ part, rule string }{
+		{"may be used from", "E/F: the floor lies in the future of this clock"},
+		{"clock", "F: the clock is not believed"},
+		{"refused: claim a worker ID", "5: a leased number needs its registry"},
+		{"time bound", "6: T is used up"},
+		{"bound reached", "6: T is used up"},
+	} {
+		if strings.Contains(text, r.part) {
+			return r.rule
+		}
+	}
+	return ""
+}
+
+// holdsWithin polls until the condition holds or the time is over.
+func holdsWithin(limit time.Duration, holds func() bool) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if holds() {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTakeover: the registry is out of a node's reach for longer than its bound,
+// while a second node takes the only number over. Every ID of the first lies below
+// its T, every one of the second at or above, and the first serves again when the
+// number is free.
+func TestTakeover(t *testing.T) {
+	for _, fault := range []string{"partition", "pause"} {
+		t.Run(fault, func(t *testing.T) { each(t, func(t *testing.T, r *registry) { takeover(t, r, fault) }) })
+	}
+}
+
+func takeover(t *testing.T, r *registry, fault string) {
+	// One number for two: the only one of the range, or that of one address.
+	a := r.worker(t, "a", "10.3.0.1:8080", "--snowflake-worker-range", "7-7")
+	b := r.worker(t, "b", "10.3.0.2:8080", "--snowflake-worker-range", "7-7", "--snowflake-standby")
+	if r.fixed {
+		a = r.worker(t, "a", "10.3.0.1:8080")
+		b = r.worker(t, "b", "10.3.0.1:8080", "--snowflake-standby")
+	}
+	ids := newLedger()
+	a.start(t)
+	stop := hammerAll(t, ids, a)
+	waitFor(t, 20*time.Second, "IDs of the first node", func() bool { return ids.len() > 20_000 })
+	if fault == "partition" {
+		a.cutOff(true)
+	} else {
+		a.signal(t, syscall.SIGSTOP)
+	}
+	b.start(t)
+	var first []int64
+	waitFor(t, time.Minute, "takeover", func() bool {
+		first, _ = b.take(t, 1)
+		return first != nil
+	})
+	if fault == "partition" {
+		a.reconnect(t)
+	} else {
+		a.signal(t, syscall.SIGCONT)
+	}
+	time.Sleep(2 * time.Second) // a notices
+	stop()
+	highest := ids.highest("key")
+	if millisOf(highest) >= millisOf(first[0]) {
+		t.Errorf("the first node issued at %d, the second from %d on", millisOf(highest), millisOf(first[0]))
+	}
+	if got, why := a.take(t, 1); got != nil {
+		t.Errorf("the first node still issues %v", got)
+	} else if !strings.Contains(why, "503") {
+		t.Errorf("the first node says %s", why)
+	}
+	more, _ := b.take(t, 1000)
+	ids.add("key", first)
+	ids.add("key", more)
+	b.stop()
+	waitFor(t, time.Minute, "recovery of the first node", func() bool {
+		got, _ := a.take(t, 1000)
+		ids.add("key", got)
+		return got != nil
+	})
+	ids.check(t)
+}
+
+// TestClaimIsTakenAway: an operator frees the number of a running node; the node stops
+// issuing with it and claims another by itself.
+func TestClaimIsTakenAway(t *testing.T) {
+	each(t, func(t *testing.T, r *registry) {
+		n := r.worker(t, "node", "10.4.0.1:8080")
+		n.start(t)
+		n.waitReady(t)
+		ids := newLedger()
+		before, why := n.take(t, 1000)
+		if before == nil {
+			t.Fatal(why)
+		}
+		ids.add("key", before)
+		mustLeaf(t, append([]string{"worker", "release", fmt.Sprint(workerOf(before[0]))}, r.flags(r.addr)...)...)
+		waitFor(t, 30*time.Second, "a new claim", func() bool {
+			_, metrics := n.page(t, "/metrics")
+			if strings.Contains(metrics, "leaf_snowflake_claims_lost_total 0") {
+				return false
+			}
+			got, _ := n.take(t, 1000)
+			ids.add("key", got)
+			return got != nil
+		})
+		ids.check(t)
+	})
+}
