@@ -209,19 +209,27 @@ func fullRange(t *testing.T, b *registryBench) {
 	p := b.start(t)
 	b.declare(t, p)
 	numbers := leaf.Range{Lo: 5, Hi: 8}
-	if p.Info().Kind == worker.Fixed {
+	switch {
+	case long():
+		numbers = everything
+	case p.Info().Kind == worker.Fixed:
 		numbers = leaf.Range{Lo: 0, Hi: 3} // the registry may count its numbers from the first on
 	}
-	for i := range 4 {
-		req := b.request(address(i))
+	for i := range numbers.Len() + 1 {
+		claimer := b.start(t)
+		req := b.request(address(int(i)))
 		req.Numbers = numbers
-		r, err := b.start(t).Claim(ctx(t), req)
-		if err == nil && i < 3 {
+		r, err := claimer.Claim(ctx(t), req)
+		claimer.die(t)
+		if err == nil && i < numbers.Len() {
 			checkClaim(t, req, r)
 			continue
 		}
 		if !errors.Is(err, worker.ErrFull) {
 			t.Fatalf("Claim %d in %v = %+v, %v; want ErrFull", i, numbers, r, err)
+		}
+		if skipped := numbers.Len() - i; skipped > 1 || skipped == 1 && p.Info().Kind == worker.Leased {
+			t.Errorf("%d numbers of %v were left when the registry said %q", skipped, numbers, err)
 		}
 		for _, end := range []int64{numbers.Lo, numbers.Hi - 1} {
 			if !strings.Contains(err.Error(), strconv.FormatInt(end, 10)) {

@@ -81,8 +81,8 @@ type lives struct {
 	fixed  bool
 	next   int // address of the next process, where it changes
 	nodes  []*modelNode
-	owner  map[int64]*modelNode // who made the last claim of a number
-	issued map[int64]int64      // by number: no earlier owner issues at or above it, now or later
+	owner  map[int64]*modelClaim // the last claim of a number
+	issued map[int64]int64       // by number: no earlier owner issues at or above it, now or later
 	log    []string
 }
 
@@ -91,8 +91,14 @@ type modelNode struct {
 	address string
 	process *process
 	claim   worker.Record    // Version "": none
-	limit   int64            // it issues nothing at or above it
-	file    *worker.Previous // what its directory says
+	last    *modelClaim      // that one, or the one before
+	file    *worker.Previous // what its directory says about the last claim
+}
+
+// modelClaim is a claim, whether its owner lives or not.
+type modelClaim struct {
+	node  *modelNode
+	limit int64 // the owner issues nothing at or above it
 }
 
 // randomLives lets four nodes start, renew, stop, die and lose their files in
@@ -108,7 +114,7 @@ func randomLives(t *testing.T, b *registryBench) {
 	b.declare(t, first)
 	m := &lives{
 		registryBench: b, fixed: first.Info().Kind == worker.Fixed,
-		owner: map[int64]*modelNode{}, issued: map[int64]int64{},
+		owner: map[int64]*modelClaim{}, issued: map[int64]int64{},
 	}
 	for i := range 4 {
 		m.nodes = append(m.nodes, &modelNode{address: address(i % 3)}) // two are twins
@@ -150,7 +156,7 @@ func (m *lives) step(t *testing.T) {
 	case roll < 7:
 		m.stops(t, n)
 	case roll < 9:
-		m.note("%s dies, number %d, T %d", n.address, n.claim.Number, n.limit)
+		m.note("%s dies, number %d, T %d", n.address, n.claim.Number, n.last.limit)
 		n.process.die(t)
 		n.claim = worker.Record{}
 	default:
@@ -196,18 +202,18 @@ func (m *lives) claims(t *testing.T, n *modelNode) {
 	checkClaim(t, req, r)
 	before := m.owner[r.Number]
 	switch {
-	case before == n && n.file != nil && n.file.Number == r.Number:
+	case before != nil && before == n.last && n.file != nil:
 		// The same directory: its process is gone, and the file says where it stopped.
-		n.limit = min(n.limit, n.file.Inner)
-	case before != nil && before != n && before.claim.Version != "" && m.fixed:
+		before.limit = min(before.limit, n.file.Inner)
+	case before != nil && before.node.last == before && before.node.claim.Version != "" && m.fixed:
 		t.Errorf("number %d is held by a process that lives", r.Number)
 	}
 	if end := m.end(r.Number); r.Floor < end {
 		t.Errorf("number %d was issued from below %d, and its next owner starts at %d", r.Number, end, r.Floor)
 	}
 	m.issued[r.Number] = m.end(r.Number)
-	m.owner[r.Number] = n
-	n.claim, n.limit = r, r.Bound
+	n.claim, n.last = r, &modelClaim{node: n, limit: r.Bound}
+	m.owner[r.Number] = n.last
 	n.file = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: min(r.Bound, max(r.Floor, m.now+3000))}
 }
 
@@ -215,12 +221,12 @@ func (m *lives) renews(t *testing.T, n *modelNode) {
 	t.Helper()
 	r, err := n.process.Renew(ctx(t), n.claim, m.now+horizon)
 	m.note("%s renews %d: %d, %v", n.address, n.claim.Number, r.Bound, err)
-	owns := m.owner[n.claim.Number] == n
+	owns := m.owner[n.claim.Number] == n.last
 	switch {
 	case err == nil && !owns:
 		t.Errorf("renewed a lost claim of number %d", n.claim.Number)
 	case err == nil:
-		n.claim, n.limit = r, r.Bound
+		n.claim, n.last.limit = r, r.Bound
 		n.file.Inner = min(r.Bound, max(n.file.Inner, m.now+3000))
 	case owns || !errors.Is(err, worker.ErrLost):
 		t.Errorf("Renew: %v", err)
@@ -234,12 +240,12 @@ func (m *lives) stops(t *testing.T, n *modelNode) {
 	end := max(n.claim.Floor, min(n.claim.Bound, m.now))
 	err := n.process.Release(ctx(t), n.claim, end)
 	m.note("%s releases %d at %d: %v", n.address, n.claim.Number, end, err)
-	owns := m.owner[n.claim.Number] == n
+	owns := m.owner[n.claim.Number] == n.last
 	switch {
 	case err == nil && !owns:
 		t.Errorf("released a lost claim of number %d", n.claim.Number)
 	case err == nil:
-		n.limit = end
+		n.last.limit = end
 	case owns || !errors.Is(err, worker.ErrLost):
 		t.Errorf("Release: %v", err)
 	}
