@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
@@ -76,6 +77,7 @@ func (p place) target(t *testing.T, open func(*testing.T, place) worker.Registry
 	t.Cleanup(wire.Close)
 	behind := p
 	behind.cfg.Servers = []string{wire.Addr()}
+	behind.cfg.ConnectTimeout = time.Second
 	return drivertest.RegistryTarget{
 		Open: func(t *testing.T) worker.Registry { return open(t, behind) },
 		Wipe: func(t *testing.T) { p.remove(t, p.root()) },

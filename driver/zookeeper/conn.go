@@ -17,7 +17,7 @@ var errClosed = errors.New("zookeeper: the connection is closed")
 
 // inFlight bounds the calls of one handle, those included that were abandoned
 // because their context ended while the server had not answered.
-const inFlight = 64
+const inFlight = 256
 
 // conn is the connection of one handle. It is opened by the first call. The client
 // library's calls take no context: each runs in a goroutine, which ends when the

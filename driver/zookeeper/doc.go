@@ -28,7 +28,7 @@
 //     worker.ErrForeign with its path; other children, also garbage, are left alone.
 //  4. forever holds nothing that the Java server cannot read: no other field, no name
 //     without a number, no address with a hyphen (spec rule I).
-//  5. A call ends with its context, and at most 64 of one handle are under way. One
+//  5. A call ends with its context, and at most 256 of one handle are under way. One
 //     that was abandoned may still happen later, but only if nothing has changed.
 //  6. A session that the servers have given up, or whose servers were replaced, is
 //     followed by a new one without a restart.

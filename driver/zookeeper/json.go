@@ -47,6 +47,10 @@ type ownerRecord struct {
 	// rest is what the last owner left.
 	Claimed bool `json:"claimed"`
 
+	// Creating is written together with a new child. Until the child is ours by the
+	// fields below, one that was never written again is what a crash left.
+	Creating bool `json:"creating,omitempty"`
+
 	// Which child of forever, and its state after our last write: if it is another,
 	// somebody else has written it.
 	Node        string `json:"node,omitempty"`

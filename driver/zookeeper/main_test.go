@@ -141,3 +141,9 @@ func opened[T interface{ Close() error }](t *testing.T, cfg zookeeper.Config, op
 	t.Cleanup(func() { r.Close() })
 	return r
 }
+
+func newRecycle(cfg zookeeper.Config) (*zookeeper.Recycle, error) { return zookeeper.NewRecycle(cfg) }
+
+func configOf(addr string) zookeeper.Config {
+	return zookeeper.Config{Servers: []string{addr}, Name: "test"}
+}

@@ -62,9 +62,19 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 	if err != nil {
 		return worker.Record{}, err
 	}
+	halfway := c != nil && a.own.Creating && c.stat.Version == 0 // ours, if its creator ended right after
 	switch {
+	case halfway && held && c.number == 0:
+		return worker.Record{}, a.drop(ctx, c)
+	case halfway && held && !a.inRange(c.number):
+		return worker.Record{}, a.giveUp(ctx, c.name, c.number)
+	case c != nil && !a.inRange(c.number) && !halfway:
+		return worker.Record{}, a.outside(fmt.Sprintf("%s has number %d", a.childPath(c.name), c.number))
 	case c != nil && a.own.wrote(c) && held && a.own.Claimed:
-		return a.own.record(c), nil // made by an earlier call whose answer was lost
+		r := a.own.record(c) // made by an earlier call whose answer was lost
+		r.Floor = max(r.Floor, a.ns.IssueFrom)
+		r.Bound = max(r.Bound, r.Floor)
+		return r, nil
 	case c != nil && a.own.wrote(c):
 		return a.takeOver(ctx, c)
 	case !held:
@@ -95,8 +105,8 @@ func (a *attempt) refuse(held bool) error {
 	return nil
 }
 
-// find returns the child of our address, nil if there is none. One that lies outside
-// the range is not replaced by another, since numbers are not reused.
+// find returns the child of our address, nil if there is none. One whose number lies
+// outside the range is returned if there is no other.
 func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	names, err := a.children(ctx, a.forever())
 	if err != nil {
@@ -121,14 +131,7 @@ func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	if slices.Contains(names, a.own.Node) {
 		name = a.own.Node
 	}
-	c, err := a.readChild(ctx, name)
-	if err != nil || c == nil {
-		return nil, err
-	}
-	if !a.inRange(c.number) {
-		return nil, a.outside(fmt.Sprintf("%s has number %d", a.childPath(name), c.number))
-	}
-	return c, nil
+	return a.readChild(ctx, name)
 }
 
 func (a *attempt) inRange(number int64) bool {
@@ -141,21 +144,32 @@ func (a *attempt) outside(what string) error {
 		worker.ErrFull, what, a.req.Numbers.Lo, a.req.Numbers.Hi-1)
 }
 
-// takeOver takes a child that we, or an earlier process of ours, wrote last.
+// takeOver takes a child that we, or an earlier process of ours, wrote last. It may be
+// used from T on, or from where the file of the same data directory says, unless that
+// lies below what the owner had issued when it renewed last: then it is an old copy.
 func (a *attempt) takeOver(ctx context.Context, c *numbered) (worker.Record, error) {
-	floor := max(a.own.Bound, c.timestamp)
-	if prev := a.req.Previous; prev != nil && !a.own.Released && a.own.Claimed && prev.Nonce == a.own.Nonce && prev.Number == c.number {
-		floor = min(floor, prev.Inner)
+	own, prev := &a.own, a.req.Previous
+	bound := max(own.Bound, c.timestamp)
+	floor := bound
+	mine := prev != nil && !own.Released && own.Claimed && prev.Nonce == own.Nonce && prev.Number == c.number
+	switch {
+	case mine && prev.Inner >= own.Floor:
+		floor = min(bound, prev.Inner)
+	case own.Extends && (mine || own.Nonce == ""):
+		floor = a.beyondT(bound) // an old copy, or an operator gave it away
 	}
-	return a.finish(ctx, c, floor, max(a.own.Bound, c.timestamp))
+	return a.finish(ctx, c, max(floor, a.ns.IssueFrom), bound)
 }
+
+// beyondT is where the successor of an owner that extended T by itself may start.
+// That owner knew of no T: its clock was the limit.
+func (a *attempt) beyondT(bound int64) int64 { return max(bound, a.req.Now+a.req.Margin) }
 
 // hold puts our nonce into the owner node. What the last owner left stays until we
 // have a number.
 func (a *attempt) hold(ctx context.Context) error {
 	record := a.own.ownerRecord
 	record.Format, record.Nonce, record.Claimed, record.Released = format, a.req.Nonce, false, false
-	record.Extends = record.Extends && !a.own.Released
 	ops, err := a.ownerOps(ctx, record)
 	if err != nil {
 		return err
@@ -196,15 +210,18 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, err
 	}
-	// The owner node as we have read it: a request that is still on its way when we
-	// have given up cannot make a second child later.
+	// With the owner node as we have read it: a request that is still on its way when
+	// we have given up cannot make a second child later.
+	record := a.own.ownerRecord
+	record.Creating = true
 	results, err := a.change(ctx, a.forever(),
 		check(a.ns.guard),
-		set(a.own.path, a.own.node.data, a.own.node.stat.Version),
+		set(a.own.path, encode(record), a.own.node.stat.Version),
 		createNumbered(a.childPath(a.req.Address+"-"), data))
 	if err != nil {
 		return worker.Record{}, err
 	}
+	a.own.ownerRecord = record
 	a.own.node.stat.Version++
 	p := results[len(results)-1].String
 	p = p[strings.LastIndexByte(p, '/')+1:]
@@ -213,10 +230,7 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	case !ok:
 		return worker.Record{}, fmt.Errorf("%w: ZooKeeper made the child %q", worker.ErrForeign, p)
 	case number == 0:
-		if _, err := a.change(ctx, a.childPath(p), remove(a.childPath(p), 0)); err != nil {
-			return worker.Record{}, err
-		}
-		return a.fresh(ctx)
+		return worker.Record{}, a.drop(ctx, &numbered{name: p})
 	case !a.inRange(number):
 		return worker.Record{}, a.giveUp(ctx, p, number)
 	}
@@ -235,8 +249,17 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	return a.finish(ctx, c, floor, floor)
 }
 
-// giveUp deletes a child that we just created and may not use, and our owner node
-// if nobody had it before.
+// drop deletes a child that was just created, and lets the claim go on.
+func (a *attempt) drop(ctx context.Context, c *numbered) error {
+	p := a.childPath(c.name)
+	if _, err := a.change(ctx, p, check(a.own.guard(a.req.Nonce)), remove(p, 0)); err != nil {
+		return err
+	}
+	return errMoved
+}
+
+// giveUp deletes a child that was just created and may not be used, and our owner
+// node if nobody had it before.
 func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
 	full := a.outside(fmt.Sprintf("the next number is %d", number))
 	guards, err := a.replaceGuards(ctx, a.own, "")
@@ -248,7 +271,7 @@ func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
 		ops = append(ops, remove(a.own.path, a.own.node.stat.Version))
 	} else {
 		record := a.own.ownerRecord
-		record.Nonce, record.Released = "", true
+		record.Nonce, record.Released, record.Creating = "", true, false
 		ops = append(ops, set(a.own.path, encode(record), a.own.node.stat.Version))
 	}
 	_, err = a.change(ctx, a.childPath(name), ops...)
@@ -318,6 +341,9 @@ func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error)
 	for _, own := range all {
 		if own.Node != "" && own.Number == number {
 			highest = max(highest, own.Bound)
+			if own.Extends {
+				highest = a.beyondT(highest)
+			}
 		}
 	}
 	return highest, nil

@@ -78,6 +78,7 @@ func (o *Original) rewrite(ctx context.Context, own worker.Record, change func(*
 		if stored.Version == own.Version {
 			return own, fmt.Errorf("worker ID %d: the registry refused version %q and then showed it", own.Number, own.Version)
 		}
+		stored.Bound = max(stored.Bound, own.Bound) // servers that were rolled back must learn again what they promised
 		own = stored
 	}
 }

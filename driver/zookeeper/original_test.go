@@ -179,6 +179,17 @@ func TestOriginalAdoptsJavaNode(t *testing.T) {
 	}
 }
 
+// TestOriginalAdoptsZero: a Java server may have number 0 by right; only a fresh claim
+// skips it.
+func TestOriginalAdoptsZero(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	p.java(t, addr, now-1)
+	if r := claim(t, p.original(t), request(addr)); r.Number != 0 || r.Floor != now-1+javaLag {
+		t.Errorf("claim = %+v; want number 0 from %d on", r, now-1+javaLag)
+	}
+}
+
 // TestOriginalDetectsJavaTwin: a Java server with our address lives and reports.
 func TestOriginalDetectsJavaTwin(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -181,12 +182,10 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 		if record.Nonce != "" {
 			ops = append(ops, check(p+"/"+escape(record.Nonce)))
 		}
-	} else if ops, err = r.newOwner(ctx, ops, p, record.Nonce); err != nil {
+	} else if ops, err = r.newOwner(ctx, ops, p, old, record); err != nil {
 		return "", err
 	}
 	switch _, err := r.change(ctx, p, ops...); {
-	case errors.Is(err, errMoved) && record.Version == "" && r.wiped(ctx):
-		return "", fmt.Errorf("worker ID %d: the namespace was removed: %w", record.Number, err)
 	case errors.Is(err, errMoved):
 		return "", fmt.Errorf("%w: worker ID %d: %w", worker.ErrLost, record.Number, err)
 	case err != nil:
@@ -195,22 +194,43 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 	return poolVersion{claimVersion, boundVersion, record.Nonce}.String(), nil
 }
 
-// newOwner adds the operations by which nonce becomes the owner of the claim at p.
-func (r *Recycle) newOwner(ctx context.Context, ops []any, p, nonce string) ([]any, error) {
+// newOwner adds the operations by which the nonce of record becomes the owner of the
+// claim at p, whatever the guard there is. It must be that of the nonce that the
+// caller has read: the versions may have come back with another one.
+func (r *Recycle) newOwner(ctx context.Context, ops []any, p string, old poolVersion, record worker.Record) ([]any, error) {
 	names, err := r.children(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	if old.nonce != "" && !slices.Contains(names, escape(old.nonce)) {
+		if err := r.edited(ctx, p, old); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range names {
 		ops = append(ops, remove(p+"/"+name, 0))
 	}
-	if nonce == "" {
+	if record.Nonce == "" {
 		return ops, nil
 	}
 	if guard := r.guard.Load(); guard != nil {
 		ops = append(ops, check(*guard))
 	}
-	return append(ops, create(p+"/"+escape(nonce), nil)), nil
+	return append(ops, create(p+"/"+escape(record.Nonce), nil)), nil
+}
+
+// edited returns nil if the claim at p has the nonce that was read although its guard
+// is another: somebody wrote the nonce by hand.
+func (r *Recycle) edited(ctx context.Context, p string, old poolVersion) error {
+	n, err := r.get(ctx, p)
+	if err != nil {
+		return err
+	}
+	var found claimRecord
+	if n == nil || n.stat.Version != old.claim || decode(p, n.data, &found) != nil || found.Nonce != old.nonce {
+		return fmt.Errorf("%w: %s has another owner than the one that was read", worker.ErrLost, p)
+	}
+	return nil
 }
 
 // write returns the operation that expects version, and the version that results.
@@ -219,16 +239,6 @@ func write(p string, data []byte, version int32) (op any, next int32) {
 		return create(p, data), 0
 	}
 	return set(p, data, version), version + 1
-}
-
-// wiped reports whether there is no namespace any more, or another one.
-func (r *Recycle) wiped(ctx context.Context) bool {
-	guard := r.guard.Load()
-	if guard == nil {
-		return false
-	}
-	n, err := r.get(ctx, *guard)
-	return n == nil && err == nil
 }
 
 func (r *Recycle) presences() string { return r.root + "/peers" }
