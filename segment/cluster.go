@@ -36,6 +36,7 @@ type cluster struct {
 	doubted chan struct{}   // closed when an open fence is doubted
 	owed    bool            // it lost entries: merge, whatever the state file says
 	losses  int             // how often lost was called
+	mute    bool            // a Swap failed: it is open again only after one succeeds
 	served  bool            // it was open once
 }
 
@@ -104,7 +105,7 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	c.mu.Lock()
-	known, owed, losses := c.known, c.owed, c.losses
+	known, owed, losses, mute := c.known, c.owed, c.losses, c.mute
 	c.mu.Unlock()
 	if known.Space != "" && known.Space != got.space {
 		c.mu.Lock()
@@ -123,13 +124,18 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		}
 		a.log.Info("this node's fences are in the cluster fence", "name", c.name, "incarnation", got.space, "created", got.created, "tags", n)
 	}
+	if mute {
+		if err := c.probe(got.space); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.losses != losses { // while we merged, or merged nothing
 		return nil, errors.New("it lost entries meanwhile")
 	}
 	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
-	c.owed, c.dirty = false, map[string]bool{}
+	c.mute, c.owed, c.dirty = false, false, map[string]bool{}
 	c.turnLocked(opened)
 	a.alarms.Clear(leaf.AlarmFence, c.name)
 	return c.doubted, nil
@@ -142,10 +148,12 @@ func (c *cluster) turnLocked(p phase) {
 	c.changed = make(chan struct{})
 }
 
-// doubt takes a fence that is open for gone, until follow has looked at it.
-func (c *cluster) doubt(space string) {
+// doubt takes a fence that is open for gone, until follow has looked at it. mute says
+// that it was a Swap that failed.
+func (c *cluster) doubt(space string, mute bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.mute = c.mute || mute
 	c.doubtLocked(space)
 }
 
@@ -263,6 +271,30 @@ func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64) 
 	return fmt.Errorf("raise the cluster fence of tag %q to %d: %w %d times in a row", tag, end, ErrFenceMoved, maxLost)
 }
 
+// probe makes a Swap that changes no tag's entry. A store can answer and read and
+// yet refuse to write, as etcd does once its quota is used up; without this every
+// load would burn a range to find it out.
+func (c *cluster) probe(space string) error {
+	tag := "\x01leaf-probe " + c.alloc.cfg.NodeID // a tag of this name would not mind
+	if leaf.ValidateTag(tag) != nil {
+		tag = "\x01leaf-probe"
+	}
+	for range maxLost {
+		e, ok, err := c.read(c.alloc.reading, space, tag)
+		if err != nil {
+			return err
+		}
+		var old *FenceEntry
+		if ok {
+			old = &e
+		}
+		if _, err = c.swap(c.alloc.reading, space, tag, old, e.End); !errors.Is(err, ErrFenceMoved) {
+			return err
+		}
+	}
+	return fmt.Errorf("probe the cluster fence: %w", ErrFenceMoved)
+}
+
 // maxLost is how many races in a row are lost before a pause.
 const maxLost = 16
 
@@ -278,7 +310,7 @@ func (c *cluster) read(parent context.Context, space, tag string) (FenceEntry, b
 		return n, err
 	})
 	if err != nil {
-		c.doubt(space)
+		c.doubt(space, false)
 		return FenceEntry{}, false, fmt.Errorf("read the cluster fence of tag %q: %w", tag, err)
 	}
 	return got.e, got.ok, nil
@@ -290,7 +322,7 @@ func (c *cluster) swap(parent context.Context, space, tag string, old *FenceEntr
 	})
 	if err != nil {
 		if !errors.Is(err, ErrFenceMoved) {
-			c.doubt(space)
+			c.doubt(space, true)
 		}
 		return FenceEntry{}, fmt.Errorf("move the cluster fence of tag %q to %d: %w", tag, end, err)
 	}

@@ -97,7 +97,10 @@ func TestClusterFenceHiccup(t *testing.T) {
 				next(t, a, "order")
 				n := 0
 				f.set(func(f *shared) {
-					f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+					f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+						if tag != "order" {
+							return do()
+						}
 						if n++; n%3 != 0 {
 							return do()
 						}
@@ -116,6 +119,44 @@ func TestClusterFenceHiccup(t *testing.T) {
 					t.Errorf("alarms %q", h)
 				}
 				f.heal()
+			})
+		})
+	}
+}
+
+// TestClusterFenceThatCannotWrite answers and reads, as an etcd does whose quota is
+// used up. It counts as down, and costs a handful of ranges, not one per attempt.
+func TestClusterFenceThatCannotWrite(t *testing.T) {
+	for _, degrade := range []bool{false, true} {
+		t.Run(fmt.Sprint("degrade ", degrade), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, ids, al := newStore(row(100)), sharing(memory.NewFence()), newLedger(), newAlarms()
+				cfg := fenced("a", f, al)
+				cfg.MaxWait, cfg.Degrade = time.Second, degrade
+				a := node(t, s, nil, cfg)
+				ids.add(t, "a", drain(t, a, "order", 50)...)
+				synctest.Wait()
+				reserves := s.count()
+				f.breakDown()
+				f.set(func(f *shared) { f.onOpen, f.onRead = nil, nil })
+				if degrade {
+					ids.add(t, "a", drain(t, a, "order", 1000)...)
+					al.want(t, "fence zk")
+				} else {
+					useUp(t, a, ids)
+					for range 60 {
+						_, err := a.Next(t.Context(), "order")
+						wantErr(t, err, leaf.ErrExhausted)
+					}
+					al.want(t, "exhausted order", "fence zk")
+					if n := s.count() - reserves; n > 2 {
+						t.Errorf("%d ranges burnt in a minute", n)
+					}
+				}
+				f.heal()
+				time.Sleep(time.Second)
+				ids.add(t, "a", drain(t, a, "order", 1000)...)
+				al.want(t)
 			})
 		})
 	}
