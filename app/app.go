@@ -216,6 +216,9 @@ func (a *App) announce() {
 	}
 	if a.worker != nil {
 		info := a.registry.Info()
+		if info.Shared && a.selfClock() == "" {
+			a.log.Warn("other nodes cannot ask this one for its time, because http.addr is not an address of snowflake.address", "http", a.Addr(), "address", a.registry.address)
+		}
 		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
 		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
 	}

@@ -74,6 +74,9 @@ type fenceURL struct {
 	user    *url.Userinfo
 }
 
+// fenceDegrade is the word of segment.fence-policy for going on without the fence.
+const fenceDegrade = "degrade"
+
 const fenceLimit = "must be zookeeper://HOST:PORT,HOST:PORT/NAME or etcd://HOST:PORT,HOST:PORT/NAME (etcds:// with TLS)"
 
 // parseFenceURL reads SCHEME://[USER:PASSWORD@]HOST:PORT,…/[FOLDER/]NAME. Package url

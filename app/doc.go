@@ -13,26 +13,34 @@
 // # Lifecycle
 //
 // [New] opens and binds everything or nothing: data directory (locked), stores,
-// engine, HTTP listener, admin socket. [App.Start] serves, [App.Stop] drains within
-// a deadline, gives back unused IDs, and releases the lock last. [Run] is the three
-// in a row.
+// registry of worker IDs, engines, HTTP listener, admin socket. [App.Start] serves,
+// [App.Stop] drains within a deadline, gives back unused IDs and the worker ID, and
+// releases the lock last. [Run] is the three in a row.
 //
 // It promises:
 //
 //  1. While an App exists, no other process uses its data directory.
-//  2. A node whose database does not answer starts, answers 503, is not ready, and
-//     serves once the database is back. A database that can never be used (no
-//     table, another tag rule) ends the start.
-//  3. Stop returns by its deadline. What was not given back by then is lost, never
+//  2. A node whose database or registry does not answer starts, answers 503, is not
+//     ready, and serves once it is back; the mode that does not need it serves
+//     meanwhile. What can never be used (no table, another tag rule, a registry of
+//     another layout or namespace) ends the start.
+//  3. A node is ready if every enabled mode issues. A mode that is off answers 501.
+//  4. Stop returns by its deadline. What was not given back by then is lost, never
 //     repeated.
-//  4. No password is logged or printed.
+//  5. No password is logged or printed.
+//  6. In a shared registry a node has an address that other machines can tell from
+//     their own (address.go).
+//  7. A registry counts as new, and is not waited for, only if this very start or a
+//     command since the last one made its file in a data directory that never had a
+//     worker ID (unused.go).
 //
 // # Administration
 //
-// [Backend] and [OpenBackend] give the commands one interface (admin.Backend): the
+// [App.Backend] and [OpenBackend] give the commands one interface (admin.Backend): the
 // node's own, the client of a running node, or the opened stores without a node.
-// Without a node the fence of the data directory still holds: issuing and repairing
-// need its lock.
+// Without a node the fence of the data directory and of the cluster still hold:
+// issuing and repairing need the lock. [OpenWorkers] is the same for registries of
+// worker IDs, which need the lock only where they lie in the data directory.
 //
 // It does not parse command lines (package cli) and does not issue IDs (package
 // segment).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -60,14 +61,12 @@ func nodeName(listening net.Addr) string {
 }
 
 func (a *App) openSegment() error {
-	c := engineConfig(a.cfg, a.dir.NodeID(), a.log)
-	c.Alarms = a.alarms
-	fence, err := openFence(a.cfg.Segment, a.cfg.ConnectTimeout, a.log)
+	c, fence, err := engineConfig(a.cfg, a.dir.NodeID(), a.log)
 	if err != nil {
 		return err
 	}
+	c.Alarms = a.alarms
 	if fence != nil {
-		c.ClusterFence, c.Degrade = fence, a.cfg.Segment.FencePolicy == "degrade"
 		a.fence = fence
 		a.closers = append(a.closers, fence.Close)
 	}
@@ -78,8 +77,15 @@ func (a *App) openSegment() error {
 	return nil
 }
 
-func engineConfig(c Config, nodeID string, log *slog.Logger) segment.Config {
-	return segment.Config{
+// engineConfig returns the configuration of the engine, for a node and for a command
+// that issues by itself. The caller closes the fence, if there is one, after the
+// engine.
+func engineConfig(c Config, nodeID string, log *slog.Logger) (_ segment.Config, fence io.Closer, err error) {
+	cluster, err := openFence(c.Segment, c.ConnectTimeout, log)
+	if err != nil {
+		return segment.Config{}, nil, err
+	}
+	e := segment.Config{
 		MaxWait:      c.Segment.MaxWait,
 		LoadTimeout:  c.Segment.LoadTimeout,
 		MaxLoads:     int(c.Segment.MaxLoads),
@@ -88,9 +94,14 @@ func engineConfig(c Config, nodeID string, log *slog.Logger) segment.Config {
 		MaxStep:      c.Segment.MaxStep,
 		FixedStep:    c.Segment.FixedStep,
 		NoGiveBack:   !c.Segment.GiveBack,
+		Degrade:      c.Segment.FencePolicy == fenceDegrade,
 		NodeID:       nodeID,
 		Logger:       log,
 	}
+	if cluster != nil { // else the interface would hold a nil that is not nil
+		e.ClusterFence, fence = cluster, cluster
+	}
+	return e, fence, nil
 }
 
 // withDeadline makes a step of undo.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,6 +29,7 @@ type offline struct {
 
 	dir     *datadir.Dir       // nil: not opened
 	alloc   *segment.Allocator // nil: no fence
+	fence   io.Closer          // of the cluster; nil: none
 	started bool               // alloc was started
 }
 
@@ -90,12 +92,14 @@ func (o *offline) lock() error {
 	if err != nil {
 		return err
 	}
-	alloc, err := segment.New(o.dbs.router, withoutRecent{dir}, engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler)))
+	o.dir = dir
+	c, fence, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
 	if err != nil {
-		return errors.Join(err, dir.Close())
+		return err
 	}
-	o.dir, o.alloc = dir, alloc
-	return nil
+	o.fence = fence
+	o.alloc, err = segment.New(o.dbs.router, withoutRecent{dir}, c)
+	return err
 }
 
 func (o *offline) mark(tag string) segment.Mark {
@@ -137,11 +141,14 @@ func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
 }
 
 func (o *offline) close() error {
-	var engine, stores, dir error
+	var engine, fence, stores, dir error
 	if o.alloc != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), o.cfg.ShutdownTimeout)
 		defer cancel()
 		engine = o.alloc.Close(ctx)
+	}
+	if o.fence != nil {
+		fence = o.fence.Close()
 	}
 	if o.dbs != nil {
 		stores = o.dbs.Close()
@@ -149,7 +156,7 @@ func (o *offline) close() error {
 	if o.dir != nil && engine == nil { // else the lock goes with the process, as in App
 		dir = o.dir.Close()
 	}
-	return errors.Join(engine, stores, dir)
+	return errors.Join(engine, fence, stores, dir)
 }
 
 func (o *offline) Info(ctx context.Context) (admin.Info, error) {
@@ -210,6 +217,9 @@ func (o *offline) refreshed(ctx context.Context, tag string, err error) error {
 }
 
 func (o *offline) RepairTag(ctx context.Context, name string, above int64) (admin.Tag, error) {
+	if err := checkAbove(o.cfg.Segment, above); err != nil {
+		return admin.Tag{}, err
+	}
 	alloc, err := o.engine(ctx)
 	if err != nil {
 		return admin.Tag{}, err

@@ -80,6 +80,15 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 	return w
 }
 
+// selfClock is clockAddress of this node.
+func (a *App) selfClock() string {
+	ap, err := netip.ParseAddrPort(a.Addr())
+	if err != nil {
+		return ""
+	}
+	return clockAddress(a.registry.address, ap)
+}
+
 // clockAddress returns where other nodes can ask this one for its time: at its
 // identity's IP, if the HTTP server listens there; "" if nowhere.
 func clockAddress(identity string, listening netip.AddrPort) string {

@@ -3,8 +3,8 @@
 // It promises: (1) the exit codes of [Run] are stable; (2) an error is one line per
 // problem on standard error that says what to do, never a stack trace; (3) with
 // --json standard output is one JSON value in which 64-bit numbers are strings;
-// (4) a command beside a running node talks to that node, and opens the stores
-// only without one or with --store; (5) every configuration key of package app is
+// (4) a command beside a running node talks to that node, and opens the stores or the
+// registry of worker IDs itself only without one or where a flag names them; (5) every configuration key of package app is
 // a flag of leaf serve and leaf config check.
 //
 // The flags of configuration keys are made from app.Keys. They only collect text:

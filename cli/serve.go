@@ -12,11 +12,11 @@ type serveCmd struct {
 
 // Help implements kong.HelpProvider.
 func (serveCmd) Help() string {
-	return `Without any configuration the IDs come from an SQLite file in the data directory, which the first start creates, with the demo tag leaf-segment-test.
+	return `Without any configuration both modes run: the IDs of segment mode come from an SQLite file in the data directory, which the first start creates, with the demo tag leaf-segment-test, and so does the worker ID of snowflake mode.
 
 Every flag is also a key of the configuration file and an environment variable: --http-addr is LEAF_HTTP_ADDR, and addr in the section http. A flag wins over the environment, the environment over the file, the file over the default.
 
-A database that does not answer does not end the node: it replies 503 and serves once the database is back. SIGINT or SIGTERM stops it cleanly, a second one at once.`
+A database or registry that does not answer does not end the node: it replies 503, serves once it is back, and the other mode serves meanwhile. SIGINT or SIGTERM stops it cleanly, a second one at once.`
 }
 
 // Run serves until ctx ends.

@@ -153,14 +153,16 @@ func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
 type tagRepairCmd struct {
 	backendFlags
 	Tag   string `arg:"" help:"Name of the tag."`
-	Above int64  `required:"" placeholder:"N" help:"Issue nothing below N from now on: at least one more than the highest number that any node ever issued for the tag."`
+	Above int64  `placeholder:"N" help:"Issue nothing below N from now on: at least one more than the highest number that any node ever issued for the tag. (default: what the cluster fence knows, if there is one)"`
 }
 
 // Help implements kong.HelpProvider.
 func (tagRepairCmd) Help() string {
 	return `A node latches a tag when its database hands out numbers that the node has used before: a restored backup, a failover that lost commits, a row that was deleted and created again. It then issues nothing for this tag.
 
-Find the highest number in use, in your own tables and over all nodes (leaf tag show prints the fence of one node), and give the next one as --above. The row is moved there, and the tag is released. Repeat the command on every node that latched it. It never lowers anything and can be repeated.`
+Find the highest number in use, in your own tables and over all nodes (leaf tag show prints the fence of one node), and give the next one as --above. The row is moved there, and the tag is released. Repeat the command on every node that latched it. It never lowers anything and can be repeated.
+
+With segment.cluster-fence the highest number of all nodes is known, and --above can be left out.`
 }
 
 // Run repairs a tag.

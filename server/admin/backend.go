@@ -37,8 +37,10 @@ type Backend interface {
 	DeleteTag(ctx context.Context, name string) error
 
 	// RepairTag releases a latched tag: it moves max_id to at least above, which
-	// must not lie below the highest end that this node knows (leaf.ErrConflict).
-	// It may be repeated. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
+	// must not lie below the highest end that this node or the cluster fence knows
+	// (leaf.ErrConflict). above 0 means the end that the cluster fence knows, and is
+	// leaf.ErrBadRequest without one. It may be repeated. Errors: leaf.ErrUnknownTag,
+	// leaf.ErrBadRequest.
 	RepairTag(ctx context.Context, name string, above int64) (Tag, error)
 
 	// Next issues exactly n IDs of a tag.

@@ -1,0 +1,172 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/cli"
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+// awaitReady waits until all modes of the node issue.
+func (p *process) awaitReady(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		status, body, err := httpGet(p.addr, "/readyz")
+		if status == 200 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/readyz: got %d %s, %v; log:\n%s", status, body, err, p.log)
+		}
+	}
+}
+
+// snowflakes takes more IDs than a millisecond has.
+func (p *process) snowflakes(t *testing.T) (ids []int64) {
+	t.Helper()
+	status, body, err := httpGet(p.addr, "/api/snowflake/get/x?count=5000")
+	if err != nil || status != 200 {
+		t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
+	}
+	for line := range strings.Lines(body) {
+		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// TestRegistries runs two nodes on each registry through start, kill, restart and stop,
+// and looks at it with the commands.
+func TestRegistries(t *testing.T) {
+	t.Parallel()
+	zooKeeper := func(kind string) func(t *testing.T) []string {
+		return func(t *testing.T) []string {
+			ns := server.ZooKeeper(t)
+			return []string{"--snowflake-registry", kind, "--snowflake-registry-address", strings.Join(ns.Servers, ",") + ns.Root, "--snowflake-name", "com.example.leaf"}
+		}
+	}
+	database := func(open func(testing.TB) server.Database) func(t *testing.T) []string {
+		return func(t *testing.T) []string {
+			url := open(t).URL()
+			leafOK(t, "schema", "apply", "--store", url, "--data-dir", dataDir(t))
+			return []string{"--snowflake-registry", "sql", "--snowflake-registry-address", url}
+		}
+	}
+	for name, open := range map[string]func(t *testing.T) []string{
+		"zookeeper":         zooKeeper("zookeeper"),
+		"zookeeper-recycle": zooKeeper("zookeeper-recycle"),
+		"etcd": func(t *testing.T) []string {
+			ns := server.Etcd(t)
+			return []string{"--snowflake-registry", "etcd", "--snowflake-registry-address", ns.Servers[0], "--snowflake-name", strings.Trim(ns.Root, "/")}
+		},
+		"MariaDB":    database(server.MariaDB),
+		"PostgreSQL": database(server.Postgres),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registry := open(t)
+			command := func(args ...string) string {
+				return leafOK(t, append(append([]string{"worker"}, args...), append(registry, "--data-dir", dataDir(t))...)...)
+			}
+			command("init")
+			node := func(dir string, port int) *process {
+				p := serve(t, dir, append([]string{
+					"--no-segment-enable", "--snowflake-force-address", "--snowflake-address", fmt.Sprintf("127.0.0.1:%d", port),
+				}, registry...)...)
+				p.awaitReady(t)
+				return p
+			}
+			dir := dataDir(t)
+			a := node(dir, 20001)
+			b := node(dataDir(t), 20002)
+			seen := distinct{}
+			for range 3 {
+				seen.add(t, a.snowflakes(t))
+				seen.add(t, b.snowflakes(t))
+			}
+			if out := command("list"); strings.Count(out, " running ") != 2 || !strings.Contains(out, "127.0.0.1:20001") || !strings.Contains(out, "127.0.0.1:20002") {
+				t.Errorf("got\n%s", out)
+			}
+			if _, body, _ := httpGet(b.addr, "/metrics"); !strings.Contains(body, "\nleaf_snowflake_peers_answered 1\n") {
+				t.Errorf("the second node did not ask the first one for its time:\n%s", body)
+			}
+			a.end(t, syscall.SIGKILL)
+			a = node(dir, 20001) // goes on with its own number, from the bound in its file
+			seen.add(t, a.snowflakes(t))
+			seen.add(t, b.snowflakes(t))
+			a.end(t, syscall.SIGTERM)
+			b.end(t, syscall.SIGTERM)
+			if out := command("list"); strings.Count(out, " released ") != 2 {
+				t.Errorf("got\n%s", out)
+			}
+			var out, errs bytes.Buffer
+			args := append([]string{"worker", "init", "--snowflake-layout", "js53", "--data-dir", dataDir(t)}, registry...)
+			if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs}); code != 5 {
+				t.Errorf("another layout: exit code %d: %s", code, errs.String())
+			}
+		})
+	}
+}
+
+// TestRepairFromTheClusterFence: the table is restored from an old dump, and a node
+// that never served the tag refuses it; the fence knows where to go on.
+func TestRepairFromTheClusterFence(t *testing.T) {
+	t.Parallel()
+	for name, fence := range map[string]func(t *testing.T) string{
+		"zookeeper": func(t *testing.T) string {
+			ns := server.ZooKeeper(t)
+			return "zookeeper://" + strings.Join(ns.Servers, ",") + ns.Root + "/leaf"
+		},
+		"etcd": func(t *testing.T) string {
+			ns := server.Etcd(t)
+			return "etcd://" + strings.Join(ns.Servers, ",") + "/" + strings.Trim(ns.Root, "/")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shared := []string{"--store", server.MariaDB(t).URL(), "--segment-cluster-fence", fence(t)}
+			tag := func(args ...string) string {
+				return leafOK(t, append(append([]string{}, args...), append(shared, "--data-dir", dataDir(t))...)...)
+			}
+			leafOK(t, "schema", "apply", "--store", shared[1], "--data-dir", dataDir(t))
+			tag("tag", "create", "leaf-segment-test", "--step", "1000")
+			a := serve(t, dataDir(t), append([]string{"--no-snowflake-enable"}, shared...)...)
+			seen := distinct{}
+			seen.add(t, a.ids(t, 1500))
+			a.end(t, syscall.SIGKILL)
+
+			// Yesterday's dump.
+			tag("tag", "delete", "leaf-segment-test", "--yes")
+			tag("tag", "create", "leaf-segment-test", "--step", "1000")
+			dir := dataDir(t)
+			b := serve(t, dir, append([]string{"--no-snowflake-enable"}, shared...)...)
+			if status, body, err := httpGet(b.addr, "/api/segment/get/leaf-segment-test"); status != 503 || !strings.Contains(body, `"code":"regress"`) {
+				t.Errorf("got %d %s, %v, want a regress", status, body, err)
+			}
+			if _, body, _ := httpGet(b.addr, "/readyz"); !strings.Contains(body, "alarm regress (leaf-segment-test): ") {
+				t.Errorf("/readyz: %s", body)
+			}
+			leafOK(t, "tag", "repair", "leaf-segment-test", "--data-dir", dir)
+			seen.add(t, b.ids(t, 1500))
+			b.end(t, syscall.SIGTERM)
+
+			// A command that issues by itself goes by the fence as well.
+			for line := range strings.Lines(tag("next", "leaf-segment-test", "-n", "100")) {
+				id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen.add(t, []int64{id})
+			}
+		})
+	}
+}
