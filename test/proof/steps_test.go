@@ -171,15 +171,19 @@ func TestClaimIsTakenAway(t *testing.T) {
 		}
 		ids.add("key", before)
 		mustLeaf(t, append([]string{"worker", "release", fmt.Sprint(workerOf(before[0]))}, r.flags(r.addr)...)...)
-		waitFor(t, 30*time.Second, "a new claim", func() bool {
+		waitFor(t, 10*time.Second, "loss that is noticed", func() bool {
 			_, metrics := n.page(t, "/metrics")
-			if strings.Contains(metrics, "leaf_snowflake_claims_lost_total 0") {
-				return false
-			}
-			got, _ := n.take(t, 1000)
-			ids.add("key", got)
-			return got != nil
+			return strings.Contains(metrics, "leaf_snowflake_losses_total 1\n")
 		})
+		var after []int64
+		waitFor(t, 30*time.Second, "new claim", func() bool {
+			after, _ = n.take(t, 1000)
+			return after != nil
+		})
+		ids.add("key", after)
+		if _, metrics := n.page(t, "/metrics"); !strings.Contains(metrics, "leaf_snowflake_claims_total 2\n") {
+			t.Errorf("the node serves without a second claim:\n%s", metrics)
+		}
 		ids.check(t)
 	})
 }
