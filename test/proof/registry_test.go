@@ -85,18 +85,25 @@ const (
 	margin  = time.Second
 )
 
+// through starts a proxy in front of a server.
+func through(t *testing.T, addr string) *proxy.Proxy {
+	t.Helper()
+	p, err := proxy.Start(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
 // worker describes a node that serves snowflake mode only.
 func (r *registry) worker(t *testing.T, name, address string, flags ...string) *node {
 	t.Helper()
 	n := newNode(t, name, "")
 	var addr string
 	if r.addr != "" {
-		link, err := proxy.Start(r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(link.Close)
-		n.link, addr = link, link.Addr()
+		n.link = through(t, r.addr)
+		addr = n.link.Addr()
 	}
 	n.args = append([]string{
 		"serve", "--data-dir", n.dir, "--http-addr", "127.0.0.1:0", "--no-segment-enable",
@@ -168,17 +175,25 @@ func (n *node) page(t *testing.T, path string) (status int, body string) {
 	return resp.StatusCode, b.String()
 }
 
+// tag is what take asks for.
+func (n *node) tag() string {
+	if n.mode == "segment" {
+		return "order"
+	}
+	return "key"
+}
+
 // take asks for count IDs and returns them, or nil and what the node said.
 func (n *node) take(t *testing.T, count int) ([]int64, string) {
 	t.Helper()
 	c := newClient()
 	defer c.CloseIdleConnections()
-	status, ids, err := get(t.Context(), c, n, "key", count)
+	status, ids, err := get(t.Context(), c, n, n.tag(), count)
 	if err != nil {
 		return nil, err.Error()
 	}
 	if status != http.StatusOK {
-		_, why := n.page(t, fmt.Sprintf("/api/snowflake/get/key?count=%d", count))
+		_, why := n.page(t, fmt.Sprintf("/api/%s/get/%s?count=%d", n.mode, n.tag(), count))
 		return nil, fmt.Sprintf("%d: %s", status, why)
 	}
 	return ids, ""

@@ -28,6 +28,9 @@ func TestKillsAndClockSteps(t *testing.T) {
 }
 
 func killAndStep(t *testing.T, r *registry, rounds int) {
+	if server.Long() {
+		t.Parallel() // hundreds of rounds, most of whose time is waiting
+	}
 	const share = 10_000
 	steps := []time.Duration{-time.Second, -10 * time.Second, -time.Minute, time.Hour, 0}
 	n := r.worker(t, "node", "10.2.0.1:8080")
