@@ -1,0 +1,19 @@
+package app
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// elapsed returns the time since the machine started, including the time for which
+// it was suspended (CLOCK_BOOTTIME), which no clock step changes. Go's own monotonic
+// reading stands still in a suspension, so that a resumed machine would look like one
+// whose wall clock jumped.
+func elapsed() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic("clock_gettime: " + err.Error()) // a kernel before 2.6.39 of 2011
+	}
+	return time.Duration(t.Nano())
+}
