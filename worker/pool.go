@@ -82,7 +82,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		// No record of this namespace knows less, but one that was on its way while the
 		// namespace before was wiped may.
 		r.Floor = max(r.Floor, ns.IssueFrom)
-		if r.Nonce == req.Nonce && r.Version != "" {
+		if r.Nonce == req.Nonce && !r.Released {
 			r.Bound = max(r.Bound, r.Floor) // made by an earlier call whose answer was lost, or by the round before
 		} else {
 			r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
@@ -148,7 +148,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 				}
 				continue
 			}
-			r.Floor = max(r.Bound, issueFrom) // later than T if only the namespace was deleted
+			r.Floor = r.Bound
 			if r.Extends && r.Nonce == "" {
 				// An operator gave it away. Its owner went on without the registry, and knew
 				// of no T: its clock was the limit.

@@ -205,6 +205,10 @@ func TestPoolChooses(t *testing.T) {
 			name: "marks its record", records: held(released(others(3, -7))), request: func(r *worker.Request) { r.Extends = true },
 			number: 3, floor: -7, bound: 60_000,
 		},
+		{
+			name: "own nonce after its release", records: held(worker.Record{Number: 3, Nonce: "mine", Bound: poolNow - 7, Released: true}),
+			number: 3, floor: -7, bound: 60_000,
+		},
 		{name: "no nonce", request: func(r *worker.Request) { r.Nonce = "" }, wantErr: leaf.ErrBadRequest, text: "nonce"},
 		{
 			name: "another namespace", request: func(r *worker.Request) { r.Namespace.Name = "test" },
@@ -235,8 +239,8 @@ func TestPoolChooses(t *testing.T) {
 		},
 		{
 			name:     "other programs' numbers go to nobody else",
-			reserved: []worker.Adoptable{{Number: 1, Address: "a"}, {Number: 2, Address: "b"}, {Number: 4, Address: "c"}},
-			number:   3, floor: -poolNow, bound: 60_000,
+			reserved: []worker.Adoptable{{Number: 1, Address: "a"}, {Number: 2, Address: "b"}, {Number: 3, Address: "c"}, {Number: 4, Address: "d"}},
+			wantErr:  worker.ErrFull, text: "4 of them by rows of another program",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -28,6 +28,7 @@ var renewCases = []registryCase{
 var releaseCases = []registryCase{
 	{"lowers T", releases},
 	{"never raises T", releaseAboveT},
+	{"and claimed again by its nonce", releasedAndClaimed},
 	{"after a lost renewal", releaseAfterLost},
 	{"by the operator", frees},
 	{"of a number that never was", freesNothing},
@@ -310,6 +311,24 @@ func releaseAboveT(t *testing.T, b *registryBench) {
 	}
 	if kept, _ := stored(t, owner, r.Number); kept.Bound != r.Bound {
 		t.Errorf("T is %d after a release above it, and was %d", kept.Bound, r.Bound)
+	}
+}
+
+// releasedAndClaimed: what was released is not a claim any more, whoever asks.
+func releasedAndClaimed(t *testing.T, b *registryBench) {
+	p := b.start(t)
+	b.declare(t, p)
+	req := b.request(address(1))
+	r := claim(t, p, req)
+	if err := p.Release(ctx(t), r, b.now+9); err != nil {
+		t.Fatal(err)
+	}
+	again := claim(t, p, req)
+	if again.Number == r.Number && again.Floor < b.now+9 {
+		t.Errorf("claim after the release = %+v; want a floor of at least %d", again, b.now+9)
+	}
+	if _, err := p.Renew(ctx(t), again, again.Bound+1000); err != nil {
+		t.Errorf("Renew: %v", err)
 	}
 }
 
