@@ -360,6 +360,32 @@ func TestOriginalLosses(t *testing.T) {
 	}
 }
 
+// TestOriginalVersionsComeBack: after a wipe the same address makes the same nodes with
+// the same data versions, and still the first owner can neither renew nor disturb.
+func TestOriginalVersionsComeBack(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	first := p.original(t)
+	r := claim(t, first, request(addr))
+	p.remove(t, p.root())
+	second := p.original(t)
+	next := claim(t, second, request(addr))
+	for range 2 {
+		if got, err := first.Renew(ctx(t), r, r.Bound+horizon); !errors.Is(err, worker.ErrLost) {
+			t.Errorf("Renew = %+v, %v; want ErrLost", got, err)
+		}
+	}
+	if err := first.Release(ctx(t), r, now); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("Release: %v; want ErrLost", err)
+	}
+	if records, err := second.List(ctx(t)); err != nil || len(records) != 1 || records[0] != next {
+		t.Errorf("List = %+v, %v; want %+v", records, err, next)
+	}
+	if _, err := second.Renew(ctx(t), next, next.Bound+1); err != nil {
+		t.Errorf("Renew by the second owner: %v", err)
+	}
+}
+
 // TestOriginalCountsAnew: without forever ZooKeeper counts from 0 again, and the
 // owner nodes are all that is left of T.
 func TestOriginalCountsAnew(t *testing.T) {
