@@ -26,7 +26,9 @@ func first() worker.Record {
 // put expects to write r, and returns it with its version.
 func put(t *testing.T, s *sqldb.Records, r worker.Record) worker.Record {
 	t.Helper()
-	version, err := s.Put(t.Context(), r)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	version, err := s.Put(ctx, r)
 	if err != nil {
 		t.Fatalf("Put(%+v): %v", r, err)
 	}
@@ -353,6 +355,70 @@ func TestLockedClaim(t *testing.T) {
 			}
 			unlock()
 			put(t, s, r)
+		})
+	}
+}
+
+// TestDeadlock: a transaction that the server sacrifices is begun again, so that an
+// operator's statement costs the owner nothing but time.
+func TestDeadlock(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	applySchema(t, d.URL())
+	s := openRecords(t, d.URL())
+	r := put(t, s, first())
+	db := d.Open(t)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(statement string) {
+		t.Helper()
+		if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The server sacrifices whoever has written less.
+	for i := range 20 {
+		do(fmt.Sprintf("INSERT INTO leaf_worker_peer (nonce, address, clock, number, expires) VALUES ('%d', '', '', 0, 0)", i))
+	}
+	do("UPDATE leaf_worker SET floor = floor + 1 WHERE id = 5")
+	ended := make(chan error)
+	go func() { _, err := s.Put(t.Context(), r); ended <- err }()
+	waitFor(t, "the owner to wait for its claim", func() bool {
+		var waiting int
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.INNODB_TRX"+
+			" WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%FROM leaf_worker WHERE id = 5%'").Scan(&waiting)
+		return err == nil && waiting > 0
+	})
+	do("UPDATE leaf_worker_bound SET bound = bound + 1 WHERE id = 5")
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Put: %v", err)
+	}
+}
+
+// TestTwoRows: in tables that somebody made without their keys a number means nothing.
+func TestTwoRows(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	applySchema(t, d.URL())
+	for _, table := range []string{"leaf_worker", "leaf_worker_bound"} {
+		t.Run(table, func(t *testing.T) {
+			s := openRecords(t, d.URL())
+			r := first()
+			execAll(t, d.Open(t), "DELETE FROM leaf_worker", "DELETE FROM leaf_worker_bound")
+			r = put(t, s, r)
+			execAll(t, d.Open(t), "ALTER TABLE "+table+" DROP PRIMARY KEY", "INSERT INTO "+table+" SELECT * FROM "+table)
+			if all, err := s.List(t.Context()); !errors.Is(err, worker.ErrSchema) {
+				t.Errorf("List = %+v, %v; want ErrSchema", all, err)
+			}
+			if _, err := s.Put(t.Context(), r); !errors.Is(err, worker.ErrSchema) {
+				t.Errorf("Put: %v; want ErrSchema", err)
+			}
+			execAll(t, d.Open(t), "DELETE FROM "+table, "ALTER TABLE "+table+" ADD PRIMARY KEY (id)")
 		})
 	}
 }

@@ -137,6 +137,7 @@ func TestNotTransactional(t *testing.T) {
 func TestPeersByDatabaseClock(t *testing.T) {
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
 		execAll(t, db, "INSERT INTO leaf_worker_peer (nonce, address, clock, number, expires) VALUES ('old', 'a', 'b', 1, 1), ('ahead', 'c', 'd', 2, 9000000000000)")
+		execAll(t, db, fmt.Sprintf("INSERT INTO leaf_worker_peer (nonce, address, clock, number, expires) VALUES ('ended', 'e', 'f', 4, %d)", time.Now().UnixMilli()-1000))
 		s := openRecords(t, url)
 		me := worker.Peer{Address: "10.0.0.1:8080", Clock: "10.0.0.1:8081", Nonce: "mine", Number: 3}
 		before := time.Now().UnixMilli()
@@ -154,8 +155,8 @@ func TestPeersByDatabaseClock(t *testing.T) {
 			t.Errorf("Peers = %+v, %v; want two", all, err)
 		}
 		var rows int
-		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_worker_peer").Scan(&rows); err != nil || rows != 2 {
-			t.Errorf("%d rows, %v; want the one that ended long ago to be gone", rows, err)
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_worker_peer").Scan(&rows); err != nil || rows != 3 {
+			t.Errorf("%d rows, %v; want only the one that ended long ago to be gone", rows, err)
 		}
 	})
 }
