@@ -172,7 +172,7 @@ func (c *cluster) lost(space, what string) {
 	c.losses++
 	c.owed, c.dirty = true, nil
 	c.raise(fmt.Sprintf("cluster fence %q lost entries: %s; this node merges its own fences into it", c.name, what),
-		"find out who deleted entries or restored a backup of it; see that all nodes run, and restart them one by one: each then merges its fences")
+		"find out who deleted entries or restored a backup of it; see that all nodes run, and stop each, delete the file cluster-fence in its data directory and start it: it then merges its fences, too")
 	c.doubtLocked(space)
 }
 
@@ -339,10 +339,10 @@ func (c *cluster) ready() (ok bool, reason string) {
 	case c.phase == opened:
 	case c.outage != nil:
 		reason = fmt.Sprintf("cluster fence %q does not answer; ranges are loaded on the node's own fence", c.name)
+	case c.phase == merging:
+		reason = fmt.Sprintf("this node's fences are being merged into cluster fence %q; no new ranges meanwhile", c.name)
 	case !c.served:
 		reason = fmt.Sprintf("cluster fence %q has not answered yet", c.name)
-	case c.phase == merging:
-		reason = fmt.Sprintf("this node's fences are being merged into cluster fence %q; tags are served from memory", c.name)
 	default:
 		reason = fmt.Sprintf("cluster fence %q does not answer; tags are served from memory", c.name)
 	}

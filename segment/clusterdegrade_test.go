@@ -1,0 +1,224 @@
+package segment_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestDegrade: with the policy, ranges go on without the cluster fence, and when it
+// answers again it holds what was taken meanwhile before anybody trusts it. A node
+// that never served the tag then refuses the restored database.
+func TestDegrade(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		crash bool
+		after func(f *shared) // how the fence is after the outage
+	}{
+		{"recovers", false, func(*shared) {}},
+		{"restart in the outage", true, func(*shared) {}},
+		{"was wiped in the outage", false, func(f *shared) { f.Wipe() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d, ids, al := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newLedger(), newAlarms()
+				a := node(t, s, d, degraded(f, al))
+				ids.add(t, "a", drain(t, a, "order", 50)...)
+				synctest.Wait()
+				before := f.end(t, "order")
+				if !merged(d) {
+					t.Fatal("not merged at the start")
+				}
+				f.breakDown()
+				ids.add(t, "a", drain(t, a, "order", 200)...)
+				al.want(t, "fence zk")
+				if merged(d) {
+					t.Error("IDs were served without the fence, and the disk does not know")
+				}
+				if f.end(t, "order") != before {
+					t.Error("the test no longer tests what it says")
+				}
+				if st := a.Status(); !st.Ready || !strings.Contains(strings.Join(st.Reasons, " "), "own fence") {
+					t.Errorf("status %+v", st)
+				}
+				if c.crash {
+					d = d.copy()
+					al = newAlarms()
+					a = node(t, s, d, degraded(f, al))
+					ids.add(t, "a", drain(t, a, "order", 20)...)
+				}
+				time.Sleep(time.Minute)
+				f.heal()
+				c.after(f)
+				time.Sleep(time.Second)
+				al.want(t)
+				if end := f.end(t, "order"); end < a.Mark("order").High || !merged(d) {
+					t.Errorf("cluster fence %d, own fence %+v, merged %v", end, a.Mark("order"), merged(d))
+				}
+				s.Put(segment.Row{Tag: "order", MaxID: before, Step: 10})
+				fresh := node(t, s, nil, fenced("fresh", sharing(f.Fence), nil))
+				_, err := fresh.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrRegress)
+			})
+		})
+	}
+}
+
+// TestDegradeStartsWithADurableNote: if the disk cannot note that ranges will be
+// missing in the fence, there are none.
+func TestDegradeStartsWithADurableNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, al := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newAlarms()
+		cfg := degraded(f, al)
+		cfg.MaxWait = time.Second
+		a := node(t, s, d, cfg)
+		next(t, a, "order")
+		d.set(func(d *disk) {
+			d.onReplace = func(name string) error {
+				if name == "cluster-fence" {
+					return errDown
+				}
+				return nil
+			}
+		})
+		f.breakDown()
+		useUp(t, a, newLedger())
+		al.want(t, "disk cluster-fence", "exhausted order", "fence zk")
+		d.set(func(d *disk) { d.onReplace = nil })
+		next(t, a, "order")
+		al.want(t, "fence zk")
+	})
+}
+
+// TestDegradeAfterALoss: the fence lost an entry and then does not answer. Degraded
+// ranges begin with the durable note all the same.
+func TestDegradeAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d := newStore(row(10)), sharing(memory.NewFence()), newDisk()
+		a := node(t, s, d, degraded(f, nil))
+		next(t, a, "order")
+		f.set(func(f *shared) {
+			f.onRead = func(context.Context, string, func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+				f.breakDown()
+				return segment.FenceEntry{}, false, nil
+			}
+		})
+		drain(t, a, "order", 50)
+		if merged(d) {
+			t.Error("IDs were served without the fence, and the disk does not know")
+		}
+		f.heal()
+		time.Sleep(time.Second)
+		if !merged(d) || f.end(t, "order") < a.Mark("order").High {
+			t.Errorf("merged %v, cluster fence %d, own fence %+v", merged(d), f.end(t, "order"), a.Mark("order"))
+		}
+	})
+}
+
+// TestMergeAfterAnOutageIsSmall: a process that knows which tags went on without the
+// fence merges those only; one that does not know merges all.
+func TestMergeAfterAnOutageIsSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tags = 50
+		s, f, d := newStore(), sharing(memory.NewFence()), newDisk()
+		for i := range tags {
+			s.Put(segment.Row{Tag: fmt.Sprint("tag-", i), MaxID: 1, Step: 10})
+		}
+		a := node(t, s, d, degraded(f, nil))
+		for i := range tags {
+			next(t, a, fmt.Sprint("tag-", i))
+		}
+		synctest.Wait()
+		synctest.Wait()
+		f.breakDown()
+		drain(t, a, "tag-7", 50)
+		crashed := d.copy()
+		var mu sync.Mutex
+		read := map[string]bool{}
+		watch := func(f *shared) {
+			f.heal()
+			f.set(func(f *shared) {
+				f.onRead = func(_ context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+					mu.Lock()
+					read[tag] = true
+					mu.Unlock()
+					return do()
+				}
+			})
+		}
+		watch(f)
+		time.Sleep(time.Second)
+		if !merged(d) || len(read) != 1 || !read["tag-7"] {
+			t.Errorf("merged %v, entries read %v; want tag-7 only", merged(d), read)
+		}
+		clear(read)
+		b := sharing(f.Fence)
+		watch(b)
+		node(t, s, crashed, fenced("a", b, nil))
+		synctest.Wait()
+		if !merged(crashed) || len(read) != tags {
+			t.Errorf("after a crash: merged %v, %d entries read, want %d", merged(crashed), len(read), tags)
+		}
+	})
+}
+
+// TestDegradedRangeUnderWay: a load that began in the outage ends after the fence
+// answers again. Its range is in the fence before the fence is trusted.
+func TestDegradedRangeUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, ids := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newLedger()
+		f.breakDown()
+		cfg := degraded(f, nil)
+		cfg.LoadTimeout = time.Minute
+		a := node(t, s, d, cfg)
+		synctest.Wait()
+		stuck, release := stuckOnce(s, nil)
+		got := make(chan int64)
+		go func() { got <- next(t, a, "order") }()
+		<-stuck
+		f.heal()
+		time.Sleep(5 * time.Second)
+		if merged(d) {
+			t.Fatal("merged while a degraded load is under way")
+		}
+		close(release)
+		ids.add(t, "a", <-got)
+		synctest.Wait()
+		if !merged(d) || f.end(t, "order") != a.Mark("order").High {
+			t.Errorf("merged %v, cluster fence %d, own fence %+v", merged(d), f.end(t, "order"), a.Mark("order"))
+		}
+	})
+}
+
+// TestDegradedRespectsWhatWasSeen: in an outage a node still refuses what lies below
+// the entry that it saw last, though it never reserved up to there itself.
+func TestDegradedRespectsWhatWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
+		mine := sharing(f)
+		a := node(t, s, nil, degraded(mine, nil))
+		ids.add(t, "a", next(t, a, "order"))
+		b := node(t, s, nil, fenced("b", sharing(f), nil))
+		ids.add(t, "b", drain(t, b, "order", 100)...)
+		synctest.Wait()
+		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				return segment.Reservation{}, errDown
+			}
+		})
+		ids.add(t, "a", next(t, a, "order"))
+		synctest.Wait()
+		mine.breakDown()
+		s.heal()
+		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
+		ids.add(t, "a", drain(t, a, "order", 100)...)
+	})
+}
