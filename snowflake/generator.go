@@ -127,7 +127,7 @@ func (g *Generator) Stop() int64 {
 	for {
 		w := g.word.Load()
 		p := g.position(w)
-		if w&stopped != 0 || g.word.CompareAndSwap(w, stopped|uint64(p)<<g.shift) {
+		if g.word.CompareAndSwap(w, stopped|uint64(p)<<g.shift) {
 			return g.c.Layout.Millis(p)
 		}
 	}

@@ -2,8 +2,10 @@ package snowflake_test
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +251,39 @@ func TestHandover(t *testing.T) {
 		}
 	}
 	distinct(t, took, func(int64) {})
+}
+
+// TestStopWhileUnitsPass: each reading of the clock is a unit later, so that Stop again
+// and again meets a call that moves the word. What Stop returns lies above all IDs.
+func TestStopWhileUnitsPass(t *testing.T) {
+	var ms atomic.Int64
+	ms.Store(start)
+	l := snowflake.Leaf()
+	for range 1500 {
+		g := generator(t, snowflake.Config{
+			Layout: l, Bound: snowflake.NoBound, Floor: ms.Load(),
+			Now: func() time.Time { return time.UnixMilli(ms.Add(1)) },
+		})
+		taken := make(chan int64)
+		go func() {
+			last := int64(0)
+			for {
+				id, err := g.Next(t.Context())
+				if err != nil {
+					taken <- last
+					return
+				}
+				last = id
+			}
+		}()
+		for before := g.Position(); g.Position() < before+20; {
+			runtime.Gosched()
+		}
+		end := g.Stop()
+		if last := l.Millis(decode(t, g, <-taken).Unit); last >= end {
+			t.Fatalf("an ID of %d, but Stop returned %d", last, end)
+		}
+	}
 }
 
 // TestBoundUnderLoad: 8 goroutines run into a bound that lies 10 ms ahead. No ID
