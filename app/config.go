@@ -10,7 +10,8 @@ import "time"
 // Tags: key is the name, in a section the part after the dot; default is written
 // as a user would write it; min and max bound numbers and durations; oneof lists
 // the words that are allowed; hint stands for the value in help texts; help is for
-// people; secret values are printed without passwords.
+// people; secret values are printed without passwords ("true"), or without
+// all that follows the host ("path").
 //
 // A zero Config is not valid. Start from [Default] or [Load].
 type Config struct {

@@ -44,6 +44,6 @@ type SnowflakeConfig struct {
 
 // AlarmConfig is the section alarm.
 type AlarmConfig struct {
-	Webhook string        `key:"webhook" hint:"URL" secret:"true" help:"Every alarm is sent there as JSON with POST, when it begins and when it ends. It is also in the log, in /readyz and in /metrics."`
+	Webhook string        `key:"webhook" hint:"URL" secret:"path" help:"Every alarm is sent there as JSON with POST, when it begins and when it ends. It is also in the log, in /readyz and in /metrics."`
 	Timeout time.Duration `key:"timeout" default:"5s" min:"100ms" max:"1m" help:"Deadline of one attempt to send an alarm."`
 }

@@ -18,7 +18,7 @@ type Key struct {
 	Default string // as a user would write it, "" if there is none or it depends on the machine
 	Limit   string // what values are allowed, as it follows "must be": "1 to 1000000"
 	Hint    string // stands for the value in help texts: "HOST:PORT"
-	Secret  bool   // values may hold a password
+	Secret  bool   // values may hold a password, and are printed without it
 	Bool    bool   // true or false; as a flag it needs no value
 	List    bool   // may have several values
 
@@ -26,6 +26,8 @@ type Key struct {
 	typ      reflect.Type
 	min, max int64 // both 0: unbounded
 	oneof    []string
+
+	secretPath bool // all but scheme and host is secret
 }
 
 // Env returns the name of the environment variable: LEAF_HTTP_ADDR.
@@ -56,12 +58,14 @@ func fieldKeys(t reflect.Type, prefix, title string, index []int) []Key {
 			Help:    f.Tag.Get("help"),
 			Default: f.Tag.Get("default"),
 			Hint:    f.Tag.Get("hint"),
-			Secret:  f.Tag.Get("secret") == "true",
+			Secret:  f.Tag.Get("secret") != "",
 			Bool:    f.Type.Kind() == reflect.Bool,
 			List:    f.Type.Kind() == reflect.Slice,
 			index:   path,
 			typ:     f.Type,
-			oneof:   strings.Fields(f.Tag.Get("oneof")),
+
+			secretPath: f.Tag.Get("secret") == "path",
+			oneof:      strings.Fields(f.Tag.Get("oneof")),
 		}
 		if text := f.Tag.Get("min"); text != "" {
 			k.min, k.max = k.mustNumber(text), k.mustNumber(f.Tag.Get("max"))
@@ -149,7 +153,7 @@ func (k Key) format(v reflect.Value) string {
 
 func (k Key) wrong(value, limit string) *ConfigError {
 	if k.Secret {
-		value = redact(value)
+		value = k.redact(value)
 	}
 	return &ConfigError{Key: k.Name, Value: value, Limit: limit}
 }

@@ -199,7 +199,7 @@ func (l *Loaded) Settings() []Setting {
 		if k.List {
 			s.Values = append(s.Values, redactAll(k, field.Interface().([]string))...)
 		} else {
-			s.Values = append(s.Values, k.format(field))
+			s.Values = append(s.Values, redactAll(k, []string{k.format(field)})...)
 		}
 		out = append(out, s)
 	}

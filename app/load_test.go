@@ -198,7 +198,7 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "offset without host name", flags: flags("snowflake.worker-offset", "5"), want: `snowflake.worker-offset="5" (--snowflake-worker-offset): is for snowflake.worker-from-hostname only`},
 		{name: "local-extend with a pool", flags: flags("snowflake.local-extend", "true"), want: `snowflake.local-extend="true" (--snowflake-local-extend): needs numbers that belong to an identity: snowflake.registry=zookeeper or static`},
 		{name: "ephemeral port as identity", flags: flags("snowflake.registry", "zookeeper", "snowflake.registry-address", "zk:2181", "http.addr", ":0"), want: `snowflake.address: must name a port, because that of http.addr is another one after each start, and with zookeeper ip:port is the identity`},
-		{name: "webhook", flags: flags("alarm.webhook", "ftp://u:hunter2@h/"), want: `alarm.webhook="ftp://u:xxxxx@h/" (--alarm-webhook): must be a URL that begins with http:// or https://`},
+		{name: "webhook", flags: flags("alarm.webhook", "ftp://u:hunter2@h/"), want: `alarm.webhook="ftp://h/xxxxx" (--alarm-webhook): must be a URL that begins with http:// or https://`},
 
 		// stores
 		{name: "store scheme", flags: flags("store", "oracle://h/d"), want: `store="oracle://h/d" (--store): must begin with mysql://, mariadb://, postgres://, postgresql:// or sqlite:`},
@@ -296,6 +296,10 @@ func TestPasswordsAreHidden(t *testing.T) {
 		{"mysql://u:p", "mysql://u:xxxxx"},
 		{"u:p@h", "xxxxx@h"},
 		{"mysql://h:3306/d", "mysql://h:3306/d"},
+		{"etcd://a:2379,b:2379/n", "etcd://a:2379,b:2379/n"},
+		{"etcd://u:p@a:2379,b:2379/n", "etcd://u:xxxxx@a:2379,b:2379/n"},
+		{"http://u:p@a:2379", "http://u:xxxxx@a:2379"},
+		{"zk1:2181,zk2:2181/ids", "zk1:2181,zk2:2181/ids"},
 		{"mysql://[::1]:3306/d", "mysql://[::1]:3306/d"},
 		{"sqlite:/a@b/leaf.db", "sqlite:/a@b/leaf.db"},
 	}
@@ -303,6 +307,23 @@ func TestPasswordsAreHidden(t *testing.T) {
 		if got := app.Redact(tc.in); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.in, got, tc.want)
 		}
+	}
+}
+
+func TestSecretsOfSingleKeysAreHidden(t *testing.T) {
+	t.Parallel()
+	l, err := app.Load(app.Input{Environ: home, Flags: map[string][]string{
+		"alarm.webhook": {"https://u:hunter2@hooks.example.com/services/hunter2?x=hunter2"}, "segment.cluster-fence": {"etcd://u:hunter2@a:2379/n"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range l.Settings() {
+		got[s.Key] = strings.Join(s.Values, ";")
+	}
+	if got["alarm.webhook"] != "https://hooks.example.com/xxxxx" || got["segment.cluster-fence"] != "etcd://u:xxxxx@a:2379/n" {
+		t.Errorf("got %s, %s", got["alarm.webhook"], got["segment.cluster-fence"])
 	}
 }
 

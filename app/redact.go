@@ -9,7 +9,9 @@ const hidden = "xxxxx"
 
 var (
 	secretParameter = regexp.MustCompile(`(?i)([?&;][^=&;]*(?:password|passwd|pwd|secret|token|credential)[^=&;]*=)[^&;]*`)
-	onlyPort        = regexp.MustCompile(`^\d*$`)
+	// onlyPort is what follows the first colon of an address without a password, also in
+	// a list: 2379 of a:2379, 2379,b:2379 of a:2379,b:2379.
+	onlyPort = regexp.MustCompile(`^\d*(,[^:,]+:\d+)*$`)
 )
 
 // redact hides the passwords in one store URL. It does not need a valid one,
@@ -40,6 +42,18 @@ func redactUser(u string) string {
 	return u
 }
 
+// redactPath hides all of a URL but scheme and host. A webhook's path is often all that
+// its receiver asks for.
+func redactPath(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found {
+		return hidden
+	}
+	rest, _, _ = strings.Cut(rest, "/")
+	rest, _, _ = strings.Cut(rest, "?")
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:] + "/" + hidden
+}
+
 // redactAll returns the values of a key for people.
 func redactAll(k Key, values []string) []string {
 	if !k.Secret {
@@ -47,7 +61,17 @@ func redactAll(k Key, values []string) []string {
 	}
 	out := make([]string, len(values))
 	for i, v := range values {
-		out[i] = redact(v)
+		out[i] = k.redact(v)
 	}
 	return out
+}
+
+func (k Key) redact(value string) string {
+	switch {
+	case value == "":
+		return ""
+	case k.secretPath:
+		return redactPath(value)
+	}
+	return redact(value)
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -226,6 +229,29 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAlarmsReachTheWebhook(t *testing.T) {
+	t.Parallel()
+	posts := make(chan string, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		posts <- r.URL.Path + " " + string(body)
+	}))
+	t.Cleanup(hook.Close)
+	c := config(shortDir(t))
+	c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{unanswered(t)}
+	c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
+	c.Alarm.Webhook = hook.URL + "/alarms"
+	a, stop := start(t, c)
+	_, port, _ := net.SplitHostPort(a.Addr())
+	post := <-posts
+	for _, want := range []string{"/alarms {", `"code":"registry"`, `"state":"raised"`, ":" + port + `"`} {
+		if !strings.Contains(post, want) {
+			t.Errorf("got %s, want %s in it", post, want)
+		}
+	}
+	stop()
 }
 
 func TestForeignRegistryRefusesTheStart(t *testing.T) {

@@ -79,7 +79,7 @@ func checkWebhook(text string) error {
 	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
-	return &ConfigError{Key: "alarm.webhook", Value: redact(text), Limit: "must be a URL that begins with http:// or https://"}
+	return &ConfigError{Key: "alarm.webhook", Value: redactPath(text), Limit: "must be a URL that begins with http:// or https://"}
 }
 
 // namedURL is one value of the key store.

@@ -31,8 +31,11 @@ func (a *App) openWorker(listening net.Addr, unused bool) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
 		defer cancel()
 		made, err := prepareRegistry(ctx, a.registry.records, a.dir)
-		if err != nil {
+		switch {
+		case err != nil && a.dbs.embedded:
 			return errors.Join(fmt.Errorf("prepare the registry of worker IDs: %w", err), a.registry.Close())
+		case err != nil: // a file of somebody else, perhaps locked: the first claim will tell
+			a.log.Warn("the registry of worker IDs cannot be prepared", "error", err)
 		}
 		c.Fresh = made || unused && a.dbs.embedded
 	}
@@ -68,8 +71,9 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 			Interval:    c.PeerInterval,
 			RefuseAlone: c.PeerPolicy == "refuse",
 		},
-		Alarms: a.alarms,
-		Logger: a.log,
+		Alarms:  a.alarms,
+		Logger:  a.log,
+		Elapsed: elapsed,
 	}
 	if c.Tolerance == 0 {
 		w.Tolerance = -1 // the zero value of the engine is its default

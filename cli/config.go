@@ -33,7 +33,7 @@ func (c *configCheckCmd) Run(p Process) error {
 	fmt.Fprintln(w, "KEY\tVALUE\tSOURCE")
 	for _, s := range l.Settings() {
 		value := strings.Join(s.Values, " ")
-		if len(s.Values) == 0 {
+		if value == "" {
 			value = "-"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, value, s.Source)
