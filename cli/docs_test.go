@@ -88,7 +88,7 @@ var examples = map[string]struct {
 	"snowflake.worker-map":       {"10.0.0.1:8080=7", []string{"--snowflake-registry=static"}},
 	"snowflake.address":          {value: "10.0.0.1:8080"},
 	"snowflake.interface":        {value: "en*"},
-	"alarm.webhook":              {value: "https://h/hook"},
+	"alarm.webhook":              {value: "https://h/xxxxx"},
 }
 
 // TestEveryKeyIsAFlagAndAVariable sets each key both ways and looks at what
