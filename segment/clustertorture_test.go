@@ -13,20 +13,28 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // TestClusterFenceTorture: nodes that share a fence load, stop and crash at random,
-// the fence fails with and without effect, and the database goes back again and
-// again, to be repaired. No ID repeats.
+// and the fence fails with and without effect. Either the database goes back again
+// and again, to be repaired, or the fence does: it is wiped, and nodes go on without
+// it. No ID repeats, and a database that is well is never accused.
 func TestClusterFenceTorture(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { torture(t, rand.New(rand.NewPCG(seed, 3))) })
-		})
+	seeds := uint64(10)
+	if server.Long() {
+		seeds = 300
+	}
+	for seed := range seeds {
+		for _, lossy := range []string{"database", "fence"} {
+			t.Run(fmt.Sprintf("%s goes back, seed %d", lossy, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { torture(t, rand.New(rand.NewPCG(seed, 3)), lossy == "database") })
+			})
+		}
 	}
 }
 
-func torture(t *testing.T, r *rand.Rand) {
+func torture(t *testing.T, r *rand.Rand, databaseGoesBack bool) {
 	const nodes, rounds = 3, 60
 	s, f, ids := newStore(row(7)), memory.NewFence(), newLedger()
 	access, disks, running := [nodes]*shared{}, [nodes]*disk{}, [nodes]*segment.Allocator{}
@@ -49,6 +57,7 @@ func torture(t *testing.T, r *rand.Rand) {
 	start := func(i int) {
 		cfg := fenced(fmt.Sprint(i), access[i], nil)
 		cfg.MaxWait = 100 * time.Millisecond
+		cfg.Degrade = !databaseGoesBack && r.IntN(2) == 0
 		running[i] = node(t, s, disks[i], cfg)
 	}
 	for i := range nodes {
@@ -71,7 +80,18 @@ func torture(t *testing.T, r *rand.Rand) {
 			access[i].set(fault)
 		case 3:
 			access[i].heal()
-		case 4, 5:
+		case 4:
+			if !databaseGoesBack {
+				f.Wipe()
+			}
+		case 5:
+			if !databaseGoesBack {
+				access[i].breakDown()
+			}
+		case 6, 7:
+			if !databaseGoesBack {
+				continue
+			}
 			s.Put(segment.Row{Tag: "order", MaxID: 1 + r.Int64N(s.maxID(t, "order")), Step: 7})
 		}
 		for n := range nodes {
@@ -94,7 +114,7 @@ func torture(t *testing.T, r *rand.Rand) {
 	for i := range access {
 		access[i].heal()
 	}
-	if regresses == 0 || ids.len() < rounds {
-		t.Errorf("%d IDs, %d regresses: the torture does not torture", ids.len(), regresses)
+	if databaseGoesBack != (regresses > 0) || ids.len() < rounds {
+		t.Errorf("%d IDs, %d regresses", ids.len(), regresses)
 	}
 }
