@@ -180,8 +180,8 @@ func TestPoolChooses(t *testing.T) {
 			request: func(r *worker.Request) { r.Previous = previous(3, -1000) }, number: 3, floor: -500, bound: 60_000,
 		},
 		{
-			name: "own file outside the range", records: append(held(), mine(7, 30_000)),
-			request: func(r *worker.Request) { r.Previous = previous(7, 0) }, wantErr: worker.ErrFull, text: "all 4 worker IDs 1 to 4",
+			name: "own file outside the range", records: append(held(), mine(5, 30_000)),
+			request: func(r *worker.Request) { r.Previous = previous(5, 0) }, wantErr: worker.ErrFull, text: "all 4 worker IDs 1 to 4",
 		},
 		{
 			name: "file of another nonce", records: held(), request: func(r *worker.Request) { r.Previous = previous(3, 0) },
@@ -235,7 +235,7 @@ func TestPoolChooses(t *testing.T) {
 		},
 		{
 			name: "that one outside the range", records: held(),
-			reserved: []worker.Adoptable{{Number: 7, Address: "10.0.0.9:8080"}}, wantErr: worker.ErrFull,
+			reserved: []worker.Adoptable{{Number: 5, Address: "10.0.0.9:8080"}}, wantErr: worker.ErrFull,
 		},
 		{
 			name:     "other programs' numbers go to nobody else",
