@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -132,6 +133,13 @@ func detect(c SnowflakeConfig, list []Interface) (netip.Addr, error) {
 		e.Key, e.Value = "snowflake.interface", strings.Join(c.Interfaces, listSeparator)
 	}
 	return netip.Addr{}, e
+}
+
+// isUndetected reports whether err is that of detect, without anything configured that
+// it did not find.
+func isUndetected(err error) bool {
+	ce, ok := errors.AsType[*ConfigError](err)
+	return ok && ce.Key == "snowflake.address" && ce.Value == ""
 }
 
 // bridges are the interfaces that container engines make; each host has its own with

@@ -44,7 +44,11 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 		return err
 	}
 	if err := a.openWorker(listening, unused); err != nil {
-		return err
+		if !a.snowflakeIsExtra() || !isUndetected(err) {
+			return err
+		}
+		a.log.Warn("snowflake mode is off, segment mode serves alone", "reason", err)
+		return nil
 	}
 	a.closers = append(a.closers, a.withDeadline(a.worker.Close))
 	return nil

@@ -11,6 +11,7 @@ import (
 const maxAlarmReasons = 20
 
 // ready says whether every enabled mode can issue, why not, and what needs attention.
+// A mode that nobody asked for does not count (snowflakeIsExtra).
 func (a *App) ready() (ready bool, reasons []string) {
 	ready = true
 	if a.alloc != nil {
@@ -20,7 +21,7 @@ func (a *App) ready() (ready bool, reasons []string) {
 	}
 	if a.worker != nil {
 		st := a.worker.Status()
-		ready = ready && st.Ready
+		ready = ready && (st.Ready || a.lacksTables(st))
 		switch {
 		case !st.Ready:
 			reasons = append(reasons, fmt.Sprintf("snowflake mode is %s: %s", st.State, st.Reason))

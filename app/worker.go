@@ -143,8 +143,29 @@ func (a *App) startWorker(ctx context.Context) error {
 	switch {
 	case err == nil || ctx.Err() != nil || leaf.ClassOf(err).Err != nil:
 		return err
+	case errors.Is(err, worker.ErrSchema) && a.snowflakeIsExtra():
+		a.log.Warn("segment mode serves alone until the tables of snowflake mode are there", "error", err, "or", "start with --no-snowflake-enable")
+		return nil
 	case errors.Is(err, worker.ErrSchema):
 		return fmt.Errorf("%w: snowflake mode: %w; or start with --no-snowflake-enable", leaf.ErrNotReady, err)
 	}
 	return fmt.Errorf("%w: snowflake mode: %w", leaf.ErrConflict, err)
+}
+
+// snowflakeIsExtra reports whether nobody has asked for snowflake mode: it is on by
+// default, in a database that somebody made for segment mode, such as that of the Java
+// server. There it must not keep segment mode from being served, only because its
+// tables are missing, or this machine has no address but the loopback.
+func (a *App) snowflakeIsExtra() bool {
+	return a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == registryAuto && !a.dbs.embedded
+}
+
+// lacksTables reports whether that is the case now. The engine tries again by itself, so
+// the mode is served as soon as leaf schema apply has made the tables.
+func (a *App) lacksTables(st worker.Status) bool {
+	if st.Ready || st.Claims > 0 || !a.snowflakeIsExtra() {
+		return false
+	}
+	_, err := a.worker.Next(context.Background(), "") // without a claim it fails at once, and says why
+	return errors.Is(err, worker.ErrSchema)
 }

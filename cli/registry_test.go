@@ -2,12 +2,16 @@ package cli_test
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	_ "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-idgen/leaf/cli"
 	"github.com/leaf-idgen/leaf/test/server"
@@ -115,6 +119,68 @@ func TestRegistries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDatabaseOfTheJavaServer has nothing but the original's table: segment mode serves
+// from it as before, and snowflake mode as soon as its tables are there.
+func TestDatabaseOfTheJavaServer(t *testing.T) {
+	t.Parallel()
+	db := server.MariaDB(t)
+	conn, err := sql.Open("mysql", dsn(t, db.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', step int(11) NOT NULL, description varchar(256) DEFAULT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 1, 2000)",
+	} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, dataDir(t), "--store", db.URL(), "--snowflake-address", "127.0.0.1", "--snowflake-force-address")
+	p.awaitReady(t)
+	if ids := p.ids(t, 2); ids[0] != 1 || ids[1] != 2 {
+		t.Errorf("got %v", ids)
+	}
+	if status, body, err := httpGet(p.addr, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, "run: leaf schema apply --store") {
+		t.Errorf("got %d %s, %v", status, body, err)
+	}
+	if _, body, _ := httpGet(p.addr, "/readyz"); !strings.HasPrefix(body, `{"ready":true,"reasons":["snowflake mode is refused: `) {
+		t.Errorf("/readyz: %s", body)
+	}
+	var out, errs bytes.Buffer
+	args := []string{"serve", "--store", db.URL(), "--data-dir", dataDir(t), "--http-addr", "127.0.0.1:0", "--snowflake-registry", "sql", "--snowflake-address", "127.0.0.1", "--snowflake-force-address"}
+	code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs})
+	if _, last, _ := strings.Cut(errs.String(), "msg=stopped\n"); code != 4 || !strings.Contains(last, "run: leaf schema apply --store") || strings.Count(last, "\n") != 1 {
+		t.Errorf("a registry that was asked for: exit code %d: %s", code, errs.String())
+	}
+
+	leafOK(t, "schema", "apply", "--store", db.URL(), "--data-dir", dataDir(t))
+	leafOK(t, "worker", "init", "--store", db.URL(), "--data-dir", dataDir(t))
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		status, body, err := httpGet(p.addr, "/api/snowflake/get/x")
+		if status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
+		}
+	}
+	p.end(t, syscall.SIGTERM)
+}
+
+// dsn is a store URL as the MySQL driver wants it.
+func dsn(t *testing.T, store string) string {
+	t.Helper()
+	u, err := url.Parse(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s@tcp(%s)%s", u.User, u.Host, u.Path)
 }
 
 // TestRepairFromTheClusterFence: the table is restored from an old dump, and a node
