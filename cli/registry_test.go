@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -118,6 +119,50 @@ func TestRegistries(t *testing.T) {
 				t.Errorf("another layout: exit code %d: %s", code, errs.String())
 			}
 		})
+	}
+}
+
+// TestStandbyPair: two nodes share one worker ID. The second waits for it without a
+// complaint, and serves when the first one stops.
+func TestStandbyPair(t *testing.T) {
+	t.Parallel()
+	registry := []string{
+		"--no-segment-enable", "--snowflake-registry", "sql", "--snowflake-registry-address", "sqlite:" + filepath.Join(dataDir(t), "workers.db"),
+		"--snowflake-worker-range", "5-5", "--snowflake-renew-interval", "200ms",
+	}
+	active := serve(t, dataDir(t), registry...)
+	active.awaitReady(t)
+	seen := distinct{}
+	seen.add(t, active.snowflakes(t))
+	standby := serve(t, dataDir(t), append(registry, "--snowflake-standby")...)
+	awaitBody(t, standby, "/readyz", `{"ready":false,"reasons":["snowflake mode is standby: claim a worker ID: worker: no free worker ID: all 1 worker IDs 5 to 5 are taken`)
+	if _, body, _ := httpGet(standby.addr, "/readyz"); strings.Contains(body, "alarm") {
+		t.Errorf("it complains: %s", body)
+	}
+	third := serve(t, dataDir(t), registry...)
+	awaitBody(t, third, "/readyz", "alarm claim (worker): ")
+	third.end(t, syscall.SIGTERM)
+
+	active.end(t, syscall.SIGTERM)
+	standby.awaitReady(t)
+	seen.add(t, standby.snowflakes(t))
+	if _, body, _ := httpGet(standby.addr, "/metrics"); !strings.Contains(body, "\nleaf_snowflake_worker_id 5\n") {
+		t.Errorf("/metrics:\n%s", body)
+	}
+	standby.end(t, syscall.SIGTERM)
+}
+
+// awaitBody waits until a page of the node has the text.
+func awaitBody(t *testing.T, p *process, path, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		_, body, err := httpGet(p.addr, path)
+		if strings.Contains(body, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: got %s, %v, want %s; log:\n%s", path, body, err, text, p.log)
+		}
 	}
 }
 
