@@ -27,7 +27,7 @@ type Config struct {
 	Name string
 
 	// SessionTimeout is how long a process that went silent counts as running. The
-	// servers may raise or lower it to their own limits. 400 ms to 1 h; default 15 s.
+	// servers may raise or lower it to their own limits. 100 ms to 1 h; default 15 s.
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds one attempt at one server, from the first packet until
@@ -90,7 +90,7 @@ func (c Config) withDefaults() (Config, error) {
 		value    time.Duration
 		min, max time.Duration
 	}{
-		{"session-timeout", c.SessionTimeout, 400 * time.Millisecond, time.Hour},
+		{"session-timeout", c.SessionTimeout, 100 * time.Millisecond, time.Hour},
 		{"connect-timeout", c.ConnectTimeout, 10 * time.Millisecond, time.Minute},
 		{"adopt-watch", c.AdoptWatch, time.Millisecond, time.Hour},
 	} {

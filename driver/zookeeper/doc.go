@@ -37,6 +37,7 @@
 // it from starting (rule I). It does not know that a Java node of the very first
 // start runs as number 0 whatever its child says (spec users.md 4.1): restart each
 // Java node once before the first Go node adopts the child with number 0. A name
-// with a hyphen breaks Java, not us. It has no TLS and no ACL: whoever reaches the
-// servers may write.
+// with a hyphen breaks Java, not us. Servers that come back with an older copy of
+// their data have forgotten claims, and nobody can tell (rule L). It has no TLS and no
+// ACL: whoever reaches the servers may write.
 package zookeeper

@@ -65,8 +65,10 @@ func (s *session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	s.reason = fmt.Errorf("no session from %s", addr)
-	s.wire = &wire{Conn: raw, limit: s.cfg.ConnectTimeout, lastRead: &s.lastRead}
-	context.AfterFunc(s.ctx, func() { raw.Close() })
+	s.wire = &wire{
+		Conn: raw, limit: s.cfg.ConnectTimeout, lastRead: &s.lastRead,
+		forget: context.AfterFunc(s.ctx, func() { raw.Close() }),
+	}
 	return s.wire, nil
 }
 
@@ -106,7 +108,7 @@ func (s *session) unanswered(start time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wire != nil {
-		s.wire.Close()
+		_ = s.wire.Close() // there is nothing to lose
 	}
 }
 

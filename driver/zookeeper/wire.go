@@ -60,6 +60,13 @@ type wire struct {
 	limit    time.Duration
 	greeted  atomic.Bool
 	lastRead *atomic.Int64 // Unix ns
+	forget   func() bool   // the session no longer closes it
+}
+
+// Close implements net.Conn.
+func (w *wire) Close() error {
+	w.forget()
+	return w.Conn.Close()
 }
 
 // SetReadDeadline implements net.Conn. Its first call is for the session.
