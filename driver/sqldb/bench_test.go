@@ -37,6 +37,34 @@ func BenchmarkReserve(b *testing.B) {
 	}
 }
 
+// BenchmarkPut is what a renewal costs.
+func BenchmarkPut(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		open func(b *testing.B) (*sqldb.Store, *sql.DB)
+	}{{"mysql", openMySQL}, {"postgres", openPostgres}, {"sqlite", openSQLite}} {
+		b.Run(c.name, func(b *testing.B) {
+			store, _ := c.open(b)
+			if _, err := store.ApplySchema(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			s, err := store.Records(sqldb.RecordsConfig{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			r := first()
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Bound++
+				if r.Version, err = s.Put(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkRows reads a table of 100,000 rows.
 func BenchmarkRows(b *testing.B) {
 	for _, c := range []struct {

@@ -205,41 +205,51 @@ func TestPutRace(t *testing.T) {
 // TestClaimersAfterDeletion: DELETE FROM leaf_worker while nodes run, which then all
 // claim at once, gives nobody a number below its T.
 func TestClaimersAfterDeletion(t *testing.T) {
-	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
-		const n, now = 32, 1_763_000_000_000
-		numbers := leaf.Range{Lo: 0, Hi: n}
-		claim := func(now int64) map[int64]worker.Record {
-			var mu sync.Mutex
-			got := map[int64]worker.Record{}
-			var group sync.WaitGroup
-			for i := range n {
-				p := worker.NewPool(openRecords(t, url))
-				group.Go(func() {
-					r, err := p.Claim(t.Context(), worker.Request{
-						Namespace: worker.Namespace{Name: "test", Fingerprint: "layout"}, Address: fmt.Sprint("10.0.0.", i, ":1"), Nonce: fmt.Sprint(now, " ", i),
-						Numbers: numbers, Now: now, Bound: now + 60_000, Margin: 5000,
-					})
-					mu.Lock()
-					defer mu.Unlock()
-					if err != nil {
-						t.Errorf("Claim: %v", err)
-					} else if _, taken := got[r.Number]; taken {
-						t.Errorf("number %d was given twice", r.Number)
-					}
-					got[r.Number] = r
-				})
-			}
-			group.Wait()
-			return got
-		}
-		before := claim(now)
-		execAll(t, db, "DELETE FROM leaf_worker")
-		for number, r := range claim(now + 70_000) {
-			if r.Floor < before[number].Bound {
-				t.Errorf("number %d: floor %d lies below T %d", number, r.Floor, before[number].Bound)
-			}
-		}
+	eachBase(t, claimersAfterDeletion)
+	t.Run("postgres/serializable", func(t *testing.T) {
+		t.Parallel()
+		f := named("postgres/serializable")
+		d := f.database(t)
+		execAll(t, d.Open(t), f.once...)
+		applySchema(t, d.URL())
+		claimersAfterDeletion(t, d.URL(), d.Open(t))
 	})
+}
+
+func claimersAfterDeletion(t *testing.T, url string, db *sql.DB) {
+	const n, now = 32, 1_763_000_000_000
+	numbers := leaf.Range{Lo: 0, Hi: n}
+	claim := func(now int64) map[int64]worker.Record {
+		var mu sync.Mutex
+		got := map[int64]worker.Record{}
+		var group sync.WaitGroup
+		for i := range n {
+			p := worker.NewPool(openRecords(t, url))
+			group.Go(func() {
+				r, err := p.Claim(t.Context(), worker.Request{
+					Namespace: worker.Namespace{Name: "test", Fingerprint: "layout"}, Address: fmt.Sprint("10.0.0.", i, ":1"), Nonce: fmt.Sprint(now, " ", i),
+					Numbers: numbers, Now: now, Bound: now + 60_000, Margin: 5000,
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Errorf("Claim: %v", err)
+				} else if _, taken := got[r.Number]; taken {
+					t.Errorf("number %d was given twice", r.Number)
+				}
+				got[r.Number] = r
+			})
+		}
+		group.Wait()
+		return got
+	}
+	before := claim(now)
+	execAll(t, db, "DELETE FROM leaf_worker")
+	for number, r := range claim(now + 70_000) {
+		if r.Floor < before[number].Bound {
+			t.Errorf("number %d: floor %d lies below T %d", number, r.Floor, before[number].Bound)
+		}
+	}
 }
 
 // TestLostReply: the reply to a COMMIT is lost. The owner knows nothing, and finds
