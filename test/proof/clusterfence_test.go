@@ -23,7 +23,7 @@ func TestClusterFence(t *testing.T) {
 			mustLeaf(t, "schema", "apply", "--store", store)
 			mustLeaf(t, "tag", "create", "order", "--step", "100", "--fixed-step", "--store", store)
 			link := through(t, fence)
-			with := []string{"--no-snowflake-enable", "--segment-cluster-fence", kind + "://" + link.Addr() + "/" + rand.Text()}
+			with := []string{"--segment-cluster-fence", kind + "://" + link.Addr() + "/" + rand.Text()}
 			a := newNode(t, "a", store)
 			a.args = append(a.args, with...)
 			a.start(t)

@@ -89,7 +89,7 @@ func TestStartedWithTheDatabaseDown(t *testing.T) {
 			c := newClient()
 			for path, want := range map[string]int{
 				"/healthz": 200, "/readyz": 503, "/api/segment/get/order": 503, "/api/segment/get/no-such-tag": 503,
-				"/api/snowflake/get/x": 503,
+				"/api/snowflake/get/x": 501,
 			} {
 				resp, err := c.Get(n.address() + path)
 				if err != nil {
