@@ -1,0 +1,161 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// fromFile starts a on its file while the registry does not take its writes.
+func fromFile(w *world, change func(*worker.Config)) *node {
+	w.t.Helper()
+	a := w.node("a", change).up()
+	a.issue(10)
+	a.crash()
+	w.records.cut("a:8080", true)
+	a.up()
+	time.Sleep(4 * time.Second)
+	a.issue(10)
+	if a.Status().Confirmed {
+		w.t.Fatal("a is not on its file")
+	}
+	return a
+}
+
+// TestConfirmationAfterAnotherOwner: a node on its file comes back when somebody else
+// has had the number and given it back. Its generator knows nothing of what that one
+// issued, so it must not go on, whatever its clock says.
+func TestConfirmationAfterAnotherOwner(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		one := func(c *worker.Config) { c.Numbers.Hi, c.Horizon = 1, time.Minute }
+		a := fromFile(w, one)
+		time.Sleep(70 * time.Second) // T and the margin
+		b := w.node("b", one).up()
+		time.Sleep(20 * time.Second)
+		last := b.issue(5000)
+		b.stop()
+
+		a.clock.step(-10 * time.Second)
+		w.records.cut("a:8080", false)
+		for range 300 {
+			time.Sleep(100 * time.Millisecond)
+			if id, err := a.Next(w.t.Context(), "k"); err == nil {
+				if p := w.take(id, "a"); millis(p) <= millis(last) {
+					t.Fatalf("a issued at %d, b before at %d", millis(p), millis(last))
+				}
+			}
+		}
+		a.issue(5000)
+		if st := a.Status(); !st.Confirmed || st.Losses != 1 {
+			t.Errorf("status %+v", st)
+		}
+	})
+}
+
+// TestConfirmationGetsAnotherNumber: the number of a node on its file is gone. The
+// registry gives it another one, which it goes on with: nobody else could.
+func TestConfirmationGetsAnotherNumber(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := fromFile(w, func(c *worker.Config) { c.Numbers.Hi, c.LocalExtend = 1, true })
+		a.crash()
+		if err := worker.NewPool(w.records).Free(w.t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		w.records.cut("a:8080", true)
+		w.node("b", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
+		a.cfg.Numbers.Hi = 2
+		a.up()
+		time.Sleep(2 * time.Second)
+		w.records.cut("a:8080", false)
+		time.Sleep(10 * time.Second)
+		if p := a.issue(5000); p.Worker != 1 {
+			t.Errorf("a issues with number %d", p.Worker)
+		}
+	})
+}
+
+// TestReleaseAfterLocalExtend: the registry was back for a moment only, so it has not
+// heard how far the node went without it. The release says so.
+func TestReleaseAfterLocalExtend(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, true }).up()
+		w.records.breakOff(true)
+		time.Sleep(10 * time.Minute)
+		last := a.issue(10)
+		w.records.breakOff(false)
+		a.stop()
+		if rec := w.records.record(0); !rec.Released || rec.Bound <= millis(last) {
+			t.Errorf("issued at %d, released: %+v", millis(last), rec)
+		}
+	})
+}
+
+// TestFreedAfterLocalExtend: an operator gives away the number of a node that died
+// without the registry. Nothing tells how far it went but the clock.
+func TestFreedAfterLocalExtend(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		one := func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, true }
+		a := w.node("a", one).up()
+		w.records.breakOff(true)
+		time.Sleep(10 * time.Minute)
+		last := a.issue(10)
+		a.crash()
+		w.records.breakOff(false)
+		if err := worker.NewPool(w.records).Free(w.t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		b := w.node("b", one)
+		b.clock.step(-3 * time.Second)
+		b.up()
+		time.Sleep(6 * time.Second)
+		if p := b.issue(10); millis(p) <= millis(last) {
+			t.Errorf("issued at %d, and before at %d", millis(p), millis(last))
+		}
+	})
+}
+
+// TestOldCopyOfTheFile: a file that was rolled back says that less was issued than the
+// last renewal did. It is not believed.
+func TestOldCopyOfTheFile(t *testing.T) {
+	for _, extends := range []bool{false, true} {
+		run(t, worker.Fixed, func(w *world) {
+			a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, extends }).up()
+			time.Sleep(10 * time.Second)
+			old := a.disk.files[fileName]
+			time.Sleep(20 * time.Second)
+			last := a.issue(5000)
+			time.Sleep(4 * time.Second) // a renewal
+			a.crash()
+			a.disk.files[fileName] = old
+			a.clock.step(-15 * time.Second)
+			if err := a.begin(); err != nil {
+				t.Fatal(err)
+			}
+			for range 120 {
+				time.Sleep(time.Second)
+				if id, err := a.Next(w.t.Context(), "k"); err == nil {
+					if p := w.take(id, "a"); millis(p) <= millis(last) {
+						t.Fatalf("issued at %d, and before at %d", millis(p), millis(last))
+					}
+				}
+			}
+			a.issue(5000)
+		})
+	}
+}
+
+// TestFreshCountsOnce: a registry that this very start created needs no quiet time; one
+// that was wiped since does, because others may not know it yet.
+func TestFreshCountsOnce(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a").up()
+		a.issue(10)
+		w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
+		time.Sleep(20 * time.Second)
+		a.says(leaf.ErrNotReady, "may be used from")
+		time.Sleep(80 * time.Second)
+		a.issue(10)
+	})
+}

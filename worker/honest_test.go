@@ -1,0 +1,215 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// pausing is a clock whose reader is stopped once, after the reading.
+type pausing struct {
+	*clock
+
+	pause atomic.Bool
+}
+
+func (p *pausing) Now() time.Time {
+	now := p.clock.Now()
+	if p.pause.Swap(false) {
+		time.Sleep(time.Hour)
+	}
+	return now
+}
+
+// TestStoppedBetweenTwoReadings: a process is stopped for an hour between its looks at
+// the wall clock and at elapsed time. It must not take the difference for a jump.
+func TestStoppedBetweenTwoReadings(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a")
+		p := &pausing{clock: a.clock}
+		a.cfg.Runtime = p
+		a.up()
+		p.pause.Store(true)
+		time.Sleep(time.Hour + 10*time.Second)
+		if p.pause.Load() {
+			t.Fatal("nobody was stopped")
+		}
+		a.issue(10)
+		if text := a.alarms.has(leaf.AlarmClock); text != "" {
+			t.Error(text)
+		}
+	})
+}
+
+// TestToleratedStepIsQuiet: what callers wait out is no alarm, and no reason to take the
+// node out of service.
+func TestToleratedStepIsQuiet(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Tolerance, c.Ahead = time.Second, 30*time.Millisecond }).up()
+		for range 20 {
+			a.issue(1)
+			a.clock.step(-900 * time.Millisecond)
+			if st := a.Status(); !st.Ready && !strings.Contains(st.Reason, "used up") {
+				t.Fatalf("status %+v", st)
+			}
+			time.Sleep(20 * time.Millisecond)
+			if text := a.alarms.has(leaf.AlarmClock); text != "" {
+				t.Fatal(text)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
+// TestRegistryAlarmEndsWithAnAnswer: also with one that refuses.
+func TestRegistryAlarmEndsWithAnAnswer(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		one := func(c *worker.Config) { c.Numbers.Hi = 1 }
+		w.node("a", one).up()
+		w.records.breakOff(true)
+		b := w.node("b", one).up()
+		if b.alarms.has(leaf.AlarmRegistry) == "" {
+			t.Error("no alarm")
+		}
+		w.records.breakOff(false)
+		time.Sleep(time.Second)
+		if text := b.alarms.has(leaf.AlarmRegistry); text != "" {
+			t.Errorf("the registry answers, and the alarm says %q", text)
+		}
+		if text := b.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "taken") {
+			t.Errorf("alarm %q", text)
+		}
+	})
+}
+
+// TestStandbyAfterALossIsQuiet: a standby that had the claim waits like any other.
+func TestStandbyAfterALossIsQuiet(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Standby = 1, true }).up()
+		w.records.set(func(r *records) {
+			rec := r.byNum[0]
+			rec.Nonce, rec.Version = "other", "other"
+			r.byNum[0] = rec
+		})
+		time.Sleep(10 * time.Second)
+		if st := a.Status(); st.State != worker.Standby || len(a.alarms.active) != 0 {
+			t.Errorf("status %+v, alarms %v", st, a.alarms.active)
+		}
+	})
+}
+
+// TestClockAlarmEndsWithItsCause: also if the claim is refused by then.
+func TestClockAlarmEndsWithItsCause(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
+		a.clock.step(time.Hour)
+		w.records.set(func(r *records) {
+			rec := r.byNum[0]
+			rec.Nonce, rec.Version, rec.Bound = "other", "other", rec.Bound+int64(time.Hour/time.Millisecond)
+			r.byNum[0] = rec
+		})
+		time.Sleep(10 * time.Second)
+		a.refuses(leaf.ErrClock)
+		a.clock.step(-time.Hour)
+		time.Sleep(10 * time.Second)
+		a.refuses(leaf.ErrNotReady)
+		if text := a.alarms.has(leaf.AlarmClock); text != "" {
+			t.Errorf("the clock is right, and the alarm says %q", text)
+		}
+	})
+}
+
+// TestEndOfLayoutSeenByAWrongClock: the alarm ends with the error of the clock.
+func TestEndOfLayoutSeenByAWrongClock(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a").up()
+		by := a.cfg.Layout.End().Sub(a.clock.Now()) - 30*24*time.Hour
+		a.clock.step(by)
+		time.Sleep(10 * time.Second)
+		a.clock.step(-by)
+		time.Sleep(10 * time.Second)
+		if text := a.alarms.has(leaf.AlarmExhausted); text != "" {
+			t.Error(text)
+		}
+	})
+}
+
+// TestStartAfterClose: it returns.
+func TestStartAfterClose(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a")
+		h, err := worker.New(worker.NewPool(w.records), a.disk, a.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Close(w.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		if err := h.Start(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := h.Start(ctx); !errors.Is(err, leaf.ErrConflict) {
+			t.Errorf("a second start: %v", err)
+		}
+	})
+}
+
+// hanging records never answer a write, nor a farewell.
+type hanging struct {
+	*records
+
+	on atomic.Bool
+}
+
+func (h *hanging) Put(ctx context.Context, r worker.Record) (string, error) {
+	if h.on.Load() {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return h.records.Put(ctx, r)
+}
+
+func (h *hanging) Withdraw(ctx context.Context, _ worker.Peer) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestCloseOfAHangingRegistry: Close ends by itself, and until then calls hear that the
+// node is stopping.
+func TestCloseOfAHangingRegistry(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		run(t, worker.Leased, func(w *world) {
+			a := w.node("a", func(c *worker.Config) { c.KeepOnStop = keep })
+			reg := &hanging{records: w.records}
+			h, err := worker.New(worker.NewPool(reg), a.disk, a.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Start(w.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Next(w.t.Context(), ""); err != nil {
+				t.Errorf("right after Start: %v", err)
+			}
+			reg.on.Store(true)
+			begin, done := time.Now(), make(chan error)
+			go func() { done <- h.Close(context.Background()) }()
+			time.Sleep(100 * time.Millisecond)
+			_, err = h.Next(w.t.Context(), "")
+			if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "is closed: the node is stopping") {
+				t.Errorf("while closing: %v", err)
+			}
+			if err := <-done; !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 10*time.Second {
+				t.Errorf("Close = %v after %v", err, time.Since(begin))
+			}
+		})
+	}
+}
