@@ -130,27 +130,27 @@ func TestFreshStart(t *testing.T) {
 // for every n from 2 to 128 (chi-square; the seed is fixed, so it passes or fails
 // for good).
 func TestSpread(t *testing.T) {
-	ids := 30_000
-	if server.Long() {
-		ids = 1_000_000
-	}
 	for _, l := range []snowflake.Layout{snowflake.Leaf(), snowflake.JS53(), snowflake.Seconds()} {
 		t.Run(l.Fingerprint(), func(t *testing.T) {
+			ids := make([]int64, 20_000)
+			if server.Long() {
+				ids = make([]int64, 200_000)
+			}
 			clk := newClock(start)
 			c := clk.config(l)
 			c.Rand = rand.New(rand.NewPCG(3, 4)).Uint64
 			g := generator(t, c)
-			var counts [129][128]float64
-			for range ids {
-				id := next(t, g)
-				for n := 2; n <= 128; n++ {
-					counts[n][id%int64(n)]++
-				}
+			for i := range ids {
+				ids[i] = next(t, g)
 				clk.step(l.Unit)
 			}
-			for n := 2; n <= 128; n++ {
-				expected, sum := float64(ids)/float64(n), 0.0
-				for _, count := range counts[n][:n] {
+			for n := int64(2); n <= 128; n++ {
+				var counts [128]float64
+				for _, id := range ids {
+					counts[id%n]++
+				}
+				expected, sum := float64(len(ids))/float64(n), 0.0
+				for _, count := range counts[:n] {
 					sum += (count - expected) * (count - expected) / expected
 				}
 				// Wilson and Hilferty: the value that chance exceeds once in 10,000 times.
