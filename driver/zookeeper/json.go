@@ -71,6 +71,10 @@ type namespaceRecord struct {
 	Fingerprint string `json:"fingerprint"`
 	IssueFrom   int64  `json:"issue_from"`
 	Incarnation string `json:"incarnation"` // random; the name of a node below
+
+	// Forever is the czxid of the node whose children are numbered, if there is one:
+	// another forever counts from 0 again.
+	Forever int64 `json:"forever,omitempty"`
 }
 
 // presenceRecord is the data of an ephemeral node.

@@ -13,7 +13,9 @@ import (
 type namespace struct {
 	worker.StoredNamespace
 
-	guard string // path of a node that exists as long as this namespace does
+	guard   string // path of a node that exists as long as this namespace does
+	forever int64
+	version int32
 }
 
 // readNamespace returns the namespace at p, nil if there is none.
@@ -30,8 +32,8 @@ func (c *conn) readNamespace(ctx context.Context, p string) (*namespace, error) 
 		return nil, unreadable(p, n.data, errors.New("no incarnation, or no moment"))
 	}
 	return &namespace{
-		worker.StoredNamespace{Namespace: worker.Namespace{Name: r.Name, Fingerprint: r.Fingerprint}, IssueFrom: r.IssueFrom},
-		p + "/" + r.Incarnation,
+		StoredNamespace: worker.StoredNamespace{Namespace: worker.Namespace{Name: r.Name, Fingerprint: r.Fingerprint}, IssueFrom: r.IssueFrom},
+		guard:           p + "/" + r.Incarnation, forever: r.Forever, version: n.stat.Version,
 	}, nil
 }
 
@@ -48,14 +50,25 @@ func (c *conn) openNamespace(ctx context.Context, p string, want worker.StoredNa
 				return nil, err
 			}
 		}
-		incarnation := rand.Text()
-		_, err = c.change(ctx, p,
-			create(p, encode(namespaceRecord{
-				Format: format, Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom, Incarnation: incarnation,
-			})),
-			create(p+"/"+incarnation, nil))
-		if err != nil && !errors.Is(err, errMoved) {
-			return nil, fmt.Errorf("create the namespace: %w", err)
+		if err := c.writeNamespace(ctx, p, nil, want, 0); err != nil && !errors.Is(err, errMoved) {
+			return nil, err
 		}
 	}
+}
+
+// writeNamespace makes the namespace at p from want, in place of old.
+func (c *conn) writeNamespace(ctx context.Context, p string, old *namespace, want worker.StoredNamespace, forever int64) error {
+	incarnation := rand.Text()
+	data := encode(namespaceRecord{
+		Format: format, Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom,
+		Incarnation: incarnation, Forever: forever,
+	})
+	ops := []any{create(p, data)}
+	if old != nil {
+		ops = []any{set(p, data, old.version), remove(old.guard, 0)}
+	}
+	if _, err := c.change(ctx, p, append(ops, create(p+"/"+incarnation, nil))...); err != nil {
+		return fmt.Errorf("create the namespace: %w", err)
+	}
+	return nil
 }

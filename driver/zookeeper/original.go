@@ -79,24 +79,56 @@ func (o *Original) childPath(name string) string { return o.forever() + "/" + na
 
 // Init implements worker.Registry.
 func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
-	_, err := o.open(ctx, worker.StoredNamespace{Namespace: ns})
+	_, err := o.open(ctx, worker.StoredNamespace{Namespace: ns}, 0)
 	return err
 }
 
 // open returns the namespace, made from want if there is none, and refuses it if
-// it is another one.
+// it is another one. A namespace belongs to one forever: if somebody deleted that,
+// ZooKeeper counts from 0 again, and fresh numbers wait as in a new namespace.
 //
-// Java's children without a namespace do not make it an old one: after a wipe a Java
-// server may have come first. So fresh numbers wait there too, unless it was declared.
-func (o *Original) open(ctx context.Context, want worker.StoredNamespace) (*namespace, error) {
+// Where Java servers were before us nobody declares the namespace. If it was wiped,
+// then before its forever was born, so the wait counts from there, by the clock of the
+// servers, and is mostly over.
+func (o *Original) open(ctx context.Context, want worker.StoredNamespace, now int64) (*namespace, error) {
 	if err := o.admitJava(ctx, want.Fingerprint); err != nil {
 		return nil, err
 	}
-	stored, err := o.openNamespace(ctx, o.root+"/leaf_namespace", want, o.forever(), o.owners(), o.temporary())
-	if err != nil {
-		return nil, err
+	p := o.root + "/leaf_namespace"
+	for {
+		stored, err := o.readNamespace(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if stored != nil {
+			if err := stored.Admit(want.Namespace); err != nil {
+				return nil, err
+			}
+		}
+		forever, err := o.get(ctx, o.forever())
+		switch {
+		case err != nil:
+			return nil, err
+		case stored != nil && forever != nil && stored.forever == forever.stat.Czxid:
+			return stored, nil
+		case forever == nil || stored == nil:
+			for _, folder := range []string{o.forever(), o.owners(), o.temporary()} {
+				if err := o.ensure(ctx, folder); err != nil {
+					return nil, err
+				}
+			}
+			if forever == nil {
+				continue
+			}
+		}
+		fresh := want
+		if quiet := want.IssueFrom - now; want.IssueFrom > 0 && stored == nil && forever.stat.NumChildren > 0 {
+			fresh.IssueFrom = min(want.IssueFrom, forever.stat.Ctime+quiet)
+		}
+		if err := o.writeNamespace(ctx, p, stored, fresh, forever.stat.Czxid); err != nil && !errors.Is(err, errMoved) {
+			return nil, err
+		}
 	}
-	return stored, stored.Admit(want.Namespace)
 }
 
 // admitJava returns worker.ErrForeign if a Java server has a child here and IDs of

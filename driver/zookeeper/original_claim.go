@@ -45,7 +45,7 @@ type attempt struct {
 func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record, error) {
 	a := attempt{Original: o, req: req}
 	var err error
-	if a.ns, err = o.open(ctx, worker.StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet}); err != nil {
+	if a.ns, err = o.open(ctx, worker.StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet}, req.Now); err != nil {
 		return worker.Record{}, err
 	}
 	if a.own, err = o.readOwner(ctx, req.Address); err != nil {
@@ -363,6 +363,15 @@ func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (
 	ops, err := a.ownerOps(ctx, record)
 	if err != nil {
 		return worker.Record{}, err
+	}
+	// A child of another forever than the namespace's would have a number that counts
+	// anew. One that is deleted after this look takes its children along.
+	forever, err := a.get(ctx, a.forever())
+	if err != nil {
+		return worker.Record{}, err
+	}
+	if forever == nil || forever.stat.Czxid != a.ns.forever {
+		return worker.Record{}, errMoved
 	}
 	p := a.childPath(c.name)
 	if _, err := a.change(ctx, p, append(ops, set(p, data, c.stat.Version))...); err != nil {

@@ -179,6 +179,58 @@ func TestOriginalAdoptsJavaNode(t *testing.T) {
 	}
 }
 
+// TestOriginalAfterJava: the wait of a namespace that nobody declared counts from the
+// birth of forever, before which there may have been a wipe.
+func TestOriginalAfterJava(t *testing.T) {
+	t.Parallel()
+	ns := server.ZooKeeper(t)
+	for _, tt := range []struct {
+		name string
+		age  int64 // of forever
+		wait int64
+	}{
+		{"forever is old", quiet + 1000, 0},
+		{"forever is young", quiet - 30_000, 30_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, ns)
+			p.java(t, "10.0.0.9:8080", 1)
+			_, stat, err := p.zk.Get(p.root() + "/forever")
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := request(addr)
+			req.Now = stat.Ctime + tt.age
+			req.Quiet, req.Bound = req.Now+quiet, req.Now+horizon
+			if r := claim(t, p.original(t), req); r.Number != 1 || max(0, r.Floor-req.Now) != tt.wait {
+				t.Errorf("claim = %+v at %d; want number 1 and a wait of %d", r, req.Now, tt.wait)
+			}
+		})
+	}
+}
+
+// TestOriginalForeverDeleted: another forever counts from 0 again, and whoever had a
+// number in the old one may not know it yet.
+func TestOriginalForeverDeleted(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	o := p.original(t)
+	r := claim(t, o, request(addr))
+	p.remove(t, p.root()+"/forever")
+	p.remove(t, p.root()+"/leaf_owner")
+	p.create(t, p.root()+"/leaf_owner", "", 0)
+	for i := range 2 {
+		got := claim(t, p.original(t), request(fmt.Sprintf("10.0.0.%d:8080", 2+i)))
+		if got.Floor != now+quiet {
+			t.Errorf("claim %d in the new forever = %+v; want the floor %d", i, got, now+quiet)
+		}
+	}
+	if got, err := o.Renew(ctx(t), r, r.Bound+1); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("Renew of a number of the old forever = %+v, %v; want ErrLost", got, err)
+	}
+}
+
 // TestOriginalAdoptsZero: a Java server may have number 0 by right; only a fresh claim
 // skips it.
 func TestOriginalAdoptsZero(t *testing.T) {
