@@ -3,6 +3,7 @@ package httpd
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -27,7 +28,7 @@ const javaTime = "2006-01-02 15:04:05.000"
 func (a *api) serveDecode(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()["snowflakeId"]
 	if len(values) != 1 {
-		return leaf.BadField("snowflakeId", values, "must be given once")
+		return leaf.BadField("snowflakeId", strings.Join(values, ","), "must be given once")
 	}
 	id, err := strconv.ParseInt(values[0], 10, 64)
 	if err != nil {
