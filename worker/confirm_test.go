@@ -8,13 +8,14 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// fromFile starts a on its file while the registry does not take its writes.
+// fromFile starts a on its file while it cannot reach the registry.
 func fromFile(w *world, change func(*worker.Config)) *node {
 	w.t.Helper()
-	a := w.node("a", change).up()
-	a.issue(10)
+	a := w.node("a", change)
+	a.far = &island{records: w.records}
+	a.up().issue(10)
 	a.crash()
-	w.records.cut("a:8080", true)
+	a.far.off.Store(true)
 	a.up()
 	time.Sleep(4 * time.Second)
 	a.issue(10)
@@ -38,7 +39,7 @@ func TestConfirmationAfterAnotherOwner(t *testing.T) {
 		b.stop()
 
 		a.clock.step(-10 * time.Second)
-		w.records.cut("a:8080", false)
+		a.far.off.Store(false)
 		for range 300 {
 			time.Sleep(100 * time.Millisecond)
 			if id, err := a.Next(w.t.Context(), "k"); err == nil {
@@ -63,12 +64,11 @@ func TestConfirmationGetsAnotherNumber(t *testing.T) {
 		if err := worker.NewPool(w.records).Free(w.t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
-		w.records.cut("a:8080", true)
 		w.node("b", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
 		a.cfg.Numbers.Hi = 2
 		a.up()
 		time.Sleep(2 * time.Second)
-		w.records.cut("a:8080", false)
+		a.far.off.Store(false)
 		time.Sleep(10 * time.Second)
 		if p := a.issue(5000); p.Worker != 1 {
 			t.Errorf("a issues with number %d", p.Worker)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,7 @@ type node struct {
 	disk   *disk
 	alarms *alarms
 	cfg    worker.Config
+	far    *island // if set, the way to the registry
 }
 
 // node makes a node that does not run yet. Its worker IDs are 0 to 3.
@@ -63,7 +65,11 @@ func (w *world) node(name string, change ...func(*worker.Config)) *node {
 // begin makes the node's next process and starts it.
 func (n *node) begin() error {
 	n.w.t.Helper()
-	h, err := worker.New(worker.NewPool(n.w.records), n.disk, n.cfg)
+	var way worker.Records = n.w.records
+	if n.far != nil {
+		way = n.far
+	}
+	h, err := worker.New(worker.NewPool(way), n.disk, n.cfg)
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
@@ -374,3 +380,38 @@ func (r *records) Peers(context.Context) ([]worker.Peer, error) {
 }
 
 func (r *records) Close() error { return nil }
+
+// island is the way of one node to the registry. While it is off, no call gets through.
+type island struct {
+	*records
+
+	off atomic.Bool
+}
+
+func (i *island) reach() error {
+	if i.off.Load() {
+		return errors.New("no route to host")
+	}
+	return nil
+}
+
+func (i *island) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	if err := i.reach(); err != nil {
+		return nil, err
+	}
+	return i.records.Namespace(ctx, want)
+}
+
+func (i *island) List(ctx context.Context) ([]worker.Record, error) {
+	if err := i.reach(); err != nil {
+		return nil, err
+	}
+	return i.records.List(ctx)
+}
+
+func (i *island) Put(ctx context.Context, r worker.Record) (string, error) {
+	if err := i.reach(); err != nil {
+		return "", err
+	}
+	return i.records.Put(ctx, r)
+}

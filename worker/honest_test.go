@@ -12,38 +12,76 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// pausing is a clock whose reader is stopped once, after the reading.
+// pausing is the clock of a process that is stopped once, after one of the readings.
 type pausing struct {
 	*clock
 
-	pause atomic.Bool
+	wall, elapsed atomic.Bool
+	until         atomic.Int64  // end of the stop, on the test's clock
+	slow          time.Duration // each reading of the wall clock takes so long
+}
+
+// stopped returns when the process runs, after a stop of an hour if now is true.
+func (p *pausing) stopped(now bool) {
+	if now {
+		p.until.Store(time.Now().Add(time.Hour).UnixNano())
+	}
+	if left := p.until.Load() - time.Now().UnixNano(); left > 0 {
+		time.Sleep(time.Duration(left))
+	}
 }
 
 func (p *pausing) Now() time.Time {
+	p.stopped(false)
 	now := p.clock.Now()
-	if p.pause.Swap(false) {
-		time.Sleep(time.Hour)
-	}
+	p.stopped(p.wall.Swap(false))
+	time.Sleep(p.slow)
 	return now
+}
+
+func (p *pausing) readElapsed() time.Duration {
+	p.stopped(false)
+	elapsed := p.clock.elapsed()
+	p.stopped(p.elapsed.Swap(false))
+	return elapsed
 }
 
 // TestStoppedBetweenTwoReadings: a process is stopped for an hour between its looks at
 // the wall clock and at elapsed time. It must not take the difference for a jump.
 func TestStoppedBetweenTwoReadings(t *testing.T) {
+	for _, wall := range []bool{true, false} {
+		run(t, worker.Leased, func(w *world) {
+			a := w.node("a")
+			p := &pausing{clock: a.clock}
+			a.cfg.Runtime, a.cfg.Elapsed = p, p.readElapsed
+			a.up()
+			p.wall.Store(wall)
+			p.elapsed.Store(!wall)
+			time.Sleep(time.Hour)
+			for range 1000 {
+				time.Sleep(10 * time.Millisecond)
+				if text := a.alarms.has(leaf.AlarmClock); text != "" {
+					t.Fatal(text)
+				}
+			}
+			if p.wall.Load() || p.elapsed.Load() {
+				t.Fatal("nobody was stopped")
+			}
+			a.issue(10)
+		})
+	}
+}
+
+// TestStartReturnsWithIDs: who has seen Start return can have IDs, also if the engine
+// was slow with what it does last.
+func TestStartReturnsWithIDs(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
 		a := w.node("a")
-		p := &pausing{clock: a.clock}
-		a.cfg.Runtime = p
-		a.up()
-		p.pause.Store(true)
-		time.Sleep(time.Hour + 10*time.Second)
-		if p.pause.Load() {
-			t.Fatal("nobody was stopped")
+		a.cfg.Runtime = &pausing{clock: a.clock, slow: time.Millisecond}
+		if err := a.begin(); err != nil {
+			t.Fatal(err)
 		}
 		a.issue(10)
-		if text := a.alarms.has(leaf.AlarmClock); text != "" {
-			t.Error(text)
-		}
 	})
 }
 
