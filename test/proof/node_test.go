@@ -117,8 +117,8 @@ func (n *node) start(t *testing.T) {
 		n.mu.Lock()
 		n.url, n.cmd, n.began = url, cmd, time.Now()
 		n.mu.Unlock()
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s does not listen after 20 s:\n%s", n.name, n.tail())
+	case <-time.After(time.Minute): // dozens may start at once on two cores
+		t.Fatalf("%s does not listen after a minute:\n%s", n.name, n.tail())
 	}
 }
 
