@@ -142,6 +142,7 @@ func TestForeignValues(t *testing.T) {
 		{"key below a claim", "/claims/7/x", claim},
 		{"T is no number", "/bounds/7", "soon"},
 		{"T is a fraction", "/bounds/7", "1.5"},
+		{"T of a negative number", "/bounds/-1", "1"},
 		{"T of no number", "/bounds/", "1"},
 		{"namespace is no JSON", "/namespace", "prod"},
 		{"namespace with a field of a later version", "/namespace", `{"name":"prod","fingerprint":"layout","issue_from":0,"v":2}`},
