@@ -1,0 +1,158 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// fresh creates a child. The number is ZooKeeper's; number 0 is skipped, because a
+// Java server may run as 0 without having it.
+func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
+	floor := a.ns.IssueFrom
+	data, err := endpointData(a.req.Address, max(floor, a.req.Now))
+	if err != nil {
+		return worker.Record{}, err
+	}
+	// With the owner node as we have read it: a request that is still on its way when
+	// we have given up cannot make a second child later.
+	record := a.own.ownerRecord
+	record.Creating = true
+	results, err := a.change(ctx, a.forever(),
+		check(a.ns.guard),
+		set(a.own.path, encode(record), a.own.node.stat.Version),
+		createNumbered(a.childPath(a.req.Address+"-"), data))
+	if err != nil {
+		return worker.Record{}, err
+	}
+	a.own.ownerRecord = record
+	a.own.node.stat.Version++
+	p := results[len(results)-1].String
+	p = p[strings.LastIndexByte(p, '/')+1:]
+	_, number, ok := parseChild(p)
+	switch {
+	case !ok:
+		return worker.Record{}, fmt.Errorf("%w: ZooKeeper made the child %q", worker.ErrForeign, p)
+	case number == 0:
+		return worker.Record{}, a.drop(ctx, &numbered{name: p})
+	case !a.inRange(number):
+		return worker.Record{}, a.giveUp(ctx, p, number)
+	}
+	c, err := a.readChild(ctx, p)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	if c == nil || c.stat.Version != 0 {
+		return worker.Record{}, errMoved // somebody else was here; the next round watches it
+	}
+	known, err := a.highestBound(ctx, number)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	floor = max(floor, known)
+	return a.finish(ctx, c, floor, floor)
+}
+
+// drop deletes a child that was just created, and lets the claim go on.
+func (a *attempt) drop(ctx context.Context, c *numbered) error {
+	p := a.childPath(c.name)
+	if _, err := a.change(ctx, p, check(a.own.guard(a.req.Nonce)), remove(p, 0)); err != nil {
+		return err
+	}
+	return errMoved
+}
+
+// giveUp deletes a child that was just created and may not be used, and our owner
+// node if nobody had it before.
+func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
+	full := a.outside(fmt.Sprintf("the next number is %d", number))
+	guards, err := a.replaceGuards(ctx, a.own, "")
+	if err != nil {
+		return errors.Join(full, err)
+	}
+	ops := append([]any{remove(a.childPath(name), 0)}, guards...)
+	if a.own.Node == "" {
+		ops = append(ops, remove(a.own.path, a.own.node.stat.Version))
+	} else {
+		record := a.own.ownerRecord
+		record.Nonce, record.Released, record.Creating = "", true, false
+		ops = append(ops, set(a.own.path, encode(record), a.own.node.stat.Version))
+	}
+	_, err = a.change(ctx, a.childPath(name), ops...)
+	if err == nil {
+		err = a.withdraw(ctx, a.present(a.req.Address), worker.Peer{Nonce: a.req.Nonce})
+	}
+	if err != nil && !errors.Is(err, errMoved) {
+		return errors.Join(full, err)
+	}
+	return full
+}
+
+// adopt takes a child that we did not write last, after nobody else has written it
+// for as long as the configuration says. The time counts over several calls.
+func (a *attempt) adopt(ctx context.Context, c *numbered) (worker.Record, error) {
+	p := a.childPath(c.name)
+	since, written := a.watch(p, c)
+	if written {
+		return worker.Record{}, fmt.Errorf("%w: %s is being written by another process, such as a Java server with this address", worker.ErrTaken, p)
+	}
+	left := a.cfg.AdoptWatch - time.Since(since)
+	if deadline, ok := ctx.Deadline(); ok && left > 0 && time.Until(deadline) <= left {
+		return worker.Record{}, fmt.Errorf("%w: perhaps: %s was not written by this program; it is watched for another %v",
+			worker.ErrTaken, p, left.Round(time.Millisecond))
+	}
+	if left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return worker.Record{}, errMoved // look again
+		case <-ctx.Done():
+			return worker.Record{}, fmt.Errorf("watch %s: %w", p, ctx.Err())
+		}
+	}
+	known, err := a.highestBound(ctx, c.number)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	floor := max(c.timestamp+javaLag, a.ns.IssueFrom, known)
+	return a.finish(ctx, c, floor, floor)
+}
+
+// watch returns since when this process knows the child in its present state, and
+// whether it knew it in another one before.
+func (o *Original) watch(p string, c *numbered) (since time.Time, written bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w, known := o.watching[p]
+	if !known || w.czxid != c.stat.Czxid || w.version != c.stat.Version {
+		written = known
+		w = watched{czxid: c.stat.Czxid, version: c.stat.Version, since: time.Now()}
+		o.watching[p] = w
+	}
+	return w.since, written
+}
+
+// highestBound returns the highest T that the owner nodes know of number. Those of
+// other addresses know none unless somebody deleted forever, so that ZooKeeper counts
+// from 0 again.
+func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error) {
+	all, err := a.listOwners(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var highest int64
+	for _, own := range all {
+		if own.Node != "" && own.Number == number {
+			highest = max(highest, own.Bound)
+			if own.Extends {
+				highest = a.beyondT(highest)
+			}
+		}
+	}
+	return highest, nil
+}
