@@ -174,6 +174,8 @@ func (h *Holder) explain(err error) error {
 	case errors.Is(err, snowflake.ErrClock):
 		h.counters.clockErrors.Add(1)
 		return fmt.Errorf("%w: %w", leaf.ErrClock, err)
+	case errors.Is(err, snowflake.ErrSaturated): // the caller's deadline came before the next unit of time
+		return fmt.Errorf("%w: %w", leaf.ErrExhausted, err)
 	case errors.Is(err, snowflake.ErrBound), errors.Is(err, snowflake.ErrOverflow):
 		// A clock that jumped ahead looks like either.
 		if jump := h.clock.look(h.read()); jump != nil {

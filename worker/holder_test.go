@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -330,5 +331,35 @@ func TestFullRegistrySaysSo(t *testing.T) {
 			t.Error("no alarm")
 		}
 		synctest.Wait()
+	})
+}
+
+// TestStopWhileWaiting: a node that is stopped before its floor says nothing of a clock
+// that is behind.
+func TestStopWhileWaiting(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Fresh = false }).up()
+		if st := n.Status(); st.State != worker.Waiting {
+			t.Fatalf("status %+v", st)
+		}
+		time.Sleep(time.Second)
+		n.stop()
+		if text := n.alarms.has(leaf.AlarmClock); text != "" {
+			t.Errorf("alarm %q", text)
+		}
+	})
+}
+
+// TestSaturatedAtTheDeadline: a batch of more than one millisecond's IDs, with a
+// deadline before the next one, is out of stock and not out of order.
+func TestSaturatedAtTheDeadline(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a").up()
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Microsecond)
+		defer cancel()
+		if _, err := n.NextN(ctx, "k", 5000); !errors.Is(err, leaf.ErrExhausted) {
+			t.Errorf("error %v, want ErrExhausted", err)
+		}
+		n.issue(5000)
 	})
 }

@@ -116,6 +116,9 @@ func (h *Holder) await(t *tenure) error {
 			return lost
 		}
 	}
+	if h.isClosing() {
+		return nil
+	}
 	// A claim that was made below its floor has a T that ends there.
 	if t.bound.Load() < h.unit(h.rt.Now().Add(h.cfg.Ahead)) {
 		if lost := h.renewOnce(t); lost != nil {
