@@ -155,7 +155,26 @@ func TestFreshCountsOnce(t *testing.T) {
 		w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
 		time.Sleep(20 * time.Second)
 		a.says(leaf.ErrNotReady, "may be used from")
-		time.Sleep(80 * time.Second)
+		time.Sleep(55 * time.Second) // 75 s of 15 + 60 + 5
+		a.says(leaf.ErrNotReady, "may be used from")
+		time.Sleep(10 * time.Second)
 		a.issue(10)
+	})
+}
+
+// TestConfirmationWaitsForTheClock: a clock that jumped is no reason to lose the number.
+func TestConfirmationWaitsForTheClock(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := fromFile(w, func(*worker.Config) {})
+		a.clock.step(time.Hour)
+		a.far.off.Store(false)
+		time.Sleep(20 * time.Second)
+		a.refuses(leaf.ErrClock)
+		a.clock.step(-time.Hour)
+		time.Sleep(5 * time.Second)
+		a.issue(10)
+		if st := a.Status(); !st.Confirmed || st.Losses != 0 {
+			t.Errorf("status %+v", st)
+		}
 	})
 }

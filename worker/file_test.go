@@ -71,6 +71,7 @@ func TestFileOfAnotherNode(t *testing.T) {
 				w.records.breakOff(true)
 				tt.change(&n.cfg)
 				n.up()
+				time.Sleep(4 * time.Second) // until the file's t has passed
 				n.says(leaf.ErrNotReady, tt.want)
 			})
 		})

@@ -251,3 +251,43 @@ func TestCloseOfAHangingRegistry(t *testing.T) {
 		})
 	}
 }
+
+// jumping is a clock that jumps ahead by a year at one of its readings.
+type jumping struct {
+	*clock
+
+	left atomic.Int64
+}
+
+func (j *jumping) Now() time.Time {
+	if j.left.Add(-1) == 0 {
+		j.step(year)
+	}
+	return j.clock.Now()
+}
+
+// TestJumpAtAnyReading: whichever reading is the first that a jump meets, it gets into
+// no T (rule F). The first two are at the start, where nothing tells what is right.
+func TestJumpAtAnyReading(t *testing.T) {
+	for reading := int64(3); reading <= 60; reading++ {
+		run(t, worker.Leased, func(w *world) {
+			a := w.node("a")
+			limit := a.clock.Now().Add(5 * time.Minute).UnixMilli()
+			j := &jumping{clock: a.clock}
+			j.left.Store(reading)
+			a.cfg.Runtime = j
+			if err := a.begin(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if j.left.Load() > 0 {
+				t.Fatalf("no reading %d", reading)
+			}
+			for number := range int64(4) {
+				if bound := w.records.record(number).Bound; bound > limit {
+					t.Errorf("reading %d: worker ID %d is burnt until %v", reading, number, time.UnixMilli(bound).UTC())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,260 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// wrong is a registry that answers something else than it was asked.
+type wrong struct {
+	worker.Registry
+
+	info   worker.Info
+	answer func(*worker.Record)
+	mute   error // of announcements
+}
+
+func (g *wrong) Info() worker.Info { return g.info }
+
+func (g *wrong) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	r, err := g.Registry.Claim(ctx, req)
+	if g.answer != nil {
+		g.answer(&r)
+	}
+	return r, err
+}
+
+func (g *wrong) Announce(context.Context, worker.Peer) error { return g.mute }
+
+// start runs a node's process on another registry.
+func (n *node) start(reg worker.Registry) error {
+	n.w.t.Helper()
+	h, err := worker.New(reg, n.disk, n.cfg)
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	n.Holder = h
+	n.w.t.Cleanup(func() { n.crash() })
+	return h.Start(n.w.t.Context())
+}
+
+// TestRegistryAnswersSomethingElse: nothing is issued with what nobody asked for.
+func TestRegistryAnswersSomethingElse(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer func(*worker.Record)
+	}{
+		{"another nonce", func(r *worker.Record) { r.Nonce = "other" }},
+		{"a number outside the range", func(r *worker.Record) { r.Number = 4 }},
+		{"a T below the floor", func(r *worker.Record) { r.Floor = r.Bound + 1 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, worker.Leased, func(w *world) {
+				a := w.node("a")
+				if err := a.start(&wrong{Registry: worker.NewPool(w.records), info: w.records.Info(), answer: tt.answer}); !errors.Is(err, worker.ErrForeign) {
+					t.Errorf("start: %v", err)
+				}
+				a.refuses(leaf.ErrNotReady)
+			})
+		})
+	}
+}
+
+// TestAnnouncementFails: a node that its peers cannot see serves.
+func TestAnnouncementFails(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a")
+		if err := a.start(&wrong{Registry: worker.NewPool(w.records), info: w.records.Info(), mute: errors.New("no room")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		a.issue(10)
+	})
+}
+
+// TestAnnouncementIsRepeated: peers see a node again that the registry forgot.
+func TestAnnouncementIsRepeated(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		a := w.node("a").up()
+		w.records.set(func(r *records) { clear(r.peers) })
+		time.Sleep(4 * time.Second)
+		if all, err := w.records.Peers(w.t.Context()); err != nil || len(all) != 1 || all[0].Number != a.Status().Number {
+			t.Errorf("Peers = %+v, %v", all, err)
+		}
+	})
+}
+
+// TestFileOfAnotherRegistry: the T of one registry says nothing about another one.
+func TestFileOfAnotherRegistry(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a").up()
+		a.issue(10)
+		a.crash()
+		w.records.breakOff(true)
+		info := w.records.Info()
+		info.Name = "other"
+		if err := a.start(&wrong{Registry: worker.NewPool(w.records), info: info}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		a.refuses(leaf.ErrNotReady)
+	})
+}
+
+// TestRestartAfterLocalExtend: the registry's T is older than what was issued. The file
+// knows better.
+func TestRestartAfterLocalExtend(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, true }).up()
+		w.records.breakOff(true)
+		time.Sleep(10 * time.Minute)
+		last := a.issue(5000)
+		a.crash()
+		w.records.breakOff(false)
+		a.clock.step(-5 * time.Second)
+		if err := a.begin(); err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			time.Sleep(100 * time.Millisecond)
+			if id, err := a.Next(w.t.Context(), "k"); err == nil {
+				if p := w.take(id, "a"); millis(p) <= millis(last) {
+					t.Fatalf("issued at %d, and before at %d", millis(p), millis(last))
+				}
+			}
+		}
+		a.issue(10)
+	})
+}
+
+// TestLocalExtendNeedsTheMark: switched on while the registry is down, it would let T
+// grow although others may take the number over.
+func TestLocalExtendNeedsTheMark(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Horizon = time.Minute }).up()
+		a.issue(10)
+		a.crash()
+		w.records.breakOff(true)
+		a.cfg.LocalExtend = true
+		a.up()
+		time.Sleep(4 * time.Second)
+		a.issue(10)
+		time.Sleep(time.Minute)
+		a.refuses(leaf.ErrNotReady)
+	})
+}
+
+// TestRenewAfterRelease: what was given back is not taken again by a renewal.
+func TestRenewAfterRelease(t *testing.T) {
+	r := newRecords(worker.Leased)
+	pool := worker.NewPool(r)
+	own, err := pool.Claim(t.Context(), worker.Request{Address: "a", Nonce: "a", Numbers: leaf.Range{Lo: 0, Hi: 1}, Now: 1000, Bound: 61_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Release(t.Context(), own, 2000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Renew(t.Context(), own, 64_000); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("Renew: %v", err)
+	}
+	if kept := r.record(0); !kept.Released || kept.Bound != 2000 {
+		t.Errorf("record %+v", kept)
+	}
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	for _, tt := range []struct {
+		field  string
+		kind   worker.Kind
+		change func(*worker.Config)
+	}{
+		{"layout", worker.Leased, func(c *worker.Config) { c.Layout.TimeBits = 60 }},
+		{"namespace", worker.Leased, func(c *worker.Config) { c.Namespace = "" }},
+		{"namespace", worker.Leased, func(c *worker.Config) { c.Namespace = strings.Repeat("n", 65) }},
+		{"address", worker.Leased, func(c *worker.Config) { c.Address = "10.0.0.1" }},
+		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{} }},
+		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{Lo: -1, Hi: 3} }},
+		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{Lo: 0, Hi: 1025} }},
+		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = 1 }},
+		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = -1 }},
+		{"local-extend", worker.Leased, func(c *worker.Config) { c.LocalExtend = true }},
+		{"renew-interval", worker.Fixed, func(c *worker.Config) { c.Renew = time.Millisecond }},
+		{"ahead", worker.Fixed, func(c *worker.Config) { c.Ahead = 2 * time.Minute }},
+		{"horizon", worker.Fixed, func(c *worker.Config) { c.Horizon = 8 * time.Second }},
+		{"horizon", worker.Leased, func(c *worker.Config) { c.Horizon = 25 * time.Hour }},
+		{"lease", worker.Leased, func(c *worker.Config) { c.Lease = time.Millisecond }},
+		{"margin", worker.Leased, func(c *worker.Config) { c.Margin = -time.Second }},
+		{"timeout", worker.Leased, func(c *worker.Config) { c.Timeout = time.Hour }},
+		{"clock-jump", worker.Leased, func(c *worker.Config) { c.Jump = time.Second }},
+		{"clock-threshold", worker.Leased, func(c *worker.Config) { c.Clock.Threshold = -1 }},
+		{"clock-timeout", worker.Leased, func(c *worker.Config) { c.Clock.Timeout = time.Hour }},
+		{"clock-interval", worker.Leased, func(c *worker.Config) { c.Clock.Interval = time.Nanosecond }},
+	} {
+		c := worker.Config{Layout: snowflake.Leaf(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 0, Hi: 1024}}
+		if _, err := worker.New(worker.NewPool(newRecords(tt.kind)), nil, c); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(&c)
+		if _, err := worker.New(worker.NewPool(newRecords(tt.kind)), nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), tt.field) {
+			t.Errorf("%s: %v", tt.field, err)
+		}
+	}
+}
+
+// TestWithoutADataDirectory: with the system's clock, as a program has it.
+func TestWithoutADataDirectory(t *testing.T) {
+	c := worker.Config{Layout: snowflake.Leaf(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 7, Hi: 8}, Fresh: true}
+	h, err := worker.New(worker.NewPool(newRecords(worker.Leased)), nil, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := h.NextN(t.Context(), "", 10_000)
+	var n, last int64
+	for _, r := range ids {
+		if r.Lo <= last {
+			t.Errorf("%d after %d", r.Lo, last)
+		}
+		n, last = n+r.Len(), r.Hi-1
+	}
+	if err != nil || n != 10_000 {
+		t.Errorf("NextN gave %d IDs, %v", n, err)
+	}
+	for _, n := range []int{0, -1, leaf.MaxBatch + 1} {
+		if _, err := h.NextN(t.Context(), "", n); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("NextN(%d): %v", n, err)
+		}
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.NextN(t.Context(), "", 1); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestStaticRegistry(t *testing.T) {
+	s := worker.NewStatic(5)
+	if err := errors.Join(s.Init(t.Context(), worker.Namespace{}), s.Withdraw(t.Context(), worker.Peer{})); err != nil {
+		t.Error(err)
+	}
+	if all, err := s.List(t.Context()); err != nil || len(all) != 1 || all[0].Number != 5 {
+		t.Errorf("List = %+v, %v", all, err)
+	}
+	if all, err := s.Peers(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("Peers = %+v, %v", all, err)
+	}
+	if err := s.Free(t.Context(), 5); !errors.Is(err, worker.ErrNotFound) {
+		t.Errorf("Free: %v", err)
+	}
+}
