@@ -32,5 +32,8 @@
 //
 // What it does not do: it cannot see that a data directory was copied, that two
 // nodes were given one static number, or that a registry was wiped while clocks were
-// wrong (rule L). It sets no clock.
+// wrong (rule L). It cannot see that a registry was set back to a backup, where T is too
+// low: whoever does that deletes the namespace with it, and the numbers wait as after a
+// wipe. An old copy of the node's file is noticed only if the registry answers and the
+// owner had renewed since. It sets no clock.
 package worker
