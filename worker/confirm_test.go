@@ -123,7 +123,10 @@ func TestOldCopyOfTheFile(t *testing.T) {
 		run(t, worker.Fixed, func(w *world) {
 			a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, extends }).up()
 			time.Sleep(10 * time.Second)
-			old := a.disk.files[fileName]
+			old, err := a.disk.ReadFile(fileName)
+			if err != nil {
+				t.Fatal(err)
+			}
 			time.Sleep(20 * time.Second)
 			last := a.issue(5000)
 			time.Sleep(4 * time.Second) // a renewal

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -261,6 +263,13 @@ func (a *alarms) has(code string) string {
 		}
 	}
 	return ""
+}
+
+// list returns the active ones.
+func (a *alarms) list() []leaf.Alarm {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Values(a.active))
 }
 
 // records is a pool's storage with faults.

@@ -299,8 +299,8 @@ func TestStandby(t *testing.T) {
 		a := w.node("a", pair).up()
 		a.issue(1000)
 		b := w.node("b", pair).up()
-		if st := b.Status(); st.State != worker.Standby || st.Ready || len(b.alarms.active) != 0 {
-			t.Errorf("standby: %+v, alarms %v", st, b.alarms.active)
+		if st := b.Status(); st.State != worker.Standby || st.Ready || len(b.alarms.list()) != 0 {
+			t.Errorf("standby: %+v, alarms %v", st, b.alarms.list())
 		}
 		b.refuses(leaf.ErrNotReady)
 		a.stop()

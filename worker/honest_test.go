@@ -136,8 +136,8 @@ func TestStandbyAfterALossIsQuiet(t *testing.T) {
 			r.byNum[0] = rec
 		})
 		time.Sleep(10 * time.Second)
-		if st := a.Status(); st.State != worker.Standby || len(a.alarms.active) != 0 {
-			t.Errorf("status %+v, alarms %v", st, a.alarms.active)
+		if st := a.Status(); st.State != worker.Standby || len(a.alarms.list()) != 0 {
+			t.Errorf("status %+v, alarms %v", st, a.alarms.list())
 		}
 	})
 }
