@@ -93,6 +93,10 @@ func outage(t *testing.T, b *registryBench, begin func(t *testing.T) (end func()
 		return err
 	})
 	checkClaim(t, late, got)
+	until(t, "List after the outage", func(c context.Context) error { // a connection of before may end only now
+		_, err := owner.List(c)
+		return err
+	})
 	if kept, _ := stored(t, owner, r.Number); kept.Nonce != r.Nonce || kept.Bound != r.Bound {
 		t.Errorf("after the outage the registry holds %+v, the owner %+v", kept, r)
 	}

@@ -397,6 +397,7 @@ func TestDeadlock(t *testing.T) {
 	go func() { _, err := s.Put(t.Context(), r); ended <- err }()
 	waitFor(t, "the owner to wait for its claim", func() bool {
 		var waiting int
+		time.Sleep(150 * time.Millisecond) // the server renews this table only if nobody has read it for 100 ms
 		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.INNODB_TRX"+
 			" WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%FROM leaf_worker WHERE id = 5%'").Scan(&waiting)
 		return err == nil && waiting > 0
