@@ -27,7 +27,7 @@ import (
 func TestStorm(t *testing.T) {
 	first, seeds := uint64(1), 25
 	if server.Long() {
-		seeds = 20_000
+		seeds = 2_000
 	}
 	if text := os.Getenv("LEAF_SEED"); text != "" {
 		var err error
