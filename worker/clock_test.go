@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -298,6 +299,31 @@ func TestRunningNodeDiffers(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if text := b.alarms.has(leaf.AlarmClock); text != "" {
 			t.Errorf("alarm is still active: %s", text)
+		}
+	})
+}
+
+// TestUseReserved: with the policy use-reserved a step back does not end issuing while
+// reserved time is left, nor readiness; then both end.
+func TestUseReserved(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Policy = snowflake.UseReserved }).up()
+		time.Sleep(5 * time.Second)
+		n.issue(10)
+		n.clock.step(-time.Hour)
+		n.issue(10)
+		if st := n.Status(); !st.Ready || st.Reason == "" {
+			t.Errorf("status with reserved time: %+v", st)
+		}
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			id, err := n.Next(w.t.Context(), "k")
+			if err != nil {
+				break
+			}
+			w.take(id, "a")
+		}
+		if st := n.Status(); st.Ready {
+			t.Errorf("status without reserved time: %+v", st)
 		}
 	})
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // counters count since New.
@@ -59,6 +61,8 @@ func (h *Holder) Status() Status {
 	case s.State != Serving:
 	case err != nil:
 		s.Reason = err.Error()
+		// With UseReserved a clock that is behind still has the time up to t.
+		s.Ready = h.cfg.Policy == snowflake.UseReserved && h.clock.jumped() == nil && s.Position < s.Inner
 	case now.UnixMilli() >= s.Inner:
 		s.Reason = "the time bound is used up: the registry or the disk does not answer"
 	default:

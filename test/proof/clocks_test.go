@@ -1,6 +1,8 @@
 package proof_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -87,6 +89,16 @@ func TestClockJumpsByAYear(t *testing.T) {
 			return strings.Contains(why, "wall clock went")
 		})
 		time.Sleep(time.Second) // two renewals
+		var shown struct {
+			Bound int64 `json:"bound,string"`
+		}
+		out := mustLeaf(t, append([]string{"worker", "show", fmt.Sprint(workerOf(first[0])), "--json"}, r.flags(r.addr)...)...)
+		if err := json.Unmarshal([]byte(out), &shown); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if ahead := time.Until(time.UnixMilli(shown.Bound)); shown.Bound == 0 || ahead > 2*horizon {
+			t.Errorf("T lies %v ahead: the number is burnt", ahead)
+		}
 		moved.Set(0)
 		var second []int64
 		waitFor(t, 20*time.Second, "recovery", func() bool {

@@ -55,11 +55,34 @@ func together(t *testing.T, r *registry, count int, same bool) {
 	if len(serving) != wanted {
 		t.Fatalf("%d nodes serve, want %d: %v", len(serving), wanted, serving)
 	}
-	if wanted == 1 {
+	if wanted == count {
+		return
+	}
+	// Every other one must say why not, and none may have joined meanwhile.
+	var refusing, ready int
+	waitFor(t, 3*time.Minute, "refusals", func() bool {
+		refusing, ready = 0, 0
 		for _, n := range nodes {
-			if ready, text := n.state(t); !ready && !strings.Contains(text, "held by another process") {
-				t.Errorf("%s is not ready and says %s", n.name, text)
+			ok, text := n.state(t)
+			switch {
+			case ok:
+				ready++
+			case strings.Contains(text, "held by another process"):
+				refusing++
 			}
 		}
+		return ready+refusing == count
+	})
+	if ready != 1 {
+		t.Errorf("%d nodes are ready with one address", ready)
+	}
+	issuing := 0
+	for _, n := range nodes {
+		if ids, _ := n.take(t, 1); ids != nil {
+			issuing++
+		}
+	}
+	if issuing != 1 {
+		t.Errorf("%d nodes issue IDs with one address", issuing)
 	}
 }
