@@ -147,7 +147,7 @@ func (m *lives) step(t *testing.T) {
 			t.Errorf("Free: %v", err)
 		}
 		m.owner[n.claim.Number], m.issued[n.claim.Number] = nil, m.end(n.claim.Number)
-	case roll == 3 && n.claim.Version != "" && m.DeleteClaim != nil && !m.fixed:
+	case roll == 3 && n.claim.Version != "" && m.owner[n.claim.Number] == n.last && m.DeleteClaim != nil && !m.fixed:
 		m.note("delete the claim of %d", n.claim.Number)
 		m.DeleteClaim(t, n.claim.Number)
 		m.owner[n.claim.Number], m.issued[n.claim.Number] = nil, m.end(n.claim.Number)
