@@ -24,9 +24,11 @@ const (
 	unusedFile = "unused"
 )
 
-// prepareRegistry creates the tables of an embedded registry and reports whether this
-// process made its file, in a data directory that never had a worker ID. If the
-// database was deleted under a directory that had one, others may still use it.
+// prepareRegistry creates the tables of a registry in an SQLite store, as segment mode
+// does, and reports whether this process made its file, while the data directory never
+// had a worker ID. If the database was deleted under a directory that had one, others
+// may still use it. The same holds for a file that other nodes may have: what is
+// reported says something about the embedded database only.
 func prepareRegistry(ctx context.Context, records *sqldb.Records, dir *datadir.Dir) (made bool, err error) {
 	made, err = records.Prepare(ctx)
 	if err != nil || !made {

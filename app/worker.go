@@ -27,7 +27,7 @@ func (a *App) openWorker(listening net.Addr, unused bool) error {
 		return err
 	}
 	c := a.workerConfig(ap)
-	if a.registry.records != nil {
+	if a.cfg.Snowflake.usesStores() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
 		defer cancel()
 		made, err := prepareRegistry(ctx, a.registry.records, a.dir)
@@ -37,7 +37,9 @@ func (a *App) openWorker(listening net.Addr, unused bool) error {
 		case err != nil: // a file of somebody else, perhaps locked: the first claim will tell
 			a.log.Warn("the registry of worker IDs cannot be prepared", "error", err)
 		}
-		c.Fresh = made || unused && a.dbs.embedded
+		// A configured store, also a file that this start has made again, may have been
+		// the registry of nodes that still run; only the embedded one is ours.
+		c.Fresh = a.dbs.embedded && (made || unused)
 	}
 	if a.worker, err = worker.New(a.registry, a.dir, c); err != nil {
 		return errors.Join(err, a.registry.Close())

@@ -126,8 +126,11 @@ func TestRegistries(t *testing.T) {
 // complaint, and serves when the first one stops.
 func TestStandbyPair(t *testing.T) {
 	t.Parallel()
+	url := "sqlite:" + filepath.Join(dataDir(t), "workers.db")
+	leafOK(t, "schema", "apply", "--store", url, "--data-dir", dataDir(t))
+	leafOK(t, "worker", "init", "--snowflake-registry", "sql", "--snowflake-registry-address", url, "--data-dir", dataDir(t))
 	registry := []string{
-		"--no-segment-enable", "--snowflake-registry", "sql", "--snowflake-registry-address", "sqlite:" + filepath.Join(dataDir(t), "workers.db"),
+		"--no-segment-enable", "--snowflake-registry", "sql", "--snowflake-registry-address", url,
 		"--snowflake-worker-range", "5-5", "--snowflake-renew-interval", "200ms",
 	}
 	active := serve(t, dataDir(t), registry...)
