@@ -3,6 +3,7 @@ package proof_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/leaf-idgen/leaf/test/clock"
 	"github.com/leaf-idgen/leaf/test/proxy"
@@ -25,6 +30,7 @@ type registry struct {
 	addr  string                     // host:port of the server
 	flags func(addr string) []string // of `leaf serve` and `leaf worker`, for a client of addr
 	fixed bool                       // the number belongs to the address
+	wipe  func(t *testing.T)         // deletes everything that the nodes wrote
 }
 
 // registries are all kinds that several nodes share, by name.
@@ -32,11 +38,13 @@ var registries = []struct {
 	name string
 	open func(t *testing.T) *registry
 }{
-	{"zookeeper", func(t *testing.T) *registry { return named(t, "zookeeper", server.ZooKeeper(t).Servers[0], true) }},
-	{"zookeeper-recycle", func(t *testing.T) *registry {
-		return named(t, "zookeeper-recycle", server.ZooKeeper(t).Servers[0], false)
+	{"zookeeper", func(t *testing.T) *registry {
+		return named(t, "zookeeper", server.ZooKeeper(t).Servers[0], true, wipeZooKeeper)
 	}},
-	{"etcd", func(t *testing.T) *registry { return named(t, "etcd", server.Etcd(t).Servers[0], false) }},
+	{"zookeeper-recycle", func(t *testing.T) *registry {
+		return named(t, "zookeeper-recycle", server.ZooKeeper(t).Servers[0], false, wipeZooKeeper)
+	}},
+	{"etcd", func(t *testing.T) *registry { return named(t, "etcd", server.Etcd(t).Servers[0], false, wipeEtcd) }},
 	{"MariaDB", func(t *testing.T) *registry { return database(t, server.MariaDB(t)) }},
 	{"PostgreSQL", func(t *testing.T) *registry { return database(t, server.Postgres(t)) }},
 }
@@ -48,20 +56,73 @@ var alone = map[string]*registry{
 }
 
 // named is a registry whose name keeps tests apart.
-func named(t *testing.T, kind, addr string, fixed bool) *registry {
+func named(t *testing.T, kind, addr string, fixed bool, wipe func(t *testing.T, addr, name string)) *registry {
 	t.Helper()
 	name := rand.Text()
-	return ready(t, &registry{addr: addr, fixed: fixed, flags: func(addr string) []string {
-		return []string{"--snowflake-registry", kind, "--snowflake-registry-address", addr, "--snowflake-name", name}
-	}})
+	return ready(t, &registry{
+		addr: addr, fixed: fixed, wipe: func(t *testing.T) { wipe(t, addr, name) },
+		flags: func(addr string) []string {
+			return []string{"--snowflake-registry", kind, "--snowflake-registry-address", addr, "--snowflake-name", name}
+		},
+	})
+}
+
+func wipeZooKeeper(t *testing.T, addr, name string) {
+	t.Helper()
+	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var remove func(path string) error
+	remove = func(path string) error { // nodes write meanwhile, so a folder may fill up again
+		for {
+			names, _, err := c.Children(path)
+			if err != nil {
+				return err
+			}
+			for _, n := range names {
+				if err := remove(path + "/" + n); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+			}
+			if err := c.Delete(path, -1); !errors.Is(err, zk.ErrNotEmpty) {
+				return err
+			}
+		}
+	}
+	if err := remove("/snowflake/" + name); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Fatal(err)
+	}
+}
+
+func wipeEtcd(t *testing.T, addr, name string) {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if r, err := c.Delete(t.Context(), "/leaf/worker/"+name+"/", clientv3.WithPrefix()); err != nil || r.Deleted == 0 {
+		t.Fatalf("wipe: %+v, %v", r, err)
+	}
 }
 
 func database(t *testing.T, d server.Database) *registry {
 	t.Helper()
 	mustLeaf(t, "schema", "apply", "--store", d.URL())
-	return ready(t, &registry{addr: d.Addr(), flags: func(addr string) []string {
-		return []string{"--snowflake-registry", "sql", "--snowflake-registry-address", d.Via(addr).URL()}
-	}})
+	return ready(t, &registry{
+		addr: d.Addr(),
+		wipe: func(t *testing.T) {
+			db := d.Open(t)
+			for _, table := range []string{"leaf_worker_namespace", "leaf_worker_bound", "leaf_worker", "leaf_worker_peer"} {
+				execute(t, db, "DELETE FROM "+table)
+			}
+		},
+		flags: func(addr string) []string {
+			return []string{"--snowflake-registry", "sql", "--snowflake-registry-address", d.Via(addr).URL()}
+		},
+	})
 }
 
 // ready declares the namespace new, so that the first claim need not wait.

@@ -204,3 +204,41 @@ func TestClaimIsTakenAway(t *testing.T) {
 		ids.check(t)
 	})
 }
+
+// TestRegistryIsWiped: everything is deleted under a running node, and another node,
+// which knows nothing of it, starts on the empty registry for the same numbers. It
+// waits until the first one's time has passed; the first one notices and claims again.
+func TestRegistryIsWiped(t *testing.T) {
+	each(t, func(t *testing.T, r *registry) {
+		a := r.worker(t, "a", "10.8.0.1:8080", "--snowflake-worker-range", "1-2")
+		b := r.worker(t, "b", "10.8.0.2:8080", "--snowflake-worker-range", "1-2")
+		ids := newLedger()
+		a.start(t)
+		stop := hammerAll(t, ids, a)
+		waitFor(t, 20*time.Second, "IDs of the first node", func() bool { return ids.len() > 10_000 })
+		r.wipe(t)
+		wiped := time.Now()
+		b.start(t)
+		var first []int64
+		waitFor(t, time.Minute, "the second node", func() bool {
+			first, _ = b.take(t, 1000)
+			return first != nil
+		})
+		if waited := time.Since(wiped); waited < horizon {
+			t.Errorf("the second node served after %v, when the first could still be issuing", waited)
+		}
+		ids.add("key", first)
+		waitFor(t, time.Minute, "recovery of the first node", func() bool {
+			_, metrics := a.page(t, "/metrics")
+			ok, _ := a.state(t)
+			return ok && strings.Contains(metrics, "leaf_snowflake_losses_total 1\n")
+		})
+		stop()
+		more, why := b.take(t, 1000)
+		if more == nil {
+			t.Error(why)
+		}
+		ids.add("key", more)
+		ids.check(t)
+	})
+}
