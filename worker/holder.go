@@ -231,7 +231,11 @@ func (h *Holder) set(s State, reason error) {
 		return
 	}
 	if h.state != s || reason != nil && (h.reason == nil || h.reason.Error() != reason.Error()) {
-		h.log.Info("snowflake mode", "state", s, "reason", reason)
+		attrs := []any{"state", s}
+		if reason != nil {
+			attrs = append(attrs, "reason", reason)
+		}
+		h.log.Info("snowflake mode", attrs...)
 	}
 	h.state, h.reason = s, reason
 }

@@ -50,7 +50,7 @@ func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
 		return nil, fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
 	}
 	h.log.Info("worker ID claimed", "worker", own.Number, "registry", h.info.Name, "confirmed", confirmed,
-		"from", time.UnixMilli(own.Floor).UTC(), "until", time.UnixMilli(own.Bound).UTC())
+		"from", time.UnixMilli(max(own.Floor, h.rt.Now().UnixMilli())).UTC(), "until", time.UnixMilli(own.Bound).UTC())
 	return t, nil
 }
 
