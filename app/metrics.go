@@ -1,27 +1,32 @@
 package app
 
 import (
-	"bytes"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics serves the state of the node in the text format of Prometheus (version
-// 0.0.4). Each scrape reads the engines, so that no number is kept twice, and two
-// nodes in one process share nothing.
+// metrics serves the state of the node for Prometheus. Each scrape reads the engines,
+// so that no number is kept twice, and two nodes in one process share nothing.
 func (a *App) metrics() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var s samples
-		a.sample(&s, time.Now())
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(s.text.Bytes()) // nobody is left to tell
-	})
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{a})
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-func (a *App) sample(s *samples, now time.Time) {
+// collector is the node as Prometheus sees it.
+type collector struct{ app *App }
+
+// Describe says nothing in advance: which samples there are depends on the modes and
+// on what they are doing.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the samples of one scrape.
+func (c collector) Collect(to chan<- prometheus.Metric) { c.app.sample(samples{to}, time.Now()) }
+
+func (a *App) sample(s samples, now time.Time) {
 	s.gauge("leaf_build_info", "Always 1, with the version.", 1, "version", a.opts.Version)
 	for _, n := range a.alarms.Counts() {
 		s.counter("leaf_alarms_total", "Alarms that began.", n.Raised, "code", n.Code)
@@ -43,7 +48,7 @@ func (a *App) sample(s *samples, now time.Time) {
 	}
 }
 
-func (a *App) sampleSegment(s *samples) {
+func (a *App) sampleSegment(s samples) {
 	st := a.alloc.Status()
 	s.flag("leaf_segment_ready", "1 if segment mode can issue IDs now.", st.Ready)
 	s.gauge("leaf_segment_tags", "Tags known.", float64(st.Tags))
@@ -55,7 +60,7 @@ func (a *App) sampleSegment(s *samples) {
 	s.counter("leaf_segment_lost_ids_total", "IDs of reserved ranges that were dropped.", st.Lost)
 }
 
-func (a *App) sampleSnowflake(s *samples, now time.Time) {
+func (a *App) sampleSnowflake(s samples, now time.Time) {
 	st := a.worker.Status()
 	ahead := func(unixMilli int64) float64 { return time.UnixMilli(unixMilli).Sub(now).Seconds() }
 	s.flag("leaf_snowflake_ready", "1 if snowflake mode can issue IDs now.", st.Ready)
@@ -82,21 +87,18 @@ func (a *App) sampleSnowflake(s *samples, now time.Time) {
 	s.counter("leaf_snowflake_clock_errors_total", "Calls refused because of the clock.", st.ClockErrors)
 }
 
-// samples is a reply under construction. Samples of one name stand together.
-type samples struct {
-	text bytes.Buffer
-	last string
+// samples is the receiver of one scrape.
+type samples struct{ to chan<- prometheus.Metric }
+
+func (s samples) gauge(name, help string, v float64, label ...string) {
+	s.add(name, help, prometheus.GaugeValue, v, label)
 }
 
-func (s *samples) gauge(name, help string, v float64, label ...string) {
-	s.add(name, help, "gauge", v, label)
+func (s samples) counter(name, help string, v int64, label ...string) {
+	s.add(name, help, prometheus.CounterValue, float64(v), label)
 }
 
-func (s *samples) counter(name, help string, v int64, label ...string) {
-	s.add(name, help, "counter", float64(v), label)
-}
-
-func (s *samples) flag(name, help string, on bool) {
+func (s samples) flag(name, help string, on bool) {
 	v := 0.0
 	if on {
 		v = 1
@@ -104,20 +106,11 @@ func (s *samples) flag(name, help string, on bool) {
 	s.gauge(name, help, v)
 }
 
-// labelText escapes what would end a value.
-var labelText = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
-
-// add writes a sample; label is nothing, or a name and its value.
-func (s *samples) add(name, help, kind string, v float64, label []string) {
-	if name != s.last {
-		s.last = name
-		fmt.Fprintf(&s.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-	}
-	s.text.WriteString(name)
+// add sends a sample; label is nothing, or a name and its value.
+func (s samples) add(name, help string, kind prometheus.ValueType, v float64, label []string) {
+	var names, values []string
 	if len(label) == 2 {
-		fmt.Fprintf(&s.text, `{%s="%s"}`, label[0], labelText.Replace(label[1]))
+		names, values = label[:1], label[1:]
 	}
-	s.text.WriteByte(' ')
-	s.text.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
-	s.text.WriteByte('\n')
+	s.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, v, values...)
 }
