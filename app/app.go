@@ -27,6 +27,12 @@ type Options struct {
 	Logger  *slog.Logger // default: discard
 	Version string       // shown by commands
 	Notes   []string     // of Load, for the log
+
+	// Snowflake says that somebody asked for snowflake mode (Loaded.AsksForSnowflake), so
+	// that a node which can never serve it does not start.
+	Snowflake bool
+
+	interfaces func() ([]Interface, error) // default: those of this machine
 }
 
 // App is one node. Make it with New, then Start, then Stop. All methods are safe
@@ -43,6 +49,7 @@ type App struct {
 	alloc    *segment.Allocator // nil: segment mode is off
 	registry *registry          // nil: snowflake mode is off
 	worker   *worker.Holder     // nil: snowflake mode is off
+	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
 	fence    io.Closer          // of the cluster fence; nil: none
 	http     *httpd.Server
 	admin    *admin.Server
@@ -69,6 +76,9 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.interfaces == nil {
+		opts.interfaces = systemInterfaces
 	}
 	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 2)}
 	defer func() {

@@ -47,6 +47,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 		if !a.snowflakeIsExtra() || !isUndetected(err) {
 			return err
 		}
+		a.leftOut = err
 		a.log.Warn("snowflake mode is off, segment mode serves alone", "reason", err)
 		return nil
 	}
@@ -154,3 +155,11 @@ var errNoSegment = fmt.Errorf("%w: segment mode is off on this node", leaf.ErrDi
 
 // errNoSnowflake is the answer of commands about worker IDs on a node without any.
 var errNoSnowflake = fmt.Errorf("%w: snowflake mode is off on this node", leaf.ErrDisabled)
+
+// noSnowflake is errNoSnowflake with the reason why this node left the mode out.
+func (a *App) noSnowflake() error {
+	if a.leftOut == nil {
+		return errNoSnowflake
+	}
+	return fmt.Errorf("%w: %s", errNoSnowflake, a.leftOut.Error()) // its class would hide that of the mode
+}

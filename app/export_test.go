@@ -44,6 +44,12 @@ func StaticNumber(c SnowflakeConfig, address, host string) (int64, error) {
 	return staticNumber(c, layout, address, func() (string, error) { return host, nil })
 }
 
+// On returns o for a machine with these interfaces.
+func (o Options) On(list ...Interface) Options {
+	o.interfaces = func() ([]Interface, error) { return list, nil }
+	return o
+}
+
 // FenceURL takes a value of segment.cluster-fence apart.
 func FenceURL(text string) (scheme string, servers []string, folder, name string, err error) {
 	f, err := parseFenceURL(text)

@@ -208,3 +208,15 @@ func (l *Loaded) Settings() []Setting {
 
 // IsSet reports whether the key was set by a flag, the environment or the file.
 func (l *Loaded) IsSet(key string) bool { return l.sources[key] != "" }
+
+// ofTheMachine are the keys of snowflake mode that say how this machine is reached.
+var ofTheMachine = []string{"snowflake.address", "snowflake.interface", "snowflake.force-address"}
+
+// AsksForSnowflake reports whether any key of snowflake mode was set, so that somebody
+// counts on it. How this machine is reached may stand in every configuration of a
+// place and asks for nothing.
+func (l *Loaded) AsksForSnowflake() bool {
+	return slices.ContainsFunc(Keys(), func(k Key) bool {
+		return strings.HasPrefix(k.Name, "snowflake.") && l.IsSet(k.Name) && !slices.Contains(ofTheMachine, k.Name)
+	})
+}

@@ -114,14 +114,14 @@ func (n *node) bound(tag string) error {
 
 func (n *node) NextSnowflake(ctx context.Context, count int) ([]leaf.Range, error) {
 	if n.app.worker == nil {
-		return nil, errNoSnowflake
+		return nil, n.app.noSnowflake()
 	}
 	return n.app.worker.NextN(ctx, "", count)
 }
 
 func (n *node) ConfirmClock(context.Context) (time.Time, error) {
 	if n.app.worker == nil {
-		return time.Time{}, errNoSnowflake
+		return time.Time{}, n.app.noSnowflake()
 	}
 	return n.app.worker.ConfirmClock(), nil
 }
@@ -129,7 +129,7 @@ func (n *node) ConfirmClock(context.Context) (time.Time, error) {
 // workers returns the registry's own backend.
 func (n *node) workers() (*workers, error) {
 	if n.app.worker == nil {
-		return nil, errNoSnowflake
+		return nil, n.app.noSnowflake()
 	}
 	return &workers{n.app.registry, n.app.cfg.Snowflake, func() int64 { return n.app.worker.Status().Number }}, nil
 }

@@ -11,7 +11,8 @@ import (
 const maxAlarmReasons = 20
 
 // ready says whether every enabled mode can issue, why not, and what needs attention.
-// A mode that nobody asked for does not count (snowflakeIsExtra).
+// A mode that nobody asked for does not count (snowflakeIsExtra), but if it is left
+// out, the reasons say so.
 func (a *App) ready() (ready bool, reasons []string) {
 	ready = true
 	if a.alloc != nil {
@@ -28,6 +29,9 @@ func (a *App) ready() (ready bool, reasons []string) {
 		case st.Reason != "":
 			reasons = append(reasons, "snowflake mode: "+st.Reason)
 		}
+	}
+	if a.leftOut != nil {
+		reasons = append(reasons, "snowflake mode is off: "+a.leftOut.Error())
 	}
 	active := a.alarms.Active()
 	for i, alarm := range active {

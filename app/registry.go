@@ -37,8 +37,8 @@ func (c SnowflakeConfig) usesStores() bool {
 }
 
 // openRegistry returns the registry that cfg names. httpPort is 0 for a command, which
-// has no identity. The caller closes it before dbs.
-func openRegistry(cfg Config, dbs *databases, httpPort uint16, log *slog.Logger) (_ *registry, err error) {
+// has no identity and needs no interfaces. The caller closes it before dbs.
+func openRegistry(cfg Config, dbs *databases, httpPort uint16, interfaces func() ([]Interface, error), log *slog.Logger) (_ *registry, err error) {
 	c := cfg.Snowflake
 	r := &registry{}
 	if r.layout, err = parseLayout(c.Layout); err != nil {
@@ -50,7 +50,7 @@ func openRegistry(cfg Config, dbs *databases, httpPort uint16, log *slog.Logger)
 	switch c.Registry {
 	case registryStatic:
 		// The number may depend on the address, so it comes first.
-		if r.address, err = advertised(c, false, httpPort, systemInterfaces); err != nil {
+		if r.address, err = advertised(c, false, httpPort, interfaces); err != nil {
 			return nil, err
 		}
 		number, err := staticNumber(c, r.layout, r.address, os.Hostname)
@@ -70,7 +70,7 @@ func openRegistry(cfg Config, dbs *databases, httpPort uint16, log *slog.Logger)
 	if httpPort == 0 {
 		return r, nil
 	}
-	if r.address, err = advertised(c, r.Info().Shared, httpPort, systemInterfaces); err != nil {
+	if r.address, err = advertised(c, r.Info().Shared, httpPort, interfaces); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil

@@ -23,7 +23,7 @@ func (a *App) openWorker(listening net.Addr, unused bool) error {
 	if err != nil {
 		return fmt.Errorf("address of the HTTP server: %w", err)
 	}
-	if a.registry, err = openRegistry(a.cfg, a.dbs, ap.Port(), a.log); err != nil {
+	if a.registry, err = openRegistry(a.cfg, a.dbs, ap.Port(), a.opts.interfaces, a.log); err != nil {
 		return err
 	}
 	c := a.workerConfig(ap)
@@ -159,7 +159,7 @@ func (a *App) startWorker(ctx context.Context) error {
 // server. There it must not keep segment mode from being served, only because its
 // tables are missing, or this machine has no address but the loopback.
 func (a *App) snowflakeIsExtra() bool {
-	return a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == registryAuto && !a.dbs.embedded
+	return !a.opts.Snowflake && a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == registryAuto && !a.dbs.embedded
 }
 
 // lacksTables reports whether that is the case now. The engine tries again by itself, so

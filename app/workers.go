@@ -135,7 +135,7 @@ func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w 
 		}
 		undo = append(undo, dbs.Close)
 	}
-	reg, err := openRegistry(cfg, dbs, 0, log)
+	reg, err := openRegistry(cfg, dbs, 0, systemInterfaces, log)
 	if err != nil {
 		return nil, nil, err
 	}

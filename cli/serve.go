@@ -26,8 +26,9 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 		return err
 	}
 	return app.Run(ctx, l.Config, app.Options{
-		Logger:  app.NewLogger(p.Stderr, l.Log),
-		Version: version(),
-		Notes:   l.Notes,
+		Logger:    app.NewLogger(p.Stderr, l.Log),
+		Version:   version(),
+		Notes:     l.Notes,
+		Snowflake: l.AsksForSnowflake(),
 	})
 }
