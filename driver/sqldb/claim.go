@@ -151,6 +151,9 @@ func (r *Records) Put(ctx context.Context, rec worker.Record) (version string, e
 		}
 		return r.putClaim(ctx, conn, rec.Number, seenClaim, *next.claim)
 	})
+	if errors.Is(err, errReplaced) {
+		err = fmt.Errorf("%w: %w", worker.ErrLost, err)
+	}
 	if err != nil {
 		return "", err
 	}

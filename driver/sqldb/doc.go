@@ -32,6 +32,12 @@
 //  12. Numbers in leaf_workerid_alloc, the table of a fork of the Java server, are
 //     given to nobody but their address.
 //
+// And both, in an embedded database (SQLite):
+//
+//  13. What was written to a file that has been deleted or replaced under us is an
+//     error, for a claim worker.ErrLost, and the next call uses the file that the
+//     path names then. None is made beside the -wal or -shm of a deleted one.
+//
 // MySQL and MariaDB reserve in one round trip (UPDATE with LAST_INSERT_ID),
 // PostgreSQL too (UPDATE … RETURNING); when the row is not as the caller believes,
 // they read it and, if it is usable, take a transaction that locks it. SQLite has

@@ -85,10 +85,28 @@ func TestRegistryMariaDB(t *testing.T) { serverRegistry(t, named("mysql"), serve
 
 func TestRegistryPostgres(t *testing.T) { serverRegistry(t, named("postgres"), server.OwnPostgres) }
 
+// TestRegistrySQLite: a file has two ways to be wiped. Its rows are deleted, or it is
+// deleted under the processes that have it open, and made anew.
 func TestRegistrySQLite(t *testing.T) {
-	drivertest.RunRegistry(t, func(t *testing.T) drivertest.RegistryTarget {
-		path := filepath.Join(t.TempDir(), "leaf.db")
-		applySchema(t, "sqlite:"+path)
-		return registryTarget(t, "sqlite:"+path, raw(t, path))
-	})
+	for _, wipe := range []string{"rows", "file"} {
+		t.Run(wipe, func(t *testing.T) {
+			t.Parallel()
+			drivertest.RunRegistry(t, func(t *testing.T) drivertest.RegistryTarget {
+				if wipe == "file" && !strings.Contains(t.Name(), "wiped") {
+					t.Skip("nothing is wiped here, so this is the same as with rows")
+				}
+				path := filepath.Join(t.TempDir(), "leaf.db")
+				applySchema(t, "sqlite:"+path)
+				target := registryTarget(t, "sqlite:"+path, raw(t, path))
+				if wipe == "file" {
+					target.Wipe = func(t *testing.T) {
+						t.Helper()
+						removeFile(t, path)
+						applySchema(t, "sqlite:"+path)
+					}
+				}
+				return target
+			})
+		})
+	}
 }

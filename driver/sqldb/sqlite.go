@@ -3,12 +3,9 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 
 	"modernc.org/sqlite"
@@ -63,47 +60,6 @@ func openSQLite(t target, _ Config) (pools, error) {
 func sqliteDSN(path string, params url.Values) string {
 	params.Set("mode", "rw")
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: params.Encode()}).String()
-}
-
-// sqliteFile reports a missing file as what it is. Only createFile makes one, so
-// that a mistyped path does not leave an empty database behind.
-type sqliteFile struct {
-	driver.Connector
-	path string
-}
-
-// Connect implements driver.Connector.
-func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
-	if _, err := os.Stat(f.path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: no file %s; run: leaf schema apply --store %q", segment.ErrSchema, f.path, "sqlite:"+f.path)
-		}
-		return nil, err
-	}
-	return f.Connector.Connect(ctx)
-}
-
-// createFile makes an empty database that only its owner can read, durably, and
-// leaves an existing one alone. made reports which of the two happened.
-func createFile(path string) (made bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("create database: %w", err)
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return false, fmt.Errorf("create database %s: %w", path, err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return false, fmt.Errorf("create database %s: %w", path, err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return false, fmt.Errorf("create database %s: sync its folder: %w", path, err)
-	}
-	return true, nil
 }
 
 // checkSQLite verifies on the writer's connection that a commit is durable.
