@@ -20,6 +20,10 @@ type Input struct {
 	Flags   map[string][]string // raw values by key name, as given on the command line
 	Environ []string            // like os.Environ
 	File    string              // path of a .yaml, .yml or .properties file; "" for $LEAF_CONFIG or none
+
+	// Command says that no node starts with the configuration, so it need not say which
+	// one this is: a worker ID that only the flags of leaf serve give may be missing.
+	Command bool
 }
 
 // Loaded is a valid configuration and where it came from.
@@ -71,7 +75,7 @@ func Load(in Input) (*Loaded, error) {
 	}
 	// A value that could not be set has left the default in its place, so what
 	// Validate finds is about other keys.
-	if err := l.Validate(); err != nil {
+	if err := l.validate(!in.Command); err != nil {
 		errs = append(errs, l.withSources(err))
 	}
 	if len(errs) > 0 {

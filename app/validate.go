@@ -16,7 +16,10 @@ import (
 
 // Validate checks every value against its limits, and the combinations. The error
 // joins all it finds; each is a [*ConfigError].
-func (c Config) Validate() error {
+func (c Config) Validate() error { return c.validate(true) }
+
+// validate is Validate, for a command without what only a node must have: an identity.
+func (c Config) validate(node bool) error {
 	var errs []error
 	add := func(err error) {
 		if err != nil {
@@ -39,8 +42,11 @@ func (c Config) Validate() error {
 	if !c.Segment.Enable && !c.Snowflake.Enable {
 		add(&ConfigError{Key: "segment.enable", Value: "false", Limit: "leaves no mode to serve, because snowflake.enable=false as well"})
 	}
-	for _, err := range c.Snowflake.validate(c.HTTP.Addr) {
+	for _, err := range c.Snowflake.validate() {
 		add(err)
+	}
+	if node && c.Snowflake.Enable {
+		add(c.Snowflake.identity(c.HTTP.Addr))
 	}
 	add(checkWebhook(c.Alarm.Webhook))
 	if c.Segment.ClusterFence != "" {

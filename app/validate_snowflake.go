@@ -28,7 +28,7 @@ const (
 )
 
 // validate returns everything that is wrong beyond the limits of single keys.
-func (c SnowflakeConfig) validate(httpAddr string) []error {
+func (c SnowflakeConfig) validate() []error {
 	var errs []error
 	fail := func(key, value, limit string) {
 		errs = append(errs, &ConfigError{Key: "snowflake." + key, Value: value, Limit: limit})
@@ -61,11 +61,33 @@ func (c SnowflakeConfig) validate(httpAddr string) []error {
 	if c.Enable {
 		errs = append(errs, c.numbering(layout)...)
 		errs = append(errs, c.addresses()...)
-		if _, port, _ := net.SplitHostPort(httpAddr); c.Registry == registryZooKeeper && port == "0" && !strings.Contains(c.Address, ":") {
-			fail("address", c.Address, "must name a port, because that of http.addr is another one after each start, and with zookeeper ip:port is the identity")
-		}
 	}
 	return errs
+}
+
+// given returns the keys that give a static node its number.
+func (c SnowflakeConfig) given() (keys []string) {
+	if c.WorkerID != "" {
+		keys = append(keys, "worker-id")
+	}
+	if len(c.WorkerMap) > 0 {
+		keys = append(keys, "worker-map")
+	}
+	if c.FromHostname {
+		keys = append(keys, "worker-from-hostname")
+	}
+	return keys
+}
+
+// identity checks that a node will be the same one after a restart.
+func (c SnowflakeConfig) identity(httpAddr string) error {
+	switch _, port, _ := net.SplitHostPort(httpAddr); {
+	case c.Registry == registryStatic && len(c.given()) == 0:
+		return &ConfigError{Key: "snowflake.registry", Value: c.Registry, Limit: "needs one of snowflake.worker-id, snowflake.worker-map and snowflake.worker-from-hostname"}
+	case c.Registry == registryZooKeeper && port == "0" && !strings.Contains(c.Address, ":"):
+		return &ConfigError{Key: "snowflake.address", Value: c.Address, Limit: "must name a port, because that of http.addr is another one after each start, and with zookeeper ip:port is the identity"}
+	}
+	return nil
 }
 
 var (
@@ -102,25 +124,17 @@ func (c SnowflakeConfig) numbering(layout snowflake.Layout) []error {
 	fail := func(key, value, limit string) {
 		errs = append(errs, &ConfigError{Key: "snowflake." + key, Value: value, Limit: limit})
 	}
-	var given []string
 	if c.WorkerID != "" {
-		given = append(given, "worker-id")
 		if _, err := workerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	if len(c.WorkerMap) > 0 {
-		given = append(given, "worker-map")
 		if _, err := workerMap(c.WorkerMap, layout); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	if c.FromHostname {
-		given = append(given, "worker-from-hostname")
-	}
-	switch static := c.Registry == registryStatic; {
-	case static && len(given) == 0:
-		fail("registry", c.Registry, "needs one of snowflake.worker-id, snowflake.worker-map and snowflake.worker-from-hostname")
+	switch given, static := c.given(), c.Registry == registryStatic; {
 	case static && len(given) > 1:
 		fail(given[1], "", "cannot stand beside snowflake."+given[0])
 	case !static && len(given) > 0:

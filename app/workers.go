@@ -92,13 +92,20 @@ func (w *workers) InitWorkers(ctx context.Context) error {
 // any case. The data directory is touched only if the registry is in it, and then
 // locked, so that a running node refuses the command. The caller calls done at the end.
 func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w admin.WorkerBackend, done func() error, err error) {
-	if !direct {
+	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == registryStatic
+	switch {
+	case direct && static:
+		return nil, nil, &ConfigError{Key: "snowflake.registry", Value: registryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
+	case !direct:
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {
 			return client, client.Close, nil
 		}
 		if !errors.Is(err, admin.ErrNoNode) {
 			return nil, nil, err
+		}
+		if static {
+			return nil, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", err)
 		}
 	}
 	if !cfg.Snowflake.Enable {

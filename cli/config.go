@@ -22,7 +22,7 @@ type configReport struct {
 
 // Run prints the effective configuration. An invalid one is an error.
 func (c *configCheckCmd) Run(p Process) error {
-	l, err := c.Settings.load(p)
+	l, err := c.Settings.loadNode(p)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ A database or registry that does not answer does not end the node: it replies 50
 
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, p Process) error {
-	l, err := c.Settings.load(p)
+	l, err := c.Settings.loadNode(p)
 	if err != nil {
 		return err
 	}

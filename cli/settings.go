@@ -119,8 +119,13 @@ func (s *settings) values() map[string][]string {
 	return values
 }
 
-// load merges the flags with the environment and the file.
+// load merges the flags with the environment and the file, for a command.
 func (s *settings) load(p Process) (*app.Loaded, error) {
+	return app.Load(app.Input{Flags: s.values(), Environ: p.Environ, File: s.File, Command: true})
+}
+
+// loadNode is load for a node.
+func (s *settings) loadNode(p Process) (*app.Loaded, error) {
 	return app.Load(app.Input{Flags: s.values(), Environ: p.Environ, File: s.File})
 }
 
