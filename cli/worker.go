@@ -127,13 +127,22 @@ A registry that is in use already by the same namespace and layout is left as it
 // Run declares the registry new.
 func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
 	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+		all, err := b.Workers(ctx)
+		if err != nil {
+			return err
+		}
 		if err := b.InitWorkers(ctx); err != nil {
 			return err
 		}
+		used := len(all.Workers)
 		if c.JSON {
-			return printJSON(p.Stdout, map[string]any{"initialised": true})
+			return printJSON(p.Stdout, map[string]any{"initialised": true, "used": used})
 		}
-		_, err := fmt.Fprintln(p.Stdout, "the registry is ready")
+		text := "the registry is ready"
+		if used > 0 {
+			text = fmt.Sprintf("the registry is in use already (worker IDs with a record: %d); a node that waits there goes on waiting", used)
+		}
+		_, err = fmt.Fprintln(p.Stdout, text)
 		return err
 	})
 }

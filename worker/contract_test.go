@@ -245,6 +245,10 @@ func TestWithoutADataDirectory(t *testing.T) {
 
 func TestStaticRegistry(t *testing.T) {
 	s := worker.NewStatic(5)
+	c := worker.Config{Layout: snowflake.Leaf(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 0, Hi: 1024}, LocalExtend: true}
+	if _, err := worker.New(s, nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "local-extend") {
+		t.Errorf("local-extend without a registry that could be down: %v", err)
+	}
 	if err := errors.Join(s.Init(t.Context(), worker.Namespace{}), s.Withdraw(t.Context(), worker.Peer{})); err != nil {
 		t.Error(err)
 	}
