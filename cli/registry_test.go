@@ -90,15 +90,28 @@ func TestRegistries(t *testing.T) {
 				p.awaitReady(t)
 				return p
 			}
+			// A node issues first and is announced to its peers then.
+			awaitRunning := func(want int) (out string) {
+				for deadline := time.Now().Add(20 * time.Second); ; {
+					out = command("list")
+					if strings.Count(out, " running ") == want {
+						return out
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("want %d running nodes, got\n%s", want, out)
+					}
+				}
+			}
 			dir := dataDir(t)
 			a := node(dir, 20001)
+			awaitRunning(1)
 			b := node(dataDir(t), 20002)
 			seen := distinct{}
 			for range 3 {
 				seen.add(t, a.snowflakes(t))
 				seen.add(t, b.snowflakes(t))
 			}
-			if out := command("list"); strings.Count(out, " running ") != 2 || !strings.Contains(out, "127.0.0.1:20001") || !strings.Contains(out, "127.0.0.1:20002") {
+			if out := awaitRunning(2); !strings.Contains(out, "127.0.0.1:20001") || !strings.Contains(out, "127.0.0.1:20002") {
 				t.Errorf("got\n%s", out)
 			}
 			if _, body, _ := httpGet(b.addr, "/metrics"); !strings.Contains(body, "\nleaf_snowflake_peers_answered 1\n") {
