@@ -31,6 +31,12 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.withDeadline(a.alarms.Close))
+	first := false
+	if a.dbs.embedded {
+		if first, err = firstMade(a.dir); err != nil {
+			return err
+		}
+	}
 	if a.cfg.Segment.Enable {
 		if err := a.openSegment(); err != nil {
 			return err
@@ -43,7 +49,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 	if err != nil || !a.cfg.Snowflake.Enable {
 		return err
 	}
-	if err := a.openWorker(listening, unused); err != nil {
+	if err := a.openWorker(listening, first, unused); err != nil {
 		if !a.snowflakeIsExtra() || !isUndetected(err) {
 			return err
 		}

@@ -119,3 +119,50 @@ func TestUnusedIsOfTheEmbeddedDatabase(t *testing.T) {
 		})
 	}
 }
+
+// TestDeletedBeforeTheFirstWorkerID: leaf.db was made here without a worker ID being
+// claimed from here, other nodes may have shared the file, and it was deleted.
+func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
+	t.Parallel()
+	for name, makeIt := range map[string]func(t *testing.T, c app.Config){
+		"by segment mode": func(t *testing.T, c app.Config) {
+			t.Helper()
+			c.Snowflake.Enable = false
+			_, stop := start(t, c)
+			stop()
+		},
+		"by a command": func(t *testing.T, c app.Config) {
+			t.Helper()
+			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"by a command for worker IDs": func(t *testing.T, c app.Config) {
+			t.Helper()
+			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			makeIt(t, c)
+			for _, file := range []string{"leaf.db", "leaf.db-wal", "leaf.db-shm"} {
+				if err := os.Remove(filepath.Join(c.DataDir, file)); err != nil && !os.IsNotExist(err) {
+					t.Fatal(err)
+				}
+			}
+			a, _ := start(t, c)
+			mustWait(t, a)
+		})
+	}
+}

@@ -71,6 +71,10 @@ func newOffline(cfg Config, opts Options) (_ *offline, err error) {
 // prepare makes the embedded database usable.
 func (o *offline) prepare() error {
 	timeout := 10 * o.cfg.Segment.LoadTimeout
+	first, err := firstMade(o.dir)
+	if err != nil {
+		return err
+	}
 	if err := prepareEmbedded(o.dbs, o.mark, timeout); err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func (o *offline) prepare() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return errors.Join(markUnused(ctx, records, o.dir), records.Close())
+	return errors.Join(markUnused(ctx, records, o.dir, first), records.Close())
 }
 
 // lock opens the data directory and reads its fence, once.

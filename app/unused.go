@@ -17,6 +17,10 @@ const (
 	// test compares.
 	workerFile = "worker.json"
 
+	// madeFile says that leaf.db was made in this data directory. If it is not there
+	// any more, it was deleted, and others may still use it.
+	madeFile = "made"
+
 	// unusedFile says that a command made the embedded database, and no node has
 	// started on it since: nobody can have used a worker ID of it. Without it, a node
 	// that starts after "leaf tag create" would wait as in an empty registry that may
@@ -24,26 +28,26 @@ const (
 	unusedFile = "unused"
 )
 
-// prepareRegistry creates the tables of a registry in an SQLite store, as segment mode
-// does, and reports whether this process made its file, while the data directory never
-// had a worker ID. If the database was deleted under a directory that had one, others
-// may still use it. The same holds for a file that other nodes may have: what is
-// reported says something about the embedded database only.
-func prepareRegistry(ctx context.Context, records *sqldb.Records, dir *datadir.Dir) (made bool, err error) {
-	made, err = records.Prepare(ctx)
-	if err != nil || !made {
+// firstMade is called before leaf.db is made, and reports whether it never was, in a
+// data directory that never had a worker ID.
+func firstMade(dir *datadir.Dir) (first bool, err error) {
+	if first, err = hasNo(dir, madeFile); err != nil || !first {
+		return false, err
+	}
+	if err := dir.Replace(madeFile, []byte("leaf.db was made here. If it is gone, other nodes may still use it, and this one waits.\n")); err != nil {
 		return false, err
 	}
 	return hasNo(dir, workerFile)
 }
 
-// markUnused leaves the word of a command for the first node.
-func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir) error {
-	made, err := prepareRegistry(ctx, records, dir)
+// markUnused leaves the word of a command for the first node. first is what firstMade
+// said.
+func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, first bool) error {
+	made, err := records.Prepare(ctx)
 	if err != nil {
 		return fmt.Errorf("prepare the registry of worker IDs: %w", err)
 	}
-	if !made {
+	if !made || !first {
 		return nil
 	}
 	return dir.Replace(unusedFile, []byte("A command made leaf.db here; no node has started on it yet.\n"))

@@ -16,9 +16,9 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// openWorker opens the registry and makes the engine of snowflake mode. unused is what
-// takeUnused said.
-func (a *App) openWorker(listening net.Addr, unused bool) error {
+// openWorker opens the registry and makes the engine of snowflake mode. first and unused
+// are what firstMade and takeUnused said.
+func (a *App) openWorker(listening net.Addr, first, unused bool) error {
 	ap, err := netip.ParseAddrPort(listening.String())
 	if err != nil {
 		return fmt.Errorf("address of the HTTP server: %w", err)
@@ -30,7 +30,8 @@ func (a *App) openWorker(listening net.Addr, unused bool) error {
 	if a.cfg.Snowflake.usesStores() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
 		defer cancel()
-		made, err := prepareRegistry(ctx, a.registry.records, a.dir)
+		// As segment mode does, so that neither has to wait for the other.
+		made, err := a.registry.records.Prepare(ctx)
 		switch {
 		case err != nil && a.dbs.embedded:
 			return errors.Join(fmt.Errorf("prepare the registry of worker IDs: %w", err), a.registry.Close())
@@ -38,8 +39,9 @@ func (a *App) openWorker(listening net.Addr, unused bool) error {
 			a.log.Warn("the registry of worker IDs cannot be prepared", "error", err)
 		}
 		// A configured store, also a file that this start has made again, may have been
-		// the registry of nodes that still run; only the embedded one is ours.
-		c.Fresh = a.dbs.embedded && (made || unused)
+		// the registry of nodes that still run; only the embedded one is ours. A file
+		// that this start has made is not the one of which the command spoke.
+		c.Fresh = a.dbs.embedded && (made && first || !made && unused)
 	}
 	if a.worker, err = worker.New(a.registry, a.dir, c); err != nil {
 		return errors.Join(err, a.registry.Close())

@@ -148,7 +148,11 @@ func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w 
 	}
 	undo = append(undo, reg.Close)
 	if reg.records != nil && dir != nil {
-		if err = markUnused(ctx, reg.records, dir); err != nil {
+		first, err := firstMade(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := markUnused(ctx, reg.records, dir, first); err != nil {
 			return nil, nil, err
 		}
 	}
