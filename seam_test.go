@@ -1,4 +1,4 @@
-package worker_test
+package leaf_test
 
 import (
 	"go/ast"
@@ -9,10 +9,17 @@ import (
 	"testing"
 )
 
-// TestEngineUsesTheSeam: clock, goroutines, waiting and chance are reached through
-// leaf.Runtime only, so that a simulation can decide all of them (ADR 0004).
-func TestEngineUsesTheSeam(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+// TestEnginesUseTheSeam: the engines reach clock, goroutines, waiting and chance
+// through leaf.Runtime only, so that a simulation can decide all of them (ADR 0004).
+func TestEnginesUseTheSeam(t *testing.T) {
+	for _, folder := range []string{"segment", "worker"} {
+		t.Run(folder, func(t *testing.T) { usesTheSeam(t, folder) })
+	}
+}
+
+func usesTheSeam(t *testing.T, folder string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
