@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+
+	"github.com/leaf-idgen/leaf"
 )
 
 // fileName is the node's own record in its data directory.
@@ -111,9 +113,12 @@ func (h *Holder) writeFile(r Record, inner, bound int64) error {
 		return err
 	}
 	if err := h.disk.Replace(fileName, content); err != nil {
-		h.cfg.Alarms.Raise(diskAlarm(err))
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmDisk, Subject: fileName, Text: fmt.Sprintf("the worker's file cannot be written: %v", err),
+			Do: "make the data directory writable; IDs end with the bound that is on the disk",
+		})
 		return fmt.Errorf("%w: %s: %w", errDisk, fileName, err)
 	}
-	h.cfg.Alarms.Clear(diskAlarm(nil).Code, diskAlarm(nil).Subject)
+	h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
 	return nil
 }

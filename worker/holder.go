@@ -102,10 +102,10 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 }
 
 // Start begins to claim and returns after the first attempt. Its errors are those
-// that no waiting can heal: ErrForeign, ErrSchema, leaf.ErrBadRequest, and leaf.ErrConflict for a damaged file of
-// a static number, which has no other memory. After any
-// other failure the claim is tried again in the background, and until then calls get
-// leaf.ErrNotReady or leaf.ErrClock. Call it once; after an error call Close.
+// that no waiting can heal: ErrForeign, ErrSchema, leaf.ErrBadRequest, and
+// leaf.ErrConflict for a damaged file of a static number, which has no other memory.
+// After any other failure the claim is tried again in the background, and until then
+// calls get leaf.ErrNotReady or leaf.ErrClock. Call it once; after an error call Close.
 func (h *Holder) Start(ctx context.Context) error {
 	if h.began.Swap(true) {
 		return fmt.Errorf("%w: the worker was started before", leaf.ErrConflict)
@@ -223,21 +223,30 @@ func permanent(err error) bool {
 	return errors.Is(err, ErrForeign) || errors.Is(err, ErrSchema) || errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrConflict)
 }
 
-// set notes what the Holder is doing and why it does not issue. Closed is the last state.
+// set notes what the Holder is doing and why it does not issue, and logs what is new.
 func (h *Holder) set(s State, reason error) {
+	if _, news := h.enter(s, reason); !news {
+		return
+	}
+	attrs := []any{"state", s}
+	if reason != nil {
+		attrs = append(attrs, "reason", reason)
+	}
+	h.log.Info("snowflake mode", attrs...)
+}
+
+// enter notes state and reason. It reports whether the state is another one than
+// before, and whether that or the reason is news. Closed is the last state.
+func (h *Holder) enter(s State, reason error) (moved, news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state == Closed {
-		return
+		return false, false
 	}
-	if h.state != s || reason != nil && (h.reason == nil || h.reason.Error() != reason.Error()) {
-		attrs := []any{"state", s}
-		if reason != nil {
-			attrs = append(attrs, "reason", reason)
-		}
-		h.log.Info("snowflake mode", attrs...)
-	}
+	moved = h.state != s
+	news = moved || reason != nil && (h.reason == nil || h.reason.Error() != reason.Error())
 	h.state, h.reason = s, reason
+	return moved, news
 }
 
 // pause waits for d, for Close, or for somebody who has news.

@@ -141,11 +141,7 @@ func (h *Holder) waits(t *tenure, left time.Duration) {
 			Do: "compare this node's clock with others; if it is right, give the node another worker ID",
 		})
 	}
-	h.mu.Lock()
-	first := h.state != Waiting
-	h.state, h.reason = Waiting, reason
-	h.mu.Unlock()
-	if first {
+	if moved, _ := h.enter(Waiting, reason); moved {
 		h.log.Warn("snowflake mode waits", "reason", reason)
 	}
 }
@@ -306,11 +302,3 @@ const (
 	clockSubject  = "self"
 	layoutSubject = "layout"
 )
-
-func diskAlarm(err error) leaf.Alarm {
-	a := leaf.Alarm{Code: leaf.AlarmDisk, Subject: fileName, Do: "make the data directory writable; IDs end with the bound that is on the disk"}
-	if err != nil {
-		a.Text = fmt.Sprintf("the worker's file cannot be written: %v", err)
-	}
-	return a
-}
