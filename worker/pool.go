@@ -18,9 +18,10 @@ import (
 //     margin have passed. One whose owner may extend T by itself is free only once it
 //     was released.
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
-//   - Numbers that can be used at once come first, the node's own last one before
-//     all others, and those that nobody can hold before those of an unclean holder,
-//     which may be alive and about to renew; of the rest the ones usable soonest.
+//   - The node's own last number comes first, unless a clock that was ahead has put
+//     its floor further away than the margin. Then come the numbers that can be used
+//     at once, those that nobody can hold before those of an unclean holder, which may
+//     be alive and about to renew; of the rest the ones usable soonest.
 //
 // No rule needs the clocks to agree: a node whose clock is ahead may take a number
 // too early, but it starts at T all the same, and the owner finds its claim lost.
@@ -150,9 +151,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 			}
 			r.Floor = r.Bound
 			if r.Extends && r.Nonce == "" {
-				// An operator gave it away. Its owner went on without the registry, and knew
-				// of no T: its clock was the limit.
-				r.Floor = max(r.Floor, req.Now+req.Margin)
+				r.Floor = req.BeyondT(r.Bound) // an operator gave it away
 			}
 		}
 		switch {
@@ -201,7 +200,7 @@ func previous(known map[int64]Record, req Request) (Record, bool) {
 	case r.Released:
 		r.Floor = r.Bound
 	case req.Previous.Inner < r.Floor && r.Extends:
-		r.Floor = max(r.Bound, req.Now+req.Margin)
+		r.Floor = req.BeyondT(r.Bound)
 	case req.Previous.Inner < r.Floor:
 		r.Floor = r.Bound
 	default:

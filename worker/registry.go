@@ -119,6 +119,10 @@ func (r Request) BoundFor(floor int64) int64 {
 	return max(floor, r.Bound)
 }
 
+// BeyondT returns from where a number may be used whose last owner extended T by
+// itself and no longer has it: that owner knew of no T, its clock was the limit.
+func (r Request) BeyondT(bound int64) int64 { return max(bound, r.Now+r.Margin) }
+
 // Previous is the claim that this data directory held last. The directory's lock
 // proves that its process is gone.
 type Previous struct {

@@ -155,14 +155,10 @@ func (a *attempt) takeOver(ctx context.Context, c *numbered) (worker.Record, err
 	case mine && prev.Inner >= own.Floor:
 		floor = min(bound, prev.Inner)
 	case own.Extends && (mine || own.Nonce == ""):
-		floor = a.beyondT(bound) // an old copy, or an operator gave it away
+		floor = a.req.BeyondT(bound) // an old copy, or an operator gave it away
 	}
 	return a.finish(ctx, c, max(floor, a.ns.IssueFrom), bound)
 }
-
-// beyondT is where the successor of an owner that extended T by itself may start.
-// That owner knew of no T: its clock was the limit.
-func (a *attempt) beyondT(bound int64) int64 { return max(bound, a.req.Now+a.req.Margin) }
 
 // hold puts our nonce into the owner node. What the last owner left stays until we
 // have a number.

@@ -150,7 +150,7 @@ func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error)
 		if own.Node != "" && own.Number == number {
 			highest = max(highest, own.Bound)
 			if own.Extends {
-				highest = a.beyondT(highest)
+				highest = a.req.BeyondT(highest)
 			}
 		}
 	}
