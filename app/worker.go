@@ -167,9 +167,5 @@ func (a *App) snowflakeIsExtra() bool {
 // lacksTables reports whether that is the case now. The engine tries again by itself, so
 // the mode is served as soon as leaf schema apply has made the tables.
 func (a *App) lacksTables(st worker.Status) bool {
-	if st.Ready || st.Claims > 0 || !a.snowflakeIsExtra() {
-		return false
-	}
-	_, err := a.worker.Next(context.Background(), "") // without a claim it fails at once, and says why
-	return errors.Is(err, worker.ErrSchema)
+	return st.Claims == 0 && errors.Is(st.Err, worker.ErrSchema) && a.snowflakeIsExtra()
 }

@@ -18,6 +18,7 @@ type Status struct {
 	State  State
 	Ready  bool   // IDs can be issued now
 	Reason string // why not, or what is wrong all the same; "" if all is well
+	Err    error  // the Reason of a state that is not Serving, for errors.Is
 
 	Number    int64 // -1: none
 	Address   string
@@ -42,7 +43,7 @@ func (h *Holder) Status() Status {
 		RenewFailures: h.counters.renewFailures.Load(), ClockErrors: h.counters.clockErrors.Load(),
 	}
 	h.mu.Lock()
-	s.State = h.state
+	s.State, s.Err = h.state, h.reason
 	if h.reason != nil {
 		s.Reason = h.reason.Error()
 	}
