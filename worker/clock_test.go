@@ -256,16 +256,40 @@ func TestPeersDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestPeersConfirmAJump: after a suspension of the machine the peers know the time.
+// peers are running nodes that tell each other their time.
+func (w *world) peers(names ...string) map[string]*node {
+	w.t.Helper()
+	nodes := map[string]*node{}
+	for _, name := range names {
+		nodes[name+":8080"] = w.node(name, func(c *worker.Config) {
+			c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
+		})
+	}
+	for _, name := range names {
+		nodes[name+":8080"].up()
+	}
+	return nodes
+}
+
+// TestSuspensionIsNoJump: a machine that was suspended finds its clock ahead by as much
+// time as has passed. Nobody has to confirm that.
+func TestSuspensionIsNoJump(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a").up()
+		n.issue(10)
+		n.clock.suspend(8 * time.Hour)
+		time.Sleep(5 * time.Second) // T has passed meanwhile: first a renewal, then t
+		n.issue(10)
+		if text := n.alarms.has(leaf.AlarmClock); text != "" {
+			t.Errorf("alarm %q", text)
+		}
+	})
+}
+
+// TestPeersConfirmAJump: when all clocks have jumped alike, the peers confirm it.
 func TestPeersConfirmAJump(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
-		nodes := map[string]*node{}
-		check := func(c *worker.Config) {
-			c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
-		}
-		nodes["a:8080"], nodes["b:8080"] = w.node("a", check), w.node("b", check)
-		nodes["a:8080"].up()
-		nodes["b:8080"].up()
+		nodes := w.peers("a", "b")
 		time.Sleep(4 * time.Second)
 		for _, n := range nodes {
 			n.clock.step(time.Hour)
@@ -280,13 +304,7 @@ func TestPeersConfirmAJump(t *testing.T) {
 // TestRunningNodeDiffers: a running node whose clock drifts away raises an alarm.
 func TestRunningNodeDiffers(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
-		nodes := map[string]*node{}
-		check := func(c *worker.Config) {
-			c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
-		}
-		nodes["a:8080"], nodes["b:8080"] = w.node("a", check), w.node("b", check)
-		nodes["a:8080"].up()
-		nodes["b:8080"].up()
+		nodes := w.peers("a", "b")
 		time.Sleep(2 * time.Minute)
 		b := nodes["b:8080"]
 		b.clock.step(8 * time.Second) // below the jump, above the threshold

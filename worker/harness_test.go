@@ -179,6 +179,7 @@ type clock struct {
 	start  time.Time
 	mu     sync.Mutex
 	offset time.Duration
+	asleep time.Duration // time that no timer of the machine has seen
 }
 
 func newClock() *clock { return &clock{Runtime: leaf.SystemRuntime(), start: time.Now()} }
@@ -190,7 +191,19 @@ func (c *clock) Now() time.Time {
 	return time.Now().Round(0).AddDate(24, 0, 0).Add(c.offset)
 }
 
-func (c *clock) elapsed() time.Duration { return time.Since(c.start) }
+func (c *clock) elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.start) + c.asleep
+}
+
+// suspend is a machine that slept: both clocks go on, no timer does.
+func (c *clock) suspend(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += d
+	c.asleep += d
+}
 
 func (c *clock) step(d time.Duration) {
 	c.mu.Lock()
