@@ -87,6 +87,13 @@ func RunRegistryOutages(t *testing.T, newRegistry NewRegistry) {
 	runRegistryCases(t, outageCases, newRegistry)
 }
 
+// RunRegistryLosses is the part of RunRegistry in which records are taken away from
+// under their owners, for a registry that can lose them in more than one way.
+func RunRegistryLosses(t *testing.T, newRegistry NewRegistry) {
+	t.Helper()
+	runRegistryCases(t, lossCases, newRegistry)
+}
+
 func runRegistryCases(t *testing.T, cases []registryCase, newRegistry NewRegistry) {
 	t.Helper()
 	for _, c := range cases {

@@ -88,25 +88,31 @@ func TestRegistryPostgres(t *testing.T) { serverRegistry(t, named("postgres"), s
 // TestRegistrySQLite: a file has two ways to be wiped. Its rows are deleted, or it is
 // deleted under the processes that have it open, and made anew.
 func TestRegistrySQLite(t *testing.T) {
-	for _, wipe := range []string{"rows", "file"} {
-		t.Run(wipe, func(t *testing.T) {
-			t.Parallel()
-			drivertest.RunRegistry(t, func(t *testing.T) drivertest.RegistryTarget {
-				if wipe == "file" && !strings.Contains(t.Name(), "wiped") {
-					t.Skip("nothing is wiped here, so this is the same as with rows")
-				}
-				path := filepath.Join(t.TempDir(), "leaf.db")
-				applySchema(t, "sqlite:"+path)
-				target := registryTarget(t, "sqlite:"+path, raw(t, path))
-				if wipe == "file" {
-					target.Wipe = func(t *testing.T) {
-						t.Helper()
-						removeFile(t, path)
-						applySchema(t, "sqlite:"+path)
-					}
-				}
-				return target
-			})
+	t.Run("rows", func(t *testing.T) {
+		t.Parallel()
+		drivertest.RunRegistry(t, func(t *testing.T) drivertest.RegistryTarget {
+			target, _ := fileTarget(t)
+			return target
 		})
-	}
+	})
+	t.Run("file", func(t *testing.T) {
+		t.Parallel()
+		drivertest.RunRegistryLosses(t, func(t *testing.T) drivertest.RegistryTarget {
+			target, path := fileTarget(t)
+			target.Wipe = func(t *testing.T) {
+				t.Helper()
+				removeFile(t, path)
+				applySchema(t, "sqlite:"+path)
+			}
+			return target
+		})
+	})
+}
+
+// fileTarget is a registry in a new file.
+func fileTarget(t *testing.T) (target drivertest.RegistryTarget, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "leaf.db")
+	applySchema(t, "sqlite:"+path)
+	return registryTarget(t, "sqlite:"+path, raw(t, path)), path
 }
