@@ -1,19 +1,15 @@
 package zookeeper_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -58,55 +54,6 @@ func claim(t *testing.T, r worker.Registry, req worker.Request) worker.Record {
 	return got
 }
 
-// java creates a child as the Java server does.
-func (p place) java(t *testing.T, address string, timestamp int64) (path string) {
-	t.Helper()
-	return p.create(t, p.root()+"/forever/"+address+"-", javaData(address, timestamp), zk.FlagSequence)
-}
-
-func javaData(address string, timestamp int64) string {
-	ip, port, _ := strings.Cut(address, ":")
-	return fmt.Sprintf(`{"ip":"%s","port":"%s","timestamp":%d}`, ip, port, timestamp)
-}
-
-// TestOriginalWritesWhatJavaReads compares every byte that a Java server may see.
-func TestOriginalWritesWhatJavaReads(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ address, ip, port string }{
-		{"10.0.0.1:8080", "10.0.0.1", "8080"},
-		{"[2001:db8::1]:8080", "[2001:db8::1]", "8080"},
-		{"leaf.example:80", "leaf.example", "80"},
-	} {
-		t.Run(tt.address, func(t *testing.T) {
-			t.Parallel()
-			p := declared(t)
-			o := p.original(t)
-			r := claim(t, o, request(tt.address))
-			name := fmt.Sprintf("%s-%010d", tt.address, r.Number)
-			want := func(timestamp int64) {
-				t.Helper()
-				if got := p.children(t, p.root()+"/forever"); !slices.Equal(got, []string{name}) {
-					t.Fatalf("children of forever = %q; want %q", got, name)
-				}
-				text := fmt.Sprintf(`{"ip":%q,"port":%q,"timestamp":%d}`, tt.ip, tt.port, timestamp)
-				if got := p.get(t, p.root()+"/forever/"+name); got != text {
-					t.Fatalf("data = %s; want %s", got, text)
-				}
-			}
-			want(now + horizon)
-			r, err := o.Renew(ctx(t), r, now+horizon+3000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want(now + horizon + 3000)
-			if err := o.Release(ctx(t), r, now+1); err != nil {
-				t.Fatal(err)
-			}
-			want(now + 1)
-		})
-	}
-}
-
 func TestOriginalSkipsNumberZero(t *testing.T) {
 	t.Parallel()
 	p := declared(t)
@@ -134,82 +81,6 @@ func TestOriginalRefusesAddresses(t *testing.T) {
 	}
 }
 
-// TestOriginalAdoptsJavaNode: the number of a Java server that was upgraded in place.
-func TestOriginalAdoptsJavaNode(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name      string
-		timestamp int64
-		declared  bool
-		floor     int64
-	}{
-		{"stopped long ago", now - 1_000_000, true, now - 1_000_000 + javaLag},
-		{"stopped just now", now - 1, true, now - 1 + javaLag},
-		{"nobody declared the namespace", now - 1_000_000, false, now + quiet},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlace(t, server.ZooKeeper(t))
-			p.java(t, "10.0.0.9:8080", now) // another one
-			path := p.java(t, addr, tt.timestamp)
-			o := p.original(t)
-			if tt.declared {
-				declare(t, o)
-			}
-			req := request(addr)
-			short, cancel := context.WithTimeout(t.Context(), watch*2/3)
-			defer cancel()
-			if r, err := o.Claim(short, req); err == nil {
-				t.Fatalf("Claim before the child was watched = %+v", r)
-			}
-			r := claim(t, o, req)
-			if r.Number != 1 || r.Floor != tt.floor || r.Bound < r.Floor {
-				t.Errorf("claim = %+v; want number 1 from %d on", r, tt.floor)
-			}
-			if got := p.get(t, path); got != javaData(addr, r.Bound) {
-				t.Errorf("data = %s; want timestamp %d", got, r.Bound)
-			}
-			if again := claim(t, p.original(t), req); again != r {
-				t.Errorf("repeated claim = %+v; want %+v", again, r)
-			}
-			if r := claim(t, o, request("10.0.0.2:8080")); r.Number != 2 {
-				t.Errorf("a fresh claim got number %d", r.Number)
-			}
-		})
-	}
-}
-
-// TestOriginalAfterJava: the wait of a namespace that nobody declared counts from the
-// birth of forever, before which there may have been a wipe.
-func TestOriginalAfterJava(t *testing.T) {
-	t.Parallel()
-	ns := server.ZooKeeper(t)
-	for _, tt := range []struct {
-		name string
-		age  int64 // of forever
-		wait int64
-	}{
-		{"forever is old", quiet + 1000, 0},
-		{"forever is young", quiet - 30_000, 30_000},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlace(t, ns)
-			p.java(t, "10.0.0.9:8080", 1)
-			_, stat, err := p.zk.Get(p.root() + "/forever")
-			if err != nil {
-				t.Fatal(err)
-			}
-			req := request(addr)
-			req.Now = stat.Ctime + tt.age
-			req.Quiet, req.Bound = req.Now+quiet, req.Now+horizon
-			if r := claim(t, p.original(t), req); r.Number != 1 || max(0, r.Floor-req.Now) != tt.wait {
-				t.Errorf("claim = %+v at %d; want number 1 and a wait of %d", r, req.Now, tt.wait)
-			}
-		})
-	}
-}
-
 // TestOriginalForeverDeleted: another forever counts from 0 again, and whoever had a
 // number in the old one may not know it yet.
 func TestOriginalForeverDeleted(t *testing.T) {
@@ -228,96 +99,6 @@ func TestOriginalForeverDeleted(t *testing.T) {
 	}
 	if got, err := o.Renew(ctx(t), r, r.Bound+1); !errors.Is(err, worker.ErrLost) {
 		t.Errorf("Renew of a number of the old forever = %+v, %v; want ErrLost", got, err)
-	}
-}
-
-// TestOriginalAdoptsZero: a Java server may have number 0 by right; only a fresh claim
-// skips it.
-func TestOriginalAdoptsZero(t *testing.T) {
-	t.Parallel()
-	p := declared(t)
-	p.java(t, addr, now-1)
-	if r := claim(t, p.original(t), request(addr)); r.Number != 0 || r.Floor != now-1+javaLag {
-		t.Errorf("claim = %+v; want number 0 from %d on", r, now-1+javaLag)
-	}
-}
-
-// TestOriginalDetectsJavaTwin: a Java server with our address lives and reports.
-func TestOriginalDetectsJavaTwin(t *testing.T) {
-	t.Parallel()
-	p := declared(t)
-	path := p.java(t, addr, now)
-	p.cfg.AdoptWatch = 3 * time.Second
-	o := p.original(t)
-	req := request(addr)
-	short, cancel := context.WithTimeout(t.Context(), p.cfg.AdoptWatch/2)
-	defer cancel()
-	if r, err := o.Claim(short, req); !errors.Is(err, worker.ErrTaken) {
-		t.Fatalf("Claim with a deadline before the watch is over = %+v, %v; want ErrTaken", r, err)
-	}
-	p.set(t, path, javaData(addr, now+1))
-	if r, err := o.Claim(ctx(t), req); !errors.Is(err, worker.ErrTaken) || !strings.Contains(err.Error(), path) {
-		t.Fatalf("Claim of a child that a Java server writes = %+v, %v; want ErrTaken with %s", r, err, path)
-	}
-	if got := p.get(t, path); got != javaData(addr, now+1) {
-		t.Errorf("data = %s although the claim was refused", got)
-	}
-	if r := claim(t, o, req); r.Floor != now+1+javaLag {
-		t.Errorf("claim after the Java server went = %+v; want the floor %d", r, now+1+javaLag)
-	}
-}
-
-// TestOriginalLosesToJava: a Java server comes while we run, or after we ran.
-func TestOriginalLosesToJava(t *testing.T) {
-	t.Parallel()
-	for _, released := range []bool{false, true} {
-		t.Run(fmt.Sprintf("released %v", released), func(t *testing.T) {
-			t.Parallel()
-			p := declared(t)
-			o := p.original(t)
-			r := claim(t, o, request(addr))
-			if released {
-				if err := o.Release(ctx(t), r, now+5); err != nil {
-					t.Fatal(err)
-				}
-			}
-			path := p.root() + "/forever/" + addr + "-0000000001"
-			p.set(t, path, javaData(addr, now+3000))
-			if got, err := o.Renew(ctx(t), r, now+2*horizon); !errors.Is(err, worker.ErrLost) {
-				t.Errorf("Renew = %+v, %v; want ErrLost", got, err)
-			}
-			if err := o.Release(ctx(t), r, now); !errors.Is(err, worker.ErrLost) {
-				t.Errorf("Release: %v; want ErrLost", err)
-			}
-			if got := p.get(t, path); got != javaData(addr, now+3000) {
-				t.Errorf("data = %s; a lost claim overwrote it", got)
-			}
-			want := max(r.Bound, now+3000+javaLag) // our own T still holds
-			if released {
-				want = now + 3000 + javaLag
-			}
-			next := request(addr)
-			next.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: now}
-			if got := claim(t, o, next); got.Number != r.Number || got.Floor != want {
-				t.Errorf("claim after the Java server went = %+v; want number %d from %d on", got, r.Number, want)
-			}
-		})
-	}
-}
-
-func TestOriginalRefusesJavaOfAnotherLayout(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, server.ZooKeeper(t))
-	o := p.original(t)
-	req := request(addr)
-	req.Namespace.Fingerprint = "another"
-	first := claim(t, o, req) // no Java server here yet
-	path := p.java(t, "10.0.0.9:8080", now)
-	for _, nonce := range []string{first.Nonce, "new"} {
-		req.Nonce = nonce
-		if r, err := o.Claim(ctx(t), req); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), path) {
-			t.Errorf("Claim beside a Java server = %+v, %v; want ErrForeign with %s", r, err, path)
-		}
 	}
 }
 
@@ -498,56 +279,5 @@ func TestOriginalGarbage(t *testing.T) {
 	}
 	if got, err := p.original(t).Renew(ctx(t), r, r.Bound+1); !errors.Is(err, worker.ErrLost) {
 		t.Errorf("Renew after somebody wrote = %+v, %v; want ErrLost", got, err)
-	}
-}
-
-func TestConfig(t *testing.T) {
-	t.Parallel()
-	good := zookeeper.Config{Servers: []string{"127.0.0.1:2181"}, Name: "leaf"}
-	for name, change := range map[string]func(*zookeeper.Config){
-		"no servers":      func(c *zookeeper.Config) { c.Servers = nil },
-		"no port":         func(c *zookeeper.Config) { c.Servers = []string{"host"} },
-		"no name":         func(c *zookeeper.Config) { c.Name = "" },
-		"slash":           func(c *zookeeper.Config) { c.Name = "a/b" },
-		"dots":            func(c *zookeeper.Config) { c.Name = ".." },
-		"long name":       func(c *zookeeper.Config) { c.Name = strings.Repeat("x", 65) },
-		"relative chroot": func(c *zookeeper.Config) { c.Chroot = "ids" },
-		"double slash":    func(c *zookeeper.Config) { c.Chroot = "/a//b" },
-		"short session":   func(c *zookeeper.Config) { c.SessionTimeout = time.Millisecond },
-		"negative watch":  func(c *zookeeper.Config) { c.AdoptWatch = -1 },
-	} {
-		cfg := good
-		change(&cfg)
-		if _, err := zookeeper.NewOriginal(cfg); !errors.Is(err, leaf.ErrBadRequest) {
-			t.Errorf("%s: NewOriginal: %v; want ErrBadRequest", name, err)
-		}
-	}
-	if o, err := zookeeper.NewOriginal(good); err != nil {
-		t.Error(err)
-	} else if err := errors.Join(o.Close(), o.Close()); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-}
-
-func TestParseServers(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		text    string
-		servers []string
-		chroot  string
-	}{
-		{"127.0.0.1:2181", []string{"127.0.0.1:2181"}, ""},
-		{"a, b:1,[::1]:3", []string{"a:2181", "b:1", "[::1]:3"}, ""},
-		{"a:1,b:2/ids/leaf/", []string{"a:1", "b:2"}, "/ids/leaf"},
-	} {
-		servers, chroot, err := zookeeper.ParseServers(tt.text)
-		if err != nil || !slices.Equal(servers, tt.servers) || chroot != tt.chroot {
-			t.Errorf("ParseServers(%q) = %q, %q, %v; want %q, %q", tt.text, servers, chroot, err, tt.servers, tt.chroot)
-		}
-	}
-	for _, text := range []string{"", ",", "a:1,", "a:1/x//y"} {
-		if servers, chroot, err := zookeeper.ParseServers(text); !errors.Is(err, leaf.ErrBadRequest) {
-			t.Errorf("ParseServers(%q) = %q, %q, %v; want ErrBadRequest", text, servers, chroot, err)
-		}
 	}
 }

@@ -1,0 +1,91 @@
+package zookeeper_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestPoolListIsPipelined: 1024 numbers over a wire of 20 ms take no 1024 round trips.
+func TestPoolListIsPipelined(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	local := p.recycle(t)
+	declare(t, local)
+	root := p.root() + "/leaf_pool"
+	for n := range 1024 {
+		ops := []any{}
+		for folder, data := range map[string]string{
+			"claims": fmt.Sprintf(`{"format":1,"address":"10.0.0.1:%d","nonce":"n%d","floor":0,"released":false,"extends":false}`, n, n),
+			"bounds": fmt.Sprintf(`{"format":1,"bound":%d}`, now+horizon),
+		} {
+			ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("%s/%s/%d", root, folder, n), Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
+		}
+		if _, err := p.zk.Multi(ops...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wired, wire := p.behind(t)
+	wire.Delay(10 * time.Millisecond)
+	far := wired.recycle(t)
+	start := time.Now()
+	records, err := far.List(ctx(t))
+	if err != nil || len(records) != 1024 {
+		t.Fatalf("List = %d records, %v", len(records), err)
+	}
+	if took := time.Since(start); took > 10*time.Second { // in turn: 41 s
+		t.Errorf("List took %v", took)
+	} else {
+		t.Logf("List took %v", took.Round(time.Millisecond))
+	}
+	if r, err := far.Claim(ctx(t), request(addr)); !errors.Is(err, worker.ErrFull) {
+		t.Errorf("Claim = %+v, %v; want ErrFull", r, err)
+	}
+}
+
+// TestPoolVersionsComeBack: the data versions of a number that was deleted and taken
+// again are those of its first owner, and still the first owner has lost it.
+func TestPoolVersionsComeBack(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	first, second := opened(t, p.cfg, newRecycle), opened(t, p.cfg, newRecycle)
+	want := worker.StoredNamespace{Namespace: request(addr).Namespace}
+	open := func(r worker.Records) {
+		t.Helper()
+		if _, err := r.Namespace(ctx(t), &want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(first)
+	put := func(r worker.Records, nonce, version string) (string, error) {
+		return r.Put(ctx(t), worker.Record{Number: 7, Address: addr, Nonce: nonce, Bound: now, Version: version})
+	}
+	mine, err := put(first, "first", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.remove(t, p.root())
+	open(second)
+	// The first process read its namespace before the wipe.
+	if version, err := put(first, "first", ""); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("Put into a namespace that was never read = %q, %v; want ErrLost", version, err)
+	}
+	theirs, err := put(second, "second", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, nonce := range []string{"first", ""} {
+		if version, err := put(first, nonce, mine); !errors.Is(err, worker.ErrLost) {
+			t.Errorf("Put by %q with version %q, which came back as %q: %q, %v; want ErrLost", nonce, mine, theirs, version, err)
+		}
+	}
+	if _, err := put(second, "second", theirs); err != nil {
+		t.Errorf("Put by the second owner: %v", err)
+	}
+}
