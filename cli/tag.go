@@ -27,12 +27,17 @@ func (b *backendFlags) with(ctx context.Context, p Process, f func(admin.Backend
 	if err != nil {
 		return err
 	}
-	if err := f(backend); err != nil {
-		return errors.Join(err, done())
-	}
-	if err := done(); err != nil {
+	return finish(p, f(backend), done)
+}
+
+// finish calls done after a command and returns what the command said.
+func finish(p Process, err error, done func() error) error {
+	switch ending := done(); {
+	case err != nil:
+		return errors.Join(err, ending)
+	case ending != nil:
 		// The command itself was done: what follows can only lose unused IDs.
-		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", err)
+		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", ending)
 	}
 	return nil
 }

@@ -35,13 +35,7 @@ func (c *workerFlags) with(ctx context.Context, p Process, f func(admin.WorkerBa
 	if err != nil {
 		return err
 	}
-	if err := f(backend); err != nil {
-		return errors.Join(err, done())
-	}
-	if err := done(); err != nil {
-		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", err)
-	}
-	return nil
+	return finish(p, f(backend), done)
 }
 
 type workerListCmd struct{ workerFlags }
