@@ -1,5 +1,10 @@
 package app
 
+import (
+	"net/netip"
+	"time"
+)
+
 // Parsers that have no exported door of their own.
 var (
 	Redact        = redact
@@ -55,3 +60,6 @@ func FenceURL(text string) (scheme string, servers []string, folder, name string
 	f, err := parseFenceURL(text)
 	return f.scheme, f.servers, f.folder, f.name, err
 }
+
+// Elapsed is the elapsed time that the engine of snowflake mode goes by.
+func (a *App) Elapsed() time.Duration { return a.workerConfig(netip.AddrPort{}).Elapsed() }
