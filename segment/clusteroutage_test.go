@@ -396,7 +396,7 @@ func TestDamagedFenceState(t *testing.T) {
 		a := node(t, s, d, fenced("a", f, nil))
 		drain(t, a, "order", 10)
 		closeNode(t, a)
-		good := d.files["cluster-fence"]
+		good := d.content("cluster-fence")
 		for i := range good {
 			spoilt := slices.Clone(good)
 			spoilt[i] ^= 0x10

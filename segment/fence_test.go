@@ -151,8 +151,8 @@ func TestFenceBeforeServe(t *testing.T) {
 		a := node(t, s, d, segment.Config{FixedStep: true})
 		first := drain(t, a, "order", 10)
 		increasing(t, first)
-		if !bytes.Contains(d.files["fence"], []byte(`"high":11`)) {
-			t.Fatalf("IDs up to 10 are out, the fence file says %s", d.files["fence"])
+		if !bytes.Contains(d.content("fence"), []byte(`"high":11`)) {
+			t.Fatalf("IDs up to 10 are out, the fence file says %s", d.content("fence"))
 		}
 
 		broken := errors.New("disk full")
@@ -246,10 +246,11 @@ func fenceFile(t *testing.T) []byte {
 	a := node(t, s, d, segment.Config{NoGiveBack: true, FixedStep: true})
 	drain(t, a, "order", 15)
 	closeNode(t, a)
-	if n := bytes.Count(d.files["fence"], []byte("\n")); n < 3 {
-		t.Fatalf("fence file has %d lines, want a header and some writes: %s", n, d.files["fence"])
+	content := d.content("fence")
+	if n := bytes.Count(content, []byte("\n")); n < 3 {
+		t.Fatalf("fence file has %d lines, want a header and some writes: %s", n, content)
 	}
-	return d.files["fence"]
+	return content
 }
 
 // TestTornFenceFile cuts the file at every byte and spoils every byte: the node
@@ -322,7 +323,7 @@ func markOf(t *testing.T, fence []byte) segment.Mark {
 
 func TestForeignFenceFile(t *testing.T) {
 	d := newDisk()
-	d.files["fence"] = bytes.Clone(fenceFile(t))
+	d.files["fence"] = fenceFile(t)
 	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -340,9 +341,7 @@ func TestFenceFileIsCompacted(t *testing.T) {
 	longest := 0
 	for range 40_000 {
 		next(t, a, "order")
-		d.mu.Lock()
-		longest = max(longest, len(d.files["fence"]))
-		d.mu.Unlock()
+		d.set(func(d *disk) { longest = max(longest, len(d.files["fence"])) })
 	}
 	if longest > 1<<20+1<<16 {
 		t.Fatalf("fence file grew to %d bytes", longest)
@@ -358,7 +357,7 @@ func FuzzFenceFile(f *testing.F) {
 	d := newDisk()
 	if a, err := openDisk(d); err == nil {
 		_ = a.Close(context.Background())
-		f.Add(bytes.Clone(d.files["fence"]))
+		f.Add(d.content("fence"))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		d := newDisk()

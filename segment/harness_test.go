@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,14 @@ func (d *disk) ReadFile(name string) ([]byte, error) {
 	return append([]byte(nil), content...), nil
 }
 
+// content returns what a file holds now, nil when there is none. A node that runs
+// writes in the background, so a test never reads the map itself.
+func (d *disk) content(name string) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.files[name])
+}
+
 func (d *disk) Replace(name string, content []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +69,11 @@ func (d *disk) Append(name string) (segment.AppendFile, error) {
 func (d *disk) copy() *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return &disk{files: maps.Clone(d.files)}
+	files := maps.Clone(d.files)
+	for name, content := range files {
+		files[name] = slices.Clip(content) // an append to the one must not write into the other
+	}
+	return &disk{files: files}
 }
 
 func (d *disk) set(change func(*disk)) {
