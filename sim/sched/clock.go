@@ -1,0 +1,132 @@
+package sched
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Machine is a computer: its clocks, and the processes that run on it one after the
+// other or, if somebody copied its disk, at once. All its methods act on the true
+// time of the moment.
+type Machine struct {
+	s     *Scheduler
+	name  string
+	lives []*Process
+
+	// The oscillator: since true time from, mono and boot run at 1+ppm/1e6.
+	born time.Duration // true time of NewMachine
+	from time.Duration
+	mono time.Duration // what the monotonic clock showed at from
+	boot time.Duration // the same, with the time in which the machine was suspended
+	ppm  int64
+
+	wall   time.Time     // wall clock at mono 0, without steps
+	step   time.Duration // sum of all steps
+	frozen *time.Time    // what the wall clock shows while it stands still
+}
+
+// NewMachine returns a machine whose wall clock shows wall now.
+func (s *Scheduler) NewMachine(name string, wall time.Time) *Machine {
+	m := &Machine{s: s, name: name, born: s.now, from: s.now, wall: wall.Round(0)}
+	s.machines = append(s.machines, m)
+	return m
+}
+
+// Name returns the name.
+func (m *Machine) Name() string { return m.name }
+
+// run returns what mono has advanced by since from.
+func (m *Machine) run() time.Duration {
+	d := m.s.now - m.from
+	return d + d*time.Duration(m.ppm)/1_000_000
+}
+
+// Monotonic returns the reading of the monotonic clock, which stands still while the
+// machine is suspended.
+func (m *Machine) Monotonic() time.Duration { return m.mono + m.run() }
+
+// Elapsed is Monotonic plus the time in which the machine was suspended.
+func (m *Machine) Elapsed() time.Duration { return m.boot + m.run() }
+
+// Wall returns the wall clock, without a monotonic reading.
+func (m *Machine) Wall() time.Time {
+	if m.frozen != nil {
+		return *m.frozen
+	}
+	return m.wall.Add(m.Elapsed() + m.step)
+}
+
+// Step moves the wall clock by d.
+func (m *Machine) Step(d time.Duration) {
+	m.s.Note(m.name, "clock steps", int64(d))
+	m.step += d
+	if m.frozen != nil {
+		f := m.frozen.Add(d)
+		m.frozen = &f
+	}
+}
+
+// Offset returns how far the wall clock is ahead of that of a machine which started
+// with the same time and was never touched.
+func (m *Machine) Offset() time.Duration {
+	return m.Wall().Sub(m.wall) - (m.s.now - m.born)
+}
+
+// Drift makes all clocks of the machine run at 1+ppm/1e6 of the true time from now on;
+// |ppm| is at most 100,000.
+func (m *Machine) Drift(ppm int64) {
+	m.s.Note(m.name, "clock drifts", ppm)
+	m.settle()
+	m.ppm = max(-100_000, min(ppm, 100_000))
+}
+
+func (m *Machine) settle() {
+	d := m.run()
+	m.mono, m.boot, m.from = m.mono+d, m.boot+d, m.s.now
+}
+
+// Freeze stops the wall clock; Thaw lets it go on from where it stands, so that it is
+// behind from then on.
+func (m *Machine) Freeze() {
+	if m.frozen == nil {
+		m.s.Note(m.name, "clock freezes")
+		w := m.Wall()
+		m.frozen = &w
+	}
+}
+
+// Thaw ends a Freeze.
+func (m *Machine) Thaw() {
+	if m.frozen == nil {
+		return
+	}
+	w := *m.frozen
+	m.frozen = nil
+	m.step += w.Sub(m.Wall())
+	m.s.Note(m.name, "clock thaws", int64(m.step))
+}
+
+// Suspend stops the machine for d, as closing a laptop does: nothing runs, the
+// monotonic clock and all timers stand still, the wall clock goes on.
+func (m *Machine) Suspend(d time.Duration) {
+	m.s.Note(m.name, "suspended", int64(d))
+	m.settle()
+	m.mono -= d // by the time the machine wakes up it has gained d, and should not have
+	for _, t := range m.s.timers {
+		if t.of == m {
+			t.at += d
+		}
+	}
+	heap.Init(&m.s.timers)
+	for _, p := range m.lives {
+		p.Pause(d)
+	}
+}
+
+// trueFor returns the true time that d takes on this machine's clocks.
+func (m *Machine) trueFor(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / (1 + float64(m.ppm)/1e6))
+}
+
+// Now returns what time.Now would return on the machine.
+func (m *Machine) Now() time.Time { return instant(m.Wall(), m.Monotonic()) }

@@ -1,0 +1,131 @@
+package sched
+
+import (
+	"context"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+var _ leaf.Runtime = (*Process)(nil)
+
+// Process is one life of a program on a machine.
+type Process struct {
+	*Machine
+
+	life   int
+	dead   bool
+	paused bool
+	pauses int
+	held   []*task // ready, but the process is paused
+	killAt int     // Boundary calls until it dies; 0: none
+}
+
+// Boot starts a process, which does nothing until Go is called.
+func (m *Machine) Boot() *Process {
+	p := &Process{Machine: m, life: len(m.lives) + 1}
+	m.lives = append(m.lives, p)
+	return p
+}
+
+// Scheduler returns the scheduler.
+func (p *Process) Scheduler() *Scheduler { return p.s }
+
+// Dead reports whether the process was killed.
+func (p *Process) Dead() bool { return p.dead }
+
+// Paused reports whether the process is paused.
+func (p *Process) Paused() bool { return p.paused }
+
+// Life returns 1 for the machine's first process, 2 for the second one.
+func (p *Process) Life() int { return p.life }
+
+// Kill ends the process at once, as SIGKILL does. A goroutine of the process itself
+// does not return from it.
+func (p *Process) Kill() {
+	if p.dead {
+		return
+	}
+	p.s.Note(p.name, "killed", int64(p.life))
+	p.dead = true
+	p.s.ready = append(p.s.ready, p.held...)
+	p.held = nil
+	p.s.poll()
+	if r := p.s.running; r != nil && r.proc == p {
+		panic(killed{})
+	}
+}
+
+// KillAt makes the process die at its nth Boundary from now on; 1 is the next one.
+func (p *Process) KillAt(nth int) { p.killAt = nth }
+
+// Boundary is a scheduling point at an I/O operation: before it, between its effect
+// and its return, after it. The process may die here.
+func (p *Process) Boundary() {
+	if p.killAt > 0 {
+		if p.killAt--; p.killAt == 0 {
+			p.Kill()
+		}
+	}
+	t := p.s.running
+	t.ready = true
+	p.s.giveWay(p)
+	t.ready = false
+}
+
+// Pause stops the process for d of true time, as SIGSTOP does: its clocks and timers
+// go on. Pauses do not add up: the last end counts.
+func (p *Process) Pause(d time.Duration) {
+	if p.dead {
+		return
+	}
+	p.s.Note(p.name, "paused", int64(d))
+	p.paused = true
+	p.pauses++
+	mine := p.pauses
+	p.s.After(d, func() {
+		if p.pauses == mine {
+			p.resume()
+		}
+	})
+}
+
+func (p *Process) resume() {
+	p.paused = false
+	p.s.ready = append(p.s.ready, p.held...)
+	p.held = nil
+}
+
+// Go implements leaf.Runtime.
+func (p *Process) Go(f func()) { p.s.start(p, f) }
+
+// Wait implements leaf.Runtime. d is measured by the machine's clocks.
+func (p *Process) Wait(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
+	s := p.s
+	t := s.running
+	t.wake, t.ctx, t.due = wake, ctx, false
+	var end *timer
+	if d > 0 {
+		end = s.addTimer(p.trueFor(d), p.Machine, func() { t.due = true })
+	}
+	s.giveWay(p)
+	if end != nil {
+		end.fire = nil
+	}
+	t.wake, t.ctx = nil, nil
+	if !isDone(wake) && !t.due {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Sleep is Wait for a time alone.
+func (p *Process) Sleep(d time.Duration) { _ = p.Wait(context.Background(), nil, max(d, 1)) }
+
+// Jitter implements leaf.Runtime.
+func (p *Process) Jitter(d time.Duration) time.Duration {
+	if d < 2 {
+		return d
+	}
+	return d/2 + time.Duration(p.s.rng.Int64N(int64(d/2)))
+}
