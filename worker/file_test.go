@@ -22,7 +22,7 @@ func TestFileIsTorn(t *testing.T) {
 		n := w.node("a").up()
 		n.issue(10)
 		n.crash()
-		whole = n.disk.files[fileName]
+		whole = n.disk.content(fileName)
 	})
 	torn := [][]byte{append(slices.Clone(whole), 'x')}
 	for i := range whole {
@@ -37,14 +37,14 @@ func TestFileIsTorn(t *testing.T) {
 	for _, content := range torn {
 		run(t, worker.Fixed, func(w *world) {
 			n := w.node("a")
-			n.disk.files[fileName] = content
+			n.disk.put(fileName, content)
 			w.records.breakOff(true)
 			n.up()
 			n.says(leaf.ErrNotReady, fileName)
 			w.records.breakOff(false)
 			time.Sleep(2 * time.Second)
 			n.issue(10)
-			if f := n.disk.files[fileName]; bytes.Equal(f, content) {
+			if f := n.disk.content(fileName); bytes.Equal(f, content) {
 				t.Errorf("the torn file stayed: %q", content)
 			}
 		})
@@ -128,7 +128,7 @@ func TestStatic(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		n.issue(5000)
 		n.stop()
-		n.disk.files[fileName] = n.disk.files[fileName][1:]
+		n.disk.put(fileName, n.disk.content(fileName)[1:])
 		if _, err := static(n); err == nil || !strings.Contains(err.Error(), "a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits 8s") {
 			t.Errorf("damaged file: %v", err)
 		}
@@ -178,7 +178,7 @@ func TestDiskFails(t *testing.T) {
 		n.disk.set(func(d *disk) { d.err = nil })
 
 		m := w.node("b")
-		m.disk.err = full
+		m.disk.set(func(d *disk) { d.err = full })
 		m.up()
 		m.says(leaf.ErrNotReady, "no space left")
 		m.disk.set(func(d *disk) { d.err = nil })

@@ -71,7 +71,7 @@ func TestRestart(t *testing.T) {
 					n.crash()
 				}
 				if tt.wipe {
-					n.disk.files = map[string][]byte{}
+					n.disk.set(func(d *disk) { d.files = map[string][]byte{} })
 				}
 				begin := time.Now()
 				n.up()
