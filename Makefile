@@ -5,8 +5,6 @@ SHELL       := /bin/bash
 LINT      := go tool -modfile=tools/go.mod golangci-lint
 BENCHSTAT := go tool -modfile=tools/go.mod benchstat
 
-# The time that each fuzz target runs.
-FUZZTIME ?= 10s
 # Which benchmarks run, and how often each.
 BENCH    ?= .
 COUNT    ?= 6
@@ -57,12 +55,8 @@ bench-http: ## HTTP throughput against the bare handler of the same stack; needs
 	go run ./bench/http
 
 .PHONY: fuzz
-fuzz: ## Each fuzz target for FUZZTIME
-	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's#^(.*)/[^/]+:func (Fuzz[A-Za-z0-9_]*).*#\1 \2#' | sort | \
-	while read -r folder target; do \
-		echo "== $$folder $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$folder"; \
-	done
+fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
+	go run ./test/cmd/fuzz $(if $(FUZZTIME),-time $(FUZZTIME),-minutes $(or $(MINUTES),10)) $(PKG)
 
 .PHONY: mutants
 mutants: helpers ## Break the code in each way of test/mutants and see the tests fail; table in docs
