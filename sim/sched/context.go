@@ -10,7 +10,7 @@ import (
 // without a goroutine. They report Canceled where those of the standard library would
 // report DeadlineExceeded; the engines derive none but by WithTimeout.
 type deadline struct {
-	context.Context // cancelled at the deadline
+	context.Context //nolint:containedctx // it is one; cancelled at the deadline
 
 	parent  context.Context //nolint:containedctx // whose error counts first
 	at      time.Time

@@ -183,7 +183,7 @@ func (s *Scheduler) start(p *Process, f func()) {
 }
 
 // giveWay ends the step of the running task, which must belong to p.
-func (s *Scheduler) giveWay(p *Process) *task {
+func (s *Scheduler) giveWay(p *Process) {
 	t := s.running
 	if p.dead || s.ended {
 		panic(killed{})
@@ -192,7 +192,6 @@ func (s *Scheduler) giveWay(p *Process) *task {
 	if p.dead || s.ended {
 		panic(killed{})
 	}
-	return t
 }
 
 // awake reports whether the wait has ended.

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// Series is a set of IDs in which none may repeat: a tag of segment mode, or all of
+// snowflake mode.
+type Series struct {
+	Mode string // "segment" or "snowflake"
+	Tag  string
+}
+
+// issue is one range of IDs that a caller got.
+type issue struct {
+	ids  leaf.Range
+	node *Node
+	life int
+}
+
+// Excuse says that IDs of a series may repeat between two nodes (or two lives of one),
+// because a fault struck that no node can notice (spec rule L).
+type Excuse struct {
+	Kind   world.Kind
+	Mode   string
+	Allows func(a, b *Node, s Series) bool
+}
+
+// ledger knows every ID that was issued, and where.
+type ledger struct {
+	issued  map[Series]*issues
+	excuses []Excuse
+	count   int64
+	excused map[world.Kind]int64 // repeated IDs by excuse
+}
+
+// issues are those of one series: a bit per ID, and who got what, for a failure.
+type issues struct {
+	pages map[int64]*[64]uint64 // by ID / 4096
+	all   []issue
+}
+
+func newLedger() *ledger {
+	return &ledger{issued: map[Series]*issues{}, excused: map[world.Kind]int64{}}
+}
+
+// add records IDs, in the order in which their caller got them.
+func (l *ledger) add(s Series, by issue) error {
+	is := l.issued[s]
+	if is == nil {
+		is = &issues{pages: map[int64]*[64]uint64{}}
+		l.issued[s] = is
+	}
+	l.count += by.ids.Len()
+	for id := by.ids.Lo; id < by.ids.Hi; id++ {
+		page := is.pages[id>>12]
+		if page == nil {
+			page = new([64]uint64)
+			is.pages[id>>12] = page
+		}
+		word, bit := &page[id>>6&63], uint64(1)<<(id&63)
+		if *word&bit == 0 {
+			*word |= bit
+			continue
+		}
+		if err := l.repeated(s, is, id, by); err != nil {
+			return err
+		}
+	}
+	is.all = append(is.all, by)
+	return nil
+}
+
+// repeated looks for an excuse.
+func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
+	var before issue
+	for _, i := range is.all {
+		if i.ids.Lo > id || id >= i.ids.Hi {
+			continue
+		}
+		before = i
+		for _, e := range l.excuses {
+			if e.Mode == s.Mode && e.Allows(i.node, by.node, s) {
+				l.excused[e.Kind]++
+				return nil
+			}
+		}
+	}
+	if before.node == nil {
+		return fmt.Errorf("%s %q: ID %d twice within %v, issued by %s life %d", s.Mode, s.Tag, id, by.ids, by.node.Name, by.life)
+	}
+	return fmt.Errorf("%s %q: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
+		s.Mode, s.Tag, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
+}

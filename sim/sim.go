@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leaf-idgen/leaf/sim/sched"
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// Lengths of a run, in simulated time.
+const (
+	Storm = 50 * time.Minute
+	Calm  = 10 * time.Minute
+)
+
+// Options of Run.
+type Options struct {
+	Log  io.Writer // a line per event; nil: none
+	Only string    // "segment" or "snowflake"; "": as the seed says
+}
+
+// Result is what one run showed.
+type Result struct {
+	Seed    uint64
+	Hash    uint64 // of the whole order of events
+	Nodes   int
+	IDs     int64
+	Struck  int                  // faults that the nemesis began
+	Faults  map[world.Kind]int   // that took effect, by kind
+	Excused map[world.Kind]int64 // IDs that repeated by an undetectable fault
+	Took    time.Duration        // real time
+	Err     error                // nil if every invariant held
+}
+
+// errFailed marks what Failf panics with.
+var errFailed = errors.New("invariant broken")
+
+// World is one simulation. Its fields are for the modes and faults of this package.
+type World struct {
+	sched  *sched.Scheduler
+	rng    *rand.Rand
+	faults *world.Faults
+	ledger *ledger
+	nodes  []*Node
+	modes  []mode
+	calm   bool // faults are over
+}
+
+// mode is one mode of the product in the simulation: its servers, the engines of all
+// nodes, its clients, faults and invariants.
+type mode interface {
+	// open makes the engine of a new process, in a goroutine of it.
+	open(n *Node, p *sched.Process) (engine, error)
+
+	// refused is told that open failed, crashed that the node's process was killed.
+	refused(n *Node, err error)
+	crashed(n *Node)
+
+	// faults returns what the nemesis may do to this mode.
+	faults() []fault
+
+	// heal ends all faults of this mode at the beginning of the calm, and does what an
+	// operator who read the alarms would do.
+	heal()
+
+	// settled checks at the end of the calm that everything works again, and the
+	// invariants that need the whole run. It runs on a goroutine of the world.
+	settled() error
+}
+
+// fault is one thing that the nemesis can do.
+type fault struct {
+	kind   world.Kind
+	weight int
+	strike func() bool // begins it, and arranges its end; false: not possible now
+}
+
+// Run runs one seed.
+func Run(seed uint64, opts Options) (r Result) {
+	begin := time.Now()
+	s := sched.New(seed)
+	s.Log(opts.Log)
+	w := &World{sched: s, rng: s.Rand(), faults: &world.Faults{}, ledger: newLedger()}
+	r.Seed = seed
+	defer func() {
+		if p := recover(); p != nil {
+			err, ok := p.(error)
+			if !ok || !errors.Is(err, errFailed) {
+				panic(p) // a defect of an engine or of the simulation: with its stack
+			}
+			r.Err = fmt.Errorf("seed %d, at %v: %w", seed, s.Elapsed(), err)
+		}
+		r.Hash, r.Nodes, r.IDs, r.Excused = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.excused
+		r.Faults = map[world.Kind]int{}
+		for _, k := range w.faults.Kinds() {
+			r.Faults[k] = w.faults.Count(k)
+		}
+		r.Took = time.Since(begin)
+		s.End()
+	}()
+	w.build(opts.Only)
+	r.Struck = w.storm()
+	w.settle()
+	return r
+}
+
+// Failf ends the run: an invariant is broken.
+func (w *World) Failf(format string, args ...any) {
+	panic(fmt.Errorf("%w: %w", errFailed, fmt.Errorf(format, args...)))
+}
+
+// build draws the modes and nodes.
+func (w *World) build(only string) {
+	segment, snowflake := only == "segment", only == "snowflake"
+	if only == "" {
+		switch w.rng.IntN(8) {
+		case 0:
+			segment, snowflake = true, true
+		case 1, 2, 3:
+			segment = true
+		default:
+			snowflake = true
+		}
+	}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(w.rng.Int64N(int64(1000 * time.Hour))))
+	for i := range 3 + w.rng.IntN(2) {
+		m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), start.Add(time.Duration(w.rng.IntN(4001)-2000)*time.Millisecond))
+		m.Drift(int64(w.rng.IntN(401) - 200))
+		w.nodes = append(w.nodes, &Node{Name: m.Name(), World: w, Machine: m, Address: fmt.Sprintf("10.0.0.%d:8080", i+1)})
+	}
+	if segment {
+		w.modes = append(w.modes, newSegment(w))
+	}
+	if snowflake {
+		w.modes = append(w.modes, newSnowflake(w))
+	}
+	for _, n := range w.nodes {
+		w.sched.After(time.Duration(w.rng.Int64N(int64(10*time.Second))), n.Start)
+	}
+}
+
+// storm runs the time of faults and returns how many struck.
+func (w *World) storm() (struck int) {
+	all := w.nodeFaults()
+	for _, m := range w.modes {
+		all = append(all, m.faults()...)
+	}
+	total := 0
+	for _, f := range all {
+		total += f.weight
+	}
+	want := 12 + w.rng.IntN(20)
+	for range want {
+		at := time.Duration(w.rng.Int64N(int64(Storm)))
+		w.sched.After(at, func() {
+			for range 20 { // until one is possible
+				pick := w.rng.IntN(total)
+				for _, f := range all {
+					if pick -= f.weight; pick >= 0 {
+						continue
+					}
+					if f.strike() {
+						w.sched.Note("nemesis", string(f.kind))
+						w.faults.Hit(f.kind)
+						struck++
+						return
+					}
+					break
+				}
+			}
+		})
+	}
+	w.sched.Run(Storm)
+	return struck
+}
+
+// settle ends all faults and checks that the world recovers.
+func (w *World) settle() {
+	w.sched.Note("nemesis", "calm")
+	w.calm = true
+	for _, m := range w.modes {
+		m.heal()
+	}
+	for _, n := range w.nodes {
+		n.Machine.Thaw()
+		n.Machine.Drift(0)
+		n.Machine.Step(-n.Machine.Offset())
+		n.Start()
+	}
+	w.sched.Run(Storm + Calm)
+	var checked bool
+	w.sched.World().Go(func() {
+		for _, m := range w.modes {
+			if err := m.settled(); err != nil {
+				w.Failf("after the calm: %v", err)
+			}
+		}
+		checked = true
+	})
+	w.sched.Run(Storm + Calm + 10*time.Minute)
+	if !checked {
+		w.Failf("the last checks did not end within 10 minutes: something waits for ever")
+	}
+}
