@@ -6,6 +6,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/sim/sched"
+	"github.com/leaf-idgen/leaf/sim/world"
 )
 
 // Node is a place where a server program runs: a machine, and one process on it after
@@ -14,6 +15,7 @@ type Node struct {
 	Name    string
 	World   *World
 	Machine *sched.Machine
+	Disk    *world.Disk
 	Proc    *sched.Process // nil while the node is down
 
 	// Elapsed clock, wall clock and scheduling are the machine's; Address is the
@@ -69,6 +71,9 @@ func (n *Node) Start() {
 func (n *Node) Kill() {
 	if n.Proc != nil {
 		n.Proc.Kill()
+		if n.World.rng.IntN(2) == 0 { // else the machine goes on, and nothing unsynced is lost
+			n.Disk.Crash()
+		}
 		for _, m := range n.World.modes {
 			m.crashed(n)
 		}

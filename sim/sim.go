@@ -130,7 +130,9 @@ func (w *World) build(only string) {
 	for i := range 3 + w.rng.IntN(2) {
 		m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), start.Add(time.Duration(w.rng.IntN(4001)-2000)*time.Millisecond))
 		m.Drift(int64(w.rng.IntN(401) - 200))
-		w.nodes = append(w.nodes, &Node{Name: m.Name(), World: w, Machine: m, Address: fmt.Sprintf("10.0.0.%d:8080", i+1)})
+		w.nodes = append(w.nodes, &Node{
+			Name: m.Name(), World: w, Machine: m, Address: fmt.Sprintf("10.0.0.%d:8080", i+1), Disk: world.NewDisk(w.sched, w.faults),
+		})
 	}
 	if segment {
 		w.modes = append(w.modes, newSegment(w))
