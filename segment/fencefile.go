@@ -59,18 +59,33 @@ func appendLine(dst []byte, v any) []byte {
 
 // readLine checks one line without its line break and decodes it into v.
 func readLine(line []byte, v any) error {
+	text, err := unseal(line)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}
+
+// unseal returns what follows the checksum, if that is right.
+func unseal(line []byte) (text []byte, err error) {
 	sum, text, ok := bytes.Cut(line, []byte(" "))
 	if !ok || len(sum) != 8 {
-		return fmt.Errorf("no checksum at its start")
+		return nil, fmt.Errorf("no checksum at its start")
 	}
 	want, err := strconv.ParseUint(string(sum), 16, 32)
 	if err != nil {
-		return fmt.Errorf("checksum %q is not hexadecimal", sum)
+		return nil, fmt.Errorf("checksum %q is not hexadecimal", sum)
 	}
 	if got := crc32.Checksum(text, castagnoli); uint64(got) != want {
-		return fmt.Errorf("checksum is %08x, should be %s", got, sum)
+		return nil, fmt.Errorf("checksum is %08x, should be %s", got, sum)
 	}
-	return json.Unmarshal(text, v)
+	return text, nil
+}
+
+// whole reports whether a line was written to its end, whatever it says.
+func whole(line []byte) bool {
+	text, err := unseal(line)
+	return err == nil && json.Valid(text)
 }
 
 // swallowed reports whether a last line that does not read is a good one with more
@@ -120,7 +135,7 @@ func decodeFence(content []byte, node string) (marks map[string]Mark, torn bool,
 		}
 		switch {
 		case err == nil && complete:
-		case number > 1 && len(rest) == 0 && !swallowed(line):
+		case number > 1 && len(rest) == 0 && !swallowed(line) && (err == nil || !whole(line)):
 			return marks, true, nil
 		case err == nil: // only the header can be cut just before its line break and get here
 			return nil, false, fmt.Errorf("fence file, line %d: ends before its line break; %s", number, remedy)

@@ -32,6 +32,12 @@ func (a *Allocator) readRecent() map[string]int64 {
 		a.log.Warn("list of recent tags is ignored", "file", recentName, "error", err)
 		return nil
 	}
+	// A use in the future, noted while the clock was wrong, would be recent for as long
+	// as the clock was ahead.
+	now := a.rt.Now().Unix()
+	for tag, used := range list.Tags {
+		list.Tags[tag] = min(used, now)
+	}
 	return list.Tags
 }
 
