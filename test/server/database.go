@@ -90,17 +90,12 @@ func (d Database) Open(t testing.TB) *sql.DB {
 // Version asks the server for its version, e.g. "10.11.19-MariaDB-0+deb12u1" or
 // "15.18 (Debian 15.18-0+deb12u1)".
 func (d Database) Version(ctx context.Context) (string, error) {
-	pool, err := d.pool()
-	if err != nil {
-		return "", err
-	}
-	defer pool.Close()
 	query := "SELECT VERSION()"
 	if d.url.Scheme != "mysql" {
 		query = "SHOW server_version"
 	}
 	var version string
-	if err := pool.QueryRowContext(ctx, query).Scan(&version); err != nil {
+	if err := d.scan(ctx, query, &version); err != nil {
 		return "", fmt.Errorf("ask %s for its version: %w", d.Redacted(), err)
 	}
 	return version, nil
@@ -159,6 +154,19 @@ func (d Database) exec(ctx context.Context, statement string) error {
 	defer pool.Close()
 	if _, err := pool.ExecContext(ctx, statement); err != nil {
 		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+// scan reads the one row that a query returns.
+func (d Database) scan(ctx context.Context, query string, into ...any) error {
+	pool, err := d.pool()
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := pool.QueryRowContext(ctx, query).Scan(into...); err != nil {
+		return fmt.Errorf("%s: %w", query, err)
 	}
 	return nil
 }

@@ -11,6 +11,12 @@
 // freezes its server asks for a private one with [OwnMariaDB], [OwnPostgres],
 // [OwnZooKeeper] or [OwnEtcd]; the last two come with one or more nodes.
 //
+// Replication comes in two shapes, for one test or one run alone. A [Pair] is a
+// primary and its synchronous standby ([OwnMariaDBPair], [OwnPostgresPair]),
+// which loses nothing that was answered when it fails over, or exactly what was
+// committed after [Pair.Detach], or ends with two primaries. An [Ensemble] votes
+// for its leader. All groups can be used without a test, by the Start functions.
+//
 // It promises:
 //
 //  1. No test sees another's rows, paths or keys: every database and every root

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Ensemble is a ZooKeeper or etcd of one or more nodes that this process
@@ -20,10 +15,9 @@ import (
 // after the other. Where a method takes nodes, none means all. A number that the
 // ensemble does not have panics.
 type Ensemble struct {
+	*fleet
 	kind    registry
-	folder  *Folder
 	members []member
-	nodes   []*node
 }
 
 // member is what all nodes of an ensemble know of one: its folder and its
@@ -31,15 +25,6 @@ type Ensemble struct {
 type member struct {
 	dir   string
 	ports []int
-}
-
-// node is one server of an ensemble.
-type node struct {
-	ports []*port
-
-	mu     sync.Mutex
-	daemon daemon
-	closed bool
 }
 
 // StartZooKeeper starts a ZooKeeper of that many nodes, at least one, with a new
@@ -61,32 +46,21 @@ func startEnsemble(ctx context.Context, kind registry, parent string, nodes int)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	folder, err := NewFolder(parent, kind.name())
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", kind.name(), err)
-	}
-	e := &Ensemble{kind: kind, folder: folder}
+	e := &Ensemble{kind: kind}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start %s: %w", kind.name(), err), e.Close())
 		}
 	}()
-	for n := range nodes {
-		dir := filepath.Join(folder.path, "node-"+strconv.Itoa(n))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return nil, err
+	if e.fleet, err = newFleet(ctx, parent, kind.name(), nodes, kind.ports(), kind.stopSignal()); err != nil {
+		return nil, err
+	}
+	for _, n := range e.nodes {
+		m := member{dir: n.dir}
+		for _, p := range n.ports {
+			m.ports = append(m.ports, p.number)
 		}
-		this := &node{daemon: daemon{dir: dir, stopSignal: kind.stopSignal()}}
-		e.nodes = append(e.nodes, this)
-		e.members = append(e.members, member{dir: dir})
-		for range kind.ports() {
-			p, err := claimPort(ctx)
-			if err != nil {
-				return nil, err
-			}
-			this.ports = append(this.ports, p)
-			e.members[n].ports = append(e.members[n].ports, p.number)
-		}
+		e.members = append(e.members, m)
 	}
 	for n := range e.nodes {
 		if err := kind.install(n, e.members); err != nil {
@@ -99,13 +73,6 @@ func startEnsemble(ctx context.Context, kind registry, parent string, nodes int)
 	return e, nil
 }
 
-// Len returns the number of nodes.
-func (e *Ensemble) Len() int { return len(e.nodes) }
-
-// Addr returns the host and port at which node i serves clients, e.g. as a
-// proxy's target. It never changes.
-func (e *Ensemble) Addr(i int) string { return address(e.members[i].ports[0]) }
-
 // Servers returns the addresses of all nodes, by number.
 func (e *Ensemble) Servers() []string {
 	addrs := make([]string, e.Len())
@@ -115,29 +82,6 @@ func (e *Ensemble) Servers() []string {
 	return addrs
 }
 
-// Kill ends the nodes with SIGKILL, as a crash would, and returns when they are
-// gone.
-func (e *Ensemble) Kill(nodes ...int) {
-	e.each(nodes, func(n *node) { n.daemon.kill() })
-}
-
-// Stop ends the nodes in an orderly way, without waiting for their sessions, and
-// returns when they are gone.
-func (e *Ensemble) Stop(nodes ...int) {
-	e.each(nodes, func(n *node) { n.daemon.stop() })
-}
-
-// Pause freezes the nodes with SIGSTOP: their connections stay open, and nothing
-// answers.
-func (e *Ensemble) Pause(nodes ...int) {
-	e.each(nodes, func(n *node) { n.daemon.freeze() })
-}
-
-// Resume ends a Pause. It does not wait for the nodes to serve again: see Wait.
-func (e *Ensemble) Resume(nodes ...int) {
-	e.each(nodes, func(n *node) { n.daemon.thaw() })
-}
-
 // Restart starts the nodes again, on the same ports and data folders, after Kill
 // or Stop, and returns as soon as all of them serve. Those that still run are
 // stopped first. A node serves only with a majority: where several are needed
@@ -145,20 +89,10 @@ func (e *Ensemble) Resume(nodes ...int) {
 func (e *Ensemble) Restart(ctx context.Context, nodes ...int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	var mu sync.Mutex
-	var errs []error
-	var wait sync.WaitGroup
-	for _, i := range e.all(nodes) {
-		wait.Go(func() {
-			if err := e.restart(ctx, i); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("restart node %d of %s: %w", i, e.kind.name(), err))
-			}
-		})
+	if err := e.try(nodes, func(i int) error { return e.restart(ctx, i) }); err != nil {
+		return fmt.Errorf("restart: %w", err)
 	}
-	wait.Wait()
-	return errors.Join(errs...)
+	return nil
 }
 
 func (e *Ensemble) restart(ctx context.Context, i int) error {
@@ -166,7 +100,7 @@ func (e *Ensemble) restart(ctx context.Context, i int) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return errors.New("it is closed")
+		return errClosed
 	}
 	n.daemon.stop()
 	cmd, err := e.kind.command(context.WithoutCancel(ctx), i, e.members)
@@ -184,7 +118,7 @@ func (e *Ensemble) restart(ctx context.Context, i int) error {
 
 // Wait returns when all the nodes serve, e.g. after Resume or an election.
 func (e *Ensemble) Wait(ctx context.Context, nodes ...int) error {
-	return e.poll(ctx, func() error {
+	return until(ctx, func() error {
 		for _, i := range e.all(nodes) {
 			if _, err := e.kind.leads(ctx, e.Addr(i)); err != nil {
 				return fmt.Errorf("wait for node %d of %s: %w", i, e.kind.name(), err)
@@ -199,7 +133,7 @@ func (e *Ensemble) Wait(ctx context.Context, nodes ...int) error {
 // the leader while its successor answers.
 func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 	leader := -1
-	err := e.poll(ctx, func() error {
+	err := until(ctx, func() error {
 		claims := e.claims(ctx)
 		if len(claims) != 1 {
 			return fmt.Errorf("nodes of %s that say they lead: %v, want one", e.kind.name(), claims)
@@ -228,61 +162,5 @@ func (e *Ensemble) claims(ctx context.Context) []int {
 	return claims
 }
 
-// Close stops all nodes and removes their data. It is idempotent.
-func (e *Ensemble) Close() error {
-	e.each(nil, func(n *node) {
-		n.closed = true
-		n.daemon.stop()
-		for _, p := range n.ports {
-			p.release()
-		}
-	})
-	return e.folder.Remove()
-}
-
 // String names the ensemble in messages.
 func (e *Ensemble) String() string { return e.kind.name() + " " + strings.Join(e.Servers(), ",") }
-
-// all returns the nodes that a method means.
-func (e *Ensemble) all(nodes []int) []int {
-	if len(nodes) > 0 {
-		return nodes
-	}
-	nodes = make([]int, e.Len())
-	for i := range nodes {
-		nodes[i] = i
-	}
-	return nodes
-}
-
-// each does the same to several nodes at once: stopped one by one, the last ones
-// would hold an election first.
-func (e *Ensemble) each(nodes []int, do func(*node)) {
-	var wait sync.WaitGroup
-	for _, i := range slices.Compact(slices.Sorted(slices.Values(e.all(nodes)))) {
-		n := e.nodes[i]
-		wait.Go(func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			do(n)
-		})
-	}
-	wait.Wait()
-}
-
-// poll asks until there is no error, and returns the last one if ctx ends first.
-func (*Ensemble) poll(ctx context.Context, ask func() error) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
-}

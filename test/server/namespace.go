@@ -122,18 +122,7 @@ func namespace(t testing.TB, kind registry) Namespace {
 
 func ownEnsemble(t testing.TB, kind registry, nodes int) *Ensemble {
 	t.Helper()
-	skipIfShort(t, kind.name())
-	e, err := startEnsemble(t.Context(), kind, "", nodes)
-	if errors.Is(err, ErrMissing) {
-		missing(t, err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Errorf("close %s: %v", e, err)
-		}
+	return closed(t, kind.name(), func(ctx context.Context) (*Ensemble, error) {
+		return startEnsemble(ctx, kind, "", nodes)
 	})
-	return e
 }

@@ -2,11 +2,9 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -30,12 +28,8 @@ func (postgres) install(ctx context.Context, dir, password string) error {
 	if err := os.WriteFile(passwordFile, []byte(password+"\n"), 0o600); err != nil {
 		return err
 	}
-	if credential != nil {
-		for _, path := range []string{dir, passwordFile} {
-			if err := os.Chown(path, int(credential.Uid), int(credential.Gid)); err != nil {
-				return err
-			}
-		}
+	if err := chown(credential, dir, passwordFile); err != nil {
+		return err
 	}
 	// md5, because the key derivation of scram-sha-256 takes longer than the
 	// connect timeout under test when a race-enabled client opens many at once.
@@ -66,24 +60,7 @@ func (postgres) command(ctx context.Context, dir string, port int) (*exec.Cmd, e
 
 // postgresUser returns whom to run as: PostgreSQL refuses root. nil means as
 // ourselves.
-func postgresUser() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no user for it (%w): %w: install the Debian package postgresql", err, ErrMissing)
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("user postgres: %w", err)
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("user postgres: %w", err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
+func postgresUser() (*syscall.Credential, error) { return serviceUser("postgres", "postgresql") }
 
 func (p postgres) first(port int, password string) Database {
 	return p.later(port, password).Named("postgres")

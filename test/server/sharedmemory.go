@@ -12,15 +12,20 @@ import (
 
 // freeSharedMemory frees the System V segment by which a killed PostgreSQL is
 // recognised: 56 bytes, but a system has only some thousand of them. dir is the
-// folder of a server or of a process that started some.
+// folder of a server, of a group, or of a process that started some.
 //
 // The segment's key and number are in line 7 of postmaster.pid, which only an
 // orderly end removes. The key is compared too, and the segment must be unused:
 // the folder of a dead process may be older than the last reboot.
 func freeSharedMemory(dir string) {
-	pidFiles, _ := filepath.Glob(filepath.Join(dir, "data", "postmaster.pid"))
-	nested, _ := filepath.Glob(filepath.Join(dir, folderPrefix+"*", "data", "postmaster.pid"))
-	for _, path := range append(pidFiles, nested...) {
+	var pidFiles []string
+	for _, nested := range []string{"", folderPrefix + "*"} {
+		for _, member := range []string{"", nodePrefix + "*"} {
+			found, _ := filepath.Glob(filepath.Join(dir, nested, member, "data", "postmaster.pid"))
+			pidFiles = append(pidFiles, found...)
+		}
+	}
+	for _, path := range pidFiles {
 		text, _ := os.ReadFile(path)
 		lines := strings.Split(string(text), "\n")
 		if len(lines) >= 7 {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -34,6 +35,44 @@ func OwnMariaDB(t testing.TB) *Instance {
 func OwnPostgres(t testing.TB) *Instance {
 	t.Helper()
 	return own(t, postgres{})
+}
+
+// OwnMariaDBPair starts two MariaDB servers with semi-synchronous replication for
+// this test alone.
+func OwnMariaDBPair(t testing.TB, o PairOptions) *Pair {
+	t.Helper()
+	return ownPair(t, mariaDBPair{}, o)
+}
+
+// OwnPostgresPair starts two PostgreSQL servers with synchronous replication for
+// this test alone.
+func OwnPostgresPair(t testing.TB, o PairOptions) *Pair {
+	t.Helper()
+	return ownPair(t, postgresPair{}, o)
+}
+
+func ownPair(t testing.TB, kind pairKind, o PairOptions) *Pair {
+	t.Helper()
+	return closed(t, kind.name(), func(ctx context.Context) (*Pair, error) { return startPair(ctx, kind, "", o) })
+}
+
+// closed starts a server of this test alone, and closes it at its end.
+func closed[S io.Closer](t testing.TB, kind string, start func(context.Context) (S, error)) S {
+	t.Helper()
+	skipIfShort(t, kind)
+	s, err := start(t.Context())
+	if errors.Is(err, ErrMissing) {
+		missing(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close %s: %v", kind, err)
+		}
+	})
+	return s
 }
 
 // Require skips a test that starts servers by other means than this package's
@@ -80,20 +119,7 @@ func shared(t testing.TB, e engine) Database {
 
 func own(t testing.TB, e engine) *Instance {
 	t.Helper()
-	skipIfShort(t, e.name())
-	i, err := start(t.Context(), e, "")
-	if errors.Is(err, ErrMissing) {
-		missing(t, err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Close(); err != nil {
-			t.Errorf("close %s: %v", e.name(), err)
-		}
-	})
-	return i
+	return closed(t, e.name(), func(ctx context.Context) (*Instance, error) { return start(ctx, e, "") })
 }
 
 func skipIfShort(t testing.TB, kind string) {
