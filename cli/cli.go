@@ -84,6 +84,7 @@ type grammar struct {
 	Config struct {
 		Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
 	} `cmd:"" help:"Inspect the configuration."`
+	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs for duplicates and order."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -164,6 +165,9 @@ func exitCode(err error) int {
 		return exitOK
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*noVerdictError](err); ok {
 		return exitUsage
 	}
 	class := leaf.ClassOf(err)

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/idlog"
+)
+
+type verifyCmd struct {
+	Files    []string `arg:"" name:"file" help:"ID logs."`
+	OneSpace bool     `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
+	AnyOrder bool     `help:"Do not check that IDs increase within a log."`
+	Gaps     bool     `help:"Show the numbers that are missing between the lowest and the highest of each key, and count them as findings."`
+	List     int      `default:"10" placeholder:"N" help:"How many findings of each kind to list with their places; all are counted. (default 10)"`
+	Memory   byteSize `default:"1GiB" placeholder:"SIZE" help:"Limit for buffers, such as 512MiB. (default 1GiB; at least 1MiB)"`
+	Temp     string   `placeholder:"FOLDER" help:"Folder of the temporary file. (default: that of the system)"`
+	Quiet    bool     `short:"q" help:"No progress on standard error."`
+	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+}
+
+// Help implements kong.HelpProvider.
+func (verifyCmd) Help() string {
+	return `Reads ID logs of any ID service and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked.
+
+A log is what one client received from one node, in that order. Text, one record per line:
+
+  1001              an ID
+  orders 1001       key and ID, separated by blanks, tabs or commas
+  orders 1001-2000  key and a range, both ends included
+  # remark
+
+or the binary form that leaf bench --log writes. A piece of a record at the end, as a killed writer leaves it, is reported and not read as an ID.
+
+Any number of files of any size: what does not fit into --memory is sorted in a temporary file, at most as large as the logs. See docs/VERIFY.md.
+
+Exit codes:
+  0  nothing found
+  1  found: repeated IDs, IDs out of order, or with --gaps gaps
+  2  no verdict: command line wrong, a log unreadable, disk full, interrupted`
+}
+
+// Run checks logs.
+func (c *verifyCmd) Run(ctx context.Context, p Process) error {
+	if c.List < 0 {
+		return leaf.BadField("list", c.List, "must be 0 or more")
+	}
+	o := idlog.Options{
+		OneSpace: c.OneSpace, AnyOrder: c.AnyOrder, List: c.List, Memory: int64(c.Memory), Temp: c.Temp,
+		Plan: func(plan idlog.Plan) { printPlan(p, plan, c.Quiet) },
+	}
+	if c.List == 0 {
+		o.List = -1
+	}
+	if !c.Quiet {
+		o.Progress = func(now idlog.Progress) { printVerifyProgress(p, now) }
+	}
+	start := time.Now()
+	report, err := idlog.Check(ctx, o, c.Files...)
+	if err != nil {
+		return &noVerdictError{err}
+	}
+	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder}
+	v.Clean = v.findings() == ""
+	if c.JSON {
+		err = printJSON(p.Stdout, v)
+	} else {
+		err = v.print(p.Stdout)
+	}
+	if err == nil && !v.Clean {
+		err = errors.New(v.findings())
+	}
+	return err
+}
+
+// noVerdictError is why logs could not be checked. Its exit code differs from that of
+// findings, so that a script cannot take the one for the other.
+type noVerdictError struct{ err error }
+
+func (e *noVerdictError) Error() string {
+	text := "no verdict: " + e.err.Error()
+	switch {
+	case errors.Is(e.err, idlog.ErrBroken):
+		text += "; see leaf verify --help for the formats"
+	case errors.Is(e.err, idlog.ErrNoSpace):
+		text += "; choose another folder with --temp, or more --memory"
+	case errors.Is(e.err, idlog.ErrManyKeys):
+		text += "; give more --memory"
+	}
+	return text
+}
+
+func (e *noVerdictError) Unwrap() error { return e.err }
+
+// byteSize is a number of bytes on the command line.
+type byteSize int64
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (b *byteSize) UnmarshalText(text []byte) error {
+	number := strings.TrimRight(string(text), "KMGTiB")
+	unit, ok := map[string]int64{
+		"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+		"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+	}[string(text[len(number):])]
+	n, err := strconv.ParseInt(number, 10, 64)
+	if !ok || err != nil || n < 1 || n > math.MaxInt64/unit {
+		return fmt.Errorf("size %q: must be a whole number of B, KiB, MiB, GiB, TiB, KB, MB, GB or TB", text)
+	}
+	*b = byteSize(n * unit)
+	return nil
+}
+
+// sizeText shows bytes for people.
+func sizeText(n int64) string {
+	units := []string{"B", "KB", "MB", "GB", "TB"}
+	f, i := float64(n), 0
+	for ; f >= 1000 && i < len(units)-1; i++ {
+		f /= 1000
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/leaf-idgen/leaf/idlog"
+)
+
+// verdict is a report with what the command adds to it.
+type verdict struct {
+	Clean bool `json:"clean"`
+	*idlog.Report
+	Seconds float64 `json:"seconds"`
+
+	gaps, anyOrder bool
+}
+
+// findings is one line about what was found, empty if that is nothing.
+func (v *verdict) findings() string {
+	var found []string
+	t := &v.Total
+	if t.Duplicates > 0 {
+		found = append(found, fmt.Sprintf("duplicate IDs: %d", t.Duplicates))
+	}
+	if t.Disorders > 0 {
+		found = append(found, fmt.Sprintf("IDs out of order: %d", t.Disorders))
+	}
+	if v.gaps && t.Gaps > 0 {
+		found = append(found, fmt.Sprintf("gaps: %d", t.Gaps))
+	}
+	return strings.Join(found, ", ")
+}
+
+// maxKeys is how many keys the text shows; JSON has them all.
+const maxKeys = 50
+
+func (v *verdict) print(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	var records uint64
+	for _, l := range v.Logs {
+		records += l.Records
+	}
+	fmt.Fprintf(out, "logs %d, records %d, IDs %d, keys %d, %.1f s\n", len(v.Logs), records, v.Total.IDs, len(v.Keys), v.Seconds)
+	for _, l := range v.Logs {
+		if l.Torn != nil {
+			fmt.Fprintf(out, "torn: %v; not read as an ID\n", l.Torn)
+		}
+	}
+	fmt.Fprintln(out)
+	if err := v.printKeys(out); err != nil {
+		return err
+	}
+	for i, d := range v.Duplicates {
+		if i == 0 {
+			fmt.Fprintln(out, "\nduplicates, and where the first ID of each run is:")
+		}
+		places := make([]string, len(d.Places))
+		for j, p := range d.Places {
+			places[j] = p.String()
+		}
+		fmt.Fprintf(out, "  %v  %d times: %s", d, d.Times, strings.Join(places, ", "))
+		if d.Times > uint64(len(d.Places)) {
+			fmt.Fprint(out, ", ...")
+		}
+		fmt.Fprintln(out)
+	}
+	if more := v.Total.Runs - uint64(len(v.Duplicates)); more > 0 {
+		fmt.Fprintf(out, "  and %d more runs of duplicates\n", more)
+	}
+	for i, d := range v.Disorders {
+		if i == 0 {
+			fmt.Fprintln(out, "\nout of order:")
+		}
+		fmt.Fprintf(out, "  %v\n", d)
+	}
+	if more := v.Total.Disorders - uint64(len(v.Disorders)); more > 0 {
+		fmt.Fprintf(out, "  and %d more out of order\n", more)
+	}
+	switch found := v.findings(); {
+	case found != "":
+		fmt.Fprintf(out, "\nfound: %s\n", found)
+	case v.anyOrder:
+		fmt.Fprintln(out, "\nclean: no ID repeats")
+	default:
+		fmt.Fprintln(out, "\nclean: no ID repeats, and within each log every ID is larger than the one before")
+	}
+	return out.Flush() // reports the first error of all writes
+}
+
+func (v *verdict) printKeys(out io.Writer) error {
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	head := "KEY\tIDS\tDISTINCT\tDUPLICATES\tOUT OF ORDER\tLOWEST\tHIGHEST"
+	if v.gaps {
+		head += "\tMISSING\tGAPS\tLARGEST GAP"
+	}
+	fmt.Fprintln(tw, head)
+	row := func(name string, k *idlog.KeyReport) {
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d", name, k.IDs, k.Distinct, k.Duplicates, k.Disorders, k.Lowest, k.Highest)
+		if v.gaps {
+			fmt.Fprintf(tw, "\t%d\t%d\t", k.Missing, k.Gaps)
+			if g := k.Largest; g.Len > 0 {
+				fmt.Fprintf(tw, "%d (%d to %d)", g.Len, g.Lo, g.Hi)
+			} else {
+				fmt.Fprint(tw, "-")
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	for i := range v.Keys {
+		if i == maxKeys {
+			fmt.Fprintf(tw, "and %d more keys\n", len(v.Keys)-maxKeys)
+			break
+		}
+		row(printable(v.Keys[i].Key), &v.Keys[i])
+	}
+	if len(v.Keys) != 1 {
+		row("(all)", &v.Total)
+	}
+	return tw.Flush()
+}
+
+func printPlan(p Process, plan idlog.Plan, quiet bool) {
+	if quiet {
+		return
+	}
+	fmt.Fprintf(p.Stderr, "%d logs, %s", plan.Logs, sizeText(plan.Bytes))
+	if plan.Disk > 0 {
+		fmt.Fprintf(p.Stderr, "; temporary file in %s: up to %s", plan.Temp, sizeText(plan.Disk))
+		if plan.Free >= 0 {
+			fmt.Fprintf(p.Stderr, " of %s free", sizeText(plan.Free))
+		}
+	}
+	fmt.Fprintln(p.Stderr)
+}
+
+func printVerifyProgress(p Process, now idlog.Progress) {
+	share := ""
+	if now.Total > 0 {
+		share = fmt.Sprintf(" %d %%", min(100, 100*now.Done/now.Total))
+	}
+	fmt.Fprintf(p.Stderr, "%s%s, %d records\n", now.Phase, share, now.Records)
+}

@@ -1,0 +1,103 @@
+package idlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Check checks the logs in files: see [CheckSources].
+func Check(ctx context.Context, o Options, files ...string) (*Report, error) {
+	logs := make([]Source, 0, len(files))
+	for _, f := range files {
+		src, err := File(f)
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, src)
+	}
+	return CheckSources(ctx, o, logs...)
+}
+
+// CheckSources reads the logs and reports every ID that repeats, in one log or over
+// several, and every ID that is not larger than the one before it in its log. A torn
+// tail is in the report and is no error. An error means that there is no verdict: a log
+// that cannot be read ([ErrBroken]), a disk that is too small ([ErrNoSpace]), too many
+// keys ([ErrManyKeys]), or the end of ctx.
+func CheckSources(ctx context.Context, o Options, logs ...Source) (_ *Report, err error) {
+	if o, err = o.withDefaults(); err != nil {
+		return nil, err
+	}
+	plan := o.plan(logs)
+	o.Plan(plan)
+	if plan.Free >= 0 && plan.Disk > plan.Free {
+		return nil, fmt.Errorf("%w: up to %d bytes in %s, where %d are free", ErrNoSpace, plan.Disk, plan.Temp, plan.Free)
+	}
+	size, known := knownSize(logs)
+	s := &sorter{temp: o.Temp, cap: o.bufferLen()}
+	defer func() {
+		if closeErr := s.close(); err == nil && closeErr != nil {
+			err = closeErr
+		}
+	}()
+	c := &collector{Options: o, numbers: map[string]uint32{}, sorter: s, buf: make([]entry, 0, o.firstBuffer(size, known))}
+
+	c.ticker.begin("read", size, o.Progress)
+	for _, src := range logs {
+		if err := c.log(ctx, src); err != nil {
+			return nil, err
+		}
+		c.ticker.next(src.Size)
+	}
+
+	c.ticker.begin("merge", c.ticker.records, o.Progress)
+	sw := &sweep{keys: c.report.Keys, list: o.List}
+	n := 0
+	buf := c.buf
+	c.buf = nil
+	err = s.finish(ctx, buf, o.mergeBytes(), func(e entry) error {
+		if n++; n%checkEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			c.ticker.tick(int64(n), 0)
+		}
+		return sw.add(e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sw.closeRun()
+	c.report.Spilled = s.spilled()
+
+	c.ticker.begin("locate", size, o.Progress)
+	if err := c.locate(ctx, logs, sw.found); err != nil {
+		return nil, err
+	}
+	c.report.total()
+	return &c.report, nil
+}
+
+// ticker calls Progress about once a second.
+type ticker struct {
+	report  func(Progress)
+	phase   string
+	total   int64
+	before  int64 // what earlier logs had
+	records int64
+	last    time.Time
+}
+
+func (t *ticker) begin(phase string, total int64, report func(Progress)) {
+	t.report, t.phase, t.total, t.before = report, phase, total, 0
+}
+
+func (t *ticker) next(size int64) { t.before += size }
+
+func (t *ticker) tick(done, records int64) {
+	t.records += records
+	if now := time.Now(); now.Sub(t.last) >= time.Second {
+		t.last = now
+		t.report(Progress{t.phase, t.before + done, t.total, t.records})
+	}
+}

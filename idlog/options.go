@@ -1,0 +1,112 @@
+package idlog
+
+import (
+	"fmt"
+	"os"
+)
+
+// Options say how to check. The zero value is ready to use.
+type Options struct {
+	// OneSpace makes all keys one: IDs must be distinct over all of them, as those of
+	// snowflake generators are. Each log is then one ordered stream, whatever its keys.
+	OneSpace bool
+
+	// AnyOrder leaves the order of IDs unchecked, for logs in which the replies to
+	// concurrent requests are mixed.
+	AnyOrder bool
+
+	// List is how many duplicates, and how many violations of the order, are listed
+	// with their places. All are counted. 0 means 10, a negative number none.
+	List int
+
+	// Memory is the limit for buffers, in bytes; the program around them needs some
+	// 20 MB more. 0 means 1 GiB; at least 1 MiB. Less memory makes the check slower,
+	// not less exact.
+	Memory int64
+
+	// Temp is the folder of the temporary file, which is as large as the logs at most,
+	// and is not needed if their records fit into Memory. Empty means os.TempDir().
+	Temp string
+
+	// Plan, if set, is called once before anything is read.
+	Plan func(Plan)
+
+	// Progress, if set, is called about once a second from the goroutine of the caller.
+	Progress func(Progress)
+}
+
+// Plan is what a check will need.
+type Plan struct {
+	Logs  int
+	Bytes int64 // of all logs
+	Disk  int64 // largest size of the temporary file; 0 if there will be none
+	Free  int64 // bytes free in Temp; -1 if unknown
+	Temp  string
+}
+
+// Progress is how far a check is.
+type Progress struct {
+	Phase   string // "read", "merge", "locate"
+	Done    int64  // bytes, in the phase "merge" records
+	Total   int64  // at most, in the same unit; 0 if unknown
+	Records int64  // read so far
+}
+
+const (
+	defaultMemory = 1 << 30
+	minMemory     = 1 << 20
+	defaultList   = 10
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
+	}
+	if o.Memory < minMemory {
+		return o, fmt.Errorf("idlog: memory limit %d: must be at least %d bytes", o.Memory, minMemory)
+	}
+	if o.List == 0 {
+		o.List = defaultList
+	}
+	o.List = max(o.List, 0)
+	if o.Temp == "" {
+		o.Temp = os.TempDir()
+	}
+	if o.Plan == nil {
+		o.Plan = func(Plan) {}
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	return o, nil
+}
+
+// plan computes what the check of these logs needs.
+func (o *Options) plan(logs []Source) Plan {
+	p := Plan{Logs: len(logs), Temp: o.Temp, Free: -1}
+	for _, l := range logs {
+		p.Bytes += l.Size
+	}
+	// A record has at least two bytes in either format. In the temporary file it has
+	// no more than in its log: there the distances between IDs are smaller.
+	if records := p.Bytes / 2; records > int64(o.bufferLen()) {
+		p.Disk = p.Bytes
+		limit := int64(fanIn(o.mergeBytes()))
+		for runs := records / int64(o.bufferLen()); runs >= limit; runs /= limit {
+			p.Disk += p.Bytes // see reduce
+		}
+		if free, err := freeSpace(o.Temp); err == nil {
+			p.Free = free
+		}
+	}
+	return p
+}
+
+// bufferLen is the number of entries in each of the two sort buffers.
+func (o *Options) bufferLen() int { return int(o.Memory / 16 * 5 / entrySize) }
+
+// keyBytes is the memory for keys.
+func (o *Options) keyBytes() int64 { return o.Memory / 8 }
+
+// mergeBytes is the memory of a merge, which needs none of the sort buffers.
+func (o *Options) mergeBytes() int64 { return o.Memory / 4 }
