@@ -94,9 +94,13 @@ func (l *link) pass(from Side, piece []byte, sink net.Conn) bool {
 		return false
 	}
 	p.mu.Lock()
-	latency, swallow, hook := p.latency, p.swallow[from], p.hook
+	latency, cut := p.weather.draw(len(piece))
+	swallow, hook := p.swallow[from], p.hook
 	p.mu.Unlock()
 
+	if cut {
+		return false
+	}
 	if latency > 0 {
 		delay := time.NewTimer(latency)
 		defer delay.Stop()

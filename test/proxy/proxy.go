@@ -6,22 +6,22 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Proxy forwards the connections that it accepts to one target. Its methods are
 // safe for concurrent use; each setting counts for open connections too.
 type Proxy struct {
-	addr, target string
-	ctx          context.Context //nolint:containedctx // ends with the proxy, not with a call
-	cancel       context.CancelFunc
-	wait         sync.WaitGroup
+	addr   string
+	ctx    context.Context //nolint:containedctx // ends with the proxy, not with a call
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
 
 	mu       sync.Mutex
+	target   string
 	listener net.Listener // nil while refusing
 	links    map[*link]struct{}
 	accepted int
-	latency  time.Duration
+	weather  weather
 	swallow  [2]bool          // by Side that sent
 	held     [2]chan struct{} // by Side that sent; closed when it ends, nil while there is none
 	hook     Hook
@@ -43,7 +43,7 @@ func (s Side) String() string { return [...]string{"client", "server"}[s] }
 // forwarded sees it closed.
 func Start(target string) (*Proxy, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Proxy{target: target, ctx: ctx, cancel: cancel, links: map[*link]struct{}{}}
+	p := &Proxy{target: target, ctx: ctx, cancel: cancel, links: map[*link]struct{}{}, weather: weather{random: seeded(0)}}
 	if err := p.listen("127.0.0.1:0"); err != nil {
 		cancel()
 		return nil, err
@@ -123,11 +123,12 @@ func (p *Proxy) Hold(from ...Side) {
 	}
 }
 
-// Delay holds back all bytes by d, in each direction; 0 ends it.
-func (p *Proxy) Delay(d time.Duration) {
+// Retarget makes new connections go to another target, a host and port, as a
+// virtual address that moves. Open ones stay where they are: see Cut.
+func (p *Proxy) Retarget(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.latency = d
+	p.target = target
 }
 
 // Close cuts everything and waits for the proxy's goroutines. It is idempotent.
@@ -177,6 +178,7 @@ func (p *Proxy) forward(client net.Conn) {
 	p.accepted++
 	lost := func(s Side) bool { return p.swallow[s] || p.held[s] != nil }
 	forwarded := !lost(Client) || !lost(Server)
+	target := p.target
 	closed := p.ctx.Err() != nil // Close may have cut before this link was in the list
 	p.mu.Unlock()
 	defer func() {
@@ -192,7 +194,7 @@ func (p *Proxy) forward(client net.Conn) {
 		return
 	}
 	var d net.Dialer
-	server, err := d.DialContext(p.ctx, "tcp", p.target)
+	server, err := d.DialContext(p.ctx, "tcp", target)
 	if err != nil {
 		l.close(false)
 		return
