@@ -31,7 +31,7 @@ type Result struct {
 	IDs     int64
 	Struck  int                  // faults that the nemesis began
 	Faults  map[world.Kind]int   // that took effect, by kind
-	Excused map[world.Kind]int64 // IDs that repeated by an undetectable fault
+	Excused map[world.Kind]int64 // IDs that repeated by an undetectable fault; 0 for an excuse without use
 	Took    time.Duration        // real time
 	Err     error                // nil if every invariant held
 }
@@ -95,6 +95,9 @@ func Run(seed uint64, opts Options) (r Result) {
 			r.Err = fmt.Errorf("seed %d, at %v: %w", seed, s.Elapsed(), err)
 		}
 		r.Hash, r.Nodes, r.IDs, r.Excused = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.excused
+		for _, e := range w.ledger.excuses {
+			r.Excused[e.Kind] += 0
+		}
 		r.Faults = map[world.Kind]int{}
 		for _, k := range w.faults.Kinds() {
 			r.Faults[k] = w.faults.Count(k)

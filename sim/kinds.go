@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// The kinds of faults that a campaign must have seen, by what has to run for them.
+// TestKindsAreComplete holds these lists to the constants of this package and world.
+var (
+	commonKinds = []world.Kind{
+		Crash, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
+		world.ServerDown, world.CutOff, world.RequestLost, world.ReplyLost, world.CallDelayed,
+		world.DiskFull, world.DiskRefuses, world.DiskLies, world.DiskSlow,
+		world.FileTorn, world.FileOlder, world.DiskOlder, world.MachineCloned,
+	}
+	segmentKinds = []world.Kind{
+		world.CallDoubled, world.UnsyncedLost, world.UnsyncedTorn, world.RenameUndone,
+	}
+	snowflakeKinds = []world.Kind{
+		world.RegistryOld, world.RegistryWiped, world.CommitsLost, world.CommitUnknown,
+		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, world.SessionExpired, world.SessionGone,
+	}
+)
+
+// Kinds returns the kinds of faults that can take effect in runs of one mode,
+// "segment" or "snowflake", or of any for "", in order of their names.
+func Kinds(only string) []world.Kind {
+	all := slices.Clone(commonKinds)
+	if only != "snowflake" {
+		all = append(all, segmentKinds...)
+	}
+	if only != "segment" {
+		all = append(all, snowflakeKinds...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
