@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/sim/world"
@@ -27,6 +28,19 @@ type Excuse struct {
 	Kind   world.Kind
 	Mode   string
 	Allows func(a, b *Node, s Series) bool
+
+	// Covers, if it is set, is asked in place of Allows whether this ID may repeat.
+	Covers func(a, b *Node, s Series, id int64) bool
+}
+
+func (e *Excuse) fits(before, now issue, s Series, id int64) bool {
+	switch {
+	case e.Mode != s.Mode:
+		return false
+	case e.Covers != nil:
+		return e.Covers(before.node, now.node, s, id)
+	}
+	return e.Allows(before.node, now.node, s)
 }
 
 // ledger knows every ID that was issued, and where.
@@ -74,24 +88,33 @@ func (l *ledger) add(s Series, by issue) error {
 	return nil
 }
 
-// repeated looks for an excuse.
+// repeated looks for an excuse: one for every time that the ID was issued before.
 func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
-	var before issue
-	for _, i := range is.all {
-		if i.ids.Lo > id || id >= i.ids.Hi {
+	kind := world.Kind("")
+	for _, before := range is.all {
+		if before.ids.Lo > id || id >= before.ids.Hi {
 			continue
 		}
-		before = i
-		for _, e := range l.excuses {
-			if e.Mode == s.Mode && e.Allows(i.node, by.node, s) {
-				l.excused[e.Kind]++
-				return nil
-			}
+		i := slices.IndexFunc(l.excuses, func(e Excuse) bool { return e.fits(before, by, s, id) })
+		if i < 0 {
+			return fmt.Errorf("%s %q: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
+				s.Mode, s.Tag, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
 		}
+		kind = l.excuses[i].Kind
 	}
-	if before.node == nil {
+	if kind == "" {
 		return fmt.Errorf("%s %q: ID %d twice within %v, issued by %s life %d", s.Mode, s.Tag, id, by.ids, by.node.Name, by.life)
 	}
-	return fmt.Errorf("%s %q: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
-		s.Mode, s.Tag, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
+	l.excused[kind]++
+	return nil
+}
+
+// highest returns the largest ID of the series, 0 if there is none.
+func (l *ledger) highest(s Series) (id int64) {
+	if is := l.issued[s]; is != nil {
+		for _, i := range is.all {
+			id = max(id, i.ids.Hi-1)
+		}
+	}
+	return id
 }

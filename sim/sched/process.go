@@ -17,8 +17,10 @@ type Process struct {
 	dead   bool
 	paused bool
 	pauses int
-	held   []*task // ready, but the process is paused
-	killAt int     // Boundary calls until it dies; 0: none
+	since  time.Duration // paused since
+	stood  time.Duration // was paused for, before that
+	held   []*task       // ready, but the process is paused
+	killAt int           // Boundary calls until it dies; 0: none
 }
 
 // Boot starts a process, which does nothing until Go is called.
@@ -36,6 +38,18 @@ func (p *Process) Dead() bool { return p.dead }
 
 // Paused reports whether the process is paused.
 func (p *Process) Paused() bool { return p.paused }
+
+// Pauses returns how often the process was paused or its machine suspended so far.
+func (p *Process) Pauses() int { return p.pauses }
+
+// Stood returns for how long of the true time the process was paused, or its machine
+// suspended, so far.
+func (p *Process) Stood() time.Duration {
+	if p.paused {
+		return p.stood + p.s.now - p.since
+	}
+	return p.stood
+}
 
 // Life returns 1 for the machine's first process, 2 for the second one.
 func (p *Process) Life() int { return p.life }
@@ -80,7 +94,9 @@ func (p *Process) Pause(d time.Duration) {
 		return
 	}
 	p.s.Note(p.name, "paused", int64(d))
-	p.paused = true
+	if !p.paused {
+		p.paused, p.since = true, p.s.now
+	}
 	p.pauses++
 	mine := p.pauses
 	p.s.After(d, func() {
@@ -92,6 +108,7 @@ func (p *Process) Pause(d time.Duration) {
 
 func (p *Process) resume() {
 	p.paused = false
+	p.stood += p.s.now - p.since
 	p.s.ready = append(p.s.ready, p.held...)
 	p.held = nil
 }

@@ -1,0 +1,185 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/sim/sched"
+)
+
+// The kinds of faults of the cluster fence.
+const (
+	FenceDown     Kind = "cluster fence down"
+	FenceWiped    Kind = "cluster fence wiped"
+	FenceRestored Kind = "cluster fence restored from a backup"
+)
+
+// Fence is a cluster fence behind links. It is a model of its own beside that of
+// driver/memory, whose incarnations come from crypto/rand and which has no past.
+type Fence struct {
+	*Server
+
+	Faults *Faults
+
+	// Changed is called after the fence lost something.
+	Changed func(k Kind)
+
+	s     *sched.Scheduler
+	space int // incarnation, 0: no namespace
+	made  int // incarnations so far
+	rows  map[string]segment.FenceEntry
+	past  []fenceMoment
+	used  map[string]int64
+}
+
+type fenceMoment struct {
+	at    time.Duration
+	space int // a new namespace, with nothing in it
+	tag   string
+	entry segment.FenceEntry
+}
+
+// NewFence returns a fence without a namespace.
+func NewFence(s *sched.Scheduler, faults *Faults) *Fence {
+	return &Fence{Server: &Server{Name: "fence"}, Faults: faults, s: s, used: map[string]int64{}}
+}
+
+// End returns the entry's end, 0 if there is none.
+func (f *Fence) End(tag string) int64 { return f.rows[tag].End }
+
+// Used returns the highest end that the tag's entry had, in this incarnation or any
+// other, without what was lowered again.
+func (f *Fence) Used(tag string) int64 { return f.used[tag] }
+
+// Wipe deletes everything.
+func (f *Fence) Wipe() {
+	f.space, f.rows = 0, nil
+	f.past = append(f.past, fenceMoment{at: f.s.Elapsed()})
+	f.lost(FenceWiped)
+}
+
+// Restore makes it what it was at an earlier moment.
+func (f *Fence) Restore(to time.Duration) {
+	f.space, f.rows = 0, nil
+	past := f.past
+	for i, m := range past {
+		if m.at > to {
+			past = past[:i:i]
+			break
+		}
+		f.apply(m)
+	}
+	f.past = past
+	f.lost(FenceRestored)
+}
+
+func (f *Fence) lost(k Kind) {
+	f.s.Note(f.Name, string(k))
+	if f.Changed != nil {
+		f.Changed(k)
+	}
+}
+
+func (f *Fence) apply(m fenceMoment) {
+	switch {
+	case m.tag != "":
+		f.rows[m.tag] = m.entry
+	default:
+		f.space, f.rows = m.space, map[string]segment.FenceEntry{}
+	}
+}
+
+func (f *Fence) do(m fenceMoment) {
+	m.at = f.s.Elapsed()
+	f.apply(m)
+	f.past = append(f.past, m)
+}
+
+// FenceClient is one process's segment.ClusterFence.
+type FenceClient struct {
+	f *Fence
+	l *Link
+	p *sched.Process
+}
+
+var _ segment.ClusterFence = (*FenceClient)(nil)
+
+// For returns the fence as a process reaches it.
+func (f *Fence) For(l *Link, p *sched.Process) *FenceClient { return &FenceClient{f, l, p} }
+
+func spaceName(n int) string { return fmt.Sprintf("incarnation-%d", n) }
+
+// Open implements segment.ClusterFence.
+func (c *FenceClient) Open(ctx context.Context) (space string, created bool, err error) {
+	type answer struct {
+		space   string
+		created bool
+	}
+	f := c.f
+	a, err := Call(ctx, c.p, c.l, "open the fence", Repeatable, func() (answer, error) {
+		created := f.space == 0
+		if created {
+			f.made++
+			f.do(fenceMoment{space: f.made})
+		}
+		return answer{spaceName(f.space), created}, nil
+	})
+	return a.space, a.created, err
+}
+
+// Read implements segment.ClusterFence.
+func (c *FenceClient) Read(ctx context.Context, space, tag string) (segment.FenceEntry, bool, error) {
+	if err := segment.CheckFence(tag, 0); err != nil {
+		return segment.FenceEntry{}, false, err
+	}
+	type answer struct {
+		e  segment.FenceEntry
+		ok bool
+	}
+	f := c.f
+	a, err := Call(ctx, c.p, c.l, "read the fence", Repeatable, func() (answer, error) {
+		if f.space == 0 || space != spaceName(f.space) {
+			return answer{}, segment.ErrFenceReplaced
+		}
+		e, ok := f.rows[tag]
+		return answer{e, ok}, nil
+	})
+	return a.e, a.ok, err
+}
+
+// Swap implements segment.ClusterFence.
+func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
+	if err := segment.CheckFence(tag, end); err != nil {
+		return segment.FenceEntry{}, err
+	}
+	f := c.f
+	return Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (segment.FenceEntry, error) {
+		if f.space == 0 || space != spaceName(f.space) {
+			return segment.FenceEntry{}, segment.ErrFenceReplaced
+		}
+		now, ok := f.rows[tag]
+		if ok != (old != nil) || ok && now.Version != old.Version {
+			return segment.FenceEntry{}, segment.ErrFenceMoved
+		}
+		e := segment.FenceEntry{End: end}
+		if ok {
+			e.Version = now.Version + 1
+		}
+		f.do(fenceMoment{tag: tag, entry: e})
+		if !strings.HasPrefix(tag, "\x01") {
+			f.s.Note(f.Name, tag, now.End, end)
+			if end < now.End && f.used[tag] == now.End {
+				f.used[tag] = end
+			}
+			f.used[tag] = max(f.used[tag], end)
+		}
+		return e, nil
+	})
+}
+
+// Snapshot returns all entries, for tests.
+func (f *Fence) Snapshot() map[string]segment.FenceEntry { return maps.Clone(f.rows) }
