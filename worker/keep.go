@@ -43,7 +43,7 @@ func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
 		Tolerance: h.cfg.Tolerance, Policy: h.cfg.Policy,
 	}
 	if h.cfg.Runtime != nil {
-		cfg.Now, cfg.Sleep = h.rt.Now, h.sleep
+		cfg.Now, cfg.Sleep, cfg.Rand = h.rt.Now, h.sleep, h.chance
 	}
 	var err error
 	if t.gen, err = snowflake.New(cfg); err != nil {
@@ -56,6 +56,9 @@ func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
 
 // sleep is the generator's wait on our runtime.
 func (h *Holder) sleep(ctx context.Context, d time.Duration) error { return h.rt.Wait(ctx, nil, d) }
+
+// chance is the generator's source of random low bits on our runtime.
+func (h *Holder) chance() uint64 { return uint64(h.rt.Jitter(1 << 20)) }
 
 // keep holds the tenure until it is lost or the Holder is closed.
 func (h *Holder) keep(t *tenure) {

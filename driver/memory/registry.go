@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 
@@ -14,8 +15,8 @@ import (
 // All methods are safe for concurrent use and never block. Nothing survives the
 // process, and announcements last until their handle is closed.
 //
-// DeleteClaim, Overwrite and Wipe act past the rules, as an operator or an accident
-// would.
+// DeleteClaim, Overwrite, Wipe and Backup act past the rules, as an operator or an
+// accident would.
 type Registry struct {
 	mu        sync.Mutex
 	namespace *worker.StoredNamespace
@@ -67,6 +68,19 @@ func (r *Registry) Overwrite(number int64, nonce string) {
 	c := r.claims[number]
 	c.Number, c.Nonce, c.version = number, nonce, r.writes
 	r.claims[number] = c
+}
+
+// Backup returns a function that sets claims, bounds and namespace back to what they
+// are now. Versions go on, so that none of later writes is used again.
+func (r *Registry) Backup() (restore func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	namespace, claims, bounds := r.namespace, maps.Clone(r.claims), maps.Clone(r.bounds)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.namespace, r.claims, r.bounds = namespace, maps.Clone(claims), maps.Clone(bounds)
+	}
 }
 
 // versionLocked returns the version of a number, "" if it has neither claim nor T.

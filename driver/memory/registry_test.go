@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -64,4 +65,38 @@ func (h *blackHole) intercept(ctx context.Context, _ string, carryOut func(conte
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// TestRegistryBackup: claims and bounds go back, versions do not.
+func TestRegistryBackup(t *testing.T) {
+	registry := memory.NewRegistry()
+	h, ctx := registry.Open(), t.Context()
+	put := func(r worker.Record) worker.Record {
+		t.Helper()
+		version, err := h.Put(ctx, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Version = version
+		return r
+	}
+	first := put(worker.Record{Number: 1, Nonce: "a", Bound: 10})
+	restore := registry.Backup()
+	lost := put(worker.Record{Number: 1, Nonce: "a", Bound: 20, Version: first.Version})
+	put(worker.Record{Number: 2, Nonce: "b", Bound: 30})
+	restore()
+	records, err := h.List(ctx)
+	if err != nil || len(records) != 1 || records[0] != first {
+		t.Fatalf("after the restore: %+v, %v", records, err)
+	}
+	if _, err := h.Put(ctx, lost); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("a lost write is built upon: %v", err)
+	}
+	if again := put(worker.Record{Number: 1, Nonce: "c", Bound: 20, Version: first.Version}); again.Version == lost.Version {
+		t.Errorf("version %s is used twice", again.Version)
+	}
+	restore()
+	if records, _ := h.List(ctx); len(records) != 1 || records[0] != first {
+		t.Errorf("the backup has changed: %+v", records)
+	}
 }
