@@ -17,18 +17,22 @@
 // committed after [Pair.Detach], or ends with two primaries. An [Ensemble] votes
 // for its leader. All groups can be used without a test, by the Start functions.
 //
+// A [Disk] is a small file system that a test can fill, for the data folder of a
+// node under test or of a server, which is started below its path.
+//
 // It promises:
 //
 //  1. No test sees another's rows, paths or keys: every database and every root
 //     is new, and removed after.
 //  2. No server outlives the process that started it, however that ends (Linux;
 //     elsewhere only an orderly end stops them).
-//  3. No data folder stays behind: Close removes it, and what a killed process
-//     left is removed by the next start.
+//  3. No data folder and no mounted disk stays behind: Close removes it, and what
+//     a killed process left is removed by the next start.
 //  4. A server that was started answers queries: starting waits for the first
 //     accepted one. Of an ensemble every node serves, which needs a majority.
 //  5. A missing binary skips the test with a text that names the package to
-//     install, and fails it when CI=true. "go test -short" always skips.
+//     install, and fails it when CI=true; so does a disk where mounting is not
+//     allowed. "go test -short" always skips.
 //  6. A server keeps its ports until it is closed, also while it is down (Linux:
 //     no other process that uses this package is given them).
 //

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,5 +74,5 @@ func sweep(parent string) {
 
 func discard(path string) error {
 	freeSharedMemory(path)
-	return os.RemoveAll(path)
+	return errors.Join(unmountBelow(path), os.RemoveAll(path))
 }

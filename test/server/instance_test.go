@@ -127,7 +127,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			server.Require(t)
+			canStart(t, kind)
 			parent := openFolder(t)
 			i, err := start(t.Context(), parent)
 			if err != nil {
@@ -151,10 +151,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	server.Require(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for kind, start := range starters {
+		canStart(t, kind)
 		parent := openFolder(t)
 		if _, err := start(ctx, parent); err == nil {
 			t.Errorf("%s: start with a cancelled context succeeded", kind)
@@ -176,7 +176,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			server.Require(t)
+			canStart(t, kind)
 			folder := openFolder(t)
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), parentRole+"="+kind, "LEAF_TEST_FOLDER="+folder)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -48,6 +49,20 @@ var starters = map[string]func(context.Context, string) (*started, error){
 	"postgres":  startInstance(server.StartPostgres),
 	"zookeeper": startEnsemble(server.StartZooKeeper),
 	"etcd":      startEnsemble(server.StartEtcd),
+
+	"mariadb pair":  startPair(server.StartMariaDBPair),
+	"postgres pair": startPair(server.StartPostgresPair),
+	"disk":          startDisk,
+}
+
+// canStart skips the test where this kind cannot be started.
+func canStart(t *testing.T, kind string) {
+	t.Helper()
+	if kind == "disk" {
+		server.OwnDisk(t, 1<<20)
+		return
+	}
+	server.Require(t)
 }
 
 func startInstance(start func(context.Context, string) (*server.Instance, error)) func(context.Context, string) (*started, error) {
@@ -71,4 +86,29 @@ func startEnsemble(start func(context.Context, string, int) (*server.Ensemble, e
 			func(ctx context.Context) error { return e.Restart(ctx) }, e.Close,
 		}, nil
 	}
+}
+
+func startPair(start func(context.Context, string, server.PairOptions) (*server.Pair, error)) func(context.Context, string) (*started, error) {
+	return func(ctx context.Context, folder string) (*started, error) {
+		p, err := start(ctx, folder, server.PairOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return &started{
+			[]string{p.Addr(0), p.Addr(1)},
+			func() { p.Kill() },
+			func(ctx context.Context) error { return p.Restart(ctx) }, p.Close,
+		}, nil
+	}
+}
+
+func startDisk(ctx context.Context, folder string) (*started, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	d, err := server.NewDisk(folder, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	return &started{nil, func() {}, func(context.Context) error { return errors.ErrUnsupported }, d.Close}, nil
 }

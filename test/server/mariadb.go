@@ -45,7 +45,7 @@ func (mariaDB) command(ctx context.Context, dir string, port int) (*exec.Cmd, er
 		"--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci", // the defaults of MySQL 8, nearly
 		"--max-connections=1000",
 		"--innodb-flush-log-at-trx-commit=1",
-		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--performance-schema=OFF",
+		"--innodb-buffer-pool-size=32M", "--performance-schema=OFF",
 	)...), nil
 }
 
@@ -53,7 +53,10 @@ func (mariaDB) command(ctx context.Context, dir string, port int) (*exec.Cmd, er
 // is its own, because a server that starts deletes all temporary tables that it
 // finds in there, those of its running neighbours too.
 func mariaDBArgs(dir string) []string {
-	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp")}
+	args := []string{
+		"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp"),
+		"--innodb-log-file-size=16M",
+	}
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // it refuses to run as root unless told to
 	}

@@ -61,7 +61,7 @@ func closed[S io.Closer](t testing.TB, kind string, start func(context.Context) 
 	t.Helper()
 	skipIfShort(t, kind)
 	s, err := start(t.Context())
-	if errors.Is(err, ErrMissing) {
+	if errors.Is(err, ErrMissing) || errors.Is(err, ErrNoMount) {
 		missing(t, err)
 	}
 	if err != nil {
