@@ -131,7 +131,7 @@ func TestOldCopyOfTheFile(t *testing.T) {
 			last := a.issue(5000)
 			time.Sleep(4 * time.Second) // a renewal
 			a.crash()
-			a.disk.put(fileName, old)
+			a.disk.put(old)
 			a.clock.step(-15 * time.Second)
 			if err := a.begin(); err != nil {
 				t.Fatal(err)

@@ -37,7 +37,7 @@ func TestFileIsTorn(t *testing.T) {
 	for _, content := range torn {
 		run(t, worker.Fixed, func(w *world) {
 			n := w.node("a")
-			n.disk.put(fileName, content)
+			n.disk.put(content)
 			w.records.breakOff(true)
 			n.up()
 			n.says(leaf.ErrNotReady, fileName)
@@ -128,7 +128,7 @@ func TestStatic(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		n.issue(5000)
 		n.stop()
-		n.disk.put(fileName, n.disk.content(fileName)[1:])
+		n.disk.put(n.disk.content(fileName)[1:])
 		if _, err := static(n); err == nil || !strings.Contains(err.Error(), "a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits 8s") {
 			t.Errorf("damaged file: %v", err)
 		}

@@ -225,17 +225,17 @@ func (d *disk) set(f func(*disk)) {
 	f(d)
 }
 
-// content returns what a file holds now, nil when there is none, and put replaces it
-// from outside. A node that runs writes in the background, so a test never touches the
-// map itself.
+// content returns what a file holds now, nil when there is none, and put replaces the
+// worker's own one from outside. A node that runs writes in the background, so a test
+// never touches the map itself.
 func (d *disk) content(name string) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.files[name])
 }
 
-func (d *disk) put(name string, content []byte) {
-	d.set(func(d *disk) { d.files[name] = content })
+func (d *disk) put(content []byte) {
+	d.set(func(d *disk) { d.files[fileName] = content })
 }
 
 func (d *disk) ReadFile(name string) ([]byte, error) {
