@@ -58,7 +58,11 @@ func ParseServers(text string) (servers []string, chroot string, err error) {
 	for server := range strings.SplitSeq(hosts, ",") {
 		server = strings.TrimSpace(server)
 		if _, _, err := net.SplitHostPort(server); err != nil {
-			server = net.JoinHostPort(strings.Trim(server, "[]"), "2181")
+			host := server
+			if inside, ok := strings.CutPrefix(host, "["); ok {
+				host = strings.TrimSuffix(inside, "]")
+			}
+			server = net.JoinHostPort(host, "2181")
 		}
 		servers = append(servers, server)
 	}
@@ -105,8 +109,9 @@ func checkServers(servers []string) error {
 	if len(servers) == 0 {
 		return leaf.BadField("servers", "", "must name at least one host:port")
 	}
+	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	for _, s := range servers {
-		if host, port, err := net.SplitHostPort(s); err != nil || host == "" || port == "" {
+		if host, port, err := net.SplitHostPort(s); err != nil || host == "" || port == "" || strings.IndexFunc(s, odd) >= 0 {
 			return leaf.BadField("servers", s, "must be host:port")
 		}
 	}

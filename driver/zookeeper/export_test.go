@@ -8,5 +8,21 @@ var (
 	SplitAddress   = splitAddress
 	Escape         = escape
 	ParseVersions  = func(text string) (string, bool) { v, ok := parseVersions(text); return v.String(), ok }
+	ParseBound     = parseBound
+	ParseEntry     = parseEntry
 	ParsePool      = func(text string) (string, error) { v, err := parsePoolVersion(text); return v.String(), err }
 )
+
+// Records are the kinds of data that our own nodes hold.
+var Records = []string{"owner", "namespace", "presence", "claim", "fence"}
+
+// Rewrite reads the data of a node of this kind and returns it as we would write it.
+func Rewrite(kind, path string, data []byte) ([]byte, error) {
+	record := map[string]any{
+		"owner": new(ownerRecord), "namespace": new(namespaceRecord), "presence": new(presenceRecord), "claim": new(claimRecord), "fence": new(fenceRecord),
+	}[kind]
+	if err := decode(path, data, record); err != nil {
+		return nil, err
+	}
+	return encode(record), nil
+}

@@ -114,11 +114,26 @@ func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEnt
 	if n == nil || err != nil {
 		return e, false, err
 	}
-	var r entryRecord
-	if err := decodeFence(f.entry(space, tag), n.data, &r); err != nil {
+	end, err := parseEntry(f.entry(space, tag), tag, n.data)
+	if err != nil {
 		return e, false, err
 	}
-	return segment.FenceEntry{End: r.End, Version: n.stat.Mzxid}, true, nil
+	return segment.FenceEntry{End: end, Version: n.stat.Mzxid}, true, nil
+}
+
+// parseEntry returns the end that the entry of a tag holds.
+func parseEntry(p, tag string, data []byte) (int64, error) {
+	var r entryRecord
+	if err := decodeFence(p, data, &r); err != nil {
+		return 0, err
+	}
+	if r.End == nil {
+		return 0, fmt.Errorf("node %s holds no end of a range: %.80q", p, data)
+	}
+	if err := segment.CheckFence(tag, *r.End); err != nil {
+		return 0, fmt.Errorf("node %s holds no end of a range: %w", p, err)
+	}
+	return *r.End, nil
 }
 
 // read returns the node of an entry, nil if space, which is still there, has none.
@@ -146,7 +161,7 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 		return none, err
 	}
 	moved := fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceMoved)
-	p, data := f.entry(space, tag), encode(entryRecord{Format: format, End: end})
+	p, data := f.entry(space, tag), encode(entryRecord{Format: format, End: new(end)})
 	var ops []any
 	switch {
 	case (old == nil) != (n == nil), n != nil && n.stat.Mzxid != old.Version:

@@ -98,8 +98,20 @@ type claimRecord struct {
 }
 
 type boundRecord struct {
-	Format int   `json:"format"`
-	Bound  int64 `json:"bound"`
+	Format int    `json:"format"`
+	Bound  *int64 `json:"bound"` // nil: missing, which is not 0
+}
+
+// parseBound returns T of a number of the pool.
+func parseBound(p string, data []byte) (int64, error) {
+	var r boundRecord
+	if err := decode(p, data, &r); err != nil {
+		return 0, err
+	}
+	if r.Bound == nil || *r.Bound < 0 || *r.Bound > maxMoment {
+		return 0, unreadable(p, data, fmt.Errorf("no bound of 0 to %d", int64(maxMoment)))
+	}
+	return *r.Bound, nil
 }
 
 // fenceRecord is the data of the fence's namespace, entryRecord that of an entry.
@@ -109,8 +121,8 @@ type fenceRecord struct {
 }
 
 type entryRecord struct {
-	Format int   `json:"format"`
-	End    int64 `json:"end"`
+	Format int    `json:"format"`
+	End    *int64 `json:"end"` // nil: missing, which is not 0
 }
 
 // encode is for the records of this file, which cannot fail.

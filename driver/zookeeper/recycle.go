@@ -146,17 +146,18 @@ func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		var found boundRecord
-		if err := decode(p, b.data, &found); err != nil {
+		if e.Bound, err = parseBound(p, b.data); err != nil {
 			return nil, err
 		}
-		if found.Bound < 0 || found.Bound > maxMoment {
-			return nil, unreadable(p, b.data, errors.New("impossible bound"))
-		}
-		e.Bound, e.version.bound = found.Bound, b.stat.Version
+		e.version.bound = b.stat.Version
 	}
 	records := make([]worker.Record, 0, len(entries))
 	for _, e := range entries {
+		if e.version.bound == absent {
+			// Without T nobody knows what its owner has issued.
+			return nil, fmt.Errorf("%w: node %s/%d exists and %s/%d does not; if no process with this number runs, delete the first and wait out the longest horizon",
+				worker.ErrForeign, r.claims(), e.Number, r.bounds(), e.Number)
+		}
 		e.Version = e.version.String()
 		records = append(records, e.Record)
 	}
@@ -176,7 +177,7 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 		Released: record.Released, Extends: record.Extends,
 	})
 	claimOp, claimVersion := write(p, claim, old.claim)
-	boundOp, boundVersion := write(r.bounds()+"/"+number, encode(boundRecord{Format: format, Bound: record.Bound}), old.bound)
+	boundOp, boundVersion := write(r.bounds()+"/"+number, encode(boundRecord{Format: format, Bound: new(record.Bound)}), old.bound)
 	ops := []any{claimOp, boundOp}
 	if record.Nonce == old.nonce && old.claim != absent {
 		if record.Nonce != "" {
