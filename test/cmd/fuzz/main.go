@@ -115,7 +115,8 @@ var writtenTo = regexp.MustCompile(`Failing input written to (\S+)`)
 // fuzz runs one target. If it fails, input says which file to commit, or that there is
 // none: a committed input fails, or the test does not build.
 func (r runner) fuzz(ctx context.Context, t target, d time.Duration) (input string, err error) {
-	args := []string{"test", "-run", "^" + t.name + "$", "-fuzz", "^" + t.name + "$", "-fuzztime", d.String(), t.pkg}
+	// An input is made smaller for 60 s by default, which would be all the time there is.
+	args := []string{"test", "-run", "^" + t.name + "$", "-fuzz", "^" + t.name + "$", "-fuzztime", d.String(), "-fuzzminimizetime", "5s", t.pkg}
 	if r.parallel > 0 {
 		args = append(args, "-parallel", fmt.Sprint(r.parallel))
 	}
