@@ -2,6 +2,7 @@ package sched
 
 import (
 	"container/heap"
+	"math"
 	"time"
 )
 
@@ -123,9 +124,10 @@ func (m *Machine) Suspend(d time.Duration) {
 	}
 }
 
-// trueFor returns the true time that d takes on this machine's clocks.
+// trueFor returns the true time that d takes on this machine's clocks, rounded up: a
+// timer that fires before its time would be set again and again at one moment.
 func (m *Machine) trueFor(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / (1 + float64(m.ppm)/1e6))
+	return time.Duration(math.Ceil(float64(d) / (1 + float64(m.ppm)/1e6)))
 }
 
 // Now returns what time.Now would return on the machine.

@@ -284,3 +284,23 @@ func BenchmarkSwitch(b *testing.B) {
 	b.ResetTimer()
 	s.Run(1 << 62)
 }
+
+// TestTimersOfFastClocks do not fire before their time: what waits for a moment by
+// Now would wait again for nothing, for ever.
+func TestTimersOfFastClocks(t *testing.T) {
+	s := sched.New(1)
+	defer s.End()
+	p := s.NewMachine("a", start).Boot()
+	p.Drift(7)
+	rounds := 0
+	p.Go(func() {
+		end := p.Now().Add(time.Second)
+		for ; p.Now().Before(end) && rounds < 10; rounds++ {
+			p.Sleep(end.Sub(p.Now()))
+		}
+	})
+	s.Run(time.Hour)
+	if rounds > 3 {
+		t.Errorf("%d waits for one moment", rounds)
+	}
+}
