@@ -84,6 +84,7 @@ type grammar struct {
 	Config struct {
 		Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
 	} `cmd:"" help:"Inspect the configuration."`
+	Bench   benchCmd   `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
 	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs for duplicates and order."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

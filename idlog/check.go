@@ -42,6 +42,7 @@ func CheckSources(ctx context.Context, o Options, logs ...Source) (_ *Report, er
 	}()
 	c := &collector{Options: o, numbers: map[string]uint32{}, sorter: s, buf: make([]entry, 0, o.firstBuffer(size, known))}
 
+	c.ticker.last = time.Now()
 	c.ticker.begin("read", size, o.Progress)
 	for _, src := range logs {
 		if err := c.log(ctx, src); err != nil {

@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// ParseIDs is parseIDs.
+func ParseIDs(body []byte, count int) ([]leaf.Range, error) { return parseIDs(nil, body, count) }
+
+// Histogram is histogram.
+type Histogram struct{ h histogram }
+
+// Add adds.
+func (h *Histogram) Add(d time.Duration) { h.h.add(d) }
+
+// Quantile returns a quantile.
+func (h *Histogram) Quantile(q float64) time.Duration { return h.h.counts().quantile(q) }
