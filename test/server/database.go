@@ -171,6 +171,29 @@ func (d Database) scan(ctx context.Context, query string, into ...any) error {
 	return nil
 }
 
+// status returns the variables of a MariaDB server whose names match a pattern.
+func (d Database) status(ctx context.Context, like string) (map[string]string, error) {
+	pool, err := d.pool()
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	rows, err := pool.QueryContext(ctx, "SHOW GLOBAL STATUS LIKE '"+like+"'")
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its status: %w", d.Redacted(), err)
+	}
+	defer rows.Close()
+	status := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		status[name] = value
+	}
+	return status, rows.Err()
+}
+
 func (d Database) pool() (*sql.DB, error) {
 	if d.url.Scheme == "mysql" {
 		cfg, err := d.mysqlConfig()

@@ -11,11 +11,11 @@
 // freezes its server asks for a private one with [OwnMariaDB], [OwnPostgres],
 // [OwnZooKeeper] or [OwnEtcd]; the last two come with one or more nodes.
 //
-// Replication comes in two shapes, for one test or one run alone. A [Pair] is a
+// Replicated databases come in two shapes, for one test or one run alone. A [Pair] is a
 // primary and its synchronous standby ([OwnMariaDBPair], [OwnPostgresPair]),
 // which loses nothing that was answered when it fails over, or exactly what was
-// committed after [Pair.Detach], or ends with two primaries. An [Ensemble] votes
-// for its leader. All groups can be used without a test, by the Start functions.
+// committed after [Pair.Detach], or ends with two primaries. The nodes of a
+// [Galera] all accept writes, as long as they are a majority ([OwnGalera]). All groups can be used without a test, by the Start functions.
 //
 // A [Disk] is a small file system that a test can fill, for the data folder of a
 // node under test or of a server, which is started below its path.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 )
 
@@ -71,15 +70,6 @@ func startEnsemble(ctx context.Context, kind registry, parent string, nodes int)
 		return nil, err
 	}
 	return e, nil
-}
-
-// Servers returns the addresses of all nodes, by number.
-func (e *Ensemble) Servers() []string {
-	addrs := make([]string, e.Len())
-	for i := range addrs {
-		addrs[i] = e.Addr(i)
-	}
-	return addrs
 }
 
 // Restart starts the nodes again, on the same ports and data folders, after Kill
@@ -161,6 +151,3 @@ func (e *Ensemble) claims(ctx context.Context) []int {
 	}
 	return claims
 }
-
-// String names the ensemble in messages.
-func (e *Ensemble) String() string { return e.kind.name() + " " + strings.Join(e.Servers(), ",") }

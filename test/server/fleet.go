@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -70,6 +71,18 @@ func (f *fleet) Len() int { return len(f.nodes) }
 // Addr returns the host and port at which node i serves clients, e.g. as a
 // proxy's target. It never changes.
 func (f *fleet) Addr(i int) string { return address(f.nodes[i].ports[0].number) }
+
+// Servers returns the addresses of all nodes, by number.
+func (f *fleet) Servers() []string {
+	addrs := make([]string, f.Len())
+	for i := range addrs {
+		addrs[i] = f.Addr(i)
+	}
+	return addrs
+}
+
+// String names the group in messages.
+func (f *fleet) String() string { return f.title + " " + strings.Join(f.Servers(), ",") }
 
 // Kill ends the nodes with SIGKILL, as a crash would, and returns when they are
 // gone.
@@ -154,10 +167,14 @@ func (f *fleet) try(nodes []int, do func(i int) error) error {
 // errClosed is the answer to whoever starts a node of a group that was closed.
 var errClosed = errors.New("it is closed")
 
+// groupPollEvery is longer than pollEvery: several nodes are asked, and what they
+// are asked for takes longer than the first answer of one server.
+const groupPollEvery = 20 * time.Millisecond
+
 // until asks until there is no error, and returns the last one if ctx ends
 // first.
 func until(ctx context.Context, ask func() error) error {
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(groupPollEvery)
 	defer tick.Stop()
 	for {
 		err := ask()

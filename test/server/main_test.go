@@ -52,6 +52,7 @@ var starters = map[string]func(context.Context, string) (*started, error){
 
 	"mariadb pair":  startPair(server.StartMariaDBPair),
 	"postgres pair": startPair(server.StartPostgresPair),
+	"galera":        startGalera,
 	"disk":          startDisk,
 }
 
@@ -100,6 +101,18 @@ func startPair(start func(context.Context, string, server.PairOptions) (*server.
 			func(ctx context.Context) error { return p.Restart(ctx) }, p.Close,
 		}, nil
 	}
+}
+
+func startGalera(ctx context.Context, folder string) (*started, error) {
+	g, err := server.StartGalera(ctx, folder, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &started{
+		[]string{g.Addr(0)},
+		func() { g.Kill() },
+		func(ctx context.Context) error { return g.Restart(ctx) }, g.Close,
+	}, nil
 }
 
 func startDisk(ctx context.Context, folder string) (*started, error) {

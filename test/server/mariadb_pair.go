@@ -128,8 +128,8 @@ func (mariaDBPair) synchronous(ctx context.Context, admin Database, on bool) err
 
 // attached asks the primary only: a standby that has answered for the last
 // transaction has all.
-func (k mariaDBPair) attached(ctx context.Context, admin Database) error {
-	status, err := k.semiSync(ctx, admin)
+func (mariaDBPair) attached(ctx context.Context, admin Database) error {
+	status, err := admin.status(ctx, "Rpl_semi_sync_master_%")
 	if err != nil {
 		return err
 	}
@@ -137,28 +137,6 @@ func (k mariaDBPair) attached(ctx context.Context, admin Database) error {
 		return errors.New("no standby is attached")
 	}
 	return nil
-}
-
-func (mariaDBPair) semiSync(ctx context.Context, admin Database) (map[string]string, error) {
-	pool, err := admin.pool()
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	rows, err := pool.QueryContext(ctx, "SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_%'")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	status := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		status[name] = value
-	}
-	return status, rows.Err()
 }
 
 func (mariaDBPair) cut(ctx context.Context, admin Database) error {

@@ -109,9 +109,6 @@ func (p *Pair) Primary() int {
 // rights on the server, so that a standby refuses its writes.
 func (p *Pair) Database(i int) Database { return p.kind.client(p.Addr(i), p.password) }
 
-// String names the pair in messages.
-func (p *Pair) String() string { return p.kind.name() + " " + p.Addr(0) + "," + p.Addr(1) }
-
 // Restart starts the nodes again as what they were, on the same ports and data
 // folders, after Kill or Stop, and returns when they answer queries. Those that
 // still run are stopped first. A former primary comes back writable.

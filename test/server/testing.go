@@ -56,6 +56,12 @@ func ownPair(t testing.TB, kind pairKind, o PairOptions) *Pair {
 	return closed(t, kind.name(), func(ctx context.Context) (*Pair, error) { return startPair(ctx, kind, "", o) })
 }
 
+// OwnGalera starts a Galera group for this test alone.
+func OwnGalera(t testing.TB, nodes int) *Galera {
+	t.Helper()
+	return closed(t, "galera", func(ctx context.Context) (*Galera, error) { return StartGalera(ctx, "", nodes) })
+}
+
 // closed starts a server of this test alone, and closes it at its end.
 func closed[S io.Closer](t testing.TB, kind string, start func(context.Context) (S, error)) S {
 	t.Helper()

@@ -1,0 +1,93 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+// TestGalera walks through the life of a group: every node accepts writes, a
+// minority does not, and nothing that was answered is lost.
+func TestGalera(t *testing.T) {
+	t.Parallel()
+	g := galera{server.OwnGalera(t, 3)}
+	mustExec(t, g.Database(0).Open(t), "CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, v int)")
+	for i := range g.Len() {
+		g.put(t, i)
+	}
+	g.same(t, 3, 0, 1, 2)
+
+	g.Kill(2)
+	g.put(t, 0) // waits until 2 is missed
+	g.restart(t, 2)
+	g.same(t, 4, 2)
+
+	if err := g.Isolate(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "an isolated node refuses writes", func() bool { return !g.accepts(t, 1) })
+	g.put(t, 0)
+	if err := g.Rejoin(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	g.wait(t, 1)
+	g.same(t, 5, 1)
+
+	g.Pause(0)
+	g.put(t, 2)
+	g.Resume(0)
+	g.wait(t, 0)
+	g.same(t, 6, 0)
+
+	// The last of them has what the others miss; it must begin.
+	g.Stop(0)
+	g.put(t, 1)
+	g.Kill(1, 2)
+	if err := g.Restart(t.Context(), 0); err == nil {
+		t.Error("a node without a majority was restarted")
+	}
+	g.restart(t)
+	g.same(t, 7, 0, 1, 2)
+}
+
+// galera is a group with the questions of the test.
+type galera struct{ *server.Galera }
+
+func (g galera) put(t *testing.T, node int) {
+	t.Helper()
+	mustExec(t, g.Database(node).Open(t), "INSERT INTO t (v) VALUES (1)")
+}
+
+// accepts tries a write that changes nothing.
+func (g galera) accepts(t *testing.T, node int) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := g.Database(node).Open(t).ExecContext(ctx, "DELETE FROM t WHERE v = 0")
+	return err == nil
+}
+
+func (g galera) same(t *testing.T, want int, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		wantRows(t, g.Database(i), want)
+	}
+}
+
+func (g galera) wait(t *testing.T, nodes ...int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := g.Wait(ctx, nodes...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (g galera) restart(t *testing.T, nodes ...int) {
+	t.Helper()
+	if err := g.Restart(t.Context(), nodes...); err != nil {
+		t.Fatal(err)
+	}
+}
