@@ -13,10 +13,15 @@ var (
 		Crash, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
 		world.ServerDown, world.CutOff, world.RequestLost, world.ReplyLost, world.CallDelayed,
 		world.DiskFull, world.DiskRefuses, world.DiskLies, world.DiskSlow,
-		world.FileTorn, world.FileOlder, world.DiskOlder, world.MachineCloned,
+		world.FileTorn, world.FileOlder, world.DiskOlder, world.MachineCloned, DiskTrouble,
 	}
 	segmentKinds = []world.Kind{
 		world.CallDoubled, world.UnsyncedLost, world.UnsyncedTorn, world.RenameUndone,
+		world.DatabaseDown, world.DatabaseSlow, world.CommitError, world.CallHangs, world.RowLocked,
+		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
+		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
+		world.FenceDown, world.FenceWiped, world.FenceRestored,
+		LinkTrouble, databaseTrouble, rowLocking, ImageRestored, Degraded, Repaired, FenceFileLost,
 	}
 	snowflakeKinds = []world.Kind{
 		world.RegistryOld, world.RegistryWiped, world.CommitsLost, world.CommitUnknown,

@@ -22,6 +22,9 @@ type Node struct {
 	// identity at a registry, which two nodes share only as a fault.
 	Address string
 
+	Forgot     bool  // its disk, or a file on it, went back or was removed
+	ClonedFrom *Node // whose disk it began with, nil if it was empty
+
 	engines []engine // of Proc, one per mode of the run
 	starts  int
 }

@@ -1,3 +1,263 @@
 package sim
 
-func newSegment(*World) mode { panic("helper S1 writes this") }
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/sim/sched"
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// segmentMode is segment mode: databases with tags, a cluster fence perhaps, an
+// allocator in each process with clients around it, and an operator.
+type segmentMode struct {
+	w     *World
+	dbs   []*world.Database
+	rules []segment.TagRule
+	fence *world.Fence // nil: none
+	cfg   segment.Config
+	tags  []*tag
+	nodes map[*Node]*segmentNode
+	exposures
+}
+
+// tag is a business as the operator knows it.
+type tag struct {
+	name   string
+	db     *world.Database
+	step   int64 // as it should be
+	exists bool
+}
+
+// series is the tag's in the ledger.
+func (t *tag) series() Series { return Series{"segment", t.name} }
+
+// segmentNode is what outlives the processes of a node.
+type segmentNode struct {
+	dbs    []*world.DatabaseClient
+	fence  *world.Link
+	high   map[string]int64 // the largest ID of each tag that it issued
+	engine *segmentEngine   // of the process that runs, nil if there is none
+}
+
+func newSegment(w *World) mode {
+	m := &segmentMode{w: w, nodes: map[*Node]*segmentNode{}}
+	m.exposures = exposures{mode: m, exposed: map[string][]exposure{}, regress: map[string]bool{}}
+	rng := w.rng
+	names := []string{"main"}
+	if rng.IntN(3) == 0 {
+		names = append(names, "second")
+		if rng.IntN(2) == 0 {
+			m.rules = []segment.TagRule{{Pattern: "order*", Store: "second"}}
+		}
+	}
+	for _, name := range names {
+		d := world.NewDatabase(w.sched, name, w.faults)
+		d.Changed = func(k world.Kind) { m.expose(k, d) }
+		m.dbs = append(m.dbs, d)
+	}
+	switch rng.IntN(5) {
+	case 0, 1:
+	case 2:
+		m.cfg.Degrade = true
+		fallthrough
+	default:
+		m.fence = world.NewFence(w.sched, w.faults)
+		m.fence.Changed = func(k world.Kind) { m.expose(k, nil) }
+	}
+	m.cfg.FixedStep = rng.IntN(3) == 0
+	m.cfg.NoGiveBack = rng.IntN(4) == 0
+	steps := []int64{1, 3, 7, 10, 64, 100, 1000, 5000}
+	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	for i, name := range []string{"order", "user", "order/item", "Pay"}[:2+rng.IntN(3)] {
+		m.create(name, steps[i])
+	}
+	w.ledger.excuses = append(w.ledger.excuses, m.excuses()...)
+	w.sched.World().Go(m.operate)
+	return m
+}
+
+// create inserts the row of a new tag.
+func (m *segmentMode) create(name string, step int64) {
+	t := &tag{name: name, step: step, exists: true, db: m.dbs[m.router(nil).Route(name)]}
+	m.tags = append(m.tags, t)
+	t.db.Put(world.RowCreated, segment.Row{Tag: name, MaxID: 1, Step: step}, false)
+}
+
+// router returns the division of tags, over the stores of a process or, for looking up
+// only, over none.
+func (m *segmentMode) router(stores []segment.NamedStore) *segment.Router {
+	if stores == nil {
+		for _, d := range m.dbs {
+			stores = append(stores, segment.NamedStore{Name: d.Name})
+		}
+	}
+	r, err := segment.NewRouter(stores, m.rules)
+	if err != nil {
+		panic(err) // the names and rules of newSegment are right
+	}
+	return r
+}
+
+// node returns the node's lasting part.
+func (m *segmentMode) node(n *Node) *segmentNode {
+	if m.nodes[n] == nil {
+		s := &segmentNode{high: map[string]int64{}}
+		for _, d := range m.dbs {
+			s.dbs = append(s.dbs, d.Client())
+		}
+		if m.fence != nil {
+			s.fence = &world.Link{Server: m.fence.Server, Faults: m.w.faults}
+		}
+		m.nodes[n] = s
+	}
+	return m.nodes[n]
+}
+
+// open implements mode.
+func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
+	s := m.node(n)
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, twice: map[string]bool{}}
+	var stores []segment.NamedStore
+	for i, c := range s.dbs {
+		store := c.For(p)
+		store.Delivered = e.delivered
+		stores = append(stores, segment.NamedStore{Name: m.dbs[i].Name, Store: store})
+	}
+	cfg := m.cfg
+	cfg.Runtime, cfg.Alarms = p, e
+	cfg.NodeID = identity(n)
+	if m.fence != nil {
+		cfg.ClusterFence = m.fence.For(s.fence, p)
+	}
+	var err error
+	if e.alloc, err = segment.New(m.router(stores), n.Disk.For(p), cfg); err != nil {
+		return nil, err
+	}
+	s.engine = e
+	return e, nil
+}
+
+// identity returns that of the node's disk, which a copy has, too.
+func identity(n *Node) string {
+	for n.ClonedFrom != nil {
+		n = n.ClonedFrom
+	}
+	return n.Name
+}
+
+// refused implements mode: a supervisor starts the process again, and an operator
+// looks at a file that the node does not take.
+func (m *segmentMode) refused(n *Node, err error) {
+	damaged := strings.Contains(err.Error(), "fence file, line") || strings.Contains(err.Error(), "fence file is empty")
+	life := n.Life()
+	m.w.sched.After(time.Second+m.w.upTo(time.Minute), func() {
+		if n.Life() != life {
+			return
+		}
+		if damaged {
+			m.forgetFence(n)
+		}
+		n.Kill()
+		n.Start()
+	})
+}
+
+// crashed implements mode.
+func (m *segmentMode) crashed(n *Node) { m.node(n).engine = nil }
+
+// running returns the nodes with an allocator that runs.
+func (m *segmentMode) running() []*segmentEngine {
+	var all []*segmentEngine
+	for _, n := range m.w.nodes {
+		if e := m.node(n).engine; e != nil && !e.proc.Dead() {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// heal implements mode.
+func (m *segmentMode) heal() {
+	for _, d := range m.dbs {
+		d.Join(m.w.rng.IntN(2))
+		d.SetDown(false)
+		d.CommitError, d.Hang, d.Slow = 0, 0, 0
+	}
+	if m.fence != nil {
+		m.fence.Down = false
+	}
+	for _, n := range m.w.nodes {
+		for _, l := range m.links(n) {
+			mend(l)
+		}
+	}
+	for _, t := range m.tags {
+		if _, ok := t.db.Row(t.name); t.exists && !ok { // it went with the losing side
+			t.db.Put(world.RowRecreated, segment.Row{Tag: t.name, MaxID: m.known(t), Step: t.step}, false)
+		} else {
+			t.exists = ok
+		}
+	}
+	m.w.sched.World().Go(func() {
+		for {
+			m.touch()
+			m.w.sched.World().Sleep(30 * time.Second)
+		}
+	})
+}
+
+// touch asks every node for an ID of every tag.
+func (m *segmentMode) touch() {
+	for _, e := range m.running() {
+		for _, t := range m.tags {
+			if t.exists {
+				e.proc.Go(func() { _ = e.call(t.name, 1, time.Second, nil) })
+			}
+		}
+	}
+}
+
+// settled implements mode. Machines that slept into the calm have two minutes more.
+func (m *segmentMode) settled() error {
+	me := m.w.sched.World()
+	me.Sleep(2 * time.Minute)
+	if up := len(m.running()); up != len(m.w.nodes) {
+		return fmt.Errorf("%d of %d nodes run", up, len(m.w.nodes))
+	}
+	var problems []string
+	left := 0
+	done := make(chan struct{})
+	for _, e := range m.running() {
+		for _, t := range m.tags {
+			if !t.exists {
+				continue
+			}
+			left++
+			e.proc.Go(func() {
+				if err := e.call(t.name, 1, 2*time.Second, nil); err != nil {
+					problems = append(problems, fmt.Sprintf("%s does not serve %q: %v", e.node.Name, t.name, err))
+				}
+				if left--; left == 0 {
+					close(done)
+				}
+			})
+		}
+	}
+	if err := me.Wait(context.Background(), done, 10*time.Second); err != nil || left > 0 {
+		return fmt.Errorf("%d calls do not end", left)
+	}
+	for _, e := range m.running() {
+		problems = append(problems, e.problems()...)
+	}
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return fmt.Errorf("%s", strings.Join(problems, "; "))
+	}
+	return nil
+}

@@ -150,7 +150,7 @@ func (w *World) build(only string) {
 
 // storm runs the time of faults and returns how many struck.
 func (w *World) storm() (struck int) {
-	all := w.nodeFaults()
+	all := append(w.nodeFaults(), w.diskFaults()...)
 	for _, m := range w.modes {
 		all = append(all, m.faults()...)
 	}
@@ -191,6 +191,7 @@ func (w *World) settle() {
 		m.heal()
 	}
 	for _, n := range w.nodes {
+		soundDisk(n.Disk)
 		n.Machine.Thaw()
 		n.Machine.Drift(0)
 		n.Machine.Step(-n.Machine.Offset())

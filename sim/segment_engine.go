@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/sim/sched"
+)
+
+// segmentEngine is the allocator of one process, its clients and what they saw.
+type segmentEngine struct {
+	mode  *segmentMode
+	node  *Node
+	state *segmentNode
+	proc  *sched.Process
+	alloc *segment.Allocator
+
+	active  map[[2]string]leaf.Alarm
+	calls   []*clientCall
+	taken   map[string][]*delivery
+	twice   map[string]bool // tags of which a range was handed out again
+	failedN int64           // numbers that calls for several wanted in vain
+	dropped bool            // a tag was deleted in this life: its stock is lost
+}
+
+// delivery is a range that the store handed to the engine.
+type delivery struct {
+	ids    leaf.Range
+	issued int64
+	sure   bool
+}
+
+// clientCall is a call under way.
+type clientCall struct {
+	what  string
+	began time.Duration // true time, without what the process stood still
+	limit time.Duration
+}
+
+// callGrace is how much longer than its deadline a call may take.
+const callGrace = 2 * time.Second
+
+// start implements engine.
+func (e *segmentEngine) start(ctx context.Context) {
+	for range 2 {
+		e.proc.Go(e.client)
+	}
+	if err := e.alloc.Start(ctx); err != nil {
+		e.mode.w.Failf("%s does not start: %v", e.node.Name, err)
+	}
+}
+
+// stop implements engine. Clients go on until the process ends.
+func (e *segmentEngine) stop(ctx context.Context) {
+	if problems := e.waste(); len(problems) > 0 {
+		e.mode.w.Failf("%s", problems[0])
+	}
+	if err := e.alloc.Close(ctx); err != nil {
+		e.mode.w.sched.Note(e.node.Name, "close: "+err.Error())
+	}
+}
+
+// Raise implements leaf.Alarms.
+func (e *segmentEngine) Raise(a leaf.Alarm) {
+	e.active[[2]string{a.Code, a.Subject}] = a
+	e.mode.raised(e, a)
+}
+
+// Clear implements leaf.Alarms.
+func (e *segmentEngine) Clear(code, subject string) {
+	delete(e.active, [2]string{code, subject})
+}
+
+// alarms returns the active ones in order.
+func (e *segmentEngine) alarms() []leaf.Alarm {
+	all := make([]leaf.Alarm, 0, len(e.active))
+	for _, a := range e.active {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b leaf.Alarm) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject))
+	})
+	return all
+}
+
+// client is an application: it idles, then wants some IDs of one tag.
+func (e *segmentEngine) client() {
+	m, rng, p := e.mode, e.mode.w.rng, e.proc
+	idle := []time.Duration{500 * time.Millisecond, 10 * time.Second, 40 * time.Second, 2 * time.Minute}
+	waits := []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second}
+	handles := map[string]*segment.Tag{}
+	for {
+		p.Sleep(m.w.upTo(idle[rng.IntN(len(idle))]))
+		t := m.tags[rng.IntN(len(m.tags))]
+		name := t.name
+		var handle *segment.Tag
+		if rng.IntN(2) == 0 {
+			if handle = handles[name]; handle == nil {
+				handle = e.alloc.Tag(name)
+				handles[name] = handle
+			}
+		}
+		for range 1 + rng.IntN(6) {
+			n := 1
+			if rng.IntN(4) == 0 {
+				n = 1 + rng.IntN(int(min(10+t.step, 60)))
+			}
+			if e.call(name, n, 1+m.w.upTo(waits[rng.IntN(len(waits))]), handle) != nil && rng.IntN(2) == 0 {
+				break
+			}
+		}
+	}
+}
+
+// now returns the true time that the process had so far.
+func (e *segmentEngine) now() time.Duration { return e.mode.w.sched.Elapsed() - e.proc.Stood() }
+
+// call asks for n IDs, by handle if there is one, and checks what it gets.
+func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *segment.Tag) error {
+	w := e.mode.w
+	ctx, cancel := e.proc.WithTimeout(context.Background(), limit)
+	defer cancel()
+	c := &clientCall{what: fmt.Sprintf("%d of %q", n, name), began: e.now(), limit: min(limit, time.Second)}
+	e.calls = append(e.calls, c)
+	high := e.state.high[name]
+	var got []leaf.Range
+	var one int64
+	var err error
+	switch {
+	case n > 1 && handle != nil:
+		got, err = handle.NextN(ctx, n)
+	case n > 1:
+		got, err = e.alloc.NextN(ctx, name, n)
+	case handle != nil:
+		one, err = handle.Next(ctx)
+	default:
+		one, err = e.alloc.Next(ctx, name)
+	}
+	if n == 1 && err == nil {
+		got = []leaf.Range{{Lo: one, Hi: one + 1}}
+	}
+	e.calls = slices.DeleteFunc(e.calls, func(x *clientCall) bool { return x == c })
+	if late := c.late(e.now()); late > callGrace {
+		w.Failf("%s: a call for %s ended %v after its deadline", e.node.Name, c.what, late)
+	}
+	if err != nil {
+		if leaf.ClassOf(err).Err == nil {
+			w.Failf("%s: a call for %s got an error of no class: %v", e.node.Name, c.what, err)
+		}
+		if n > 1 {
+			e.failedN += int64(n)
+		}
+		return err
+	}
+	e.check(name, n, got, high)
+	return nil
+}
+
+// late returns by how much a call is past its deadline.
+func (c *clientCall) late(now time.Duration) time.Duration { return now - c.began - c.limit }
+
+// check takes the IDs of a call to the ledger. high was the largest ID of the tag when
+// the call began.
+func (e *segmentEngine) check(name string, n int, got []leaf.Range, high int64) {
+	w, s := e.mode.w, Series{"segment", name}
+	last := e.state.high[name]
+	total := int64(0)
+	for i, r := range got {
+		ordered := r.Lo > high
+		if i == len(got)-1 { // its end was taken now
+			ordered = ordered && r.Hi-1 > last
+		}
+		if !ordered && !e.mode.mayGoBack(e.node, name) {
+			w.Failf("%s: a call got %v of %q after %d", e.node.Name, got, name, max(high, last))
+		}
+		high = max(high, r.Hi-1)
+		total += r.Len()
+		e.served(name, r)
+		e.node.Issued(s, r)
+	}
+	if total != int64(n) || len(got) == 0 {
+		w.Failf("%s: a call for %d of %q got %v", e.node.Name, n, name, got)
+	}
+	e.state.high[name] = max(last, high)
+}
+
+// problems returns what is wrong with a process that had time to recover.
+func (e *segmentEngine) problems() []string {
+	var all []string
+	latched := 0
+	for _, a := range e.alarms() {
+		// A tag that was deleted while it was latched cannot be repaired, and stays so until
+		// somebody makes it again.
+		if t := e.mode.tag(a.Subject); a.Code == leaf.AlarmRegress && t != nil && !t.exists {
+			latched++
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s: alarm %s of %s still says: %s", e.node.Name, a.Code, a.Subject, a.Text))
+	}
+	for _, c := range e.calls {
+		if late := c.late(e.now()); late > callGrace {
+			all = append(all, fmt.Sprintf("%s: a call for %s is %v late", e.node.Name, c.what, late))
+		}
+	}
+	if st := e.alloc.Status(); !st.Ready || len(st.Reasons) > min(latched, 1) {
+		all = append(all, fmt.Sprintf("%s: ready is %v because %v", e.node.Name, st.Ready, st.Reasons))
+	}
+	return append(all, e.waste()...)
+}

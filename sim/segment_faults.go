@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// The kinds of faults that only segment mode knows, beside those of databases and of
+// the cluster fence.
+const (
+	LinkTrouble   world.Kind = "network trouble of segment mode"
+	ImageRestored world.Kind = "node and database restored from one image"
+	Degraded      world.Kind = "ranges taken without the cluster fence (degrade)"
+	Repaired      world.Kind = "latched tag repaired"
+	FenceFileLost world.Kind = "damaged fence file moved away"
+)
+
+// faults implements mode.
+func (m *segmentMode) faults() []fault {
+	w := m.w
+	all := []fault{
+		{LinkTrouble, 8, m.linkTrouble},
+		{world.DatabaseDown, 5, m.onDB(func(d *world.Database) bool {
+			d.SetDown(true)
+			w.sched.After(m.outage(), func() { d.SetDown(false) })
+			return true
+		})},
+		{databaseTrouble, 4, m.onDB(m.trouble)},
+		{rowLocking, 3, m.onTag(func(t *tag) bool {
+			t.db.Lock(t.name, w.upTo(2*time.Minute))
+			return true
+		})},
+		{world.Failover, 2, m.onDB(func(d *world.Database) bool { return m.failover(d, world.Failover, 0) })},
+		{world.FailoverLoses, 3, m.onDB(func(d *world.Database) bool { return m.failover(d, world.FailoverLoses, 1+w.rng.IntN(20)) })},
+		{world.Restored, 2, m.onDB(func(d *world.Database) bool {
+			return m.goBack(d, world.Restored, w.upTo(w.sched.Elapsed()+1))
+		})},
+		{ImageRestored, 1, m.onDB(m.restoreImage)},
+		{world.SplitBrain, 2, m.onDB(m.splitBrain)},
+		{world.RowRecreated, 3, m.onTag(m.recreate)},
+		{world.RowDeleted, 2, m.onTag(m.remove)},
+		{world.RowCreated, 2, func() bool {
+			if len(m.tags) >= 8 {
+				return false
+			}
+			m.create(fmt.Sprintf("new-%d", len(m.tags)), 1+w.rng.Int64N(200))
+			return true
+		}},
+		{world.StepEdited, 3, m.onTag(func(t *tag) bool { return m.edit(t, world.StepEdited, 1+w.rng.Int64N(500)) })},
+		{world.StepHostile, 3, m.onTag(func(t *tag) bool {
+			hostile := []int64{0, -1, 1<<30 + 1, 1 << 30, 1, -1 << 31}
+			return m.edit(t, world.StepHostile, hostile[w.rng.IntN(len(hostile))])
+		})},
+	}
+	if m.fence != nil {
+		all = append(all,
+			fault{world.FenceDown, 4, func() bool {
+				if m.fence.Down {
+					return false
+				}
+				m.fence.Down = true
+				w.sched.After(m.outage(), func() { m.fence.Down = false })
+				return true
+			}},
+			fault{world.FenceWiped, 2, func() bool { m.fence.Wipe(); return true }},
+			fault{world.FenceRestored, 2, func() bool { m.fence.Restore(w.upTo(w.sched.Elapsed() + 1)); return true }},
+		)
+	}
+	return all
+}
+
+const (
+	databaseTrouble world.Kind = "database trouble"
+	rowLocking      world.Kind = "somebody locks a row"
+)
+
+// outage returns how long something is away: mostly seconds, now and then minutes.
+func (m *segmentMode) outage() time.Duration {
+	if m.w.rng.IntN(4) == 0 {
+		return m.w.upTo(8 * time.Minute)
+	}
+	return m.w.upTo(40 * time.Second)
+}
+
+// onDB makes a strike on a random database that is whole and up.
+func (m *segmentMode) onDB(f func(d *world.Database) bool) func() bool {
+	return func() bool {
+		d := m.dbs[m.w.rng.IntN(len(m.dbs))]
+		return !d.Down() && !d.IsSplit() && f(d)
+	}
+}
+
+// onTag makes a strike on a random tag that exists.
+func (m *segmentMode) onTag(f func(t *tag) bool) func() bool {
+	return func() bool {
+		t := m.tags[m.w.rng.IntN(len(m.tags))]
+		_, ok := t.db.Row(t.name)
+		return ok && t.exists && f(t)
+	}
+}
+
+// links returns the node's ways to all servers of the mode.
+func (m *segmentMode) links(n *Node) []*world.Link {
+	s := m.node(n)
+	var all []*world.Link
+	for _, c := range s.dbs {
+		all = append(all, &c.Link)
+	}
+	if s.fence != nil {
+		all = append(all, s.fence)
+	}
+	return all
+}
+
+// linkTrouble spoils one way of one node, or all ways to one server.
+func (m *segmentMode) linkTrouble() bool {
+	w := m.w
+	n := w.nodes[w.rng.IntN(len(w.nodes))]
+	i := w.rng.IntN(len(m.links(n)))
+	links := []*world.Link{m.links(n)[i]}
+	if w.rng.IntN(3) == 0 {
+		links = nil
+		for _, n := range w.nodes {
+			links = append(links, m.links(n)[i])
+		}
+	}
+	spoil := m.spoilt()
+	for _, l := range links {
+		spoil(l)
+	}
+	w.sched.After(m.outage(), func() {
+		for _, l := range links {
+			mend(l)
+		}
+	})
+	return true
+}
+
+// spoilt draws what is wrong with a link.
+func (m *segmentMode) spoilt() func(l *world.Link) {
+	rng := m.w.rng
+	chance := []float64{0.05, 0.3, 1}[rng.IntN(3)]
+	switch rng.IntN(8) {
+	case 0:
+		return func(l *world.Link) { l.Cut(true) }
+	case 1:
+		return func(l *world.Link) { l.CutRequests = true }
+	case 2:
+		return func(l *world.Link) { l.CutReplies = true }
+	case 3:
+		return func(l *world.Link) { l.LoseRequest = chance }
+	case 4:
+		return func(l *world.Link) { l.LoseReply = chance }
+	case 5:
+		return func(l *world.Link) { l.Late = chance }
+	case 6:
+		return func(l *world.Link) { l.Twice = chance }
+	default:
+		return func(l *world.Link) { l.Latency = 3 * time.Second }
+	}
+}
+
+func mend(l *world.Link) {
+	l.Cut(false)
+	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency = 0, 0, 0, 0, 0
+}
+
+// trouble makes a database slow, or lie about commits, or hang.
+func (m *segmentMode) trouble(d *world.Database) bool {
+	switch rng := m.w.rng; rng.IntN(3) {
+	case 0:
+		d.Slow = m.w.upTo(4 * time.Second)
+	case 1:
+		d.CommitError = 0.1 + 0.5*rng.Float64()
+	default:
+		d.Hang = 0.1 + 0.5*rng.Float64()
+	}
+	m.w.sched.After(m.outage(), func() { d.Slow, d.CommitError, d.Hang = 0, 0, 0 })
+	return true
+}
+
+// failover goes on on a replica that misses some commits, after a moment without.
+func (m *segmentMode) failover(d *world.Database, k world.Kind, missed int) bool {
+	d.LoseLast(k, missed)
+	m.afterLoss(d)
+	d.SetDown(true)
+	m.w.sched.After(m.w.upTo(20*time.Second), func() { d.SetDown(false) })
+	return true
+}
+
+// goBack restores what the database was at a moment.
+func (m *segmentMode) goBack(d *world.Database, k world.Kind, to time.Duration) bool {
+	d.GoBack(k, d.Before(to))
+	m.afterLoss(d)
+	d.SetDown(true)
+	m.w.sched.After(m.outage(), func() { d.SetDown(false) })
+	return true
+}
+
+// restoreImage takes a node and a database back together, as the backup of a machine
+// does on which both run.
+func (m *segmentMode) restoreImage(d *world.Database) bool {
+	w := m.w
+	n := w.nodes[w.rng.IntN(len(w.nodes))]
+	to := w.upTo(w.sched.Elapsed() + 1)
+	n.Kill()
+	n.Forgot = true
+	n.Disk.RollBackAll(to)
+	w.restartLater(n)
+	return m.goBack(d, ImageRestored, to)
+}
+
+// splitBrain promotes a replica beside a primary that goes on.
+func (m *segmentMode) splitBrain(d *world.Database) bool {
+	w := m.w
+	d.Split(w.rng.IntN(3))
+	m.afterLoss(d)
+	i := 0
+	for d != m.dbs[i] {
+		i++
+	}
+	for _, n := range w.nodes {
+		m.node(n).dbs[i].Switch(w.rng.IntN(2) == 0)
+	}
+	w.sched.After(w.upTo(6*time.Minute), func() {
+		if d.IsSplit() {
+			d.Join(w.rng.IntN(2))
+			m.afterLoss(d)
+		}
+	})
+	return true
+}
+
+// afterLoss looks which tags are gone with the lost commits.
+func (m *segmentMode) afterLoss(d *world.Database) {
+	for _, t := range m.tags {
+		if t.db != d {
+			continue
+		}
+		if _, ok := d.MaxID(t.name); ok != t.exists {
+			t.exists = ok
+			m.drop()
+		}
+	}
+}
+
+// drop notes that a row is gone: nodes that see it drop their stock.
+func (m *segmentMode) drop() {
+	for _, e := range m.running() {
+		e.dropped = true
+	}
+}
+
+// recreate deletes a row and makes it again: from 1, or from where it was.
+func (m *segmentMode) recreate(t *tag) bool {
+	w := m.w
+	row, _ := t.db.Row(t.name)
+	t.db.Put(world.RowDeleted, row, true)
+	m.drop()
+	again := func() {
+		if _, ok := t.db.Row(t.name); ok {
+			return
+		}
+		m.drop()
+		if row.MaxID = max(row.MaxID, t.db.Used(t.name)); w.rng.IntN(3) > 0 {
+			row.MaxID = 1
+		}
+		row.Step = t.step
+		t.db.Put(world.RowRecreated, row, false)
+		t.exists = true
+	}
+	t.exists = false
+	if w.rng.IntN(2) == 0 {
+		again()
+	} else {
+		w.sched.After(w.upTo(5*time.Minute), again)
+	}
+	return true
+}
+
+// remove deletes a row for good.
+func (m *segmentMode) remove(t *tag) bool {
+	alive := 0
+	for _, t := range m.tags {
+		if t.exists {
+			alive++
+		}
+	}
+	if alive < 3 {
+		return false
+	}
+	row, _ := t.db.Row(t.name)
+	t.exists = false
+	t.db.Put(world.RowDeleted, row, true)
+	m.drop()
+	return true
+}
+
+// edit sets a row's step.
+func (m *segmentMode) edit(t *tag, k world.Kind, step int64) bool {
+	row, _ := t.db.Row(t.name)
+	row.Step = step
+	if k == world.StepEdited {
+		t.step = step
+		if m.w.rng.IntN(3) == 0 {
+			row.Options = segment.Options{MinStep: 1 + m.w.rng.Int64N(50), MaxStep: 50 + m.w.rng.Int64N(500), FixedStep: m.w.rng.IntN(3) == 0}
+		}
+	}
+	t.db.Put(k, row, false)
+	return true
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// operate is an operator who looks at the alarms every now and then and does what
+// they and docs/GUARANTEES.md say.
+func (m *segmentMode) operate() {
+	me := m.w.sched.World()
+	for {
+		me.Sleep(20*time.Second + m.w.upTo(2*time.Minute))
+		for _, e := range m.running() {
+			for _, a := range e.alarms() {
+				if !m.w.calm && m.w.rng.IntN(2) == 0 {
+					continue // later
+				}
+				t := m.tag(a.Subject)
+				switch {
+				case t == nil:
+				case a.Code == leaf.AlarmRegress:
+					m.repair(e, t)
+				case a.Code == leaf.AlarmRow && !t.db.Down():
+					if row, ok := t.db.Row(t.name); ok && row.Step != t.step {
+						row.Step = t.step
+						t.db.Put(world.StepEdited, row, false)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (m *segmentMode) tag(name string) *tag {
+	for _, t := range m.tags {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// known returns a number above all that are in use, as far as people can find out:
+// above the largest ID in their tables, and above the fences of all nodes that run.
+func (m *segmentMode) known(t *tag) int64 {
+	above := m.w.ledger.highest(t.series()) + 1
+	for _, e := range m.running() {
+		above = max(above, e.alloc.Mark(t.name).High)
+	}
+	return above
+}
+
+// repair is `leaf tag repair` on one node: without a number where there is a cluster
+// fence that knows it.
+func (m *segmentMode) repair(e *segmentEngine, t *tag) {
+	me := m.w.sched.World()
+	above := int64(0)
+	if m.fence == nil {
+		above = m.known(t)
+	}
+	done := make(chan struct{})
+	var err error
+	run := func() {
+		ctx, cancel := e.proc.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if _, err = e.alloc.Repair(ctx, t.name, above); errors.Is(err, leaf.ErrConflict) && above == 0 {
+			_, err = e.alloc.Repair(ctx, t.name, m.known(t))
+		}
+		close(done)
+	}
+	e.proc.Go(run)
+	if me.Wait(context.Background(), done, 30*time.Second) == nil && err == nil && !e.proc.Dead() {
+		m.w.faults.Hit(Repaired)
+	}
+}
+
+// forgetFence is what an operator does with a fence file that is refused: it is moved
+// away, and every row is raised above all numbers in use, in a database that is up.
+func (m *segmentMode) forgetFence(n *Node) {
+	for _, d := range m.dbs {
+		if d.Down() {
+			return // next time
+		}
+	}
+	for _, t := range m.tags {
+		if row, ok := t.db.Row(t.name); ok {
+			row.MaxID = max(row.MaxID, m.known(t))
+			t.db.Put(FenceFileLost, row, false)
+		}
+	}
+	n.Disk.Remove("fence")
+	n.Forgot = true
+	m.w.faults.Hit(FenceFileLost)
+}

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// delivered is told of every range that the store handed to the engine. One that was
+// handed out before shows that the database went back: what is issued later cannot be
+// told apart, so nothing is checked for that tag.
+func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
+	for _, d := range e.taken[tag] {
+		if both(d.ids, r).Len() > 0 {
+			e.twice[tag] = true
+			break
+		}
+	}
+	e.taken[tag] = append(e.taken[tag], &delivery{ids: r, sure: sure})
+}
+
+// served counts IDs that were issued against the ranges they came from.
+func (e *segmentEngine) served(tag string, r leaf.Range) {
+	all, left := e.taken[tag], r.Len()
+	for i := len(all) - 1; i >= 0 && left > 0; i-- {
+		part := both(all[i].ids, r).Len()
+		all[i].issued += part
+		left -= part
+	}
+	if left > 0 {
+		e.mode.w.Failf("%s: %v of %q were issued, and no store handed them out to this process", e.node.Name, r, tag)
+	}
+}
+
+func both(a, b leaf.Range) leaf.Range { return leaf.Range{Lo: max(a.Lo, b.Lo), Hi: min(a.Hi, b.Hi)} }
+
+// waste compares what the engine was handed with what it issued and has in stock.
+// What is missing must be explained: a range as a whole by a load that failed after
+// it (a fence, the disk) or lost a race, a part of one by calls for several IDs that
+// failed half-way. A tag that was deleted takes its stock with it.
+func (e *segmentEngine) waste() []string {
+	if e.dropped {
+		return nil
+	}
+	st := e.alloc.Status()
+	stock := map[string][2]leaf.Range{}
+	loading := int64(0)
+	for _, t := range e.alloc.Snapshot() {
+		stock[t.Tag] = [2]leaf.Range{{Lo: t.Position, Hi: t.Current.Hi}, t.Next}
+		if t.Loading {
+			loading++
+		}
+	}
+	whole, parts := int64(0), int64(0)
+	last := ""
+	for _, tag := range slices.Sorted(maps.Keys(e.taken)) {
+		if e.twice[tag] {
+			continue
+		}
+		for _, d := range e.taken[tag] {
+			left := d.ids.Len() - d.issued - both(d.ids, stock[tag][0]).Len() - both(d.ids, stock[tag][1]).Len()
+			switch {
+			case left <= 0 || !d.sure:
+			case d.issued == 0 && left == d.ids.Len():
+				whole++
+			default:
+				parts += left
+				last = fmt.Sprintf("%d of %v of %q", left, d.ids, tag)
+			}
+		}
+	}
+	var problems []string
+	if most := st.Failures + st.Races + loading + e.failedN; whole > most {
+		problems = append(problems, fmt.Sprintf("%s: %d ranges vanished whole, %d may have (%d loads failed, %d lost a race, %d are under way)",
+			e.node.Name, whole, most, st.Failures, st.Races, loading))
+	}
+	if parts > e.failedN {
+		problems = append(problems, fmt.Sprintf("%s: %d numbers of ranges that were in use vanished, at last %s; calls that failed explain %d", e.node.Name, parts, last, e.failedN))
+	}
+	return problems
+}
