@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 )
 
 // collector reads the logs one after the other, checks the order, and hands the
@@ -137,9 +136,7 @@ func knownSize(logs []Source) (size int64, known bool) {
 	known = true
 	for _, l := range logs {
 		known = known && l.Size > 0
-		if size += l.Size; size < 0 {
-			return math.MaxInt64, true
-		}
+		size += l.Size
 	}
 	return size, known
 }

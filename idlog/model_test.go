@@ -120,8 +120,8 @@ func (m *model) write(t *testing.T) []idlog.Source {
 		}
 		m.names = append(m.names, fmt.Sprintf("log%d", i))
 		records, places := readAll(t, buf.Bytes(), m.names[i])
-		if diff := cmp.Diff(ids(log), ids(records)); diff != "" {
-			t.Fatalf("%s: what was written and read (-want +got):\n%s", format, diff)
+		if want, got := ids(log), ids(records); !slices.Equal(want, got) {
+			t.Fatalf("%s: what was written and read (-want +got):\n%s", format, cmp.Diff(want, got))
 		}
 		m.logs[i] = records
 		m.places = append(m.places, places)
@@ -247,7 +247,7 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	var duplicates, disorders uint64
 	clean := 0
-	for seed := range uint64(300) {
+	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		m := &model{logs: randomLogs(rng), options: idlog.Options{OneSpace: rng.IntN(5) == 0, AnyOrder: rng.IntN(5) == 0, List: rng.IntN(30)}}
 		report := m.check(t, m.write(t))

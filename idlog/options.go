@@ -84,9 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 // plan computes what the check of these logs needs.
 func (o *Options) plan(logs []Source) Plan {
 	p := Plan{Logs: len(logs), Temp: o.Temp, Free: -1}
-	for _, l := range logs {
-		p.Bytes += l.Size
-	}
+	p.Bytes, _ = knownSize(logs)
 	// A record has at least two bytes in either format. In the temporary file it has
 	// no more than in its log: there the distances between IDs are smaller.
 	if records := p.Bytes / 2; records > int64(o.bufferLen()) {

@@ -52,7 +52,7 @@ func (r *textReader) read() (Record, error) {
 		case err != nil && empty:
 			return Record{}, io.EOF
 		case err != nil:
-			r.torn = &Torn{r.at, int64(len(line)), fmt.Sprintf("the last line, %s, has no end", shorten(fields))}
+			r.torn = &Torn{r.at, r.next - r.at.Offset, fmt.Sprintf("the last line, %s, has no end", shorten(fields))}
 			return Record{}, io.EOF
 		case !empty:
 			return r.record(fields)
