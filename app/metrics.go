@@ -5,14 +5,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics serves the state of the node for Prometheus. Each scrape reads the engines,
-// so that no number is kept twice, and two nodes in one process share nothing.
+// metrics serves the state of the node for Prometheus, and that of its process under the
+// usual names (go_…, process_…). Each scrape reads the engines, so that no number is kept
+// twice, and two nodes in one process share nothing.
 func (a *App) metrics() http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector{a})
+	r.MustRegister(collector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
