@@ -26,11 +26,11 @@ type Campaign struct {
 }
 
 var (
-	// ErrHang: a seed took longer than Campaign.Patience. The text has the stacks of all
+	// ErrHang says that a seed took longer than Campaign.Patience. The text has the stacks of all
 	// goroutines. What hangs cannot be ended: the process should.
 	ErrHang = errors.New("sim: the seed hangs")
 
-	// ErrDiffers: two runs of one seed made different decisions.
+	// ErrDiffers says that two runs of one seed made different decisions.
 	ErrDiffers = errors.New("sim: two runs of one seed differ")
 )
 

@@ -5,15 +5,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
 // mutant is one deliberate defect, as test/mutants/README.md describes it.
 type mutant struct {
 	name, breaks, file string
-	pkg, run           string // of the test that must fail
+	classes            []string // guarantees, rules and peers' defects that it stands for
+	pkg, run           string   // of the test that must fail; "" if there is none
+	sim                hunt     // of the simulation that should fail
 	old, replacement   string
 }
+
+// hunt says how the simulation looks for a mutant.
+type hunt struct {
+	mode  string // "segment", "snowflake" or "any"; "": not at all
+	seeds int    // at most
+}
+
+// manySeeds is how many seeds a hunt takes if its mutant does not say.
+const manySeeds = 3000
 
 // parse reads one file.
 func parse(name, text string) (mutant, error) {
@@ -25,23 +37,55 @@ func parse(name, text string) (mutant, error) {
 	}
 	m.old, m.replacement = strings.TrimSuffix(old, "\n"), strings.TrimSuffix(replacement, "\n")
 	for line := range strings.Lines(head) {
+		var err error
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch key {
 		case "Breaks":
 			m.breaks = value
+		case "Class":
+			m.classes, err = parseClasses(value)
 		case "File":
 			m.file = value
 		case "Test":
 			m.pkg, m.run, _ = strings.Cut(value, " ")
+			if m.run == "" {
+				err = fmt.Errorf("line %q: it must be a package and an expression of tests", line)
+			}
+		case "Sim":
+			m.sim, err = parseHunt(value)
 		case "":
 		default:
-			return m, fmt.Errorf("%s: unknown line %q; there are Breaks, File and Test", name, line)
+			err = fmt.Errorf("unknown line %q; there are Breaks, Class, File, Test and Sim", line)
+		}
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if m.breaks == "" || m.file == "" || m.pkg == "" || m.run == "" || m.old == "" {
-		return m, fmt.Errorf("%s: one of Breaks, File, Test (package and tests) or the old text is missing", name)
+	if m.breaks == "" || m.file == "" || m.old == "" {
+		return m, fmt.Errorf("%s: one of Breaks, File or the old text is missing", name)
+	}
+	if m.pkg == "" && m.sim.mode == "" {
+		return m, fmt.Errorf("%s: it needs one of Test and Sim", name)
 	}
 	return m, nil
+}
+
+func parseHunt(value string) (hunt, error) {
+	mode, seeds, given := strings.Cut(value, " ")
+	h := hunt{mode: mode, seeds: manySeeds}
+	switch mode {
+	case "segment", "snowflake", "any":
+	default:
+		return h, fmt.Errorf("line Sim: %q must be segment, snowflake or any", mode)
+	}
+	var err error
+	if given {
+		h.seeds, err = strconv.Atoi(seeds)
+	}
+	if err != nil || h.seeds < 1 {
+		return h, fmt.Errorf("line Sim: %q must be a number of seeds, at least 1", seeds)
+	}
+	return h, nil
 }
 
 // apply returns the changed source.

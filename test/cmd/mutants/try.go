@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bench is where mutants are tried.
+type bench struct {
+	root    string
+	hunt    time.Duration // of one mutant by the simulation; 0: none
+	simOnly bool
+	dir     string // for the unbroken simulation, "" if no mutant asks for it
+}
+
+// outcome is what a test or the simulation made of a mutant.
+type outcome struct {
+	tried  bool
+	caught string        // the test or the seed that failed; "" if none did
+	took   time.Duration // without compiling
+}
+
+// verdict is what became of one mutant.
+type verdict struct {
+	mutant
+	test, sim outcome
+	compiling time.Duration
+	err       error
+}
+
+func (v verdict) caught() bool { return v.test.caught != "" || v.sim.caught != "" }
+
+// prepare compiles the simulation as it is: a seed that fails with a mutant must pass
+// without it.
+func (b *bench) prepare(ctx context.Context, all []mutant) error {
+	if b.hunt <= 0 || !slices.ContainsFunc(all, func(m mutant) bool { return m.sim.mode != "" }) {
+		return nil
+	}
+	var err error
+	if b.dir, err = os.MkdirTemp("", "mutants"); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.unbroken(), "./test/cmd/sim").CombinedOutput(); err != nil {
+		return fmt.Errorf("the simulation does not compile: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (b *bench) unbroken() string { return filepath.Join(b.dir, "sim") }
+
+func (b *bench) remove() {
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+// try runs one mutant's test and simulation. The code is compiled first, so that a
+// mutant that does not compile is not taken for one that was caught.
+func (b *bench) try(ctx context.Context, m mutant) (v verdict) {
+	v.mutant = m
+	var dir string
+	if dir, v.err = os.MkdirTemp("", "mutant"); v.err != nil {
+		return v
+	}
+	defer os.RemoveAll(dir)
+	var overlay string
+	if overlay, v.err = m.overlay(b.root, dir); v.err != nil {
+		return v
+	}
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
+	defer cancel()
+	if m.run != "" && !b.simOnly {
+		v.err = b.runTest(ctx, &v, dir, overlay)
+	}
+	if m.sim.mode != "" && b.dir != "" && v.err == nil {
+		v.err = b.simulate(ctx, &v, dir, overlay)
+	}
+	return v
+}
+
+// runTest runs the named test.
+func (b *bench) runTest(ctx context.Context, v *verdict, dir, overlay string) error {
+	binary := filepath.Join(dir, "test")
+	if err := v.compile(ctx, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, v.pkg); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^("+v.run+")$", "-test.timeout", "3m", "-test.v", "-test.failfast")
+	cmd.Dir = filepath.Join(b.root, v.pkg)
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	v.test.tried, v.test.took = true, time.Since(began)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && !strings.Contains(string(out), "--- PASS"):
+		return fmt.Errorf("%s: no test ran that matches %q: skipped, or renamed", v.name, v.run)
+	case err != nil:
+		v.test.caught = failed(string(out))
+	}
+	return nil
+}
+
+// simulate runs seeds until one fails.
+func (b *bench) simulate(ctx context.Context, v *verdict, dir, overlay string) error {
+	binary := filepath.Join(dir, "sim")
+	if err := v.compile(ctx, "build", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./test/cmd/sim"); err != nil {
+		return err
+	}
+	began := time.Now()
+	out, err := exec.CommandContext(ctx, binary, "-hunt", "-workers", "1", "-only", v.mutant.sim.mode,
+		"-seeds", strconv.Itoa(v.mutant.sim.seeds), "-timeout", b.hunt.String()).Output()
+	v.sim.tried, v.sim.took = true, time.Since(began)
+	if _, exited := errors.AsType[*exec.ExitError](err); err == nil || ctx.Err() != nil || !exited {
+		return errors.Join(err, ctx.Err())
+	}
+	seed, found := caughtBy(string(out))
+	if !found {
+		return fmt.Errorf("%s: the simulation ended without a failing seed: %w\n%s", v.name, err, out)
+	}
+	if out, err := exec.CommandContext(ctx, b.unbroken(), "-hunt", "-only", v.mutant.sim.mode, "-seed", seed).Output(); err != nil {
+		return fmt.Errorf("seed %s fails without %s, too: %w\n%s", seed, v.name, err, out)
+	}
+	v.sim.caught = seed
+	return nil
+}
+
+// caughtBy returns the seed of the line that the simulation prints of a failure.
+func caughtBy(output string) (seed string, ok bool) {
+	for line := range strings.Lines(output) {
+		if rest, found := strings.CutPrefix(line, "FAIL seed "); found {
+			seed, _, ok = strings.Cut(rest, " ")
+			return seed, ok
+		}
+	}
+	return "", false
+}
+
+func (v *verdict) compile(ctx context.Context, args ...string) error {
+	began := time.Now()
+	defer func() { v.compiling += time.Since(began) }()
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not compile: %w\n%s", v.name, err, out)
+	}
+	return nil
+}
+
+// failed returns the name of the first test that failed, or how the process ended.
+func failed(output string) string {
+	for line := range strings.Lines(output) {
+		if _, rest, ok := strings.Cut(line, "--- FAIL: "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			return name
+		}
+	}
+	for line := range strings.Lines(output) {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "the process failed"
+}
+
+// String is the line for people.
+func (v verdict) String() string {
+	if v.err != nil {
+		return fmt.Sprintf("ERROR     %-46s %v", v.name, v.err)
+	}
+	var by []string
+	if v.test.tried {
+		by = append(by, fmt.Sprintf("%5.1f s  %s", v.test.took.Seconds(), orElse(v.test.caught, v.run+" passes")))
+	}
+	if v.sim.tried {
+		by = append(by, fmt.Sprintf("%5.1f s  %s", v.sim.took.Seconds(), v.sim.seed()))
+	}
+	if v.caught() {
+		return fmt.Sprintf("caught    %-46s %s", v.name, strings.Join(by, "; "))
+	}
+	return fmt.Sprintf("SURVIVED  %-46s %s, although: %s", v.name, strings.Join(by, "; "), v.breaks)
+}
+
+func (o outcome) seed() string {
+	if o.caught == "" {
+		return "no seed fails"
+	}
+	return "seed " + o.caught
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
