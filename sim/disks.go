@@ -83,7 +83,8 @@ func (w *World) clone(n *Node) *Node {
 		return nil
 	}
 	i := len(w.nodes)
-	m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), n.Machine.Wall())
+	m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), n.Machine.Wall().Add(-n.Machine.Offset()))
+	m.Step(n.Machine.Offset())
 	c := &Node{Name: m.Name(), World: w, Machine: m, Address: n.Address, Disk: n.Disk.Clone(), ClonedFrom: n}
 	if w.rng.IntN(2) == 0 {
 		c.Address = fmt.Sprintf("10.0.0.%d:8080", i+1)

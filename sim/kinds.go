@@ -24,6 +24,8 @@ var (
 		LinkTrouble, databaseTrouble, rowLocking, ImageRestored, Degraded, Repaired, FenceFileLost,
 	}
 	snowflakeKinds = []world.Kind{
+		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, RegistryMoved,
+		YearAhead, WrongStart, TwoAddresses, SharedNumber,
 		world.RegistryOld, world.RegistryWiped, world.CommitsLost, world.CommitUnknown,
 		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, world.SessionExpired, world.SessionGone,
 	}

@@ -39,9 +39,6 @@ func (p *Process) Dead() bool { return p.dead }
 // Paused reports whether the process is paused.
 func (p *Process) Paused() bool { return p.paused }
 
-// Pauses returns how often the process was paused or its machine suspended so far.
-func (p *Process) Pauses() int { return p.pauses }
-
 // Stood returns for how long of the true time the process was paused, or its machine
 // suspended, so far.
 func (p *Process) Stood() time.Duration {

@@ -136,7 +136,7 @@ func (h *RegistryHandle) Put(ctx context.Context, record worker.Record) (string,
 		}
 		r.note(h, record)
 		if draw(r.s.Rand(), r.CommitError) {
-			r.Faults.Hit(CommitUnsure)
+			r.Faults.Hit(CommitUnknown)
 			return "", fmt.Errorf("commit: %w", ErrConnLost)
 		}
 		return version, nil

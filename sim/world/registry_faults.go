@@ -10,7 +10,7 @@ import (
 
 // The kinds of faults of registries.
 const (
-	CommitUnsure   Kind = "registry commits and says that it failed"
+	CommitUnknown  Kind = "registry commits and says that it failed"
 	ClaimDeleted   Kind = "claim deleted"
 	ClaimTaken     Kind = "nonce of a claim overwritten"
 	ClaimFreed     Kind = "number released by an operator while its owner lives"

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// heal implements mode.
+func (m *snowflakeMode) heal() {
+	for _, s := range m.sides {
+		if s.registry != nil {
+			s.registry.Server.Down, s.registry.CommitError, s.registry.LateBy = false, 0, 0
+		}
+	}
+	for i, n := range m.w.nodes {
+		c := m.claimant(n)
+		for _, l := range c.links {
+			if l != nil {
+				fair(l)
+			}
+		}
+		n.Disk.Full, n.Disk.Refuse, n.Disk.Lie, n.Disk.Slow = false, 0, 0, 0
+		if own := fmt.Sprintf("10.0.0.%d:8080", i+1); n.Address != own {
+			n.Kill()
+			n.Address = own
+		}
+	}
+	m.operate()
+}
+
+// mend makes a node start that refused to.
+func (m *snowflakeMode) mend(c *claimant, e *holder) {
+	if !errors.Is(e.startErr, leaf.ErrConflict) || e.side.registry != nil {
+		m.w.Failf("%s does not start: %v", c.Name, e.startErr)
+	}
+	m.w.sched.Note("operator", "removes a damaged file")
+	c.Kill()
+	c.Disk.Remove(workerFile)
+	c.Start()
+}
+
+// rescue ends what only an operator can end: a number that a wrong clock has put out of
+// reach, though another one is free, and a number whose owner may extend T by itself
+// and has another one now.
+func (m *snowflakeMode) rescue(c *claimant, e *holder) {
+	if m.extends {
+		for _, n := range e.side.registry.Numbers() {
+			r, _ := e.side.registry.Record(n)
+			if owner := m.nonces[r.Nonce]; r.Extends && !r.Released && (owner == nil || owner.now.Status().Number != n) {
+				_ = e.side.registry.Free(n)
+			}
+		}
+	}
+	st := e.Status()
+	if st.Ready && len(e.alarms.active) == 0 || e.side.single || e.side.registry == nil {
+		return
+	}
+	if errors.Is(st.Err, leaf.ErrClock) || st.Number >= 0 && st.Position > m.now()+time.Minute.Milliseconds() {
+		if e.rescued++; e.rescued == 5 {
+			m.w.sched.Note("operator", "restarts a node whose number is out of reach")
+			c.Stop(func() { m.w.sched.After(time.Second, c.Start) })
+		}
+	}
+}
+
+// settled implements mode: every number that can be in use is, within the time that the
+// last crash or wipe costs, and nobody complains without cause.
+func (m *snowflakeMode) settled() error {
+	p := m.w.sched.World()
+	var left string
+	for end := m.w.sched.Elapsed() + 9*time.Minute; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
+		if left = m.unsettled(); left == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("snowflake mode: %s", left)
+}
+
+// unsettled says what is not as it should be, "" if all is well.
+func (m *snowflakeMode) unsettled() string {
+	var text strings.Builder
+	for i, s := range m.sides {
+		var nodes, ready, could int64
+		counted := map[int64]bool{} // a copy of a machine has the number of its origin
+		for _, c := range m.nodes {
+			if c.side != i {
+				continue
+			}
+			nodes++
+			if own := m.mine(c, s).Lo; s.single && !counted[own] && !m.burned(s, own) {
+				counted[own] = true
+				could++
+			}
+			st := c.now.Status()
+			if !st.Ready {
+				fmt.Fprintf(&text, "%s is %s: %s; ", c.Name, st.State, st.Reason)
+				continue
+			}
+			ready++
+			for _, a := range c.now.alarms.active {
+				fmt.Fprintf(&text, "%s serves and has an alarm: %+v; ", c.Name, a)
+				ready--
+			}
+		}
+		if !s.single {
+			for n := s.numbers.Lo; n < s.numbers.Hi; n++ {
+				if !m.burned(s, n) {
+					could++
+				}
+			}
+			could = min(could, nodes)
+		}
+		if ready < could {
+			return fmt.Sprintf("of %d nodes on the %s registry %d serve without an alarm, %d could: %s", nodes, s.name, ready, could, text.String())
+		}
+	}
+	return ""
+}
+
+// burned reports whether a wrong clock has put a number out of reach.
+func (m *snowflakeMode) burned(s *side, number int64) bool {
+	soon := m.now() + (s.horizon + 20*time.Second).Milliseconds()
+	if s.registry == nil || m.extends { // what the nodes' files know
+		for _, c := range m.nodes {
+			if c.inner[number] > soon {
+				return true
+			}
+		}
+	}
+	if s.registry == nil {
+		return false
+	}
+	r, _ := s.registry.Record(number)
+	return max(r.Bound, r.Floor) > soon
+}

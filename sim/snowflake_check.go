@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/sim/world"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// number is what was issued with a worker ID.
+type number struct{ spans []*span }
+
+// span is the time for which one generator has issued.
+type span struct {
+	by     *holder
+	tenure int64
+	lo, hi int64 // units, closed
+}
+
+// latest is the last ID that a client got.
+type latest struct{ tenure, id int64 }
+
+// took checks IDs that a client got.
+func (m *snowflakeMode) took(e *holder, ids []leaf.Range, last *latest) {
+	for _, r := range ids {
+		m.check(e, r, last)
+		e.node.Issued(Series{"snowflake", ""}, r)
+	}
+}
+
+func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
+	c := e.node
+	p, err := m.layout.Decode(r.Lo)
+	end, err2 := m.layout.Decode(r.Hi - 1)
+	switch {
+	case cmp.Or(err, err2) != nil || r.Len() < 1:
+		m.w.Failf("%s issued %v: %v", c.Name, r, cmp.Or(err, err2))
+	case p.Worker != end.Worker || p.Unit != end.Unit || p.Datacenter != m.datacenter:
+		m.w.Failf("%s issued %v: from %+v to %+v", c.Name, r, p, end)
+	}
+	at := m.layout.Millis(p.Unit)
+	bound, known := c.acked[p.Worker]
+	floor, claimed := e.floors[p.Worker]
+	switch inner, written := c.inner[p.Worker]; {
+	case !written || at >= inner:
+		m.w.Failf("%s issued with number %d at %s, and its file has no t above that but %s", c.Name, p.Worker, clock(at), clock(inner))
+	case e.side.registry != nil && !known:
+		m.w.Failf("%s issued with number %d, which it never claimed", c.Name, p.Worker)
+	case e.side.registry != nil && !m.extends && at >= bound:
+		m.w.Failf("%s issued with number %d at %s, and the registry never held a T above that for it but %s", c.Name, p.Worker, clock(at), clock(bound))
+	case claimed && at < floor:
+		m.w.Failf("%s issued with number %d at %s, below the floor %s of its claim", c.Name, p.Worker, clock(at), clock(floor))
+	}
+	tenure := e.Status().Losses
+	if tenure == last.tenure && r.Lo <= last.id { // another tenure may have another number
+		m.w.Failf("%s issued %d to a client after %d", c.Name, r.Lo, last.id)
+	}
+	*last = latest{tenure, r.Hi - 1}
+	m.span(e, tenure, p.Worker, p.Unit)
+}
+
+// span notes that a generator issued in a unit, which no other generator of the number
+// may have between its first and its last one.
+func (m *snowflakeMode) span(e *holder, tenure, worker, unit int64) {
+	n := m.numbers[worker]
+	if n == nil {
+		n = &number{}
+		m.numbers[worker] = n
+	}
+	i := len(n.spans) - 1
+	for i >= 0 && (n.spans[i].by != e || n.spans[i].tenure != tenure) {
+		i--
+	}
+	if i < 0 {
+		i = len(n.spans)
+		n.spans = append(n.spans, &span{by: e, tenure: tenure, lo: unit, hi: unit})
+	}
+	own := n.spans[i]
+	own.lo, own.hi = min(own.lo, unit), max(own.hi, unit)
+	for _, other := range n.spans {
+		if other == own || other.hi < own.lo || own.hi < other.lo {
+			continue
+		}
+		lo, hi := m.layout.Millis(max(own.lo, other.lo)), m.layout.Millis(min(own.hi, other.hi))
+		kind := m.excuseFor(worker, lo, hi)
+		if kind == "" {
+			m.w.Failf("number %d: %s (life %d, tenure %d) issued from %s to %s and %s (life %d, tenure %d) from %s to %s", worker,
+				e.node.Name, e.life, tenure, clock(m.layout.Millis(own.lo)), clock(m.layout.Millis(own.hi)),
+				other.by.node.Name, other.by.life, other.tenure, clock(m.layout.Millis(other.lo)), clock(m.layout.Millis(other.hi)))
+		}
+		m.w.ledger.excused[kind]++
+		own.lo, own.hi = unit, unit // what comes is judged anew
+		return
+	}
+}
+
+// wrote is told of each write to a registry, at the moment of its effect.
+func (m *snowflakeMode) wrote(s *side, by *world.RegistryHandle, before, after worker.Record) {
+	owner := m.nonces[after.Nonce]
+	lowered := after.Bound < before.Bound
+	if by == nil {
+		if lowered {
+			m.w.Failf("number %d: the operator's release lowered T from %s to %s", after.Number, clock(before.Bound), clock(after.Bound))
+		}
+		return
+	}
+	c := m.of(by)
+	claims := after.Nonce != before.Nonce || before.Released
+	released := after.Released && after.Nonce == before.Nonce && owner == c
+	switch {
+	case owner != c:
+		m.w.Failf("%s wrote a record of another nonce: %+v", c.Name, after)
+	case lowered && !released:
+		m.w.Failf("%s lowered T of number %d from %s to %s: %+v, before %+v", c.Name, after.Number, clock(before.Bound), clock(after.Bound), after, before)
+	case claims && after.Released:
+		m.w.Failf("%s released number %d, which it does not hold: %+v, before %+v", c.Name, after.Number, after, before)
+	}
+	if claims {
+		m.claimed(s, c, by, before, after)
+	}
+	m.checkBound(s, c, before, after)
+	if released {
+		c.acked[after.Number] = after.Bound
+	} else {
+		c.acked[after.Number] = max(c.acked[after.Number], after.Bound)
+	}
+}
+
+// claimed checks where a new owner may start.
+func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, before, after worker.Record) {
+	m.w.sched.Note(c.Name, "claims", after.Number, after.Floor, after.Bound)
+	own := before.Nonce != "" && !before.Released && c.files.nonces[before.Nonce]
+	least := before.Bound
+	ns := s.registry.Namespace()
+	switch {
+	case own:
+		least = before.Floor // its file says more exactly what was issued, but never less than this
+	case before == worker.Record{} && ns != nil:
+		least = ns.IssueFrom
+	case before.Extends && !before.Released:
+		m.w.Failf("%s took number %d, whose owner may extend T by itself: %+v", c.Name, after.Number, before)
+	}
+	if after.Floor < least {
+		m.w.Failf("%s claimed number %d from %s on; the owner before may have issued up to %s: %+v, before %+v (own file: %v)",
+			c.Name, after.Number, clock(after.Floor), clock(least), after, before, own)
+	}
+	if st := c.now.Status(); c.now.proc == by.Process && (st.Number != after.Number || st.Confirmed) {
+		c.now.floors[after.Number] = after.Floor // else it goes on from its file, and only now asks whether it may
+	}
+	c.files.nonces[after.Nonce] = true
+}
+
+// jumpSlack is how far a T may lie beyond the horizon by drifting clocks, steps below
+// the limit, and late calls.
+const jumpSlack = 3 * time.Minute
+
+// checkBound fails if a T follows a clock that jumped while the process ran, and that
+// nobody confirmed (rule F).
+func (m *snowflakeMode) checkBound(s *side, c *claimant, before, after worker.Record) {
+	if m.asks || m.extends {
+		return // the peers may be wrong, too, and what was extended is written later
+	}
+	most := m.now() + (s.horizon + jumpSlack + max(c.now.boot, 0)).Milliseconds()
+	if after.Bound > max(most, after.Floor, before.Bound, c.acked[after.Number]) {
+		m.w.Failf("%s raised T of number %d to %s, its clock is ahead by %v and was by %v when it started: %+v",
+			c.Name, after.Number, clock(after.Bound), c.Machine.Offset(), c.now.boot, after)
+	}
+}
+
+// named is told that a namespace was created. If the registry was wiped before, whoever
+// issued with its numbers must have stopped by the time from which on they are used.
+func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace) {
+	// A request that was made before the wipe may create the namespace after it.
+	sent := ns.IssueFrom - (s.horizon + 20*time.Second).Milliseconds()
+	wrong := s.wrong || by != nil && m.of(by).Machine.Offset() < -clocksRight || m.now()-sent > 2*clocksRight.Milliseconds()
+	for _, n := range sortedKeys(s.wiped) {
+		if s.wiped[n] <= ns.IssueFrom {
+			continue
+		}
+		if !wrong {
+			m.w.Failf("a namespace was created after a wipe whose numbers may be used from %s on; number %d was held until %s", clock(ns.IssueFrom), n, clock(s.wiped[n]))
+		}
+		m.excuse(world.RegistryWiped, n, ns.IssueFrom, s.wiped[n])
+	}
+	s.wiped, s.wrong = nil, false
+}
+
+// of returns whose handle it is.
+func (m *snowflakeMode) of(by *world.RegistryHandle) *claimant {
+	i := slices.IndexFunc(m.nodes, func(c *claimant) bool { return c.Machine == by.Process.Machine })
+	return m.nodes[i]
+}
+
+// record returns what a registry holds of a number.
+func (m *snowflakeMode) record(number int64) (worker.Record, bool) {
+	for _, s := range m.sides {
+		if s.registry != nil {
+			if r, ok := s.registry.Record(number); ok {
+				return r, true
+			}
+		}
+	}
+	return worker.Record{}, false
+}
+
+func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04:05.000 (2006-01-02)") }
+
+func sortedKeys[V any](m map[int64]V) []int64 { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/sim/world"
+)
+
+// The kinds of faults of snowflake mode. Those of registries are in package world.
+const (
+	RegistryDown    world.Kind = "registry down"
+	RegistryCut     world.Kind = "a node cut off from its registry"
+	RegistryWeather world.Kind = "calls to a registry lost, late and doubled"
+	RegistryUnsure  world.Kind = "a registry that is unsure of its commits"
+	YearAhead       world.Kind = "clock steps ahead by a year"
+	WrongStart      world.Kind = "restart with a wrong clock"
+	TwoAddresses    world.Kind = "two nodes with one address"
+	RegistryMoved   world.Kind = "node moves between fixed and leased registry"
+)
+
+// clocksRight is how far clocks are off that are about right.
+const clocksRight = 4 * time.Second
+
+const year = 365 * 24 * time.Hour
+
+// faults implements mode.
+func (m *snowflakeMode) faults() []fault {
+	w := m.w
+	all := []fault{
+		{YearAhead, 2, w.onUp(func(n *Node) { n.Machine.Step(year) })},
+		{WrongStart, 4, w.onUp(func(n *Node) {
+			n.Kill()
+			by := w.step()
+			switch w.rng.IntN(10) {
+			case 0:
+				by = year
+			case 1, 2, 3, 4:
+				by = -by
+			}
+			n.Machine.Step(by)
+			w.restartLater(n)
+		})},
+		{TwoAddresses, 2, w.onUp(func(n *Node) {
+			n.Kill()
+			n.Address = w.nodes[w.rng.IntN(len(w.nodes))].Address
+			w.restartLater(n)
+		})},
+	}
+	if m.sides[0].registry == nil {
+		return all
+	}
+	if len(m.sides) > 1 {
+		all = append(all, fault{RegistryMoved, 12, w.onUp(func(n *Node) {
+			move := func() {
+				if c := m.claimant(n); !n.Up() {
+					c.side = 1 - c.side
+				}
+				w.restartLater(n)
+			}
+			if w.rng.IntN(2) == 0 {
+				n.Stop(func() { w.sched.After(time.Millisecond, move) })
+				return
+			}
+			n.Kill()
+			move()
+		})})
+	}
+	return append(all, m.registryFaults()...)
+}
+
+// registryFaults strike one of the registries.
+func (m *snowflakeMode) registryFaults() []fault {
+	w := m.w
+	some := func(f func(s *side) bool) func() bool {
+		return func() bool { return f(m.sides[w.rng.IntN(len(m.sides))]) }
+	}
+	number := func(f func(s *side, number int64) bool) func() bool {
+		return some(func(s *side) bool {
+			known := s.registry.Numbers()
+			return len(known) > 0 && f(s, known[w.rng.IntN(len(known))])
+		})
+	}
+	return []fault{
+		{RegistryDown, 4, some(func(s *side) bool {
+			s.registry.Server.Down = true
+			w.sched.After(w.upTo(5*time.Minute), func() { s.registry.Server.Down = false })
+			return true
+		})},
+		{RegistryCut, 6, m.onLink(func(l *world.Link) {
+			l.CutRequests, l.CutReplies = true, true
+			switch w.rng.IntN(4) {
+			case 0:
+				l.CutRequests = false
+			case 1:
+				l.CutReplies = false
+			}
+			w.sched.After(w.upTo(4*time.Minute), func() { l.Cut(false) })
+		})},
+		{RegistryWeather, 8, m.onLink(func(l *world.Link) {
+			chance := func() float64 { return float64(w.rng.IntN(4)) / 10 }
+			l.LoseRequest, l.LoseReply, l.Late, l.Twice = chance(), chance(), chance(), chance()
+			l.Latency = 1 + w.upTo(time.Second)
+			w.sched.After(w.upTo(5*time.Minute), func() { fair(l) })
+		})},
+		{RegistryUnsure, 3, some(func(s *side) bool {
+			s.registry.CommitError = 0.3
+			w.sched.After(w.upTo(3*time.Minute), func() { s.registry.CommitError = 0 })
+			return true
+		})},
+		{world.ClaimDeleted, 3, number(func(s *side, n int64) bool {
+			return !m.extends && s.registry.DeleteClaim(n) // with the claim goes the mark that its owner extends T
+		})},
+		{world.ClaimTaken, 3, number(func(s *side, n int64) bool {
+			return s.registry.Overwrite(n, fmt.Sprintf("somebody/%d", w.sched.Elapsed()))
+		})},
+		{world.ClaimFreed, 4, number(func(s *side, n int64) bool {
+			return !m.extends && s.registry.Free(n) == nil // an operator must be sure that such an owner is dead
+		})},
+		{world.RegistryWiped, 3, some(m.wipe)},
+		{world.CommitsLost, 3, some(func(s *side) bool {
+			replica := s.registry.Backup()
+			w.sched.After(w.upTo(20*time.Second), func() { m.restore(s, replica, world.CommitsLost) })
+			return true
+		})},
+		{world.RegistryOld, 2, some(func(s *side) bool {
+			if s.backup == nil || s.registry.Namespace() == nil {
+				return false
+			}
+			m.restore(s, s.backup, world.RegistryOld)
+			return true
+		})},
+		{world.SessionGone, 2, some(func(s *side) bool { return s.registry.ExpireSession() })},
+		{world.SessionExpired, 2, some(func(s *side) bool {
+			s.registry.LateBy = w.upTo(5 * time.Minute)
+			return true
+		})},
+	}
+}
+
+// onLink makes a strike on the way of a random node to one of its registries, or of
+// all nodes.
+func (m *snowflakeMode) onLink(f func(l *world.Link)) func() bool {
+	return func() bool {
+		if len(m.nodes) == 0 {
+			return false
+		}
+		s := m.w.rng.IntN(len(m.sides))
+		if m.w.rng.IntN(4) == 0 {
+			for _, c := range m.nodes {
+				f(c.links[s])
+			}
+			return true
+		}
+		f(m.nodes[m.w.rng.IntN(len(m.nodes))].links[s])
+		return true
+	}
+}
+
+func fair(l *world.Link) {
+	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency = 0, 0, 0, 0, 0
+	l.Cut(false)
+}
+
+// wipe deletes everything in a registry.
+func (m *snowflakeMode) wipe(s *side) bool {
+	if m.extends || s.registry.Namespace() == nil {
+		return false // nobody could know how far T was extended
+	}
+	right := m.now() + (s.horizon + clocksRight + m.layout.Unit).Milliseconds()
+	if s.wiped == nil {
+		s.wiped = map[int64]int64{}
+	}
+	for _, n := range s.registry.Numbers() {
+		r, _ := s.registry.Record(n)
+		s.wiped[n] = max(s.wiped[n], r.Bound)
+		s.wrong = s.wrong || r.Bound > right
+	}
+	s.registry.Wipe()
+	s.backup = nil
+	return true
+}
+
+// restore sets a registry back. Nobody can see that a T is lower than what was
+// acknowledged, but the owner, when it renews.
+func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
+	from := map[int64]int64{}
+	for _, l := range s.registry.Restore(b, kind) {
+		from[l.Number] = l.From
+		to := l.To
+		if m.forgot() {
+			to = 0 // a file that went back, too, may now be believed
+		}
+		hi := l.From
+		if m.extends {
+			hi = 1 << 62
+		}
+		m.excuse(kind, l.Number, to, hi)
+	}
+	if s.registry.Namespace() == nil { // the backup is from before it had one
+		if s.wiped == nil {
+			s.wiped = map[int64]int64{}
+		}
+		maps.Copy(s.wiped, from)
+		s.wrong = true
+	}
+}
+
+// forgot reports whether any node's files have ever gone back.
+func (m *snowflakeMode) forgot() bool {
+	for _, c := range m.nodes {
+		if c.Forgot || c.ClonedFrom != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// operate is an operator's look at the alarms, every minute or two.
+func (m *snowflakeMode) operate() {
+	pause := time.Minute + m.w.upTo(time.Minute)
+	if m.w.calm {
+		pause = 20 * time.Second
+	}
+	m.w.sched.After(pause, m.operate)
+	for _, s := range m.sides {
+		if s.registry != nil && s.wiped == nil && m.w.rng.IntN(5) == 0 {
+			s.backup = s.registry.Backup()
+		}
+	}
+	for _, c := range m.nodes {
+		if e := c.now; c.Up() && e != nil && e.proc == c.Proc && !c.Proc.Paused() {
+			m.attend(c, e)
+		}
+	}
+}
+
+// attend acts on what a node says.
+func (m *snowflakeMode) attend(c *claimant, e *holder) {
+	if e.startErr != nil {
+		m.mend(c, e)
+		return
+	}
+	if e.alarms.has(leaf.AlarmClock) {
+		switch off := c.Machine.Offset(); {
+		case off.Abs() < time.Second:
+			e.proc.Go(func() {
+				if c.Machine.Offset().Abs() < time.Second {
+					e.boot = max(e.boot, c.Machine.Offset())
+					e.ConfirmClock()
+				}
+			})
+		case m.w.calm || m.w.rng.IntN(3) == 0:
+			c.Machine.Step(-off)
+		}
+	}
+	if e.alarms.has(leaf.AlarmClaim) && e.side.registry != nil && !m.extends {
+		m.freeDead(e.side)
+	}
+	if m.w.calm {
+		m.rescue(c, e)
+	}
+}
+
+// freeDead releases the numbers whose owners are down.
+func (m *snowflakeMode) freeDead(s *side) {
+	for _, n := range s.registry.Numbers() {
+		r, _ := s.registry.Record(n)
+		if owner := m.nonces[r.Nonce]; owner != nil && !owner.Up() && !r.Released && !s.registry.Server.Down {
+			m.w.sched.Note("operator", "releases a number", n)
+			_ = s.registry.Free(n) // it was there a moment ago
+		}
+	}
+}
