@@ -3,11 +3,12 @@ package idlog
 import "context"
 
 // merge calls yield for the entries of all runs in order, until it returns an error.
-func (rf *runFile) merge(runs []run, memory int64, yield func(entry) error) error {
-	size := min(max(memory/int64(len(runs)), minRunBuffer), maxRunBuffer)
+// It reads through memory, in equal parts.
+func (rf *runFile) merge(runs []run, memory []byte, yield func(entry) error) error {
+	size := min(len(memory)/len(runs), maxRunBuffer)
 	heap := make([]*runReader, 0, len(runs))
-	for _, r := range runs {
-		reader := rf.open(r, size)
+	for i, r := range runs {
+		reader := rf.open(r, memory[i*size:(i+1)*size])
 		ok, err := reader.advance()
 		if err != nil {
 			return err
@@ -67,13 +68,17 @@ func fanIn(memory int64) int { return int(min(max(memory/minRunBuffer, 2), maxFa
 // reduce merges the oldest runs into new ones until few enough are left to be merged
 // at once. With 1 GiB that takes more than 9e9 records that join nowhere. The file
 // grows by what is merged.
-func (rf *runFile) reduce(ctx context.Context, runs []run, memory int64) ([]run, error) {
-	limit := fanIn(memory)
+func (rf *runFile) reduce(ctx context.Context, runs []run, memory []byte) ([]run, error) {
+	limit := fanIn(int64(len(memory)))
+	var buf []byte
+	if len(runs) > limit {
+		buf = make([]byte, 0, minRunBuffer)
+	}
 	for len(runs) > limit {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w := rf.begin(make([]byte, 0, minRunBuffer))
+		w := rf.begin(buf)
 		if err := rf.merge(runs[:limit], memory, w.add); err != nil {
 			return nil, err
 		}

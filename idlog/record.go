@@ -8,8 +8,9 @@ import (
 
 // Record is the IDs Lo to Hi, both included, of Key.
 type Record struct {
-	Key    string // at most MaxKey bytes, of any content; may be empty
-	Lo, Hi int64  // Lo <= Hi
+	Key string `json:"key"`       // at most MaxKey bytes, of any content; may be empty
+	Lo  int64  `json:"lo,string"` // at most Hi
+	Hi  int64  `json:"hi,string"`
 }
 
 // MaxKey is the longest key, in bytes.

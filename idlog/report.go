@@ -13,7 +13,7 @@ type Report struct {
 	// The first of each kind, see Options.List: duplicates by key and ID, violations
 	// of the order by log and line.
 	Duplicates []Duplicate `json:"duplicates,omitempty"`
-	Disorders  []Disorder  `json:"disorders,omitempty"`
+	Disorders  []Disorder  `json:"out_of_order,omitempty"`
 
 	// Totals over all keys. Lowest and Highest are those of the whole, Largest is the
 	// largest gap of any key.

@@ -88,15 +88,16 @@ func (w *runWriter) end() (run, error) {
 // runReader reads one run.
 type runReader struct {
 	in    *io.SectionReader
-	buf   []byte // as large as it may get
+	buf   []byte // at least maxEntry
 	rest  []byte // of buf, not yet decoded
 	ended bool   // all bytes are in buf
 	delta delta
 	head  entry // the current entry
 }
 
-func (rf *runFile) open(r run, size int64) *runReader {
-	return &runReader{in: io.NewSectionReader(rf.f, r.offset, r.size), buf: make([]byte, max(min(size, r.size), maxEntry))}
+// open returns a reader of r that reads through buf.
+func (rf *runFile) open(r run, buf []byte) *runReader {
+	return &runReader{in: io.NewSectionReader(rf.f, r.offset, r.size), buf: buf}
 }
 
 // advance moves head to the next entry. It returns false at the end.

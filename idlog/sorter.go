@@ -53,7 +53,7 @@ func (s *sorter) exchange(full []entry) ([]entry, error) {
 }
 
 func (s *sorter) loop() {
-	buf := make([]byte, 0, maxRunBuffer)
+	buf := make([]byte, 0, minRunBuffer)
 	for all := range s.work {
 		sortEntries(all)
 		w := s.file.begin(buf)
@@ -87,11 +87,12 @@ func (s *sorter) finish(ctx context.Context, last []entry, memory int64, yield f
 	if err := s.stop(); err != nil {
 		return err
 	}
-	runs, err := s.file.reduce(ctx, s.runs, memory)
+	buf := make([]byte, memory)
+	runs, err := s.file.reduce(ctx, s.runs, buf)
 	if err != nil {
 		return err
 	}
-	return s.file.merge(runs, memory, yield)
+	return s.file.merge(runs, buf, yield)
 }
 
 // stop ends the goroutine and waits for it. It may be called twice.
