@@ -37,7 +37,8 @@ func startNode(ctx context.Context, p plan, dir, store string) (*node, error) {
 		}
 	}
 	n := &node{}
-	n.cmd = exec.Command(p.leaf, "serve", "--store", store, "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--snowflake-address", "10.0.0.1:8080")
+	// Ctrl-C ends the loads; the node is stopped after them.
+	n.cmd = exec.CommandContext(context.WithoutCancel(ctx), p.leaf, "serve", "--store", store, "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--snowflake-address", "10.0.0.1:8080")
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
@@ -70,17 +71,34 @@ func startNode(ctx context.Context, p plan, dir, store string) (*node, error) {
 		n.kill()
 		return nil, fmt.Errorf("the node ended before it listened:\n%s", strings.Join(said, "\n"))
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) { // a database without a declared namespace waits 80 s
-		resp, err := http.Get(n.url + "/readyz")
-		if err == nil {
+	if err := n.waitReady(ctx); err != nil {
+		n.kill()
+		return nil, err
+	}
+	return n, nil
+}
+
+// waitReady waits for both modes: a registry that nobody declared new waits for 80 s.
+func (n *node) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the node is not ready: %w", ctx.Err())
+		case <-tick.C:
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return n, nil
+				return nil
 			}
-		}
-		if time.Now().After(deadline) {
-			n.kill()
-			return nil, errors.New("the node is not ready after 2 minutes")
 		}
 	}
 }
