@@ -117,7 +117,7 @@ func (p *Process) Go(f func()) { p.s.start(p, f) }
 func (p *Process) Wait(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	s := p.s
 	t := s.running
-	t.wake, t.ctx, t.due = wake, ctx, false
+	t.wake, t.done, t.due = wake, ctx.Done(), false
 	var end *timer
 	if d > 0 {
 		end = s.addTimer(p.trueFor(d), p.Machine, func() { t.due = true })
@@ -126,7 +126,7 @@ func (p *Process) Wait(ctx context.Context, wake <-chan struct{}, d time.Duratio
 	if end != nil {
 		end.fire = nil
 	}
-	t.wake, t.ctx = nil, nil
+	t.wake, t.done = nil, nil
 	if !isDone(wake) && !t.due {
 		return ctx.Err()
 	}

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"container/heap"
-	"context"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -25,6 +24,7 @@ type Scheduler struct {
 	timers  timers
 	seq     int64 // of timers and tasks
 	running *task // nil in callbacks of After
+	idle    []*coroutine
 	last    *task
 	ended   bool // every task is to unwind
 	trace
@@ -99,11 +99,14 @@ func (s *Scheduler) step(t *task) {
 	}
 	s.mix(uint64(t.id), uint64(s.now))
 	s.running, s.last = t, t
-	_, more := t.next()
+	t.on.next()
 	s.running = nil
-	if more && t.ready {
+	switch {
+	case t.over:
+		s.idle = append(s.idle, t.on)
+	case t.ready:
 		s.ready = append(s.ready, t)
-	} else if more {
+	default:
 		s.waiting = append(s.waiting, t)
 	}
 	s.poll()
@@ -134,29 +137,35 @@ func (s *Scheduler) End() {
 			}
 		}
 		if len(left) == 0 {
-			return
+			break
 		}
 		for _, t := range left {
 			s.running = t
-			if _, more := t.next(); more {
+			if t.on.next(); !t.over {
 				panic(fmt.Sprintf("sched: %s goes on after its end", t))
 			}
 			s.running = nil
+			s.idle = append(s.idle, t.on)
 		}
 	}
+	for _, c := range s.idle {
+		c.end()
+	}
+	s.idle = nil
 }
 
-// task is one simulated goroutine: a coroutine that is switched to for each step.
+// task is one simulated goroutine.
 type task struct {
-	id    int64
-	proc  *Process
-	next  func() (struct{}, bool)
-	yield func(struct{}) bool
+	id   int64
+	proc *Process
+	f    func()
+	on   *coroutine
+	over bool // f has returned
 
 	// While it waits:
 	ready bool // it gave way without waiting for anything
 	wake  <-chan struct{}
-	ctx   context.Context //nolint:containedctx // of the Wait that it is in
+	done  <-chan struct{} // of the context of the Wait that it is in
 	due   bool            // its time has passed
 }
 
@@ -167,19 +176,46 @@ type killed struct{}
 
 func (s *Scheduler) start(p *Process, f func()) {
 	s.seq++
-	t := &task{id: s.seq, proc: p}
-	t.next, _ = iter.Pull(iter.Seq[struct{}](func(yield func(struct{}) bool) {
-		t.yield = yield
-		defer func() {
-			if r := recover(); r != nil && r != any(killed{}) {
-				panic(r)
-			}
-		}()
-		if !p.dead && !s.ended {
-			f()
+	t := &task{id: s.seq, proc: p, f: f}
+	if last := len(s.idle) - 1; last >= 0 {
+		t.on, s.idle = s.idle[last], s.idle[:last]
+	} else {
+		t.on = newCoroutine()
+	}
+	t.on.task = t
+	s.ready = append(s.ready, t)
+}
+
+// coroutine is what tasks run on, one after the other: a new one would begin with a
+// small stack and spend a fifth of the simulation's time on making it larger.
+type coroutine struct {
+	task  *task
+	next  func() (struct{}, bool) // runs the task to its next scheduling point
+	end   func()                  // for an idle one
+	yield func(struct{}) bool
+}
+
+func newCoroutine() *coroutine {
+	c := &coroutine{}
+	c.next, c.end = iter.Pull(iter.Seq[struct{}](func(yield func(struct{}) bool) {
+		c.yield = yield
+		for more := true; more; more = yield(struct{}{}) {
+			c.task.run()
+			c.task.over, c.task = true, nil
 		}
 	}))
-	s.ready = append(s.ready, t)
+	return c
+}
+
+func (t *task) run() {
+	defer func() {
+		if r := recover(); r != nil && r != any(killed{}) {
+			panic(r)
+		}
+	}()
+	if p := t.proc; !p.dead && !p.s.ended {
+		t.f()
+	}
 }
 
 // giveWay ends the step of the running task, which must belong to p.
@@ -188,7 +224,7 @@ func (s *Scheduler) giveWay(p *Process) {
 	if p.dead || s.ended {
 		panic(killed{})
 	}
-	t.yield(struct{}{})
+	t.on.yield(struct{}{})
 	if p.dead || s.ended {
 		panic(killed{})
 	}
@@ -196,10 +232,13 @@ func (s *Scheduler) giveWay(p *Process) {
 
 // awake reports whether the wait has ended.
 func (t *task) awake() bool {
-	return t.due || t.proc.dead || isDone(t.wake) || t.ctx != nil && t.ctx.Err() != nil
+	return t.due || t.proc.dead || isDone(t.wake) || isDone(t.done)
 }
 
 func isDone(c <-chan struct{}) bool {
+	if c == nil {
+		return false
+	}
 	select {
 	case <-c:
 		return true

@@ -97,9 +97,6 @@ func run(ctx context.Context, o options) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	if o.hunt {
-		o.campaign.Patience = 10 * time.Second
-	}
 	last := time.Now()
 	o.campaign.Progress = func(r *sim.Report) {
 		if time.Since(last) > 5*time.Second {
