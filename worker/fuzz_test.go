@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,6 +139,57 @@ func FuzzRecord(f *testing.F) {
 			}
 			if free := released || !extends; free && bound <= start2024+60_000 && !issued {
 				w.t.Errorf("T was %d, and nothing is issued at %d: %+v", bound, start2024+90_000, n.Status())
+			}
+		})
+	})
+}
+
+// FuzzPeers: whatever the peers say about the time, mean and median lie among their
+// answers, and a node starts only if the mean is near.
+func FuzzPeers(f *testing.F) {
+	f.Add(int64(start2024), int64(start2024+10), int64(start2024-10), uint8(3))
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), uint8(2))
+	f.Add(int64(math.MinInt64), int64(math.MinInt64), int64(math.MaxInt64), uint8(3))
+	f.Add(int64(math.MaxInt64), int64(1), int64(start2024), uint8(1))
+	f.Add(int64(0), int64(0), int64(0), uint8(0))
+	f.Fuzz(func(t *testing.T, x, y, z int64, answer uint8) {
+		run(t, worker.Leased, func(w *world) {
+			says := map[string]int64{"x:1": x, "y:1": y, "z:1": z}
+			for address := range says {
+				if err := w.records.Announce(w.t.Context(), worker.Peer{Address: address, Clock: address, Nonce: address}); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+			n := w.node("a", func(c *worker.Config) {
+				c.Clock.Self = c.Address
+				c.Clock.Ask = func(_ context.Context, p worker.Peer) (time.Time, error) {
+					if p.Clock[0]-'x' >= answer%4 {
+						return time.Time{}, errors.New("connection refused")
+					}
+					return time.UnixMilli(says[p.Clock]), nil
+				}
+			})
+			if err := n.begin(); err != nil {
+				w.t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			o := n.Status().Clock
+			var nearest, farthest time.Duration = math.MaxInt64, math.MinInt64
+			for _, e := range o.Each {
+				if e.Err == nil {
+					nearest, farthest = min(nearest, e.Ahead), max(farthest, e.Ahead)
+				}
+			}
+			if o.Asked != 3 || o.Answered != int(answer%4) {
+				w.t.Fatalf("%d of %d answered: %s", o.Answered, o.Asked, o)
+			}
+			if o.Answered > 0 && (o.Mean < nearest || o.Mean > farthest || o.Median < nearest || o.Median > farthest) {
+				w.t.Errorf("mean %v and median %v of %s", o.Mean, o.Median, o)
+			}
+			if near := o.Answered == 0 || o.Mean.Abs() <= 5*time.Second; near {
+				n.issue(10)
+			} else {
+				n.refuses(leaf.ErrClock)
 			}
 		})
 	})

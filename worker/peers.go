@@ -208,11 +208,9 @@ func (h *Holder) askOne(p Peer) (time.Duration, error) {
 // sum computes mean and median of those that answered.
 func (o *Offsets) sum() {
 	var ahead []time.Duration
-	var total time.Duration
 	for _, e := range o.Each {
 		if e.Err == nil {
 			ahead = append(ahead, e.Ahead)
-			total += e.Ahead
 		}
 	}
 	o.Asked, o.Answered = len(o.Each), len(ahead)
@@ -220,6 +218,18 @@ func (o *Offsets) sum() {
 		return
 	}
 	slices.Sort(ahead)
-	o.Mean = total / time.Duration(len(ahead))
-	o.Median = (ahead[(len(ahead)-1)/2] + ahead[len(ahead)/2]) / 2
+	o.Mean = mean(ahead...)
+	o.Median = mean(ahead[(len(ahead)-1)/2], ahead[len(ahead)/2])
+}
+
+// mean divides before it adds: two answers from far off would overflow, and their mean
+// look as if all were well.
+func mean(of ...time.Duration) time.Duration {
+	n := time.Duration(len(of))
+	var whole, rest time.Duration
+	for _, d := range of {
+		whole += d / n
+		rest += d % n
+	}
+	return whole + rest/n
 }
