@@ -3,8 +3,10 @@ package etcd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -50,7 +52,11 @@ func decode(key string, value []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	if err == nil {
+	switch {
+	case err != nil:
+	case string(bytes.TrimSpace(value[:d.InputOffset()])) == "null":
+		err = errors.New("it is no object")
+	default:
 		if _, end := d.Token(); end != io.EOF {
 			err = fmt.Errorf("more follows after byte %d", d.InputOffset())
 		}
@@ -61,9 +67,15 @@ func decode(key string, value []byte, into any) error {
 	return nil
 }
 
-// decodeBound reads the value of a key bounds/<n>.
+// maxMoment is far beyond every layout, and leaves room for sums.
+const maxMoment = math.MaxInt64 / 4
+
+// decodeBound reads the value of a key bounds/<n>, in the one way to write it.
 func decodeBound(key string, value []byte) (int64, error) {
 	bound, err := strconv.ParseInt(string(value), 10, 64)
+	if err == nil && (bound < 0 || bound > maxMoment || strconv.FormatInt(bound, 10) != string(value)) {
+		err = fmt.Errorf("not a moment of 0 to %d", int64(maxMoment))
+	}
 	if err != nil {
 		return 0, foreign(key, value, err)
 	}

@@ -1,0 +1,20 @@
+package etcd
+
+// The parsers, for their tests.
+var (
+	DecodeBound  = decodeBound
+	DecodeNumber = decodeNumber
+	ParseVersion = func(text string) (string, error) { v, err := parseVersion(text); return v.String(), err }
+)
+
+// Values are the kinds of values that our keys hold.
+var Values = []string{"namespace", "claim", "peer"}
+
+// Rewrite reads a value of this kind and returns it as we would write it.
+func Rewrite(kind, key string, value []byte) (string, error) {
+	into := map[string]any{"namespace": new(namespaceValue), "claim": new(claimValue), "peer": new(peerValue)}[kind]
+	if err := decode(key, value, into); err != nil {
+		return "", err
+	}
+	return encode(into), nil
+}
