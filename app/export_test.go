@@ -61,5 +61,8 @@ func FenceURL(text string) (scheme string, servers []string, folder, name string
 	return f.scheme, f.servers, f.folder, f.name, err
 }
 
+// FenceLimit is what an error about such a value says.
+const FenceLimit = fenceLimit
+
 // Elapsed is the elapsed time that the engine of snowflake mode goes by.
 func (a *App) Elapsed() time.Duration { return a.workerConfig(netip.AddrPort{}).Elapsed() }

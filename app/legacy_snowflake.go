@@ -125,14 +125,16 @@ func (t *translator) zooKeeper(at, kind string) {
 func (t *translator) workers(at string) {
 	p := t.seen[legacyWorkers]
 	p.key = legacyWorkers
-	var byAddress map[string]int64
-	if err := json.Unmarshal([]byte(p.value), &byAddress); err != nil || len(byAddress) == 0 {
+	var byAddress map[string]*int64 // nil: null, which is no number, least of all 0
+	err := json.Unmarshal([]byte(p.value), &byAddress)
+	isNull := func(n *int64) bool { return n == nil }
+	if err != nil || len(byAddress) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(byAddress)), isNull) {
 		t.fail(p, p.value, `must be a JSON object of ip:port and worker ID, such as {"10.1.46.33:8080":1}`)
 		return
 	}
 	entries := make([]string, 0, len(byAddress))
 	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
-		entries = append(entries, fmt.Sprintf("%s=%d", address, byAddress[address]))
+		entries = append(entries, fmt.Sprintf("%s=%d", address, *byAddress[address]))
 	}
 	t.set("snowflake.registry", at, registryStatic)
 	t.set("snowflake.worker-map", t.at(p), entries...)
