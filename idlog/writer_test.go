@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/leaf-idgen/leaf/idlog"
 )
@@ -192,4 +194,40 @@ func TestWrittenText(t *testing.T) {
 	if !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("got %q", got)
 	}
+}
+
+// TestBlocksKeepTheirOrder fills a second block while the first is being written. Its
+// write must not begin before that of the first has ended.
+func TestBlocksKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out := &gate{release: make(chan struct{})}
+		w := idlog.NewWriter(out, idlog.Text)
+		var wg sync.WaitGroup
+		for i := range int64(2) {
+			wg.Go(func() { _ = errors.Join(w.ID("k", 2*i), w.Flush()) })
+			synctest.Wait()
+		}
+		if n := out.writes.Load(); n != 1 {
+			t.Errorf("%d writes at once", n)
+		}
+		close(out.release)
+		wg.Wait()
+		if err := w.Close(); err != nil || out.text.String() != "k 0\nk 2\n" {
+			t.Errorf("%v, %q", err, out.text.String())
+		}
+	})
+}
+
+// gate lets writes pass once it is released.
+type gate struct {
+	writes  atomic.Int64
+	release chan struct{}
+	text    bytes.Buffer
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	g.writes.Add(1)
+	<-g.release
+	return g.text.Write(p)
 }
