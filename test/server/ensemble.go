@@ -19,11 +19,11 @@ type Ensemble struct {
 	members []member
 }
 
-// member is what all nodes of an ensemble know of one: its folder and its
-// ports, of which the first is the one for clients.
+// member is what all nodes of an ensemble know of one: its folder, and its
+// addresses, of which the first is the one for clients.
 type member struct {
 	dir   string
-	ports []int
+	addrs []string
 }
 
 // StartZooKeeper starts a ZooKeeper of that many nodes, at least one, with a new
@@ -31,15 +31,27 @@ type member struct {
 // empty. It returns when all nodes serve; ctx bounds the start only. The caller
 // calls Close. The error is ErrMissing if ZooKeeper or Java is not installed.
 func StartZooKeeper(ctx context.Context, parent string, nodes int) (*Ensemble, error) {
-	return startEnsemble(ctx, zooKeeper{}, parent, nodes)
+	return startEnsemble(ctx, zooKeeper{}, parent, nodes, false)
 }
 
 // StartEtcd is StartZooKeeper for etcd.
 func StartEtcd(ctx context.Context, parent string, nodes int) (*Ensemble, error) {
-	return startEnsemble(ctx, etcd{}, parent, nodes)
+	return startEnsemble(ctx, etcd{}, parent, nodes, false)
 }
 
-func startEnsemble(ctx context.Context, kind registry, parent string, nodes int) (_ *Ensemble, err error) {
+// StartZooKeeperApart is StartZooKeeper with each node in a network namespace of
+// its own, so that Sever and Partition can cut them off from one another. The
+// error is ErrNoNetwork where that is not allowed.
+func StartZooKeeperApart(ctx context.Context, parent string, nodes int) (*Ensemble, error) {
+	return startEnsemble(ctx, zooKeeper{}, parent, nodes, true)
+}
+
+// StartEtcdApart is StartZooKeeperApart for etcd.
+func StartEtcdApart(ctx context.Context, parent string, nodes int) (*Ensemble, error) {
+	return startEnsemble(ctx, etcd{}, parent, nodes, true)
+}
+
+func startEnsemble(ctx context.Context, kind registry, parent string, nodes int, apart bool) (_ *Ensemble, err error) {
 	if nodes < 1 {
 		return nil, fmt.Errorf("start %s: %d nodes: at least 1 is needed", kind.name(), nodes)
 	}
@@ -54,10 +66,15 @@ func startEnsemble(ctx context.Context, kind registry, parent string, nodes int)
 	if e.fleet, err = newFleet(ctx, parent, kind.name(), nodes, kind.ports(), kind.stopSignal()); err != nil {
 		return nil, err
 	}
-	for _, n := range e.nodes {
+	if apart {
+		if e.network, err = newNetwork(ctx, nodes); err != nil {
+			return nil, err
+		}
+	}
+	for i, n := range e.nodes {
 		m := member{dir: n.dir}
-		for _, p := range n.ports {
-			m.ports = append(m.ports, p.number)
+		for p := range n.ports {
+			m.addrs = append(m.addrs, e.addr(i, p))
 		}
 		e.members = append(e.members, m)
 	}
@@ -96,6 +113,9 @@ func (e *Ensemble) restart(ctx context.Context, i int) error {
 	cmd, err := e.kind.command(context.WithoutCancel(ctx), i, e.members)
 	if err != nil {
 		return err
+	}
+	if e.network != nil {
+		cmd = e.network.enter(context.WithoutCancel(ctx), i, cmd)
 	}
 	if err := n.daemon.launch(cmd); err != nil {
 		return err

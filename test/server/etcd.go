@@ -39,10 +39,10 @@ func (etcd) command(ctx context.Context, n int, members []member) (*exec.Cmd, er
 	name := func(i int) string { return "node-" + strconv.Itoa(i) }
 	var cluster []string
 	for i, m := range members {
-		cluster = append(cluster, name(i)+"=http://"+address(m.ports[1]))
+		cluster = append(cluster, name(i)+"=http://"+m.addrs[1])
 	}
 	m := members[n]
-	clients, peers := "http://"+address(m.ports[0]), "http://"+address(m.ports[1])
+	clients, peers := "http://"+m.addrs[0], "http://"+m.addrs[1]
 	return exec.CommandContext(ctx, binary,
 		"--name="+name(n), "--data-dir="+filepath.Join(m.dir, "data"),
 		"--listen-client-urls="+clients, "--advertise-client-urls="+clients,

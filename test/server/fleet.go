@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,8 @@ type fleet struct {
 	title  string // for messages and folders
 	folder *Folder
 	nodes  []*node
+	// network is that of nodes which can be cut off from one another, else nil.
+	network *network
 }
 
 // node is one server of a group. Of its ports the first is the one for clients.
@@ -70,7 +73,16 @@ func (f *fleet) Len() int { return len(f.nodes) }
 
 // Addr returns the host and port at which node i serves clients, e.g. as a
 // proxy's target. It never changes.
-func (f *fleet) Addr(i int) string { return address(f.nodes[i].ports[0].number) }
+func (f *fleet) Addr(i int) string { return f.addr(i, 0) }
+
+// addr returns the address of one of the node's ports.
+func (f *fleet) addr(i, port int) string {
+	host := loopback
+	if f.network != nil {
+		host = f.network.host(i)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(f.nodes[i].ports[port].number))
+}
 
 // Servers returns the addresses of all nodes, by number.
 func (f *fleet) Servers() []string {
@@ -119,6 +131,7 @@ func (f *fleet) Close() error {
 			p.release()
 		}
 	})
+	f.network.close()
 	return f.folder.Remove()
 }
 

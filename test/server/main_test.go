@@ -50,6 +50,7 @@ var starters = map[string]func(context.Context, string) (*started, error){
 	"zookeeper": startEnsemble(server.StartZooKeeper),
 	"etcd":      startEnsemble(server.StartEtcd),
 
+	"etcd apart":    startEnsemble(server.StartEtcdApart),
 	"mariadb pair":  startPair(server.StartMariaDBPair),
 	"postgres pair": startPair(server.StartPostgresPair),
 	"galera":        startGalera,
@@ -59,11 +60,14 @@ var starters = map[string]func(context.Context, string) (*started, error){
 // canStart skips the test where this kind cannot be started.
 func canStart(t *testing.T, kind string) {
 	t.Helper()
-	if kind == "disk" {
+	switch kind {
+	case "disk":
 		server.OwnDisk(t, 1<<20)
-		return
+	case "etcd apart":
+		server.OwnEtcdApart(t, 1)
+	default:
+		server.Require(t)
 	}
-	server.Require(t)
 }
 
 func startInstance(start func(context.Context, string) (*server.Instance, error)) func(context.Context, string) (*started, error) {

@@ -39,14 +39,27 @@ func Etcd(t testing.TB) Namespace {
 // freeze its nodes. Sessions may last from 400 ms to 60 s.
 func OwnZooKeeper(t testing.TB, nodes int) *Ensemble {
 	t.Helper()
-	return ownEnsemble(t, zooKeeper{}, nodes)
+	return ownEnsemble(t, zooKeeper{}, nodes, false)
 }
 
 // OwnEtcd starts an etcd for this test alone, which may kill, stop and freeze
 // its nodes.
 func OwnEtcd(t testing.TB, nodes int) *Ensemble {
 	t.Helper()
-	return ownEnsemble(t, etcd{}, nodes)
+	return ownEnsemble(t, etcd{}, nodes, false)
+}
+
+// OwnZooKeeperApart is OwnZooKeeper with nodes that the test can also cut off
+// from one another.
+func OwnZooKeeperApart(t testing.TB, nodes int) *Ensemble {
+	t.Helper()
+	return ownEnsemble(t, zooKeeper{}, nodes, true)
+}
+
+// OwnEtcdApart is OwnZooKeeperApart for etcd.
+func OwnEtcdApart(t testing.TB, nodes int) *Ensemble {
+	t.Helper()
+	return ownEnsemble(t, etcd{}, nodes, true)
 }
 
 // ZooKeeperVersion asks for the version of a ZooKeeper that is given as
@@ -95,7 +108,7 @@ func namespace(t testing.TB, kind registry) Namespace {
 	skipIfShort(t, kind.name())
 	text := os.Getenv(kind.variable())
 	if text == "" {
-		servers := ownEnsemble(t, kind, 1).Servers()
+		servers := ownEnsemble(t, kind, 1, false).Servers()
 		root, _, err := kind.fresh(t.Context(), servers) // it goes with the ensemble
 		if err != nil {
 			t.Fatal(err)
@@ -120,9 +133,9 @@ func namespace(t testing.TB, kind registry) Namespace {
 	return Namespace{servers, root}
 }
 
-func ownEnsemble(t testing.TB, kind registry, nodes int) *Ensemble {
+func ownEnsemble(t testing.TB, kind registry, nodes int, apart bool) *Ensemble {
 	t.Helper()
 	return closed(t, kind.name(), func(ctx context.Context) (*Ensemble, error) {
-		return startEnsemble(ctx, kind, "", nodes)
+		return startEnsemble(ctx, kind, "", nodes, apart)
 	})
 }

@@ -51,4 +51,4 @@ func (p *port) release() {
 	}
 }
 
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

@@ -67,7 +67,7 @@ func closed[S io.Closer](t testing.TB, kind string, start func(context.Context) 
 	t.Helper()
 	skipIfShort(t, kind)
 	s, err := start(t.Context())
-	if errors.Is(err, ErrMissing) || errors.Is(err, ErrNoMount) {
+	if errors.Is(err, ErrMissing) || errors.Is(err, ErrNoMount) || errors.Is(err, ErrNoNetwork) {
 		missing(t, err)
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func Require(t testing.TB) {
 		}
 	}
 	for _, kind := range []registry{zooKeeper{}, etcd{}} {
-		if _, err := kind.command(t.Context(), 0, []member{{ports: make([]int, kind.ports())}}); err != nil {
+		if _, err := kind.command(t.Context(), 0, []member{{addrs: make([]string, kind.ports())}}); err != nil {
 			missing(t, err)
 		}
 	}

@@ -33,6 +33,10 @@ func (zooKeeper) install(n int, members []member) error {
 		return err
 	}
 	m := members[n]
+	host, port, err := net.SplitHostPort(m.addrs[0])
+	if err != nil {
+		return err
+	}
 	data := filepath.Join(m.dir, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -48,12 +52,16 @@ func (zooKeeper) install(n int, members []member) error {
 		"maxClientCnxns=0",
 		"preAllocSize=1024",
 		"dataDir=" + data,
-		"clientPortAddress=127.0.0.1",
-		"clientPort=" + strconv.Itoa(m.ports[0]),
+		"clientPortAddress=" + host,
+		"clientPort=" + port,
 	}
 	if len(members) > 1 { // a lone node with such a line would wait for its peers
 		for i, other := range members {
-			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, other.ports[1], other.ports[2]))
+			_, election, err := net.SplitHostPort(other.addrs[2])
+			if err != nil {
+				return err
+			}
+			lines = append(lines, fmt.Sprintf("server.%d=%s:%s", i+1, other.addrs[1], election))
 		}
 	}
 	return errors.Join(
