@@ -58,6 +58,10 @@ bench-http: ## HTTP throughput against the bare handler of the same stack; needs
 fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
 	go run ./test/cmd/fuzz $(if $(FUZZTIME),-time $(FUZZTIME),-minutes $(or $(MINUTES),10)) $(PKG)
 
+.PHONY: chaos
+chaos: ## Break real servers under real nodes for MINUTES=10 (SEED=, TOPOLOGY=); report in docs/proof
+	go run ./test/cmd/chaos -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -topology "$(TOPOLOGY)" $(CHAOSFLAGS)
+
 .PHONY: mutants
 mutants: helpers ## Break the code in each way of test/mutants and see the tests fail; table in docs
 	bin/withservers -- bin/mutants -table docs/MUTANTS.md

@@ -1,0 +1,86 @@
+package chaos
+
+import (
+	"context"
+	"time"
+
+	"github.com/leaf-idgen/leaf/snowflake"
+)
+
+// Log, Verify and Client are what the tests look into.
+type (
+	Log    = idLog
+	Sample = sample
+	Stream = stream
+)
+
+// NewLog makes a log of snowflake IDs, or of others.
+func NewLog(folder, node, name string, ofSnowflake bool) (*Log, error) {
+	var f *fields
+	if ofSnowflake {
+		f = &fields{layout: snowflake.Leaf(), ahead: time.Second, behind: time.Second}
+	}
+	return newLog(folder, node, name, f)
+}
+
+// Write logs a reply.
+func (l *idLog) Write(space string, life int, ids ...int64) error { return l.write(space, life, ids) }
+
+// Close ends the log's file.
+func (l *idLog) Close() error { return l.close() }
+
+// Verify is what judges logs.
+func Verify(ctx context.Context, folder string, logs ...*Log) (Verdict, error) {
+	return verify(ctx, folder, logs)
+}
+
+// Ask runs a client of the server at addr for d and returns what it recorded, each
+// outcome with its number, and the IDs that it logged.
+func Ask(ctx context.Context, addr string, s Stream, d time.Duration) (samples []Sample, logged []int64, fault error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	c := newClient(&node{addr: addr}, s, time.Now(), func(_ string, _ int, ids []int64) error {
+		logged = append(logged, ids...)
+		return nil
+	})
+	c.run(ctx)
+	samples, fault = c.results()
+	return samples, logged, fault
+}
+
+// NewStream describes what a client asks for.
+func NewStream(path string, count int, rate float64) Stream {
+	return Stream{name: "test", space: "test", path: path, count: count, rate: rate}
+}
+
+// Outcome and Latency of a request.
+func (s sample) Outcome() string        { return s.outcome }
+func (s sample) Latency() time.Duration { return s.latency }
+
+// Dealt returns the kinds of faults that a topology of that many kinds gets in n
+// draws with a seed.
+func Dealt(seed uint64, kinds, n int) []int {
+	d := &deck{chance: newChance(seed).rand, size: kinds}
+	var all []int
+	for range n {
+		card, _ := d.draw(func(int) bool { return true })
+		all = append(all, card)
+	}
+	return all
+}
+
+// Turns returns what is wrong with how processes used worker IDs.
+func Turns(tenants ...Tenant) []string {
+	var all []tenant
+	for _, t := range tenants {
+		all = append(all, tenant{t.Worker, t.Process, span{time.UnixMilli(t.First), time.UnixMilli(t.Last)}})
+	}
+	return turns(all)
+}
+
+// Tenant is a process that issued under a worker ID, from and to in milliseconds.
+type Tenant struct {
+	Worker      int64
+	Process     string
+	First, Last int64
+}

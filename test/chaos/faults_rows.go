@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rowFaults are what people and programs do to the rows of the tags.
+func (c *cluster) rowFaults() []fault {
+	table := []target{c.everyNode("table")}
+	faults := []fault{
+		{
+			name: "step edited", about: "leaf tag set --step, in the database, every half second; the old one is set again.",
+			group: ofRows, targets: table, hold: seconds(2, 5),
+			begin: func(ctx context.Context, _ target, chance *rand.Rand) (func(context.Context) error, string, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				ended := make(chan error, 1)
+				go func() {
+					for {
+						step := []int{1, 3, 7, 13, 50, 997, 5000}[chance.IntN(7)]
+						if err := c.setStep(ctx, step); err != nil && ctx.Err() == nil {
+							ended <- err
+							return
+						}
+						if pause(ctx, 500*time.Millisecond) != nil {
+							ended <- nil
+							return
+						}
+					}
+				}()
+				return func(ctx context.Context) error {
+					cancel()
+					if err := <-ended; err != nil {
+						return err
+					}
+					return c.setStep(ctx, editedStep)
+				}, "", nil
+			},
+		},
+		{
+			name: "step out of bounds", about: "a step of 0, -7 or 2147483647 by SQL; the old one is set again.",
+			group: ofRows, targets: table, hold: seconds(1, 4),
+			begin: func(ctx context.Context, _ target, chance *rand.Rand) (func(context.Context) error, string, error) {
+				step := []int{0, -7, 1<<31 - 1}[chance.IntN(3)]
+				set := func(ctx context.Context, step int) error {
+					return c.sql(ctx, fmt.Sprintf("UPDATE leaf_alloc SET step = %d WHERE biz_tag = '%s'", step, edited))
+				}
+				return func(ctx context.Context) error { return set(ctx, editedStep) }, fmt.Sprintf("step %d", step), set(ctx, step)
+			},
+		},
+		{
+			name: "row re-created", about: "a tag's row is deleted and created again at 1; leaf tag repair at every node.",
+			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
+			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				return func(ctx context.Context) error { return c.repair(ctx, reborn) }, "",
+					c.sql(ctx, "DELETE FROM leaf_alloc WHERE biz_tag = '"+reborn+"'",
+						"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('"+reborn+"', 1, 10)")
+			},
+		},
+	}
+	if c.fenced {
+		faults = append(faults, fault{
+			name: "table restored", about: "all rows go back to those of the run's first second, as a restore from a dump does; leaf tag repair of every tag at every node.",
+			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
+			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				return func(ctx context.Context) error { return c.repair(ctx, c.tags()...) }, "", c.sql(ctx, c.dump...)
+			},
+		})
+	}
+	return faults
+}
+
+// takeDump remembers the rows as they are.
+func (c *cluster) takeDump(ctx context.Context) error {
+	c.dump = nil
+	db, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, tag := range c.tags() {
+		var highest int64
+		if err := db.QueryRowContext(ctx, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'").Scan(&highest); err != nil {
+			return fmt.Errorf("read the row of %s: %w", tag, err)
+		}
+		c.dump = append(c.dump, fmt.Sprintf("UPDATE leaf_alloc SET max_id = %d WHERE biz_tag = '%s'", highest, tag))
+	}
+	return nil
+}
+
+// setStep edits the step of the tag that is there for it.
+func (c *cluster) setStep(ctx context.Context, step int) error {
+	_, err := c.leaf(ctx, "tag", "set", edited, "--step", strconv.Itoa(step), "--store", c.database().URL())
+	return err
+}
+
+// repair does what an operator does about latched tags: on every node, and without
+// a cluster fence from above the highest mark of all nodes. That is looked up anew
+// for each attempt: a node that did not latch takes ranges meanwhile. A node whose
+// database has just come back may need a moment.
+func (c *cluster) repair(ctx context.Context, tags ...string) error {
+	for _, tag := range tags {
+		for _, n := range c.nodes {
+			err := poll(ctx, c.cfg.Recovery, func(ctx context.Context) error {
+				args := []string{"tag", "repair", tag, "--data-dir", n.dir}
+				if !c.fenced {
+					highest, err := c.highest(ctx, tag)
+					if err != nil {
+						return err
+					}
+					args = append(args, "--above", strconv.FormatInt(highest, 10))
+				}
+				_, err := c.leaf(ctx, args...)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// highest returns the highest mark that any node has for a tag.
+func (c *cluster) highest(ctx context.Context, tag string) (int64, error) {
+	var highest int64
+	for _, n := range c.nodes {
+		out, err := c.leaf(ctx, "tag", "show", tag, "--json", "--data-dir", n.dir)
+		if err != nil {
+			return 0, err
+		}
+		var shown struct {
+			Fence int64 `json:"fence,string"`
+		}
+		if err := json.Unmarshal([]byte(out), &shown); err != nil {
+			return 0, permanent{fmt.Errorf("leaf tag show %s: %w: %s", tag, err, strings.TrimSpace(out))}
+		}
+		highest = max(highest, shown.Fence)
+	}
+	return highest, nil
+}

@@ -1,0 +1,111 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+)
+
+// Report is what a run showed.
+type Report struct {
+	Topology string
+	About    string
+	Expect   string
+	Repeats  bool // IDs may repeat between nodes: it is shown, and no failure
+	Seed     uint64
+	Began    time.Time
+	Ran      time.Duration
+	Versions []string // of the servers
+	Enough   bool     // the run was long enough for every kind of fault
+	Kinds    []Kind   // in the order of the topology, then those that are no faults
+	Events   []Event  // in the order in which they came
+	Requests int
+	Machine  Machine
+	Verdict  Verdict
+	Checks   []Check
+	Series   Series
+	Kept     string // folder of the logs, if the run failed
+}
+
+// Kind is a kind of fault and what clients noticed of it, in all events in which it
+// came alone.
+type Kind struct {
+	Name  string
+	About string
+	Fired int           // events, also those in pairs
+	On    time.Duration // how long it was on, alone
+	All   Share         // requests that were due while it was on
+	Aimed Share         // those of them to nodes that it was aimed at
+	Other Share         // those to other nodes
+	Stock Share         // those of tags with stock, to nodes that ran
+	// Slowest is the longest time from a heal until all clients were served.
+	Slowest  time.Duration
+	Outcomes map[string]int // of requests that were not answered in time
+}
+
+// Share is how many requests were answered in time.
+type Share struct{ InTime, All int }
+
+// String is a percentage that is rounded down, so that 100 % means all.
+func (s Share) String() string {
+	switch {
+	case s.All == 0:
+		return "-"
+	case s.InTime == s.All:
+		return "100 %"
+	}
+	const digits = 100
+	return fmt.Sprintf("%.2f %%", float64(s.InTime*100*digits/s.All)/digits)
+}
+
+func (s *Share) count(inTime bool) {
+	s.All++
+	if inTime {
+		s.InTime++
+	}
+}
+
+// Check is one promise, kept or not.
+type Check struct {
+	Kept bool
+	Text string
+}
+
+// check notes whether a promise was kept.
+func (r *Report) check(kept bool, format string, args ...any) {
+	r.Checks = append(r.Checks, Check{kept, fmt.Sprintf(format, args...)})
+}
+
+// Failed reports whether a promise was broken.
+func (r *Report) Failed() bool {
+	for _, c := range r.Checks {
+		if !c.Kept {
+			return true
+		}
+	}
+	return false
+}
+
+// Rows of the table of kinds that are no faults.
+const (
+	twoAtOnce = "two at once"
+	afterHeal = "after a heal"
+	noFault   = "no fault"
+)
+
+// Series are the measurements over time, in buckets of one length.
+type Series struct {
+	Bucket time.Duration
+	Nodes  []NodeSeries
+}
+
+// NodeSeries are those of one node.
+type NodeSeries struct {
+	Name    string
+	Buckets []Bucket
+}
+
+// Bucket is what was due in one interval.
+type Bucket struct {
+	OK, Late, Failed int
+	P50, P99, Max    time.Duration // of those that were answered
+}

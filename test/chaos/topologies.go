@@ -1,0 +1,215 @@
+package chaos
+
+import (
+	"context"
+	"time"
+
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+// buildMariaDB is one server for everything.
+func buildMariaDB(ctx context.Context, c *cluster) error {
+	db, err := c.oneMariaDB(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.withSQLRegistry(ctx); err != nil {
+		return err
+	}
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"), c.instanceFaults(db), c.rowFaults())
+	return c.withDisks()
+}
+
+// buildOutage is the same, with one fault: the database is gone for nearly all of
+// the run.
+func buildOutage(ctx context.Context, c *cluster) error {
+	db, err := c.oneMariaDB(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.withSQLRegistry(ctx); err != nil {
+		return err
+	}
+	gone := c.instanceFaults(db)[0]
+	gone.name = "database gone"
+	whole := c.cfg.Duration - calm - 2*recovery - 2*time.Second
+	gone.hold = [2]time.Duration{whole, whole}
+	c.add([]fault{gone})
+	return nil
+}
+
+// oneMariaDB starts a server and prepares nodes that use it.
+func (c *cluster) oneMariaDB(ctx context.Context) (*server.Instance, error) {
+	db, err := server.StartMariaDB(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	c.later(db.Close)
+	c.database = func() server.Database { return db.Database }
+	if err := c.addNodes(func(int) server.Database { return db.Database }); err != nil {
+		return nil, err
+	}
+	return db, c.prepare(ctx)
+}
+
+// buildFailover is a semi-synchronous pair of MariaDB, with three etcd for cluster
+// fence and registry.
+func buildFailover(ctx context.Context, c *cluster) error {
+	p, err := server.StartMariaDBPair(ctx, "", server.PairOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.onPair(ctx, p); err != nil {
+		return err
+	}
+	e, err := c.ensemble(ctx, "etcd", server.StartEtcd)
+	if err != nil {
+		return err
+	}
+	if err := c.withFence("etcd", e.Servers()); err != nil {
+		return err
+	}
+	if err := c.withNamedRegistry(ctx, "etcd", e.Servers()); err != nil {
+		return err
+	}
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("fence"), c.networkFaults("registry"),
+		c.pairFaults(p), []fault{c.cleanFailover(p), c.lossyFailover(p), c.splitBrain(p)}, c.ensembleFaults("etcd", e), c.rowFaults())
+	return c.withDisks()
+}
+
+// buildUnfenced is a semi-synchronous pair of MariaDB and nothing else.
+func buildUnfenced(ctx context.Context, c *cluster) error {
+	p, err := server.StartMariaDBPair(ctx, "", server.PairOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.onPair(ctx, p); err != nil {
+		return err
+	}
+	c.withoutRegistry()
+	c.add(c.nodeFaults()[:1], []fault{c.cleanFailover(p), c.lossyFailover(p), c.splitBrain(p)})
+	return nil
+}
+
+// buildGalera is three MariaDB that all accept writes, each node at another one, with
+// three ZooKeeper for the worker IDs, in the original's layout.
+func buildGalera(ctx context.Context, c *cluster) error {
+	g, err := server.StartGalera(ctx, "", 3)
+	if err != nil {
+		return err
+	}
+	c.later(g.Close)
+	c.database = func() server.Database { return g.Database(0) }
+	if err := c.addNodes(g.Database); err != nil {
+		return err
+	}
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	e, err := c.ensemble(ctx, "zookeeper", server.StartZooKeeper)
+	if err != nil {
+		return err
+	}
+	if err := c.withNamedRegistry(ctx, "zookeeper", e.Servers()); err != nil {
+		return err
+	}
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"),
+		c.galeraFaults(g), c.ensembleFaults("zookeeper", e), c.rowFaults())
+	return c.withDisks()
+}
+
+// buildPostgres is a synchronous pair of PostgreSQL, with three ZooKeeper for cluster
+// fence and registry.
+func buildPostgres(ctx context.Context, c *cluster) error {
+	p, err := server.StartPostgresPair(ctx, "", server.PairOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.onPair(ctx, p); err != nil {
+		return err
+	}
+	e, err := c.ensemble(ctx, "zookeeper", server.StartZooKeeper)
+	if err != nil {
+		return err
+	}
+	if err := c.withFence("zookeeper", e.Servers()); err != nil {
+		return err
+	}
+	if err := c.withNamedRegistry(ctx, "zookeeper-recycle", e.Servers()); err != nil {
+		return err
+	}
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("fence"), c.networkFaults("registry"),
+		c.pairFaults(p), []fault{c.cleanFailover(p), c.lossyFailover(p), c.splitBrain(p)}, c.ensembleFaults("zookeeper", e), c.rowFaults())
+	return c.withDisks()
+}
+
+// buildSync is a synchronous pair of PostgreSQL for everything: it loses nothing, so
+// there is no need for a cluster fence, and the registry may be in it.
+func buildSync(ctx context.Context, c *cluster) error {
+	p, err := server.StartPostgresPair(ctx, "", server.PairOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.onPair(ctx, p); err != nil {
+		return err
+	}
+	if err := c.withSQLRegistry(ctx); err != nil {
+		return err
+	}
+	c.atDatabase = append(c.atDatabase, "registry")
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"),
+		c.pairFaults(p), []fault{c.cleanFailover(p)}, c.rowFaults())
+	return c.withDisks()
+}
+
+// onPair prepares nodes that use the primary of a pair.
+func (c *cluster) onPair(ctx context.Context, p *server.Pair) error {
+	c.later(p.Close)
+	c.database = func() server.Database { return p.Database(p.Primary()) }
+	if err := c.addNodes(func(int) server.Database { return c.database() }); err != nil {
+		return err
+	}
+	return c.prepare(ctx)
+}
+
+// ensemble starts three servers of a kind.
+func (c *cluster) ensemble(ctx context.Context, kind string, start func(context.Context, string, int) (*server.Ensemble, error)) (*server.Ensemble, error) {
+	e, err := start(ctx, "", 3)
+	if err != nil {
+		return nil, err
+	}
+	c.later(e.Close)
+	version := server.ZooKeeperVersion
+	if kind == "etcd" {
+		version = server.EtcdVersion
+	}
+	v, err := version(ctx, list(e.Servers()))
+	c.versions = append(c.versions, kind+" "+v)
+	return e, err
+}
+
+// withSQLRegistry puts the registry into the database of the tags, over ways of its own.
+func (c *cluster) withSQLRegistry(ctx context.Context) error {
+	d := c.database()
+	return c.withRegistry(ctx, []string{d.Addr()}, func(addrs []string) []string {
+		return []string{"--snowflake-registry", "sql", "--snowflake-registry-address", d.Via(addrs[0]).URL()}
+	})
+}
+
+// withNamedRegistry puts it on an ensemble of its own.
+func (c *cluster) withNamedRegistry(ctx context.Context, kind string, addrs []string) error {
+	return c.withRegistry(ctx, addrs, func(addrs []string) []string {
+		flags := []string{"--snowflake-registry", kind, "--snowflake-name", "chaos"}
+		for _, a := range addrs {
+			flags = append(flags, "--snowflake-registry-address", a)
+		}
+		return flags
+	})
+}
+
+// add adds kinds of faults.
+func (c *cluster) add(groups ...[]fault) {
+	for _, g := range groups {
+		c.faults = append(c.faults, g...)
+	}
+}
