@@ -165,7 +165,7 @@ type tagRepairCmd struct {
 func (tagRepairCmd) Help() string {
 	return `A node latches a tag when its database hands out numbers that the node has used before: a restored backup, a failover that lost commits, a row that was deleted and created again. It then issues nothing for this tag.
 
-Find the highest number in use, in your own tables and over all nodes (leaf tag show prints the fence of one node), and give the next one as --above. The row is moved there, and the tag is released. Repeat the command on every node that latched it. It never lowers anything and can be repeated.
+Find the highest number in use, in your own tables and over all nodes (leaf tag show prints the fence of one node), and give the next one as --above. The row is moved there, and the tag is released. Repeat the command on every node that latched it. It never lowers anything and can be repeated. A tag whose row was deleted is released too: the node then refuses a new row of that name below N.
 
 With segment.cluster-fence the highest number of all nodes is known, and --above can be left out.`
 }

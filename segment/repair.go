@@ -44,7 +44,8 @@ func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64,
 	maxID, err := call(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return s.store.Raise(ctx, tag, above)
 	})
-	if err != nil {
+	missing := errors.Is(err, leaf.ErrUnknownTag)
+	if err != nil && !(missing && mark.Latched) {
 		return 0, fmt.Errorf("raise max_id of tag %q: %w", tag, storeError(err))
 	}
 	if a.cluster != nil {
@@ -53,12 +54,15 @@ func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64,
 		}
 	}
 	if mark.Latched {
-		if err := a.fence.release(tag, mark); errors.Is(err, errOvertaken) {
+		if err := a.fence.release(tag, mark, above); errors.Is(err, errOvertaken) {
 			return 0, fmt.Errorf("%w: the state of tag %q changed meanwhile; look at it and run the command again if need be", leaf.ErrConflict, tag)
 		} else if err != nil {
 			return 0, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, tag, maxID, err)
 		}
 		a.log.Info("tag repaired and released", "tag", tag, "max_id", maxID, "fence", mark.High, "above", above)
+		if missing {
+			return 0, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, tag, above)
+		}
 	} else if a.fence.mark(tag).Latched {
 		return 0, fmt.Errorf("%w: tag %q latched while it was being repaired; run the command again", leaf.ErrConflict, tag)
 	}

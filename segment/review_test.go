@@ -347,3 +347,41 @@ func TestRecentSurvivesAStoreThatIsDown(t *testing.T) {
 		}
 	})
 }
+
+// TestRepairOfADeletedTag: the alarm of a latched tag whose row is gone can be ended, and
+// what the operator said holds for a row of that name that is created later.
+func TestRepairOfADeletedTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, l := newStore(row(100)), newDisk(), newAlarms()
+		a := node(t, s, d, segment.Config{FixedStep: true, Alarms: l})
+		next(t, a, "order")
+		s.Put(row(100))
+		useUntil(t, a, newLedger(), leaf.ErrRegress)
+		if err := s.Delete(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		l.want(t, leaf.AlarmRegress+" order")
+		_, err := a.Repair(t.Context(), "order", 5000)
+		wantErr(t, err, leaf.ErrUnknownTag)
+		l.want(t)
+		closeNode(t, a)
+
+		s.Put(segment.Row{Tag: "order", MaxID: 4000, Step: 100})
+		a = node(t, s, d, segment.Config{FixedStep: true, Alarms: l})
+		_, err = a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+		if _, err := a.Repair(t.Context(), "order", 5000); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(t, a, "order"); id != 5000 {
+			t.Errorf("ID = %d, want 5000", id)
+		}
+
+		// A tag that is not latched has nothing to be released from.
+		_, err = a.Repair(t.Context(), "nobody", 5000)
+		wantErr(t, err, leaf.ErrUnknownTag)
+		if m := a.Mark("nobody"); m != (segment.Mark{}) {
+			t.Errorf("mark of an unknown tag: %+v", m)
+		}
+	})
+}

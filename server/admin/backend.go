@@ -40,7 +40,7 @@ type Backend interface {
 	// must not lie below the highest end that this node or the cluster fence knows
 	// (leaf.ErrConflict). above 0 means the end that the cluster fence knows, and is
 	// leaf.ErrBadRequest without one. It may be repeated. Errors: leaf.ErrUnknownTag,
-	// leaf.ErrBadRequest.
+	// which releases a latched tag without a row all the same; leaf.ErrBadRequest.
 	RepairTag(ctx context.Context, name string, above int64) (Tag, error)
 
 	// Next issues exactly n IDs of a tag.
