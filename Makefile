@@ -62,6 +62,16 @@ fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
 chaos: ## Break real servers under real nodes for MINUTES=10 (SEED=, TOPOLOGY=); report in docs/proof
 	go run ./test/cmd/chaos -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -topology "$(TOPOLOGY)" $(CHAOSFLAGS)
 
+.PHONY: sim
+sim: helpers ## SEEDS seeds of the simulation (10000), 1000 of them twice; SEED=n shows one
+ifdef SEED
+	bin/sim -seed $(SEED) -log
+else
+	@date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; git log -1 --format='commit %H'
+	bin/sim -seeds 1000 -twice
+	bin/sim -first 1001 -seeds $(or $(SEEDS),10000)
+endif
+
 .PHONY: mutants
 mutants: helpers ## Break the code in each way of test/mutants and see the tests fail; table in docs
 	bin/withservers -- bin/mutants -table docs/MUTANTS.md

@@ -6,3 +6,6 @@ func (c Campaign) WithRun(run func(seed uint64, opts Options) Result) Campaign {
 	c.run = run
 	return c
 }
+
+// ReadCorpus is for tests of its own.
+var ReadCorpus = readCorpus
