@@ -129,11 +129,11 @@ func (g *Galera) restart(ctx context.Context, nodes []int) error {
 	if err != nil {
 		return err
 	}
-	join := func(i int) error {
+	rejoin := func(i int) error {
 		return g.launch(ctx, i, join, positions[i].argument(), g.Database(i))
 	}
 	if g.anyServes(ctx) {
-		return g.try(nodes, join)
+		return g.try(nodes, rejoin)
 	}
 	if len(nodes) < g.Len() {
 		return fmt.Errorf("no node of %s serves, and only the nodes %v were named: all are needed", g.title, nodes)
@@ -154,7 +154,7 @@ func (g *Galera) restart(ctx context.Context, nodes []int) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return g.try(others, join)
+	return g.try(others, rejoin)
 }
 
 // anyServes reports whether one node is left that others can join.

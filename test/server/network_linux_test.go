@@ -124,7 +124,7 @@ func listenBeside(t *testing.T, addr string) net.PacketConn {
 			opened <- result{nil, err}
 			return
 		}
-		socket, err := net.ListenPacket("udp", net.JoinHostPort(host, "0")) //nolint:noctx // it does not block
+		socket, err := net.ListenPacket("udp", net.JoinHostPort(host, "0"))
 		opened <- result{socket, err}
 	}()
 	r := <-opened
