@@ -21,11 +21,11 @@ var (
 		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceWiped, world.FenceRestored,
-		LinkTrouble, databaseTrouble, rowLocking, ImageRestored, Degraded, Repaired, FenceFileLost,
+		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, FenceFileLost,
 	}
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, RegistryMoved,
-		YearAhead, WrongStart, TwoAddresses, SharedNumber,
+		YearAhead, WrongStart, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
 		world.RegistryOld, world.RegistryWiped, world.CommitsLost, world.CommitUnknown,
 		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, world.SessionExpired, world.SessionGone,
 	}

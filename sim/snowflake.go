@@ -41,6 +41,8 @@ type snowflakeMode struct {
 	numbers map[int64]*number
 	nonces  map[string]*claimant
 	excuses []excuse
+
+	troubled time.Duration // until then calls to registries may have failed
 }
 
 // side is a registry and the numbers that it hands out.
@@ -52,6 +54,7 @@ type side struct {
 	single   bool // each node may have one number only, its own
 	horizon  time.Duration
 	wiped    map[int64]int64 // T of each number when the registry was wiped, until it has a namespace again
+	wipedAt  time.Duration   // when that was
 	wrong    bool            // clocks were not right then
 	backup   *world.Backup
 }
@@ -65,6 +68,7 @@ type claimant struct {
 	links  []*world.Link // to each side's registry
 	peers  *world.Link
 	side   int
+	stray  bool    // configured with another layout
 	now    *holder // of the current or last process
 	begun  int     // tenures of all processes
 
@@ -82,8 +86,8 @@ func newSnowflake(w *World) mode {
 	m.layout = pick(rng, snowflake.Leaf(), snowflake.Leaf(), snowflake.DC(), snowflake.JS53(), snowflake.Seconds())
 	m.datacenter = rng.Int64N(1 << m.layout.DatacenterBits)
 	m.policy = pick(rng, snowflake.Refuse, snowflake.UseReserved)
-	m.renew = pick(rng, 3*time.Second, 3*time.Second, 5*time.Second, 9*time.Second)
-	m.ahead = pick(rng, 3*time.Second, 3*time.Second, 5*time.Second, 9*time.Second)
+	m.renew = pick(rng, 3*time.Second, 5*time.Second, 7*time.Second, 10*time.Second)
+	m.ahead = pick(rng, 3*time.Second, 6*time.Second, 9*time.Second, 15*time.Second)
 	m.standby = rng.IntN(4) == 0
 	m.keepsOnStop = rng.IntN(4) == 0
 	m.asks = rng.IntN(5) < 2
@@ -93,6 +97,9 @@ func newSnowflake(w *World) mode {
 	switch v := rng.IntN(10); {
 	case v < 5:
 		m.addSide("leased", worker.Leased, leaf.Range{Lo: first, Hi: first + 1 + rng.Int64N(5)})
+		if rng.IntN(4) == 0 {
+			m.addOthers(m.sides[0])
+		}
 	case v < 7:
 		m.extends = rng.IntN(3) == 0
 		m.addSide("fixed", worker.Fixed, leaf.Range{Lo: first, Hi: first + 5})
@@ -127,7 +134,9 @@ func (m *snowflakeMode) addSide(name string, kind worker.Kind, numbers leaf.Rang
 		server := &world.Server{Name: name}
 		s.registry = world.NewRegistry(m.w.sched, server, m.w.faults, worker.Info{Name: name, Kind: kind, Shared: true})
 		s.registry.Wrote = func(by *world.RegistryHandle, before, after worker.Record) { m.wrote(s, by, before, after) }
-		s.registry.Named = func(by *world.RegistryHandle, ns worker.StoredNamespace) { m.named(s, by, ns) }
+		s.registry.Named = func(by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
+			m.named(s, by, ns, sent)
+		}
 		if rng.IntN(3) > 0 {
 			if err := s.registry.Init(m.namespace()); err != nil {
 				m.w.Failf("init of a new registry: %v", err)
@@ -135,6 +144,27 @@ func (m *snowflakeMode) addSide(name string, kind worker.Kind, numbers leaf.Rang
 		}
 	}
 	m.sides = append(m.sides, s)
+}
+
+// addOthers puts numbers of another program into a registry, as docs/MIGRATION.md has
+// it for the fork's table: it ran at the first node's address, and reported its time
+// now and then. Its other row belongs to somebody whom we do not know.
+func (m *snowflakeMode) addOthers(s *side) {
+	m.w.faults.Hit(OthersNumbers)
+	reported := m.begin - m.w.rng.Int64N(3000)
+	s.registry.Others = []worker.Adoptable{
+		{Number: s.numbers.Lo, Address: m.w.nodes[0].Address, Floor: reported + 10_000},
+		{Number: s.numbers.Lo + 1, Address: "10.9.9.9:8080", Floor: reported},
+	}
+	s.numbers.Hi += 2
+	last := reported + 3000 // when it was stopped
+	id, err := m.layout.Encode(snowflake.Parts{Unit: (last - m.layout.Epoch) / max(1, m.layout.Unit.Milliseconds()), Worker: s.numbers.Lo, Datacenter: m.datacenter})
+	if err == nil {
+		err = m.w.ledger.add(Series{"snowflake", ""}, issue{leaf.Range{Lo: id, Hi: id + 100}, m.w.nodes[0], 0})
+	}
+	if err != nil {
+		m.w.Failf("IDs of another program: %v", err)
+	}
 }
 
 func (m *snowflakeMode) namespace() worker.Namespace {
@@ -176,7 +206,7 @@ func (m *snowflakeMode) claimant(n *Node) *claimant {
 func (m *snowflakeMode) open(n *Node, p *sched.Process) (engine, error) {
 	c := m.claimant(n)
 	s := m.sides[c.side]
-	e := &holder{mode: m, node: c, side: s, proc: p, life: n.Life(), floors: map[int64]int64{}}
+	e := &holder{mode: m, node: c, side: s, proc: p, life: n.Life(), began: m.w.sched.Elapsed(), floors: map[int64]int64{}}
 	c.now = e
 	var registry worker.Registry
 	numbers := m.mine(c, s)
@@ -185,8 +215,12 @@ func (m *snowflakeMode) open(n *Node, p *sched.Process) (engine, error) {
 	} else {
 		registry = worker.NewStatic(numbers.Lo)
 	}
+	layout := m.layout
+	if e.stray = c.stray; e.stray {
+		layout.Epoch--
+	}
 	cfg := worker.Config{
-		Layout: m.layout, Datacenter: m.datacenter, Namespace: m.namespace().Name, Address: n.Address, Numbers: numbers, NodeID: c.nodeID,
+		Layout: layout, Datacenter: m.datacenter, Namespace: m.namespace().Name, Address: n.Address, Numbers: numbers, NodeID: c.nodeID,
 		Horizon: s.horizon, Renew: m.renew, Ahead: m.ahead, Policy: m.policy, Standby: m.standby, KeepOnStop: m.keepsOnStop,
 		LocalExtend: m.extends && s.kind == worker.Fixed && s.registry != nil, Alarms: &e.alarms,
 		Nonce: func() string { return m.nonce(e) }, Runtime: p, Elapsed: p.Elapsed,

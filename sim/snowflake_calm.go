@@ -3,10 +3,12 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // heal implements mode.
@@ -24,7 +26,8 @@ func (m *snowflakeMode) heal() {
 			}
 		}
 		n.Disk.Full, n.Disk.Refuse, n.Disk.Lie, n.Disk.Slow = false, 0, 0, 0
-		if own := fmt.Sprintf("10.0.0.%d:8080", i+1); n.Address != own {
+		c.stray = false
+		if own := fmt.Sprintf("10.0.0.%d:8080", i+1); n.Address != own || c.now != nil && c.now.stray {
 			n.Kill()
 			n.Address = own
 		}
@@ -34,6 +37,9 @@ func (m *snowflakeMode) heal() {
 
 // mend makes a node start that refused to.
 func (m *snowflakeMode) mend(c *claimant, e *holder) {
+	if e.stray && errors.Is(e.startErr, worker.ErrForeign) {
+		return
+	}
 	if !errors.Is(e.startErr, leaf.ErrConflict) || e.side.registry != nil {
 		m.w.Failf("%s does not start: %v", c.Name, e.startErr)
 	}
@@ -108,7 +114,7 @@ func (m *snowflakeMode) unsettled() string {
 		}
 		if !s.single {
 			for n := s.numbers.Lo; n < s.numbers.Hi; n++ {
-				if !m.burned(s, n) {
+				if !m.burned(s, n) && !slices.ContainsFunc(s.others(), func(a worker.Adoptable) bool { return a.Number == n }) {
 					could++
 				}
 			}
@@ -119,6 +125,15 @@ func (m *snowflakeMode) unsettled() string {
 		}
 	}
 	return ""
+}
+
+// others returns the numbers of another program, of which nobody knows whether
+// the address that may have one takes it.
+func (s *side) others() []worker.Adoptable {
+	if s.registry == nil {
+		return nil
+	}
+	return s.registry.Others
 }
 
 // burned reports whether a wrong clock has put a number out of reach.

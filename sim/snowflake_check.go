@@ -34,6 +34,9 @@ func (m *snowflakeMode) took(e *holder, ids []leaf.Range, last *latest) {
 
 func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
 	c := e.node
+	if e.stray {
+		m.w.Failf("%s issued %v with another layout than that of the registry", c.Name, r)
+	}
 	p, err := m.layout.Decode(r.Lo)
 	end, err2 := m.layout.Decode(r.Hi - 1)
 	switch {
@@ -52,7 +55,7 @@ func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
 		m.w.Failf("%s issued with number %d, which it never claimed", c.Name, p.Worker)
 	case e.side.registry != nil && !m.extends && at >= bound:
 		m.w.Failf("%s issued with number %d at %s, and the registry never held a T above that for it but %s", c.Name, p.Worker, clock(at), clock(bound))
-	case claimed && at < floor:
+	case claimed && at < floor && m.excuseFor(p.Worker, at, at) == "":
 		m.w.Failf("%s issued with number %d at %s, below the floor %s of its claim", c.Name, p.Worker, clock(at), clock(floor))
 	}
 	tenure := e.Status().Losses
@@ -133,25 +136,69 @@ func (m *snowflakeMode) wrote(s *side, by *world.RegistryHandle, before, after w
 // claimed checks where a new owner may start.
 func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, before, after worker.Record) {
 	m.w.sched.Note(c.Name, "claims", after.Number, after.Floor, after.Bound)
+	m.checkClock(s, c, by)
 	own := before.Nonce != "" && !before.Released && c.files.nonces[before.Nonce]
-	least := before.Bound
-	ns := s.registry.Namespace()
+	least, floor := before.Bound, after.Floor
 	switch {
 	case own:
 		least = before.Floor // its file says more exactly what was issued, but never less than this
-	case before == worker.Record{} && ns != nil:
-		least = ns.IssueFrom
+	case before == worker.Record{} && s.registry.Namespace() != nil:
+		// The record may be from before a wipe, late; its owner must notice.
+		floor = max(floor, s.registry.Namespace().IssueFrom)
 	case before.Extends && !before.Released:
 		m.w.Failf("%s took number %d, whose owner may extend T by itself: %+v", c.Name, after.Number, before)
+	}
+	for _, a := range s.registry.Others {
+		if a.Number != after.Number {
+			continue
+		}
+		if least = max(least, a.Floor); a.Address != after.Address && !own {
+			m.w.Failf("%s claimed number %d, which another program gave to %s", c.Name, after.Number, a.Address)
+		}
 	}
 	if after.Floor < least {
 		m.w.Failf("%s claimed number %d from %s on; the owner before may have issued up to %s: %+v, before %+v (own file: %v)",
 			c.Name, after.Number, clock(after.Floor), clock(least), after, before, own)
 	}
 	if st := c.now.Status(); c.now.proc == by.Process && (st.Number != after.Number || st.Confirmed) {
-		c.now.floors[after.Number] = after.Floor // else it goes on from its file, and only now asks whether it may
+		c.now.floors[after.Number] = floor // else it goes on from its file, and only now asks whether it may
 	}
 	c.files.nonces[after.Nonce] = true
+}
+
+// checkClock fails if a process whose clock was far from that of all others from its
+// beginning on got a number, though nothing kept it from asking them.
+func (m *snowflakeMode) checkClock(s *side, c *claimant, by *world.RegistryHandle) {
+	e := c.now
+	if e.stray {
+		m.w.Failf("%s claimed a number for another layout than that of the registry", c.Name)
+	}
+	early := m.w.sched.Elapsed()-e.began < 5*time.Second && e.began > m.troubled+2*time.Second
+	if !m.asks || !early || by.Process != e.proc || !e.looked || e.proc.Stood() > 0 || e.boot.Abs() < time.Minute || c.Machine.Offset().Abs() < time.Minute {
+		return
+	}
+	right := 0
+	for _, peer := range s.registry.Announced() {
+		switch o := m.at(peer.Clock); {
+		case peer.Clock == c.Address:
+		case o == nil || !o.Up() || o.Proc.Stood() > 0 || o.Machine.Offset().Abs() > time.Second:
+			return // it may not answer, or be wrong, too
+		default:
+			right++
+		}
+	}
+	if right > 0 {
+		m.w.Failf("%s got a number though its clock is off by %v and %d peers could have told", c.Name, c.Machine.Offset(), right)
+	}
+}
+
+// at returns the first node with an address.
+func (m *snowflakeMode) at(address string) *claimant {
+	i := slices.IndexFunc(m.nodes, func(c *claimant) bool { return c.Address == address })
+	if i < 0 {
+		return nil
+	}
+	return m.nodes[i]
 }
 
 // jumpSlack is how far a T may lie beyond the horizon by drifting clocks, steps below
@@ -173,10 +220,9 @@ func (m *snowflakeMode) checkBound(s *side, c *claimant, before, after worker.Re
 
 // named is told that a namespace was created. If the registry was wiped before, whoever
 // issued with its numbers must have stopped by the time from which on they are used.
-func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace) {
-	// A request that was made before the wipe may create the namespace after it.
-	sent := ns.IssueFrom - (s.horizon + 20*time.Second).Milliseconds()
-	wrong := s.wrong || by != nil && m.of(by).Machine.Offset() < -clocksRight || m.now()-sent > 2*clocksRight.Milliseconds()
+func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
+	// A request from before the wipe may create the namespace after it.
+	wrong := s.wrong || sent <= s.wipedAt || m.of(by).Machine.Offset() < -clocksRight
 	for _, n := range sortedKeys(s.wiped) {
 		if s.wiped[n] <= ns.IssueFrom {
 			continue

@@ -19,6 +19,8 @@ const (
 	WrongStart      world.Kind = "restart with a wrong clock"
 	TwoAddresses    world.Kind = "two nodes with one address"
 	RegistryMoved   world.Kind = "node moves between fixed and leased registry"
+	OtherLayout     world.Kind = "node started with another layout"
+	OthersNumbers   world.Kind = "numbers of another program in the registry"
 )
 
 // clocksRight is how far clocks are off that are about right.
@@ -52,6 +54,7 @@ func (m *snowflakeMode) faults() []fault {
 	if m.sides[0].registry == nil {
 		return all
 	}
+	all = append(all, fault{OtherLayout, 2, m.strayed})
 	if len(m.sides) > 1 {
 		all = append(all, fault{RegistryMoved, 12, w.onUp(func(n *Node) {
 			move := func() {
@@ -71,6 +74,28 @@ func (m *snowflakeMode) faults() []fault {
 	return append(all, m.registryFaults()...)
 }
 
+// strayed starts a node for a while with another layout, which a registry that knows
+// one refuses.
+func (m *snowflakeMode) strayed() bool {
+	if len(m.nodes) == 0 {
+		return false
+	}
+	c := m.nodes[m.w.rng.IntN(len(m.nodes))]
+	if s := m.sides[c.side]; !c.Up() || c.stray || s.registry.Namespace() == nil {
+		return false
+	}
+	c.Kill()
+	c.stray = true
+	c.Start()
+	m.w.sched.After(m.w.upTo(30*time.Second), func() {
+		if c.stray = false; c.now.stray {
+			c.Kill()
+			m.w.restartLater(c.Node)
+		}
+	})
+	return true
+}
+
 // registryFaults strike one of the registries.
 func (m *snowflakeMode) registryFaults() []fault {
 	w := m.w
@@ -86,7 +111,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 	return []fault{
 		{RegistryDown, 4, some(func(s *side) bool {
 			s.registry.Server.Down = true
-			w.sched.After(w.upTo(5*time.Minute), func() { s.registry.Server.Down = false })
+			w.sched.After(m.trouble(5*time.Minute), func() { s.registry.Server.Down = false })
 			return true
 		})},
 		{RegistryCut, 6, m.onLink(func(l *world.Link) {
@@ -97,13 +122,13 @@ func (m *snowflakeMode) registryFaults() []fault {
 			case 1:
 				l.CutReplies = false
 			}
-			w.sched.After(w.upTo(4*time.Minute), func() { l.Cut(false) })
+			w.sched.After(m.trouble(4*time.Minute), func() { l.Cut(false) })
 		})},
 		{RegistryWeather, 8, m.onLink(func(l *world.Link) {
 			chance := func() float64 { return float64(w.rng.IntN(4)) / 10 }
 			l.LoseRequest, l.LoseReply, l.Late, l.Twice = chance(), chance(), chance(), chance()
 			l.Latency = 1 + w.upTo(time.Second)
-			w.sched.After(w.upTo(5*time.Minute), func() { fair(l) })
+			w.sched.After(m.trouble(5*time.Minute), func() { fair(l) })
 		})},
 		{RegistryUnsure, 3, some(func(s *side) bool {
 			s.registry.CommitError = 0.3
@@ -159,6 +184,13 @@ func (m *snowflakeMode) onLink(f func(l *world.Link)) func() bool {
 	}
 }
 
+// trouble returns how long calls will fail, at most for d, and remembers it.
+func (m *snowflakeMode) trouble(d time.Duration) time.Duration {
+	d = m.w.upTo(d)
+	m.troubled = max(m.troubled, m.w.sched.Elapsed()+d)
+	return d
+}
+
 func fair(l *world.Link) {
 	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency = 0, 0, 0, 0, 0
 	l.Cut(false)
@@ -168,6 +200,11 @@ func fair(l *world.Link) {
 func (m *snowflakeMode) wipe(s *side) bool {
 	if m.extends || s.registry.Namespace() == nil {
 		return false // nobody could know how far T was extended
+	}
+	for _, c := range m.nodes {
+		if c.stray {
+			return false // it would be the first one to come, and all others were refused
+		}
 	}
 	right := m.now() + (s.horizon + clocksRight + m.layout.Unit).Milliseconds()
 	if s.wiped == nil {
@@ -179,7 +216,7 @@ func (m *snowflakeMode) wipe(s *side) bool {
 		s.wrong = s.wrong || r.Bound > right
 	}
 	s.registry.Wipe()
-	s.backup = nil
+	s.backup, s.wipedAt = nil, m.w.sched.Elapsed()
 	return true
 }
 

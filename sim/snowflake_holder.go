@@ -23,6 +23,8 @@ type holder struct {
 	alarms   alarmBoard
 	stopping bool
 	startErr error // of Start: an operator must act
+	stray    bool  // has another layout
+	began    time.Duration
 
 	rescued int
 	boot    time.Duration // how far the clock was ahead at the first look at it, or when an operator confirmed it

@@ -36,8 +36,9 @@ type Registry struct {
 	// handle, nil for an operator or an accident.
 	Wrote func(by *RegistryHandle, before, after worker.Record)
 
-	// Named is told that a namespace was created.
-	Named func(by *RegistryHandle, ns worker.StoredNamespace)
+	// Named is told that a namespace was created, by a request that was sent at a
+	// moment of the true time.
+	Named func(by *RegistryHandle, ns worker.StoredNamespace, sent time.Duration)
 
 	s        *sched.Scheduler
 	info     worker.Info
@@ -80,6 +81,16 @@ func (r *Registry) Namespace() *worker.StoredNamespace {
 	return ns
 }
 
+// Announced returns the processes that are announced.
+func (r *Registry) Announced() (peers []worker.Peer) {
+	now := r.s.Elapsed()
+	r.sessions = slices.DeleteFunc(r.sessions, func(s session) bool { return s.ends < now })
+	for _, s := range r.sessions {
+		peers = append(peers, s.peer)
+	}
+	return peers
+}
+
 // RegistryHandle is a process's use of a Registry.
 type RegistryHandle struct {
 	Process  *sched.Process
@@ -95,11 +106,12 @@ func (h *RegistryHandle) Info() worker.Info { return h.registry.info }
 // Namespace implements worker.Records.
 func (h *RegistryHandle) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
 	r := h.registry
+	sent := r.s.Elapsed()
 	return Call(ctx, h.Process, h.link, "namespace", Repeatable, func() (*worker.StoredNamespace, error) {
 		before := r.Namespace()
 		ns, err := r.inside.Namespace(context.Background(), want)
 		if before == nil && ns != nil && r.Named != nil {
-			r.Named(h, *ns)
+			r.Named(h, *ns, sent)
 		}
 		return ns, err
 	})
@@ -179,14 +191,7 @@ func (h *RegistryHandle) session(ctx context.Context, what string, more func(r *
 // Peers implements worker.Records.
 func (h *RegistryHandle) Peers(ctx context.Context) ([]worker.Peer, error) {
 	r := h.registry
-	return Call(ctx, h.Process, h.link, "peers", Repeatable, func() (peers []worker.Peer, err error) {
-		now := r.s.Elapsed()
-		r.sessions = slices.DeleteFunc(r.sessions, func(s session) bool { return s.ends < now })
-		for _, s := range r.sessions {
-			peers = append(peers, s.peer)
-		}
-		return peers, nil
-	})
+	return Call(ctx, h.Process, h.link, "peers", Repeatable, func() ([]worker.Peer, error) { return r.Announced(), nil })
 }
 
 // Close implements worker.Records. The announcements stay until they end.
