@@ -25,6 +25,7 @@ type segmentEngine struct {
 	taken   map[string][]*delivery
 	twice   map[string]bool // tags of which a range was handed out again
 	failedN int64           // numbers that calls for several wanted in vain
+	looked  bool            // it read the cluster fence after the calm
 	dropped bool            // a tag was deleted in this life: its stock is lost
 }
 
@@ -108,7 +109,7 @@ func (e *segmentEngine) client() {
 		for range 1 + rng.IntN(6) {
 			n := 1
 			if rng.IntN(4) == 0 {
-				n = 1 + rng.IntN(int(min(10+t.step, 60)))
+				n = 1 + rng.IntN(int(min(10+2*t.step, 120)))
 			}
 			if e.call(name, n, 1+m.w.upTo(waits[rng.IntN(len(waits))]), handle) != nil && rng.IntN(2) == 0 {
 				break

@@ -13,6 +13,7 @@ import (
 const (
 	LinkTrouble   world.Kind = "network trouble of segment mode"
 	ImageRestored world.Kind = "node and database restored from one image"
+	PowerCut      world.Kind = "nodes and primary lose power together"
 	Degraded      world.Kind = "ranges taken without the cluster fence (degrade)"
 	Repaired      world.Kind = "latched tag repaired"
 	FenceFileLost world.Kind = "damaged fence file moved away"
@@ -39,6 +40,7 @@ func (m *segmentMode) faults() []fault {
 			return m.goBack(d, world.Restored, w.upTo(w.sched.Elapsed()+1))
 		})},
 		{ImageRestored, 1, m.onDB(m.restoreImage)},
+		{powerCutPlanned, 4, m.onDB(m.powerCut)},
 		{world.SplitBrain, 2, m.onDB(m.splitBrain)},
 		{world.RowRecreated, 3, m.onTag(m.recreate)},
 		{world.RowDeleted, 2, m.onTag(m.remove)},
@@ -75,6 +77,7 @@ func (m *segmentMode) faults() []fault {
 const (
 	databaseTrouble world.Kind = "database trouble"
 	rowLocking      world.Kind = "somebody locks a row"
+	powerCutPlanned world.Kind = "power cut planned"
 )
 
 // outage returns how long something is away: mostly seconds, now and then minutes.
@@ -187,7 +190,45 @@ func (m *segmentMode) failover(d *world.Database, k world.Kind, missed int) bool
 	d.LoseLast(k, missed)
 	m.afterLoss(d)
 	d.SetDown(true)
-	m.w.sched.After(m.w.upTo(20*time.Second), func() { d.SetDown(false) })
+	m.w.sched.After(m.w.upTo(20*time.Second), func() {
+		d.SetDown(false)
+		m.rush()
+	})
+	return true
+}
+
+// rush makes all nodes want ranges of the same tags at once, as they do after an outage.
+func (m *segmentMode) rush() {
+	for _, e := range m.running() {
+		for _, t := range m.tags {
+			n := int(min(2*t.step, 200))
+			e.proc.Go(func() { _ = e.call(t.name, n, time.Second, nil) })
+		}
+	}
+}
+
+// powerCut waits for a reservation, ends some nodes a moment later, and goes on with a
+// replica that misses the last commits.
+func (m *segmentMode) powerCut(d *world.Database) bool {
+	w := m.w
+	if d.Next != nil {
+		return false
+	}
+	d.Next = func() {
+		w.sched.After(w.upTo(5*time.Millisecond), func() {
+			if d.Down() || d.IsSplit() || w.calm {
+				return
+			}
+			w.faults.Hit(PowerCut)
+			for _, n := range w.nodes {
+				if w.rng.IntN(3) > 0 {
+					n.Kill()
+					w.sched.After(w.upTo(20*time.Second), n.Start)
+				}
+			}
+			m.failover(d, world.FailoverLoses, 1+w.rng.IntN(3))
+		})
+	}
 	return true
 }
 

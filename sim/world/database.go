@@ -52,6 +52,9 @@ type Database struct {
 	// failover.
 	Changed func(k Kind)
 
+	// Next is called once, at the moment of the next reservation, if it is set.
+	Next func()
+
 	s       *sched.Scheduler
 	sides   []*side
 	clients []*DatabaseClient
@@ -240,6 +243,10 @@ func (d *Database) reserved(tag string, r leaf.Range) {
 	t.Reserved += r.Len()
 	d.tally[tag] = t
 	d.used[tag] = max(d.used[tag], r.Hi)
+	if f := d.Next; f != nil {
+		d.Next = nil
+		f()
+	}
 }
 
 func (d *Database) returned(tag string, hi, lo int64) {

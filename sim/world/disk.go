@@ -41,7 +41,7 @@ type Disk struct {
 	Full   bool          // writes fail, after some bytes perhaps
 	Refuse float64       // chance per write or sync to fail without effect
 	Lie    float64       // chance per write or sync to fail after its effect
-	Slow   time.Duration // each call takes up to this long
+	Slow   time.Duration // each call takes up to this long; default 1 ms
 
 	s     *sched.Scheduler
 	files map[string]*inode
@@ -86,10 +86,12 @@ func (d *Disk) For(p *sched.Process) *DiskHandle { return &DiskHandle{d, p} }
 // begin is the way to the disk.
 func (h *DiskHandle) begin() {
 	h.p.Boundary()
+	d := time.Millisecond
 	if h.d.Slow > 0 {
 		h.d.Faults.Hit(DiskSlow)
-		h.p.Sleep(time.Duration(h.d.s.Rand().Int64N(int64(h.d.Slow))))
+		d = h.d.Slow
 	}
+	h.p.Sleep(time.Duration(h.d.s.Rand().Int64N(int64(d))))
 }
 
 // ReadFile implements segment.Disk and worker.Disk. It sees what was not synced, too.
