@@ -174,7 +174,7 @@ func (a *appendFile) Close() error {
 }
 
 func (d *Disk) remember(name string, content []byte) {
-	d.past = append(d.past, moment{d.s.Elapsed(), name, content[:len(content):len(content)]})
+	d.past = append(d.past, moment{d.s.Elapsed(), name, slices.Clip(content)})
 }
 
 func (d *Disk) refuses(what, name string) error {
