@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -108,28 +107,51 @@ func (b *bench) runTest(ctx context.Context, v *verdict, dir, overlay string) er
 	return nil
 }
 
-// simulate runs seeds until one fails.
+// simulate runs seeds until one fails that passes without the mutant.
 func (b *bench) simulate(ctx context.Context, v *verdict, dir, overlay string) error {
 	binary := filepath.Join(dir, "sim")
 	if err := v.compile(ctx, "build", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./test/cmd/sim"); err != nil {
 		return err
 	}
 	began := time.Now()
-	out, err := exec.CommandContext(ctx, binary, "-hunt", "-workers", "1", "-only", v.mutant.sim.mode,
-		"-seeds", strconv.Itoa(v.mutant.sim.seeds), "-timeout", b.hunt.String()).Output()
-	v.sim.tried, v.sim.took = true, time.Since(began)
-	if _, exited := errors.AsType[*exec.ExitError](err); err == nil || ctx.Err() != nil || !exited {
-		return errors.Join(err, ctx.Err())
+	defer func() { v.sim.tried, v.sim.took = true, time.Since(began) }()
+	h := v.mutant.sim
+	for first := uint64(1); first <= uint64(h.seeds); {
+		left := b.hunt - time.Since(began)
+		if left <= 0 {
+			return nil
+		}
+		seed, err := hunting(ctx, binary, h.mode, first, uint64(h.seeds)+1-first, left)
+		if err != nil || seed == 0 {
+			return err
+		}
+		sound, err := hunting(ctx, b.unbroken(), h.mode, seed, 1, 0)
+		if err != nil {
+			return err
+		}
+		if sound == 0 {
+			v.sim.caught = strconv.FormatUint(seed, 10)
+			return nil
+		}
+		first = seed + 1 // what make sim would find without any mutant
+	}
+	return nil
+}
+
+// hunting runs seeds and returns the first one that fails, 0 if none does within the
+// limit.
+func hunting(ctx context.Context, binary, mode string, first, seeds uint64, limit time.Duration) (uint64, error) {
+	cmd := exec.CommandContext(ctx, binary, "-hunt", "-workers", "1", "-only", mode, "-timeout", limit.String(),
+		"-first", strconv.FormatUint(first, 10), "-seeds", strconv.FormatUint(seeds, 10))
+	out, err := cmd.Output()
+	if err == nil || ctx.Err() != nil {
+		return 0, ctx.Err()
 	}
 	seed, found := caughtBy(string(out))
 	if !found {
-		return fmt.Errorf("%s: the simulation ended without a failing seed: %w\n%s", v.name, err, out)
+		return 0, fmt.Errorf("the simulation ended without a failing seed: %w\n%s", err, out)
 	}
-	if out, err := exec.CommandContext(ctx, b.unbroken(), "-hunt", "-only", v.mutant.sim.mode, "-seed", seed).Output(); err != nil {
-		return fmt.Errorf("seed %s fails without %s, too: %w\n%s", seed, v.name, err, out)
-	}
-	v.sim.caught = seed
-	return nil
+	return strconv.ParseUint(seed, 10, 64)
 }
 
 // caughtBy returns the seed of the line that the simulation prints of a failure.
