@@ -32,6 +32,7 @@ const year = 365 * 24 * time.Hour
 func (m *snowflakeMode) faults() []fault {
 	w := m.w
 	all := []fault{
+		{world.FileOlder, 3, m.fileOlder},
 		{YearAhead, 2, w.onUp(func(n *Node) { n.Machine.Step(year) })},
 		{WrongStart, 4, w.onUp(func(n *Node) {
 			n.Kill()
@@ -72,6 +73,43 @@ func (m *snowflakeMode) faults() []fault {
 		})})
 	}
 	return append(all, m.registryFaults()...)
+}
+
+// fileOlder takes a node's file back by seconds, to what its owner may not have
+// surpassed at the registry; at times it cannot ask there.
+func (m *snowflakeMode) fileOlder() bool {
+	c := m.claimant(m.w.nodes[m.w.rng.IntN(len(m.w.nodes))])
+	if !c.Up() || c.Disk.Content(workerFile) == nil {
+		return false
+	}
+	if l := c.links[c.side]; l != nil && m.w.rng.IntN(2) == 0 {
+		l.Cut(true)
+		m.w.sched.After(m.trouble(3*time.Minute), func() { fair(l) })
+	}
+	after := m.w.upTo(time.Minute)
+	m.w.sched.After(after, func() {
+		c.Kill()
+		c.Forgot = c.Disk.RollBack(workerFile, max(0, m.w.sched.Elapsed()-m.w.upTo(20*time.Second))) || c.Forgot
+		m.w.sched.After(m.w.upTo(2*time.Second), c.Start)
+	})
+	return true
+}
+
+// scatter is what a failover may do besides: some nodes cannot reach the new server,
+// others start anew.
+func (m *snowflakeMode) scatter() {
+	for _, c := range m.nodes {
+		switch l := c.links[c.side]; m.w.rng.IntN(4) {
+		case 0:
+			l.Cut(true)
+			m.w.sched.After(m.trouble(3*time.Minute), func() { fair(l) })
+		case 1:
+			if c.Up() {
+				c.Kill()
+				m.w.restartLater(c.Node)
+			}
+		}
+	}
 }
 
 // strayed starts a node for a while with another layout, which a registry that knows
@@ -147,7 +185,10 @@ func (m *snowflakeMode) registryFaults() []fault {
 		{world.RegistryWiped, 3, some(m.wipe)},
 		{world.CommitsLost, 3, some(func(s *side) bool {
 			replica := s.registry.Backup()
-			w.sched.After(w.upTo(20*time.Second), func() { m.restore(s, replica, world.CommitsLost) })
+			w.sched.After(w.upTo(20*time.Second), func() {
+				m.restore(s, replica, world.CommitsLost)
+				m.scatter()
+			})
 			return true
 		})},
 		{world.RegistryOld, 2, some(func(s *side) bool {
@@ -155,6 +196,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 				return false
 			}
 			m.restore(s, s.backup, world.RegistryOld)
+			m.scatter()
 			return true
 		})},
 		{world.SessionGone, 2, some(func(s *side) bool { return s.registry.ExpireSession() })},
