@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/test/proxy"
 	"github.com/leaf-idgen/leaf/test/server"
 )
 
@@ -113,11 +114,7 @@ func TestPairWaitsForItsStandby(t *testing.T) {
 				}},
 			} {
 				fault.begin(1)
-				committed := make(chan error, 1)
-				go func() {
-					_, err := db.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO t VALUES (1)")
-					committed <- err
-				}()
+				committed := startInsert(t, db)
 				select {
 				case err := <-committed:
 					t.Errorf("standby %s: a commit was answered: %v", fault.name, err)
@@ -142,6 +139,52 @@ func TestPairWaitsForItsStandby(t *testing.T) {
 			wantRows(t, p.Database(1), 3)
 		})
 	}
+}
+
+// TestPairLink holds the replication up on its way, and then cuts it: a commit
+// waits as long, and no longer.
+func TestPairLink(t *testing.T) {
+	t.Parallel()
+	for kind, start := range pairs {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var link *proxy.Proxy
+			p := start(t, server.PairOptions{Link: func(target string) (string, error) {
+				var err error
+				if link, err = proxy.Start(target); err != nil {
+					return "", err
+				}
+				t.Cleanup(link.Close)
+				return link.Addr(), nil
+			}})
+			db := p.Database(0).Open(t)
+			mustExec(t, db, "CREATE TABLE t (v int)")
+			link.Hold(proxy.Server)
+			committed := startInsert(t, db)
+			select {
+			case err := <-committed:
+				t.Errorf("a commit was answered that the standby does not have: %v", err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			link.Cut()
+			link.Hold()
+			if err := <-committed; err != nil {
+				t.Error(err)
+			}
+			wantRows(t, p.Database(1), 1)
+		})
+	}
+}
+
+func startInsert(t *testing.T, db *sql.DB) (committed <-chan error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		defer close(done)
+		_, err := db.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO t VALUES (1)")
+		done <- err
+	}()
+	return done
 }
 
 func mustPromote(t *testing.T, p *server.Pair, want int) {
