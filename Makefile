@@ -59,8 +59,9 @@ fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
 	go run ./test/cmd/fuzz $(if $(FUZZTIME),-time $(FUZZTIME),-minutes $(or $(MINUTES),10)) $(PKG)
 
 .PHONY: chaos
-chaos: ## Break real servers under real nodes for MINUTES=10 (SEED=, TOPOLOGY=); report in docs/proof
-	go run ./test/cmd/chaos -minutes $(or $(MINUTES),10) -seed $(or $(SEED),0) -topology "$(TOPOLOGY)" $(CHAOSFLAGS)
+chaos: ## Break real servers under real nodes for MINUTES=10; SEED=, TOPOLOGY=, FAULTS=, OUTAGE=; report in OUT=docs/proof
+	go run ./test/cmd/chaos -minutes $(or $(MINUTES),10) -outage $(or $(OUTAGE),0) -seed $(or $(SEED),0) \
+		-topology "$(TOPOLOGY)" -faults "$(FAULTS)" -out $(or $(OUT),docs/proof)
 
 .PHONY: sim
 sim: helpers ## SEEDS seeds of the simulation (10000), 1000 of them twice; SEED=n shows one

@@ -73,6 +73,7 @@ type cluster struct {
 	// atDatabase names the ways that lead to the database.
 	atDatabase []string
 	fenced     bool // there is a cluster fence
+	apart      bool // members of an ensemble can be cut off from one another
 	registry   bool // snowflake mode is on
 	faults     []fault
 	versions   []string // of the servers

@@ -68,6 +68,9 @@ func (c *cluster) rowFaults() []fault {
 			name: "table restored", about: "all rows go back to those of the run's first second, as a restore from a dump does; leaf tag repair of every tag at every node.",
 			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
 			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				if err := c.untilReserved(ctx); err != nil { // at the beginning it would bring back what is there
+					return nil, "", err
+				}
 				return func(ctx context.Context) error { return c.repair(ctx, c.tags()...) }, "", c.sql(ctx, c.dump...)
 			},
 		})

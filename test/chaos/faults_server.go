@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -108,7 +109,8 @@ func (c *cluster) memberFaults(what string, m members, targets []target) []fault
 // ensembleFaults are those of members, and the end of a leader.
 func (c *cluster) ensembleFaults(what string, e *server.Ensemble) []fault {
 	nobody := func(int) []int { return nil } // each node knows all members
-	return append(c.memberFaults(what, e, memberTargets(what, e, nobody)), fault{
+	targets := memberTargets(what, e, nobody)
+	faults := append(c.memberFaults(what, e, targets), fault{
 		name: what + ": leader killed", about: "SIGKILL of the member that leads; it is started again on its data.",
 		group: ofServers, targets: []target{{name: what + " leader"}}, hold: seconds(1, 6),
 		begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
@@ -120,6 +122,58 @@ func (c *cluster) ensembleFaults(what string, e *server.Ensemble) []fault {
 			return func(ctx context.Context) error { return e.Restart(ctx, leader) }, fmt.Sprintf("member %d", leader), nil
 		},
 	})
+	if c.apart {
+		faults = append(faults, c.partitionFaults(what, e)...)
+	}
+	return faults
+}
+
+// partitionFaults are what happens between members. Nodes reach all of them all the
+// time: one that was cut off from its peers answers, as long as it believes it may.
+func (c *cluster) partitionFaults(what string, e *server.Ensemble) []fault {
+	join := func(ctx context.Context) error {
+		if err := e.Heal(ctx); err != nil {
+			return err
+		}
+		return e.Wait(ctx)
+	}
+	leader := []target{{name: what + " leader"}}
+	return []fault{
+		{
+			name: what + ": leader cut off", about: "the member that leads and the others do not reach one another, nodes reach all; the partition ends.",
+			group: ofServers, targets: leader, hold: seconds(2, 7), extra: time.Second,
+			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				i, err := e.Leader(ctx)
+				if err != nil {
+					return nil, "", err
+				}
+				return join, fmt.Sprintf("member %d", i), e.Partition(ctx, i)
+			},
+		},
+		{
+			name: what + ": leader mute", about: "one way: what the member that leads sends to the others vanishes, it hears them; the partition ends.",
+			group: ofServers, targets: leader, hold: seconds(2, 6), extra: time.Second,
+			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				i, err := e.Leader(ctx)
+				if err != nil {
+					return nil, "", err
+				}
+				for to := range e.Len() {
+					if to != i {
+						err = errors.Join(err, e.Sever(ctx, i, to))
+					}
+				}
+				return join, fmt.Sprintf("member %d", i), err
+			},
+		},
+		{
+			name: what + ": no majority", about: "no member reaches another, nodes reach all; the partition ends.",
+			group: ofServers, targets: []target{c.everyNode("all of " + what)}, hold: seconds(2, 5), extra: 2 * time.Second,
+			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				return join, "", errors.Join(e.Partition(ctx, 0), e.Sever(ctx, 1, 2), e.Sever(ctx, 2, 1))
+			},
+		},
+	}
 }
 
 // galeraFaults are those of members, of which each node uses its own, and a partition

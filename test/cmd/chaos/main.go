@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ func main() {
 // options are the command line.
 type options struct {
 	minutes    float64
+	outage     float64
 	seed       uint64
 	topologies []string
 	only       []string
@@ -39,6 +41,7 @@ func read(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Float64Var(&o.minutes, "minutes", 10, "time for all topologies together, divided evenly; at least 15 s each")
+	flags.Float64Var(&o.outage, "outage", 0, "minutes for the topology outage beside the others, 0 for its part of -minutes; 11 show a database that is gone for ten")
 	flags.Uint64Var(&o.seed, "seed", 0, "determines the faults; 0 takes a new one")
 	topology := flags.String("topology", "", "only these, separated by commas, of "+strings.Join(chaos.Topologies(), ", "))
 	faults := flags.String("faults", "", "only faults whose name contains one of these, separated by commas")
@@ -64,6 +67,38 @@ func read(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
+// outage is the topology that may have a time of its own.
+const outage = "outage"
+
+// duration returns how long a topology runs.
+func (o options) duration(topology string) time.Duration {
+	parts := len(o.topologies)
+	if o.outage > 0 {
+		if topology == outage {
+			return time.Duration(o.outage * float64(time.Minute))
+		}
+		if slices.Contains(o.topologies, outage) {
+			parts--
+		}
+	}
+	return time.Duration(o.minutes * float64(time.Minute) / float64(parts))
+}
+
+// command returns what to type for the same run.
+func (o options) command() string {
+	text := fmt.Sprintf("make chaos MINUTES=%g SEED=%d", o.minutes, o.seed)
+	if o.outage > 0 {
+		text += fmt.Sprintf(" OUTAGE=%g", o.outage)
+	}
+	if len(o.topologies) < len(chaos.Topologies()) {
+		text += " TOPOLOGY=" + strings.Join(o.topologies, ",")
+	}
+	if len(o.only) > 0 {
+		text += fmt.Sprintf(" FAULTS=%q", strings.Join(o.only, ","))
+	}
+	return text
+}
+
 // run runs the topologies, writes the reports, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := read(args, stderr)
@@ -83,16 +118,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		say("chaos: " + err.Error())
 		return 1
 	}
-	each := time.Duration(o.minutes * float64(time.Minute) / float64(len(o.topologies)))
-	d := chaos.NewDocument(ctx, fmt.Sprintf("make chaos MINUTES=%g SEED=%d TOPOLOGY=%s", o.minutes, o.seed, strings.Join(o.topologies, ",")))
+	d, impossible := chaos.NewDocument(ctx, o.command()), false
 	for _, name := range o.topologies {
+		each := o.duration(name)
 		say(fmt.Sprintf("chaos: %s for %v, seed %d", name, each.Round(time.Second), o.seed))
 		report, err := chaos.Run(ctx, chaos.Config{
 			Topology: name, Seed: o.seed, Duration: each, Only: o.only, Binary: binary, Keep: o.keep, Progress: say,
 		})
 		if err != nil {
 			say("chaos: " + err.Error())
-			return 1
+			impossible = true
+			if ctx.Err() != nil {
+				break
+			}
+			continue // the others can show something all the same
 		}
 		d.Reports = append(d.Reports, report)
 	}
@@ -100,7 +139,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		say("chaos: " + err.Error())
 		return 1
 	}
-	if err := d.WriteText(stdout); err != nil || d.Failed() {
+	if err := d.WriteText(stdout); err != nil || d.Failed() || impossible {
 		return 1
 	}
 	return 0
