@@ -17,11 +17,15 @@ func TestFlags(t *testing.T) {
 	}{
 		{"evenly", []string{"-minutes", "4", "-seed", "9", "-topology", "mariadb,outage"}, "outage", 2 * time.Minute, "make chaos MINUTES=4 SEED=9 TOPOLOGY=mariadb,outage"},
 		{
-			"the outage apart", []string{"-minutes", "4", "-outage", "11", "-seed", "9", "-topology", "mariadb,outage"}, "outage", 11 * time.Minute,
+			"the outage apart",
+			[]string{"-minutes", "4", "-outage", "11", "-seed", "9", "-topology", "mariadb,outage"},
+			"outage", 11 * time.Minute,
 			"make chaos MINUTES=4 SEED=9 OUTAGE=11 TOPOLOGY=mariadb,outage",
 		},
 		{
-			"and the others have the rest", []string{"-minutes", "4", "-outage", "11", "-seed", "9", "-topology", "mariadb,outage", "-faults", "node,disk"}, "mariadb", 4 * time.Minute,
+			"and the others have the rest",
+			[]string{"-minutes", "4", "-outage", "11", "-seed", "9", "-topology", "mariadb,outage", "-faults", "node,disk"},
+			"mariadb", 4 * time.Minute,
 			`make chaos MINUTES=4 SEED=9 OUTAGE=11 TOPOLOGY=mariadb,outage FAULTS="node,disk"`,
 		},
 	} {
