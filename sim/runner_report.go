@@ -30,6 +30,7 @@ type Report struct {
 	Took      time.Duration // real time of the whole campaign
 	Busy      time.Duration // real time of all runs
 	Simulated time.Duration
+	Steps     int64                // of goroutines
 	Faults    map[world.Kind]Tally // that took effect
 	Excused   map[world.Kind]Tally // IDs that repeated by a fault that nobody can notice
 	Least     map[string]Least     // "nodes", "faults", "IDs"
@@ -62,6 +63,7 @@ func (r *Report) add(one Result) {
 	r.Took = time.Since(r.Began)
 	r.Busy += one.Took
 	r.IDs += one.IDs
+	r.Steps += one.Steps
 	if one.Err != nil {
 		r.Failures = append(r.Failures, one)
 		return
@@ -133,6 +135,7 @@ func (r *Report) Print(w io.Writer) {
 	p("seeds          %d, %d failed", r.Seeds, len(r.Failures))
 	p("real time      %.1f s, %.1f seeds/s, %.1f ms of one core per seed", r.Took.Seconds(), r.Rate(), r.Busy.Seconds()*1000/float64(max(r.Seeds, 1)))
 	p("simulated      %.1f years of a cluster", r.Simulated.Hours()/24/365)
+	p("steps          %d, %.0f ns of one core each", r.Steps, float64(r.Busy.Nanoseconds())/float64(max(r.Steps, 1)))
 	p("IDs            %d, all distinct but for those excused below", r.IDs)
 	for _, what := range []string{"nodes", "faults", "IDs"} {
 		p("fewest %-8s%d (seed %d)", what, r.Least[what].Value, r.Least[what].Seed)

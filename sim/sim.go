@@ -29,6 +29,7 @@ type Result struct {
 	Hash    uint64 // of the whole order of events
 	Nodes   int
 	IDs     int64
+	Steps   int64                // of goroutines
 	Struck  int                  // faults that the nemesis began
 	Faults  map[world.Kind]int   // that took effect, by kind
 	Excused map[world.Kind]int64 // IDs that repeated by an undetectable fault; 0 for an excuse without use
@@ -95,6 +96,7 @@ func Run(seed uint64, opts Options) (r Result) {
 			r.Err = fmt.Errorf("seed %d, at %v: %w", seed, s.Elapsed(), err)
 		}
 		r.Hash, r.Nodes, r.IDs, r.Excused = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.excused
+		r.Steps = s.Steps()
 		for _, e := range w.ledger.excuses {
 			r.Excused[e.Kind] += 0
 		}

@@ -25,6 +25,7 @@ type Scheduler struct {
 	seq     int64 // of timers and tasks
 	running *task // nil in callbacks of After
 	idle    []*coroutine
+	steps   int64
 	last    *task
 	ended   bool // every task is to unwind
 	trace
@@ -39,6 +40,9 @@ func New(seed uint64) *Scheduler {
 
 // Rand returns the source of all chance in the simulation.
 func (s *Scheduler) Rand() *rand.Rand { return s.rng }
+
+// Steps returns how many steps of goroutines there were so far.
+func (s *Scheduler) Steps() int64 { return s.steps }
 
 // Elapsed returns the true time since the beginning.
 func (s *Scheduler) Elapsed() time.Duration { return s.now }
@@ -98,6 +102,7 @@ func (s *Scheduler) step(t *task) {
 		return
 	}
 	s.mix(uint64(t.id), uint64(s.now))
+	s.steps++
 	s.running, s.last = t, t
 	t.on.next()
 	s.running = nil

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/sim"
+)
+
+func runs(t *testing.T, change func(*options)) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	o := options{out: &out, progress: io.Discard, campaign: sim.Campaign{First: 1, Seeds: 2}}
+	change(&o)
+	err := run(context.Background(), o)
+	return out.String(), err
+}
+
+// TestReport: a campaign ends with its figures.
+func TestReport(t *testing.T) {
+	out, err := runs(t, func(o *options) { o.campaign.Twice = true })
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"seeds          2, 0 failed", "fewest nodes", string(sim.Crash), "every invariant held"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// TestReplay: -log shows the events and the hash of the same run.
+func TestReplay(t *testing.T) {
+	want := fmt.Sprintf("seed 2: hash %016x", sim.Run(2, sim.Options{Only: "segment"}).Hash)
+	out, err := runs(t, func(o *options) {
+		o.log, o.campaign.Only = true, "segment"
+		if err := o.one("2"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err != nil || !strings.Contains(out, want) || strings.Count(out, "\n") < 1000 || !strings.Contains(out, "nemesis") {
+		t.Errorf("%v, no %q at the end of %d bytes", err, want, len(out))
+	}
+}
+
+// TestHunt is what make mutants reads.
+func TestHunt(t *testing.T) {
+	out, err := runs(t, func(o *options) { o.hunt, o.campaign.Only = true, "any" })
+	if err != nil || !strings.HasPrefix(out, "no seed of 2 failed") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for name, change := range map[string]func(*options){
+		"a mode that does not exist": func(o *options) { o.campaign.Only = "both" },
+		"a log of many seeds":        func(o *options) { o.log = true },
+	} {
+		if _, err := runs(t, change); !errors.Is(err, errUsage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCommand(t *testing.T) {
+	if got := command(17, "segment"); got != "go run ./test/cmd/sim -only segment -seed 17 -log" {
+		t.Error(got)
+	}
+}
