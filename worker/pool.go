@@ -18,10 +18,11 @@ import (
 //     margin have passed. One whose owner may extend T by itself is free only once it
 //     was released.
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
-//   - The node's own last number comes first, unless a clock that was ahead has put
-//     its floor further away than the margin. Then come the numbers that can be used
-//     at once, those that nobody can hold before those of an unclean holder, which may
-//     be alive and about to renew; of the rest the ones usable soonest.
+//   - The node's own last number comes first, then the one that another program gave
+//     to its address, unless a clock that was ahead has put the floor further away than
+//     the margin. Then come the numbers that can be used at once, those that nobody can
+//     hold before those of an unclean holder, which may be alive and about to renew; of
+//     the rest the ones usable soonest.
 //
 // No rule needs the clocks to agree: a node whose clock is ahead may take a number
 // too early, but it starts at T all the same, and the owner finds its claim lost.
@@ -107,6 +108,10 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	}
 }
 
+// reportLag is how much later than it says a driver takes another program's report of
+// its time to be, ms (rule J). A floor that is further away stems from a wrong clock.
+const reportLag = 10_000
+
 // choose returns the record to overwrite, its Floor set to where the new owner may
 // start; or, if the nonce holds one already, that record as it is.
 func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request) (Record, error) {
@@ -121,17 +126,35 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	if isOwn && own.Floor <= req.Now+req.Margin {
 		return own, nil
 	}
-	for _, a := range reserved {
-		if r, ok := adopt(known, a, issueFrom, req); ok {
-			return r, nil
+	var idle, expired, later []Record
+	var freed int64 // the lowest T of those that return when it and the margin have passed
+	put := func(r Record, expires bool) {
+		switch {
+		case r.Floor > req.Now:
+			if len(later) > 0 && r.Floor < later[0].Floor {
+				later = nil
+			}
+			if len(later) == 0 || r.Floor == later[0].Floor {
+				later = append(later, r)
+			}
+		case expires:
+			expired = append(expired, r)
+		default:
+			idle = append(idle, r)
 		}
 	}
 	barred := make(map[int64]bool, len(reserved))
 	for _, a := range reserved {
 		barred[a.Number] = true
+		switch r, ok := adopt(known, a, issueFrom, req); {
+		case isOwn && a.Number == own.Number:
+			put(own, true)
+		case ok && r.Floor <= req.Now+req.Margin+reportLag:
+			return r, nil
+		case ok:
+			put(r, true)
+		}
 	}
-	var idle, expired, later []Record
-	var freed int64 // the lowest T of those that return when it and the margin have passed
 	for n := req.Numbers.Lo; n < req.Numbers.Hi; n++ {
 		if barred[n] {
 			continue
@@ -154,19 +177,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 				r.Floor = req.BeyondT(r.Bound) // an operator gave it away
 			}
 		}
-		switch {
-		case r.Floor > req.Now:
-			if len(later) > 0 && r.Floor < later[0].Floor {
-				later = nil
-			}
-			if len(later) == 0 || r.Floor == later[0].Floor {
-				later = append(later, r)
-			}
-		case used && !r.Released:
-			expired = append(expired, r)
-		default:
-			idle = append(idle, r)
-		}
+		put(r, used && !r.Released)
 	}
 	for _, candidates := range [][]Record{idle, expired, later} {
 		if len(candidates) > 0 {

@@ -220,6 +220,31 @@ func TestPoolChooses(t *testing.T) {
 		},
 
 		{
+			name: "another program's number, as far ahead as a report may put it", records: held(released(others(4, -1))),
+			reserved: []worker.Adoptable{{Number: 5, Address: "10.0.0.9:8080", Floor: poolNow + 10_000 + poolMargin}},
+			request:  func(r *worker.Request) { r.Numbers.Hi = 6 }, number: 5, floor: 10_000 + poolMargin, bound: 10_000 + poolMargin,
+		},
+		{
+			name: "another program's number further ahead, and another number is free", records: held(released(others(4, -1))),
+			reserved: []worker.Adoptable{{Number: 5, Address: "10.0.0.9:8080", Floor: poolNow + 10_001 + poolMargin}},
+			request:  func(r *worker.Request) { r.Numbers.Hi = 6 }, number: 4, floor: -1, bound: 60_000,
+		},
+		{
+			name: "another program's number further ahead, and no other number is free", records: held(),
+			reserved: []worker.Adoptable{{Number: 5, Address: "10.0.0.9:8080", Floor: poolNow + 90_000}},
+			request:  func(r *worker.Request) { r.Numbers.Hi = 6 }, number: 5, floor: 90_000, bound: 90_000,
+		},
+		{
+			name: "own file of an adopted number further ahead, and another number is free", records: held(mine(3, 90_000), released(others(4, -1))),
+			reserved: []worker.Adoptable{{Number: 3, Address: "10.0.0.9:8080"}},
+			request:  func(r *worker.Request) { r.Previous = previous(3, poolMargin+1) }, number: 4, floor: -1, bound: 60_000,
+		},
+		{
+			name: "own file of an adopted number further ahead, and no other number is free", records: held(mine(3, 90_000)),
+			reserved: []worker.Adoptable{{Number: 3, Address: "10.0.0.9:8080"}},
+			request:  func(r *worker.Request) { r.Previous = previous(3, poolMargin+1) }, number: 3, floor: poolMargin + 1, bound: 90_000,
+		},
+		{
 			name: "another program's number for this address", records: []worker.Record{others(1, 1)},
 			reserved: []worker.Adoptable{{Number: 2, Address: "10.0.0.8:8080"}, {Number: 3, Address: "10.0.0.9:8080", Floor: poolNow - 3}},
 			number:   3, floor: -3, bound: 60_000,
