@@ -69,8 +69,8 @@ ifdef SEED
 	bin/sim -seed $(SEED) -log
 else
 	@date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; git log -1 --format='commit %H'
-	bin/sim -seeds 1000 -twice
-	bin/sim -first 1001 -seeds $(or $(SEEDS),10000)
+	time bin/sim -seeds 1000 -twice
+	time bin/sim -first 1001 -seeds $(or $(SEEDS),10000)
 endif
 
 .PHONY: mutants
