@@ -45,7 +45,9 @@ func FuzzFile(f *testing.F) {
 		f.Add(strings.Replace(good, `"format":1`, `"format":2`, 1), true, down)
 		f.Add(strings.Replace(good, `"number":0`, `"number":7`, 1), true, down)
 		f.Add(good+" ", false, down)
+		f.Add(strings.Replace(good, `"number":0`, `"number":-1`, 1), true, down)
 		f.Add("null", true, down)
+		f.Add("{", true, down)
 	}
 	f.Fuzz(func(t *testing.T, line string, sealed, down bool) {
 		content := line
