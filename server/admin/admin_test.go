@@ -108,7 +108,7 @@ func start(t *testing.T, b admin.NodeBackend) (*admin.Client, string) {
 }
 
 // shortDir is t.TempDir with a path short enough for a socket on every system.
-func shortDir(t *testing.T) string {
+func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "leaf") //nolint:usetesting // the name of a test makes the path too long for a socket
 	if err != nil {
