@@ -61,9 +61,9 @@ type bench struct {
 func (b *bench) run(ctx context.Context, stop context.CancelFunc, progress func(string)) (time.Duration, error) {
 	start := time.Now()
 	var slots <-chan time.Time
-	var others, clients sync.WaitGroup
+	var others, clients sync.WaitGroup // clients return when ctx has ended
 	if b.rate > 0 {
-		due := make(chan time.Time, 1<<12)
+		due := make(chan time.Time, b.clients)
 		slots = due
 		others.Go(func() { schedule(ctx, start, b.rate, due) })
 	}
@@ -74,7 +74,6 @@ func (b *bench) run(ctx context.Context, stop context.CancelFunc, progress func(
 	others.Go(func() { b.watch(ended, stop, start, progress) })
 	clients.Wait()
 	elapsed := time.Since(start)
-	stop() // the schedule
 	close(ended)
 	others.Wait()
 	err := closeLogs(b.logs)
