@@ -145,6 +145,28 @@ func TestGiveBackMeetsStragglers(t *testing.T) {
 	}
 }
 
+// TestHandleAfterGiveBack: a handle that is older than its tag shares the tag's piece.
+// After a stop it issues nothing of the tail that went back.
+func TestHandleAfterGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		a := node(t, s, newDisk(), segment.Config{FixedStep: true, SyncInterval: time.Hour})
+		h := a.Tag("order")
+		s.Put(row(100))
+		if id, err := h.Next(t.Context()); id != 1 || err != nil {
+			t.Fatalf("got %d, %v", id, err)
+		}
+		closeNode(t, a)
+		if got := s.maxID(t, "order"); got != 2 {
+			t.Fatalf("max_id = %d after the stop, want 2", got)
+		}
+		id, err := h.Next(t.Context())
+		if err == nil {
+			t.Errorf("ID %d was issued after it had been given back", id)
+		}
+	})
+}
+
 // TestGiveBackFailsAtEachStep: the stop fails or the process dies before, at and
 // after each step of rule G. The restart repeats nothing and raises no alarm.
 func TestGiveBackFailsAtEachStep(t *testing.T) {
