@@ -3,7 +3,6 @@ package chaos
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 )
@@ -65,7 +64,7 @@ type level struct {
 
 // newTimeline computes the drawing of a report.
 func newTimeline(r *Report) timeline {
-	t := timeline{Width: plotLeft + plotWidth + 10, Left: plotLeft, Right: plotLeft + plotWidth}
+	t := timeline{Width: plotLeft + plotWidth + 24, Left: plotLeft, Right: plotLeft + plotWidth}
 	ran := max(r.Ran, time.Second)
 	x := func(at time.Duration) float64 { return tenth(plotLeft + plotWidth*float64(at)/float64(ran)) }
 	bar := func(e Event, y, h float64) band {
@@ -124,26 +123,20 @@ func chartOf(n NodeSeries, bucket time.Duration, y float64, ran time.Duration, x
 	}
 	c.Most = fmt.Sprintf("%.0f/s", float64(most)/bucket.Seconds())
 	height := func(count int) float64 { return tenth(c.RateBottom - chart*float64(count)/float64(most)) }
-	area := func(low, high func(Bucket) int) string {
-		var up, down []string
-		for i, b := range buckets {
-			from, to := x(time.Duration(i)*bucket), x(time.Duration(i+1)*bucket)
-			up = append(up, fmt.Sprintf("%g,%g %g,%g", from, height(high(b)), to, height(high(b))))
-			down = append(down, fmt.Sprintf("%g,%g %g,%g", to, height(low(b)), from, height(low(b))))
-		}
-		slices.Reverse(down)
-		return strings.Join(append(up, down...), " ")
+	// Each area reaches down to 0 and hides part of the one before it.
+	end := x(time.Duration(len(buckets)) * bucket)
+	area := func(of func(Bucket) int) string {
+		line := steps(len(buckets), func(i int) (float64, float64, bool) {
+			return x(time.Duration(i) * bucket), height(of(buckets[i])), true
+		}, end)
+		return fmt.Sprintf("%sV%gH%gZ", line, c.RateBottom, x(0))
 	}
-	none := func(Bucket) int { return 0 }
-	bad := func(b Bucket) int { return b.Failed }
-	slow := func(b Bucket) int { return b.Failed + b.Late }
-	all := func(b Bucket) int { return b.Failed + b.Late + b.OK }
-	c.OK = area(slow, all)
+	c.OK = area(func(b Bucket) int { return b.Failed + b.Late + b.OK })
 	if c.AnyLate {
-		c.Late = area(bad, slow)
+		c.Late = area(func(b Bucket) int { return b.Failed + b.Late })
 	}
 	if c.AnyFailed {
-		c.Failed = area(none, bad)
+		c.Failed = area(func(b Bucket) int { return b.Failed })
 	}
 
 	// Latency is drawn on a logarithmic scale from 0.1 ms to 10 s.
@@ -156,26 +149,37 @@ func chartOf(n NodeSeries, bucket time.Duration, y float64, ran time.Duration, x
 		c.Levels = append(c.Levels, level{latency(d), d.String()})
 	}
 	line := func(of func(Bucket) time.Duration) string {
-		var b strings.Builder
-		drawing := false
-		for i, k := range buckets {
-			if k.OK+k.Late == 0 {
-				drawing = false
-				continue
-			}
-			command := "M"
-			if drawing {
-				command = "L"
-			}
-			drawing = true
-			fmt.Fprintf(&b, "%s%g %gH%g", command, x(time.Duration(i)*bucket), latency(of(k)), x(time.Duration(i+1)*bucket))
-		}
-		return b.String()
+		return steps(len(buckets), func(i int) (float64, float64, bool) {
+			return x(time.Duration(i) * bucket), latency(of(buckets[i])), buckets[i].OK+buckets[i].Late > 0
+		}, end)
 	}
 	c.P50 = line(func(b Bucket) time.Duration { return b.P50 })
 	c.P99 = line(func(b Bucket) time.Duration { return b.P99 })
 	c.Max = line(func(b Bucket) time.Duration { return b.Max })
 	return c
+}
+
+// steps draws n steps from one x to the next, the last one to end, with a gap where
+// there is nothing. Steps of one height are one.
+func steps(n int, at func(i int) (x, y float64, some bool), end float64) string {
+	var b strings.Builder
+	drawing, height := false, 0.0
+	for i := range n {
+		x, y, some := at(i)
+		switch {
+		case drawing && !some:
+			fmt.Fprintf(&b, "H%g", x)
+		case !drawing && some:
+			fmt.Fprintf(&b, "M%g %g", x, y)
+		case drawing && y != height:
+			fmt.Fprintf(&b, "H%gV%g", x, y)
+		}
+		drawing, height = some, y
+	}
+	if drawing {
+		fmt.Fprintf(&b, "H%g", end)
+	}
+	return b.String()
 }
 
 // ticks are at most a dozen round times.
