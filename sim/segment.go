@@ -134,7 +134,9 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	cfg.Runtime, cfg.Alarms = p, e
 	cfg.NodeID = identity(n)
 	if m.fence != nil {
-		cfg.ClusterFence = m.fence.For(s.fence, p)
+		c := m.fence.For(s.fence, p)
+		c.Creates = e.creates
+		cfg.ClusterFence = c
 	}
 	var err error
 	if e.alloc, err = segment.New(m.router(stores), n.Disk.For(p), cfg); err != nil {

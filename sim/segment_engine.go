@@ -25,6 +25,8 @@ type segmentEngine struct {
 	taken   map[string][]*delivery
 	twice   map[string]bool // tags of which a range was handed out again
 	failedN int64           // numbers that calls for several wanted in vain
+	alone   bool            // it may have taken ranges without the cluster fence
+	mending bool            // somebody repairs a tag through it
 	looked  bool            // it read the cluster fence after the calm
 	dropped bool            // a tag was deleted in this life: its stock is lost
 }

@@ -96,6 +96,7 @@ func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
 			m.expose(Degraded, nil)
 		}
 		m.w.faults.Hit(Degraded)
+		e.alone = true
 	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject]:
 		m.w.sched.After(0, func() {
 			m.w.Failf("%s latched %q without a cause: %s", e.node.Name, a.Subject, a.Text)

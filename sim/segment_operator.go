@@ -66,6 +66,8 @@ func (m *segmentMode) repair(e *segmentEngine, t *tag) {
 	done := make(chan struct{})
 	var err error
 	run := func() {
+		e.mending = true
+		defer func() { e.mending = false }()
 		ctx, cancel := e.proc.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if _, err = e.alloc.Repair(ctx, t.name, above); errors.Is(err, leaf.ErrConflict) && above == 0 {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,11 +27,60 @@ func (e *segmentEngine) served(tag string, r leaf.Range) {
 	all, left := e.taken[tag], r.Len()
 	for i := len(all) - 1; i >= 0 && left > 0; i-- {
 		part := both(all[i].ids, r).Len()
+		if part > 0 && all[i].issued == 0 {
+			e.fenced(tag, all[i].ids, both(all[i].ids, r))
+		}
 		all[i].issued += part
 		left -= part
 	}
 	if left > 0 {
 		e.mode.w.Failf("%s: %v of %q were issued, and no store handed them out to this process", e.node.Name, r, tag)
+	}
+}
+
+// fenced checks rules B and C at the first IDs of a range: the fences hold its end, that
+// on the disk durably. Where it is not certain which range the IDs are of, they hold the
+// IDs.
+func (e *segmentEngine) fenced(tag string, r, ids leaf.Range) {
+	m := e.mode
+	if e.twice[tag] {
+		r = ids
+	}
+	if high := markOnDisk(e.node.Disk.Durable("fence"), tag); high < r.Hi {
+		m.w.Failf("%s issues %v of %q, and its fence file says %d", e.node.Name, r, tag, high)
+	}
+	if m.fence != nil && !e.alone && m.fence.Used(tag) < r.Hi {
+		m.w.Failf("%s issues %v of %q, and the cluster fence never held more than %d", e.node.Name, r, tag, m.fence.Used(tag))
+	}
+}
+
+// markOnDisk returns the last mark of a tag in a fence file, 0 if there is none. The
+// names of the simulation's tags need no escape in JSON.
+func markOnDisk(file []byte, tag string) (high int64) {
+	key := []byte(`"tag":"` + tag + `","high":`)
+	i := bytes.LastIndex(file, key)
+	if i < 0 {
+		return 0
+	}
+	for _, c := range file[i+len(key):] {
+		if c < '0' || c > '9' {
+			break
+		}
+		high = 10*high + int64(c-'0')
+	}
+	return high
+}
+
+// creates checks that a missing entry is not taken for zero (rule C): a node that holds
+// numbers of a tag makes the entry by merging its own mark, or in a repair.
+func (e *segmentEngine) creates(tag string, end int64) {
+	if e.mending || e.alloc == nil {
+		return
+	}
+	if high := e.alloc.Mark(tag).High; high > 0 && end != high {
+		e.mode.w.sched.After(0, func() { // the engine would take a panic of its store for an error
+			e.mode.w.Failf("%s makes the missing entry of %q with %d, and holds numbers up to %d", e.node.Name, tag, end, high)
+		})
 	}
 }
 

@@ -208,6 +208,18 @@ func (d *Disk) Content(name string) []byte {
 	return nil
 }
 
+// Durable returns what no crash takes away of a file, nil if that may be nothing.
+func (d *Disk) Durable(name string) []byte {
+	f := d.files[name]
+	for f != nil && f.before != nil {
+		f = f.before
+	}
+	if f == nil {
+		return nil
+	}
+	return f.content[:f.synced]
+}
+
 // Put sets a file, as an operator does.
 func (d *Disk) Put(name string, content []byte) {
 	content = bytes.Clone(content)

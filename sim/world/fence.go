@@ -101,6 +101,9 @@ func (f *Fence) do(m fenceMoment) {
 
 // FenceClient is one process's segment.ClusterFence.
 type FenceClient struct {
+	// Creates is told of each call that is to make an entry where there is none.
+	Creates func(tag string, end int64)
+
 	f *Fence
 	l *Link
 	p *sched.Process
@@ -109,7 +112,7 @@ type FenceClient struct {
 var _ segment.ClusterFence = (*FenceClient)(nil)
 
 // For returns the fence as a process reaches it.
-func (f *Fence) For(l *Link, p *sched.Process) *FenceClient { return &FenceClient{f, l, p} }
+func (f *Fence) For(l *Link, p *sched.Process) *FenceClient { return &FenceClient{f: f, l: l, p: p} }
 
 func spaceName(n int) string { return fmt.Sprintf("incarnation-%d", n) }
 
@@ -155,6 +158,9 @@ func (c *FenceClient) Read(ctx context.Context, space, tag string) (segment.Fenc
 func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
 	if err := segment.CheckFence(tag, end); err != nil {
 		return segment.FenceEntry{}, err
+	}
+	if old == nil && c.Creates != nil {
+		c.Creates(tag, end)
 	}
 	f := c.f
 	return Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (segment.FenceEntry, error) {
