@@ -13,8 +13,8 @@ import (
 )
 
 type benchCmd struct {
-	URL       []string      `name:"url" default:"http://127.0.0.1:8080" placeholder:"URL" help:"A node; repeat for several, which each client asks in turn. (default http://127.0.0.1:8080)"`
-	Tag       []string      `placeholder:"TAG" help:"Take IDs of this tag; repeat for several, which are asked for in turn."`
+	URL       []string      `name:"url" sep:"none" default:"http://127.0.0.1:8080" placeholder:"URL" help:"A node; repeat for several, which each client asks in turn. (default http://127.0.0.1:8080)"`
+	Tag       []string      `sep:"none" placeholder:"TAG" help:"Take IDs of this tag; repeat for several, which are asked for in turn."`
 	Snowflake bool          `help:"Take IDs of snowflake mode, alone or in turn with the tags."`
 	Count     int           `short:"n" default:"1" placeholder:"N" help:"IDs per request. (default 1; 1 to 100000)"`
 	Clients   int           `short:"c" default:"16" placeholder:"N" help:"Clients, each with one request at a time and one connection per node. (default 16; 1 to 10000)"`

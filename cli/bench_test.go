@@ -279,6 +279,27 @@ func TestBenchCountsFromTheSchedule(t *testing.T) {
 	}
 }
 
+// TestBenchRequests looks at what is asked for: tags may have any character.
+func TestBenchRequests(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 4)
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Accept")
+		fmt.Fprint(w, `{"ids":["1","2"]}`)
+	}))
+	defer node.Close()
+	_, code, stderr := runBench(t.Context(), t, "--url", node.URL+"/leaf/", "--clients", "1", "--count", "2", "--ids", "8", "--tag", "a,b", "--tag", "ü/..", "--tag", "..", "--snowflake")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	close(asked)
+	for _, want := range []string{"segment/get/a%2Cb", "segment/get/%C3%BC%2F..", "segment/get/..", "snowflake/get/snowflake"} {
+		if got, want := <-asked, "GET /leaf/api/"+want+"?count=2 application/json"; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
