@@ -46,6 +46,9 @@ func FuzzFile(f *testing.F) {
 		f.Add(strings.Replace(good, `"number":0`, `"number":7`, 1), true, down)
 		f.Add(good+" ", false, down)
 		f.Add(strings.Replace(good, `"number":0`, `"number":-1`, 1), true, down)
+		f.Add(strings.Replace(good, `"node":"a"`, `"node":"b"`, 1), true, down)
+		f.Add(strings.Replace(good, `"namespace":"test"`, `"namespace":"prod"`, 1), true, down)
+		f.Add(strings.Replace(good, `"fingerprint":"`, `"fingerprint":"x`, 1), true, down)
 		f.Add("null", true, down)
 		f.Add("{", true, down)
 	}

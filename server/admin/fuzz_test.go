@@ -18,6 +18,9 @@ import (
 	"github.com/leaf-idgen/leaf/server/problem"
 )
 
+// words are those of a tag in a request.
+const words = " tag start step description min_step max_step fixed_step max_id "
+
 // FuzzRequest: whatever arrives at the socket, the answer is JSON, and a change reaches
 // the node only out of one JSON value without a word that it does not know.
 func FuzzRequest(f *testing.F) {
@@ -80,8 +83,15 @@ func FuzzRequest(f *testing.F) {
 		for _, got := range b.got {
 			switch got := got.(type) {
 			case admin.NewTag, admin.TagChange:
-				if !json.Valid([]byte(body)) {
-					t.Errorf("%q is read as %+v", body, got)
+				known, err := json.Marshal(got)
+				var fields map[string]any
+				if err != nil || json.Unmarshal([]byte(body), &fields) != nil {
+					t.Errorf("%q is read as %s, %v", body, known, err)
+				}
+				for field := range fields {
+					if !strings.Contains(words, " "+strings.ToLower(field)+" ") {
+						t.Errorf("the word %q of %q is passed over", field, body)
+					}
 				}
 			case int:
 				if got < 1 || got > leaf.MaxBatch {
