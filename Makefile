@@ -74,8 +74,8 @@ else
 endif
 
 .PHONY: mutants
-mutants: helpers ## Break the code in each way of test/mutants and see the tests fail; table in docs
-	bin/withservers -- bin/mutants -table docs/MUTANTS.md
+mutants: helpers ## Break the code in each way of test/mutants and see it noticed; HUNT (20s) simulated each
+	bin/withservers -- bin/mutants -table docs/MUTANTS.md $(if $(HUNT),-hunt $(HUNT))
 
 .PHONY: clean
 clean: ## Remove what was built

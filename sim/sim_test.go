@@ -55,6 +55,8 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 		seeds = 5
 	case long():
 		seeds = 1000
+	case raced:
+		seeds = 15
 	}
 	r := sim.RunSeeds(context.Background(), sim.Campaign{First: 1, Seeds: seeds, Twice: true, Patience: 5 * time.Minute})
 	if err := r.Check(); err != nil {

@@ -25,7 +25,7 @@ func main() {
 	flag.StringVar(&o.table, "table", "", "write Markdown tables of the results to this `file`")
 	flag.StringVar(&o.only, "run", "", "only mutants whose name, file or class contains this `text`")
 	flag.IntVar(&o.parallel, "p", 2, "mutants at a time")
-	flag.DurationVar(&o.hunt, "hunt", time.Minute, "longest simulation of a mutant; 0: none")
+	flag.DurationVar(&o.hunt, "hunt", 20*time.Second, "longest simulation of a mutant; 0: none")
 	flag.BoolVar(&o.simOnly, "sim", false, "run the simulation only, of mutants that name it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
