@@ -55,7 +55,8 @@ type side struct {
 	horizon  time.Duration
 	wiped    map[int64]int64 // T of each number when the registry was wiped, until it has a namespace again
 	wipedAt  time.Duration   // when that was
-	wrong    bool            // clocks were not right then
+	wipes    int
+	wrong    bool // clocks were not right then
 	backup   *world.Backup
 }
 
@@ -206,7 +207,7 @@ func (m *snowflakeMode) claimant(n *Node) *claimant {
 func (m *snowflakeMode) open(n *Node, p *sched.Process) (engine, error) {
 	c := m.claimant(n)
 	s := m.sides[c.side]
-	e := &holder{mode: m, node: c, side: s, proc: p, life: n.Life(), began: m.w.sched.Elapsed(), floors: map[int64]int64{}}
+	e := &holder{mode: m, node: c, side: s, proc: p, life: n.Life(), began: m.w.sched.Elapsed(), unused: map[int64]int{}, floors: map[int64]int64{}}
 	c.now = e
 	var registry worker.Registry
 	numbers := m.mine(c, s)

@@ -58,6 +58,11 @@ func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
 	case claimed && at < floor && m.excuseFor(p.Worker, at, at) == "":
 		m.w.Failf("%s issued with number %d at %s, below the floor %s of its claim", c.Name, p.Worker, clock(at), clock(floor))
 	}
+	if wipes, claimed := e.unused[p.Worker]; claimed && wipes == e.side.wipes {
+		if ns := e.side.registry.Namespace(); ns != nil && at < ns.IssueFrom {
+			m.w.Failf("%s issued with number %d at %s, which had no T when it was claimed, and may be used from %s on", c.Name, p.Worker, clock(at), clock(ns.IssueFrom))
+		}
+	}
 	tenure := e.Status().Losses
 	if tenure == last.tenure && r.Lo <= last.id { // another tenure may have another number
 		m.w.Failf("%s issued %d to a client after %d", c.Name, r.Lo, last.id)
@@ -122,14 +127,37 @@ func (m *snowflakeMode) wrote(s *side, by *world.RegistryHandle, before, after w
 	case claims && after.Released:
 		m.w.Failf("%s released number %d, which it does not hold: %+v, before %+v", c.Name, after.Number, after, before)
 	}
-	if claims {
+	switch inner, written := c.inner[after.Number]; {
+	case claims:
 		m.claimed(s, c, by, before, after)
+	case released:
+		m.checkRelease(c, before, after)
+	case written && after.Bound < inner && !m.extends && c.now.proc == by.Process:
+		m.w.Failf("%s left T of number %d at %s, below the t of its file, %s", c.Name, after.Number, clock(after.Bound), clock(inner))
 	}
 	m.checkBound(s, c, before, after)
 	if released {
 		c.acked[after.Number] = after.Bound
 	} else {
 		c.acked[after.Number] = max(c.acked[after.Number], after.Bound)
+	}
+}
+
+// releaseSlack is how far T may lie above what a node has issued when it releases the
+// number: what it took for calls that failed.
+const releaseSlack = 20 * time.Second
+
+// checkRelease fails if a release leaves T where it was, so that a successor waits for
+// nothing.
+func (m *snowflakeMode) checkRelease(c *claimant, before, after worker.Record) {
+	issued := max(c.now.floors[after.Number], before.Floor, c.Machine.Wall().UnixMilli())
+	if n := m.numbers[after.Number]; n != nil {
+		for _, s := range n.spans {
+			issued = max(issued, m.layout.Millis(s.hi+1))
+		}
+	}
+	if after.Bound > issued+releaseSlack.Milliseconds() {
+		m.w.Failf("%s released number %d with T at %s, and nothing was issued above %s: %+v", c.Name, after.Number, clock(after.Bound), clock(issued), after)
 	}
 }
 
@@ -161,6 +189,10 @@ func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, 
 			c.Name, after.Number, clock(after.Floor), clock(least), after, before, own)
 	}
 	if st := c.now.Status(); c.now.proc == by.Process && (st.Number != after.Number || st.Confirmed) {
+		c.now.unused[after.Number] = -1
+		if (before == worker.Record{}) {
+			c.now.unused[after.Number] = s.wipes
+		}
 		c.now.floors[after.Number] = floor // else it goes on from its file, and only now asks whether it may
 	}
 	c.files.nonces[after.Nonce] = true

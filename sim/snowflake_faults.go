@@ -182,7 +182,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 		{world.ClaimFreed, 4, number(func(s *side, n int64) bool {
 			return !m.extends && s.registry.Free(n) == nil // an operator must be sure that such an owner is dead
 		})},
-		{world.RegistryWiped, 3, some(m.wipe)},
+		{world.RegistryWiped, 3, some(func(s *side) bool { return w.rng.IntN(2) == 0 && m.wipe(s) || m.wipeAmidClaims(s) })},
 		{world.CommitsLost, 3, some(func(s *side) bool {
 			replica := s.registry.Backup()
 			w.sched.After(w.upTo(20*time.Second), func() {
@@ -234,7 +234,7 @@ func (m *snowflakeMode) trouble(d time.Duration) time.Duration {
 }
 
 func fair(l *world.Link) {
-	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency = 0, 0, 0, 0, 0
+	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency, l.LateBy = 0, 0, 0, 0, 0, 0
 	l.Cut(false)
 }
 
@@ -258,7 +258,33 @@ func (m *snowflakeMode) wipe(s *side) bool {
 		s.wrong = s.wrong || r.Bound > right
 	}
 	s.registry.Wipe()
+	s.wipes++
 	s.backup, s.wipedAt = nil, m.w.sched.Elapsed()
+	return true
+}
+
+// wipeAmidClaims wipes a registry while nodes claim: between their looks and their
+// writes, some of which are late.
+func (m *snowflakeMode) wipeAmidClaims(s *side) bool {
+	if s.registry.Namespace() == nil {
+		return false
+	}
+	for _, c := range m.nodes {
+		if m.sides[c.side] != s {
+			continue
+		}
+		l := c.links[c.side]
+		l.Latency, l.LateBy = 800*time.Millisecond, 10*time.Second
+		if m.w.rng.IntN(2) == 0 {
+			l.Late = 0.2
+		}
+		m.w.sched.After(m.trouble(time.Minute), func() { fair(l) })
+		if c.Up() {
+			c.Kill()
+			m.w.sched.After(m.w.upTo(time.Second), c.Start)
+		}
+	}
+	m.w.sched.After(m.w.upTo(4*time.Second), func() { m.wipe(s) })
 	return true
 }
 
