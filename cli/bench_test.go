@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -161,6 +163,41 @@ func TestBenchEndsCleanly(t *testing.T) {
 	}
 	if code, ids, _ := verifyLogs(t, logs); code != 0 || ids != "100" {
 		t.Errorf("verify: exit code %d and %s IDs, want 0 and 100", code, ids)
+	}
+}
+
+// TestBenchIsKilled ends a run by SIGKILL. Its logs can be checked, up to the second
+// in which that was.
+func TestBenchIsKilled(t *testing.T) {
+	t.Parallel()
+	var id atomic.Int64
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, id.Add(2)) }))
+	defer node.Close()
+	logs := filepath.Join(t.TempDir(), "logs")
+	bench := exec.Command("leaf", "bench", "--url", node.URL, "--tag", "a", "--clients", "3", "--duration", "1h", "--log", logs)
+	if err := bench.Start(); err != nil {
+		t.Fatal(err)
+	}
+	flushed := func() (size int64) {
+		files, _ := filepath.Glob(filepath.Join(logs, "*.idlog"))
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil {
+				size += info.Size()
+			}
+		}
+		return size
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); flushed() < 100 && time.Now().Before(deadline); {
+		<-tick.C
+	}
+	if err := bench.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = bench.Wait()
+	if code, ids, _ := verifyLogs(t, logs); code != 0 || ids == "0" {
+		t.Errorf("verify: exit code %d and %s IDs, want 0 and some", code, ids)
 	}
 }
 

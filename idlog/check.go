@@ -3,18 +3,29 @@ package idlog
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"time"
 )
 
-// Check checks the logs in files: see [CheckSources].
+// Check checks the logs in files: see [CheckSources]. A file that is named twice, also
+// through a link, is an error: all of its IDs would be duplicates.
 func Check(ctx context.Context, o Options, files ...string) (*Report, error) {
 	logs := make([]Source, 0, len(files))
+	infos := make([]os.FileInfo, 0, len(files))
 	for _, f := range files {
 		src, err := File(f)
 		if err != nil {
 			return nil, err
 		}
-		logs = append(logs, src)
+		info, err := os.Stat(f)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(infos, func(other os.FileInfo) bool { return os.SameFile(info, other) }); i >= 0 {
+			return nil, fmt.Errorf("idlog: %s and %s are one file", files[i], f)
+		}
+		logs, infos = append(logs, src), append(infos, info)
 	}
 	return CheckSources(ctx, o, logs...)
 }

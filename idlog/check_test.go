@@ -248,6 +248,17 @@ func TestNoVerdict(t *testing.T) {
 	if _, err := idlog.Check(t.Context(), idlog.Options{}, t.TempDir()); err == nil {
 		t.Error("a folder was accepted")
 	}
+	twice := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(twice, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := twice + "-link"
+	if err := os.Symlink(twice, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idlog.Check(t.Context(), idlog.Options{}, twice, link); err == nil || !strings.Contains(err.Error(), "are one file") {
+		t.Errorf("one file, named twice: %v", err)
+	}
 	if _, err := idlog.Check(t.Context(), idlog.Options{Memory: 1}); err == nil {
 		t.Error("a memory limit of 1 byte was accepted")
 	}
