@@ -20,7 +20,7 @@ var (
 		world.DatabaseDown, world.DatabaseSlow, world.CommitError, world.CallHangs, world.RowLocked,
 		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
-		world.FenceDown, world.FenceWiped, world.FenceRestored,
+		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
 		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, FenceFileLost,
 	}
 	snowflakeKinds = []world.Kind{

@@ -123,7 +123,7 @@ func (m *segmentMode) node(n *Node) *segmentNode {
 // open implements mode.
 func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	s := m.node(n)
-	e := &segmentEngine{mode: m, node: n, state: s, proc: p, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, twice: map[string]bool{}}
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, twice: map[string]bool{}, failedN: map[string]int64{}}
 	var stores []segment.NamedStore
 	for i, c := range s.dbs {
 		store := c.For(p)
@@ -193,7 +193,7 @@ func (m *segmentMode) heal() {
 		d.CommitError, d.Hang, d.Slow, d.Next = 0, 0, 0, nil
 	}
 	if m.fence != nil {
-		m.fence.Down = false
+		m.fence.Down, m.fence.Mute = false, false
 	}
 	for _, n := range m.w.nodes {
 		for _, l := range m.links(n) {

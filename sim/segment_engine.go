@@ -23,12 +23,12 @@ type segmentEngine struct {
 	active  map[[2]string]leaf.Alarm
 	calls   []*clientCall
 	taken   map[string][]*delivery
-	twice   map[string]bool // tags of which a range was handed out again
-	failedN int64           // numbers that calls for several wanted in vain
-	alone   bool            // it may have taken ranges without the cluster fence
-	mending bool            // somebody repairs a tag through it
-	looked  bool            // it read the cluster fence after the calm
-	dropped bool            // a tag was deleted in this life: its stock is lost
+	twice   map[string]bool  // tags of which a range was handed out again
+	failedN map[string]int64 // numbers that calls for several wanted in vain, by tag
+	alone   bool             // it may have taken ranges without the cluster fence
+	mending bool             // somebody repairs a tag through it
+	looked  bool             // it read the cluster fence after the calm
+	dropped bool             // a tag was deleted in this life: its stock is lost
 }
 
 // delivery is a range that the store handed to the engine.
@@ -156,7 +156,7 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 			w.Failf("%s: a call for %s got an error of no class: %v", e.node.Name, c.what, err)
 		}
 		if n > 1 {
-			e.failedN += int64(n)
+			e.failedN[name] += int64(n)
 		}
 		return err
 	}

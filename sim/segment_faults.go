@@ -67,6 +67,11 @@ func (m *segmentMode) faults() []fault {
 				w.sched.After(m.outage(), func() { m.fence.Down = false })
 				return true
 			}},
+			fault{fenceFull, 2, func() bool {
+				m.fence.Mute = true
+				w.sched.After(m.outage(), func() { m.fence.Mute = false })
+				return true
+			}},
 			fault{world.FenceWiped, 2, func() bool { m.fence.Wipe(); return true }},
 			fault{world.FenceRestored, 2, func() bool { m.fence.Restore(w.upTo(w.sched.Elapsed() + 1)); return true }},
 		)
@@ -77,6 +82,7 @@ func (m *segmentMode) faults() []fault {
 const (
 	databaseTrouble world.Kind = "database trouble"
 	rowLocking      world.Kind = "somebody locks a row"
+	fenceFull       world.Kind = "cluster fence is full"
 	powerCutPlanned world.Kind = "power cut planned"
 )
 

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -15,8 +16,12 @@ import (
 const (
 	FenceDown     Kind = "cluster fence down"
 	FenceWiped    Kind = "cluster fence wiped"
+	FenceMute     Kind = "cluster fence answers and does not write"
 	FenceRestored Kind = "cluster fence restored from a backup"
 )
+
+// ErrFull is the answer of a store that reads and does not write.
+var ErrFull = errors.New("world: no space for writes")
 
 // Fence is a cluster fence behind links. It is a model of its own beside that of
 // driver/memory, whose incarnations come from crypto/rand and which has no past.
@@ -24,6 +29,9 @@ type Fence struct {
 	*Server
 
 	Faults *Faults
+
+	// Mute makes it refuse every Swap, as an etcd does whose quota is used up.
+	Mute bool
 
 	// Changed is called after the fence lost something.
 	Changed func(k Kind)
@@ -166,6 +174,10 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 	return Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (segment.FenceEntry, error) {
 		if f.space == 0 || space != spaceName(f.space) {
 			return segment.FenceEntry{}, segment.ErrFenceReplaced
+		}
+		if f.Mute {
+			f.Faults.Hit(FenceMute)
+			return segment.FenceEntry{}, ErrFull
 		}
 		now, ok := f.rows[tag]
 		if ok != (old != nil) || ok && now.Version != old.Version {
