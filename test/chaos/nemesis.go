@@ -96,7 +96,7 @@ func (r *run) nemesis(ctx context.Context) error {
 				strikes = append(strikes, r.draw(faults[other], p))
 			}
 		}
-		left := r.cfg.Duration - calm - time.Since(r.begin)
+		left := r.cfg.Duration - calm - (time.Since(r.begin) - r.served)
 		for _, s := range strikes {
 			if s.hold+s.fault.extra+recovery > left {
 				return nil

@@ -22,8 +22,8 @@ type Config struct {
 	Topology string
 	// Seed determines the faults.
 	Seed uint64
-	// Duration is how long the clients run, faults and the calm at the end together.
-	// At least 15 s.
+	// Duration is how long the clients run from when all of them were served once,
+	// faults and the calm at the end together. At least 15 s.
 	Duration time.Duration
 	// Recovery is how long after the heal of a fault clients may have to wait until
 	// all are served. 0 means 60 s.
@@ -175,7 +175,7 @@ func (r *run) disturb(ctx context.Context) error {
 	if err := r.nemesis(ctx); err != nil {
 		return fmt.Errorf("%w\n%s", err, r.tails())
 	}
-	if err := pause(ctx, max(calm, r.cfg.Duration-time.Since(r.begin))); err != nil {
+	if err := pause(ctx, max(calm, r.cfg.Duration-(time.Since(r.begin)-r.served))); err != nil {
 		return err
 	}
 	for _, n := range r.cluster.nodes {
