@@ -141,7 +141,8 @@ func (n *node) removeCgroup() {
 // milliseconds at most.
 const period = 10 * time.Millisecond
 
-// limit puts a process into a control group of its own.
+// limit puts a process into a control group of its own, whose quota nothing else on the
+// machine can take away: the group has the largest share that there is.
 func limit(pid int, processors float64) (folder string, err error) {
 	if processors <= 0 {
 		return "", nil
@@ -151,13 +152,13 @@ func limit(pid int, processors float64) (folder string, err error) {
 	name := fmt.Sprintf("leaf-soak-%d", pid)
 	v1 := filepath.Join("/sys/fs/cgroup/cpu", name)
 	if err := os.Mkdir(v1, 0o755); err == nil {
-		return v1, errors.Join(set(v1, "cpu.cfs_period_us", each), set(v1, "cpu.cfs_quota_us", quota), set(v1, "cgroup.procs", strconv.Itoa(pid)))
+		return v1, errors.Join(set(v1, "cpu.shares", "262144"), set(v1, "cpu.cfs_period_us", each), set(v1, "cpu.cfs_quota_us", quota), set(v1, "cgroup.procs", strconv.Itoa(pid)))
 	}
 	v2 := filepath.Join("/sys/fs/cgroup", name)
 	if err := os.Mkdir(v2, 0o755); err != nil {
 		return "", fmt.Errorf("-quota needs a control group: %w", err)
 	}
-	return v2, errors.Join(set(v2, "cpu.max", quota+" "+each), set(v2, "cgroup.procs", strconv.Itoa(pid)))
+	return v2, errors.Join(set(v2, "cpu.weight", "10000"), set(v2, "cpu.max", quota+" "+each), set(v2, "cgroup.procs", strconv.Itoa(pid)))
 }
 
 func set(folder, file, value string) error {
