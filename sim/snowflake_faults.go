@@ -149,7 +149,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 	return []fault{
 		{RegistryDown, 4, some(func(s *side) bool {
 			s.registry.Server.Down = true
-			w.sched.After(m.trouble(5*time.Minute), func() { s.registry.Server.Down = false })
+			w.sched.After(m.trouble(pick(w.rng, 30*time.Second, 90*time.Second, 5*time.Minute)), func() { s.registry.Server.Down = false })
 			return true
 		})},
 		{RegistryCut, 6, m.onLink(func(l *world.Link) {

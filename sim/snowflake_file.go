@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
-	"strconv"
 
 	"github.com/leaf-idgen/leaf/sim/world"
 )
@@ -24,24 +23,28 @@ func sound(content []byte) bool {
 
 // readRecord reads the fields that it needs.
 func readRecord(content []byte) (r workerRecord, ok bool) {
-	text := field(content, `"nonce":"`, '"')
-	number, err1 := strconv.ParseInt(field(content, `"number":`, ','), 10, 64)
-	inner, err2 := strconv.ParseInt(field(content, `"inner":`, ','), 10, 64)
-	bound := field(content, `"bound":`, ',')
-	b, err3 := strconv.ParseInt(string(bytes.TrimRight([]byte(bound), "}")), 10, 64)
-	return workerRecord{number, text, inner, b}, err1 == nil && err2 == nil && err3 == nil && text != ""
+	_, rest, ok := bytes.Cut(content, []byte(`"nonce":"`))
+	if !ok {
+		return r, false
+	}
+	nonce, _, ok := bytes.Cut(rest, []byte{'"'})
+	r = workerRecord{field(content, `"number":`), string(nonce), field(rest, `"inner":`), field(rest, `"bound":`)}
+	return r, ok && r.number >= 0 && r.inner >= 0 && r.bound >= 0
 }
 
-// field returns what stands between key and end, or the end of the line.
-func field(content []byte, key string, end byte) string {
-	_, rest, ok := bytes.Cut(content, []byte(key))
-	if !ok {
-		return ""
+// field returns the number behind key, -1 if there is none.
+func field(content []byte, key string) (n int64) {
+	i := bytes.Index(content, []byte(key))
+	if i < 0 {
+		return -1
 	}
-	if i := bytes.IndexAny(rest, string(end)+"\n"); i >= 0 {
-		rest = rest[:i]
+	for _, c := range content[i+len(key):] {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int64(c-'0')
 	}
-	return string(rest)
+	return n
 }
 
 // notedDisk is the engine's disk. It notes which t is durable, and notices a file that

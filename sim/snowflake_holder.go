@@ -51,6 +51,9 @@ func (e *holder) stop(ctx context.Context) {
 	}
 }
 
+// enough is how many IDs a run needs; from there on batches are small.
+const enough = 15_000
+
 // serve is a client that asks again soon after an error.
 func (e *holder) serve(most int, least, longest time.Duration) {
 	rng := e.mode.w.rng
@@ -61,7 +64,11 @@ func (e *holder) serve(most int, least, longest time.Duration) {
 			pause = time.Duration(1+rng.IntN(800)) * time.Millisecond
 		}
 		e.proc.Sleep(pause)
-		if e.take(1+rng.IntN(most), &last) == nil {
+		count := 1 + rng.IntN(most)
+		if e.mode.w.ledger.count > enough {
+			count = 1 + rng.IntN(min(most, 50))
+		}
+		if e.take(count, &last) == nil {
 			errors = 0
 		} else {
 			errors++
