@@ -84,3 +84,49 @@ type Tenant struct {
 	Process     string
 	First, Last int64
 }
+
+// Scene is a run that did not take place: one stream of each of three nodes.
+type Scene struct {
+	Fenced  bool // tags may latch
+	Ran     time.Duration
+	Kinds   []string // all of the group of nodes if their name begins with "node"
+	Enough  bool
+	Lost    time.Duration // by a machine that was busy
+	Events  []Event
+	Stock   bool // what the stream asks for
+	Samples map[string][]Sample
+}
+
+// NewSample is a request.
+func NewSample(due, latency time.Duration, outcome string) Sample {
+	return Sample{due, latency, outcome}
+}
+
+// Judge returns the promises about faults that were broken in a scene, and the table
+// of kinds.
+func Judge(s Scene) (broken []string, kinds []Kind) {
+	r := &run{cluster: &cluster{}, report: &Report{Ran: s.Ran, Enough: s.Enough, Events: s.Events, Machine: Machine{Lost: s.Lost}}}
+	for _, name := range s.Kinds {
+		f := fault{name: name, group: ofServers}
+		if name == nodeKilled {
+			f.group = ofNodes
+		}
+		r.cluster.faults = append(r.cluster.faults, f)
+		r.report.Kinds = append(r.report.Kinds, Kind{Name: name})
+	}
+	var samples [][]sample
+	for _, name := range []string{"a", "b", "c"} {
+		n := &node{name: name}
+		r.cluster.nodes = append(r.cluster.nodes, n)
+		r.clients = append(r.clients, &client{node: n, stream: stream{name: "test", space: "test", stock: s.Stock}})
+		samples = append(samples, s.Samples[name])
+	}
+	r.count(samples)
+	r.judgeFaults(topologyDef{regress: s.Fenced}, samples)
+	for _, c := range r.report.Checks {
+		if !c.Kept {
+			broken = append(broken, c.Text)
+		}
+	}
+	return broken, r.report.Kinds
+}
