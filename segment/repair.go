@@ -45,7 +45,7 @@ func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64,
 		return s.store.Raise(ctx, tag, above)
 	})
 	missing := errors.Is(err, leaf.ErrUnknownTag)
-	if err != nil && !(missing && mark.Latched) {
+	if err != nil && (!missing || !mark.Latched) {
 		return 0, fmt.Errorf("raise max_id of tag %q: %w", tag, storeError(err))
 	}
 	if a.cluster != nil {
