@@ -117,15 +117,23 @@ func (s *Scheduler) step(t *task) {
 	s.poll()
 }
 
-// poll makes every task ready whose wait has ended.
+// poll makes every task ready whose wait has ended, in the order in which they began
+// to wait. It runs after every step, and mostly there is none.
 func (s *Scheduler) poll() {
-	s.waiting = slices.DeleteFunc(s.waiting, func(t *task) bool {
-		if !t.awake() {
-			return false
+	kept := 0
+	for i, t := range s.waiting {
+		switch {
+		case t.awake():
+			s.ready = append(s.ready, t)
+		case kept < i:
+			s.waiting[kept] = t
+			kept++
+		default:
+			kept++
 		}
-		s.ready = append(s.ready, t)
-		return true
-	})
+	}
+	clear(s.waiting[kept:])
+	s.waiting = s.waiting[:kept]
 }
 
 // End unwinds every goroutine of every process, dead or alive. The simulation is over:
