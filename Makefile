@@ -63,6 +63,14 @@ chaos: ## Break real servers under real nodes for MINUTES=10; SEED=, TOPOLOGY=, 
 	go run ./test/cmd/chaos -minutes $(or $(MINUTES),10) -outage $(or $(OUTAGE),0) -seed $(or $(SEED),0) \
 		-topology "$(TOPOLOGY)" -faults "$(FAULTS)" -out $(or $(OUT),docs/proof)
 
+.PHONY: coverage
+coverage: ## Statements of the engines that tests reach, and whether the rest is explained
+	go run ./test/cmd/coverage
+
+.PHONY: soak
+soak: helpers build ## One node at 80 % of its capacity for an hour, 1e9 IDs; QUOTA=0.2 processors; report in docs/proof
+	bin/soak -quota $(or $(QUOTA),0) -report docs/proof/soak.txt
+
 .PHONY: sim
 sim: helpers ## SEEDS seeds of the simulation (10000), 1000 of them twice; SEED=n shows one
 ifdef SEED
