@@ -184,19 +184,23 @@ var errClosed = errors.New("it is closed")
 // are asked for takes longer than the first answer of one server.
 const groupPollEvery = 20 * time.Millisecond
 
-// until asks until there is no error, and returns the last one if ctx ends
-// first.
+// until asks until there is no error. If ctx ends first it returns the last one
+// that ctx has not caused.
 func until(ctx context.Context, ask func() error) error {
 	tick := time.NewTicker(groupPollEvery)
 	defer tick.Stop()
+	var last error
 	for {
 		err := ask()
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
+			return fmt.Errorf("%w: %w", ctx.Err(), last)
 		case <-tick.C:
 		}
 	}

@@ -37,7 +37,7 @@ func StartGalera(ctx context.Context, parent string, nodes int) (_ *Galera, err 
 	if nodes < 1 {
 		return nil, fmt.Errorf("start %s: %d nodes: at least 1 is needed", name, nodes)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, galeraTimeout)
 	defer cancel()
 	g := &Galera{password: rand.Text()}
 	defer func() {
@@ -109,7 +109,7 @@ func (g *Galera) Database(i int) Database {
 // left, because too many died at once, all nodes must be named, and the one that
 // has committed the most begins a new one.
 func (g *Galera) Restart(ctx context.Context, nodes ...int) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, galeraTimeout)
 	defer cancel()
 	g.restarts.Lock()
 	defer g.restarts.Unlock()

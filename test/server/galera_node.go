@@ -20,6 +20,10 @@ import (
 // ways in which it receives what it missed.
 const galeraPorts = 4
 
+// galeraTimeout bounds a start of all: the nodes receive what they missed one
+// after the other, by scripts.
+const galeraTimeout = 2 * startTimeout
+
 // galeraStart is what a node does first.
 type galeraStart int
 

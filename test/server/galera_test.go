@@ -2,8 +2,11 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-idgen/leaf/test/server"
 )
@@ -55,9 +58,19 @@ func TestGalera(t *testing.T) {
 // galera is a group with the questions of the test.
 type galera struct{ *server.Galera }
 
+// put tries again as long as the server refuses: on a busy machine a node may be
+// missed that is only slow.
 func (g galera) put(t *testing.T, node int) {
 	t.Helper()
-	mustExec(t, g.Database(node).Open(t), "INSERT INTO t (v) VALUES (1)")
+	db := g.Database(node).Open(t)
+	waitUntil(t, "a row is written", func() bool {
+		_, err := db.ExecContext(t.Context(), "INSERT INTO t (v) VALUES (1)")
+		var refused *mysql.MySQLError
+		if err != nil && !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // accepts tries a write that changes nothing.
@@ -71,6 +84,7 @@ func (g galera) accepts(t *testing.T, node int) bool {
 
 func (g galera) same(t *testing.T, want int, nodes ...int) {
 	t.Helper()
+	g.wait(t, nodes...) // see put
 	for _, i := range nodes {
 		wantRows(t, g.Database(i), want)
 	}

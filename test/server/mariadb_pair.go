@@ -19,6 +19,11 @@ type mariaDBPair struct{ mariaDB }
 
 func (mariaDBPair) name() string { return "mariadb-pair" }
 
+// following are a standby's arguments. A primary does not get the second one: by
+// the release of MariaDB, a server that crashed with it takes itself for a former
+// primary and drops the end of its binlog.
+var following = []string{"--read-only=1", "--rpl-semi-sync-slave-enabled=1"}
+
 func (k mariaDBPair) command(ctx context.Context, dir string, port int, r role) (*exec.Cmd, error) {
 	cmd, err := k.mariaDB.command(ctx, dir, port)
 	if err != nil {
@@ -32,16 +37,15 @@ func (k mariaDBPair) command(ctx context.Context, dir string, port int, r role) 
 		// Written to the binlog before it is answered and after the standby has it.
 		"--rpl-semi-sync-master-wait-point=AFTER_SYNC",
 		"--rpl-semi-sync-master-timeout=86400000", // milliseconds: it never commits alone by itself
-		"--rpl-semi-sync-slave-enabled=1",
-		"--slave-net-timeout=5", // and a heartbeat twice as often
+		"--slave-net-timeout=5",                   // and a heartbeat twice as often
 	)
 	switch r {
 	case leading:
 		cmd.Args = append(cmd.Args, "--rpl-semi-sync-master-enabled=1")
 	case standby:
-		cmd.Args = append(cmd.Args, "--read-only=1")
+		cmd.Args = append(cmd.Args, following...)
 	case detached:
-		cmd.Args = append(cmd.Args, "--read-only=1", "--skip-slave-start=1")
+		cmd.Args = append(append(cmd.Args, following...), "--skip-slave-start=1")
 	case alone:
 	}
 	return cmd, nil
@@ -126,15 +130,32 @@ func (mariaDBPair) synchronous(ctx context.Context, admin Database, on bool) err
 	return admin.exec(ctx, "SET GLOBAL rpl_semi_sync_master_enabled="+value)
 }
 
-// attached asks the primary only: a standby that has answered for the last
-// transaction has all.
-func (mariaDBPair) attached(ctx context.Context, admin Database) error {
-	status, err := admin.status(ctx, "Rpl_semi_sync_master_%")
+// attached asks the standby too: the primary goes on counting one that has died,
+// until it is back, and one that receives but has stopped to execute. A standby
+// that gave up receiving is told to try again.
+func (k mariaDBPair) attached(ctx context.Context, primary, standby Database, waitedFor bool) error {
+	status, err := primary.status(ctx, "Rpl_semi_sync_master_%")
 	if err != nil {
 		return err
 	}
 	if status["Rpl_semi_sync_master_clients"] == "0" {
 		return errors.New("no standby is attached")
+	}
+	if waitedFor && status["Rpl_semi_sync_master_status"] != "ON" {
+		return errors.New("the standby is not waited for")
+	}
+	slave, err := k.slaveStatus(ctx, standby)
+	if err != nil {
+		return err
+	}
+	if slave["Slave_IO_Running"] == "No" { // it gives up where it takes an error for a final one
+		if err := standby.exec(ctx, "START SLAVE IO_THREAD"); err != nil {
+			return err
+		}
+	}
+	if slave["Slave_IO_Running"] != "Yes" || slave["Slave_SQL_Running"] != "Yes" {
+		return fmt.Errorf("the standby receives: %s %s, executes: %s %s",
+			slave["Slave_IO_Running"], slave["Last_IO_Error"], slave["Slave_SQL_Running"], slave["Last_SQL_Error"])
 	}
 	return nil
 }
@@ -146,9 +167,9 @@ func (mariaDBPair) cut(ctx context.Context, admin Database) error {
 // promote waits until what was received has been executed too.
 func (k mariaDBPair) promote(ctx context.Context, admin Database) (position int64, err error) {
 	err = until(ctx, func() error {
-		state, err := k.slaveStatus(ctx, admin, "Slave_SQL_Running_State")
-		if err == nil && !strings.HasPrefix(state, "Slave has read all relay log") {
-			err = fmt.Errorf("the standby has not executed all that it received: %s", state)
+		status, err := k.slaveStatus(ctx, admin)
+		if state := status["Slave_SQL_Running_State"]; err == nil && !strings.HasPrefix(state, "Slave has read all relay log") {
+			err = fmt.Errorf("the standby has not executed all that it received: %s %s", state, status["Last_SQL_Error"])
 		}
 		return err
 	})
@@ -166,33 +187,37 @@ func (k mariaDBPair) promote(ctx context.Context, admin Database) (position int6
 	return position, admin.exec(ctx, "SET GLOBAL read_only=0")
 }
 
-func (mariaDBPair) slaveStatus(ctx context.Context, admin Database, column string) (string, error) {
+func (mariaDBPair) slaveStatus(ctx context.Context, admin Database) (map[string]string, error) {
 	pool, err := admin.pool()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer pool.Close()
 	rows, err := pool.QueryContext(ctx, "SHOW SLAVE STATUS")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if !rows.Next() {
-		return "", errors.Join(errors.New("it is no standby"), rows.Err())
+		return nil, errors.Join(errors.New("it is no standby"), rows.Err())
 	}
-	var value string
+	values := make([]sql.RawBytes, len(columns))
 	targets := make([]any, len(columns))
-	for i, name := range columns {
-		targets[i] = new(sql.RawBytes)
-		if name == column {
-			targets[i] = &value
-		}
+	for i := range values {
+		targets[i] = &values[i]
 	}
-	return value, rows.Scan(targets...)
+	if err := rows.Scan(targets...); err != nil {
+		return nil, err
+	}
+	status := map[string]string{}
+	for i, name := range columns {
+		status[name] = string(values[i])
+	}
+	return status, nil
 }
 
 // position is the last part of a global transaction ID such as 0-20001-17.

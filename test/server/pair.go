@@ -127,9 +127,10 @@ func (p *Pair) Restart(ctx context.Context, nodes ...int) error {
 // only the primary is waited for.
 func (p *Pair) Wait(ctx context.Context) error {
 	err := until(ctx, func() error {
-		admin := p.admin(p.Primary())
+		leader := p.Primary()
+		admin := p.admin(leader)
 		if p.complete() {
-			return p.kind.attached(ctx, admin)
+			return p.kind.attached(ctx, admin, p.admin(1-leader), true)
 		}
 		_, err := admin.Version(ctx)
 		return err
@@ -162,9 +163,8 @@ func (p *Pair) addStandby(ctx context.Context, i int) error {
 // join makes the primary wait for its standby, and waits until that has caught
 // up.
 func (p *Pair) join(ctx context.Context, leader int) error {
-	admin := p.admin(leader)
-	attached := func() error { return p.kind.attached(ctx, admin) }
-	if err := until(ctx, attached); err != nil {
+	admin, follower := p.admin(leader), p.admin(1-leader)
+	if err := until(ctx, func() error { return p.kind.attached(ctx, admin, follower, false) }); err != nil {
 		return err
 	}
 	if err := p.kind.synchronous(ctx, admin, true); err != nil {
@@ -173,7 +173,7 @@ func (p *Pair) join(ctx context.Context, leader int) error {
 	p.mu.Lock()
 	p.detached, p.parted = false, false
 	p.mu.Unlock()
-	if err := until(ctx, attached); err != nil {
+	if err := until(ctx, func() error { return p.kind.attached(ctx, admin, follower, true) }); err != nil {
 		return err
 	}
 	target, err := p.kind.position(ctx, admin)
@@ -181,7 +181,7 @@ func (p *Pair) join(ctx context.Context, leader int) error {
 		return err
 	}
 	return until(ctx, func() error {
-		position, err := p.kind.position(ctx, p.admin(1-leader))
+		position, err := p.kind.position(ctx, follower)
 		if err == nil && position < target {
 			err = fmt.Errorf("the standby is at transaction %d of %d", position, target)
 		}

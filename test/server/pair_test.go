@@ -124,18 +124,15 @@ func TestPairWaitsForItsStandby(t *testing.T) {
 				if err := <-committed; err != nil {
 					t.Errorf("standby %s and back: %v", fault.name, err)
 				}
-				if err := p.Wait(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				mustWait(t, p)
 			}
 			p.Kill()
 			if err := p.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			mustWait(t, p)
 			insert(t, p, 0, 1)
+			wantRows(t, p.Database(0), 3)
 			wantRows(t, p.Database(1), 3)
 		})
 	}
@@ -185,6 +182,15 @@ func startInsert(t *testing.T, db *sql.DB) (committed <-chan error) {
 		done <- err
 	}()
 	return done
+}
+
+func mustWait(t *testing.T, p *server.Pair) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func mustPromote(t *testing.T, p *server.Pair, want int) {

@@ -41,8 +41,8 @@ type pairKind interface {
 	// synchronous makes the primary wait for its standby, or no longer.
 	synchronous(ctx context.Context, admin Database, on bool) error
 	// attached is an error while the primary has no standby that keeps up, or
-	// does not wait for it though it is synchronous.
-	attached(ctx context.Context, admin Database) error
+	// does not wait for it if it is to be waited for.
+	attached(ctx context.Context, primary, standby Database, waitedFor bool) error
 	// cut makes the standby receive nothing more, and resume makes it receive
 	// from the primary at from again.
 	cut(ctx context.Context, admin Database) error

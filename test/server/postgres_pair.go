@@ -119,12 +119,11 @@ func (postgresPair) set(ctx context.Context, admin Database, setting, value stri
 	return admin.exec(ctx, "SELECT pg_reload_conf()")
 }
 
-func (postgresPair) attached(ctx context.Context, admin Database) error {
-	var wanted, state, sync string
-	err := admin.scan(ctx, `SELECT current_setting('synchronous_standby_names'),
-		COALESCE(MAX(state), 'none'), COALESCE(MAX(sync_state), 'none') FROM pg_stat_replication WHERE application_name = 'standby'`,
-		&wanted, &state, &sync)
-	if err == nil && (state != "streaming" || wanted != "" && sync != "sync") {
+func (postgresPair) attached(ctx context.Context, primary, _ Database, waitedFor bool) error {
+	var state, sync string
+	err := primary.scan(ctx, `SELECT COALESCE(MAX(state), 'none'), COALESCE(MAX(sync_state), 'none')
+		FROM pg_stat_replication WHERE application_name = 'standby'`, &state, &sync)
+	if err == nil && (state != "streaming" || waitedFor && sync != "sync") {
 		err = fmt.Errorf("the standby is %s and %s", state, sync)
 	}
 	return err
