@@ -43,6 +43,7 @@ type segmentNode struct {
 	fence  *world.Link
 	high   map[string]int64 // the largest ID of each tag that it issued
 	engine *segmentEngine   // of the process that runs, nil if there is none
+	before *segmentEngine   // of the last process that had one
 }
 
 func newSegment(w *World) mode {
@@ -123,7 +124,7 @@ func (m *segmentMode) node(n *Node) *segmentNode {
 // open implements mode.
 func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	s := m.node(n)
-	e := &segmentEngine{mode: m, node: n, state: s, proc: p, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, twice: map[string]bool{}, failedN: map[string]int64{}}
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, twice: map[string]bool{}, failedN: map[string]int64{}}
 	var stores []segment.NamedStore
 	for i, c := range s.dbs {
 		store := c.For(p)
@@ -142,6 +143,7 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	if e.alloc, err = segment.New(m.router(stores), n.Disk.For(p), cfg); err != nil {
 		return nil, err
 	}
+	e.latchesLast(s.before)
 	s.engine = e
 	return e, nil
 }
@@ -172,7 +174,13 @@ func (m *segmentMode) refused(n *Node, err error) {
 }
 
 // crashed implements mode.
-func (m *segmentMode) crashed(n *Node) { m.node(n).engine = nil }
+func (m *segmentMode) crashed(n *Node) {
+	s := m.node(n)
+	if s.engine != nil {
+		s.engine.ended = s.engine.now()
+		s.before, s.engine = s.engine, nil
+	}
+}
 
 // running returns the nodes with an allocator that runs.
 func (m *segmentMode) running() []*segmentEngine {

@@ -20,9 +20,11 @@ type segmentEngine struct {
 	proc  *sched.Process
 	alloc *segment.Allocator
 
+	latched map[string]time.Duration // tags that latched in this life, and when by now()
 	active  map[[2]string]leaf.Alarm
 	calls   []*clientCall
 	taken   map[string][]*delivery
+	ended   time.Duration    // now() when it was killed
 	twice   map[string]bool  // tags of which a range was handed out again
 	failedN map[string]int64 // numbers that calls for several wanted in vain, by tag
 	alone   bool             // it may have taken ranges without the cluster fence
@@ -71,12 +73,31 @@ func (e *segmentEngine) stop(ctx context.Context) {
 // Raise implements leaf.Alarms.
 func (e *segmentEngine) Raise(a leaf.Alarm) {
 	e.active[[2]string{a.Code, a.Subject}] = a
+	if _, ok := e.latched[a.Subject]; a.Code == leaf.AlarmRegress && !ok {
+		e.latched[a.Subject] = e.now()
+	}
 	e.mode.raised(e, a)
 }
 
 // Clear implements leaf.Alarms.
 func (e *segmentEngine) Clear(code, subject string) {
 	delete(e.active, [2]string{code, subject})
+	if code == leaf.AlarmRegress {
+		delete(e.latched, subject)
+	}
+}
+
+// latchesLast checks rule A at the start of a process: what latched a minute before the
+// one before it ended is latched still.
+func (e *segmentEngine) latchesLast(before *segmentEngine) {
+	if before == nil || e.node.Forgot || e.node.Disk.Failed {
+		return
+	}
+	for tag, at := range before.latched {
+		if before.ended-at > time.Minute && !e.alloc.Mark(tag).Latched {
+			e.mode.w.Failf("%s forgot over a restart that %q is latched", e.node.Name, tag)
+		}
+	}
 }
 
 // alarms returns the active ones in order.
