@@ -23,6 +23,7 @@ type Machine struct {
 
 	wall   time.Time     // wall clock at mono 0, without steps
 	step   time.Duration // sum of all steps
+	asleep time.Duration // suspended until then
 	frozen *time.Time    // what the wall clock shows while it stands still
 }
 
@@ -111,11 +112,16 @@ func (m *Machine) Thaw() {
 // monotonic clock and all timers stand still, the wall clock goes on.
 func (m *Machine) Suspend(d time.Duration) {
 	m.s.Note(m.name, "suspended", int64(d))
+	more := m.s.now + d - max(m.s.now, m.asleep) // it may be asleep already
+	if more <= 0 {
+		return
+	}
+	m.asleep = m.s.now + d
 	m.settle()
-	m.mono -= d // by the time the machine wakes up it has gained d, and should not have
+	m.mono -= more // by the time the machine wakes up it has gained that, and should not have
 	for _, t := range m.s.timers {
 		if t.of == m {
-			t.at += d
+			t.at += more
 		}
 	}
 	heap.Init(&m.s.timers)

@@ -16,7 +16,7 @@ type Process struct {
 	life   int
 	dead   bool
 	paused bool
-	pauses int
+	until  time.Duration // paused until, at least
 	since  time.Duration // paused since
 	stood  time.Duration // was paused for, before that
 	held   []*task       // ready, but the process is paused
@@ -85,7 +85,7 @@ func (p *Process) Boundary() {
 }
 
 // Pause stops the process for d of true time, as SIGSTOP does: its clocks and timers
-// go on. Pauses do not add up: the last end counts.
+// go on. Pauses do not add up: the latest end counts.
 func (p *Process) Pause(d time.Duration) {
 	if p.dead {
 		return
@@ -94,10 +94,9 @@ func (p *Process) Pause(d time.Duration) {
 	if !p.paused {
 		p.paused, p.since = true, p.s.now
 	}
-	p.pauses++
-	mine := p.pauses
+	p.until = max(p.until, p.s.now+d)
 	p.s.After(d, func() {
-		if p.pauses == mine {
+		if p.paused && p.s.now >= p.until {
 			p.resume()
 		}
 	})

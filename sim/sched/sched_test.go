@@ -112,6 +112,8 @@ func TestSuspendedTimers(t *testing.T) {
 	}{
 		{"suspended", func(p *sched.Process) { p.Suspend(time.Minute) }, 70 * time.Second},
 		{"paused", func(p *sched.Process) { p.Pause(time.Minute) }, 65 * time.Second},
+		{"suspended twice at once", func(p *sched.Process) { p.Suspend(time.Minute); p.Suspend(90 * time.Second) }, 100 * time.Second},
+		{"suspended, then paused for less", func(p *sched.Process) { p.Suspend(time.Minute); p.Pause(time.Second) }, 70 * time.Second},
 		{"paused for less", func(p *sched.Process) { p.Pause(time.Second) }, 10 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
