@@ -177,7 +177,7 @@ func (m *segmentMode) refused(n *Node, err error) {
 func (m *segmentMode) crashed(n *Node) {
 	s := m.node(n)
 	if s.engine != nil {
-		s.engine.ended = s.engine.now()
+		s.engine.ended = n.Proc.Died() - n.Proc.Stood()
 		s.before, s.engine = s.engine, nil
 	}
 }
@@ -223,12 +223,12 @@ func (m *segmentMode) heal() {
 	})
 }
 
-// touch asks every node for an ID of every tag.
+// touch asks every node for some IDs of every tag.
 func (m *segmentMode) touch() {
 	for _, e := range m.running() {
 		for _, t := range m.tags {
 			if t.exists {
-				e.proc.Go(func() { _ = e.call(t.name, 1, time.Second, nil) })
+				e.proc.Go(func() { _ = e.call(t.name, int(max(1, min(t.step, 100))), time.Second, nil) })
 			}
 		}
 	}

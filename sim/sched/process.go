@@ -17,6 +17,7 @@ type Process struct {
 	dead   bool
 	paused bool
 	until  time.Duration // paused until, at least
+	died   time.Duration
 	since  time.Duration // paused since
 	stood  time.Duration // was paused for, before that
 	held   []*task       // ready, but the process is paused
@@ -35,6 +36,9 @@ func (p *Process) Scheduler() *Scheduler { return p.s }
 
 // Dead reports whether the process was killed.
 func (p *Process) Dead() bool { return p.dead }
+
+// Died returns the true time at which the process was killed, 0 if it was not.
+func (p *Process) Died() time.Duration { return p.died }
 
 // Paused reports whether the process is paused.
 func (p *Process) Paused() bool { return p.paused }
@@ -58,7 +62,7 @@ func (p *Process) Kill() {
 		return
 	}
 	p.s.Note(p.name, "killed", int64(p.life))
-	p.dead = true
+	p.dead, p.died = true, p.s.now
 	p.s.ready = append(p.s.ready, p.held...)
 	p.held = nil
 	p.s.poll()
