@@ -220,7 +220,9 @@ func (e *segmentEngine) problems() []string {
 	for _, a := range e.alarms() {
 		// A tag that was deleted while it was latched cannot be repaired, and stays so until
 		// somebody makes it again.
-		if t := e.mode.tag(a.Subject); a.Code == leaf.AlarmRegress && t != nil && !t.exists {
+		// One that latched minutes ago is the operator's next task.
+		t := e.mode.tag(a.Subject)
+		if a.Code == leaf.AlarmRegress && t != nil && (!t.exists || e.now()-e.latched[a.Subject] < 4*time.Minute) {
 			latched++
 			continue
 		}
