@@ -54,7 +54,11 @@ func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64,
 		}
 	}
 	if mark.Latched {
-		if err := a.fence.release(tag, mark, above); errors.Is(err, errOvertaken) {
+		floor := mark.High
+		if missing {
+			floor = above // else the row is there, and another node may give numbers back to below it (rule M)
+		}
+		if err := a.fence.release(tag, mark, floor); errors.Is(err, errOvertaken) {
 			return 0, fmt.Errorf("%w: the state of tag %q changed meanwhile; look at it and run the command again if need be", leaf.ErrConflict, tag)
 		} else if err != nil {
 			return 0, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, tag, maxID, err)

@@ -377,6 +377,17 @@ func TestRepairOfADeletedTag(t *testing.T) {
 			t.Errorf("ID = %d, want 5000", id)
 		}
 
+		// With a row the mark stays what this node has reserved itself (rule M).
+		s.Put(segment.Row{Tag: "order", MaxID: 4000, Step: 100})
+		useUntil(t, a, newLedger(), leaf.ErrRegress)
+		high := a.Mark("order").High
+		if _, err := a.Repair(t.Context(), "order", 9000); err != nil {
+			t.Fatal(err)
+		}
+		if m := a.Mark("order"); m.High != high {
+			t.Errorf("mark %+v after the repair, want %d", m, high)
+		}
+
 		// A tag that is not latched has nothing to be released from.
 		_, err = a.Repair(t.Context(), "nobody", 5000)
 		wantErr(t, err, leaf.ErrUnknownTag)
