@@ -41,8 +41,12 @@ const maxKeys = 50
 func (v *verdict) print(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	var records uint64
+	but := ""
 	for _, l := range v.Logs {
 		records += l.Records
+		if l.Torn != nil {
+			but = ", but for what was not read"
+		}
 	}
 	fmt.Fprintf(out, "logs %d, records %d, IDs %d, keys %d, %.1f s\n", len(v.Logs), records, v.Total.IDs, len(v.Keys), v.Seconds)
 	for _, l := range v.Logs {
@@ -84,9 +88,9 @@ func (v *verdict) print(w io.Writer) error {
 	case found != "":
 		fmt.Fprintf(out, "\nfound: %s\n", found)
 	case v.anyOrder:
-		fmt.Fprintln(out, "\nclean: no ID repeats")
+		fmt.Fprintf(out, "\nclean%s: no ID repeats\n", but)
 	default:
-		fmt.Fprintln(out, "\nclean: no ID repeats, and within each log every ID is larger than the one before")
+		fmt.Fprintf(out, "\nclean%s: no ID repeats, and within each log every ID is larger than the one before\n", but)
 	}
 	return out.Flush() // reports the first error of all writes
 }
