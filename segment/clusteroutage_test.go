@@ -413,3 +413,45 @@ func TestDamagedFenceState(t *testing.T) {
 		}
 	})
 }
+
+// TestRestoredClusterFence: a fence that was set back to a backup while the node was
+// down keeps its incarnation, and what the node has seen is forgotten. Its own marks
+// tell at its first load, of any tag, and all of them are merged.
+func TestRestoredClusterFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), memory.NewFence(), newDisk(), newAlarms()
+		c := fenced("a", sharing(f), al)
+		c.NoGiveBack = true
+		a := node(t, s, d, c)
+		drain(t, a, "order", 100)
+		next(t, a, "cart")
+		synctest.Wait()
+		closeNode(t, a)
+		space, _, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tag := range []string{"order", "cart"} {
+			e, ok, err := f.Read(t.Context(), space, tag)
+			if err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+			if _, err := f.Swap(t.Context(), space, tag, &e, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		time.Sleep(25 * time.Hour) // no tag is recent, so nothing is loaded
+		a = node(t, s, d, c)
+		next(t, a, "order")
+		synctest.Wait()
+		if h := al.history(); !slices.Equal(h, []string{"+fence zk", "-fence zk"}) {
+			t.Errorf("alarms %q, want the fence once", h)
+		}
+		for _, tag := range []string{"order", "cart"} {
+			if end, high := sharing(f).end(t, tag), a.Mark(tag).High; end < high {
+				t.Errorf("tag %s: cluster fence %d, own fence %d", tag, end, high)
+			}
+		}
+	})
+}

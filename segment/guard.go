@@ -91,9 +91,11 @@ func (c *cluster) notReady() error {
 	return fmt.Errorf("%w: cluster fence %q does not answer", leaf.ErrNotReady, c.name)
 }
 
-// look completes the guard with the tag's entry. An entry that is missing although
-// this node's numbers must be in it, or older than one that was seen, proves that
-// the fence forgot something: there is no range until it is merged again.
+// look completes the guard with the tag's entry. An entry that is missing or lower
+// although this node's numbers must be in it, or older than one that was seen, proves
+// that the fence forgot something: there is no range until it is merged again. (A
+// give-back that ended between the two fences leaves a lower entry, too. Then merging
+// costs the tail.)
 func (t *Tag) look(g *guard, before Mark) error {
 	t.mu.Lock()
 	seen := t.buffer().seen
@@ -110,6 +112,8 @@ func (t *Tag) look(g *guard, before Mark) error {
 	switch {
 	case !ok && (before.High > 0 || seen.space == g.space):
 		what = fmt.Sprintf("tag %q has none, but this node holds numbers up to %d", t.name, before.High)
+	case ok && e.End < before.High:
+		what = fmt.Sprintf("tag %q ends at %d, but this node holds numbers up to %d", t.name, e.End, before.High)
 	case ok && seen.space == g.space && e.Version < seen.Version:
 		what = fmt.Sprintf("tag %q is at version %d and was at %d", t.name, e.Version, seen.Version)
 	}
