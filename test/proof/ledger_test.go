@@ -1,9 +1,13 @@
 package proof_test
 
 import (
+	"bytes"
+	"context"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/leaf-idgen/leaf/idlog"
 )
 
 // ledger collects IDs per tag. It keeps them all and looks for repeats at the end:
@@ -38,18 +42,30 @@ func (l *ledger) highest(tag string) int64 {
 	return slices.Max(l.ids[tag])
 }
 
-// check fails the test if an ID of a tag is there twice.
+// check fails the test if an ID of a tag is there twice, by the checker of leaf verify.
+// The order is not looked at: replies to many callers are mixed here.
 func (l *ledger) check(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var log bytes.Buffer
+	w := idlog.NewWriter(&log, idlog.Binary)
 	for tag, ids := range l.ids {
-		slices.Sort(ids)
-		for i := 1; i < len(ids); i++ {
-			if ids[i] == ids[i-1] {
-				t.Errorf("tag %q: ID %d was issued twice", tag, ids[i])
+		for _, id := range ids {
+			if err := w.ID(tag, id); err != nil {
+				t.Fatal(err)
 			}
 		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := idlog.CheckSources(context.Background(), idlog.Options{AnyOrder: true}, idlog.Bytes("all clients", log.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range r.Duplicates {
+		t.Errorf("tag %q: IDs issued twice: %+v", d.Key, d)
 	}
 }
 
