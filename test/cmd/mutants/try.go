@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,6 +19,9 @@ type bench struct {
 	hunt    time.Duration // of one mutant by the simulation; 0: none
 	simOnly bool
 	dir     string // for the unbroken simulation, "" if no mutant asks for it
+
+	mu    sync.Mutex
+	sound map[string]func() error // by package and expression: runs its tests unbroken, once
 }
 
 // outcome is what a test or the simulation made of a mutant.
@@ -70,6 +74,7 @@ func (b *bench) try(ctx context.Context, m mutant) (v verdict) {
 		return v
 	}
 	defer os.RemoveAll(dir)
+	all := ctx
 	var overlay string
 	if overlay, v.err = m.overlay(b.root, dir); v.err != nil {
 		return v
@@ -78,6 +83,9 @@ func (b *bench) try(ctx context.Context, m mutant) (v verdict) {
 	defer cancel()
 	if m.run != "" && !b.simOnly {
 		v.err = b.runTest(ctx, &v, dir, overlay)
+	}
+	if v.test.caught != "" {
+		v.err = b.passes(all, m.pkg, m.run)
 	}
 	if m.sim.mode != "" && b.dir != "" && v.err == nil {
 		v.err = b.simulate(ctx, &v, dir, overlay)
@@ -91,18 +99,56 @@ func (b *bench) runTest(ctx context.Context, v *verdict, dir, overlay string) er
 	if err := v.compile(ctx, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, v.pkg); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, binary, "-test.run", "^("+v.run+")$", "-test.timeout", "3m", "-test.v", "-test.failfast")
-	cmd.Dir = filepath.Join(b.root, v.pkg)
 	began := time.Now()
-	out, err := cmd.CombinedOutput()
+	out, err := b.start(ctx, binary, v.pkg, v.run)
 	v.test.tried, v.test.took = true, time.Since(began)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && !strings.Contains(string(out), "--- PASS"):
+	case err == nil && !strings.Contains(out, "--- PASS"):
 		return fmt.Errorf("%s: no test ran that matches %q: skipped, or renamed", v.name, v.run)
 	case err != nil:
-		v.test.caught = failed(string(out))
+		v.test.caught = failed(out)
+	}
+	return nil
+}
+
+// start runs tests of a package from its compiled test binary.
+func (b *bench) start(ctx context.Context, binary, pkg, run string) (output string, err error) {
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^("+run+")$", "-test.timeout", "3m", "-test.v", "-test.failfast")
+	cmd.Dir = filepath.Join(b.root, pkg)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// passes fails if tests that failed with a mutant fail without one, too: a server is
+// missing, or the machine too busy for them. That would be no catch.
+func (b *bench) passes(ctx context.Context, pkg, run string) error {
+	key := pkg + " " + run
+	b.mu.Lock()
+	if b.sound == nil {
+		b.sound = map[string]func() error{}
+	}
+	if b.sound[key] == nil {
+		b.sound[key] = sync.OnceValue(func() error { return b.runUnbroken(ctx, pkg, run) })
+	}
+	check := b.sound[key]
+	b.mu.Unlock()
+	return check()
+}
+
+func (b *bench) runUnbroken(ctx context.Context, pkg, run string) error {
+	dir, err := os.MkdirTemp("", "unbroken")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "test")
+	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-o", binary, pkg).CombinedOutput(); err != nil {
+		return fmt.Errorf("the tests of %s do not compile: %w\n%s", pkg, err, out)
+	}
+	if out, err := b.start(ctx, binary, pkg, run); err != nil {
+		return fmt.Errorf("%s %s fails without a mutant, too: %s", pkg, run, failed(out))
 	}
 	return nil
 }
