@@ -30,7 +30,7 @@ type Result struct {
 	Nodes   int
 	IDs     int64
 	Steps   int64                // of goroutines
-	Struck  int                  // faults that the nemesis began
+	Struck  int                  // faults that the nemesis began, without plans that came to nothing
 	Faults  map[world.Kind]int   // that took effect, by kind
 	Excused map[world.Kind]int64 // IDs that repeated by an undetectable fault; 0 for an excuse without use
 	Took    time.Duration        // real time
@@ -49,6 +49,7 @@ type World struct {
 	nodes  []*Node
 	modes  []mode
 	calm   bool // faults are over
+	struck int  // faults that the nemesis began
 }
 
 // mode is one mode of the product in the simulation: its servers, the engines of all
@@ -95,6 +96,7 @@ func Run(seed uint64, opts Options) (r Result) {
 			}
 			r.Err = fmt.Errorf("seed %d, at %v: %w", seed, s.Elapsed(), err)
 		}
+		r.Struck = w.struck
 		r.Hash, r.Nodes, r.IDs, r.Excused = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.excused
 		r.Steps = s.Steps()
 		for _, e := range w.ledger.excuses {
@@ -108,8 +110,11 @@ func Run(seed uint64, opts Options) (r Result) {
 		s.End()
 	}()
 	w.build(opts.Only)
-	r.Struck = w.storm()
+	w.storm()
 	w.settle()
+	if err := w.ledger.secondOpinion(); err != nil {
+		w.Failf("%w", err)
+	}
 	return r
 }
 
@@ -150,8 +155,18 @@ func (w *World) build(only string) {
 	}
 }
 
-// storm runs the time of faults and returns how many struck.
-func (w *World) storm() (struck int) {
+// planned are the kinds of plans that the world may prevent. They are no faults: what
+// comes of one is a kind of its own.
+var planned = map[world.Kind]bool{crashPlanned: true, powerCutPlanned: true, movePlanned: true, sessionsLate: true}
+
+// took counts a fault that the nemesis planned, at the moment of its effect.
+func (w *World) took(k world.Kind) {
+	w.faults.Hit(k)
+	w.struck++
+}
+
+// storm runs the time of faults.
+func (w *World) storm() {
 	all := append(w.nodeFaults(), w.diskFaults()...)
 	for _, m := range w.modes {
 		all = append(all, m.faults()...)
@@ -160,29 +175,41 @@ func (w *World) storm() (struck int) {
 	for _, f := range all {
 		total += f.weight
 	}
-	want := 12 + w.rng.IntN(20)
-	for range want {
-		at := time.Duration(w.rng.Int64N(int64(Storm)))
-		w.sched.After(at, func() {
-			for range 20 { // until one is possible
-				pick := w.rng.IntN(total)
-				for _, f := range all {
-					if pick -= f.weight; pick >= 0 {
-						continue
-					}
-					if f.strike() {
-						w.sched.Note("nemesis", string(f.kind))
-						w.faults.Hit(f.kind)
-						struck++
-						return
-					}
-					break
+	strike := func() {
+		for range 20 { // until one is possible
+			pick := w.rng.IntN(total)
+			for _, f := range all {
+				if pick -= f.weight; pick >= 0 {
+					continue
 				}
+				if f.strike() {
+					w.sched.Note("nemesis", string(f.kind))
+					if w.faults.Hit(f.kind); !planned[f.kind] {
+						w.struck++
+					}
+					return
+				}
+				break
 			}
-		})
+		}
 	}
+	for range 12 + w.rng.IntN(20) {
+		w.sched.After(time.Duration(w.rng.Int64N(int64(Storm))), strike)
+	}
+	w.sched.After(Storm-6*time.Minute, func() {
+		for range LeastFaults - w.struck { // many plans came to nothing
+			w.sched.After(w.upTo(5*time.Minute), strike)
+		}
+	})
+	w.sched.After(Storm-10*time.Second, func() {
+		for range 100 {
+			if w.struck >= LeastFaults {
+				return
+			}
+			strike()
+		}
+	})
 	w.sched.Run(Storm)
-	return struck
 }
 
 // settle ends all faults and checks that the world recovers.
