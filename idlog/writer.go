@@ -32,6 +32,7 @@ type Writer struct {
 	block   blockEncoder
 	queue   [][]byte // full buffers, in the order of their records
 	spare   []byte   // a written buffer, to be used again
+	closed  bool     // no record is taken any more
 	err     error    // the first one, from then on
 }
 
@@ -74,6 +75,9 @@ func (w *Writer) Append(r Record) error {
 		err := w.err
 		w.mu.Unlock()
 		return err
+	case w.closed:
+		w.mu.Unlock()
+		return errClosed
 	case w.has && w.pending.Key == r.Key && w.pending.Hi != math.MaxInt64 && w.pending.Hi+1 == r.Lo:
 		w.pending.Hi = r.Hi
 		w.mu.Unlock()
@@ -103,14 +107,23 @@ func (w *Writer) Flush() error {
 }
 
 // Close flushes and closes. It returns the first error of the log's life. A second
-// Close, and any use after it, is an error.
+// Close, and any use after it or beside it, is an error: no record is taken that would
+// not be written.
 func (w *Writer) Close() error {
-	err := w.Flush()
 	w.mu.Lock()
-	closed := errors.Is(w.err, errClosed)
+	if w.closed {
+		w.mu.Unlock()
+		return errClosed
+	}
+	w.closed = true
+	w.encodeLocked()
+	w.sealLocked()
+	w.mu.Unlock()
+	err := w.drain()
+	w.mu.Lock()
 	w.err = errClosed
 	w.mu.Unlock()
-	if c, ok := w.out.(io.Closer); ok && !closed {
+	if c, ok := w.out.(io.Closer); ok {
 		err = errors.Join(err, c.Close())
 	}
 	return err

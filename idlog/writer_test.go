@@ -219,6 +219,29 @@ func TestBlocksKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// TestCloseTakesNothingMore: a record that comes while Close writes is refused, since
+// nobody would write it.
+func TestCloseTakesNothingMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out := &gate{release: make(chan struct{})}
+		w := idlog.NewWriter(out, idlog.Text)
+		if err := w.ID("k", 1); err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- w.Close() }()
+		synctest.Wait()
+		if w.ID("k", 2) == nil || w.ID("k", 4) == nil {
+			t.Error("a record was taken beside Close")
+		}
+		close(out.release)
+		if err := <-closed; err != nil || out.text.String() != "k 1\n" {
+			t.Errorf("%v, %q", err, out.text.String())
+		}
+	})
+}
+
 // gate lets writes pass once it is released.
 type gate struct {
 	writes  atomic.Int64
