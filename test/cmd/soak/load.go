@@ -29,12 +29,13 @@ type load struct {
 
 // result is what leaf bench reports.
 type result struct {
-	name    string
-	PerSec  float64 `json:"requests_per_second"`
-	IDs     int64   `json:"ids,string"`
-	Failed  int64   `json:"failed,string"`
-	NotSent int64   `json:"not_sent,string"`
-	Latency struct {
+	name     string
+	PerSec   float64 `json:"requests_per_second"`
+	Requests int64   `json:"requests,string"`
+	IDs      int64   `json:"ids,string"`
+	Failed   int64   `json:"failed,string"`
+	NotSent  int64   `json:"not_sent,string"`
+	Latency  struct {
 		P50, P99, P999, Max float64
 	} `json:"latency_seconds"`
 	Errors []struct{ Kind, Count string } `json:"errors"`
@@ -44,6 +45,25 @@ func (r result) String() string {
 	ms := func(s float64) string { return strconv.FormatFloat(1000*s, 'f', 2, 64) }
 	return fmt.Sprintf("load %-6s %8.0f requests/s, %d IDs, %d failed %v, %d not sent; ms: p50 %s, p99 %s, p99.9 %s, max %s",
 		r.name, r.PerSec, r.IDs, r.Failed, r.Errors, r.NotSent, ms(r.Latency.P50), ms(r.Latency.P99), ms(r.Latency.P999), ms(r.Latency.Max))
+}
+
+// missed says in what the loads were not those that the plan wants: such a run shows
+// nothing about them.
+func missed(p plan, reports []result) (what []string) {
+	ids := int64(0)
+	for _, r := range reports {
+		ids += r.IDs
+		if r.Failed > 0 {
+			what = append(what, fmt.Sprintf("load %s: %d requests failed", r.name, r.Failed))
+		}
+		if r.NotSent*100 > r.Requests {
+			what = append(what, fmt.Sprintf("load %s: %d requests were due and not sent, beside %d: the node was too slow for it", r.name, r.NotSent, r.Requests))
+		}
+	}
+	if ids < p.ids {
+		what = append(what, fmt.Sprintf("%d IDs, wanted %d", ids, p.ids))
+	}
+	return what
 }
 
 // bench runs the load; each progress line goes to watch.

@@ -100,10 +100,12 @@ func run(ctx context.Context, p plan) error {
 		return err
 	}
 	s.print(out)
-	failed := false
 	for _, r := range reports {
 		fmt.Fprintln(out, r)
-		failed = failed || r.Failed > 0
+	}
+	missed := missed(p, reports)
+	for _, m := range missed {
+		fmt.Fprintln(out, "MISSED:", m)
 	}
 	grew := s.grew()
 	for _, g := range grew {
@@ -117,8 +119,8 @@ func run(ctx context.Context, p plan) error {
 		return err
 	}
 	switch {
-	case failed:
-		return fmt.Errorf("requests failed")
+	case len(missed) > 0:
+		return fmt.Errorf("not the load that was wanted: %v", missed)
 	case len(grew) > 0:
 		return fmt.Errorf("not flat: %v", grew)
 	}

@@ -162,7 +162,8 @@ func (s *samples) print(out io.Writer) {
 }
 
 // grew compares the last quarter of the run with the first one. Memory may move by what
-// the garbage collector leaves, latency by what else the machine does.
+// the garbage collector leaves, latency by what else the machine does. None of them is
+// ever 0: then nobody measured it, and it is not flat.
 func (s *samples) grew() (what []string) {
 	if len(s.all) < 2*parts {
 		return []string{fmt.Sprintf("only %d samples: nothing can be said", len(s.all))}
@@ -186,7 +187,10 @@ func (s *samples) grew() (what []string) {
 		{"p99, ns", 2, 5e6, func(n sample) float64 { return float64(n.p99) }},
 	} {
 		first, last := quarter(0, q.of), quarter(parts-parts/4, q.of)
-		if last > first*q.times+q.extra {
+		switch {
+		case first <= 0 || last <= 0:
+			what = append(what, q.name+": not measured")
+		case last > first*q.times+q.extra:
 			what = append(what, fmt.Sprintf("%s: from %.0f to %.0f", q.name, first, last))
 		}
 	}
