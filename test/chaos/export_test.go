@@ -105,6 +105,17 @@ func NewSample(due, latency time.Duration, outcome string) Sample {
 // Judge returns the promises about faults that were broken in a scene, and the table
 // of kinds.
 func Judge(s Scene) (broken []string, kinds []Kind) {
+	rep := Judged(s)
+	for _, c := range rep.Checks {
+		if !c.Kept {
+			broken = append(broken, c.Text)
+		}
+	}
+	return broken, rep.Kinds
+}
+
+// Judged returns the report about a scene.
+func Judged(s Scene) *Report {
 	r := &run{cluster: &cluster{}, report: &Report{Ran: s.Ran, Enough: s.Enough, Events: s.Events, Machine: Machine{Lost: s.Lost}}}
 	for _, name := range s.Kinds {
 		f := fault{name: name, group: ofServers}
@@ -123,10 +134,5 @@ func Judge(s Scene) (broken []string, kinds []Kind) {
 	}
 	r.count(samples)
 	r.judgeFaults(topologyDef{regress: s.Fenced}, samples)
-	for _, c := range r.report.Checks {
-		if !c.Kept {
-			broken = append(broken, c.Text)
-		}
-	}
-	return broken, r.report.Kinds
+	return r.report
 }

@@ -103,6 +103,9 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 		if len(list) > 0 {
 			first = ": " + strings.Join(list[:min(len(list), 5)], "; ")
 		}
+		if len(list) > 0 && !judged {
+			text = "not judged, since the machine was too busy: " + text
+		}
 		rep.check(len(list) == 0 || !judged, "%s: %d%s", text, len(list), first)
 	}
 	starved := rep.Machine.starved(rep.Ran)

@@ -70,6 +70,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestBusyMachine: requests that failed on a machine that was too busy are shown, and
+// not as a promise that was kept.
+func TestBusyMachine(t *testing.T) {
+	rep := chaos.Judged(chaos.Scene{
+		Ran: 60 * time.Second, Kinds: []string{killed}, Lost: time.Second, Events: []chaos.Event{event(killed, 10, 15, 0)},
+		Samples: map[string][]chaos.Sample{"b": {at(12, "timeout"), at(58, "timeout")}},
+	})
+	shown := 0
+	for _, c := range rep.Checks {
+		if strings.HasPrefix(c.Text, "not judged") && strings.Contains(c.Text, ": 1: test at node b") {
+			shown++
+		}
+	}
+	if rep.Failed() || shown != 2 {
+		t.Errorf("%+v", rep.Checks)
+	}
+}
+
 // TestTable: each request is in the row of what was on when it was due.
 func TestTable(t *testing.T) {
 	pair := []chaos.Event{event(gone, 40, 42, 0, 1, 2), event(killed, 40, 44, 1)}
