@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
@@ -69,20 +70,21 @@ func (l *ledger) add(s Series, by issue) error {
 		l.issued[s] = is
 	}
 	l.count += by.ids.Len()
-	for id := by.ids.Lo; id < by.ids.Hi; id++ {
+	for id := by.ids.Lo; id < by.ids.Hi; { // a word of the bitmap at a time
 		page := is.pages[id>>12]
 		if page == nil {
 			page = new([64]uint64)
 			is.pages[id>>12] = page
 		}
-		word, bit := &page[id>>6&63], uint64(1)<<(id&63)
-		if *word&bit == 0 {
-			*word |= bit
-			continue
+		next := min(by.ids.Hi-1, id|63) + 1
+		word, mask := &page[id>>6&63], ^uint64(0)>>(64-(next-id))<<(id&63)
+		for again := *word & mask; again != 0; again &= again - 1 {
+			if err := l.repeated(s, is, id&^63+int64(bits.TrailingZeros64(again)), by); err != nil {
+				return err
+			}
 		}
-		if err := l.repeated(s, is, id, by); err != nil {
-			return err
-		}
+		*word |= mask
+		id = next
 	}
 	is.all = append(is.all, by)
 	return nil

@@ -79,6 +79,9 @@ func newSegment(w *World) mode {
 	for i, name := range []string{"order", "user", "order/item", "Pay"}[:2+rng.IntN(3)] {
 		m.create(name, steps[i])
 	}
+	for _, d := range m.dbs {
+		d.Settled()
+	}
 	w.ledger.excuses = append(w.ledger.excuses, m.excuses()...)
 	w.sched.World().Go(m.operate)
 	return m

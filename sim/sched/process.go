@@ -77,15 +77,27 @@ func (p *Process) KillAt(nth int) { p.killAt = nth }
 // Boundary is a scheduling point at an I/O operation: before it, between its effect
 // and its return, after it. The process may die here.
 func (p *Process) Boundary() {
+	p.MayDie()
+	t := p.s.running
+	if p.s.alone(t) {
+		return
+	}
+	t.ready = true
+	p.s.giveWay(p)
+	t.ready = false
+}
+
+// MayDie is a Boundary that gives way to nobody: for an operation next to a Wait,
+// which does.
+func (p *Process) MayDie() {
+	if p.dead || p.s.ended {
+		panic(killed{})
+	}
 	if p.killAt > 0 {
 		if p.killAt--; p.killAt == 0 {
 			p.Kill()
 		}
 	}
-	t := p.s.running
-	t.ready = true
-	p.s.giveWay(p)
-	t.ready = false
 }
 
 // Pause stops the process for d of true time, as SIGSTOP does: its clocks and timers

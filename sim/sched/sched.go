@@ -26,6 +26,7 @@ type Scheduler struct {
 	running *task // nil in callbacks of After
 	idle    []*coroutine
 	steps   int64
+	burst   int // steps at this moment
 	last    *task
 	ended   bool // every task is to unwind
 	trace
@@ -64,12 +65,9 @@ func (s *Scheduler) addTimer(d time.Duration, of *Machine, f func()) *timer {
 // Run runs the simulation until true time until. It may be called again. It panics
 // with what a simulated goroutine panicked with.
 func (s *Scheduler) Run(until time.Duration) {
-	steps := 0
+	s.burst = 0
 	for {
 		for len(s.ready) > 0 {
-			if steps++; steps > maxSteps {
-				panic(fmt.Sprintf("sched: %d steps at %v: a livelock; %s was the last to run", steps, s.now, s.last))
-			}
 			i := s.rng.IntN(len(s.ready))
 			t := s.ready[i]
 			last := len(s.ready) - 1
@@ -86,7 +84,7 @@ func (s *Scheduler) Run(until time.Duration) {
 			continue // stopped
 		}
 		if t.at > s.now {
-			s.now, steps = t.at, 0
+			s.now, s.burst = t.at, 0
 		}
 		f := t.fire
 		t.fire = nil
@@ -101,9 +99,7 @@ func (s *Scheduler) step(t *task) {
 		t.proc.held = append(t.proc.held, t)
 		return
 	}
-	s.mix(uint64(t.id), uint64(s.now))
-	s.steps++
-	s.running, s.last = t, t
+	s.begins(t)
 	t.on.next()
 	s.running = nil
 	switch {
@@ -115,6 +111,28 @@ func (s *Scheduler) step(t *task) {
 		s.waiting = append(s.waiting, t)
 	}
 	s.poll()
+}
+
+// begins counts a step of a task.
+func (s *Scheduler) begins(t *task) {
+	if s.burst++; s.burst > maxSteps {
+		panic(fmt.Sprintf("sched: %d steps at %v: a livelock; %s was the last to run", s.burst, s.now, s.last))
+	}
+	s.mix(uint64(t.id), uint64(s.now))
+	s.steps++
+	s.running, s.last = t, t
+}
+
+// alone reports whether a task that gives way now would be the next one to run, and
+// makes that step begin: most of the time nothing else can run, and changing from
+// goroutine to goroutine and back is what a step costs.
+func (s *Scheduler) alone(t *task) bool {
+	s.poll()
+	if len(s.ready) > 0 || t.proc.paused || t.proc.dead || s.ended {
+		return false
+	}
+	s.begins(t)
+	return true
 }
 
 // poll makes every task ready whose wait has ended, in the order in which they began

@@ -57,6 +57,7 @@ type Database struct {
 
 	s       *sched.Scheduler
 	sides   []*side
+	settled int // commits that nothing loses
 	clients []*DatabaseClient
 	locked  map[string]chan struct{} // closed when the row is free again
 	used    map[string]int64
@@ -136,6 +137,9 @@ func (d *Database) happened(k Kind) {
 	}
 }
 
+// Settled says that what was committed so far is in every replica and backup.
+func (d *Database) Settled() { d.settled = d.commits() }
+
 // SetDown stops or starts the servers.
 func (d *Database) SetDown(down bool) {
 	for _, x := range d.sides {
@@ -176,10 +180,11 @@ func (d *Database) as(n int, name string) *side {
 }
 
 // GoBack replaces the database by one that has the first n commits only: a replica
-// that missed the others, a backup. It is not for a split brain.
+// that missed the others, a backup. It is not for a split brain. What was there before
+// Settled is never lost: a run without a row would issue nothing.
 func (d *Database) GoBack(k Kind, n int) {
 	down := d.Down()
-	d.sides = []*side{d.as(min(max(n, 0), d.commits()), d.Name)}
+	d.sides = []*side{d.as(min(max(n, d.settled), d.commits()), d.Name)}
 	d.SetDown(down)
 	d.relink()
 	d.happened(k)
@@ -192,7 +197,7 @@ func (d *Database) LoseLast(k Kind, missed int) { d.GoBack(k, d.commits()-missed
 // client uses it if its Other says so.
 func (d *Database) Split(missed int) {
 	if !d.IsSplit() {
-		d.sides = append(d.sides, d.as(max(d.commits()-missed, 0), d.Name+" (promoted)"))
+		d.sides = append(d.sides, d.as(max(d.commits()-missed, d.settled), d.Name+" (promoted)"))
 		d.relink()
 		d.happened(SplitBrain)
 	}

@@ -87,7 +87,7 @@ func (d *Disk) For(p *sched.Process) *DiskHandle { return &DiskHandle{d, p} }
 
 // begin is the way to the disk.
 func (h *DiskHandle) begin() {
-	h.p.Boundary()
+	h.p.MayDie()
 	d := time.Millisecond
 	if h.d.Slow > 0 {
 		h.d.Faults.Hit(DiskSlow)

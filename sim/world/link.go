@@ -65,7 +65,7 @@ func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, on
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
-	p.Boundary()
+	p.MayDie()
 	s, rng := p.Scheduler(), p.Scheduler().Rand()
 	if l.Server.Down {
 		l.Faults.Hit(ServerDown)
@@ -121,7 +121,7 @@ func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, on
 		}
 	}
 	err := p.Wait(ctx, done, 0)
-	p.Boundary()
+	p.MayDie()
 	if err != nil {
 		return none, fmt.Errorf("%s: %s: %w", what, l.Server.Name, err)
 	}
