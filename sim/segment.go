@@ -127,7 +127,7 @@ func (m *segmentMode) node(n *Node) *segmentNode {
 // open implements mode.
 func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	s := m.node(n)
-	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, twice: map[string]bool{}, failedN: map[string]int64{}}
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}}
 	var stores []segment.NamedStore
 	for i, c := range s.dbs {
 		store := c.For(p)
@@ -231,7 +231,7 @@ func (m *segmentMode) touch() {
 	for _, e := range m.running() {
 		for _, t := range m.tags {
 			if t.exists {
-				e.proc.Go(func() { _ = e.call(t.name, int(max(1, min(t.step, 100))), time.Second, nil) })
+				e.proc.Go(func() { _ = e.call(t.name, int(max(1, min(t.step, 25))), time.Second, nil) })
 			}
 		}
 	}

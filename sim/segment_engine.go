@@ -24,6 +24,7 @@ type segmentEngine struct {
 	active  map[[2]string]leaf.Alarm
 	calls   []*clientCall
 	taken   map[string][]*delivery
+	top     map[string]int64 // the highest end of those, by tag
 	ended   time.Duration    // now() when it was killed
 	twice   map[string]bool  // tags of which a range was handed out again
 	failedN map[string]int64 // numbers that calls for several wanted in vain, by tag
@@ -115,7 +116,7 @@ func (e *segmentEngine) alarms() []leaf.Alarm {
 // client is an application: it idles, then wants some IDs of one tag.
 func (e *segmentEngine) client() {
 	m, rng, p := e.mode, e.mode.w.rng, e.proc
-	idle := []time.Duration{500 * time.Millisecond, 10 * time.Second, 40 * time.Second, 2 * time.Minute}
+	idle := []time.Duration{time.Second, 20 * time.Second, time.Minute, 3 * time.Minute}
 	waits := []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second}
 	handles := map[string]*segment.Tag{}
 	for {
@@ -129,7 +130,7 @@ func (e *segmentEngine) client() {
 				handles[name] = handle
 			}
 		}
-		for range 1 + rng.IntN(6) {
+		for range 1 + rng.IntN(4) {
 			n := 1
 			if rng.IntN(4) == 0 {
 				n = 1 + rng.IntN(int(min(10+2*t.step, 120)))

@@ -13,12 +13,15 @@ import (
 // handed out before shows that the database went back: what is issued later cannot be
 // told apart, so nothing is checked for that tag.
 func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
-	for _, d := range e.taken[tag] {
-		if both(d.ids, r).Len() > 0 {
-			e.twice[tag] = true
-			break
+	if r.Lo < e.top[tag] { // else it is new
+		for _, d := range e.taken[tag] {
+			if both(d.ids, r).Len() > 0 {
+				e.twice[tag] = true
+				break
+			}
 		}
 	}
+	e.top[tag] = max(e.top[tag], r.Hi)
 	e.taken[tag] = append(e.taken[tag], &delivery{ids: r, sure: sure})
 }
 
