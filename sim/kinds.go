@@ -10,7 +10,7 @@ import (
 // TestKindsAreComplete holds these lists to the constants of this package and world.
 var (
 	commonKinds = []world.Kind{
-		Crash, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
+		Crash, crashPlanned, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
 		world.ServerDown, world.CutOff, world.RequestLost, world.ReplyLost, world.CallDelayed,
 		world.DiskFull, world.DiskRefuses, world.DiskLies, world.DiskSlow,
 		world.FileTorn, world.FileOlder, world.DiskOlder, world.MachineCloned, DiskTrouble,
@@ -21,13 +21,14 @@ var (
 		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
-		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, FenceFileLost,
+		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted,
+		FenceAway, FenceFileLost,
 	}
 	snowflakeKinds = []world.Kind{
-		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, RegistryMoved,
+		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved,
 		YearAhead, WrongStart, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
 		world.RegistryOld, world.RegistryWiped, world.CommitsLost, world.CommitUnknown,
-		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, world.SessionExpired, world.SessionGone,
+		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, sessionsLate, world.SessionExpired, world.SessionGone,
 	}
 )
 

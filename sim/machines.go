@@ -17,6 +17,8 @@ const (
 	StepAhead  world.Kind = "clock steps ahead"
 	ClockDrift world.Kind = "clock drifts"
 	Freeze     world.Kind = "clock frozen"
+
+	crashPlanned world.Kind = "crash at an I/O boundary planned"
 )
 
 // nodeFaults returns what the nemesis may do to any node.
@@ -26,10 +28,13 @@ func (w *World) nodeFaults() []fault {
 			n.Kill()
 			w.restartLater(n)
 		})},
-		{CrashIO, 6, w.onUp(func(n *Node) {
+		{crashPlanned, 6, w.onUp(func(n *Node) {
 			p := n.Proc
 			p.KillAt(1 + w.rng.IntN(40))
 			w.sched.After(w.upTo(5*time.Minute), func() {
+				if p.DiedAtBoundary() {
+					w.took(CrashIO)
+				}
 				if n.Proc == p {
 					n.Kill()
 				}

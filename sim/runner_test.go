@@ -22,7 +22,7 @@ var errBroken = errors.New("broken")
 
 // good is a run that proves enough.
 func good(seed uint64, _ sim.Options) sim.Result {
-	r := sim.Result{Seed: seed, Hash: seed, Nodes: 3, IDs: 10_000 + int64(seed), Faults: map[world.Kind]int{sim.Crash: 10}}
+	r := sim.Result{Seed: seed, Hash: seed, Nodes: 3, IDs: 10_000 + int64(seed), Struck: 10, Faults: map[world.Kind]int{sim.Crash: 10}}
 	for _, k := range sim.Kinds("") {
 		r.Faults[k]++
 	}
@@ -52,7 +52,7 @@ func TestCampaign(t *testing.T) {
 		{"few nodes", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.Nodes -= int(r.Seed) / 50 }, "seed 50 had 2 nodes"},
 		{"few faults", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) {
 			if r.Seed == 5 {
-				r.Faults = map[world.Kind]int{sim.Crash: 9}
+				r.Struck = 9
 			}
 		}, "seed 5 had 9 faults"},
 		{"few IDs", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.IDs -= 100 }, "seed 1 had 9901 IDs"},

@@ -24,14 +24,18 @@ type segmentEngine struct {
 	active  map[[2]string]leaf.Alarm
 	calls   []*clientCall
 	taken   map[string][]*delivery
-	top     map[string]int64 // the highest end of those, by tag
-	ended   time.Duration    // now() when it was killed
-	twice   map[string]bool  // tags of which a range was handed out again
-	failedN map[string]int64 // numbers that calls for several wanted in vain, by tag
-	alone   bool             // it may have taken ranges without the cluster fence
-	mending bool             // somebody repairs a tag through it
-	looked  bool             // it read the cluster fence after the calm
-	dropped bool             // a tag was deleted in this life: its stock is lost
+	top     map[string]int64              // the highest end of those, by tag
+	ended   time.Duration                 // now() when it was killed
+	twice   map[string]bool               // tags of which a range was handed out again
+	failedN map[string]int64              // numbers that calls for several wanted in vain, by tag
+	alone   bool                          // it may take ranges without the cluster fence, and has not merged them
+	read    map[string]segment.FenceEntry // the last answers about entries, by tag
+	known   map[string]int64              // the ends of entries that loads saw, by tag
+	version map[string]int64              // of the entries that were read last, by tag
+	mending bool                          // somebody repairs a tag through it
+	looked  bool                          // it read the cluster fence after the calm
+	closing bool                          // it stops
+	dropped bool                          // a tag was deleted in this life: its stock is lost
 }
 
 // delivery is a range that the store handed to the engine.
@@ -39,11 +43,13 @@ type delivery struct {
 	ids    leaf.Range
 	issued int64
 	sure   bool
+	known  int64 // the end of the tag's entry as the process knew it
 }
 
 // clientCall is a call under way.
 type clientCall struct {
-	what  string
+	tag   string
+	n     int
 	began time.Duration // true time, without what the process stood still
 	limit time.Duration
 }
@@ -63,6 +69,7 @@ func (e *segmentEngine) start(ctx context.Context) {
 
 // stop implements engine. Clients go on until the process ends.
 func (e *segmentEngine) stop(ctx context.Context) {
+	e.closing = true
 	if problems := e.waste(); len(problems) > 0 {
 		e.mode.w.Failf("%s", problems[0])
 	}
@@ -86,6 +93,7 @@ func (e *segmentEngine) Clear(code, subject string) {
 	if code == leaf.AlarmRegress {
 		delete(e.latched, subject)
 	}
+	e.mode.cleared(e, code)
 }
 
 // latchesLast checks rule A at the start of a process: what latched a minute before the
@@ -150,7 +158,7 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	w := e.mode.w
 	ctx, cancel := e.proc.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c := &clientCall{what: fmt.Sprintf("%d of %q", n, name), began: e.now(), limit: min(limit, time.Second)}
+	c := &clientCall{tag: name, n: n, began: e.now(), limit: min(limit, time.Second)}
 	e.calls = append(e.calls, c)
 	high := e.state.high[name]
 	var got []leaf.Range
@@ -171,11 +179,11 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	}
 	e.calls = slices.DeleteFunc(e.calls, func(x *clientCall) bool { return x == c })
 	if late := c.late(e.now()); late > callGrace {
-		w.Failf("%s: a call for %s ended %v after its deadline", e.node.Name, c.what, late)
+		w.Failf("%s: a call for %v ended %v after its deadline", e.node.Name, c, late)
 	}
 	if err != nil {
 		if leaf.ClassOf(err).Err == nil {
-			w.Failf("%s: a call for %s got an error of no class: %v", e.node.Name, c.what, err)
+			w.Failf("%s: a call for %v got an error of no class: %v", e.node.Name, c, err)
 		}
 		if n > 1 {
 			e.failedN[name] += int64(n)
@@ -185,6 +193,8 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	e.check(name, n, got, high)
 	return nil
 }
+
+func (c *clientCall) String() string { return fmt.Sprintf("%d of %q", c.n, c.tag) }
 
 // late returns by how much a call is past its deadline.
 func (c *clientCall) late(now time.Duration) time.Duration { return now - c.began - c.limit }
@@ -219,11 +229,9 @@ func (e *segmentEngine) problems() []string {
 	var all []string
 	latched := 0
 	for _, a := range e.alarms() {
-		// A tag that was deleted while it was latched cannot be repaired, and stays so until
-		// somebody makes it again.
-		// One that latched minutes ago is the operator's next task.
+		// A tag that latched minutes ago is the operator's next task.
 		t := e.mode.tag(a.Subject)
-		if a.Code == leaf.AlarmRegress && t != nil && (!t.exists || e.now()-e.latched[a.Subject] < 4*time.Minute) {
+		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < 4*time.Minute {
 			latched++
 			continue
 		}
@@ -231,7 +239,7 @@ func (e *segmentEngine) problems() []string {
 	}
 	for _, c := range e.calls {
 		if late := c.late(e.now()); late > callGrace {
-			all = append(all, fmt.Sprintf("%s: a call for %s is %v late", e.node.Name, c.what, late))
+			all = append(all, fmt.Sprintf("%s: a call for %v is %v late", e.node.Name, c, late))
 		}
 	}
 	if st := e.alloc.Status(); !st.Ready || len(st.Reasons) > min(latched, 1) {

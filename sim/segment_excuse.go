@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
@@ -18,16 +19,24 @@ type exposure struct {
 
 // exposures knows all of them.
 type exposures struct {
-	mode     *segmentMode
-	exposed  map[string][]exposure
-	regress  map[string]bool // the tag's row went back at some time: latches have a cause
-	degraded bool            // some node took, or was allowed to take, ranges without the fence
+	mode    *segmentMode
+	exposed map[string][]exposure
+	regress map[string]bool  // the tag's row went back at some time: latches have a cause
+	alone   map[string]int64 // up to where numbers were issued that the cluster fence did not hold then
+}
+
+// unfenced reports whether some node may take ranges now that no cluster fence guards.
+func (m *segmentMode) unfenced() bool {
+	return m.fence == nil || slices.ContainsFunc(m.running(), func(e *segmentEngine) bool { return e.alone })
 }
 
 // expose notes what a loss uncovers: in a database, or, with nil, in the cluster
-// fence or by a node that begins to do without it.
+// fence or by a node that begins to do without it. While a node does without it, that
+// is all from the row on; else it is what lies above the fence as well, be it that the
+// fence forgot it, or that a node took it without and has not merged it yet.
 func (x *exposures) expose(k world.Kind, db *world.Database) {
 	m := x.mode
+	unfenced := m.unfenced()
 	for _, t := range m.tags {
 		if db != nil && t.db != db {
 			continue
@@ -45,17 +54,28 @@ func (x *exposures) expose(k world.Kind, db *world.Database) {
 			why = world.SplitBrain // nothing else makes these uncover anything
 		}
 		switch {
-		case m.fence != nil && !x.degraded:
-			ids.Lo, ids.Hi = max(row, m.fence.End(t.name)), m.fence.Used(t.name)
-		case t.db.IsSplit():
+		case !unfenced:
+			ids.Lo, ids.Hi = max(row, m.fence.End(t.name)), max(m.fence.Used(t.name), x.alone[t.name])
+		case m.fence != nil:
+			why = Degraded
+		}
+		if unfenced && t.db.IsSplit() {
 			ids.Hi = math.MaxInt64 // until it ends
-		default:
-			for i, e := range x.exposed[t.name] {
-				x.exposed[t.name][i].ids.Hi = min(e.ids.Hi, used)
-			}
+		} else {
+			x.bound(t)
 		}
 		if ids.Len() > 0 {
 			x.exposed[t.name] = append(x.exposed[t.name], exposure{why, ids})
+		}
+	}
+}
+
+// bound ends what was exposed without a bound: the two sides of a database are one
+// again, or all nodes respect the cluster fence.
+func (x *exposures) bound(t *tag) {
+	for i, e := range x.exposed[t.name] {
+		if e.ids.Hi == math.MaxInt64 {
+			x.exposed[t.name][i].ids.Hi = t.db.Used(t.name)
 		}
 	}
 }
@@ -86,17 +106,29 @@ func (x *exposures) excuses() []Excuse {
 // process before.
 func (m *segmentMode) mayGoBack(n *Node, tag string) bool { return n.Forgot && len(m.exposed[tag]) > 0 }
 
+// cleared is told of every alarm that ended. That of the cluster fence ends when the
+// node has merged what it took meanwhile.
+func (m *segmentMode) cleared(e *segmentEngine, code string) {
+	if code != leaf.AlarmFence || !e.alone {
+		return
+	}
+	if e.alone = false; !m.unfenced() {
+		for _, t := range m.tags {
+			m.bound(t)
+		}
+	}
+}
+
 // raised is told of every alarm. It must not call the engine, or fail here, under the
 // engine's locks.
 func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
 	switch {
 	case a.Code == leaf.AlarmFence && strings.Contains(a.Text, "own fence only"):
-		if !m.degraded {
-			m.degraded = true
+		m.w.faults.Hit(Degraded)
+		if !e.alone {
+			e.alone = true
 			m.expose(Degraded, nil)
 		}
-		m.w.faults.Hit(Degraded)
-		e.alone = true
 	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject]:
 		m.w.sched.After(0, func() {
 			m.w.Failf("%s latched %q without a cause: %s", e.node.Name, a.Subject, a.Text)

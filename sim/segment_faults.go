@@ -11,12 +11,14 @@ import (
 // The kinds of faults that only segment mode knows, beside those of databases and of
 // the cluster fence.
 const (
-	LinkTrouble   world.Kind = "network trouble of segment mode"
-	ImageRestored world.Kind = "node and database restored from one image"
-	PowerCut      world.Kind = "nodes and primary lose power together"
-	Degraded      world.Kind = "ranges taken without the cluster fence (degrade)"
-	Repaired      world.Kind = "latched tag repaired"
-	FenceFileLost world.Kind = "damaged fence file moved away"
+	LinkTrouble     world.Kind = "network trouble of segment mode"
+	ImageRestored   world.Kind = "node and database restored from one image"
+	PowerCut        world.Kind = "nodes and primary lose power together"
+	Degraded        world.Kind = "ranges taken without the cluster fence (degrade)"
+	Repaired        world.Kind = "latched tag repaired"
+	RepairedDeleted world.Kind = "latched tag without a row released"
+	FenceAway       world.Kind = "commits lost while, or just after, the cluster fence was away"
+	FenceFileLost   world.Kind = "damaged fence file moved away"
 )
 
 // faults implements mode.
@@ -72,6 +74,7 @@ func (m *segmentMode) faults() []fault {
 				w.sched.After(m.outage(), func() { m.fence.Mute = false })
 				return true
 			}},
+			fault{FenceAway, m.fenceAway, m.onDB(m.loseAroundOutage)},
 			fault{world.FenceWiped, 2, func() bool { m.fence.Wipe(); return true }},
 			fault{world.FenceRestored, 2, func() bool { m.fence.Restore(w.upTo(w.sched.Elapsed() + 1)); return true }},
 		)
@@ -189,116 +192,6 @@ func (m *segmentMode) trouble(d *world.Database) bool {
 	}
 	m.w.sched.After(m.outage(), func() { d.Slow, d.CommitError, d.Hang = 0, 0, 0 })
 	return true
-}
-
-// failover goes on on a replica that misses some commits, after a moment without.
-func (m *segmentMode) failover(d *world.Database, k world.Kind, missed int) bool {
-	d.LoseLast(k, missed)
-	m.afterLoss(d)
-	d.SetDown(true)
-	m.w.sched.After(m.w.upTo(20*time.Second), func() {
-		d.SetDown(false)
-		m.rush()
-	})
-	return true
-}
-
-// rush makes all nodes want ranges of the same tags at once, as they do after an outage.
-func (m *segmentMode) rush() {
-	for _, e := range m.running() {
-		for _, t := range m.tags {
-			n := int(min(2*t.step, 200))
-			e.proc.Go(func() { _ = e.call(t.name, n, time.Second, nil) })
-		}
-	}
-}
-
-// powerCut waits for a reservation, ends some nodes a moment later, and goes on with a
-// replica that misses the last commits.
-func (m *segmentMode) powerCut(d *world.Database) bool {
-	w := m.w
-	if d.Next != nil {
-		return false
-	}
-	d.Next = func() {
-		w.sched.After(w.upTo(5*time.Millisecond), func() {
-			if d.Down() || d.IsSplit() || w.calm {
-				return
-			}
-			w.faults.Hit(PowerCut)
-			for _, n := range w.nodes {
-				if w.rng.IntN(3) > 0 {
-					n.Kill()
-					w.sched.After(w.upTo(20*time.Second), n.Start)
-				}
-			}
-			m.failover(d, world.FailoverLoses, 1+w.rng.IntN(3))
-		})
-	}
-	return true
-}
-
-// goBack restores what the database was at a moment.
-func (m *segmentMode) goBack(d *world.Database, k world.Kind, to time.Duration) bool {
-	d.GoBack(k, d.Before(to))
-	m.afterLoss(d)
-	d.SetDown(true)
-	m.w.sched.After(m.outage(), func() { d.SetDown(false) })
-	return true
-}
-
-// restoreImage takes a node and a database back together, as the backup of a machine
-// does on which both run.
-func (m *segmentMode) restoreImage(d *world.Database) bool {
-	w := m.w
-	n := w.nodes[w.rng.IntN(len(w.nodes))]
-	to := w.upTo(w.sched.Elapsed() + 1)
-	n.Kill()
-	n.Forgot = true
-	n.Disk.RollBackAll(to)
-	w.restartLater(n)
-	return m.goBack(d, ImageRestored, to)
-}
-
-// splitBrain promotes a replica beside a primary that goes on.
-func (m *segmentMode) splitBrain(d *world.Database) bool {
-	w := m.w
-	d.Split(w.rng.IntN(3))
-	m.afterLoss(d)
-	i := 0
-	for d != m.dbs[i] {
-		i++
-	}
-	for _, n := range w.nodes {
-		m.node(n).dbs[i].Switch(w.rng.IntN(2) == 0)
-	}
-	w.sched.After(w.upTo(6*time.Minute), func() {
-		if d.IsSplit() {
-			d.Join(w.rng.IntN(2))
-			m.afterLoss(d)
-		}
-	})
-	return true
-}
-
-// afterLoss looks which tags are gone with the lost commits.
-func (m *segmentMode) afterLoss(d *world.Database) {
-	for _, t := range m.tags {
-		if t.db != d {
-			continue
-		}
-		if _, ok := d.MaxID(t.name); ok != t.exists {
-			t.exists = ok
-			m.drop()
-		}
-	}
-}
-
-// drop notes that a row is gone: nodes that see it drop their stock.
-func (m *segmentMode) drop() {
-	for _, e := range m.running() {
-		e.dropped = true
-	}
 }
 
 // recreate deletes a row and makes it again: from 1, or from where it was.

@@ -56,7 +56,7 @@ func (m *segmentMode) known(t *tag) int64 {
 }
 
 // repair is `leaf tag repair` on one node: without a number where there is a cluster
-// fence that knows it.
+// fence that knows it. A tag whose row somebody deleted is released by it, too.
 func (m *segmentMode) repair(e *segmentEngine, t *tag) {
 	me := m.w.sched.World()
 	above := int64(0)
@@ -76,8 +76,14 @@ func (m *segmentMode) repair(e *segmentEngine, t *tag) {
 		close(done)
 	}
 	e.proc.Go(run)
-	if me.Wait(context.Background(), done, 30*time.Second) == nil && err == nil && !e.proc.Dead() {
+	if me.Wait(context.Background(), done, 30*time.Second) != nil || e.proc.Dead() {
+		return
+	}
+	switch {
+	case err == nil:
 		m.w.faults.Hit(Repaired)
+	case errors.Is(err, leaf.ErrUnknownTag) && !e.alloc.Mark(t.name).Latched:
+		m.w.faults.Hit(RepairedDeleted)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // delivered is told of every range that the store handed to the engine. One that was
@@ -22,7 +23,24 @@ func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
 		}
 	}
 	e.top[tag] = max(e.top[tag], r.Hi)
-	e.taken[tag] = append(e.taken[tag], &delivery{ids: r, sure: sure})
+	if entry, ok := e.read[tag]; ok && sure {
+		if !e.alone { // else a merge read it, not the load that this range is of
+			e.known[tag] = entry.End
+		}
+		delete(e.read, tag)
+	}
+	e.taken[tag] = append(e.taken[tag], &delivery{ids: r, sure: sure, known: e.known[tag]})
+}
+
+// saw is told of every answer of the cluster fence about an entry. It is what a load
+// knows if a range follows; a merge reads entries, too. A lower end counts at once:
+// somebody gave numbers back, or the fence forgot.
+func (e *segmentEngine) saw(tag string, entry segment.FenceEntry, ok bool) {
+	e.known[tag] = min(e.known[tag], entry.End)
+	if e.read[tag] = entry; !ok || entry.Version < e.version[tag] {
+		e.known[tag] = 0
+	}
+	e.version[tag] = entry.Version
 }
 
 // served counts IDs that were issued against the ranges they came from.
@@ -30,8 +48,8 @@ func (e *segmentEngine) served(tag string, r leaf.Range) {
 	all, left := e.taken[tag], r.Len()
 	for i := len(all) - 1; i >= 0 && left > 0; i-- {
 		part := both(all[i].ids, r).Len()
-		if part > 0 && all[i].issued == 0 {
-			e.fenced(tag, all[i].ids, both(all[i].ids, r))
+		if part > 0 {
+			e.fenced(tag, all[i], both(all[i].ids, r))
 		}
 		all[i].issued += part
 		left -= part
@@ -41,20 +59,29 @@ func (e *segmentEngine) served(tag string, r leaf.Range) {
 	}
 }
 
-// fenced checks rules B and C at the first IDs of a range: the fences hold its end, that
-// on the disk durably. Where it is not certain which range the IDs are of, they hold the
-// IDs.
-func (e *segmentEngine) fenced(tag string, r, ids leaf.Range) {
-	m := e.mode
+// fenced checks rules B and C: the fences hold the end of the range that IDs are of,
+// that on the disk durably at the first of them. Where it is not certain which range
+// that is, they hold the IDs.
+func (e *segmentEngine) fenced(tag string, d *delivery, ids leaf.Range) {
+	m, r := e.mode, d.ids
 	if e.twice[tag] {
 		r = ids
 	}
-	if high := markOnDisk(e.node.Disk.Durable("fence"), tag); high < r.Hi {
-		m.w.Failf("%s issues %v of %q, and its fence file says %d", e.node.Name, r, tag, high)
+	if d.issued == 0 {
+		if high := markOnDisk(e.node.Disk.Durable("fence"), tag); high < r.Hi {
+			m.w.Failf("%s issues %v of %q, and its fence file says %d", e.node.Name, r, tag, high)
+		}
+		if r.Lo < d.known && !e.twice[tag] && !e.dropped {
+			m.w.Failf("%s issues %v of %q, and it had seen that the cluster fence held %d", e.node.Name, r, tag, d.known)
+		}
 	}
-	if m.fence != nil && !e.alone && m.fence.Used(tag) < r.Hi {
+	if m.fence == nil || max(m.fence.Used(tag), m.fence.End(tag)) >= r.Hi {
+		return
+	}
+	if !e.alone {
 		m.w.Failf("%s issues %v of %q, and the cluster fence never held more than %d", e.node.Name, r, tag, m.fence.Used(tag))
 	}
+	m.alone[tag] = max(m.alone[tag], ids.Hi)
 }
 
 // markOnDisk returns the last mark of a tag in a fence file, 0 if there is none. The
@@ -129,8 +156,14 @@ func (e *segmentEngine) waste() []string {
 			}
 		}
 		whole += ranges
-		if left > e.failedN[tag] {
-			problems = append(problems, fmt.Sprintf("%s: %d numbers of ranges of %q that were in use vanished, calls that failed explain %d", e.node.Name, left, tag, e.failedN[tag]))
+		explained := e.failedN[tag]
+		for _, c := range e.calls { // one that waits for its second range has taken numbers
+			if c.tag == tag && c.n > 1 {
+				explained += int64(c.n)
+			}
+		}
+		if left > explained {
+			problems = append(problems, fmt.Sprintf("%s: %d numbers of ranges of %q that were in use vanished, calls that failed or wait explain %d", e.node.Name, left, tag, explained))
 		}
 	}
 	if most := st.Failures + st.Races + loading; whole > most {

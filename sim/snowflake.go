@@ -76,6 +76,7 @@ type claimant struct {
 	acked map[int64]int64 // by number: the T that a registry held for a claim of this node, ms
 	inner map[int64]int64 // by number: the t that is durable in this node's file, ms
 	files fileMemory
+	stale *workerRecord // what a process read that is not the node's last file, until one writes it anew
 }
 
 func newSnowflake(w *World) mode {

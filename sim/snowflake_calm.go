@@ -149,6 +149,9 @@ func (m *snowflakeMode) burned(s *side, number int64) bool {
 	if s.registry == nil {
 		return false
 	}
-	r, _ := s.registry.Record(number)
+	r, ok := s.registry.Record(number)
+	if ns := s.registry.Namespace(); !ok && ns != nil {
+		return ns.IssueFrom > soon // a wrong clock made the namespace
+	}
 	return max(r.Bound, r.Floor) > soon
 }

@@ -81,6 +81,7 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 		}
 		return
 	}
+	c.stale = &r
 	record, found := m.record(r.number)
 	owned := found && record.Nonce == r.nonce && record.Floor <= r.inner
 	if e.side.kind == worker.Leased && !owned {

@@ -23,6 +23,12 @@ const (
 	OthersNumbers   world.Kind = "numbers of another program in the registry"
 )
 
+// Kinds of plans, which the world may prevent: what took effect is counted apart.
+const (
+	movePlanned  world.Kind = "move between registries planned"
+	sessionsLate world.Kind = "a registry whose sessions expire late"
+)
+
 // clocksRight is how far clocks are off that are about right.
 const clocksRight = 4 * time.Second
 
@@ -46,10 +52,15 @@ func (m *snowflakeMode) faults() []fault {
 			n.Machine.Step(by)
 			w.restartLater(n)
 		})},
-		{TwoAddresses, 2, w.onUp(func(n *Node) {
+		{TwoAddresses, 2, w.onUpOK(func(n *Node) bool {
+			address := w.nodes[w.rng.IntN(len(w.nodes))].Address
+			if address == n.Address {
+				return false
+			}
 			n.Kill()
-			n.Address = w.nodes[w.rng.IntN(len(w.nodes))].Address
+			n.Address = address
 			w.restartLater(n)
+			return true
 		})},
 	}
 	if m.sides[0].registry == nil {
@@ -57,10 +68,11 @@ func (m *snowflakeMode) faults() []fault {
 	}
 	all = append(all, fault{OtherLayout, 2, m.strayed})
 	if len(m.sides) > 1 {
-		all = append(all, fault{RegistryMoved, 12, w.onUp(func(n *Node) {
+		all = append(all, fault{movePlanned, 12, w.onUp(func(n *Node) {
 			move := func() {
 				if c := m.claimant(n); !n.Up() {
 					c.side = 1 - c.side
+					w.took(RegistryMoved)
 				}
 				w.restartLater(n)
 			}
@@ -200,7 +212,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 			return true
 		})},
 		{world.SessionGone, 2, some(func(s *side) bool { return s.registry.ExpireSession() })},
-		{world.SessionExpired, 2, some(func(s *side) bool {
+		{sessionsLate, 2, some(func(s *side) bool {
 			s.registry.LateBy = w.upTo(5 * time.Minute)
 			return true
 		})},
@@ -295,8 +307,10 @@ func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
 	for _, l := range s.registry.Restore(b, kind) {
 		from[l.Number] = l.From
 		to := l.To
-		if m.forgot() {
-			to = 0 // a file that went back, too, may now be believed
+		for _, c := range m.nodes {
+			if c.stale != nil && c.stale.number == l.Number {
+				to = min(to, c.stale.inner) // its file went back, too, and may now be believed
+			}
 		}
 		hi := l.From
 		if m.extends {
@@ -311,16 +325,6 @@ func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
 		maps.Copy(s.wiped, from)
 		s.wrong = true
 	}
-}
-
-// forgot reports whether any node's files have ever gone back.
-func (m *snowflakeMode) forgot() bool {
-	for _, c := range m.nodes {
-		if c.Forgot || c.ClonedFrom != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // operate is an operator's look at the alarms, every minute or two.

@@ -75,7 +75,7 @@ func (d *notedDisk) Replace(name string, content []byte) error {
 	}
 	if err == nil {
 		c.inner[r.number] = r.inner
-		c.files.written, c.files.tried = content, c.files.tried[:0]
+		c.files.written, c.files.tried, c.stale = content, c.files.tried[:0], nil
 	}
 	return err
 }

@@ -22,6 +22,7 @@ type Process struct {
 	stood  time.Duration // was paused for, before that
 	held   []*task       // ready, but the process is paused
 	killAt int           // Boundary calls until it dies; 0: none
+	atIO   bool          // it died at the boundary of killAt
 }
 
 // Boot starts a process, which does nothing until Go is called.
@@ -74,6 +75,10 @@ func (p *Process) Kill() {
 // KillAt makes the process die at its nth Boundary from now on; 1 is the next one.
 func (p *Process) KillAt(nth int) { p.killAt = nth }
 
+// DiedAtBoundary reports whether the process died at the Boundary that KillAt named, and
+// not by something else before.
+func (p *Process) DiedAtBoundary() bool { return p.atIO }
+
 // Boundary is a scheduling point at an I/O operation: before it, between its effect
 // and its return, after it. The process may die here.
 func (p *Process) Boundary() {
@@ -95,6 +100,7 @@ func (p *Process) MayDie() {
 	}
 	if p.killAt > 0 {
 		if p.killAt--; p.killAt == 0 {
+			p.atIO = !p.dead
 			p.Kill()
 		}
 	}

@@ -223,6 +223,18 @@ func TestKillAt(t *testing.T) {
 		if passed != nth-1 {
 			t.Errorf("KillAt(%d): passed %d", nth, passed)
 		}
+		if !p.DiedAtBoundary() {
+			t.Errorf("KillAt(%d): did not die there", nth)
+		}
+	}
+	s := sched.New(1)
+	defer s.End()
+	p := s.NewMachine("a", start).Boot()
+	p.KillAt(1)
+	s.After(time.Second, p.Kill)
+	s.Run(time.Minute)
+	if p.DiedAtBoundary() {
+		t.Error("a process without a boundary died at one")
 	}
 }
 

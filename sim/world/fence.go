@@ -112,6 +112,9 @@ type FenceClient struct {
 	// Creates is told of each call that is to make an entry where there is none.
 	Creates func(tag string, end int64)
 
+	// Seen is told what each Read answered that its caller waited for.
+	Seen func(tag string, e segment.FenceEntry, ok bool)
+
 	f *Fence
 	l *Link
 	p *sched.Process
@@ -159,6 +162,9 @@ func (c *FenceClient) Read(ctx context.Context, space, tag string) (segment.Fenc
 		e, ok := f.rows[tag]
 		return answer{e, ok}, nil
 	})
+	if err == nil && ctx.Err() == nil && c.Seen != nil {
+		c.Seen(tag, a.e, a.ok)
+	}
 	return a.e, a.ok, err
 }
 

@@ -50,8 +50,10 @@ type Registry struct {
 
 // session is an announcement.
 type session struct {
-	peer worker.Peer
-	ends time.Duration
+	peer  worker.Peer
+	lease time.Duration // its regular end
+	ends  time.Duration
+	late  bool // somebody has seen it after that
 }
 
 // NewRegistry returns an empty registry.
@@ -168,7 +170,8 @@ func (r *Registry) note(by *RegistryHandle, record worker.Record) {
 // Announce implements worker.Records.
 func (h *RegistryHandle) Announce(ctx context.Context, p worker.Peer) error {
 	return h.session(ctx, "announce", func(r *Registry) {
-		r.sessions = append(r.sessions, session{p, r.s.Elapsed() + r.Lease + r.LateBy})
+		lease := r.s.Elapsed() + r.Lease
+		r.sessions = append(r.sessions, session{peer: p, lease: lease, ends: lease + r.LateBy})
 	}, p)
 }
 
@@ -191,7 +194,16 @@ func (h *RegistryHandle) session(ctx context.Context, what string, more func(r *
 // Peers implements worker.Records.
 func (h *RegistryHandle) Peers(ctx context.Context) ([]worker.Peer, error) {
 	r := h.registry
-	return Call(ctx, h.Process, h.link, "peers", Repeatable, func() ([]worker.Peer, error) { return r.Announced(), nil })
+	return Call(ctx, h.Process, h.link, "peers", Repeatable, func() ([]worker.Peer, error) {
+		peers := r.Announced()
+		for i := range r.sessions {
+			if s := &r.sessions[i]; s.lease < r.s.Elapsed() && !s.late {
+				s.late = true
+				r.Faults.Hit(SessionExpired)
+			}
+		}
+		return peers, nil
+	})
 }
 
 // Close implements worker.Records. The announcements stay until they end.
