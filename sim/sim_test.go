@@ -26,12 +26,16 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestFreshSeeds: seeds that nobody has run before, for a minute. A failure is replayed
+// TestFreshSeeds: seeds that nobody has run before, for a minute; the race detector,
+// with which there are a tenth as many, has less. A failure is replayed
 // by the seed that it names; put it into testdata/seeds.txt once it is understood.
 func TestFreshSeeds(t *testing.T) {
 	span, seeds := time.Minute, uint64(1<<20)
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		span, seeds = 5*time.Second, 20
+	case raced:
+		span = 15 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), span)
 	defer cancel()
@@ -56,7 +60,7 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 	case long():
 		seeds = 1000
 	case raced:
-		seeds = 15
+		seeds = 6
 	}
 	r := sim.RunSeeds(context.Background(), sim.Campaign{First: 1, Seeds: seeds, Twice: true, Patience: 5 * time.Minute})
 	if err := r.Check(); err != nil {

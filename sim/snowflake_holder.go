@@ -36,7 +36,7 @@ type holder struct {
 // start implements engine. Clients do not wait for the engine.
 func (e *holder) start(ctx context.Context) {
 	e.proc.Go(func() { e.serve(1, 2*time.Second, 25*time.Second) })
-	e.proc.Go(func() { e.serve(500, 10*time.Second, 50*time.Second) })
+	e.proc.Go(func() { e.serve(1000, 10*time.Second, 50*time.Second) })
 	if err := e.Start(ctx); err != nil && !e.stopping {
 		e.mode.w.sched.Note(e.node.Name, "snowflake mode does not start: "+err.Error())
 		e.startErr = err

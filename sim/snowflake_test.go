@@ -17,6 +17,8 @@ func TestSnowflakeMode(t *testing.T) {
 		seeds = 2_000
 	case testing.Short():
 		seeds = 5
+	case raced:
+		seeds = 12
 	}
 	faults, excused := map[world.Kind]int{}, map[world.Kind]int64{}
 	var ids int64
@@ -58,7 +60,7 @@ func TestSnowflakeMode(t *testing.T) {
 // TestSnowflakeModeReplays: equal seeds make equal runs.
 func TestSnowflakeModeReplays(t *testing.T) {
 	seeds := uint64(20)
-	if testing.Short() {
+	if testing.Short() || raced {
 		seeds = 3
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
