@@ -43,6 +43,7 @@ type delivery struct {
 	ids    leaf.Range
 	issued int64
 	sure   bool
+	alone  bool  // it came while the process did without the cluster fence
 	known  int64 // the end of the tag's entry as the process knew it
 }
 
