@@ -28,20 +28,11 @@ type issue struct {
 type Excuse struct {
 	Kind   world.Kind
 	Mode   string
-	Allows func(a, b *Node, s Series) bool
-
-	// Covers, if it is set, is asked in place of Allows whether this ID may repeat.
-	Covers func(a, b *Node, s Series, id int64) bool
+	Covers func(a, b *Node, s Series, id int64) bool // whether this ID may have been issued by both
 }
 
 func (e *Excuse) fits(before, now issue, s Series, id int64) bool {
-	switch {
-	case e.Mode != s.Mode:
-		return false
-	case e.Covers != nil:
-		return e.Covers(before.node, now.node, s, id)
-	}
-	return e.Allows(before.node, now.node, s)
+	return e.Mode == s.Mode && e.Covers(before.node, now.node, s, id)
 }
 
 // ledger knows every ID that was issued, and where.

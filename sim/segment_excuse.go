@@ -129,7 +129,7 @@ func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
 			e.alone = true
 			m.expose(Degraded, nil)
 		}
-	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject]:
+	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject] && !e.node.Forgot && e.node.ClonedFrom == nil: // an older fence file knows no give-back
 		m.w.sched.After(0, func() {
 			m.w.Failf("%s latched %q without a cause: %s", e.node.Name, a.Subject, a.Text)
 		})
