@@ -138,6 +138,7 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	c.mute, c.owed, c.dirty = false, false, map[string]bool{}
 	c.turnLocked(opened)
 	a.alarms.Clear(leaf.AlarmFence, c.name)
+	a.alarms.Clear(leaf.AlarmDisk, fenceStateName) // what had to be written in the outage need not be any more
 	return c.doubted, nil
 }
 

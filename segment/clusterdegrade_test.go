@@ -98,6 +98,34 @@ func TestDegradeStartsWithADurableNote(t *testing.T) {
 	})
 }
 
+// TestFenceIsBackBeforeTheDisk: a note that could not be written is not needed any more
+// when the cluster fence answers again, and nor is its alarm.
+func TestFenceIsBackBeforeTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, al := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newAlarms()
+		cfg := degraded(f, al)
+		cfg.MaxWait = time.Second
+		a := node(t, s, d, cfg)
+		next(t, a, "order")
+		d.set(func(d *disk) {
+			d.onReplace = func(name string) error {
+				if name == "cluster-fence" {
+					return errDown
+				}
+				return nil
+			}
+		})
+		f.breakDown()
+		useUp(t, a, newLedger())
+		f.heal()
+		time.Sleep(time.Second)
+		next(t, a, "order")
+		synctest.Wait()
+		al.want(t)
+		d.set(func(d *disk) { d.onReplace = nil })
+	})
+}
+
 // TestDegradeAfterALoss: the fence lost an entry and then does not answer. Degraded
 // ranges begin with the durable note all the same.
 func TestDegradeAfterALoss(t *testing.T) {
