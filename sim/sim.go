@@ -236,8 +236,9 @@ func (w *World) settle() {
 		}
 		checked = true
 	})
-	w.sched.Run(Storm + Calm + 10*time.Minute)
+	limit := time.Duration(len(w.modes)) * 30 * time.Minute // one mode after the other
+	w.sched.Run(Storm + Calm + limit)
 	if !checked {
-		w.Failf("the last checks did not end within 10 minutes: something waits for ever")
+		w.Failf("the last checks did not end within %v: something waits for ever", limit)
 	}
 }

@@ -78,7 +78,11 @@ func (m *snowflakeMode) rescue(c *claimant, e *holder) {
 func (m *snowflakeMode) settled() error {
 	p := m.w.sched.World()
 	var left string
-	for end := m.w.sched.Elapsed() + 9*time.Minute; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
+	longest := time.Duration(0) // a number that a wrong clock had put out of reach may have come within reach
+	for _, s := range m.sides {
+		longest = max(longest, s.horizon)
+	}
+	for end := m.w.sched.Elapsed() + 9*time.Minute + longest; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
 		if left = m.unsettled(); left == "" {
 			return nil
 		}
