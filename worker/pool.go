@@ -20,7 +20,7 @@ import (
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
 //   - The node's own last number comes first, then the one that another program gave
 //     to its address, unless a clock that was ahead has put the floor further away than
-//     the margin. Then come the numbers that can be used at once, those that nobody can
+//     the margin. One that another program gave to another address is never taken. Then come the numbers that can be used at once, those that nobody can
 //     hold before those of an unclean holder, which may be alive and about to renew; of
 //     the rest the ones usable soonest.
 //
@@ -123,6 +123,9 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 		known[r.Number] = r
 	}
 	own, isOwn := previous(known, req)
+	if slices.ContainsFunc(reserved, func(a Adoptable) bool { return a.Number == own.Number && a.Address != req.Address }) {
+		isOwn = false // another program gave it to somebody else, such as the address that this node had
+	}
 	if isOwn && own.Floor <= req.Now+req.Margin {
 		return own, nil
 	}

@@ -184,6 +184,16 @@ func TestPoolChooses(t *testing.T) {
 			request: func(r *worker.Request) { r.Previous = previous(5, 0) }, wantErr: worker.ErrFull, text: "all 4 worker IDs 1 to 4",
 		},
 		{
+			name: "own number, which another program gave to another address", records: held(released(mine(3, -500)), released(others(4, -1))),
+			reserved: []worker.Adoptable{{Number: 3, Address: "10.0.0.8:8080"}},
+			request:  func(r *worker.Request) { r.Previous = previous(3, -1000) }, number: 4, floor: -1, bound: 60_000,
+		},
+		{
+			name: "own file, and another program gave the number to another address", records: held(mine(3, 30_000)),
+			reserved: []worker.Adoptable{{Number: 3, Address: "10.0.0.8:8080"}},
+			request:  func(r *worker.Request) { r.Previous = previous(3, -40) }, wantErr: worker.ErrFull, text: "1 of them by rows of another program",
+		},
+		{
 			name: "file of another nonce", records: held(), request: func(r *worker.Request) { r.Previous = previous(3, 0) },
 			wantErr: worker.ErrFull,
 		},
