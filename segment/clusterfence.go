@@ -72,11 +72,12 @@ type ClusterFence interface {
 	Read(ctx context.Context, space, tag string) (e FenceEntry, ok bool, err error)
 
 	// Swap sets the entry to end in one atomic compare-and-set and returns the new
-	// entry: from exactly the version of old, or, with old nil, only if there is no
-	// entry. end may be lower than or equal to old.End. A nil error means that the
-	// store has it durably. Errors: ErrFenceMoved if the entry is another or missing
-	// or, with old nil, exists; ErrFenceReplaced, in place of which ErrFenceMoved is
-	// allowed where a driver cannot tell, since the next Read does.
+	// entry: from exactly old, version and end (a store that was restored may count
+	// versions anew), or, with old nil, only if there is no entry. end may be lower than
+	// or equal to old.End. A nil error means that the store has it durably. Errors:
+	// ErrFenceMoved if the entry is another or missing or, with old nil, exists;
+	// ErrFenceReplaced, in place of which ErrFenceMoved is allowed where a driver
+	// cannot tell, since the next Read does.
 	Swap(ctx context.Context, space, tag string, old *FenceEntry, end int64) (FenceEntry, error)
 }
 

@@ -116,3 +116,19 @@ func merged(d *disk) bool {
 	content, err := d.ReadFile("cluster-fence")
 	return err == nil && strings.Contains(string(content), `"merged":true`)
 }
+
+// lower sets the end of a tag's entry as a restore of the fence does.
+func (f *shared) lower(t testing.TB, tag string, end int64) {
+	t.Helper()
+	space, _, err := f.Fence.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, _, err := f.Fence.Read(t.Context(), space, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Fence.Swap(t.Context(), space, tag, &old, end); err != nil {
+		t.Fatal(err)
+	}
+}

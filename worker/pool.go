@@ -20,9 +20,10 @@ import (
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
 //   - The node's own last number comes first, then the one that another program gave
 //     to its address, unless a clock that was ahead has put the floor further away than
-//     the margin. One that another program gave to another address is never taken. Then come the numbers that can be used at once, those that nobody can
+//     the margin. Then come the numbers that can be used at once, those that nobody can
 //     hold before those of an unclean holder, which may be alive and about to renew; of
 //     the rest the ones usable soonest.
+//   - A number that another program gave to another address is never taken.
 //
 // No rule needs the clocks to agree: a node whose clock is ahead may take a number
 // too early, but it starts at T all the same, and the owner finds its claim lost.

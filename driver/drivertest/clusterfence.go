@@ -158,6 +158,7 @@ func fenceSwap(t *testing.T, b FenceBackend) {
 	refused(nil, &second)
 	refused(&first, &second)
 	refused(&segment.FenceEntry{End: second.End, Version: second.Version + 1}, &second)
+	refused(&segment.FenceEntry{End: second.End + 1, Version: second.Version}, &second)
 	lower := swapFence(t, b.Fence, space, fenceTag, &second, 150)
 	same := swapFence(t, b.Fence, space, fenceTag, &lower, 150)
 	if same.Version <= lower.Version {

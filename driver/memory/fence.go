@@ -56,7 +56,7 @@ func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEnt
 func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (e segment.FenceEntry, err error) {
 	err = f.with(ctx, space, tag, end, func() error {
 		now, ok := f.entries[tag]
-		if ok != (old != nil) || ok && now.Version != old.Version {
+		if ok != (old != nil) || ok && now != *old {
 			return segment.ErrFenceMoved
 		}
 		if e = (segment.FenceEntry{End: end}); ok {

@@ -166,6 +166,8 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 	switch {
 	case (old == nil) != (n == nil), n != nil && n.stat.Mzxid != old.Version:
 		return none, moved
+	case n != nil && !f.holds(n, p, tag, old.End):
+		return none, moved
 	case n == nil: // the second operation answers with the mzxid, which a creation does not
 		ops = []any{create(p, data), set(p, data, 0)}
 	case n.stat.Version == -1:
@@ -183,6 +185,13 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 		return none, err
 	}
 	return segment.FenceEntry{End: end, Version: results[len(results)-1].Stat.Mzxid}, nil
+}
+
+// holds reports whether the entry says end. A cluster that was restored from a snapshot
+// counts from an earlier mzxid again, so the same one can stand for another write.
+func (*Fence) holds(n *node, p, tag string, end int64) bool {
+	now, err := parseEntry(p, tag, n.data)
+	return err == nil && now == end
 }
 
 // Close ends the connection. It may be repeated.

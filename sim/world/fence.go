@@ -186,7 +186,7 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 			return segment.FenceEntry{}, ErrFull
 		}
 		now, ok := f.rows[tag]
-		if ok != (old != nil) || ok && now.Version != old.Version {
+		if ok != (old != nil) || ok && now != *old {
 			return segment.FenceEntry{}, segment.ErrFenceMoved
 		}
 		e := segment.FenceEntry{End: end}
