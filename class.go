@@ -17,6 +17,8 @@ type Class struct {
 // for errors that wrap two sentinels: the first row wins.
 var classes = []Class{
 	{ErrBadRequest, "bad_request", 400, 3, "ERR", false, "The request is not valid"},
+	{ErrUnauthenticated, "unauthenticated", 401, 16, "NOAUTH", false, "Authentication is required"},
+	{ErrBlocked, "blocked", 403, 7, "BLOCKED", false, "Switched off by an operator"},
 	{ErrUnknownTag, "unknown_tag", 404, 5, "UNKNOWNTAG", false, "No such tag"},
 	{ErrThrottled, "throttled", 429, 8, "THROTTLED", true, "Too many requests"},
 	{ErrRegress, "regress", 503, 9, "REGRESS", false, "The tag is latched: its store went backwards"},

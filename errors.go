@@ -26,6 +26,13 @@ var (
 	// ErrThrottled: a limit of this server was reached. A retry helps later.
 	ErrThrottled = errors.New("leaf: throttled")
 
+	// ErrUnauthenticated: the client did not show the token that this server asks for.
+	ErrUnauthenticated = errors.New("leaf: not authenticated")
+
+	// ErrBlocked: an operator has switched this tag or this client off. A retry helps
+	// only once it is switched on again.
+	ErrBlocked = errors.New("leaf: switched off by an operator")
+
 	// ErrClock: the clock cannot be trusted, so no time-based ID may be issued.
 	ErrClock = errors.New("leaf: clock error")
 

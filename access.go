@@ -1,0 +1,43 @@
+package leaf
+
+// Credentials are what a client shows of itself, on a connection or with a request.
+// The zero value is a client that shows nothing.
+type Credentials struct {
+	Token       string // the secret, e.g. of "Authorization: Bearer" or AUTH; "" if none
+	Certificate string // the name in its certificate, verified by TLS; "" if none
+	Name        string // what it calls itself, unproved; "" if it does not
+}
+
+// Access is the one layer of authorisation and limits in front of every protocol. A
+// server asks it for the issuers of a client and gives IDs from nothing else, so what
+// one protocol forbids no other one allows.
+type Access interface {
+	// Open returns the issuers for a client. A server may keep them as long as the
+	// client's credentials stay the same, for a connection or for one request: limits
+	// that change meanwhile count at once. It returns at once and is safe for
+	// concurrent use. Error: ErrUnauthenticated.
+	Open(c Credentials) (*Issuers, error)
+}
+
+// Issuers is one Issuer per mode, none of them nil; that of a mode which is switched off
+// is [Disabled].
+type Issuers struct {
+	Segment   Issuer
+	Snowflake Issuer
+}
+
+// Anyone is the Access that gives the same issuers to everybody, without limits. A nil
+// Issuer stands for a mode that is switched off.
+func Anyone(segment, snowflake Issuer) Access {
+	if segment == nil {
+		segment = Disabled("segment")
+	}
+	if snowflake == nil {
+		snowflake = Disabled("snowflake")
+	}
+	return anyone{Issuers{segment, snowflake}}
+}
+
+type anyone struct{ issuers Issuers }
+
+func (a anyone) Open(Credentials) (*Issuers, error) { return &a.issuers, nil }

@@ -1,0 +1,23 @@
+// Package cache holds ranges of IDs in the memory of a client, so that a call costs
+// nanoseconds: a [Cache] is a leaf.Issuer on top of a leaf.Issuer.
+//
+// It is the double buffer of the server once more: while one range of a tag is handed
+// out the next is fetched in the background, and its size follows the demand.
+//
+// Promises:
+//
+//  1. An ID that the source gave is handed out at most once, by this cache only.
+//  2. Within one range IDs grow in the order in which they were taken. Across ranges
+//     they grow only as far as the source's do: ranges of two nodes may come in any order.
+//  3. A fetch whose outcome is unknown is wasted, never repeated.
+//  4. Close stops handing out. What was fetched and not handed out is counted
+//     ([Stats.Unused]) and never issued by anybody.
+//  5. While the source fails, what is in memory is handed out; a caller who finds
+//     nothing gets the source's error, at once or by its deadline.
+//  6. The hot path takes no lock and allocates nothing. All waiting is leaf.Runtime's,
+//     so that the simulation drives the cache like an engine.
+//
+// What it does not do: it does not see restarts of its own process as a gap to be
+// filled: IDs in memory are lost with it. It is for segment mode: a snowflake ID that
+// lies in a cache says nothing about the time when it was used.
+package cache
