@@ -30,6 +30,9 @@ func (h *Holder) acquire() *tenure {
 		}
 		h.refused(err)
 		h.firstAttempt(err)
+		if !errors.Is(err, errDisk) {
+			h.rewrite()
+		}
 		h.pause(h.backoff(err, failures))
 	}
 	h.firstAttempt(nil)

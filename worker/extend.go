@@ -33,6 +33,9 @@ func (h *Holder) extendOnce(t *tenure) {
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
 			Do: "set the clock right (slew it, do not step it); if it is right now, run: leaf worker confirm-clock",
 		})
+		if h.unwritten != nil { // the alarm of the disk must not outlast its trouble
+			_ = h.writeFile(*t.claim.Load(), t.inner.Load(), t.bound.Load())
+		}
 		return
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmClock, clockSubject)
@@ -42,7 +45,8 @@ func (h *Holder) extendOnce(t *tenure) {
 	if inner > bound && h.cfg.LocalExtend && claim.Extends {
 		bound = h.unit(now.Add(h.cfg.Horizon))
 	}
-	if inner = min(inner, bound); inner <= t.inner.Load() {
+	inner = max(min(inner, bound), t.inner.Load())
+	if inner == t.inner.Load() && h.unwritten == nil {
 		return
 	}
 	if err := h.writeFile(claim, inner, bound); err != nil {

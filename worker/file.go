@@ -112,7 +112,9 @@ func (h *Holder) writeFile(r Record, inner, bound int64) error {
 	if err != nil {
 		return err
 	}
+	h.unwritten = nil
 	if err := h.disk.Replace(fileName, content); err != nil {
+		h.unwritten = &written{r, inner, bound}
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmDisk, Subject: fileName, Text: fmt.Sprintf("the worker's file cannot be written: %v", err),
 			Do: "make the data directory writable; IDs end with the bound that is on the disk",
@@ -121,4 +123,19 @@ func (h *Holder) writeFile(r Record, inner, bound int64) error {
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
 	return nil
+}
+
+// written is what writeFile was called with.
+type written struct {
+	Record
+
+	inner, bound int64
+}
+
+// rewrite tries again what failed while no number is held: the alarm must not outlast
+// the trouble of the disk, and the loss of a number must get there.
+func (h *Holder) rewrite() {
+	if w := h.unwritten; w != nil {
+		_ = h.writeFile(w.Record, w.inner, w.bound) // the alarm tells
+	}
 }

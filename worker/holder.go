@@ -40,6 +40,8 @@ type Holder struct {
 	failures int     // renewals without an answer in a row
 	asked    string  // nonce of a confirmation whose number this node does not hold, "" if none
 
+	unwritten *written // what the last write of the file failed to make durable, nil if none; whoever writes the file owns it
+
 	base   context.Context //nolint:containedctx // parent of all calls, cancelled when Close begins
 	cancel context.CancelFunc
 	first  chan struct{} // closed once the first attempt to claim has ended
