@@ -144,26 +144,27 @@ func (e *segmentEngine) waste() []string {
 		if e.twice[tag] {
 			continue
 		}
-		left, ranges := int64(0), int64(0)
+		left := int64(0)
+		var ranges []int64 // lengths of those that are gone as a whole
 		for _, d := range e.taken[tag] {
 			lost := d.ids.Len() - d.issued - both(d.ids, stock[tag][0]).Len() - both(d.ids, stock[tag][1]).Len()
 			switch {
 			case lost <= 0 || !d.sure:
 			case lost == d.ids.Len() && e.failedN[tag] == 0:
-				ranges++
+				ranges = append(ranges, lost)
 			case lost < d.ids.Len():
 				left += lost
 			}
 		}
-		whole += ranges
-		explained := e.failedN[tag]
-		for _, c := range e.calls { // one that waits for its second range has taken numbers
-			if c.tag == tag && c.n > 1 {
-				explained += int64(c.n)
-			}
-		}
+		explained := e.failedN[tag] + e.underWay(tag)
 		if left > explained {
 			problems = append(problems, fmt.Sprintf("%s: %d numbers of ranges of %q that were in use vanished, calls that failed or wait explain %d", e.node.Name, left, tag, explained))
+		}
+		slices.Sort(ranges)
+		for _, n := range ranges { // a call that waits may have emptied some
+			if left += n; left > explained {
+				whole++
+			}
 		}
 	}
 	if most := st.Failures + st.Races + loading; whole > most {
@@ -174,4 +175,15 @@ func (e *segmentEngine) waste() []string {
 		problems = append(problems, fmt.Sprintf("%s: %d ranges were reserved in vain, %d lost a race", e.node.Name, whole, st.Races))
 	}
 	return problems
+}
+
+// underWay returns how many numbers calls under way may have taken: one that waits for
+// another range has emptied the ranges before it.
+func (e *segmentEngine) underWay(tag string) (n int64) {
+	for _, c := range e.calls {
+		if c.tag == tag && c.n > 1 {
+			n += int64(c.n)
+		}
+	}
+	return n
 }

@@ -105,15 +105,19 @@ func (m *snowflakeMode) unsettled() string {
 				counted[own] = true
 				could++
 			}
+			if c.now.alarms.has(leaf.AlarmDisk) {
+				return c.Name + " has an alarm about its disk, which is in order" // whatever else is wrong
+			}
 			st := c.now.Status()
 			if !st.Ready {
 				fmt.Fprintf(&text, "%s is %s: %s; ", c.Name, st.State, st.Reason)
 				continue
 			}
-			ready++
 			for _, a := range c.now.alarms.active {
 				fmt.Fprintf(&text, "%s serves and has an alarm: %+v; ", c.Name, a)
-				ready--
+			}
+			if len(c.now.alarms.active) == 0 {
+				ready++
 			}
 		}
 		if !s.single {
