@@ -324,6 +324,7 @@ func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
 		}
 		maps.Copy(s.wiped, from)
 		s.wrong = true
+		s.wipes++
 	}
 }
 
