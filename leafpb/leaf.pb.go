@@ -28,9 +28,12 @@ const (
 type Mode int32
 
 const (
-	Mode_MODE_UNSPECIFIED Mode = 0 // segment
-	Mode_MODE_SEGMENT     Mode = 1 // numbers of a tag, reserved in a database in ranges
-	Mode_MODE_SNOWFLAKE   Mode = 2 // made of time, worker ID and sequence; the tag is a name for the log only
+	// Segment.
+	Mode_MODE_UNSPECIFIED Mode = 0
+	// Numbers of a tag, reserved in a database in ranges.
+	Mode_MODE_SEGMENT Mode = 1
+	// Made of time, worker ID and sequence. The tag is a name for the log only.
+	Mode_MODE_SNOWFLAKE Mode = 2
 )
 
 // Enum value maps for Mode.
@@ -76,10 +79,13 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 
 // NextRequest asks for IDs.
 type NextRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tag           string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`      // 1 to 128 characters
-	Count         int32                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // 1 to 100,000; 0 means 1
-	Mode          Mode                   `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 128 characters.
+	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// How many IDs, 1 to 100,000. 0 means 1.
+	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// How they are made.
+	Mode          Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,8 +143,9 @@ func (x *NextRequest) GetMode() Mode {
 
 // NextResponse holds exactly as many IDs as asked for, in growing order.
 type NextResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ranges        []*Range               `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One or more; two that touch are sent as one.
+	Ranges        []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -182,9 +189,11 @@ func (x *NextResponse) GetRanges() []*Range {
 
 // Range is the IDs from lo to below hi.
 type Range struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lo            int64                  `protobuf:"varint,1,opt,name=lo,proto3" json:"lo,omitempty"`
-	Hi            int64                  `protobuf:"varint,2,opt,name=hi,proto3" json:"hi,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first ID.
+	Lo int64 `protobuf:"varint,1,opt,name=lo,proto3" json:"lo,omitempty"`
+	// The first number behind the last ID.
+	Hi            int64 `protobuf:"varint,2,opt,name=hi,proto3" json:"hi,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,10 +244,13 @@ func (x *Range) GetHi() int64 {
 
 // StreamRequest asks for IDs.
 type StreamRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tag           string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`      // 1 to 128 characters
-	Count         int32                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // 1 to 100,000; 0 means 1
-	Mode          Mode                   `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 128 characters.
+	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// How many IDs, 1 to 100,000. 0 means 1.
+	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// How they are made.
+	Mode          Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -297,9 +309,11 @@ func (x *StreamRequest) GetMode() Mode {
 // StreamResponse answers one StreamRequest: exactly as many IDs as asked for, in growing
 // order, or an error and none.
 type StreamResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ranges        []*Range               `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	Error         *Error                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // absent: success
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One or more, none with an error; two that touch are sent as one.
+	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// Absent: success.
+	Error         *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -350,11 +364,15 @@ func (x *StreamResponse) GetError() *Error {
 
 // Error says why a request got no IDs.
 type Error struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`                                        // stable, for programs, e.g. "unknown_tag"
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`                                  // for people
-	Retryable     bool                   `protobuf:"varint,3,opt,name=retryable,proto3" json:"retryable,omitempty"`                             // the same request can succeed later by itself
-	RetryAfterMs  int64                  `protobuf:"varint,4,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"` // how long to wait before that, in milliseconds; 0: not said
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stable, for programs, e.g. "unknown_tag".
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// For people.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// Whether the same request can succeed later by itself.
+	Retryable bool `protobuf:"varint,3,opt,name=retryable,proto3" json:"retryable,omitempty"`
+	// How long to wait before that, in milliseconds. 0: not said.
+	RetryAfterMs  int64 `protobuf:"varint,4,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
