@@ -22,6 +22,7 @@ type segmentEngine struct {
 
 	latched map[string]time.Duration // tags that latched in this life, and when by now()
 	active  map[[2]string]leaf.Alarm
+	since   map[[2]string]time.Duration // when those began by now()
 	calls   []*clientCall
 	taken   map[string][]*delivery
 	top     map[string]int64              // the highest end of those, by tag
@@ -43,6 +44,7 @@ type delivery struct {
 	ids    leaf.Range
 	issued int64
 	sure   bool
+	fenced bool  // the process wrote an entry of the cluster fence with its end
 	alone  bool  // it came while the process did without the cluster fence
 	known  int64 // the end of the tag's entry as the process knew it
 }
@@ -81,7 +83,11 @@ func (e *segmentEngine) stop(ctx context.Context) {
 
 // Raise implements leaf.Alarms.
 func (e *segmentEngine) Raise(a leaf.Alarm) {
-	e.active[[2]string{a.Code, a.Subject}] = a
+	k := [2]string{a.Code, a.Subject}
+	if _, ok := e.active[k]; !ok {
+		e.since[k] = e.now()
+	}
+	e.active[k] = a
 	if _, ok := e.latched[a.Subject]; a.Code == leaf.AlarmRegress && !ok {
 		e.latched[a.Subject] = e.now()
 	}
@@ -230,8 +236,11 @@ func (e *segmentEngine) problems() []string {
 	var all []string
 	latched := 0
 	for _, a := range e.alarms() {
-		// A tag that latched minutes ago is the operator's next task.
+		// A tag that latched minutes ago, or a row that was found to be wrong, is the operator's next task.
 		t := e.mode.tag(a.Subject)
+		if a.Code == leaf.AlarmRow && t != nil && e.now()-e.since[[2]string{a.Code, a.Subject}] < 4*time.Minute {
+			continue
+		}
 		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < 4*time.Minute {
 			latched++
 			continue

@@ -21,7 +21,7 @@ type exposure struct {
 type exposures struct {
 	mode    *segmentMode
 	exposed map[string][]exposure
-	regress map[string]bool  // the tag's row went back at some time: latches have a cause
+	regress map[string]bool  // the tag's row went back at some time, behind a fence: latches have a cause
 	alone   map[string]int64 // up to where numbers were issued that the cluster fence did not hold then
 }
 
@@ -40,6 +40,9 @@ func (x *exposures) expose(k world.Kind, db *world.Database) {
 	for _, t := range m.tags {
 		if db != nil && t.db != db {
 			continue
+		}
+		if k == world.FenceRestored && m.fence.End(t.name) > m.fence.Used(t.name) {
+			x.regress[t.name] = true // the fence forgot that numbers were given back
 		}
 		row, ok := t.db.MaxID(t.name)
 		if !ok {

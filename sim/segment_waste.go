@@ -43,6 +43,14 @@ func (e *segmentEngine) saw(tag string, entry segment.FenceEntry, ok bool) {
 	e.version[tag] = entry.Version
 }
 
+// moved is told of every entry that the process wrote: that for a range which it was
+// handed before may be served, whatever becomes of the entry.
+func (e *segmentEngine) moved(tag string, end int64) {
+	for _, d := range e.taken[tag] {
+		d.fenced = d.fenced || d.ids.Hi == end
+	}
+}
+
 // served counts IDs that were issued against the ranges they came from.
 func (e *segmentEngine) served(tag string, r leaf.Range) {
 	all, left := e.taken[tag], r.Len()
@@ -71,11 +79,14 @@ func (e *segmentEngine) fenced(tag string, d *delivery, ids leaf.Range) {
 		if high := markOnDisk(e.node.Disk.Durable("fence"), tag); high < r.Hi {
 			m.w.Failf("%s issues %v of %q, and its fence file says %d", e.node.Name, r, tag, high)
 		}
+		if m.fence != nil && !d.alone && !d.fenced && !e.twice[tag] {
+			m.w.Failf("%s issues %v of %q, and never moved the cluster fence to its end", e.node.Name, r, tag)
+		}
 		if r.Lo < d.known && !e.twice[tag] && !e.dropped {
 			m.w.Failf("%s issues %v of %q, and it had seen that the cluster fence held %d", e.node.Name, r, tag, d.known)
 		}
 	}
-	if m.fence == nil || max(m.fence.Used(tag), m.fence.End(tag)) >= r.Hi {
+	if m.fence == nil || d.fenced || max(m.fence.Used(tag), m.fence.End(tag)) >= r.Hi {
 		return
 	}
 	if !e.alone && (d.issued == 0 || d.alone) { // a fence that was restored may lose it later

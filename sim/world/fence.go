@@ -115,6 +115,9 @@ type FenceClient struct {
 	// Seen is told what each Read answered that its caller waited for.
 	Seen func(tag string, e segment.FenceEntry, ok bool)
 
+	// Moved is told of each Swap whose caller learned that it succeeded.
+	Moved func(tag string, end int64)
+
 	f *Fence
 	l *Link
 	p *sched.Process
@@ -177,7 +180,7 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 		c.Creates(tag, end)
 	}
 	f := c.f
-	return Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (segment.FenceEntry, error) {
+	e, err := Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (segment.FenceEntry, error) {
 		if f.space == 0 || space != spaceName(f.space) {
 			return segment.FenceEntry{}, segment.ErrFenceReplaced
 		}
@@ -203,6 +206,10 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 		}
 		return e, nil
 	})
+	if err == nil && ctx.Err() == nil && c.Moved != nil {
+		c.Moved(tag, e.End)
+	}
+	return e, err
 }
 
 // Snapshot returns all entries, for tests.
