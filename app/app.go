@@ -51,12 +51,13 @@ type App struct {
 	worker   *worker.Holder     // nil: snowflake mode is off
 	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
 	fence    io.Closer          // of the cluster fence; nil: none
-	http     *httpd.Server
-	admin    *admin.Server
-	adminLn  net.Listener
-	closers  []func() error // undo New, last first
-	serving  sync.WaitGroup
-	failures chan error // of a server that ended by itself
+	closers  []func() error     // undo New, last first
+
+	listeners       listeners
+	public, private []server
+	serving         sync.WaitGroup
+	drain           drain
+	failures        chan error // of a server that ended by itself
 
 	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
 	abortStart func()
@@ -80,12 +81,17 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	if opts.interfaces == nil {
 		opts.interfaces = systemInterfaces
 	}
-	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 2)}
+	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 8)}
+	a.drain.asked = make(chan struct{})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.undo())
 		}
 	}()
+	secure, err := cfg.TLS.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
 	path, err := filepath.Abs(cfg.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -104,26 +110,15 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		}
 	}
 	a.closers = append(a.closers, a.dbs.Close)
-	// What fails most often comes before the engine touches its files.
-	var lc net.ListenConfig
-	ln, err := lc.Listen(context.Background(), "tcp", cfg.HTTP.Addr)
-	if err != nil {
-		return nil, &ConfigError{Key: "http.addr", Value: cfg.HTTP.Addr, Limit: err.Error() + "; choose another --http-addr"}
-	}
-	a.closers = append(a.closers, func() error { return closeListener(ln) })
-	a.adminLn, err = admin.Listen(context.Background(), a.dir.Path())
-	if err != nil {
+	if err = a.bind(); err != nil {
 		return nil, err
 	}
-	a.closers = append(a.closers, func() error { return closeListener(a.adminLn) })
-	if err = a.openEngines(ln.Addr()); err != nil {
+	if err = a.openEngines(a.listeners.http.Addr()); err != nil {
 		return nil, err
 	}
-	backend := a.node()
-	if a.http, err = httpd.NewOn(ln, a.httpConfig(backend)); err != nil {
+	if err = a.openServers(secure); err != nil {
 		return nil, err
 	}
-	a.admin = admin.NewServer(backend, a.log)
 	stopping, cancel := context.WithCancel(context.Background())
 	a.abortStart = cancel
 	a.contact = func(ctx context.Context) error {
@@ -144,10 +139,6 @@ func openDir(path string) (*datadir.Dir, error) {
 	}
 	return dir, err
 }
-
-// replyTime is what a client gets to accept a reply, beyond the time for which its
-// request may wait for a range.
-const replyTime = 10 * time.Second
 
 func (a *App) httpConfig(b *node) httpd.Config {
 	c := httpd.Config{
@@ -182,7 +173,16 @@ func (a *App) undo() error {
 
 // Addr returns the address of the HTTP server, also with port 0 in the
 // configuration.
-func (a *App) Addr() string { return a.http.Addr().String() }
+func (a *App) Addr() string { return address(a.listeners.http) }
+
+// GRPCAddr returns the address of the gRPC server, "" if it is off.
+func (a *App) GRPCAddr() string { return address(a.listeners.grpc) }
+
+// RESPAddr returns the address of the server for the Redis protocol, "" if it is off.
+func (a *App) RESPAddr() string { return address(a.listeners.resp) }
+
+// AdminAddr returns the address for administration over TCP, "" if it is off.
+func (a *App) AdminAddr() string { return address(a.listeners.admin) }
 
 // Start serves, and makes first contact with the databases and the registry of worker
 // IDs. It returns an error only if a mode can never serve (segment.ErrSchema,
@@ -192,8 +192,7 @@ func (a *App) Addr() string { return a.http.Addr().String() }
 func (a *App) Start(ctx context.Context) error {
 	a.start.Do(func() {
 		a.announce()
-		a.serving.Go(func() { a.report(a.http.Serve()) })
-		a.serving.Go(func() { a.report(a.admin.Serve(a.adminLn)) })
+		a.serveAll()
 		a.startErr = a.contact(ctx)
 	})
 	return a.startErr
@@ -232,6 +231,11 @@ func (a *App) announce() {
 		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
 		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
 	}
+	for _, s := range []struct{ protocol, addr string }{{"gRPC", a.GRPCAddr()}, {"RESP", a.RESPAddr()}, {"administration", a.AdminAddr()}} {
+		if s.addr != "" {
+			a.log.Info("listening", "protocol", s.protocol, "address", reachable(s.addr))
+		}
+	}
 	for _, note := range a.opts.Notes {
 		a.log.Info("configuration: " + note)
 	}
@@ -247,12 +251,14 @@ func reachable(addr string) string {
 	return fmt.Sprintf("127.0.0.1:%d", ap.Port())
 }
 
-// Stop ends the node within shutdown-timeout, or earlier if ctx ends: it stops
-// accepting, lets requests finish, gives back unused IDs, closes the stores and
-// releases the data directory. A Start under way is ended, and a later one returns
+// Stop ends the node within its drain delay and shutdown-timeout, or earlier if ctx ends:
+// it says that it is not ready and serves on for the delay, stops accepting, lets requests
+// finish, gives back unused IDs, closes the stores and releases the data directory. A Start under way is ended, and a later one returns
 // an error. Further calls return the result of the first.
 func (a *App) Stop(ctx context.Context) error {
 	a.stop.Do(func() {
+		a.log.Info("stopping")
+		a.leave(ctx)
 		ctx, cancel := context.WithTimeout(ctx, a.cfg.ShutdownTimeout)
 		defer cancel()
 		a.abortStart()
@@ -263,12 +269,13 @@ func (a *App) Stop(ctx context.Context) error {
 }
 
 func (a *App) shutdown(ctx context.Context) error {
-	a.log.Info("stopping")
 	drain, cancel := context.WithDeadline(ctx, a.drainDeadline(ctx))
 	defer cancel()
-	errs := []error{a.http.Shutdown(drain), a.admin.Stop(drain), closeListener(a.adminLn)}
+	a.drain.enter(stageEnding)
+	errs := []error{stopAll(drain, a.public)}
+	a.drain.enter(stageReturned)
 	ended, engines := a.closeEngines(ctx)
-	errs = append(errs, engines, a.alarms.Close(ctx), a.dbs.Close())
+	errs = append(errs, engines, stopAll(ctx, a.private), a.alarms.Close(ctx), a.dbs.Close())
 	if a.fence != nil {
 		errs = append(errs, a.fence.Close())
 	}
@@ -301,7 +308,7 @@ func closeListener(ln net.Listener) error {
 	return nil
 }
 
-// Run is New, Start, and Stop when ctx ends or a server fails.
+// Run is New, Start, and Stop when ctx ends, a server fails, or somebody drains the node.
 func Run(ctx context.Context, cfg Config, opts Options) error {
 	a, err := New(cfg, opts)
 	if err != nil {
@@ -312,6 +319,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		select {
 		case <-ctx.Done():
 		case err = <-a.failures:
+		case <-a.drain.asked:
 		}
 	} else if ctx.Err() != nil {
 		err = nil // asked to stop while starting

@@ -10,8 +10,8 @@ import "time"
 // Tags: key is the name, in a section the part after the dot; default is written
 // as a user would write it; min and max bound numbers and durations; oneof lists
 // the words that are allowed; hint stands for the value in help texts; help is for
-// people; secret values are printed without passwords ("true"), or without
-// all that follows the host ("path").
+// people; secret values are printed without passwords ("true"), without all that
+// follows the host ("path"), or not at all ("all").
 //
 // A zero Config is not valid. Start from [Default] or [Load].
 type Config struct {
@@ -20,7 +20,13 @@ type Config struct {
 	TagRules        []string        `key:"tag-rule" hint:"PATTERN=NAME" help:"Which database holds which tags, if there are several: an exact tag, or a prefix that ends in *. Repeatable, the first match wins."`
 	ConnectTimeout  time.Duration   `key:"store-connect-timeout" default:"250ms" min:"10ms" max:"10s" help:"Longest time for opening one connection to a database."`
 	ShutdownTimeout time.Duration   `key:"shutdown-timeout" default:"10s" min:"100ms" max:"5m" help:"Longest time for a clean stop: finish requests, give back unused IDs. What is not done by then is cut off, which loses IDs but repeats none."`
+	DrainDelay      time.Duration   `key:"drain-delay" default:"0s" min:"0s" max:"10m" help:"At a stop, how long the node goes on serving after it said that it is not ready and left the list of nodes, so that clients and load balancers move first. leaf drain has a flag of its own."`
 	HTTP            HTTPConfig      `key:"http" title:"HTTP server"`
+	GRPC            GRPCConfig      `key:"grpc" title:"gRPC server"`
+	RESP            RESPConfig      `key:"resp" title:"Redis protocol server"`
+	Admin           AdminConfig     `key:"admin" title:"Administration"`
+	Auth            AuthConfig      `key:"auth" title:"Authentication"`
+	TLS             TLSConfig       `key:"tls" title:"TLS"`
 	Segment         SegmentConfig   `key:"segment" title:"Segment mode"`
 	Snowflake       SnowflakeConfig `key:"snowflake" title:"Snowflake mode"`
 	Alarm           AlarmConfig     `key:"alarm" title:"Alarms"`

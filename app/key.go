@@ -28,6 +28,7 @@ type Key struct {
 	oneof    []string
 
 	secretPath bool // all but scheme and host is secret
+	secretAll  bool // the whole value is
 }
 
 // Env returns the name of the environment variable: LEAF_HTTP_ADDR.
@@ -65,6 +66,7 @@ func fieldKeys(t reflect.Type, prefix, title string, index []int) []Key {
 			typ:     f.Type,
 
 			secretPath: f.Tag.Get("secret") == "path",
+			secretAll:  f.Tag.Get("secret") == "all",
 			oneof:      strings.Fields(f.Tag.Get("oneof")),
 		}
 		if text := f.Tag.Get("min"); text != "" {

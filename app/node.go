@@ -31,9 +31,11 @@ func (a *App) node() *node {
 
 func (n *node) Info(context.Context) (admin.Info, error) {
 	ready, reasons := n.app.ready()
+	stage, _ := n.app.drain.now()
 	return admin.Info{
 		Version: n.app.opts.Version, PID: os.Getpid(), Started: n.app.created.Truncate(time.Second), DataDir: n.app.dir.Path(),
-		Stores: n.app.dbs.addresses(), HTTP: n.app.Addr(), Ready: ready, Reasons: reasons,
+		Stores: n.app.dbs.addresses(), Ready: ready, Reasons: reasons, Stage: stage,
+		HTTP: n.app.Addr(), GRPC: n.app.GRPCAddr(), RESP: n.app.RESPAddr(), Admin: n.app.AdminAddr(),
 	}, nil
 }
 

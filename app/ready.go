@@ -14,10 +14,13 @@ const maxAlarmReasons = 20
 // A mode that nobody asked for does not count (snowflakeIsExtra), but if it is left
 // out, the reasons say so.
 func (a *App) ready() (ready bool, reasons []string) {
-	ready = true
+	stage, leaving := a.drain.now()
+	if ready = !leaving; leaving {
+		reasons = append(reasons, "the node is being stopped: "+stage)
+	}
 	if a.alloc != nil {
 		st := a.alloc.Status()
-		ready = st.Ready
+		ready = ready && st.Ready
 		reasons = append(reasons, st.Reasons...)
 	}
 	if a.worker != nil {

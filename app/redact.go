@@ -70,6 +70,8 @@ func (k Key) redact(value string) string {
 	switch {
 	case value == "":
 		return ""
+	case k.secretAll:
+		return hidden
 	case k.secretPath:
 		return redactPath(value)
 	}

@@ -36,6 +36,9 @@ func (c Config) validate(node bool) error {
 		add(&ConfigError{Key: "data-dir", Limit: "must not be empty"})
 	}
 	add(checkAddr("http.addr", c.HTTP.Addr))
+	for _, err := range c.validateServers() {
+		add(err)
+	}
 	for _, err := range checkStores(c.Stores, c.TagRules) {
 		add(err)
 	}

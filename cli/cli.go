@@ -24,7 +24,7 @@ const (
 	exitRefused  = 5 // the current state forbids it
 )
 
-const description = `Leaf hands out unique 64-bit IDs over HTTP: dense ones, from ranges that it reserves in a database (segment mode), and ones made of time, worker ID and counter (snowflake mode).
+const description = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the Redis protocol: dense ones, from ranges that it reserves in a database (segment mode), and ones made of time, worker ID and counter (snowflake mode).
 
 Start: leaf serve. Then: curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
 or, without tags and the database: curl http://127.0.0.1:8080/api/snowflake/get/any
@@ -76,6 +76,7 @@ type grammar struct {
 		Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
 		ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
 	} `cmd:"" help:"Manage the worker IDs of snowflake mode."`
+	Drain  drainCmd  `cmd:"" help:"Take the running node out of service, and end it."`
 	Decode decodeCmd `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
 	Schema struct {
 		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
@@ -104,6 +105,7 @@ func newGrammar() *grammar {
 		*s = registrySettings()
 	}
 	w.ConfirmClock.Settings = nodeSettings()
+	g.Drain.Settings = nodeSettings()
 	return g
 }
 

@@ -89,6 +89,13 @@ var examples = map[string]struct {
 	"snowflake.address":          {value: "10.0.0.1:8080"},
 	"snowflake.interface":        {value: "en*"},
 	"alarm.webhook":              {value: "https://h/xxxxx"},
+	"grpc.addr":                  {value: ":9091"},
+	"resp.addr":                  {value: "off"},
+	"admin.addr":                 {value: "127.0.0.1:8082"},
+	"auth.token":                 {value: "xxxxx"},
+	"tls.cert":                   {"/cert.pem", []string{"--tls-key=/key.pem"}},
+	"tls.key":                    {"/key.pem", []string{"--tls-cert=/cert.pem"}},
+	"tls.client-ca":              {"/ca.pem", []string{"--tls-cert=/cert.pem", "--tls-key=/key.pem"}},
 }
 
 // TestEveryKeyIsAFlagAndAVariable sets each key both ways and looks at what

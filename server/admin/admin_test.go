@@ -69,6 +69,11 @@ func (f *fake) NextSnowflake(_ context.Context, n int) ([]leaf.Range, error) {
 	return []leaf.Range{{Lo: math.MaxInt64 - int64(n), Hi: math.MaxInt64}}, f.err
 }
 
+func (f *fake) Drain(_ context.Context, delay time.Duration) error {
+	f.got = []any{delay}
+	return f.err
+}
+
 func (f *fake) Workers(context.Context) (admin.Workers, error) { return workers, f.err }
 
 func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
@@ -90,7 +95,7 @@ func start(t *testing.T, b admin.NodeBackend) (*admin.Client, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := admin.NewServer(b, slog.New(slog.DiscardHandler))
+	s := admin.NewServer(b, admin.Config{Logger: slog.New(slog.DiscardHandler)})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	c := admin.NewClient(dir)

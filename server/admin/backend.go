@@ -68,6 +68,7 @@ type WorkerBackend interface {
 type NodeBackend interface {
 	Backend
 	WorkerBackend
+	Drainer
 
 	// NextSnowflake issues exactly n IDs of snowflake mode.
 	NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error)
@@ -116,6 +117,10 @@ type Info struct {
 	DataDir string    `json:"data_dir"`
 	Stores  []string  `json:"stores"` // addresses without passwords
 	HTTP    string    `json:"http,omitempty"`
+	GRPC    string    `json:"grpc,omitempty"` // addresses; "" where the server is off
+	RESP    string    `json:"resp,omitempty"`
+	Admin   string    `json:"admin,omitempty"`
+	Stage   string    `json:"stage,omitempty"` // "serving", or how far a stop is, in words
 	Ready   bool      `json:"ready"`
 	Reasons []string  `json:"reasons,omitempty"` // why not ready, or what needs attention
 }

@@ -49,7 +49,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(r[0], r[1], r[2])
 	}
 	b := &fake{tag: admin.Tag{Name: "order"}}
-	s := admin.NewServer(b, slog.New(slog.DiscardHandler))
+	s := admin.NewServer(b, admin.Config{Logger: slog.New(slog.DiscardHandler)})
 	client := overPipe(f, s)
 	f.Fuzz(func(t *testing.T, method, target, body string) {
 		u, err := url.ParseRequestURI(target)

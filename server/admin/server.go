@@ -25,18 +25,37 @@ const (
 	idleTimeout    = 2 * time.Minute
 )
 
-// Server serves a NodeBackend on listeners made by [Listen].
+// Config is what a Server needs beside its NodeBackend.
+type Config struct {
+	// Logger receives internal errors, whose cause the caller does not see. Required.
+	Logger *slog.Logger
+
+	// GRPC serves the requests of gRPC that arrive, over HTTP/2 without TLS. Default:
+	// they are answered as any unknown route.
+	GRPC http.Handler
+
+	// TCP is what a server on a TCP listener needs. Default: the server is for the
+	// socket, where the permissions of the file decide.
+	TCP *TCP
+}
+
+// Server serves a NodeBackend, on listeners made by [Listen] or on TCP.
 type Server struct {
 	http *http.Server
 	log  *slog.Logger
 }
 
-// NewServer returns a server that is not serving yet. log receives internal
-// errors, whose cause the caller does not see.
-func NewServer(b NodeBackend, log *slog.Logger) *Server {
-	s := &Server{log: log}
+// NewServer returns a server that is not serving yet.
+func NewServer(b NodeBackend, cfg Config) *Server {
+	s := &Server{log: cfg.Logger}
+	handler := withGRPC(s.routes(b), cfg.GRPC)
+	if cfg.TCP != nil {
+		handler = cfg.TCP.guard(handler, cfg.Logger)
+	}
+	log := cfg.Logger
 	s.http = &http.Server{
-		Handler:           s.routes(b),
+		Handler:           handler,
+		Protocols:         protocols(cfg.GRPC != nil),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      readTimeout + handlerTimeout + readTimeout,
@@ -51,7 +70,7 @@ func NewServer(b NodeBackend, log *slog.Logger) *Server {
 // error.
 func (s *Server) Serve(ln net.Listener) error {
 	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve admin socket: %w", err)
+		return fmt.Errorf("serve administration: %w", err)
 	}
 	return nil
 }
@@ -61,7 +80,7 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		_ = s.http.Close()
-		return fmt.Errorf("stop admin socket: %w", err)
+		return fmt.Errorf("stop administration: %w", err)
 	}
 	return nil
 }
@@ -143,6 +162,13 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 	handle("POST /v1/worker/confirm-clock", func(ctx context.Context, _ *http.Request) (any, error) {
 		now, err := b.ConfirmClock(ctx)
 		return clockReply{now}, err
+	})
+	handle("POST /v1/drain", func(ctx context.Context, r *http.Request) (any, error) {
+		delay, err := drainDelay(r)
+		if err != nil {
+			return nil, err
+		}
+		return struct{}{}, b.Drain(ctx, delay)
 	})
 	handle("/", func(_ context.Context, r *http.Request) (any, error) { return nil, problem.NotFound(r.URL.Path) })
 	return mux

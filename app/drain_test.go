@@ -1,0 +1,86 @@
+package app_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDrain: a node that drains is not ready at once, serves for its delay, and then
+// ends; what it did not use goes back.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	a, stop := start(t, config(shortDir(t)))
+	const path = "/api/segment/get/leaf-segment-test"
+	get(t, a, path)
+	if err := a.Backend().Drain(t.Context(), 500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	<-a.DrainAsked()
+	began := time.Now()
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	for {
+		status, body := get(t, a, "/readyz")
+		if status == http.StatusServiceUnavailable {
+			if !strings.Contains(body, "the node is being stopped: not ready any more, waiting for clients to move") {
+				t.Errorf("readyz says %s", body)
+			}
+			break
+		}
+	}
+	if status, body := get(t, a, path); status != http.StatusOK && time.Since(began) < 400*time.Millisecond {
+		t.Errorf("an ID during the delay: %d %s", status, body)
+	}
+	<-stopped
+	if d := time.Since(began); d < 500*time.Millisecond {
+		t.Errorf("stopped after %v, before the delay", d)
+	}
+}
+
+func TestDrainRefusesALongDelay(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, config(shortDir(t)))
+	err := a.Backend().Drain(t.Context(), time.Hour)
+	if err == nil || !strings.Contains(err.Error(), `delay="1h0m0s": must be at most 10m`) {
+		t.Errorf("Drain(1h) = %v", err)
+	}
+	select {
+	case <-a.DrainAsked():
+		t.Error("the node drains all the same")
+	default:
+	}
+}
+
+// TestAdminOverTCP: the listener for administration serves the same as the socket, and
+// health checks and metrics.
+func TestAdminOverTCP(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, config(shortDir(t)))
+	for path, want := range map[string]string{
+		"/v1/info": `"stage":"serving"`,
+		"/healthz": "ok",
+		"/readyz":  "ready: true",
+		"/metrics": "leaf_build_info",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AdminAddr()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := &http.Transport{DisableKeepAlives: true}
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("GET %s: %d %.200s, want %q", path, resp.StatusCode, body, want)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package admin_test
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/server/admin"
+)
+
+// TestTCP: over TCP a web page cannot use the interface, and where a token is set nobody
+// without it. Open routes need none.
+func TestTCP(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, token string
+		path, host  string // of the request; host "": the address
+		header      http.Header
+		want        int
+	}{
+		{name: "loopback", path: "/v1/info", want: 200},
+		{name: "localhost", path: "/v1/info", host: "localhost:8081", want: 200},
+		{name: "IPv6", path: "/v1/info", host: "[::1]:8081", want: 200},
+		{name: "rebound name", path: "/v1/info", host: "evil.example:8081", want: 401},
+		{name: "rebound name without port", path: "/v1/info", host: "evil.example", want: 401},
+		{name: "other address", path: "/v1/info", host: "10.0.0.1", want: 401},
+		{name: "page", path: "/v1/info", header: http.Header{"Origin": {"http://127.0.0.1:3000"}}, want: 401},
+		{name: "page without origin", path: "/v1/info", header: http.Header{"Sec-Fetch-Site": {"cross-site"}}, want: 401},
+		{name: "typed address", path: "/v1/info", header: http.Header{"Sec-Fetch-Site": {"none"}}, want: 200},
+		{name: "open route", path: "/healthz", host: "evil.example", header: http.Header{"Origin": {"http://evil.example"}}, want: 204},
+		{name: "no token", token: "s3cret", path: "/v1/info", want: 401},
+		{name: "wrong token", token: "s3cret", path: "/v1/info", header: http.Header{"Authorization": {"Bearer s3cre"}}, want: 401},
+		{name: "no scheme", token: "s3cret", path: "/v1/info", header: http.Header{"Authorization": {"s3cret"}}, want: 401},
+		{name: "token", token: "s3cret", path: "/v1/info", header: http.Header{"Authorization": {"Bearer s3cret"}}, want: 200},
+		{name: "token by name from a page", token: "s3cret", path: "/v1/info", host: "leaf.example", header: http.Header{"Authorization": {"Bearer s3cret"}, "Origin": {"https://ops.example"}}, want: 200},
+		{name: "open route with a token set", token: "s3cret", path: "/healthz", want: 204},
+		{name: "gRPC behind the guard", token: "s3cret", path: "/leaf.v1.AdminService/Info", want: 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			addr := startTCP(t, tt.token)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+tt.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.header != nil {
+				req.Header = tt.header
+			}
+			req.Host = tt.host
+			tr := &http.Transport{DisableKeepAlives: true}
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != tt.want {
+				t.Errorf("status %d, want %d: %s", resp.StatusCode, tt.want, body)
+			}
+			if tt.want == 401 && !strings.Contains(string(body), `"code":"unauthenticated"`) {
+				t.Errorf("body %s", body)
+			}
+		})
+	}
+}
+
+func startTCP(t *testing.T, token string) (addr string) {
+	t.Helper()
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{
+		Token: token,
+		Open:  map[string]http.Handler{"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })},
+	}})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := s.Stop(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
