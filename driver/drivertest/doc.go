@@ -1,12 +1,13 @@
 // Package drivertest is the conformance suite of segment.Store and
-// segment.Catalog, of segment.ClusterFence and of worker.Registry. Every driver
-// passes it; a bug found in one becomes a case for all.
+// segment.Catalog, of segment.ClusterFence, of worker.Registry and of
+// discovery.Directory. Every driver passes it; a bug found in one becomes a case for
+// all.
 //
 // [Run] holds a store to the contract. [RunFaults] does the same behind a wire
 // that can lose replies, hang and refuse commits, for drivers that talk to a
 // server. What only some databases can do or cannot tell apart is said in the
 // fields of [Backend] and [Faulty], so that no case is skipped in silence.
-// [RunClusterFence] and [RunRegistry] do the same for the other two.
+// [RunClusterFence], [RunRegistry] and [RunDirectory] do the same for the others.
 //
 // The cases state what must be true, never how long it takes, except where a
 // deadline is the promise.

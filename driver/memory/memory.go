@@ -6,7 +6,8 @@
 // process. It never blocks and does no I/O, so it needs no deadline of its own; a
 // call whose context is already done returns that error and does nothing.
 //
-// [Registry] is the same for worker IDs, and [Fence] for the cluster fence.
+// [Registry] is the same for worker IDs, [Fence] for the cluster fence, and [Directory]
+// for the directory of nodes.
 // [Intercept] lets calls to a registry fail.
 package memory
 

@@ -1,0 +1,106 @@
+package discovery
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Node is what a node tells its clients. Addresses are HOST:PORT as clients reach
+// them, "" where the protocol is off; at least one is on.
+type Node struct {
+	ID     string `json:"id"`             // of the node's data directory: the same after a restart
+	Zone   string `json:"zone,omitempty"` // datacentre or the like; "" if there is but one
+	Weight int    `json:"weight"`         // share of the traffic relative to other nodes, 0 to MaxWeight; 0: only if no other node answers
+	HTTP   string `json:"http,omitempty"`
+	GRPC   string `json:"grpc,omitempty"`
+	RESP   string `json:"resp,omitempty"`
+}
+
+// Limits and default of a Node.
+const (
+	MaxWeight     = 1000
+	DefaultWeight = 100
+	MaxNameLen    = 64 // of ID and zone, in bytes
+)
+
+// Validate returns leaf.ErrBadRequest, naming the field, if n is outside its limits.
+func (n Node) Validate() error {
+	if err := CheckID(n.ID); err != nil {
+		return err
+	}
+	if err := CheckZone(n.Zone); err != nil {
+		return err
+	}
+	if err := CheckWeight(n.Weight); err != nil {
+		return err
+	}
+	for _, a := range n.addresses() {
+		if a.value != "" && !isAddress(a.value) {
+			return leaf.BadField("node "+a.field, a.value, "must be HOST:PORT, with a port from 1 to 65535")
+		}
+	}
+	if n.HTTP == "" && n.GRPC == "" && n.RESP == "" {
+		return leaf.BadField("node address", "", "at least one of http, grpc and resp is needed")
+	}
+	return nil
+}
+
+type address struct{ field, value string }
+
+func (n Node) addresses() [3]address {
+	return [...]address{{"http", n.HTTP}, {"grpc", n.GRPC}, {"resp", n.RESP}}
+}
+
+// nodeID has no character that any registry gives a meaning to.
+var nodeID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// CheckID returns leaf.ErrBadRequest if id cannot be that of a node.
+func CheckID(id string) error {
+	if len(id) > MaxNameLen || !nodeID.MatchString(id) {
+		return leaf.BadField("node id", id, fmt.Sprintf("must have 1 to %d letters, digits, hyphens, dots or underscores, and not begin with a hyphen or a dot", MaxNameLen))
+	}
+	return nil
+}
+
+// CheckZone returns leaf.ErrBadRequest if zone cannot be that of a node.
+func CheckZone(zone string) error {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if len(zone) > MaxNameLen || strings.ContainsFunc(zone, odd) || strings.TrimSpace(zone) != zone {
+		return leaf.BadField("zone", zone, fmt.Sprintf("must have up to %d bytes of printable characters, without a space at either end", MaxNameLen))
+	}
+	return nil
+}
+
+// CheckWeight returns leaf.ErrBadRequest if weight cannot be that of a node.
+func CheckWeight(weight int) error {
+	if weight < 0 || weight > MaxWeight {
+		return leaf.BadField("weight", weight, fmt.Sprintf("must be 0 to %d", MaxWeight))
+	}
+	return nil
+}
+
+// hostName is what a resolver may take; it decides what it means.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]{0,252})$`)
+
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Zone() == "" && !ip.IsUnspecified()
+	}
+	return hostName.MatchString(host)
+}
