@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"container/heap"
 	"math"
 	"time"
 )
@@ -12,7 +11,8 @@ import (
 type Machine struct {
 	s     *Scheduler
 	name  string
-	lives []*Process
+	lives []*Process // those that are not dead
+	boots int
 
 	// The oscillator: since true time from, mono and boot run at 1+ppm/1e6.
 	born time.Duration // true time of NewMachine
@@ -119,12 +119,7 @@ func (m *Machine) Suspend(d time.Duration) {
 	m.asleep = m.s.now + d
 	m.settle()
 	m.mono -= more // by the time the machine wakes up it has gained that, and should not have
-	for _, t := range m.s.timers {
-		if t.of == m {
-			t.at += more
-		}
-	}
-	heap.Init(&m.s.timers)
+	m.s.timers.suspend(m, more)
 	for _, p := range m.lives {
 		p.Pause(d)
 	}

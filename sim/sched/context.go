@@ -13,25 +13,34 @@ type deadline struct {
 	context.Context //nolint:containedctx // it is one; cancelled at the deadline
 
 	parent  context.Context //nolint:containedctx // whose error counts first
+	proc    *Process
+	cancel  context.CancelFunc
 	at      time.Time
+	end     timer
 	expired bool
 }
 
 // WithTimeout implements leaf.Runtime.
 func (p *Process) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancel(parent)
-	c := &deadline{Context: inner, parent: parent, at: p.Now().Add(d)}
+	c := &deadline{parent: parent, proc: p, at: p.Now().Add(d)}
+	c.Context, c.cancel = context.WithCancel(parent)
 	if at, ok := parent.Deadline(); ok && at.Before(c.at) {
 		c.at = at
 	}
-	end := p.s.addTimer(p.trueFor(d), p.Machine, func() {
-		c.expired = inner.Err() == nil
-		cancel()
-	})
-	return c, func() {
-		end.fire = nil
-		cancel()
-	}
+	c.end = timer{of: p.Machine, ctx: c}
+	p.s.addTimer(p.trueFor(d), &c.end)
+	return c, c.stop
+}
+
+func (c *deadline) stop() {
+	c.end.over = true
+	c.cancel()
+}
+
+// expire is called at the deadline.
+func (c *deadline) expire() {
+	c.expired = c.Context.Err() == nil
+	c.cancel()
 }
 
 // Deadline implements context.Context.

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -13,21 +14,23 @@ var _ leaf.Runtime = (*Process)(nil)
 type Process struct {
 	*Machine
 
-	life   int
-	dead   bool
-	paused bool
-	until  time.Duration // paused until, at least
-	died   time.Duration
-	since  time.Duration // paused since
-	stood  time.Duration // was paused for, before that
-	held   []*task       // ready, but the process is paused
-	killAt int           // Boundary calls until it dies; 0: none
-	atIO   bool          // it died at the boundary of killAt
+	life    int
+	dead    bool
+	paused  bool
+	until   time.Duration // paused until, at least
+	died    time.Duration
+	since   time.Duration // paused since
+	stood   time.Duration // was paused for, before that
+	waiting []*task       // by the order in which they began to wait
+	held    []*task       // ready, but the process is paused
+	killAt  int           // Boundary calls until it dies; 0: none
+	atIO    bool          // it died at the boundary of killAt
 }
 
 // Boot starts a process, which does nothing until Go is called.
 func (m *Machine) Boot() *Process {
-	p := &Process{Machine: m, life: len(m.lives) + 1}
+	m.boots++
+	p := &Process{Machine: m, life: m.boots}
 	m.lives = append(m.lives, p)
 	return p
 }
@@ -66,7 +69,8 @@ func (p *Process) Kill() {
 	p.dead, p.died = true, p.s.now
 	p.s.ready = append(p.s.ready, p.held...)
 	p.held = nil
-	p.s.poll()
+	p.poll()
+	p.lives = slices.DeleteFunc(p.lives, func(l *Process) bool { return l == p })
 	if r := p.s.running; r != nil && r.proc == p {
 		panic(killed{})
 	}
@@ -117,7 +121,7 @@ func (p *Process) Pause(d time.Duration) {
 		p.paused, p.since = true, p.s.now
 	}
 	p.until = max(p.until, p.s.now+d)
-	p.s.After(d, func() {
+	p.After(d, func() {
 		if p.paused && p.s.now >= p.until {
 			p.resume()
 		}
@@ -141,11 +145,12 @@ func (p *Process) Wait(ctx context.Context, wake <-chan struct{}, d time.Duratio
 	t.wake, t.done, t.due = wake, ctx.Done(), false
 	var end *timer
 	if d > 0 {
-		end = s.addTimer(p.trueFor(d), p.Machine, func() { t.due = true })
+		end = &timer{of: p.Machine, wait: t}
+		s.addTimer(p.trueFor(d), end)
 	}
 	s.giveWay(p)
 	if end != nil {
-		end.fire = nil
+		end.over = true
 	}
 	t.wake, t.done = nil, nil
 	if !isDone(wake) && !t.due {

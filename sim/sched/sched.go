@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"container/heap"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -20,7 +19,6 @@ type Scheduler struct {
 	now     time.Duration // true time since the beginning
 	world   *Process
 	ready   []*task
-	waiting []*task // by the order in which they began to wait
 	timers  timers
 	seq     int64 // of timers and tasks
 	running *task // nil in callbacks of After
@@ -52,16 +50,6 @@ func (s *Scheduler) Elapsed() time.Duration { return s.now }
 // It has a perfect clock and cannot be killed.
 func (s *Scheduler) World() *Process { return s.world }
 
-// After calls f at true time now+d, on no task: f must not wait.
-func (s *Scheduler) After(d time.Duration, f func()) { s.addTimer(d, nil, f) }
-
-func (s *Scheduler) addTimer(d time.Duration, of *Machine, f func()) *timer {
-	s.seq++
-	t := &timer{at: s.now + max(d, 0), seq: s.seq, of: of, fire: f}
-	heap.Push(&s.timers, t)
-	return t
-}
-
 // Run runs the simulation until true time until. It may be called again. It panics
 // with what a simulated goroutine panicked with.
 func (s *Scheduler) Run(until time.Duration) {
@@ -79,17 +67,14 @@ func (s *Scheduler) Run(until time.Duration) {
 			s.now = max(s.now, until)
 			return
 		}
-		t := heap.Pop(&s.timers).(*timer) //nolint:forcetypeassert // holds nothing else
-		if t.fire == nil {
+		at, t := s.timers.pop()
+		if t.over {
 			continue // stopped
 		}
-		if t.at > s.now {
-			s.now, s.burst = t.at, 0
+		if at > s.now {
+			s.now, s.burst = at, 0
 		}
-		f := t.fire
-		t.fire = nil
-		f()
-		s.poll()
+		s.fire(t)
 	}
 }
 
@@ -108,9 +93,9 @@ func (s *Scheduler) step(t *task) {
 	case t.ready:
 		s.ready = append(s.ready, t)
 	default:
-		s.waiting = append(s.waiting, t)
+		t.proc.waiting = append(t.proc.waiting, t)
 	}
-	s.poll()
+	s.poll(t.proc)
 }
 
 // begins counts a step of a task.
@@ -127,7 +112,7 @@ func (s *Scheduler) begins(t *task) {
 // makes that step begin: most of the time nothing else can run, and changing from
 // goroutine to goroutine and back is what a step costs.
 func (s *Scheduler) alone(t *task) bool {
-	s.poll()
+	s.poll(t.proc)
 	if len(s.ready) > 0 || t.proc.paused || t.proc.dead || s.ended {
 		return false
 	}
@@ -135,23 +120,42 @@ func (s *Scheduler) alone(t *task) bool {
 	return true
 }
 
-// poll makes every task ready whose wait has ended, in the order in which they began
-// to wait. It runs after every step, and mostly there is none.
-func (s *Scheduler) poll() {
+// poll looks for waits that have ended by what a goroutine of p, or a callback on its
+// behalf, did. That is other waits of p, or of the world, which waits for processes;
+// processes do not wait for one another but by timers.
+func (s *Scheduler) poll(p *Process) {
+	p.poll()
+	if p != s.world {
+		s.world.poll()
+	}
+}
+
+// pollAll is poll after a callback of which nobody knows whom it concerns.
+func (s *Scheduler) pollAll() {
+	for _, m := range s.machines {
+		for _, p := range m.lives {
+			p.poll()
+		}
+	}
+}
+
+// poll makes every task of the process ready whose wait has ended, in the order in
+// which they began to wait. Mostly there is none.
+func (p *Process) poll() {
 	kept := 0
-	for i, t := range s.waiting {
+	for i, t := range p.waiting {
 		switch {
 		case t.awake():
-			s.ready = append(s.ready, t)
+			p.s.ready = append(p.s.ready, t)
 		case kept < i:
-			s.waiting[kept] = t
+			p.waiting[kept] = t
 			kept++
 		default:
 			kept++
 		}
 	}
-	clear(s.waiting[kept:])
-	s.waiting = s.waiting[:kept]
+	clear(p.waiting[kept:])
+	p.waiting = p.waiting[:kept]
 }
 
 // End unwinds every goroutine of every process, dead or alive. The simulation is over:
@@ -159,12 +163,12 @@ func (s *Scheduler) poll() {
 func (s *Scheduler) End() {
 	s.ended = true
 	for {
-		left := slices.Concat(s.ready, s.waiting)
-		s.ready, s.waiting = nil, nil
+		left := s.ready
+		s.ready = nil
 		for _, m := range s.machines {
 			for _, p := range m.lives {
-				left = append(left, p.held...)
-				p.held = nil
+				left = slices.Concat(left, p.waiting, p.held)
+				p.waiting, p.held = nil, nil
 			}
 		}
 		if len(left) == 0 {
@@ -276,41 +280,4 @@ func isDone(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// timer calls fire at a moment of the true time.
-type timer struct {
-	at    time.Duration
-	seq   int64
-	of    *Machine // whose clock it follows; nil: the true time
-	fire  func()   // nil: stopped or fired
-	index int
-}
-
-type timers []*timer
-
-func (h timers) Len() int { return len(h) }
-
-func (h timers) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
-}
-
-func (h timers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *timers) Push(x any) {
-	t := x.(*timer) //nolint:forcetypeassert // holds nothing else
-	t.index = len(*h)
-	*h = append(*h, t)
-}
-
-func (h *timers) Pop() any {
-	old := *h
-	last := len(old) - 1
-	t := old[last]
-	old[last] = nil
-	*h = old[:last]
-	return t
 }

@@ -96,7 +96,7 @@ func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, on
 			l.Faults.Hit(ReplyLost)
 			value, err = none, fmt.Errorf("%s: %s: %w", what, l.Server.Name, ErrConnLost)
 		}
-		s.After(l.way(rng.Int64N), func() {
+		p.After(l.way(rng.Int64N), func() {
 			if l.CutReplies {
 				l.Faults.Hit(CutOff)
 				return
