@@ -143,9 +143,10 @@ func (s *Scheduler) pollAll() {
 // which they began to wait. Mostly there is none.
 func (p *Process) poll() {
 	kept := 0
+	var open channels
 	for i, t := range p.waiting {
 		switch {
-		case t.awake():
+		case t.due || p.dead || open.anyClosed(t.wake, t.done):
 			p.s.ready = append(p.s.ready, t)
 		case kept < i:
 			p.waiting[kept] = t
@@ -265,9 +266,24 @@ func (s *Scheduler) giveWay(p *Process) {
 	}
 }
 
-// awake reports whether the wait has ended.
-func (t *task) awake() bool {
-	return t.due || t.proc.dead || isDone(t.wake) || isDone(t.done)
+// channels remembers two that are open: many goroutines of a process wait for its end.
+type channels struct{ wake, done <-chan struct{} }
+
+// anyClosed reports whether one of the two is closed; nil is not.
+func (c *channels) anyClosed(wake, done <-chan struct{}) bool {
+	if wake != c.wake {
+		if isDone(wake) {
+			return true
+		}
+		c.wake = wake
+	}
+	if done != c.done {
+		if isDone(done) {
+			return true
+		}
+		c.done = done
+	}
+	return false
 }
 
 func isDone(c <-chan struct{}) bool {
