@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// operate is an operator's look at the alarms, every minute or two.
+func (m *snowflakeMode) operate() {
+	pause := time.Minute + m.w.upTo(time.Minute)
+	if m.w.calm {
+		pause = 20 * time.Second
+	}
+	m.w.sched.After(pause, m.operate)
+	for _, s := range m.sides {
+		if s.registry != nil && s.wiped == nil && m.w.rng.IntN(5) == 0 {
+			s.backup = s.registry.Backup()
+		}
+	}
+	for _, c := range m.nodes {
+		if e := c.now; c.Up() && e != nil && e.proc == c.Proc && !c.Proc.Paused() {
+			m.attend(c, e)
+		}
+	}
+}
+
+// attend acts on what a node says.
+func (m *snowflakeMode) attend(c *claimant, e *holder) {
+	if e.startErr != nil {
+		m.mend(c, e)
+		return
+	}
+	if e.alarms.has(leaf.AlarmClock) {
+		switch off := c.Machine.Offset(); {
+		case off.Abs() < time.Second:
+			e.proc.Go(func() {
+				if c.Machine.Offset().Abs() < time.Second {
+					e.boot = max(e.boot, c.Machine.Offset())
+					e.ConfirmClock()
+				}
+			})
+		case m.w.calm || m.w.rng.IntN(3) == 0:
+			c.Machine.Step(-off)
+		}
+	}
+	if e.alarms.has(leaf.AlarmClaim) && e.side.registry != nil && !m.extends {
+		m.freeDead(e.side)
+	}
+	if m.w.calm {
+		m.rescue(c, e)
+	}
+}
+
+// freeDead releases the numbers whose owners are down.
+func (m *snowflakeMode) freeDead(s *side) {
+	for _, n := range s.registry.Numbers() {
+		r, _ := s.registry.Record(n)
+		if owner := m.nonces[r.Nonce]; owner != nil && !owner.Up() && !r.Released && !s.registry.Server.Down {
+			m.w.sched.Note("operator", "releases a number", n)
+			_ = s.registry.Free(n) // it was there a moment ago
+		}
+	}
+}
