@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +79,7 @@ func newSegment(w *World) mode {
 	}
 	m.cfg.FixedStep = rng.IntN(3) == 0
 	m.cfg.NoGiveBack = rng.IntN(4) == 0
-	steps := []int64{1, 3, 7, 10, 64, 100, 1000, 5000}
+	steps := []int64{1, 3, 7, 10, 30, 60, 100, 1000}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	steps[0] = max(steps[0], 100) // a run without long ranges issues little
 	for i, name := range []string{"order", "user", "order/item", "Pay"}[:2+rng.IntN(3)] {
@@ -210,116 +207,13 @@ func (m *segmentMode) running() []*segmentEngine {
 	return all
 }
 
-// heal implements mode.
-func (m *segmentMode) heal() {
-	for _, d := range m.dbs {
-		d.Join(m.w.rng.IntN(2))
-		d.SetDown(false)
-		d.CommitError, d.Hang, d.Slow, d.Next = 0, 0, 0, nil
+// batch returns how many IDs of the tag a client may want at once: those of a range or
+// two, for one that wants a hundred ranges in a call keeps the servers busy with little
+// else.
+func (m *segmentMode) batch(t *tag, ranges, most int64) int {
+	step := t.step
+	if row, ok := t.db.Row(t.name); ok && row.Step > 0 {
+		step = row.Step
 	}
-	if m.fence != nil {
-		m.fence.Down, m.fence.Mute = false, false
-	}
-	for _, n := range m.w.nodes {
-		for _, l := range m.links(n) {
-			mend(l)
-		}
-	}
-	for _, t := range m.tags {
-		if _, ok := t.db.Row(t.name); t.exists && !ok { // it went with the losing side
-			t.db.Put(world.RowRecreated, segment.Row{Tag: t.name, MaxID: m.known(t), Step: t.step}, false)
-		} else {
-			t.exists = ok
-		}
-	}
-	m.w.sched.World().Go(func() {
-		for {
-			m.touch()
-			m.w.sched.World().Sleep(30 * time.Second)
-		}
-	})
-}
-
-// touch asks every node for some IDs of every tag.
-func (m *segmentMode) touch() {
-	for _, e := range m.running() {
-		for _, t := range m.tags {
-			if t.exists {
-				e.proc.Go(func() { _ = e.call(t.name, int(max(1, min(t.step, 25))), time.Second, nil) })
-			}
-		}
-	}
-}
-
-// settled implements mode. Machines that slept into the calm have two minutes more.
-func (m *segmentMode) settled() error {
-	me := m.w.sched.World()
-	me.Sleep(2 * time.Minute)
-	all := m.running()
-	if len(all) != len(m.w.nodes) {
-		return fmt.Errorf("%d of %d nodes run", len(all), len(m.w.nodes))
-	}
-	var problems []string
-	left := len(all)
-	done := make(chan struct{})
-	for _, e := range all {
-		e.proc.Go(func() {
-			for _, t := range m.tags {
-				if !t.exists {
-					continue
-				}
-				if err := e.call(t.name, 1, 2*time.Second, nil); err != nil {
-					problems = append(problems, fmt.Sprintf("%s does not serve %q: %v", e.node.Name, t.name, err))
-				}
-			}
-			e.reload()
-			if left--; left == 0 {
-				close(done)
-			}
-		})
-	}
-	if err := me.Wait(context.Background(), done, time.Minute); err != nil || left > 0 {
-		return fmt.Errorf("%d nodes do not end their calls", left)
-	}
-	me.Sleep(5 * time.Minute) // a load may find that the database went back: the operator needs time
-	for _, e := range all {
-		if e.closing || e.proc.Dead() {
-			continue // the operator of snowflake mode restarts a node, if both run
-		}
-		problems = append(problems, e.problems()...)
-		problems = append(problems, e.unmerged()...)
-	}
-	if len(problems) > 0 {
-		slices.Sort(problems)
-		return fmt.Errorf("%s", strings.Join(problems, "; "))
-	}
-	return nil
-}
-
-// reload uses the stock of one tag up, so that the node loads, and with that looks at
-// the cluster fence.
-func (e *segmentEngine) reload() {
-	for _, st := range e.alloc.Snapshot() {
-		n := int(st.Current.Hi - st.Position + st.Next.Len() + 1)
-		if t := e.mode.tag(st.Tag); t != nil && t.exists && n <= 5000 && e.call(st.Tag, n, 2*time.Second, nil) == nil {
-			e.looked = true
-			return
-		}
-	}
-}
-
-// unmerged returns the tags of which the cluster fence holds less than the node, that
-// looked at the fence in the calm. One that was restored from a backup is another
-// matter: only a tag whose entry is older than one that this process saw shows it.
-func (e *segmentEngine) unmerged() (all []string) {
-	m := e.mode
-	if m.fence == nil || !e.looked || m.w.faults.Count(world.FenceRestored) > 0 {
-		return nil
-	}
-	for _, t := range m.tags {
-		if mark := e.alloc.Mark(t.name).High; t.exists && m.fence.End(t.name) < mark {
-			all = append(all, fmt.Sprintf("%s holds numbers of %q up to %d, the cluster fence up to %d", e.node.Name, t.name, mark, m.fence.End(t.name)))
-		}
-	}
-	return all
+	return int(min(ranges*step, most))
 }

@@ -148,7 +148,11 @@ func (e *segmentEngine) client() {
 		for range 1 + rng.IntN(4) {
 			n := 1
 			if rng.IntN(4) == 0 {
-				n = 1 + rng.IntN(int(min(10+2*t.step, 120)))
+				most := int64(120)
+				if m.w.ledger.count > enough {
+					most = 40
+				}
+				n = 2 + rng.IntN(m.batch(t, 3, most))
 			}
 			if e.call(name, n, 1+m.w.upTo(waits[rng.IntN(len(waits))]), handle) != nil && rng.IntN(2) == 0 {
 				break

@@ -92,7 +92,7 @@ const (
 // outage returns how long something is away: mostly seconds, now and then minutes.
 func (m *segmentMode) outage() time.Duration {
 	if m.w.rng.IntN(4) == 0 {
-		return m.w.upTo(8 * time.Minute)
+		return m.w.upTo(4 * time.Minute)
 	}
 	return m.w.upTo(40 * time.Second)
 }

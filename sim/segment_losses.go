@@ -34,7 +34,7 @@ func (m *segmentMode) interrupt(d *world.Database) {
 func (m *segmentMode) rush() {
 	for _, e := range m.running() {
 		for _, t := range m.tags {
-			n := int(min(2*t.step, 200))
+			n := m.batch(t, 2, 200)
 			e.proc.Go(func() { _ = e.call(t.name, n, time.Second, nil) })
 		}
 	}
@@ -48,7 +48,7 @@ func (m *segmentMode) loseAroundOutage(d *world.Database) bool {
 	if f.Down || f.Mute {
 		return false
 	}
-	away := 30*time.Second + w.upTo(4*time.Minute)
+	away := 30*time.Second + w.upTo(2*time.Minute)
 	replica := d.Before(w.sched.Elapsed()) - w.rng.IntN(8) // does not follow from now on
 	lose := func() {
 		switch {

@@ -69,6 +69,9 @@ type mode interface {
 	// operator who read the alarms would do.
 	heal()
 
+	// more asks every node for IDs of every tag, in the calm.
+	more()
+
 	// settled checks at the end of the calm that everything works again, and the
 	// invariants that need the whole run. It runs on a goroutine of the world.
 	settled() error
@@ -234,11 +237,27 @@ func (w *World) settle() {
 				w.Failf("after the calm: %v", err)
 			}
 		}
+		w.fill()
 		checked = true
 	})
 	limit := time.Duration(len(w.modes)) * 30 * time.Minute // one mode after the other
-	w.sched.Run(Storm + Calm + limit)
+	for end := w.sched.Elapsed() + limit; !checked && w.sched.Elapsed() < end; {
+		w.sched.Run(w.sched.Elapsed() + time.Second)
+	}
 	if !checked {
 		w.Failf("the last checks did not end within %v: something waits for ever", limit)
+	}
+}
+
+// fill asks for IDs until a run whose faults kept its clients from that has enough.
+func (w *World) fill() {
+	for range 100 {
+		if w.ledger.count >= LeastIDs {
+			return
+		}
+		for _, m := range w.modes {
+			m.more()
+		}
+		w.sched.World().Sleep(2 * time.Second)
 	}
 }

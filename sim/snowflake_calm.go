@@ -35,6 +35,15 @@ func (m *snowflakeMode) heal() {
 	m.operate()
 }
 
+// more implements mode.
+func (m *snowflakeMode) more() {
+	for _, c := range m.nodes {
+		if e := c.now; c.Up() && e.proc == c.Proc {
+			e.proc.Go(func() { _ = e.take(500, &latest{}) })
+		}
+	}
+}
+
 // mend makes a node start that refused to.
 func (m *snowflakeMode) mend(c *claimant, e *holder) {
 	if e.stray && errors.Is(e.startErr, worker.ErrForeign) {
