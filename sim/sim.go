@@ -251,13 +251,13 @@ func (w *World) settle() {
 
 // fill asks for IDs until a run whose faults kept its clients from that has enough.
 func (w *World) fill() {
-	for range 100 {
+	for range 1000 {
 		if w.ledger.count >= LeastIDs {
 			return
 		}
 		for _, m := range w.modes {
 			m.more()
 		}
-		w.sched.World().Sleep(2 * time.Second)
+		w.sched.World().Sleep(500 * time.Millisecond)
 	}
 }
