@@ -43,6 +43,9 @@ func (m *snowflakeMode) excuse(kind world.Kind, number, lo, hi int64) {
 		}})
 	}
 	m.excuses = append(m.excuses, excuse{kind, number, lo, hi})
+	if kind != SharedNumber { // that shows without it
+		m.rush()
+	}
 }
 
 // cloned is told that c's machine is a copy of from's, which is not the same any more

@@ -95,6 +95,7 @@ func (m *snowflakeMode) fileOlder() bool {
 		l.Cut(true)
 		m.w.sched.After(m.trouble(3*time.Minute), func() { fair(l) })
 	}
+	m.rush()
 	after := m.w.upTo(time.Minute)
 	m.w.sched.After(after, func() {
 		c.Kill()

@@ -76,6 +76,21 @@ func (e *holder) serve(most int, least, longest time.Duration) {
 	}
 }
 
+// rush makes all nodes issue at the same moments of the next minute: what two of them
+// may both issue, they shall.
+func (m *snowflakeMode) rush() {
+	for range 6 {
+		m.w.sched.After(m.w.upTo(time.Minute), func() {
+			for _, c := range m.nodes {
+				if e := c.now; c.Up() && e.proc == c.Proc && !e.stopping {
+					count := 1 + m.w.rng.IntN(100)
+					e.proc.Go(func() { _ = e.take(count, &latest{}) })
+				}
+			}
+		})
+	}
+}
+
 // grace is how long a call may outlive its deadline.
 const grace = 2 * time.Second
 

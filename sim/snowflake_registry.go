@@ -59,6 +59,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 		{world.RegistryWiped, 3, some(func(s *side) bool { return w.rng.IntN(2) == 0 && m.wipe(s) || m.wipeAmidClaims(s) })},
 		{world.CommitsLost, 3, some(func(s *side) bool {
 			replica := s.registry.Backup()
+			m.rush()
 			w.sched.After(w.upTo(20*time.Second), func() {
 				m.restore(s, replica, world.CommitsLost)
 				m.scatter()
