@@ -15,7 +15,6 @@ type buffer struct {
 	next  leaf.Range // the range after it, empty if not loaded
 	prior int64      // the fence before this process's first range
 
-	seen  held // the tag's entry of the cluster fence when it was last seen
 	wrote held // the entry that holds the end of the last range; none if that was taken without
 
 	turnedAway bool // the alarm exhausted is raised

@@ -25,6 +25,7 @@ type cluster struct {
 	name    string
 	degrade bool
 	calls   callee
+	seen    sightings
 
 	mu      sync.Mutex
 	phase   phase
@@ -56,6 +57,7 @@ func newCluster(a *Allocator) (*cluster, error) {
 		alloc: a, fence: a.cfg.ClusterFence, name: a.cfg.ClusterFenceName, degrade: a.cfg.Degrade,
 		calls:   callee{alloc: a, what: fmt.Sprintf("cluster fence %q", a.cfg.ClusterFenceName)},
 		changed: make(chan struct{}),
+		seen:    sightings{last: map[string]held{}},
 	}
 	var err error
 	if c.known, err = readFenceState(a.disk, a.cfg.NodeID); err != nil {
@@ -314,6 +316,9 @@ func (c *cluster) read(parent context.Context, space, tag string) (FenceEntry, b
 		c.doubt(space, false)
 		return FenceEntry{}, false, fmt.Errorf("read the cluster fence of tag %q: %w", tag, err)
 	}
+	if got.ok {
+		c.seen.add(tag, held{space, got.e})
+	}
 	return got.e, got.ok, nil
 }
 
@@ -327,6 +332,7 @@ func (c *cluster) swap(parent context.Context, space, tag string, old *FenceEntr
 		}
 		return FenceEntry{}, fmt.Errorf("move the cluster fence of tag %q to %d: %w", tag, end, err)
 	}
+	c.seen.add(tag, held{space, e})
 	return e, nil
 }
 

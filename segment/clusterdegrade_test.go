@@ -250,3 +250,57 @@ func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 		ids.add(t, "a", drain(t, a, "order", 100)...)
 	})
 }
+
+// TestDegradedRespectsWhatAMergeSaw: what a merge reads of an entry counts like what a
+// load reads, in this process and in its next one, and outlives the tag's row.
+func TestDegradedRespectsWhatAMergeSaw(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		crash bool
+		after func(s *store, a *segment.Allocator) // the merge
+	}{
+		{"in the process", false, nil},
+		{"at the start", true, nil},
+		{"and the row was re-created", false, func(s *store, a *segment.Allocator) {
+			_ = s.Delete(context.Background(), "order")
+			_ = a.Refresh(context.Background(), "order") // the tag is gone
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d, ids := newStore(row(10)), memory.NewFence(), newDisk(), newLedger()
+				mine := sharing(f)
+				a := node(t, s, d, degraded(mine, nil))
+				ids.add(t, "a", next(t, a, "order"))
+				synctest.Wait()
+				mine.breakDown()
+				ids.add(t, "a", drain(t, a, "order", 20)...)
+				synctest.Wait()
+				b := node(t, s, nil, fenced("b", sharing(f), nil))
+				ids.add(t, "b", drain(t, b, "order", 100)...)
+				synctest.Wait()
+				if c.crash {
+					d = d.copy()
+				}
+				mine.heal()
+				if c.crash {
+					a = node(t, s, d, degraded(mine, nil))
+				}
+				time.Sleep(time.Second)
+				if !merged(d) {
+					t.Fatal("not merged: the test no longer tests what it says")
+				}
+				mine.breakDown()
+				time.Sleep(time.Second)
+				if c.after != nil {
+					c.after(s, a)
+				}
+				s.Put(segment.Row{Tag: "order", MaxID: a.Mark("order").High, Step: 10})
+				if err := a.Refresh(t.Context(), "order"); err != nil {
+					t.Fatal(err)
+				}
+				ids.add(t, "a", drain(t, a, "order", 100)...)
+			})
+		})
+	}
+}

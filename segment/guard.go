@@ -97,9 +97,7 @@ func (c *cluster) notReady() error {
 // give-back that ended between the two fences leaves a lower entry, too. Then merging
 // costs the tail.)
 func (t *Tag) look(g *guard, before Mark) error {
-	t.mu.Lock()
-	seen := t.buffer().seen
-	t.mu.Unlock()
+	seen := g.cluster.seen.of(t.name)
 	if g.outage != nil {
 		g.last = seen.End
 		return nil
@@ -118,21 +116,15 @@ func (t *Tag) look(g *guard, before Mark) error {
 		what = fmt.Sprintf("tag %q is at version %d and was at %d", t.name, e.Version, seen.Version)
 	}
 	if what != "" {
-		t.sawFence(held{})
+		g.cluster.seen.set(t.name, held{FenceEntry: FenceEntry{End: seen.End}}) // any version may come
 		g.cluster.lost(g.space, what)
 		return fmt.Errorf("%w: cluster fence %q lost entries: %s", leaf.ErrNotReady, g.cluster.name, what)
 	}
 	if ok {
 		g.old = &e
-		t.sawFence(held{g.space, e})
+		g.cluster.seen.set(t.name, held{g.space, e})
 	}
 	return nil
-}
-
-func (t *Tag) sawFence(h held) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buffer().seen = h
 }
 
 // errBelow: the cluster fence holds numbers above the range's start.
@@ -168,7 +160,6 @@ func (t *Tag) pass(g guard, r leaf.Range) (held, error) {
 	case err != nil:
 		return held{}, &blockedError{err}
 	}
-	t.sawFence(held{g.space, e})
 	if below {
 		return held{}, errBelow
 	}

@@ -110,7 +110,10 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	}
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
-		Loading: b.loading, Fence: m.High, Latched: m.Latched, Cluster: b.seen.End, Failures: b.failures, LastUse: b.usedAt,
+		Loading: b.loading, Fence: m.High, Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
+	}
+	if c := t.alloc.cluster; c != nil {
+		st.Cluster = c.seen.of(t.name).End
 	}
 	if b.failed != nil {
 		st.Problem = leaf.ClassOf(storeError(b.failed)).Code

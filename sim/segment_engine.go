@@ -25,18 +25,17 @@ type segmentEngine struct {
 	since   map[[2]string]time.Duration // when those began by now()
 	calls   []*clientCall
 	taken   map[string][]*delivery
-	top     map[string]int64              // the highest end of those, by tag
-	ended   time.Duration                 // now() when it was killed
-	twice   map[string]bool               // tags of which a range was handed out again
-	failedN map[string]int64              // numbers that calls for several wanted in vain, by tag
-	alone   bool                          // it may take ranges without the cluster fence, and has not merged them
-	read    map[string]segment.FenceEntry // the last answers about entries, by tag
-	known   map[string]int64              // the ends of entries that loads saw, by tag
-	version map[string]int64              // of the entries that were read last, by tag
-	mending bool                          // somebody repairs a tag through it
-	looked  bool                          // it read the cluster fence after the calm
-	closing bool                          // it stops
-	dropped bool                          // a tag was deleted in this life: its stock is lost
+	top     map[string]int64 // the highest end of those, by tag
+	ended   time.Duration    // now() when it was killed
+	twice   map[string]bool  // tags of which a range was handed out again
+	failedN map[string]int64 // numbers that calls for several wanted in vain, by tag
+	alone   bool             // it may take ranges without the cluster fence, and has not merged them
+	known   map[string]int64 // the ends of entries that it saw, by tag
+	version map[string]int64 // of the entries that were read last, by tag
+	mending bool             // somebody repairs a tag through it
+	looked  bool             // it read the cluster fence after the calm
+	closing bool             // it stops
+	dropped bool             // a tag was deleted in this life: its stock is lost
 }
 
 // delivery is a range that the store handed to the engine.

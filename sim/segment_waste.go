@@ -23,22 +23,20 @@ func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
 		}
 	}
 	e.top[tag] = max(e.top[tag], r.Hi)
-	if entry, ok := e.read[tag]; ok && sure {
-		if !e.alone { // else a merge read it, not the load that this range is of
-			e.known[tag] = entry.End
-		}
-		delete(e.read, tag)
-	}
 	e.taken[tag] = append(e.taken[tag], &delivery{ids: r, sure: sure, known: e.known[tag], alone: e.alone})
 }
 
-// saw is told of every answer of the cluster fence about an entry. It is what a load
-// knows if a range follows; a merge reads entries, too. A lower end counts at once:
-// somebody gave numbers back, or the fence forgot.
+// saw is told of every answer of the cluster fence about an entry: to a load or a merge.
+// What a repair learns meanwhile counts only if the entry is lower: somebody gave numbers
+// back. One that is older than another which was seen counts as none.
 func (e *segmentEngine) saw(tag string, entry segment.FenceEntry, ok bool) {
-	e.known[tag] = min(e.known[tag], entry.End)
-	if e.read[tag] = entry; !ok || entry.Version < e.version[tag] {
+	switch {
+	case !ok || entry.Version < e.version[tag]:
 		e.known[tag] = 0
+	case e.mending:
+		e.known[tag] = min(e.known[tag], entry.End)
+	default:
+		e.known[tag] = entry.End
 	}
 	e.version[tag] = entry.Version
 }
@@ -82,7 +80,7 @@ func (e *segmentEngine) fenced(tag string, d *delivery, ids leaf.Range) {
 		if m.fence != nil && !d.alone && !d.fenced && !e.twice[tag] {
 			m.w.Failf("%s issues %v of %q, and never moved the cluster fence to its end", e.node.Name, r, tag)
 		}
-		if r.Lo < d.known && !e.twice[tag] && !e.dropped {
+		if r.Lo < d.known && !e.twice[tag] {
 			m.w.Failf("%s issues %v of %q, and it had seen that the cluster fence held %d", e.node.Name, r, tag, d.known)
 		}
 	}
