@@ -1,0 +1,161 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Cache is a leaf.Issuer that holds ranges of its source. All methods are safe for
+// concurrent use.
+type Cache struct {
+	source leaf.Issuer
+	cfg    Config
+	index  index
+
+	base   context.Context //nolint:containedctx // of the fetches, which serve many callers: it ends with Close
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool
+	running int           // fetches and rests
+	idle    chan struct{} // closed when closed and running is 0
+
+	fetches, failures, fetched, unused atomic.Int64
+}
+
+var _ leaf.Issuer = (*Cache)(nil)
+
+// errClosed is the answer after Close.
+var errClosed = fmt.Errorf("%w: the cache is closed", leaf.ErrNotReady)
+
+// New returns a cache of source. The caller closes it. Error: leaf.ErrBadRequest.
+func New(source leaf.Issuer, cfg Config) (*Cache, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Cache{source: source, cfg: cfg, idle: make(chan struct{})}
+	c.base, c.cancel = context.WithCancel(context.Background())
+	c.index.init(cfg.MaxTags)
+	return c, nil
+}
+
+// Next implements leaf.Issuer.
+func (c *Cache) Next(ctx context.Context, tag string) (int64, error) {
+	if t := c.index.get(tag); t != nil {
+		return t.Next(ctx)
+	}
+	t, err := c.Tag(tag)
+	if err != nil {
+		return 0, err
+	}
+	if t == nil {
+		return c.source.Next(ctx, tag)
+	}
+	return t.Next(ctx)
+}
+
+// NextN implements leaf.Issuer. A call that needs as many IDs as the next fetch would
+// bring goes through to the source.
+func (c *Cache) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	if n < 1 || n > leaf.MaxBatch {
+		return nil, badCount(n)
+	}
+	t, err := c.Tag(tag)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return c.source.NextN(ctx, tag, n)
+	}
+	return t.NextN(ctx, n)
+}
+
+// Tag returns the buffer of one tag, which spares the lookup of its name. It is nil if
+// there are Config.MaxTags already; calls for the tag then go to the source. Errors:
+// leaf.ErrBadRequest; leaf.ErrNotReady after Close.
+func (c *Cache) Tag(name string) (*Tag, error) {
+	if t := c.index.get(name); t != nil {
+		return t, nil
+	}
+	if err := leaf.ValidateTag(name); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, errClosed
+	}
+	return c.index.add(name, func() *Tag { return newTag(c, name) }), nil
+}
+
+// Stats says what went through the cache since it was made.
+type Stats struct {
+	Tags     int
+	Fetches  int64 // calls of the source that brought IDs
+	Failures int64 // calls of the source that failed
+	Fetched  int64 // IDs brought
+	Held     int64 // IDs in memory that nobody has taken yet
+	Unused   int64 // IDs that were in memory at Close, or came after it: nobody gets them
+}
+
+// Stats returns the counters. While calls are under way they need not add up.
+func (c *Cache) Stats() Stats {
+	s := Stats{Fetches: c.fetches.Load(), Failures: c.failures.Load(), Fetched: c.fetched.Load(), Unused: c.unused.Load()}
+	for _, t := range c.index.all() {
+		s.Tags++
+		s.Held += t.held()
+	}
+	return s
+}
+
+// Close stops handing out and waits for the fetches under way, which it ends, or for
+// ctx. What is in memory is counted in Stats.Unused. Calls after it get
+// leaf.ErrNotReady. It may be repeated.
+func (c *Cache) Close(ctx context.Context) error {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	if first && c.running == 0 {
+		close(c.idle)
+	}
+	c.mu.Unlock()
+	c.cancel()
+	if first {
+		for _, t := range c.index.all() {
+			t.close()
+		}
+	}
+	if err := c.cfg.Runtime.Wait(ctx, c.idle, 0); err != nil {
+		return fmt.Errorf("close the cache: %w", err)
+	}
+	return nil
+}
+
+// spawn runs f in a goroutine that Close waits for, or returns false after Close.
+func (c *Cache) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running++
+	c.cfg.Runtime.Go(func() {
+		defer c.ended()
+		f()
+	})
+	return true
+}
+
+func (c *Cache) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running--; c.closed && c.running == 0 {
+		close(c.idle)
+	}
+}

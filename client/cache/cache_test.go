@@ -1,0 +1,513 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client/cache"
+)
+
+// TestOrderAndFetches: one caller gets the source's numbers in order, and the fetches
+// come in advance and grow with the demand.
+func TestOrderAndFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 10, Max: 100})
+		for want := int64(1); want <= 200; want++ {
+			if id := next(t, c, "a"); id != want {
+				t.Fatalf("got %d, want %d", id, want)
+			}
+			synctest.Wait()
+		}
+		if got, want := s.asked(), []int{10, 10, 20, 40, 80, 100}; !slices.Equal(got, want) {
+			t.Errorf("fetches of %v, want %v", got, want)
+		}
+		if st := c.Stats(); st.Fetched != 260 || st.Held != 60 || st.Fetches != 6 || st.Tags != 1 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+// TestSizeFollowsTheDemand: a fetch that lasts long is followed by a smaller one.
+func TestSizeFollowsTheDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 4, Max: 64, Span: time.Second})
+		for range 100 {
+			next(t, c, "a")
+			synctest.Wait()
+		}
+		before := len(s.asked())
+		for range 400 {
+			time.Sleep(time.Second)
+			next(t, c, "a")
+			synctest.Wait()
+		}
+		got := s.asked()
+		if got[before-1] != 64 || got[len(got)-1] != 4 {
+			t.Errorf("fetches of %v; want 64 while in a hurry, 4 in the end", got)
+		}
+	})
+}
+
+// TestManyCallersOneFetch: callers who find nothing wait for one fetch, and it brings one
+// ID for each of them.
+func TestManyCallersOneFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		release := make(chan struct{})
+		s.set(func(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+			<-release
+			return s.give(tag, n), nil
+		})
+		c := open(t, s, cache.Config{Min: 2})
+		ids := collect(t, c, "a", 50, 1)
+		synctest.Wait()
+		close(release)
+		wantDistinct(t, ids(), 50)
+		if got := s.asked(); len(got) > 3 || got[0] != 2 || got[1] < 48 {
+			t.Errorf("fetches of %v; want one of 2 and one for all who waited", got)
+		}
+	})
+}
+
+// collect takes each IDs in each of many goroutines; the result waits for them.
+func collect(t *testing.T, c leaf.Issuer, tag string, many, each int) func() []int64 {
+	t.Helper()
+	var mu sync.Mutex
+	var all []int64
+	var done sync.WaitGroup
+	for range many {
+		done.Go(func() {
+			mine := make([]int64, 0, each)
+			for range each {
+				id, err := c.Next(t.Context(), tag)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mine = append(mine, id)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+		})
+	}
+	return func() []int64 { done.Wait(); return all }
+}
+
+func wantDistinct(t *testing.T, ids []int64, n int) {
+	t.Helper()
+	if len(ids) != n {
+		t.Errorf("%d IDs, want %d", len(ids), n)
+	}
+	slices.Sort(ids)
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			t.Fatalf("ID %d twice", ids[i])
+		}
+	}
+}
+
+// TestStress: real goroutines on awkward sizes, singles and batches mixed, while every
+// third fetch fails and ranges come in pieces; and what was not handed out is counted.
+func TestStress(t *testing.T) {
+	t.Parallel()
+	s := newSource()
+	var calls int
+	s.set(func(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+		s.mu.Lock()
+		calls++
+		fail := calls%3 == 0
+		s.mu.Unlock()
+		if fail {
+			return nil, leaf.ErrNotReady
+		}
+		first := s.give(tag, (n+1)/2)
+		s.give(tag, 3) // somebody else's
+		if n < 2 {
+			return first, nil
+		}
+		return append(first, s.give(tag, n/2)...), nil
+	})
+	c := open(t, s, cache.Config{Min: 1, Max: 37, Span: time.Millisecond})
+	var mu sync.Mutex
+	var all []int64
+	var done sync.WaitGroup
+	for g := range 8 {
+		done.Go(func() {
+			var mine []int64
+			for i := 0; len(mine) < 3000; i++ {
+				if (g+i)%5 > 0 {
+					if id, err := c.Next(t.Context(), "a"); err == nil {
+						mine = append(mine, id)
+					}
+					continue
+				}
+				n := 1 + (g*7+i)%50
+				ranges, err := c.NextN(t.Context(), "a", n)
+				if err != nil {
+					continue
+				}
+				got := int64(0)
+				for k, r := range ranges {
+					if k > 0 && r.Lo < ranges[k-1].Hi {
+						t.Errorf("ranges %v do not grow", ranges)
+					}
+					got += r.Len()
+					for id := r.Lo; id < r.Hi; id++ {
+						mine = append(mine, id)
+					}
+				}
+				if got != int64(n) {
+					t.Errorf("%d IDs, want %d: %v", got, n, ranges)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+		})
+	}
+	done.Wait()
+	wantDistinct(t, all, len(all))
+}
+
+// TestOutage: while the source is away what is in memory is handed out, then the callers
+// get its error; when it is back the tag is served again, in advance too.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 10, Max: 10})
+		next(t, c, "a")
+		s.set(func(context.Context, string, int) ([]leaf.Range, error) {
+			return nil, leaf.Throttled("the tag's rate", time.Second)
+		})
+		for want := int64(2); want <= 10; want++ {
+			if id := next(t, c, "a"); id != want {
+				t.Fatalf("got %d, want %d", id, want)
+			}
+			synctest.Wait()
+		}
+		for range 3 {
+			_, err := c.Next(t.Context(), "a")
+			if !errors.Is(err, leaf.ErrThrottled) || leaf.RetryAfter(err) != time.Second {
+				t.Fatalf("error %v; want the source's", err)
+			}
+		}
+		if n := len(s.asked()); n != 5 {
+			t.Errorf("%d fetches %v; want the first, one in advance, one for each caller", n, s.asked())
+		}
+		s.set(nil)
+		if id := next(t, c, "a"); id != 11 {
+			t.Errorf("after the outage %d, want 11", id)
+		}
+	})
+}
+
+// TestPrefetchIsTriedAgain: a fetch in advance that failed is tried again after a rest,
+// before the stock is used up.
+func TestPrefetchIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 100, Max: 100})
+		next(t, c, "a")
+		s.set(func(context.Context, string, int) ([]leaf.Range, error) { return nil, leaf.ErrNotReady })
+		for range 60 { // past the half
+			next(t, c, "a")
+			synctest.Wait()
+		}
+		if n := len(s.asked()); n != 2 {
+			t.Fatalf("%d fetches, want one in advance that failed", n)
+		}
+		time.Sleep(3 * time.Second)
+		if n := len(s.asked()); n != 2 {
+			t.Errorf("%d fetches for a tag that nobody asked for meanwhile", n)
+		}
+		s.set(nil)
+		if id := next(t, c, "a"); id != 62 {
+			t.Errorf("got %d, want 62", id)
+		}
+		synctest.Wait()
+		if st := c.Stats(); st.Held != 38+100 {
+			t.Errorf("stats %+v; want a second fetch in memory", st)
+		}
+	})
+}
+
+// TestDeadline: a caller's deadline ends its wait, not the fetch; what the fetch brings
+// is for the next caller.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.set(func(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+			time.Sleep(time.Second)
+			return s.give(tag, n), ctx.Err()
+		})
+		c := open(t, s, cache.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := c.Next(ctx, "a"); !errors.Is(err, leaf.ErrExhausted) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if id := next(t, c, "a"); id != 1 || len(s.asked()) != 1 {
+			t.Errorf("got %d after fetches %v", id, s.asked())
+		}
+	})
+}
+
+// TestFetchTimeout: a source that hangs costs a caller without a deadline no more than
+// the fetch timeout.
+func TestFetchTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.set(func(ctx context.Context, _ string, _ int) ([]leaf.Range, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		c := open(t, s, cache.Config{FetchTimeout: 3 * time.Second})
+		began := time.Now()
+		_, err := c.Next(t.Context(), "a")
+		if !errors.Is(err, leaf.ErrNotReady) || time.Since(began) != 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// TestClose: what is in memory, and what arrives later, is counted and nobody gets it.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 10, Max: 10})
+		for range 3 {
+			next(t, c, "a")
+		}
+		next(t, c, "b")
+		s.set(func(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+			time.Sleep(time.Second) // ignores its context
+			return s.give(tag, n), nil
+		})
+		for range 3 {
+			next(t, c, "a") // the last one starts a fetch
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close under a fetch: %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st := c.Stats(); st.Unused != 4+9+10 || st.Held != 0 || st.Fetched != 30 {
+			t.Errorf("stats %+v; want 23 unused of 30", st)
+		}
+		for _, tag := range []string{"a", "new"} {
+			if _, err := c.Next(t.Context(), tag); !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "closed") {
+				t.Errorf("Next(%q) after Close: %v", tag, err)
+			}
+			if _, err := c.NextN(t.Context(), tag, 2); !errors.Is(err, leaf.ErrNotReady) {
+				t.Errorf("NextN(%q) after Close: %v", tag, err)
+			}
+		}
+	})
+}
+
+// TestEveryIDIsAccountedFor: under a Close in the middle of the load each ID that the
+// source gave was handed out once or is counted as unused.
+func TestEveryIDIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	for round := range 20 {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 1 + round, Max: 50})
+		var mu sync.Mutex
+		var all []int64
+		var done sync.WaitGroup
+		for range 4 {
+			done.Go(func() {
+				var mine []int64
+				for {
+					id, err := c.Next(t.Context(), "a")
+					if err != nil {
+						break
+					}
+					if mine = append(mine, id); len(mine) == 200*(1+round) {
+						done.Go(func() { _ = c.Close(context.Background()) })
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, mine...)
+			})
+		}
+		done.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st := c.Stats(); st.Fetched != int64(len(all))+st.Unused || st.Held != 0 {
+			t.Errorf("%d handed out, %+v", len(all), st)
+		}
+		wantDistinct(t, all, len(all))
+	}
+}
+
+// TestCloseEndsWaiters: a caller who waits when the cache is closed is told so.
+func TestCloseEndsWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.set(func(ctx context.Context, _ string, _ int) ([]leaf.Range, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		c := open(t, s, cache.Config{})
+		failed := make(chan error)
+		go func() {
+			_, err := c.Next(t.Context(), "a")
+			failed <- err
+		}()
+		synctest.Wait()
+		go func() { _ = c.Close(context.Background()) }()
+		if err := <-failed; !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestUnknownTagsCostNoMemory: names that the source does not know are forgotten.
+func TestUnknownTagsCostNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{})
+		s.set(func(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+			if tag != "known" {
+				return nil, fmt.Errorf("%w: %q", leaf.ErrUnknownTag, tag)
+			}
+			return s.give(tag, n), nil
+		})
+		next(t, c, "known")
+		for i := range 100 {
+			if _, err := c.Next(t.Context(), fmt.Sprint(i)); !errors.Is(err, leaf.ErrUnknownTag) {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if st := c.Stats(); st.Tags != 1 {
+			t.Errorf("%d tags in memory", st.Tags)
+		}
+	})
+}
+
+// TestMaxTags: tags beyond the limit are served by the source.
+func TestMaxTags(t *testing.T) {
+	t.Parallel()
+	s := newSource()
+	c := open(t, s, cache.Config{MaxTags: 2})
+	for _, tag := range []string{"a", "b", "c", "c", "c"} {
+		next(t, c, tag)
+	}
+	if r, err := c.NextN(t.Context(), "c", 5); err != nil || r[0] != (leaf.Range{Lo: 4, Hi: 9}) {
+		t.Errorf("NextN = %v, %v", r, err)
+	}
+	if st := c.Stats(); st.Tags != 2 {
+		t.Errorf("%d tags in memory", st.Tags)
+	}
+}
+
+// TestRangesThatGoBack: two nodes' ranges may come in any order; a reply of several
+// ranges grows all the same, and what it leaves out is counted.
+func TestRangesThatGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		los := []int64{1000, 500, 2000}
+		s.set(func(_ context.Context, _ string, n int) ([]leaf.Range, error) {
+			lo := los[0]
+			los = los[1:]
+			return []leaf.Range{{Lo: lo, Hi: lo + int64(n)}}, nil
+		})
+		c := open(t, s, cache.Config{Min: 10, Max: 10})
+		for range 8 {
+			next(t, c, "a")
+			synctest.Wait()
+		}
+		r, err := c.NextN(t.Context(), "a", 5) // 1008, 1009, then 500 to 502
+		if err != nil || len(r) != 1 || r[0] != (leaf.Range{Lo: 500, Hi: 505}) {
+			t.Errorf("got %v, %v", r, err)
+		}
+		if st := c.Stats(); st.Unused != 2 {
+			t.Errorf("stats %+v; want 2 unused", st)
+		}
+	})
+}
+
+// TestTopOfTheNumbers: near the top of int64 nothing wraps around.
+func TestTopOfTheNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		first := true
+		s.set(func(_ context.Context, _ string, n int) ([]leaf.Range, error) {
+			if !first {
+				return nil, leaf.ErrOverflow
+			}
+			first = false
+			return []leaf.Range{{Lo: math.MaxInt64 - int64(n), Hi: math.MaxInt64}}, nil
+		})
+		c := open(t, s, cache.Config{Min: 3, Max: 3})
+		for i := range int64(3) {
+			if id := next(t, c, "a"); id != math.MaxInt64-3+i {
+				t.Errorf("got %d", id)
+			}
+		}
+		for range 10 {
+			if id, err := c.Next(t.Context(), "a"); !errors.Is(err, leaf.ErrOverflow) {
+				t.Fatalf("got %d, %v", id, err)
+			}
+		}
+	})
+}
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	s := newSource()
+	c := open(t, s, cache.Config{})
+	for _, n := range []int{0, -1, leaf.MaxBatch + 1} {
+		if _, err := c.NextN(t.Context(), "a", n); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("NextN(%d): %v", n, err)
+		}
+	}
+	if _, err := c.Next(t.Context(), ""); !errors.Is(err, leaf.ErrBadRequest) {
+		t.Errorf("empty tag: %v", err)
+	}
+	for name, cfg := range map[string]cache.Config{
+		"cache.max":           {Max: leaf.MaxBatch + 1},
+		"cache.min":           {Min: 11, Max: 10},
+		"cache.span":          {Span: time.Microsecond},
+		"cache.fetch_timeout": {FetchTimeout: -1},
+		"cache.max_tags":      {MaxTags: -1},
+	} {
+		if _, err := cache.New(s, cfg); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), name+"=") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(s.asked()) != 0 {
+		t.Error("the source was asked")
+	}
+}
+
+// TestSourceThatGivesNothing: a source that breaks its promise is an error, not a loop.
+func TestSourceThatGivesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSource()
+	s.set(func(context.Context, string, int) ([]leaf.Range, error) { return nil, nil })
+	c := open(t, s, cache.Config{})
+	if _, err := c.Next(t.Context(), "a"); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("error %v", err)
+	}
+}
