@@ -91,7 +91,9 @@ func (m *segmentMode) settled() error {
 			delete(busy, e)
 		})
 	}
-	me.Sleep(time.Minute)
+	for left := time.Minute; left > 0 && len(busy) > 0; left -= time.Second {
+		me.Sleep(time.Second)
+	}
 	for _, e := range all {
 		if busy[e] && !e.proc.Dead() { // the operator of snowflake mode restarts a node, if both run
 			problems = append(problems, e.node.Name+" does not end its calls")

@@ -89,7 +89,7 @@ func newSnowflake(w *World) mode {
 	m.datacenter = rng.Int64N(1 << m.layout.DatacenterBits)
 	m.policy = pick(rng, snowflake.Refuse, snowflake.UseReserved)
 	m.renew = pick(rng, 3*time.Second, 5*time.Second, 7*time.Second, 10*time.Second)
-	m.ahead = pick(rng, 3*time.Second, 6*time.Second, 9*time.Second, 15*time.Second)
+	m.ahead = pick(rng, 3*time.Second, 6*time.Second, 9*time.Second, 15*time.Second, 15*time.Second, 15*time.Second)
 	m.standby = rng.IntN(4) == 0
 	m.keepsOnStop = rng.IntN(4) == 0
 	m.asks = rng.IntN(5) < 2
