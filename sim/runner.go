@@ -34,8 +34,8 @@ var (
 	ErrDiffers = errors.New("sim: two runs of one seed differ")
 )
 
-// RunSeeds runs a campaign. It ends early when ctx ends, at the first failure unless
-// c.KeepGoing, and when a seed hangs.
+// RunSeeds runs a campaign. It ends early (Report.Cut) when ctx ends, at the first
+// failure unless c.KeepGoing, and when a seed hangs.
 func RunSeeds(ctx context.Context, c Campaign) *Report {
 	if c.Workers <= 0 {
 		c.Workers = runtime.GOMAXPROCS(0)

@@ -24,7 +24,8 @@ const (
 
 // Report is what a campaign showed so far.
 type Report struct {
-	Seeds     uint64
+	Seeds     uint64 // that ran
+	Of        uint64 // that were to run
 	IDs       int64
 	Began     time.Time
 	Took      time.Duration // real time of the whole campaign
@@ -53,7 +54,7 @@ type Least struct {
 
 func newReport(c Campaign) *Report {
 	return &Report{
-		Began: time.Now(), only: c.Only,
+		Of: c.Seeds, Began: time.Now(), only: c.Only,
 		Faults: map[world.Kind]Tally{}, Excused: map[world.Kind]Tally{}, Least: map[string]Least{},
 	}
 }
@@ -124,13 +125,21 @@ func (r *Report) Check() error {
 	return errors.Join(errs...)
 }
 
+// Cut reports whether seeds are missing: the campaign's context ended, or a failure
+// ended the campaign.
+func (r *Report) Cut() bool { return r.Seeds < r.Of }
+
 // Rate returns seeds per second of real time.
 func (r *Report) Rate() float64 { return float64(r.Seeds) / max(r.Took.Seconds(), 1e-9) }
 
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) {
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	p("seeds          %d, %d failed", r.Seeds, len(r.Failures))
+	if r.Cut() {
+		p("seeds          %d of %d, %d failed", r.Seeds, r.Of, len(r.Failures))
+	} else {
+		p("seeds          %d, %d failed", r.Seeds, len(r.Failures))
+	}
 	p("real time      %.1f s, %.1f seeds/s, %.1f ms of one core per seed", r.Took.Seconds(), r.Rate(), r.Busy.Seconds()*1000/float64(max(r.Seeds, 1)))
 	p("simulated      %.1f years of a cluster", r.Simulated.Hours()/24/365)
 	p("steps          %d, %.0f ns of one core each", r.Steps, float64(r.Busy.Nanoseconds())/float64(max(r.Steps, 1)))
@@ -161,7 +170,7 @@ func merged(m map[world.Kind]Tally, kinds []world.Kind) map[world.Kind]Tally {
 }
 
 // Line returns one line of progress.
-func (r *Report) Line(of uint64) string {
+func (r *Report) Line() string {
 	return strings.TrimSpace(fmt.Sprintf("%d of %d seeds, %.1f/s, %d IDs, %d kinds of faults, %d failed",
-		r.Seeds, of, r.Rate(), r.IDs, len(r.Faults), len(r.Failures)))
+		r.Seeds, r.Of, r.Rate(), r.IDs, len(r.Faults), len(r.Failures)))
 }

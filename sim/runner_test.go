@@ -122,8 +122,8 @@ func TestCampaignEnds(t *testing.T) {
 			cancel()
 		}
 	}
-	if r := sim.RunSeeds(ctx, c); r.Check() != nil || r.Seeds < 100 || r.Seeds > 200 {
-		t.Errorf("%d seeds, %v", r.Seeds, r.Check())
+	if r := sim.RunSeeds(ctx, c); r.Check() != nil || r.Seeds < 100 || r.Seeds > 200 || !r.Cut() {
+		t.Errorf("%d seeds, cut %v, %v", r.Seeds, r.Cut(), r.Check())
 	}
 }
 

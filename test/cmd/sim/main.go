@@ -75,6 +75,7 @@ func (o *options) one(seed string) error {
 var (
 	errUsage  = errors.New("usage")
 	errFailed = errors.New("the simulation failed")
+	errCut    = errors.New("the simulation was interrupted")
 )
 
 func run(ctx context.Context, o options) error {
@@ -94,25 +95,30 @@ func run(ctx context.Context, o options) error {
 		}
 		return replay(o)
 	}
+	limited := ctx
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		limited, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
 	last := time.Now()
 	o.campaign.Progress = func(r *sim.Report) {
 		if time.Since(last) > 5*time.Second {
 			last = time.Now()
-			_, _ = fmt.Fprintln(o.progress, r.Line(o.campaign.Seeds))
+			_, _ = fmt.Fprintln(o.progress, r.Line())
 		}
 	}
-	report := sim.RunSeeds(ctx, o.campaign)
+	report := sim.RunSeeds(limited, o.campaign)
+	interrupted := ctx.Err() != nil && report.Cut()
 	for _, f := range report.Failures {
 		_, _ = fmt.Fprintf(o.out, "FAIL seed %d after %d seeds, %.1f s: %v\nto see it: %s\n\n", f.Seed, report.Seeds, report.Took.Seconds(), f.Err, command(f.Seed, o.campaign.Only))
 	}
 	if o.hunt {
-		if len(report.Failures) > 0 {
+		switch {
+		case len(report.Failures) > 0:
 			return errFailed
+		case interrupted:
+			return errCut
 		}
 		_, _ = fmt.Fprintf(o.out, "no seed of %d failed in %.1f s\n", report.Seeds, report.Took.Seconds())
 		return nil
@@ -125,7 +131,15 @@ func run(ctx context.Context, o options) error {
 		}
 		return errFailed
 	}
-	_, _ = fmt.Fprintf(o.out, "\nevery invariant held\n")
+	switch {
+	case interrupted:
+		_, _ = fmt.Fprintf(o.out, "\nCUT SHORT: %d of %d seeds ran, and every invariant held in those\n", report.Seeds, report.Of)
+		return errCut
+	case report.Cut():
+		_, _ = fmt.Fprintf(o.out, "\nevery invariant held in the %d of %d seeds that began within %v\n", report.Seeds, report.Of, o.timeout)
+	default:
+		_, _ = fmt.Fprintf(o.out, "\nevery invariant held\n")
+	}
 	return nil
 }
 

@@ -33,6 +33,35 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestCutShort: what was interrupted does not count as held; a limit of time that was
+// asked for does.
+func TestCutShort(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		ended bool
+		o     options
+		want  string
+		err   error
+	}{
+		{"interrupted", true, options{}, "CUT SHORT: ", errCut},
+		{"interrupted hunt", true, options{hunt: true}, "", errCut},
+		{"limited", false, options{timeout: 1}, "of 1000000 seeds that began within 1ns", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if tt.ended {
+				cancel()
+			}
+			var out strings.Builder
+			tt.o.out, tt.o.progress, tt.o.campaign = &out, io.Discard, sim.Campaign{First: 1, Seeds: 1_000_000}
+			if err := run(ctx, tt.o); !errors.Is(err, tt.err) || !strings.Contains(out.String(), tt.want) {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+		})
+	}
+}
+
 // TestReplay: -log shows the events and the hash of the same run.
 func TestReplay(t *testing.T) {
 	want := fmt.Sprintf("seed 2: hash %016x", sim.Run(2, sim.Options{Only: "segment"}).Hash)
