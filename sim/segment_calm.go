@@ -71,6 +71,13 @@ func (m *segmentMode) settled() error {
 	me := m.w.sched.World()
 	me.Sleep(2 * time.Minute)
 	all := m.running()
+	for range 5 { // the operator of snowflake mode restarts a node, if both run
+		if len(all) == len(m.w.nodes) {
+			break
+		}
+		me.Sleep(time.Second)
+		all = m.running()
+	}
 	if len(all) != len(m.w.nodes) {
 		return fmt.Errorf("%d of %d nodes run", len(all), len(m.w.nodes))
 	}
@@ -95,7 +102,7 @@ func (m *segmentMode) settled() error {
 		me.Sleep(time.Second)
 	}
 	for _, e := range all {
-		if busy[e] && !e.proc.Dead() { // the operator of snowflake mode restarts a node, if both run
+		if busy[e] && !e.proc.Dead() { // else it was restarted
 			problems = append(problems, e.node.Name+" does not end its calls")
 		}
 	}

@@ -190,7 +190,9 @@ func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, 
 		m.w.Failf("%s claimed number %d from %s on; the owner before may have issued up to %s: %+v, before %+v (own file: %v)",
 			c.Name, after.Number, clock(after.Floor), clock(least), after, before, own)
 	}
-	if st := c.now.Status(); c.now.proc == by.Process && (st.Number != after.Number || st.Confirmed) {
+	st := c.now.Status()
+	asks := !st.Confirmed && (st.Number == after.Number || own && before.Nonce == c.now.resumed)
+	if c.now.proc == by.Process && !asks {
 		c.now.unused[after.Number] = -1
 		if (before == worker.Record{}) {
 			c.now.unused[after.Number] = s.wipes

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
+	"strings"
 
 	"github.com/leaf-idgen/leaf/sim/world"
 )
@@ -72,6 +73,9 @@ func (d *notedDisk) Replace(name string, content []byte) error {
 	r, ok := readRecord(content)
 	if !ok {
 		d.e.mode.w.Failf("%s writes a file without number or bound: %s", c.Name, content)
+	}
+	if !strings.HasPrefix(r.nonce, fmt.Sprintf("%s/%d/", c.Name, d.e.life)) { // see nonce
+		d.e.resumed = r.nonce
 	}
 	if err == nil {
 		c.inner[r.number] = r.inner

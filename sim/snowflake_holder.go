@@ -29,6 +29,7 @@ type holder struct {
 	rescued int
 	boot    time.Duration // how far the clock was ahead at the first look at it, or when an operator confirmed it
 	looked  bool
+	resumed string          // nonce of the claim that it went on with from its file, "" if none
 	unused  map[int64]int   // by number: how often the registry was wiped when this process claimed it and it had no T, else -1
 	floors  map[int64]int64 // by number: the floor of the last claim of this process, ms
 }
