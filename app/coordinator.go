@@ -4,7 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 
@@ -18,7 +17,8 @@ import (
 // Where our keys lie in etcd. A registry and a fence of one name do not meet.
 const (
 	etcdWorkers = "/leaf/worker/"
-	etcdFence   = "/leaf/fence/"
+	etcdFence   = "/leaf/fence"
+	etcdNodes   = "/leaf/node"
 )
 
 // openCoordinator returns the registry in ZooKeeper or etcd.
@@ -65,56 +65,35 @@ func etcdConfig(addresses []string, prefix string) etcd.Config {
 	return cfg
 }
 
-// fenceURL is a value of segment.cluster-fence, taken apart.
-type fenceURL struct {
-	scheme  string // zookeeper, etcd or etcds
-	servers []string
-	folder  string // "" or a path that begins with a slash
-	name    string
-	user    *url.Userinfo
-}
+const fenceKey = "segment.cluster-fence"
 
 // fenceDegrade is the word of segment.fence-policy for going on without the fence.
 const fenceDegrade = "degrade"
 
-const fenceLimit = "must be zookeeper://HOST:PORT,HOST:PORT/NAME or etcd://HOST:PORT,HOST:PORT/NAME (etcds:// with TLS)"
+// coordinatorLimit is what a URL of a coordinator must be.
+const coordinatorLimit = "must be " + zookeeper.URLForm + " or " + etcd.URLForm
 
-// parseFenceURL reads SCHEME://[USER:PASSWORD@]HOST:PORT,…/[FOLDER/]NAME. Package url
-// does not know lists of hosts.
-func parseFenceURL(text string) (f fenceURL, err error) {
-	wrong := &ConfigError{Key: "segment.cluster-fence", Value: redact(text), Limit: fenceLimit}
-	scheme, rest, found := strings.Cut(text, "://")
-	hosts, place, named := strings.Cut(rest, "/")
-	if !found || !named || strings.ContainsAny(place, "?#") {
-		return f, wrong
+// coordinator is a URL of ZooKeeper or etcd, taken apart: one of the two is there.
+type coordinator struct {
+	zookeeper *zookeeper.Config
+	etcd      *etcd.Config
+}
+
+// parseCoordinator reads the value of key, for keys that lie under folder in etcd.
+func parseCoordinator(key, text, folder string) (c coordinator, err error) {
+	if strings.HasPrefix(text, "zookeeper:") {
+		var cfg zookeeper.Config
+		cfg, err = zookeeper.ParseURL(text)
+		c.zookeeper = &cfg
+	} else {
+		var cfg etcd.Config
+		cfg, err = etcd.ParseURL(text, folder)
+		c.etcd = &cfg
 	}
-	f.scheme = scheme
-	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
-		u, err := url.Parse(scheme + "://" + hosts[:at] + "@host")
-		if err != nil || scheme == "zookeeper" {
-			return f, wrong
-		}
-		f.user, hosts = u.User, hosts[at+1:]
+	if err != nil { // it does not know the key, and shows no value
+		return coordinator{}, &ConfigError{Key: key, Value: redact(text), Limit: coordinatorLimit}
 	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		if !isEndpoint(host, false) {
-			return f, wrong
-		}
-		f.servers = append(f.servers, host)
-	}
-	f.folder, f.name = path.Split(place)
-	if f.folder = strings.TrimSuffix(f.folder, "/"); f.folder != "" {
-		f.folder = "/" + f.folder
-	}
-	switch {
-	case !pathName.MatchString(f.name) || f.name == "." || f.name == "..":
-		return f, wrong
-	case scheme == "zookeeper":
-		return f, nil
-	case (scheme == "etcd" || scheme == "etcds") && f.folder == "":
-		return f, nil
-	}
-	return f, wrong
+	return c, nil
 }
 
 // closableFence is what both drivers have beyond the interface of the engine.
@@ -129,23 +108,14 @@ func openFence(cfg SegmentConfig, connect time.Duration, log *slog.Logger) (clos
 	if cfg.ClusterFence == "" {
 		return nil, nil //nolint:nilnil // no fence is a valid configuration
 	}
-	f, err := parseFenceURL(cfg.ClusterFence)
-	if err != nil {
+	c, err := parseCoordinator(fenceKey, cfg.ClusterFence, etcdFence)
+	switch {
+	case err != nil:
 		return nil, err
+	case c.zookeeper != nil:
+		c.zookeeper.Logger = log
+		return zookeeper.NewFence(*c.zookeeper)
 	}
-	if f.scheme == "zookeeper" {
-		return zookeeper.NewFence(zookeeper.Config{Servers: f.servers, Chroot: f.folder, Name: f.name, Logger: log})
-	}
-	transport := "http"
-	if f.scheme == "etcds" {
-		transport = "https"
-	}
-	var endpoints []string
-	for _, host := range f.servers {
-		u := url.URL{Scheme: transport, Host: host, User: f.user}
-		endpoints = append(endpoints, u.String())
-	}
-	c := etcdConfig(endpoints, etcdFence+f.name)
-	c.DialTimeout = connect
-	return etcd.NewFence(c)
+	c.etcd.DialTimeout = connect
+	return etcd.NewFence(*c.etcd)
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -57,12 +58,23 @@ func (o Options) On(list ...Interface) Options {
 
 // FenceURL takes a value of segment.cluster-fence apart.
 func FenceURL(text string) (scheme string, servers []string, folder, name string, err error) {
-	f, err := parseFenceURL(text)
-	return f.scheme, f.servers, f.folder, f.name, err
+	c, err := parseCoordinator(fenceKey, text, etcdFence)
+	switch {
+	case err != nil:
+		return "", nil, "", "", err
+	case c.zookeeper != nil:
+		return "zookeeper", c.zookeeper.Servers, c.zookeeper.Chroot, c.zookeeper.Name, nil
+	}
+	for _, e := range c.etcd.Endpoints {
+		transport, host, _ := strings.Cut(e, "://")
+		scheme = map[string]string{"http": "etcd", "https": "etcds"}[transport]
+		servers = append(servers, host)
+	}
+	return scheme, servers, "", strings.TrimPrefix(c.etcd.Prefix, etcdFence+"/"), nil
 }
 
 // FenceLimit is what an error about such a value says.
-const FenceLimit = fenceLimit
+const FenceLimit = coordinatorLimit
 
 // Elapsed is the elapsed time that the engine of snowflake mode goes by.
 func (a *App) Elapsed() time.Duration { return a.workerConfig(netip.AddrPort{}).Elapsed() }

@@ -53,7 +53,7 @@ func (c Config) validate(node bool) error {
 	}
 	add(checkWebhook(c.Alarm.Webhook))
 	if c.Segment.ClusterFence != "" {
-		_, err := parseFenceURL(c.Segment.ClusterFence)
+		_, err := parseCoordinator(fenceKey, c.Segment.ClusterFence, etcdFence)
 		add(err)
 	}
 	if c.ConnectTimeout > c.Segment.LoadTimeout {

@@ -3,6 +3,7 @@ package etcd
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ type Config struct {
 	Endpoints []string
 
 	// Prefix begins all keys, e.g. "/leaf/prod". It must not end in a slash. Two
-	// namespaces must not share one, nor may a registry and a fence. Required.
+	// namespaces must not share one, nor may a registry, a fence and a directory. Required.
 	Prefix string
 
 	// Username and Password, if etcd asks for them. Both or none.
@@ -30,8 +31,12 @@ type Config struct {
 	DialTimeout time.Duration
 
 	// Lease is how long an announcement lasts, in whole seconds, at least 2 s; the
-	// default is 15 s. etcd itself may make it longer. The fence has none.
+	// default is 15 s. etcd itself may make it longer. Neither fence nor directory uses it.
 	Lease time.Duration
+
+	// Logger receives what a directory leaves out of its lists. nil: discarded. Errors
+	// are returned, not logged.
+	Logger *slog.Logger
 }
 
 const (

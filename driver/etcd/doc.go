@@ -1,19 +1,24 @@
-// Package etcd keeps worker-ID claims and the cluster fence of segment mode in
-// etcd: [Records] is a worker.Records, of which worker.NewPool makes a registry of
-// leased numbers, and [Fence] is a segment.ClusterFence.
+// Package etcd keeps worker-ID claims, the cluster fence of segment mode and the
+// directory of nodes in etcd: [Records] is a worker.Records, of which worker.NewPool
+// makes a registry of leased numbers, [Fence] is a segment.ClusterFence, and [Directory]
+// is a discovery.Directory.
 //
 // Keys of the registry, below the prefix:
 //
 //	namespace      name, fingerprint, and from when on unused numbers may issue
 //	claims/<n>     who holds number n
 //	bounds/<n>     T of number n, in Unix ms
-//	peers/<nonce>  an announced process; the only keys on an etcd lease
+//	peers/<nonce>  an announced process; on an etcd lease
 //
 // Keys of the fence, below its prefix:
 //
 //	incarnation          a random text, made with the namespace
 //	entries/<inc>/       the mark that the entries of this incarnation are there
 //	entries/<inc>/<tag>  the highest end of a range of the tag
+//
+// Keys of the directory, below its prefix:
+//
+//	<id>  the entry of a node; on an etcd lease
 //
 // It promises:
 //
@@ -29,7 +34,8 @@
 //     first call connects; connections that died are noticed and re-made, within
 //     about 15 s if they died in silence, and at once where etcd tells.
 //  6. A value that this version does not understand is worker.ErrForeign with the
-//     name of the key, or for the fence an error: it is never guessed at.
+//     name of the key, or for the fence an error: it is never guessed at. The directory
+//     leaves it out and names it in the log.
 //
 // It does not compact or defragment, and it needs no rights outside its prefix. It
 // works with etcd 3.4 and later.

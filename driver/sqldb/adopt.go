@@ -28,7 +28,7 @@ const pastReport = 10 * time.Second
 // numbers could be in use.
 func (r *Records) Reserved(ctx context.Context) (all []worker.Adoptable, err error) {
 	defer r.done(ctx, time.Now(), &err, "read leaf_workerid_alloc")
-	err = r.again(ctx, func() (err error) {
+	err = r.store.again(ctx, func() (err error) {
 		all, err = r.reserved(ctx)
 		return err
 	})

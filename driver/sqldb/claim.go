@@ -83,7 +83,7 @@ func (n number) record(id int64) worker.Record {
 // List implements worker.Records.
 func (r *Records) List(ctx context.Context) (all []worker.Record, err error) {
 	defer r.done(ctx, time.Now(), &err, "read the worker IDs")
-	err = r.again(ctx, func() (err error) {
+	err = r.store.again(ctx, func() (err error) {
 		all, err = r.list(ctx)
 		return err
 	})

@@ -1,6 +1,7 @@
-// Package sqldb is the segment.Store and segment.Catalog on a SQL database, and a
-// registry of worker IDs (worker.Records) in the same or in another one: one file per
-// dialect (MySQL with MariaDB, PostgreSQL, SQLite).
+// Package sqldb is the segment.Store and segment.Catalog on a SQL database, and in the
+// same or in another one a registry of worker IDs (worker.Records) and a directory of
+// nodes (discovery.Directory): one file per dialect (MySQL with MariaDB, PostgreSQL,
+// SQLite).
 //
 // What the store promises, beside the contract of the interfaces:
 //
@@ -32,9 +33,13 @@
 //  12. Numbers in leaf_workerid_alloc, the table of a fork of the Java server, are
 //     given to nobody but their address.
 //
-// And both, in an embedded database (SQLite):
+// What the directory promises:
 //
-//  13. What was written to a file that has been deleted or replaced under us is an
+//  13. An entry ends by the clock of the database, and is written whole or not at all.
+//
+// And all, in an embedded database (SQLite):
+//
+//  14. What was written to a file that has been deleted or replaced under us is an
 //     error, for a claim worker.ErrLost, and the next call uses the file that the
 //     path names then. None is made beside the -wal or -shm of a deleted one.
 //

@@ -149,7 +149,7 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 func (r *Records) readNamespace(ctx context.Context) (*worker.StoredNamespace, error) {
 	var n worker.StoredNamespace
 	var found bool
-	err := r.again(ctx, func() (err error) {
+	err := r.store.again(ctx, func() (err error) {
 		found, err = queryRow(ctx, r.store.read, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom})
 		return err
 	})
@@ -182,18 +182,7 @@ func (r *Records) Close() error {
 // transact is Store.transact, repeated while the server takes it back because of
 // another one.
 func (r *Records) transact(ctx context.Context, f func(conn *sql.Conn) error) error {
-	return r.again(ctx, func() error { return r.store.transact(ctx, f) })
-}
-
-// again calls f until it ends otherwise than by a deadlock or a serialization
-// failure: one of the transactions that meet in it goes on, so all of them end.
-func (r *Records) again(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		if err == nil || ctx.Err() != nil || r.store.dialect.kindOf(err) != kindSerialize {
-			return err
-		}
-	}
+	return r.store.again(ctx, func() error { return r.store.transact(ctx, f) })
 }
 
 // done finishes a call as Store.done does, with the sentinels of package worker.

@@ -39,6 +39,17 @@ func (s *Store) transact(ctx context.Context, f func(conn *sql.Conn) error) erro
 	return nil
 }
 
+// again calls f until it ends otherwise than by a deadlock or a serialization
+// failure: one of the transactions that meet in it goes on, so all of them end.
+func (s *Store) again(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil || s.dialect.kindOf(err) != kindSerialize {
+			return err
+		}
+	}
+}
+
 // begin returns a connection on which a transaction was begun. Nothing was done
 // before that, so it tries again where a pooled connection turns out to be dead,
 // and for as long as ctx lasts where another process writes to an embedded

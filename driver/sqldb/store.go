@@ -27,8 +27,8 @@ type Config struct {
 	// readers, whatever MaxConns is.
 	MaxConns int
 
-	// Logger receives what the database drivers want to say, at debug level.
-	// nil: discarded. Errors are returned, not logged.
+	// Logger receives what the database drivers want to say, at debug level, and what
+	// is left out of a list of nodes. nil: discarded. Errors are returned, not logged.
 	Logger *slog.Logger
 }
 

@@ -23,7 +23,8 @@ type Config struct {
 	Chroot string
 
 	// Name is leaf.name of the Java server, the folder below /snowflake; for a Fence
-	// the folder below /leaf/fence. 1 to 64 characters without a slash.
+	// the folder below /leaf/fence, for a Directory that below /leaf/node. 1 to 64
+	// characters without a slash.
 	Name string
 
 	// SessionTimeout is how long a process that went silent counts as running. The

@@ -1,10 +1,12 @@
-// Package zookeeper keeps worker IDs and the cluster fence in ZooKeeper.
+// Package zookeeper keeps worker IDs, the cluster fence and the directory of nodes in
+// ZooKeeper.
 //
 //   - [Original] is a worker.Registry in the layout of the Java server: a number
 //     belongs to an ip:port for ever, and Java and Go nodes may share one path.
 //   - [Recycle] is the storage of a worker.NewPool: numbers go to whoever asks and
 //     return. Its path is its own; it is not that of any Java program.
 //   - [Fence] is a segment.ClusterFence.
+//   - [Directory] is a discovery.Directory.
 //
 // Below the root /snowflake/<name>:
 //
@@ -21,8 +23,8 @@
 //     process wrote or read last, and the existence of a node that is named by the
 //     nonce: versions start at 0 again when a node is deleted and created, nonces do
 //     not come back. A claim also expects the namespace that it read.
-//  2. No record and no T is tied to a session. Ephemeral nodes say who runs, and
-//     nothing else.
+//  2. No record and no T is tied to a session. Ephemeral nodes say who runs and where,
+//     and nothing else.
 //  3. Nothing but the exact child of its own address, and the records that the name
 //     leads to, is interpreted by a claim. What cannot be read there is
 //     worker.ErrForeign with its path; other children, also garbage, are left alone.

@@ -67,3 +67,12 @@ CREATE TABLE IF NOT EXISTS leaf_worker_peer (
   update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (nonce)
 ) ENGINE=InnoDB;
+
+-- The directory of nodes: where clients find the servers. A row ends by itself.
+CREATE TABLE IF NOT EXISTS leaf_node (
+  id          varchar(64)   CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  entry       varchar(4096) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  expires     bigint        NOT NULL,
+  update_time timestamp     NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;

@@ -59,3 +59,11 @@ CREATE TABLE IF NOT EXISTS leaf_worker_peer (
   expires     bigint       NOT NULL,
   update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
+
+-- The directory of nodes: where clients find the servers. A row ends by itself.
+CREATE TABLE IF NOT EXISTS leaf_node (
+  id          varchar(64)   COLLATE "C" NOT NULL PRIMARY KEY,
+  entry       varchar(4096) NOT NULL,
+  expires     bigint        NOT NULL,
+  update_time timestamptz   NOT NULL DEFAULT CURRENT_TIMESTAMP
+);

@@ -59,3 +59,11 @@ CREATE TABLE IF NOT EXISTS leaf_worker_peer (
   expires     INTEGER NOT NULL,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
+
+-- The directory of nodes: where clients find the servers. A row ends by itself.
+CREATE TABLE IF NOT EXISTS leaf_node (
+  id          TEXT    NOT NULL PRIMARY KEY,
+  entry       TEXT    NOT NULL,
+  expires     INTEGER NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
