@@ -114,6 +114,9 @@ func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	if t.alloc.fence.mark(t.name).Latched {
 		return obstacle{}, t.latchedError()
 	}
+	if err := w.caller.Err(); err != nil {
+		return obstacle{}, t.gaveUpLocked(err) // nobody would take what it asked for
+	}
 	t.ask(b)
 	if b.loading {
 		return b.waitFor(0), nil

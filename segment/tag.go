@@ -73,7 +73,7 @@ func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
 // nextN alternates between taking from the current piece and advancing to the
 // next one, and waits where advance says so.
 func (t *Tag) nextN(ctx context.Context, n int64, dst []leaf.Range) ([]leaf.Range, error) {
-	w := waiter{alloc: t.alloc}
+	w := waiter{alloc: t.alloc, caller: ctx}
 	defer w.leave()
 	for {
 		p := t.cur.Load()
@@ -105,7 +105,8 @@ type obstacle struct {
 // somebody waits.
 type waiter struct {
 	alloc  *Allocator
-	ctx    context.Context //nolint:containedctx // lives as long as one call; made only if the call waits
+	caller context.Context //nolint:containedctx // lives as long as one call
+	ctx    context.Context //nolint:containedctx // the same with MaxWait; made only if the call waits
 	cancel context.CancelFunc
 	tag    *Tag // counts this waiter
 	before *Tag // counted it before, until settle
@@ -167,6 +168,10 @@ func (t *Tag) uncount() {
 func (t *Tag) gaveUp(waitErr error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.gaveUpLocked(waitErr)
+}
+
+func (t *Tag) gaveUpLocked(waitErr error) error {
 	b := t.buffer()
 	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed)}
 	switch {

@@ -361,3 +361,27 @@ func TestUnknownTagsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestNoLoadForACallerThatLeft: a call that cannot wait asks the store for nothing, or
+// callers that are turned away would keep the store from those who wait.
+func TestNoLoadForACallerThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{})
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 3 {
+			_, err := a.Next(over, "order")
+			wantErr(t, err, leaf.ErrNotReady)
+			wantErr(t, err, context.Canceled)
+			synctest.Wait()
+		}
+		if got := s.count(); got != 0 {
+			t.Errorf("%d ranges were reserved for callers that had left", got)
+		}
+		next(t, a, "order")
+		if _, err := a.Next(over, "order"); err != nil {
+			t.Errorf("an ID in stock needs no wait: %v", err)
+		}
+	})
+}
