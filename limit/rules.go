@@ -1,6 +1,13 @@
 package limit
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+)
 
 // Rule limits one tag or one client. The zero Rule limits nothing.
 type Rule struct {
@@ -11,6 +18,45 @@ type Rule struct {
 
 // MaxRate is the largest Rate and the largest Quota.
 const MaxRate = 1_000_000_000_000
+
+// Validate returns leaf.ErrBadRequest, naming field, value and limit, if a number is
+// outside its limits. Stores call it before they write.
+func (r Rule) Validate() error {
+	limit := fmt.Sprintf("must be 1 to %d, or 0 for no limit", int64(MaxRate))
+	if r.Rate < 0 || r.Rate > MaxRate {
+		return leaf.BadField("rate", r.Rate, limit)
+	}
+	if r.Quota < 0 || r.Quota > MaxRate {
+		return leaf.BadField("quota", r.Quota, limit)
+	}
+	return nil
+}
+
+// sane returns a rule that somebody may have written past every check, with each number
+// within its limits: what is negative limits nothing.
+func (r Rule) sane() Rule {
+	r.Rate = min(max(r.Rate, 0), MaxRate)
+	r.Quota = min(max(r.Quota, 0), MaxRate)
+	return r
+}
+
+// MaxClientLen is the longest name of a client in characters, the width of its column.
+const MaxClientLen = 128
+
+// ValidateClient returns leaf.ErrBadRequest unless name can be that of a client: at most
+// MaxClientLen characters of UTF-8 without control characters. The empty name stands for
+// all clients without one.
+func ValidateClient(name string) error {
+	switch {
+	case !utf8.ValidString(name):
+		return leaf.BadField("client", name, "must be valid UTF-8")
+	case utf8.RuneCountInString(name) > MaxClientLen:
+		return leaf.BadField("client", name, fmt.Sprintf("must have at most %d characters", MaxClientLen))
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return leaf.BadField("client", name, "must have no control characters")
+	}
+	return nil
+}
 
 // Rules are all limits that are in force. Clients are named by their certificate, or by
 // the name that they gave themselves if they have none; a client without a name is "".
