@@ -1,0 +1,121 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// bareNode answers streams with numbers from one counter and does nothing else: the
+// floor under every client.
+type bareNode struct {
+	leafpb.UnimplementedLeafServiceServer
+	last atomic.Int64
+}
+
+func (n *bareNode) Stream(stream leafpb.LeafService_StreamServer) error {
+	var request leafpb.StreamRequest
+	span := &leafpb.Range{}
+	reply := &leafpb.StreamResponse{Ranges: []*leafpb.Range{span}}
+	for {
+		if err := stream.RecvMsg(&request); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		span.Hi = n.last.Add(int64(request.Count)) + 1
+		span.Lo = span.Hi - int64(request.Count)
+		if err := stream.SendMsg(reply); err != nil {
+			return err
+		}
+	}
+}
+
+// newBareNode returns its address.
+func newBareNode(b *testing.B) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := grpc.NewServer()
+	leafpb.RegisterLeafServiceServer(s, &bareNode{})
+	go func() {
+		if err := s.Serve(l); err != nil {
+			b.Error(err)
+		}
+	}()
+	b.Cleanup(s.Stop)
+	return l.Addr().String()
+}
+
+// BenchmarkGRPCPingPong is one request after the other on one bare stream.
+func BenchmarkGRPCPingPong(b *testing.B) {
+	cc, err := grpc.NewClient("passthrough:///"+newBareNode(b), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { cc.Close() })
+	stream, err := leafpb.NewLeafServiceClient(cc).Stream(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	request, reply := &leafpb.StreamRequest{Tag: "order", Count: 1}, &leafpb.StreamResponse{}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := stream.Send(request); err != nil {
+			b.Fatal(err)
+		}
+		if err := stream.RecvMsg(reply); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkClientNext is the client on one connection to a bare node in the same
+// process, without a cache: callers that run at the same time share requests.
+func BenchmarkClientNext(b *testing.B) {
+	for _, goroutines := range []int{1, 64, 1000} {
+		b.Run("goroutines="+strconv.Itoa(goroutines), func(b *testing.B) {
+			c, err := client.New(client.Addresses(newBareNode(b)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			ctx := context.Background()
+			if _, err := c.Next(ctx, "order"); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			left := atomic.Int64{}
+			left.Store(int64(b.N))
+			var callers sync.WaitGroup
+			for range goroutines {
+				callers.Go(func() {
+					for left.Add(-1) >= 0 {
+						if _, err := c.Next(ctx, "order"); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ids/s")
+			requests := c.Stats().Nodes[0].Requests
+			b.ReportMetric(float64(b.N)/float64(requests), "ids/request")
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package client
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// batch is the callers that leave together. The flight that carries it owns it; the
+// fields behind mu are where nodes put their answers.
+type batch struct {
+	lane    *lane
+	waiters []*waiter
+	count   int           // IDs that they want together
+	wake    chan struct{} // gets a value when an answer has come or somebody has left
+
+	said error // what nodes have said so far; guarded by the lane's mutex
+
+	mu      sync.Mutex
+	answers []answer
+	closed  bool // what comes now comes too late
+}
+
+// answer is what became of one attempt.
+type answer struct {
+	attempt *attempt
+	ranges  []leaf.Range
+	err     error
+}
+
+// put adds an answer, and returns false if nobody waits for it any more.
+func (b *batch) put(a answer) bool {
+	b.mu.Lock()
+	open := !b.closed
+	if open {
+		b.answers = append(b.answers, a)
+	}
+	b.mu.Unlock()
+	if open {
+		b.signal()
+	}
+	return open
+}
+
+// take returns the answers that have come since.
+func (b *batch) take() []answer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.answers
+	b.answers = nil
+	return a
+}
+
+// close ends the batch and returns the answers that came just before: too late too.
+func (b *batch) close() []answer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	a := b.answers
+	b.answers = nil
+	return a
+}
+
+func (b *batch) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+func (b *batch) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// deal hands ranges out in order, each ID to at most one waiter, and returns how many
+// were received. There are at least as many IDs as waiters want; what is left over is
+// lost.
+func (b *batch) deal(ranges []leaf.Range) (received int64) {
+	for k, w := range b.waiters {
+		b.waiters[k] = nil // it may be another call's as soon as it is served
+		if w.state.Load() != waiting {
+			continue
+		}
+		if w.n == 0 {
+			w.id = ranges[0].Lo
+		} else {
+			w.ranges = nil
+		}
+		for want := int64(w.size()); want > 0; {
+			part := leaf.Range{Lo: ranges[0].Lo, Hi: min(ranges[0].Hi, ranges[0].Lo+want)}
+			if w.n > 0 {
+				w.ranges = leaf.AppendRange(w.ranges, part)
+			}
+			want -= part.Len()
+			if ranges[0].Lo = part.Hi; ranges[0].Len() == 0 {
+				ranges = ranges[1:]
+			}
+		}
+		w.err = nil
+		size := int64(w.size())
+		if w.serve() {
+			received += size
+		}
+	}
+	return received
+}
+
+// fail serves an error to everybody who still waits.
+func (b *batch) fail(err error) {
+	for _, w := range b.waiters {
+		if w.state.Load() == waiting {
+			w.fail(err)
+		}
+	}
+}
+
+// expire fails the waiters whose time is up and returns when the next one's will be;
+// zero: nobody waits any more.
+func (b *batch) expire(now time.Time, err error) (next time.Time) {
+	for _, w := range b.waiters {
+		if w.state.Load() != waiting {
+			continue
+		}
+		if !w.expires.After(now) {
+			w.fail(err)
+			continue
+		}
+		if next.IsZero() || w.expires.Before(next) {
+			next = w.expires
+		}
+	}
+	return next
+}
+
+// drop takes the waiters out that were served or have left, so that a request which is
+// sent again asks for no more than what is wanted.
+func (b *batch) drop() {
+	b.lane.mu.Lock()
+	defer b.lane.mu.Unlock()
+	b.waiters = slices.DeleteFunc(b.waiters, func(w *waiter) bool { return w.state.Load() != waiting })
+	b.count = 0
+	for _, w := range b.waiters {
+		b.count += w.size()
+	}
+}

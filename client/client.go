@@ -1,0 +1,238 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// idleLane is how long a tag must be unused before what is kept about it is dropped.
+const idleLane = time.Minute
+
+// Client gets IDs from the nodes of a cluster. It implements leaf.Issuer for segment
+// mode. All methods are safe for concurrent use.
+type Client struct {
+	rt         leaf.Runtime
+	log        *slog.Logger
+	resolver   Resolver
+	refresh    time.Duration
+	nodeFile   string
+	hedgeAfter time.Duration
+	timeout    time.Duration
+	dial       dialer
+
+	nodes  balance
+	budget *budget
+	stats  counters
+
+	lanes [2]sync.Map // by mode: tag to *lane
+	swept time.Time   // of follow
+
+	closed  atomic.Bool
+	cancel  context.CancelFunc // ends what the client does by itself
+	fly     func(*lane)
+	flights tasks
+	tasks   tasks // the list, and the watch of each node
+}
+
+// New returns a client of the nodes that the resolver lists. It does not wait for the
+// list or a connection: calls do, up to their deadline. Error: leaf.ErrBadRequest, for
+// an option or a fixed list outside its limits.
+func New(nodes Resolver, opts ...Option) (*Client, error) {
+	o := defaults()
+	for _, set := range opts {
+		set(o)
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if nodes == nil {
+		return nil, leaf.BadField("nodes", "nil", "must be a Resolver")
+	}
+	if checked, ok := nodes.(interface{ check() error }); ok {
+		if err := checked.check(); err != nil {
+			return nil, err
+		}
+	}
+	if o.dial == nil {
+		o.dial = overGRPC(o)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Client{
+		rt:         o.runtime,
+		log:        o.logger,
+		resolver:   nodes,
+		refresh:    o.refresh,
+		nodeFile:   o.nodeFile,
+		hedgeAfter: o.hedgeAfter,
+		timeout:    o.timeout,
+		dial:       o.dial,
+		nodes:      balance{rt: o.runtime, zone: o.zone},
+		budget:     newBudget(o.runtime, o.ratio, o.perSecond),
+		swept:      o.runtime.Now(),
+		cancel:     cancel,
+	}
+	c.nodes.list.Store(new([]*node))
+	c.fly = func(l *lane) { l.fly(ctx, c) }
+	c.tasks.start(c.rt, func() { c.follow(ctx) })
+	return c, nil
+}
+
+// Next implements leaf.Issuer for segment mode. Calls that run at the same time share
+// requests. IDs of one tag that are asked for one after the other grow as long as one
+// node answers them; those of different nodes come in any order.
+func (c *Client) Next(ctx context.Context, tag string) (int64, error) {
+	return c.next(ctx, leafpb.Mode_MODE_SEGMENT, tag)
+}
+
+// NextN implements leaf.Issuer for segment mode.
+func (c *Client) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	return c.nextN(ctx, leafpb.Mode_MODE_SEGMENT, tag, n)
+}
+
+// Snowflake returns the Issuer of snowflake mode. The tag is a name for the nodes' log
+// and limits.
+func (c *Client) Snowflake() leaf.Issuer { return snowflake{c} }
+
+type snowflake struct{ c *Client }
+
+// Next implements leaf.Issuer.
+func (s snowflake) Next(ctx context.Context, tag string) (int64, error) {
+	return s.c.next(ctx, leafpb.Mode_MODE_SNOWFLAKE, tag)
+}
+
+// NextN implements leaf.Issuer.
+func (s snowflake) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	return s.c.nextN(ctx, leafpb.Mode_MODE_SNOWFLAKE, tag, n)
+}
+
+// Close ends the client. Calls that come later fail with leaf.ErrNotReady. Those that
+// wait are answered first, if ctx allows it, else they fail the same way and Close
+// returns the error of ctx. Either way nothing of the client runs after it. The
+// Resolver stays open. Close may be repeated.
+func (c *Client) Close(ctx context.Context) error {
+	c.closed.Store(true)
+	err := c.flights.wait(ctx, c.rt)
+	c.flights.close()
+	c.tasks.close()
+	c.cancel()
+	// What is left ends by itself: it waits with the context that has ended just now.
+	forever := context.Background()
+	rest := errors.Join(c.flights.wait(forever, c.rt), c.tasks.wait(forever, c.rt))
+	if err != nil {
+		return fmt.Errorf("close the client: calls were cut off: %w", err)
+	}
+	return rest
+}
+
+func (c *Client) next(ctx context.Context, mode leafpb.Mode, tag string) (int64, error) {
+	w, err := c.wait(ctx, mode, tag, 0)
+	if err != nil {
+		return 0, err
+	}
+	id := w.id
+	w.recycle()
+	return id, nil
+}
+
+func (c *Client) nextN(ctx context.Context, mode leafpb.Mode, tag string, n int) ([]leaf.Range, error) {
+	if n < 1 || n > leaf.MaxBatch {
+		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+	}
+	w, err := c.wait(ctx, mode, tag, n)
+	if err != nil {
+		return nil, err
+	}
+	ranges := w.ranges
+	w.recycle()
+	return ranges, nil
+}
+
+// wait returns a waiter that was served IDs.
+func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) (*waiter, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, late(nil, err)
+	}
+	expires, _ := ctx.Deadline()
+	w := newWaiter(n, expires)
+	l, err := c.join(mode, tag, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.rt.Wait(ctx, w.wake, 0); err != nil {
+		if left, said := l.leave(w); left {
+			return nil, late(said, err)
+		}
+		// It was served at the same moment.
+		if err := c.rt.Wait(context.Background(), w.wake, 0); err != nil {
+			return nil, err
+		}
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	return w, nil
+}
+
+// join puts w into the lane of the tag.
+func (c *Client) join(mode leafpb.Mode, tag string, w *waiter) (*lane, error) {
+	for {
+		if c.closed.Load() {
+			return nil, errClosed
+		}
+		l, err := c.lane(mode, tag)
+		if err != nil {
+			return nil, err
+		}
+		start, retired, err := l.join(w)
+		if retired {
+			continue // a new one takes its place in the map
+		}
+		if start {
+			c.launch(l)
+		}
+		return l, err
+	}
+}
+
+func (c *Client) lane(mode leafpb.Mode, tag string) (*lane, error) {
+	lanes := &c.lanes[mode-leafpb.Mode_MODE_SEGMENT]
+	if l, ok := lanes.Load(tag); ok {
+		return l.(*lane), nil
+	}
+	if err := leaf.ValidateTag(tag); err != nil {
+		return nil, err
+	}
+	l, _ := lanes.LoadOrStore(tag, &lane{mode: mode, tag: tag, rt: c.rt, timeout: c.timeout, limit: leaf.MaxBatch})
+	return l.(*lane), nil
+}
+
+// launch starts a flight, which the lane has counted already.
+func (c *Client) launch(l *lane) {
+	if !c.flights.start(c.rt, func() { c.fly(l) }) {
+		l.abort(errClosed)
+	}
+}
+
+// sweepLanes drops the lanes of tags that are not used any more.
+func (c *Client) sweepLanes(now time.Time) {
+	if now.Sub(c.swept) < idleLane {
+		return
+	}
+	c.swept = now
+	for i := range c.lanes {
+		c.lanes[i].Range(func(tag, l any) bool {
+			if l.(*lane).retire() {
+				c.lanes[i].CompareAndDelete(tag, l)
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,46 @@
+// Package client gets IDs from a Leaf cluster, over gRPC. [New] makes a [Client]; it is
+// a leaf.Issuer, for snowflake mode [Client.Snowflake] is.
+//
+// # What it promises
+//
+//  1. An ID that a node gave is given to at most one caller. An answer counts only as a
+//     whole, and only if it is exactly what was asked for.
+//  2. A request whose answer is lost, late or doubtful is asked again, not guessed: its
+//     IDs are lost, never repeated. An answer that comes after another one has won is
+//     dropped and counted ([Stats.Lost]).
+//  3. A caller gets IDs as long as one node works and can be reached before the caller's
+//     deadline, whatever happens to the others and to the registry.
+//  4. A call ends at its deadline, or after [WithTimeout] if it has none. The error says
+//     what the nodes said last, in the classes of leaf.ClassOf, with leaf.RetryAfter.
+//  5. No caller waits for company: who finds no request of the tag under way sends one
+//     at once. Those who come meanwhile share the next one, in order of arrival.
+//  6. Hedges and retries stay within a budget ([WithRetryBudget]).
+//  7. After [Client.Close] nothing of the client runs. No mutex is held over I/O or a
+//     wait.
+//
+// # How a call goes
+//
+// A call joins the lane of its tag and mode. A flight takes all who wait there (a
+// batch) to a node as one request for as many IDs as they want together. There is one
+// flight per lane, and the next batch gathers while it is under way; a flight that is
+// late does not hold up others, which start beside it.
+//
+// The node is one of the own zone while any of them is usable, chosen at random by
+// weight, of two the one with less to do. When the answer is late another node is asked
+// too. An error that another node may not have (not ready, exhausted, clock, internal,
+// no answer) is asked of the others, in rounds with a pause between them, up to the
+// callers' deadlines. "Throttled" is waited out if the callers' time allows; a batch of
+// several callers is first cut in half, since a limit may let one of them through. All
+// other errors are answers and end the call.
+//
+// A node leaves the choice when requests or health checks fail, and comes back with a
+// tenth of its share, which grows to the whole in 10 s. If no node is left those that
+// failed are asked anyway.
+//
+// # What it does not do
+//
+// It keeps no IDs: see package client/cache. It promises no order between nodes: two
+// calls that different nodes answer may get IDs in any order. It does not try another
+// node when one says that its store went backwards (leaf.ErrRegress): a node that has
+// not noticed is one that may repeat IDs.
+package client

@@ -1,0 +1,165 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// errNotServing is what a node says that is draining or not ready.
+var errNotServing = errors.New("the node says that it does not serve")
+
+// errClosed is what calls get after Close.
+var errClosed = fmt.Errorf("%w: the client is closed", leaf.ErrNotReady)
+
+// brokenError is a request without an answer: the connection failed, or what came was
+// no answer. Whether the node served it is unknown.
+type brokenError struct{ cause error }
+
+func (e *brokenError) Error() string {
+	return fmt.Sprintf("%v: no answer: %v", leaf.ErrNotReady, e.cause)
+}
+func (e *brokenError) Unwrap() []error { return []error{leaf.ErrNotReady, e.cause} }
+
+// answerError is an error that a node answered, in its words.
+type answerError struct {
+	text  string
+	cause error // the sentinel; leaf.Throttled with the time to wait; nil: internal
+}
+
+func (e *answerError) Error() string { return e.text }
+func (e *answerError) Unwrap() error { return e.cause }
+
+// lateError is the end of a call that ran out of time.
+type lateError struct {
+	cause error // what the nodes said last; leaf.ErrNotReady if nothing
+	ctx   error // of the caller's context; nil: the client's own limit
+}
+
+func (e *lateError) Error() string {
+	return e.cause.Error() + " (and then the call's time was up)"
+}
+
+func (e *lateError) Unwrap() []error {
+	if e.ctx == nil {
+		return []error{e.cause}
+	}
+	return []error{e.cause, e.ctx}
+}
+
+// late returns the error of a call that ended before an answer came; said is nil if no
+// node has said anything.
+func late(said, ctx error) error {
+	if said == nil {
+		said = fmt.Errorf("%w: no node has answered yet", leaf.ErrNotReady)
+	}
+	return &lateError{said, ctx}
+}
+
+// answered restores the error that a node gave.
+func answered(code, message string, after time.Duration) error {
+	class, _ := leaf.ClassByCode(code)
+	if message == "" {
+		message = class.Title
+	}
+	cause := class.Err
+	if after > 0 && errors.Is(cause, leaf.ErrThrottled) {
+		cause = leaf.Throttled("a limit of the node", after)
+	}
+	return &answerError{message, cause}
+}
+
+// answerOf returns the IDs of an answer. One that is not exactly what was asked for is
+// thrown away as a whole: an ID that a faulty node or a mixed-up stream gives may be
+// somebody else's.
+func answerOf(answer *leafpb.StreamResponse, count int) ([]leaf.Range, error) {
+	if e := answer.GetError(); e != nil {
+		return nil, answered(e.GetCode(), e.GetMessage(), time.Duration(e.GetRetryAfterMs())*time.Millisecond)
+	}
+	ranges := make([]leaf.Range, 0, len(answer.GetRanges()))
+	total, end := int64(0), int64(0)
+	for _, r := range answer.GetRanges() {
+		if r.GetLo() < end || r.GetHi() <= r.GetLo() || r.GetHi()-r.GetLo() > leaf.MaxBatch {
+			return nil, &brokenError{fmt.Errorf("ranges %v are not in order", answer.GetRanges())}
+		}
+		end = r.GetHi()
+		total += r.GetHi() - r.GetLo()
+		ranges = leaf.AppendRange(ranges, leaf.Range{Lo: r.GetLo(), Hi: r.GetHi()})
+	}
+	if total != int64(count) {
+		return nil, &brokenError{fmt.Errorf("%d IDs in place of %d", total, count)}
+	}
+	return ranges, nil
+}
+
+// statusError returns what the end of a stream means. A status with leaf's ErrorInfo is
+// an answer; so is one that says who may come in. All else is a broken connection.
+func statusError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return &brokenError{errors.New("the node ended the stream")}
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return &brokenError{err}
+	}
+	code, after := "", time.Duration(0)
+	for _, detail := range s.Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == "leaf" {
+				code = d.GetReason()
+			}
+		case *errdetails.RetryInfo:
+			after = d.GetRetryDelay().AsDuration()
+		}
+	}
+	switch {
+	case code != "":
+		return answered(code, s.Message(), after)
+	case s.Code() == codes.Unauthenticated:
+		return &answerError{fmt.Sprintf("%v: %s", leaf.ErrUnauthenticated, s.Message()), leaf.ErrUnauthenticated}
+	}
+	return &brokenError{err}
+}
+
+// verdict is what a flight does about an error.
+type verdict int
+
+const (
+	final     verdict = iota // an answer: the caller gets it
+	elsewhere                // another node may have better news
+	throttled                // the node says when to come again
+)
+
+// verdictOf judges an error of a request.
+//
+// ErrRegress is final although another node may not have noticed that the store went
+// backwards: a node that has not is one that may repeat IDs.
+func verdictOf(err error) verdict {
+	class := leaf.ClassOf(err)
+	switch {
+	case errors.Is(err, leaf.ErrThrottled):
+		return throttled
+	case class.Retryable, class.Err == nil:
+		return elsewhere
+	}
+	return final
+}
+
+// isBroken says that a request got no answer.
+func isBroken(err error) bool {
+	_, ok := errors.AsType[*brokenError](err)
+	return ok || errors.Is(err, errClosedLink)
+}
+
+// tells says whether a is more to a caller than b: what a node answered outranks a
+// connection that broke, and later news outranks earlier.
+func tells(a, b error) bool { return b == nil || !isBroken(a) || isBroken(b) }

@@ -1,0 +1,256 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+const (
+	// firstPause and longestPause bound the wait after all nodes were asked in vain.
+	firstPause   = 10 * time.Millisecond
+	longestPause = 200 * time.Millisecond
+
+	// lookAgain is how long a flight waits that can ask nobody else at the moment.
+	lookAgain = 50 * time.Millisecond
+)
+
+// flight carries one batch: it asks a node, asks another one when the answer is late or
+// bad, and hands out the first IDs that come. Answers that come later are dropped and
+// counted, so whatever is asked twice wastes IDs and repeats none.
+//
+// One goroutine runs it; nodes answer from others through the batch.
+type flight struct {
+	client *Client
+	lane   *lane
+	batch  *batch
+
+	next     time.Time // when to ask a node, the first or another one
+	asked    int       // attempts so far
+	flying   []*attempt
+	tried    []*node // in this round, not to be asked again before its end
+	round    int     // rounds in which all nodes failed
+	free     bool    // the next attempt is not charged to the budget
+	slow     bool    // counted as slow in the lane
+	longAway time.Time
+}
+
+// attempt is one request of a flight to one node.
+type attempt struct {
+	node    *node
+	batch   *batch
+	count   int
+	started time.Time
+}
+
+// run returns when nobody in the batch waits any more.
+func (f *flight) run(ctx context.Context) {
+	c := f.client
+	f.next = c.rt.Now()
+	for {
+		if f.collect() {
+			return
+		}
+		now := c.rt.Now()
+		expiry := f.expire(now)
+		if expiry.IsZero() {
+			f.end(false)
+			return
+		}
+		if !f.next.After(now) {
+			f.step(now)
+		}
+		wake := f.next
+		if expiry.Before(wake) {
+			wake = expiry
+		}
+		if err := c.rt.Wait(ctx, f.batch.wake, max(wake.Sub(now), 1)); err != nil {
+			f.batch.fail(errClosed)
+			f.end(false)
+			return
+		}
+	}
+}
+
+// step asks one more node, or says when to try that again.
+func (f *flight) step(now time.Time) {
+	c := f.client
+	hedge := len(f.flying) > 0
+	if hedge {
+		f.drag(now)
+	}
+	n, abroad := c.nodes.pick(now, f.tried, hedge)
+	switch {
+	case n == nil && hedge:
+		f.next = now.Add(lookAgain)
+		return
+	case n == nil:
+		// All were asked. Each gets another chance after a pause.
+		f.tried = f.tried[:0]
+		f.next = now.Add(c.rt.Jitter(min(firstPause<<min(f.round, 8), longestPause)))
+		f.round++
+		return
+	case hedge && abroad && now.Before(f.longAway):
+		f.next = f.longAway
+		return
+	}
+	if f.asked == 0 {
+		c.budget.earn()
+	} else if !f.free {
+		if !c.budget.spend(now) {
+			c.stats.overBudget.Add(1)
+			f.next = now.Add(c.rt.Jitter(2 * firstPause))
+			return
+		}
+		if hedge {
+			c.stats.hedges.Add(1)
+		} else {
+			c.stats.retries.Add(1)
+		}
+	}
+	f.free = false
+	if f.asked > 0 {
+		f.batch.drop()
+		if f.batch.count == 0 {
+			return // they left a moment ago
+		}
+	}
+	f.ask(n, now)
+}
+
+func (f *flight) ask(n *node, now time.Time) {
+	b := f.batch
+	a := &attempt{node: n, batch: b, count: b.count, started: now}
+	f.asked++
+	f.tried = append(f.tried, n)
+	if len(f.flying) == 0 {
+		f.longAway = now.Add(n.patienceAbroad(f.client.hedgeAfter))
+	}
+	f.flying = append(f.flying, a)
+	f.next = now.Add(n.patience(f.client.hedgeAfter))
+	n.asked()
+	n.link.Ask(&request{
+		Mode: f.lane.mode, Tag: f.lane.tag, Count: a.count,
+		Done:      func(r []leaf.Range, err error) { f.client.answered(a, r, err) },
+		Abandoned: b.isClosed,
+	})
+}
+
+// answered is called once for each attempt, in time or not.
+func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
+	a.node.answered(c.rt.Now(), a.started, err)
+	if !a.batch.put(answer{a, ranges, err}) && err == nil {
+		c.stats.late.Add(1)
+		c.stats.lost.Add(int64(a.count))
+	}
+}
+
+// collect looks at the answers and returns true if the batch has ended.
+func (f *flight) collect() bool {
+	for i, answers := 0, f.batch.take(); i < len(answers); i++ {
+		a := answers[i]
+		f.flying = slices.DeleteFunc(f.flying, func(o *attempt) bool { return o == a.attempt })
+		if a.err == nil {
+			f.client.stats.lost.Add(int64(a.attempt.count) - f.batch.deal(a.ranges))
+			f.client.late(answers[i+1:])
+			f.end(true)
+			return true
+		}
+		if f.refused(a) {
+			f.client.late(answers[i+1:])
+			f.end(false)
+			return true
+		}
+	}
+	return false
+}
+
+// refused looks at an error and returns true if the batch has ended with it.
+func (f *flight) refused(a answer) bool {
+	b, now := f.batch, f.client.rt.Now()
+	f.lane.mu.Lock()
+	if tells(a.err, b.said) {
+		b.said = a.err
+	}
+	f.lane.mu.Unlock()
+	switch verdictOf(a.err) {
+	case final:
+		b.fail(a.err)
+		return true
+	case elsewhere:
+		f.next = now
+	case throttled:
+		if len(f.flying) > 0 {
+			return false // another node may have better news
+		}
+		f.tried = f.tried[:0]
+		f.free = true // the node says when, so it is no storm
+		f.next = now
+		if f.lane.halve(b) {
+			return false
+		}
+		after := leaf.RetryAfter(a.err)
+		if after == 0 {
+			after = f.client.rt.Jitter(min(firstPause<<min(f.round, 8), longestPause))
+			f.round++
+		}
+		f.next = now.Add(after)
+		f.lane.pause(now, f.next, a.err)
+		for _, w := range b.waiters {
+			if w.state.Load() == waiting && w.expires.Before(f.next) {
+				w.fail(a.err)
+			}
+		}
+	}
+	return false
+}
+
+// expire fails callers whose time is up, here and in the lane, and returns when to look
+// again; zero: nobody in the batch waits any more.
+func (f *flight) expire(now time.Time) time.Time {
+	err := late(f.batch.said, nil)
+	next := f.batch.expire(now, err)
+	if others := f.lane.expire(now, err); !next.IsZero() && !others.IsZero() && others.Before(next) {
+		next = others
+	}
+	return next
+}
+
+// drag is what a flight does whose answer is late: those who come now need not wait for
+// it, and the nodes that keep it waiting are looked at.
+func (f *flight) drag(now time.Time) {
+	if !f.slow {
+		f.slow = true
+		if f.lane.slowed() {
+			f.client.launch(f.lane)
+		}
+	}
+	for _, a := range f.flying {
+		a.node.suspect(now, a.started)
+	}
+}
+
+func (f *flight) end(arrived bool) {
+	f.client.late(f.batch.close())
+	now := f.client.rt.Now()
+	for _, a := range f.flying {
+		a.node.abandoned(now, a.started)
+	}
+	if arrived {
+		f.lane.arrived(f.batch, f.slow)
+	} else {
+		f.lane.failed(f.slow)
+	}
+}
+
+// late counts answers that nobody waited for.
+func (c *Client) late(answers []answer) {
+	for _, a := range answers {
+		if a.err == nil {
+			c.stats.late.Add(1)
+			c.stats.lost.Add(int64(a.attempt.count))
+		}
+	}
+}

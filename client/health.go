@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// checkEvery is how often a node is asked how it is, between half of it and all.
+	checkEvery = 2 * time.Second
+
+	// checkTimeout is how long it may take to answer.
+	checkTimeout = 500 * time.Millisecond
+
+	// checkGap is the shortest time between two checks.
+	checkGap = 100 * time.Millisecond
+
+	// partingTime is how long a node that left the list has to answer what it was asked.
+	partingTime = 5 * time.Second
+)
+
+// watch asks the node how it is until listed ends, then closes the link once nothing is
+// in flight any more, at once when root ends.
+func (n *node) watch(root, listed context.Context) {
+	defer n.link.Close()
+	for listed.Err() == nil {
+		now := n.rt.Now()
+		if rest := n.rest(now); rest > 0 {
+			if n.rt.Wait(listed, n.kick, rest) != nil {
+				break
+			}
+			continue
+		}
+		n.examine(listed)
+		n.link.Sweep()
+	}
+	end := n.rt.Now().Add(partingTime)
+	for n.inFlight.Load() > 0 && n.rt.Now().Before(end) {
+		if n.rt.Wait(root, nil, lookAgain) != nil {
+			return
+		}
+	}
+}
+
+// rest returns how long it is until the next check.
+func (n *node) rest(now time.Time) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.due.Sub(now)
+}
+
+// lookLocked makes the next check come soon. An ejected node waits for the end of its
+// ejection.
+func (n *node) lookLocked() {
+	soon := n.looked.Add(checkGap)
+	if n.state == StateEjected || !soon.Before(n.due) {
+		return
+	}
+	n.due = soon
+	select {
+	case n.kick <- struct{}{}:
+	default:
+	}
+}
+
+// examine checks the node once.
+func (n *node) examine(ctx context.Context) {
+	bounded, cancel := n.rt.WithTimeout(ctx, checkTimeout)
+	err := n.link.Check(bounded)
+	hung := err != nil && bounded.Err() != nil
+	cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	if n.judge(n.rt.Now(), err) && hung {
+		n.link.Reset() // the other end may be gone without a word
+	}
+}
+
+// judge takes in the result of a check and returns whether the node is ejected.
+func (n *node) judge(now time.Time, err error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := n.state
+	n.looked = now
+	n.due = now.Add(n.rt.Jitter(checkEvery))
+	switch {
+	case errors.Is(err, errNotServing):
+		n.state = StateDraining
+	case err != nil:
+		n.ejectLocked(now, err)
+		return true
+	default:
+		n.state = StateUsable
+		if was == StateEjected || was == StateDraining {
+			n.warm, n.row = now, 0
+		} else if n.row == 0 && now.Sub(n.warm) > warmUp {
+			n.ejections = 0
+		}
+	}
+	if was != n.state && was != StateSuspect && was != StateUnknown {
+		n.log.Info("node is "+n.state.String(), "node", n.info.Load().ID, "before", was.String())
+	}
+	return false
+}

@@ -1,0 +1,255 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// maxFlights bounds the batches of one lane that are on their way at the same time. More
+// than one is only if the others are slow.
+const maxFlights = 8
+
+// lane is where the callers of one tag and mode meet. Who finds no flight on its way
+// starts one at once; who comes while one is on its way waits and leaves with the next.
+// So nobody waits for company, and the size of the batches follows the load.
+type lane struct {
+	mode    leafpb.Mode
+	tag     string
+	rt      leaf.Runtime
+	timeout time.Duration // of callers without a deadline
+
+	mu      sync.Mutex
+	waiting []*waiter // in order of arrival; not empty: a flight is on its way
+	spare   []*waiter // the memory of an earlier batch
+	flights int       // goroutines in fly
+	slow    int       // of these, how many have waited so long that nobody should wait for them
+	limit   int       // of IDs in a batch: less than leaf.MaxBatch after a node said "throttled"
+	paused  time.Time // a node said that nothing can be had before
+	pausing error     // with these words
+	used    bool      // since retire looked last
+	retired bool      // no longer in the map of lanes
+}
+
+// join puts w into the lane. start: the caller must start a flight. retired: the lane is
+// not in use any more.
+func (l *lane) join(w *waiter) (start, retired bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retired {
+		return false, true, nil
+	}
+	l.used = true
+	if l.pausing != nil {
+		l.stamp(w, l.rt.Now())
+		if w.expires.Before(l.paused) {
+			return false, false, l.pausing
+		}
+	}
+	l.waiting = append(l.waiting, w)
+	return l.startLocked(), false, nil
+}
+
+// startLocked reports whether one more flight must start, and counts it.
+func (l *lane) startLocked() bool {
+	if len(l.waiting) == 0 || l.flights > l.slow || l.flights == maxFlights {
+		return false
+	}
+	l.flights++
+	return true
+}
+
+// stamp sets when the time of a caller without a deadline is up. Callers leave that to
+// the first flight that sees them: a look at the clock is a good part of what a call
+// costs, and flights look at it for all.
+func (l *lane) stamp(w *waiter, now time.Time) {
+	if w.expires.IsZero() {
+		w.expires = now.Add(l.timeout)
+	}
+}
+
+// leave takes w out of the lane, whose caller gives up. It returns false if w was served
+// meanwhile; said is what the nodes said so far.
+func (l *lane) leave(w *waiter) (ok bool, said error) {
+	if !w.state.CompareAndSwap(waiting, left) {
+		return false, nil
+	}
+	l.mu.Lock()
+	b := w.batch
+	if b == nil {
+		if i := slices.Index(l.waiting, w); i >= 0 {
+			l.waiting = slices.Delete(l.waiting, i, i+1)
+		}
+		said = l.pausing
+	} else {
+		said = b.said
+	}
+	l.mu.Unlock()
+	if b != nil {
+		b.signal()
+	}
+	return true, said
+}
+
+// depart returns the next batch, in order of arrival, nil if the flight must end.
+func (l *lane) depart() *batch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flights-l.slow > 1 || len(l.waiting) == 0 {
+		l.flights-- // another one takes those who wait, or nobody waits
+		return nil
+	}
+	b := &batch{lane: l, waiters: l.spare[:0], wake: make(chan struct{}, 1)}
+	l.spare = nil
+	next, now := 0, l.rt.Now()
+	for ; next < len(l.waiting); next++ {
+		w := l.waiting[next]
+		if w.state.Load() != waiting {
+			continue
+		}
+		if b.count > 0 && b.count+w.size() > l.limit {
+			break
+		}
+		l.stamp(w, now)
+		w.batch = b
+		b.count += w.size()
+		b.waiters = append(b.waiters, w)
+	}
+	if b.count == 0 { // all have left
+		l.waiting = l.waiting[:0]
+		l.flights--
+		return nil
+	}
+	if next == len(l.waiting) && next == len(b.waiters) {
+		// The usual case: the two slices change places.
+		b.waiters, l.waiting = l.waiting, b.waiters[:0]
+	} else {
+		l.waiting = slices.Delete(l.waiting, 0, next)
+	}
+	return b
+}
+
+// arrived ends a batch that got its IDs.
+func (l *lane) arrived(b *batch, slow bool) {
+	clear(b.waiters)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slow {
+		l.slow--
+	}
+	if cap(b.waiters) > cap(l.spare) {
+		l.spare = b.waiters[:0]
+	}
+	l.limit = min(l.limit*2, leaf.MaxBatch)
+	l.paused, l.pausing = time.Time{}, nil
+}
+
+// failed ends a batch that got none.
+func (l *lane) failed(slow bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slow {
+		l.slow--
+	}
+}
+
+// slowed counts a flight as slow and reports whether another one must start.
+func (l *lane) slowed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow++
+	return l.startLocked()
+}
+
+// expire fails the callers that wait for a flight and whose time is up, and returns when
+// the next one's will be; zero: nobody waits.
+func (l *lane) expire(now time.Time, err error) (next time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
+		l.stamp(w, now)
+		if w.expires.After(now) {
+			if next.IsZero() || w.expires.Before(next) {
+				next = w.expires
+			}
+			return false
+		}
+		w.fail(err)
+		return true
+	})
+	return next
+}
+
+// halve makes b smaller after a node refused it for its size: a limit may let through
+// what one caller wants, and not what all of them want together. Those who came last go
+// back to the lane's head. It returns false if b is one caller's.
+func (l *lane) halve(b *batch) bool {
+	if len(b.waiters) < 2 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keep, count := 0, 0
+	for keep < len(b.waiters)-1 && (keep == 0 || count+b.waiters[keep].size() <= b.count/2) {
+		count += b.waiters[keep].size()
+		keep++
+	}
+	back := slices.Clone(b.waiters[keep:])
+	for _, w := range back {
+		w.batch = nil
+	}
+	clear(b.waiters[keep:])
+	b.waiters, b.count = b.waiters[:keep], count
+	l.waiting = append(back, l.waiting...)
+	l.limit = max(1, count)
+	return true
+}
+
+// pause keeps new callers out until a time, unless they can wait so long, and fails
+// those who wait already and cannot.
+func (l *lane) pause(now, until time.Time, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused, l.pausing = until, err
+	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
+		l.stamp(w, now)
+		if !w.expires.Before(until) {
+			return false
+		}
+		w.fail(err)
+		return true
+	})
+}
+
+// abort fails everybody in place of a flight that was counted and could not start.
+func (l *lane) abort(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flights--
+	for _, w := range l.waiting {
+		w.fail(err)
+	}
+	l.waiting = nil
+}
+
+// retire takes the lane out of use if nobody has used it since the last time, and
+// reports whether it did.
+func (l *lane) retire() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = !l.used && l.flights == 0
+	l.used = false
+	return l.retired
+}
+
+// fly takes one batch after the other to the nodes until nobody waits.
+func (l *lane) fly(ctx context.Context, c *Client) {
+	for b := l.depart(); b != nil; b = l.depart() {
+		f := flight{client: c, lane: l, batch: b}
+		f.run(ctx)
+	}
+}

@@ -1,0 +1,50 @@
+package client
+
+import (
+	"context"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// link is the way to one node, and the seam of the tests: gRPC in programs, a fake in a
+// bubble of synctest. All methods are safe for concurrent use.
+type link interface {
+	// Ask sends r and returns at once. r.Done is called exactly once, also if the link
+	// breaks or is closed.
+	Ask(r *request)
+
+	// Check asks whether the node serves: nil if it does, errNotServing if it says that
+	// it does not, another error if it does not answer before ctx ends.
+	Check(ctx context.Context) error
+
+	// Sweep is called every few seconds. It gives up requests that were abandoned
+	// before the last Sweep.
+	Sweep()
+
+	// Reset breaks the connection and makes a new one: whatever is in flight fails.
+	Reset()
+
+	// Close fails whatever is in flight and returns when nothing of the link runs any
+	// more. A request that comes later fails.
+	Close()
+}
+
+// dialer makes the link to a node. It does not wait for the connection. The error is
+// leaf.ErrBadRequest for an address that cannot be one.
+type dialer func(n discovery.Node) (link, error)
+
+// request asks one node for IDs.
+type request struct {
+	Mode  leafpb.Mode
+	Tag   string
+	Count int // 1 to leaf.MaxBatch
+
+	// Done gets exactly Count IDs in growing order, or an error. It does not block and
+	// may be called from any goroutine, but not from within Ask.
+	Done func([]leaf.Range, error)
+
+	// Abandoned says that nobody waits for the answer any more.
+	Abandoned func() bool
+}

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
+)
+
+const (
+	// Bounds of the delay of a hedge that follows the latency.
+	minPatience       = 10 * time.Millisecond
+	maxPatience       = 250 * time.Millisecond
+	minPatienceAbroad = 100 * time.Millisecond
+
+	// tolerated is how many failures in a row end in ejection.
+	tolerated = 3
+
+	// An ejection lasts firstEjection, and twice as long each time it follows on
+	// another one, up to longestEjection.
+	firstEjection   = 200 * time.Millisecond
+	longestEjection = 5 * time.Second
+
+	// warmUp is how long a node that returns takes to get its full share.
+	warmUp = 10 * time.Second
+)
+
+// State is how a client sees a node.
+type State int
+
+// The states of a node.
+const (
+	StateUnknown  State = iota // not heard of yet; it is asked
+	StateUsable                // it answers
+	StateSuspect               // requests wait for it, and nothing has come from it meanwhile
+	StateDraining              // it says that it does not serve; asked if nobody else is there
+	StateEjected               // it failed; asked if nobody else is there
+)
+
+// String returns the name of s.
+func (s State) String() string {
+	return [...]string{"unknown", "usable", "suspect", "draining", "ejected"}[s]
+}
+
+// node is one node of the list: the link to it and what is known of its health.
+type node struct {
+	key  string // ID and address: a node that moves is another one
+	rt   leaf.Runtime
+	log  *slog.Logger
+	link link
+	kick chan struct{} // asks watch to look now
+	stop context.CancelFunc
+
+	info     atomic.Pointer[discovery.Node]
+	inFlight atomic.Int64
+	requests atomic.Int64
+	failures atomic.Int64
+	ejected  atomic.Int64
+
+	mu        sync.Mutex
+	state     State
+	reason    error         // of StateEjected
+	row       int           // failures in a row
+	ejections int           // in a row
+	due       time.Time     // when watch looks next
+	looked    time.Time     // when it looked last
+	since     time.Time     // when it became suspect
+	warm      time.Time     // when it returned; zero: it was there from the start
+	heard     time.Time     // last answer
+	p95       time.Duration // of the latency, about
+}
+
+// asked counts a request.
+func (n *node) asked() {
+	n.inFlight.Add(1)
+	n.requests.Add(1)
+}
+
+// answered is the end of a request that was sent at started.
+func (n *node) answered(now, started time.Time, err error) {
+	n.inFlight.Add(-1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if isBroken(err) {
+		n.failures.Add(1)
+		n.failedLocked(now, err)
+		n.lookLocked()
+		return
+	}
+	n.heard = now
+	if n.state == StateSuspect {
+		n.state = StateUsable
+	}
+	if errors.Is(err, leaf.ErrNotReady) {
+		n.failures.Add(1)
+		n.failedLocked(now, err)
+		return
+	}
+	n.row = 0
+	if err == nil {
+		n.measureLocked(now.Sub(started))
+	}
+}
+
+// measureLocked moves the estimate of the 95th percentile: up by a tenth for a latency
+// above it, down by a nineteenth of that for one below, so that it rests where one in
+// twenty is above.
+func (n *node) measureLocked(latency time.Duration) {
+	switch {
+	case n.p95 == 0:
+		n.p95 = latency
+	case latency > n.p95:
+		n.p95 += n.p95/10 + 1
+	default:
+		n.p95 -= n.p95 / 190
+	}
+	n.p95 = min(max(n.p95, 10*time.Microsecond), time.Minute)
+}
+
+// failedLocked counts a failure, and ejects the node for too many in a row.
+func (n *node) failedLocked(now time.Time, err error) {
+	n.row++
+	if n.row >= tolerated && n.state != StateEjected {
+		n.ejectLocked(now, err)
+	}
+}
+
+func (n *node) ejectLocked(now time.Time, err error) {
+	if n.state != StateEjected {
+		n.ejected.Add(1)
+		n.log.Warn("node ejected", "node", n.info.Load().ID, "err", err)
+	}
+	n.state, n.reason = StateEjected, err
+	n.due = now.Add(n.rt.Jitter(min(firstEjection<<min(n.ejections, 10), longestEjection)))
+	n.ejections++
+}
+
+// suspect is called when a request that was sent at started has no answer for too long.
+// If nothing else has come from the node since, it may be gone: watch asks it.
+func (n *node) suspect(now, started time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.heard.After(started) || n.state != StateUsable && n.state != StateUnknown {
+		return
+	}
+	n.state, n.since = StateSuspect, now
+	n.lookLocked()
+}
+
+// abandoned is called when a flight ends without the answer of this node. A node that
+// answers health checks and no requests is found by this.
+func (n *node) abandoned(now, started time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.heard.After(started) || now.Sub(started) < n.patienceLocked(0) {
+		return
+	}
+	n.failures.Add(1)
+	n.failedLocked(now, errors.New("requests stay without an answer"))
+}
+
+// patience is how long a request may wait before another node is asked too; fixed is
+// used if it is not 0.
+func (n *node) patience(fixed time.Duration) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.patienceLocked(fixed)
+}
+
+func (n *node) patienceLocked(fixed time.Duration) time.Duration {
+	if fixed > 0 {
+		return fixed
+	}
+	return min(max(2*n.p95, minPatience), maxPatience)
+}
+
+// patienceAbroad is the same for a node of another zone.
+func (n *node) patienceAbroad(fixed time.Duration) time.Duration {
+	return max(4*n.patience(fixed), minPatienceAbroad)
+}

@@ -1,0 +1,99 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// counter is an Issuer that gives one number after the other, whatever the tag.
+type counter struct{ last atomic.Int64 }
+
+func (c *counter) Next(context.Context, string) (int64, error) { return c.last.Add(1), nil }
+
+func (c *counter) NextN(_ context.Context, _ string, n int) ([]leaf.Range, error) {
+	hi := c.last.Add(int64(n)) + 1
+	return []leaf.Range{{Lo: hi - int64(n), Hi: hi}}, nil
+}
+
+// server is a node of its own making over real sockets.
+type server struct {
+	leafpb.UnimplementedLeafServiceServer
+	segment leaf.Issuer
+	health  *health.Server
+	grpc    *grpc.Server
+	addr    string
+}
+
+func (s *server) Stream(stream leafpb.LeafService_StreamServer) error {
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		reply := &leafpb.StreamResponse{}
+		ranges, err := s.segment.NextN(stream.Context(), r.GetTag(), int(max(r.GetCount(), 1)))
+		if err != nil {
+			class := leaf.ClassOf(err)
+			reply.Error = &leafpb.Error{Code: class.Code, Message: err.Error(), Retryable: class.Retryable, RetryAfterMs: leaf.RetryAfter(err).Milliseconds()}
+		}
+		for _, x := range ranges {
+			reply.Ranges = append(reply.Ranges, &leafpb.Range{Lo: x.Lo, Hi: x.Hi})
+		}
+		if err := stream.Send(reply); err != nil {
+			return err
+		}
+	}
+}
+
+// startServer serves issuer on addr, ":0" for a free port, until the test ends or stop
+// is called.
+func startServer(t testing.TB, addr string, issuer leaf.Issuer) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{segment: issuer, health: health.NewServer(), grpc: grpc.NewServer(), addr: l.Addr().String()}
+	leafpb.RegisterLeafServiceServer(s.grpc, s)
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.grpc.Serve(l); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { s.grpc.Stop(); <-ended })
+	return s
+}
+
+func newClient(t testing.TB, r client.Resolver, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.New(r, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// counters are what Stats shows of the client as a whole.
+type counters struct {
+	hedges     atomic.Int64
+	retries    atomic.Int64
+	overBudget atomic.Int64
+	late       atomic.Int64
+	lost       atomic.Int64
+}
+
+// Stats is a picture of a client. Numbers count from its start.
+type Stats struct {
+	Nodes []NodeStats // of the current list, ordered by ID
+
+	Hedges     int64   // requests sent again to another node because the answer was late
+	Retries    int64   // requests sent again because the first one failed
+	OverBudget int64   // times that one of the two had to wait or was left out
+	Budget     float64 // how many could be sent now
+	Late       int64   // answers that came after another one had won, or after all callers had left
+	Lost       int64   // IDs that came and that nobody got; those of answers that never came are not known
+}
+
+// NodeStats is what a client knows of a node.
+type NodeStats struct {
+	ID        string
+	Zone      string
+	Address   string
+	Weight    int
+	State     State
+	InFlight  int64         // requests without an answer
+	Requests  int64         // sent; one may carry many calls
+	Failures  int64         // without an answer, or answered "not ready"
+	Ejections int64         // times that it was taken out
+	Latency   time.Duration // about the 95th percentile; 0: not known
+}
+
+// Stats returns a picture of the client.
+func (c *Client) Stats() Stats {
+	s := Stats{
+		Hedges:     c.stats.hedges.Load(),
+		Retries:    c.stats.retries.Load(),
+		OverBudget: c.stats.overBudget.Load(),
+		Budget:     c.budget.left(c.rt.Now()),
+		Late:       c.stats.late.Load(),
+		Lost:       c.stats.lost.Load(),
+	}
+	for _, n := range *c.nodes.list.Load() {
+		info := n.info.Load()
+		n.mu.Lock()
+		state, latency := n.state, n.p95
+		n.mu.Unlock()
+		s.Nodes = append(s.Nodes, NodeStats{
+			ID: info.ID, Zone: info.Zone, Address: info.GRPC, Weight: info.Weight,
+			State: state, Latency: latency,
+			InFlight: n.inFlight.Load(), Requests: n.requests.Load(),
+			Failures: n.failures.Load(), Ejections: n.ejected.Load(),
+		})
+	}
+	return s
+}
