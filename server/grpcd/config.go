@@ -1,0 +1,141 @@
+package grpcd
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Defaults and limits of Config.
+const (
+	defaultMaxConns         = 10_000
+	defaultMaxStreams       = 256
+	defaultConnectTimeout   = 5 * time.Second
+	defaultIdleTimeout      = 5 * time.Minute
+	defaultWriteTimeout     = 10 * time.Second
+	defaultKeepAlive        = 30 * time.Second
+	defaultKeepAliveTimeout = 10 * time.Second
+	defaultMinPing          = 5 * time.Second
+
+	// minKeepAlive: grpc-go raises a smaller one without a word.
+	minKeepAlive = time.Second
+
+	// maxRequestBytes: a tag has at most 128 characters of 4 bytes, and the rest of a
+	// request a few numbers. A client of a later protocol may send fields that this one
+	// does not know.
+	maxRequestBytes = 4 << 10
+
+	// maxMetadataBytes bounds the metadata of a call, counted as HTTP/2 does.
+	maxMetadataBytes = 16 << 10
+
+	// window is how much of its requests a stream can have waiting here, about 3,000 of
+	// them. It is the smallest that grpc-go allows, and it does not grow: a stream that
+	// is never read would fill a larger one, too.
+	window = 64 << 10
+)
+
+// Config is what a Server needs. Every zero value means the default.
+type Config struct {
+	// Access gives the issuers of a call or a stream. Default: both modes disabled.
+	Access leaf.Access
+
+	// Ready says whether the health service answers SERVING, and why not. It must not
+	// block. It is asked with every Check and, for Watch, four times a second.
+	// Default: always ready.
+	Ready func() (bool, []string)
+
+	// TLS makes the server speak TLS only. Default: plain.
+	TLS *tls.Config
+
+	// MaxConns limits the open connections. One more is closed at once, so that the
+	// client tries the next node. Default 10,000.
+	MaxConns int
+
+	// MaxStreams limits the calls and streams under way on one connection. A client
+	// waits with those beyond it. Default 256.
+	MaxStreams int
+
+	// ConnectTimeout bounds the time from the start of a connection to its first
+	// frame, TLS included. Default 5 s.
+	ConnectTimeout time.Duration
+
+	// IdleTimeout is how long a connection may stay open without a call or stream. The
+	// client is told to go, and connects again with its next call. Default 5 min.
+	IdleTimeout time.Duration
+
+	// WriteTimeout is how long a stream may wait for its client to read. It can be
+	// exceeded by half. The connection is closed. Default 10 s.
+	WriteTimeout time.Duration
+
+	// KeepAlive is how long a connection may be silent before the client is asked for
+	// a sign of life, and KeepAliveTimeout how long that sign may take before the
+	// connection is closed. Defaults 30 s (at least 1 s) and 10 s.
+	KeepAlive        time.Duration
+	KeepAliveTimeout time.Duration
+
+	// MinPing is the shortest time between two such questions of a client, with or
+	// without calls under way. One that asks more often is told to go
+	// (ENHANCE_YOUR_CALM). Default 5 s.
+	MinPing time.Duration
+
+	// Logger gets internal errors and panics. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns c with every zero field set to its default.
+func (c Config) WithDefaults() Config {
+	if c.Access == nil {
+		c.Access = leaf.Anyone(nil, nil)
+	}
+	if c.Ready == nil {
+		c.Ready = func() (bool, []string) { return true, nil }
+	}
+	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
+	c.MaxStreams = cmp.Or(c.MaxStreams, defaultMaxStreams)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdleTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
+	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
+	c.KeepAliveTimeout = cmp.Or(c.KeepAliveTimeout, defaultKeepAliveTimeout)
+	c.MinPing = cmp.Or(c.MinPing, defaultMinPing)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns leaf.ErrBadRequest, naming field, value and limit, for the first field
+// that is neither zero nor within its limits.
+func (c Config) Validate() error {
+	for _, n := range []struct {
+		name  string
+		value int
+		most  int
+	}{
+		{"max_conns", c.MaxConns, 1 << 30},
+		{"max_streams", c.MaxStreams, 1 << 20},
+	} {
+		if n.value < 0 || n.value > n.most {
+			return leaf.BadField(n.name, n.value, fmt.Sprintf("must be 1 to %d, or 0 for the default", n.most))
+		}
+	}
+	for _, t := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"connect_timeout", c.ConnectTimeout, time.Millisecond},
+		{"idle_timeout", c.IdleTimeout, time.Millisecond},
+		{"write_timeout", c.WriteTimeout, time.Millisecond},
+		{"keep_alive", c.KeepAlive, minKeepAlive},
+		{"keep_alive_timeout", c.KeepAliveTimeout, time.Millisecond},
+		{"min_ping", c.MinPing, time.Millisecond},
+	} {
+		if t.value != 0 && t.value < t.least {
+			return leaf.BadField(t.name, t.value, fmt.Sprintf("must be %v or more, or 0 for the default", t.least))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package grpcd
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// credentialsOf returns what the client of a call shows of itself: the certificate of
+// its connection, and of the call's metadata "authorization: Bearer TOKEN" and
+// "leaf-client". Of several values the first counts.
+func credentialsOf(ctx context.Context) leaf.Credentials {
+	var c leaf.Credentials
+	if id := identityOf(ctx); id != nil {
+		c.Certificate = id.certificate
+	}
+	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
+		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "bearer") {
+			c.Token = strings.TrimSpace(token)
+		}
+	}
+	if values := metadata.ValueFromIncomingContext(ctx, "leaf-client"); len(values) > 0 {
+		c.Name = values[0]
+	}
+	return c
+}
+
+// identity is what the server knows about a connection. It is how a call finds its own.
+type identity struct {
+	credentials.AuthInfo
+	link        *link
+	certificate string // the name in the verified certificate
+}
+
+// identityOf returns the identity of a call's connection, nil behind another transport.
+func identityOf(ctx context.Context) *identity {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	id, _ := p.AuthInfo.(*identity)
+	return id
+}
+
+// handshaker gives every connection its identity. Its connections are links.
+type handshaker struct {
+	credentials.TransportCredentials
+}
+
+func newHandshaker(config *tls.Config) handshaker {
+	if config == nil {
+		return handshaker{insecure.NewCredentials()}
+	}
+	return handshaker{credentials.NewTLS(config)}
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	id := &identity{AuthInfo: info, link: raw.(*link)}
+	if secure, ok := info.(credentials.TLSInfo); ok {
+		id.certificate = nameIn(secure.State)
+	}
+	return conn, id, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (h handshaker) Clone() credentials.TransportCredentials {
+	return handshaker{h.TransportCredentials.Clone()}
+}
+
+// nameIn returns the first DNS name of the verified client certificate, else its common
+// name, "" without one.
+func nameIn(state tls.ConnectionState) string {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return ""
+	}
+	cert := state.VerifiedChains[0][0]
+	if len(cert.DNSNames) > 0 {
+		return cert.DNSNames[0]
+	}
+	return cert.Subject.CommonName
+}

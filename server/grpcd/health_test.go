@@ -1,0 +1,135 @@
+package grpcd_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	oldreflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+func TestHealth(t *testing.T) {
+	var ready atomic.Bool
+	cfg := serves(newIssuer())
+	cfg.Ready = func() (bool, []string) { return ready.Load(), nil }
+	s := start(t, cfg)
+	c := healthpb.NewHealthClient(dial(t, s))
+	ctx := within(t, 30*time.Second)
+	const serving, not, unknown = healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING, healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+
+	watched := map[string]healthpb.Health_WatchClient{}
+	for _, service := range []string{"", "leaf.v1.LeafService", "nobody"} {
+		w, err := c.Watch(ctx, &healthpb.HealthCheckRequest{Service: service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watched[service] = w
+	}
+	expect := func(service string, want healthpb.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		if resp, err := watched[service].Recv(); err != nil || resp.GetStatus() != want {
+			t.Errorf("Watch of %q got %v, %v; want %v", service, resp, err, want)
+		}
+		if service == "nobody" {
+			return
+		}
+		if resp, err := c.Check(ctx, &healthpb.HealthCheckRequest{Service: service}); err != nil || resp.GetStatus() != want {
+			t.Errorf("Check of %q got %v, %v; want %v", service, resp, err, want)
+		}
+		if resp, err := c.List(ctx, &healthpb.HealthListRequest{}); err != nil || resp.GetStatuses()[service].GetStatus() != want {
+			t.Errorf("List of %q got %v, %v; want %v", service, resp, err, want)
+		}
+	}
+	expect("nobody", unknown)
+	if _, err := c.Check(ctx, &healthpb.HealthCheckRequest{Service: "nobody"}); status.Code(err) != codes.NotFound {
+		t.Errorf("Check of nobody got %v", err)
+	}
+	for _, want := range []healthpb.HealthCheckResponse_ServingStatus{not, serving, not, serving} {
+		ready.Store(want == serving)
+		expect("", want)
+		expect("leaf.v1.LeafService", want)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shut(t, s)
+	}()
+	for service, w := range watched {
+		if resp, err := w.Recv(); service != "nobody" && (err != nil || resp.GetStatus() != not) {
+			t.Errorf("Watch of %q in a shutdown got %v, %v", service, resp, err)
+		} else if service != "nobody" {
+			_, err = w.Recv()
+			if status.Code(err) != codes.Unavailable {
+				t.Errorf("Watch of %q ended with %v", service, err)
+			}
+		} else if status.Code(err) != codes.Unavailable {
+			t.Errorf("Watch of %q ended with %v", service, err)
+		}
+	}
+	<-done
+}
+
+func TestReflection(t *testing.T) {
+	s := start(t, serves(newIssuer()))
+	conn := dial(t, s)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	st, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(req *reflectionpb.ServerReflectionRequest) *reflectionpb.ServerReflectionResponse {
+		t.Helper()
+		if err := st.Send(req); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := st.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	var names []string
+	list := ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}})
+	for _, service := range list.GetListServicesResponse().GetService() {
+		names = append(names, service.GetName())
+	}
+	want := []string{"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection", "leaf.v1.LeafService"}
+	if !slices.Equal(names, want) {
+		t.Errorf("the services are %q, want %q", names, want)
+	}
+	files := ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
+		FileContainingSymbol: "leaf.v1.LeafService",
+	}}).GetFileDescriptorResponse().GetFileDescriptorProto()
+	if len(files) != 1 {
+		t.Fatalf("got %d files", len(files))
+	}
+	var file descriptorpb.FileDescriptorProto
+	if err := proto.Unmarshal(files[0], &file); err != nil {
+		t.Fatal(err)
+	}
+	if file.GetName() != leafpb.File_leaf_v1_leaf_proto.Path() || len(file.GetService()) != 1 {
+		t.Errorf("got the file %q", file.GetName())
+	}
+	old, err := oldreflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Send(&oldreflectionpb.ServerReflectionRequest{MessageRequest: &oldreflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := old.Recv(); err != nil || len(resp.GetListServicesResponse().GetService()) != len(want) {
+		t.Errorf("v1alpha: %v, %v", resp, err)
+	}
+	shut(t, s) // does not wait for the streams that still are open
+}

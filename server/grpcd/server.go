@@ -1,0 +1,177 @@
+package grpcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// Server is a gRPC server. All methods are safe for concurrent use.
+type Server struct {
+	ln     *limited
+	limits Config // with defaults; only the limits are used here
+	log    *slog.Logger
+	grpc   *grpc.Server
+	health *health
+
+	draining atomic.Bool
+	done     chan struct{} // closed when keep may end
+	helpers  sync.WaitGroup
+	handlers sync.WaitGroup // of streams
+
+	mu      sync.Mutex
+	serving bool
+	stopped bool // done is closed
+	calls   map[*call]struct{}
+}
+
+// New binds addr (host:port, port 0 for any) and returns a server for cfg. From then on
+// clients can connect; they are answered once Serve runs. The error is
+// leaf.ErrBadRequest for a bad Config, else the system's.
+func New(addr string, cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, err // names operation and address
+	}
+	s, err := NewOn(ln, cfg)
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// NewOn is New for a listener that exists already. It owns ln afterwards, unless it
+// returns an error.
+func NewOn(ln net.Listener, cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithDefaults()
+	s := &Server{
+		ln:     newLimited(ln, cfg.MaxConns),
+		limits: cfg,
+		log:    cfg.Logger,
+		health: newHealth(cfg.Ready),
+		done:   make(chan struct{}),
+		calls:  make(map[*call]struct{}),
+	}
+	s.grpc = grpc.NewServer(
+		grpc.Creds(newHandshaker(cfg.TLS)),
+		grpc.ConnectionTimeout(cfg.ConnectTimeout),
+		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
+		grpc.MaxRecvMsgSize(maxRequestBytes),
+		grpc.MaxHeaderListSize(maxMetadataBytes),
+		grpc.InitialWindowSize(window),
+		grpc.InitialConnWindowSize(4*window),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: cfg.IdleTimeout,
+			Time:              cfg.KeepAlive,
+			Timeout:           cfg.KeepAliveTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.MinPing, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(s.serveCall),
+		grpc.StreamInterceptor(s.serveStream),
+	)
+	leafpb.RegisterLeafServiceServer(s.grpc, &service{access: cfg.Access, log: cfg.Logger})
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s, nil
+}
+
+// Addr returns the bound address.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Serve accepts connections until Shutdown has ended, and then returns nil. Any other
+// end is the listener's error. It can be called once.
+func (s *Server) Serve() error {
+	s.mu.Lock()
+	if s.serving || s.draining.Load() {
+		again := s.serving
+		s.mu.Unlock()
+		if again {
+			return errors.New("grpcd: Serve was called before")
+		}
+		return nil
+	}
+	s.serving = true
+	s.helpers.Go(s.keep)
+	s.mu.Unlock()
+
+	err := s.grpc.Serve(s.ln)
+	if err == nil || s.draining.Load() {
+		return nil
+	}
+	return fmt.Errorf("serve gRPC on %s: %w", s.Addr(), err)
+}
+
+// serveCall runs the handler of a call that is no stream. It is a
+// grpc.UnaryServerInterceptor.
+func (s *Server) serveCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
+	defer recoverStatus(s.log, &err)
+	return handler(ctx, req)
+}
+
+func (s *Server) watch(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[c] = struct{}{}
+}
+
+func (s *Server) unwatch(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c)
+}
+
+// keep looks after the streams and the health service.
+func (s *Server) keep() {
+	t := time.NewTicker(min(healthEvery, s.limits.WriteTimeout/4))
+	defer t.Stop()
+	for {
+		select {
+		case now := <-t.C:
+			s.health.poll()
+			s.closeUnread(now)
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// closeUnread closes the connections of streams whose client does not read. The end of
+// the stream alone would not help: it waits behind the answers.
+func (s *Server) closeUnread(now time.Time) {
+	for _, l := range s.unread(now) {
+		_ = l.Close()
+	}
+}
+
+func (s *Server) unread(now time.Time) (found []*link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.calls {
+		if state, still := c.look(now); state&phaseMask == sending && still >= s.limits.WriteTimeout {
+			if id := identityOf(c.Context()); id != nil {
+				found = append(found, id.link)
+			}
+		}
+	}
+	return found
+}
