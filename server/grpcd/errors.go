@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -61,9 +62,12 @@ func messageOf(log *slog.Logger, err error) *leafpb.Error {
 		Code:         class.Code,
 		Message:      text,
 		Retryable:    class.Retryable,
-		RetryAfterMs: leaf.RetryAfter(err).Milliseconds(),
+		RetryAfterMs: milliseconds(leaf.RetryAfter(err)),
 	}
 }
+
+// milliseconds rounds up: a retry that comes too early is refused again.
+func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // ended gives an error from the end of a call's context a sentinel, if it has none: the
 // client's deadline passed, or the client or the connection went away. All of them can be

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	oldreflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -121,15 +120,5 @@ func TestReflection(t *testing.T) {
 	if file.GetName() != leafpb.File_leaf_v1_leaf_proto.Path() || len(file.GetService()) != 1 {
 		t.Errorf("got the file %q", file.GetName())
 	}
-	old, err := oldreflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.Send(&oldreflectionpb.ServerReflectionRequest{MessageRequest: &oldreflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := old.Recv(); err != nil || len(resp.GetListServicesResponse().GetService()) != len(want) {
-		t.Errorf("v1alpha: %v, %v", resp, err)
-	}
-	shut(t, s) // does not wait for the streams that still are open
+	shut(t, s) // does not wait for the stream that still is open
 }

@@ -114,7 +114,7 @@ func TestShutdownEndsABusyStream(t *testing.T) {
 	s := start(t, serves(newIssuer()))
 	st := stream(t, client(t, s))
 	go func() {
-		for st.Send(&leafpb.StreamRequest{Tag: "a"}) == nil { //nolint:revive // until the stream ends
+		for st.Send(&leafpb.StreamRequest{Tag: "a"}) == nil {
 		}
 	}()
 	answered := make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,9 +114,9 @@ func TestAWaitHoldsUpItsOwnStreamOnly(t *testing.T) {
 	stuck := make(chan struct{}, 1)
 	go func() {
 		n := 0
-		for held.Context().Err() == nil && n < 10_000 { // 200 KB
+		for held.Context().Err() == nil && n < 5_000 { // 250 KB, the client holds 64 KiB and the server 64 KiB
 			watch := time.AfterFunc(time.Second, func() { stuck <- struct{}{} })
-			tag := "a"
+			tag := strings.Repeat("a", 40)
 			if n == 0 {
 				tag = "block"
 			}
@@ -145,14 +146,14 @@ func TestAWaitHoldsUpItsOwnStreamOnly(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i := range 10_000 {
+		for i := range 5_000 {
 			if _, err := held.Recv(); err != nil {
 				t.Errorf("answer %d: %v", i, err)
 				return
 			}
 		}
 	}()
-	if n := <-sent; n != 10_000 {
+	if n := <-sent; n != 5_000 {
 		t.Errorf("%d were sent", n)
 	}
 	<-done
