@@ -21,7 +21,9 @@
 //     deadline by more than a grace fails the run.
 //  5. When faults end, every tag and every number that can be served is served within a
 //     bound, without an alarm that nobody would act on.
-//  6. Waste is bounded: numbers reserved and never issued are explained by the ranges
+//  6. What the cache of the Go client hands out had arrived, and is handed out once for
+//     each time that it arrived; after its Close the rest is counted.
+//  7. Waste is bounded: numbers reserved and never issued are explained by the ranges
 //     that crashes, unknown outcomes and refusals may cost.
 //
 // # What cannot hold

@@ -22,6 +22,7 @@ type segmentMode struct {
 	fenceAway int // weight of the fault FenceAway
 	tags      []*tag
 	nodes     map[*Node]*segmentNode
+	apps      []*application
 	exposures
 }
 
@@ -90,6 +91,16 @@ func newSegment(w *World) mode {
 	}
 	w.ledger.excuses = append(w.ledger.excuses, m.excuses()...)
 	w.sched.World().Go(m.operate)
+	if rng.IntN(2) == 0 {
+		a := newApplication(m, "app")
+		m.apps = append(m.apps, a)
+		w.sched.After(w.upTo(time.Minute), a.start)
+		w.sched.After(Storm/2+w.upTo(Storm/4), func() {
+			if !a.proc.Dead() {
+				a.close()
+			}
+		})
+	}
 	return m
 }
 

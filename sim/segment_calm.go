@@ -48,7 +48,7 @@ func (m *segmentMode) touch() {
 				n := m.batch(t, 1, 25)
 				e.proc.Go(func() {
 					e.proc.Sleep(m.w.upTo(10 * time.Second)) // not all at one moment
-					_ = e.call(t.name, n, time.Second, nil)
+					_ = e.try(t.name, n, time.Second, nil)
 				})
 			}
 		}
@@ -60,7 +60,7 @@ func (m *segmentMode) more() {
 	for _, e := range m.running() {
 		for _, t := range m.tags {
 			if t.exists {
-				e.proc.Go(func() { _ = e.call(t.name, m.batch(t, 5, 500), time.Second, nil) })
+				e.proc.Go(func() { _ = e.try(t.name, m.batch(t, 5, 500), time.Second, nil) })
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (m *segmentMode) settled() error {
 				if !t.exists {
 					continue
 				}
-				if err := e.call(t.name, 1, 2*time.Second, nil); err != nil && !e.closing {
+				if err := e.try(t.name, 1, 2*time.Second, nil); err != nil && !e.closing {
 					problems = append(problems, fmt.Sprintf("%s does not serve %q: %v", e.node.Name, t.name, err))
 				}
 			}
@@ -98,13 +98,25 @@ func (m *segmentMode) settled() error {
 			delete(busy, e)
 		})
 	}
-	for left := time.Minute; left > 0 && len(busy) > 0; left -= time.Second {
+	asking := len(m.apps)
+	for _, a := range m.apps {
+		a.weather = 0
+		a.start()
+		a.proc.Go(func() {
+			problems = append(problems, a.problems()...)
+			asking--
+		})
+	}
+	for left := time.Minute; left > 0 && len(busy)+asking > 0; left -= time.Second {
 		me.Sleep(time.Second)
 	}
 	for _, e := range all {
 		if busy[e] && !e.proc.Dead() { // else it was restarted
 			problems = append(problems, e.node.Name+" does not end its calls")
 		}
+	}
+	if asking > 0 {
+		problems = append(problems, "an application does not end its calls")
 	}
 	me.Sleep(5 * time.Minute) // a load may find that the database went back: the operator needs time
 	for _, e := range all {
@@ -126,7 +138,7 @@ func (m *segmentMode) settled() error {
 func (e *segmentEngine) reload() {
 	for _, st := range e.alloc.Snapshot() {
 		n := int(st.Current.Hi - st.Position + st.Next.Len() + 1)
-		if t := e.mode.tag(st.Tag); t != nil && t.exists && n <= 5000 && e.call(st.Tag, n, 2*time.Second, nil) == nil {
+		if t := e.mode.tag(st.Tag); t != nil && t.exists && n <= 5000 && e.try(st.Tag, n, 2*time.Second, nil) == nil {
 			e.looked = true
 			return
 		}

@@ -153,7 +153,7 @@ func (e *segmentEngine) client() {
 				}
 				n = 2 + rng.IntN(m.batch(t, 3, most))
 			}
-			if e.call(name, n, 1+m.w.upTo(waits[rng.IntN(len(waits))]), handle) != nil && rng.IntN(2) == 0 {
+			if e.try(name, n, 1+m.w.upTo(waits[rng.IntN(len(waits))]), handle) != nil && rng.IntN(2) == 0 {
 				break
 			}
 		}
@@ -163,8 +163,8 @@ func (e *segmentEngine) client() {
 // now returns the true time that the process had so far.
 func (e *segmentEngine) now() time.Duration { return e.mode.w.sched.Elapsed() - e.proc.Stood() }
 
-// call asks for n IDs, by handle if there is one, and checks what it gets.
-func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *segment.Tag) error {
+// call asks for n IDs, by handle if there is one, and checks and returns what it gets.
+func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *segment.Tag) ([]leaf.Range, error) {
 	w := e.mode.w
 	ctx, cancel := e.proc.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -198,10 +198,16 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 		if n > 1 {
 			e.failedN[name] += int64(n)
 		}
-		return err
+		return nil, err
 	}
 	e.check(name, n, got, high)
-	return nil
+	return got, nil
+}
+
+// try is call for whoever wants to know only whether it was served.
+func (e *segmentEngine) try(name string, n int, limit time.Duration, handle *segment.Tag) error {
+	_, err := e.call(name, n, limit, handle)
+	return err
 }
 
 func (c *clientCall) String() string { return fmt.Sprintf("%d of %q", c.n, c.tag) }

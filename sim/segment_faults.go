@@ -24,7 +24,7 @@ const (
 // faults implements mode.
 func (m *segmentMode) faults() []fault {
 	w := m.w
-	all := []fault{
+	all := append(m.applicationFaults(), []fault{
 		{LinkTrouble, 8, m.linkTrouble},
 		{world.DatabaseDown, 5, m.onDB(func(d *world.Database) bool {
 			d.SetDown(true)
@@ -58,7 +58,7 @@ func (m *segmentMode) faults() []fault {
 			hostile := []int64{0, -1, 1<<30 + 1, 1 << 30, 1, -1 << 31}
 			return m.edit(t, world.StepHostile, hostile[w.rng.IntN(len(hostile))])
 		})},
-	}
+	}...)
 	if m.fence != nil {
 		all = append(all,
 			fault{world.FenceDown, 4, func() bool {

@@ -35,7 +35,7 @@ func (m *segmentMode) rush() {
 	for _, e := range m.running() {
 		for _, t := range m.tags {
 			n := m.batch(t, 2, 200)
-			e.proc.Go(func() { _ = e.call(t.name, n, time.Second, nil) })
+			e.proc.Go(func() { _ = e.try(t.name, n, time.Second, nil) })
 		}
 	}
 }
