@@ -222,9 +222,10 @@ func (a *Announcer) record(id string, change int, err error) {
 	}
 }
 
-// end lets no Put begin any more.
-func (a *Announcer) end() {
+// end lets no Put begin any more, and reports whether one may have begun.
+func (a *Announcer) end() (started bool) {
 	a.mu.Lock()
+	started = a.started
 	if !a.ended {
 		a.ended = true
 		if !a.started {
@@ -235,15 +236,19 @@ func (a *Announcer) end() {
 	}
 	a.mu.Unlock()
 	a.poke()
+	return started
 }
 
 // Withdraw takes the entry out for good: no Put begins after it was called, and it
 // waits for one that is under way, at most Timeout, before it removes. A Put whose
 // outcome nobody knows may take effect later than it failed: the entry is then removed
 // a second time, Timeout after the failure, if ctx lasts that long. Remove is repeated
-// until it succeeds or ctx ends; the entry then ends with its ttl. It may be repeated.
+// until it succeeds or ctx ends; the entry then ends with its ttl. An Announcer that was
+// never started removes nothing. It may be repeated.
 func (a *Announcer) Withdraw(ctx context.Context) error {
-	a.end()
+	if !a.end() {
+		return nil
+	}
 	if err := a.rt.Wait(ctx, a.done, 0); err != nil {
 		return a.left(err)
 	}

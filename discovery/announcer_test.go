@@ -368,7 +368,7 @@ func TestWithdrawInVain(t *testing.T) {
 	})
 	t.Run("never started", func(t *testing.T) {
 		announced(t, func(t *testing.T, f *faulty, a *discovery.Announcer, _ *bytes.Buffer) {
-			if err := a.Withdraw(t.Context()); err != nil || len(f.made("remove")) != 1 {
+			if err := a.Withdraw(t.Context()); err != nil || len(f.made("remove")) != 0 {
 				t.Errorf("Withdraw: %v, %d removals", err, len(f.made("remove")))
 			}
 			a.Start()
