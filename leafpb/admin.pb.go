@@ -9,6 +9,7 @@ package leafpb
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -133,12 +134,20 @@ type GetInfoResponse struct {
 	DataDir string `protobuf:"bytes,4,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"`
 	// Addresses of the databases, without passwords.
 	Stores []string `protobuf:"bytes,5,rep,name=stores,proto3" json:"stores,omitempty"`
-	// Address of the HTTP server; empty: none.
+	// Address of the HTTP server. Empty: it is off; so are the others.
 	Http string `protobuf:"bytes,6,opt,name=http,proto3" json:"http,omitempty"`
+	// Address of the gRPC server.
+	Grpc string `protobuf:"bytes,7,opt,name=grpc,proto3" json:"grpc,omitempty"`
+	// Address of the server for the Redis protocol.
+	Resp string `protobuf:"bytes,8,opt,name=resp,proto3" json:"resp,omitempty"`
+	// Address of the administration over TCP.
+	Admin string `protobuf:"bytes,9,opt,name=admin,proto3" json:"admin,omitempty"`
+	// "serving", or how far a stop is, in words.
+	Stage string `protobuf:"bytes,10,opt,name=stage,proto3" json:"stage,omitempty"`
 	// Whether the node can issue IDs.
-	Ready bool `protobuf:"varint,7,opt,name=ready,proto3" json:"ready,omitempty"`
+	Ready bool `protobuf:"varint,11,opt,name=ready,proto3" json:"ready,omitempty"`
 	// Why it is not ready, or what needs attention.
-	Reasons       []string `protobuf:"bytes,8,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Reasons       []string `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,6 +220,34 @@ func (x *GetInfoResponse) GetStores() []string {
 func (x *GetInfoResponse) GetHttp() string {
 	if x != nil {
 		return x.Http
+	}
+	return ""
+}
+
+func (x *GetInfoResponse) GetGrpc() string {
+	if x != nil {
+		return x.Grpc
+	}
+	return ""
+}
+
+func (x *GetInfoResponse) GetResp() string {
+	if x != nil {
+		return x.Resp
+	}
+	return ""
+}
+
+func (x *GetInfoResponse) GetAdmin() string {
+	if x != nil {
+		return x.Admin
+	}
+	return ""
+}
+
+func (x *GetInfoResponse) GetStage() string {
+	if x != nil {
+		return x.Stage
 	}
 	return ""
 }
@@ -1494,12 +1531,95 @@ func (x *ConfirmClockResponse) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// DrainRequest says how to stop.
+type DrainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long to go on serving meanwhile, 0 to 10 minutes. Absent: the node's own delay.
+	Delay         *durationpb.Duration `protobuf:"bytes,1,opt,name=delay,proto3" json:"delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRequest) Reset() {
+	*x = DrainRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRequest) ProtoMessage() {}
+
+func (x *DrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
+func (*DrainRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *DrainRequest) GetDelay() *durationpb.Duration {
+	if x != nil {
+		return x.Delay
+	}
+	return nil
+}
+
+// DrainResponse says that the stop has begun.
+type DrainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainResponse) Reset() {
+	*x = DrainResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainResponse) ProtoMessage() {}
+
+func (x *DrainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
+func (*DrainResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
 var File_leaf_v1_admin_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13leaf/v1/admin.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x10\n" +
-	"\x0eGetInfoRequest\"\xef\x01\n" +
+	"\x13leaf/v1/admin.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x10\n" +
+	"\x0eGetInfoRequest\"\xc3\x02\n" +
 	"\x0fGetInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x129\n" +
@@ -1507,9 +1627,14 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x19\n" +
 	"\bdata_dir\x18\x04 \x01(\tR\adataDir\x12\x16\n" +
 	"\x06stores\x18\x05 \x03(\tR\x06stores\x12\x12\n" +
-	"\x04http\x18\x06 \x01(\tR\x04http\x12\x14\n" +
-	"\x05ready\x18\a \x01(\bR\x05ready\x12\x18\n" +
-	"\areasons\x18\b \x03(\tR\areasons\"\xbc\x02\n" +
+	"\x04http\x18\x06 \x01(\tR\x04http\x12\x12\n" +
+	"\x04grpc\x18\a \x01(\tR\x04grpc\x12\x12\n" +
+	"\x04resp\x18\b \x01(\tR\x04resp\x12\x14\n" +
+	"\x05admin\x18\t \x01(\tR\x05admin\x12\x14\n" +
+	"\x05stage\x18\n" +
+	" \x01(\tR\x05stage\x12\x14\n" +
+	"\x05ready\x18\v \x01(\bR\x05ready\x12\x18\n" +
+	"\areasons\x18\f \x03(\tR\areasons\"\xbc\x02\n" +
 	"\x03Tag\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x15\n" +
 	"\x06max_id\x18\x02 \x01(\x03R\x05maxId\x12\x12\n" +
@@ -1593,13 +1718,16 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x13InitWorkersResponse\"\x15\n" +
 	"\x13ConfirmClockRequest\"F\n" +
 	"\x14ConfirmClockResponse\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time*\x91\x01\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"?\n" +
+	"\fDrainRequest\x12/\n" +
+	"\x05delay\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05delay\"\x0f\n" +
+	"\rDrainResponse*\x91\x01\n" +
 	"\vWorkerState\x12\x1c\n" +
 	"\x18WORKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14WORKER_STATE_RUNNING\x10\x01\x12\x15\n" +
 	"\x11WORKER_STATE_HELD\x10\x02\x12\x18\n" +
 	"\x14WORKER_STATE_EXPIRED\x10\x03\x12\x19\n" +
-	"\x15WORKER_STATE_RELEASED\x10\x042\x89\x06\n" +
+	"\x15WORKER_STATE_RELEASED\x10\x042\xc1\x06\n" +
 	"\fAdminService\x12<\n" +
 	"\aGetInfo\x12\x17.leaf.v1.GetInfoRequest\x1a\x18.leaf.v1.GetInfoResponse\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x129\n" +
@@ -1611,7 +1739,8 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\vListWorkers\x12\x1b.leaf.v1.ListWorkersRequest\x1a\x1c.leaf.v1.ListWorkersResponse\x12N\n" +
 	"\rReleaseWorker\x12\x1d.leaf.v1.ReleaseWorkerRequest\x1a\x1e.leaf.v1.ReleaseWorkerResponse\x12H\n" +
 	"\vInitWorkers\x12\x1b.leaf.v1.InitWorkersRequest\x1a\x1c.leaf.v1.InitWorkersResponse\x12K\n" +
-	"\fConfirmClock\x12\x1c.leaf.v1.ConfirmClockRequest\x1a\x1d.leaf.v1.ConfirmClockResponseB*Z(github.com/leaf-idgen/leaf/leafpb;leafpbb\x06proto3"
+	"\fConfirmClock\x12\x1c.leaf.v1.ConfirmClockRequest\x1a\x1d.leaf.v1.ConfirmClockResponse\x126\n" +
+	"\x05Drain\x12\x15.leaf.v1.DrainRequest\x1a\x16.leaf.v1.DrainResponseB*Z(github.com/leaf-idgen/leaf/leafpb;leafpbb\x06proto3"
 
 var (
 	file_leaf_v1_admin_proto_rawDescOnce sync.Once
@@ -1626,7 +1755,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leaf_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(WorkerState)(0),              // 0: leaf.v1.WorkerState
 	(*GetInfoRequest)(nil),        // 1: leaf.v1.GetInfoRequest
@@ -1653,11 +1782,14 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*InitWorkersResponse)(nil),   // 22: leaf.v1.InitWorkersResponse
 	(*ConfirmClockRequest)(nil),   // 23: leaf.v1.ConfirmClockRequest
 	(*ConfirmClockResponse)(nil),  // 24: leaf.v1.ConfirmClockResponse
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*DrainRequest)(nil),          // 25: leaf.v1.DrainRequest
+	(*DrainResponse)(nil),         // 26: leaf.v1.DrainResponse
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	25, // 0: leaf.v1.GetInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	25, // 1: leaf.v1.Tag.update_time:type_name -> google.protobuf.Timestamp
+	27, // 0: leaf.v1.GetInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	27, // 1: leaf.v1.Tag.update_time:type_name -> google.protobuf.Timestamp
 	3,  // 2: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	3,  // 3: leaf.v1.GetTagResponse.tag:type_name -> leaf.v1.Tag
 	3,  // 4: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
@@ -1665,34 +1797,37 @@ var file_leaf_v1_admin_proto_depIdxs = []int32{
 	3,  // 6: leaf.v1.RepairTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 7: leaf.v1.Worker.state:type_name -> leaf.v1.WorkerState
 	16, // 8: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	25, // 9: leaf.v1.ConfirmClockResponse.time:type_name -> google.protobuf.Timestamp
-	1,  // 10: leaf.v1.AdminService.GetInfo:input_type -> leaf.v1.GetInfoRequest
-	4,  // 11: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	6,  // 12: leaf.v1.AdminService.GetTag:input_type -> leaf.v1.GetTagRequest
-	8,  // 13: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	10, // 14: leaf.v1.AdminService.UpdateTag:input_type -> leaf.v1.UpdateTagRequest
-	12, // 15: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	14, // 16: leaf.v1.AdminService.RepairTag:input_type -> leaf.v1.RepairTagRequest
-	17, // 17: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	19, // 18: leaf.v1.AdminService.ReleaseWorker:input_type -> leaf.v1.ReleaseWorkerRequest
-	21, // 19: leaf.v1.AdminService.InitWorkers:input_type -> leaf.v1.InitWorkersRequest
-	23, // 20: leaf.v1.AdminService.ConfirmClock:input_type -> leaf.v1.ConfirmClockRequest
-	2,  // 21: leaf.v1.AdminService.GetInfo:output_type -> leaf.v1.GetInfoResponse
-	5,  // 22: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	7,  // 23: leaf.v1.AdminService.GetTag:output_type -> leaf.v1.GetTagResponse
-	9,  // 24: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	11, // 25: leaf.v1.AdminService.UpdateTag:output_type -> leaf.v1.UpdateTagResponse
-	13, // 26: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	15, // 27: leaf.v1.AdminService.RepairTag:output_type -> leaf.v1.RepairTagResponse
-	18, // 28: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	20, // 29: leaf.v1.AdminService.ReleaseWorker:output_type -> leaf.v1.ReleaseWorkerResponse
-	22, // 30: leaf.v1.AdminService.InitWorkers:output_type -> leaf.v1.InitWorkersResponse
-	24, // 31: leaf.v1.AdminService.ConfirmClock:output_type -> leaf.v1.ConfirmClockResponse
-	21, // [21:32] is the sub-list for method output_type
-	10, // [10:21] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	27, // 9: leaf.v1.ConfirmClockResponse.time:type_name -> google.protobuf.Timestamp
+	28, // 10: leaf.v1.DrainRequest.delay:type_name -> google.protobuf.Duration
+	1,  // 11: leaf.v1.AdminService.GetInfo:input_type -> leaf.v1.GetInfoRequest
+	4,  // 12: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	6,  // 13: leaf.v1.AdminService.GetTag:input_type -> leaf.v1.GetTagRequest
+	8,  // 14: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	10, // 15: leaf.v1.AdminService.UpdateTag:input_type -> leaf.v1.UpdateTagRequest
+	12, // 16: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	14, // 17: leaf.v1.AdminService.RepairTag:input_type -> leaf.v1.RepairTagRequest
+	17, // 18: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	19, // 19: leaf.v1.AdminService.ReleaseWorker:input_type -> leaf.v1.ReleaseWorkerRequest
+	21, // 20: leaf.v1.AdminService.InitWorkers:input_type -> leaf.v1.InitWorkersRequest
+	23, // 21: leaf.v1.AdminService.ConfirmClock:input_type -> leaf.v1.ConfirmClockRequest
+	25, // 22: leaf.v1.AdminService.Drain:input_type -> leaf.v1.DrainRequest
+	2,  // 23: leaf.v1.AdminService.GetInfo:output_type -> leaf.v1.GetInfoResponse
+	5,  // 24: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	7,  // 25: leaf.v1.AdminService.GetTag:output_type -> leaf.v1.GetTagResponse
+	9,  // 26: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	11, // 27: leaf.v1.AdminService.UpdateTag:output_type -> leaf.v1.UpdateTagResponse
+	13, // 28: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	15, // 29: leaf.v1.AdminService.RepairTag:output_type -> leaf.v1.RepairTagResponse
+	18, // 30: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	20, // 31: leaf.v1.AdminService.ReleaseWorker:output_type -> leaf.v1.ReleaseWorkerResponse
+	22, // 32: leaf.v1.AdminService.InitWorkers:output_type -> leaf.v1.InitWorkersResponse
+	24, // 33: leaf.v1.AdminService.ConfirmClock:output_type -> leaf.v1.ConfirmClockResponse
+	26, // 34: leaf.v1.AdminService.Drain:output_type -> leaf.v1.DrainResponse
+	23, // [23:35] is the sub-list for method output_type
+	11, // [11:23] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -1708,7 +1843,7 @@ func file_leaf_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

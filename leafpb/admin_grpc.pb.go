@@ -30,6 +30,7 @@ const (
 	AdminService_ReleaseWorker_FullMethodName = "/leaf.v1.AdminService/ReleaseWorker"
 	AdminService_InitWorkers_FullMethodName   = "/leaf.v1.AdminService/InitWorkers"
 	AdminService_ConfirmClock_FullMethodName  = "/leaf.v1.AdminService/ConfirmClock"
+	AdminService_Drain_FullMethodName         = "/leaf.v1.AdminService/Drain"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -67,6 +68,11 @@ type AdminServiceClient interface {
 	InitWorkers(ctx context.Context, in *InitWorkersRequest, opts ...grpc.CallOption) (*InitWorkersResponse, error)
 	// ConfirmClock tells the node that its wall clock is right after a jump.
 	ConfirmClock(ctx context.Context, in *ConfirmClockRequest, opts ...grpc.CallOption) (*ConfirmClockResponse, error)
+	// Drain begins to stop the node and returns at once: the node says that it is not ready
+	// and leaves the list of nodes, serves for the delay, ends its connections, gives unused
+	// IDs back, and its process ends. GetInfo tells how far it is. Further calls change
+	// nothing. Error: bad_request.
+	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 }
 
 type adminServiceClient struct {
@@ -187,6 +193,16 @@ func (c *adminServiceClient) ConfirmClock(ctx context.Context, in *ConfirmClockR
 	return out, nil
 }
 
+func (c *adminServiceClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainResponse)
+	err := c.cc.Invoke(ctx, AdminService_Drain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -222,6 +238,11 @@ type AdminServiceServer interface {
 	InitWorkers(context.Context, *InitWorkersRequest) (*InitWorkersResponse, error)
 	// ConfirmClock tells the node that its wall clock is right after a jump.
 	ConfirmClock(context.Context, *ConfirmClockRequest) (*ConfirmClockResponse, error)
+	// Drain begins to stop the node and returns at once: the node says that it is not ready
+	// and leaves the list of nodes, serves for the delay, ends its connections, gives unused
+	// IDs back, and its process ends. GetInfo tells how far it is. Further calls change
+	// nothing. Error: bad_request.
+	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -264,6 +285,9 @@ func (UnimplementedAdminServiceServer) InitWorkers(context.Context, *InitWorkers
 }
 func (UnimplementedAdminServiceServer) ConfirmClock(context.Context, *ConfirmClockRequest) (*ConfirmClockResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConfirmClock not implemented")
+}
+func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -484,6 +508,24 @@ func _AdminService_ConfirmClock_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).Drain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_Drain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).Drain(ctx, req.(*DrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -534,6 +576,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ConfirmClock",
 			Handler:    _AdminService_ConfirmClock_Handler,
+		},
+		{
+			MethodName: "Drain",
+			Handler:    _AdminService_Drain_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

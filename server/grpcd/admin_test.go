@@ -1,0 +1,265 @@
+package grpcd_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/server/admin"
+	"github.com/leaf-idgen/leaf/server/grpcd"
+)
+
+var when = time.Date(2026, 11, 22, 1, 2, 3, 4000, time.UTC)
+
+// node is an admin.NodeBackend that notes the arguments of the last call and answers
+// with something in every field, or with err.
+type node struct {
+	admin.NodeBackend
+	got []any
+	err error
+}
+
+var fullTag = admin.Tag{
+	Name: "order", MaxID: 1 << 60, Step: 2, Description: "d", UpdateTime: when, MinStep: 3, MaxStep: 4,
+	FixedStep: true, Store: "s", Fence: 5, Latched: true,
+}
+
+var fullTagPB = &leafpb.Tag{
+	Tag: "order", MaxId: 1 << 60, Step: 2, Description: "d", UpdateTime: timestamppb.New(when), MinStep: 3, MaxStep: 4,
+	FixedStep: true, Store: "s", Fence: 5, Latched: true,
+}
+
+func (n *node) note(args ...any) error {
+	n.got = append([]any{}, args...)
+	return n.err
+}
+
+func (n *node) Info(context.Context) (admin.Info, error) {
+	return admin.Info{
+		Version: "v", PID: 7, Started: when, DataDir: "/d", Stores: []string{"a", "b"}, HTTP: "h", GRPC: "g",
+		RESP: "r", Admin: "m", Stage: "serving", Ready: true, Reasons: []string{"x"},
+	}, n.note()
+}
+
+func (n *node) Tags(context.Context) ([]admin.Tag, error) {
+	return []admin.Tag{fullTag, {Name: "z"}}, n.note()
+}
+
+func (n *node) Tag(_ context.Context, name string) (admin.Tag, error) {
+	if name == "panic" {
+		panic("the node is broken")
+	}
+	return fullTag, n.note(name)
+}
+
+func (n *node) CreateTag(_ context.Context, tag admin.NewTag) (admin.Tag, error) {
+	return fullTag, n.note(tag)
+}
+
+func (n *node) SetTag(_ context.Context, name string, change admin.TagChange) (admin.Tag, error) {
+	return fullTag, n.note(name, change)
+}
+
+func (n *node) DeleteTag(_ context.Context, name string) error { return n.note(name) }
+
+func (n *node) RepairTag(_ context.Context, name string, above int64) (admin.Tag, error) {
+	return fullTag, n.note(name, above)
+}
+
+func (n *node) Workers(context.Context) (admin.Workers, error) {
+	workers := admin.Workers{Registry: "etcd", Kind: "leased", Namespace: "ns", Layout: "l", Now: 1}
+	for i, state := range []string{admin.WorkerRunning, admin.WorkerHeld, admin.WorkerExpired, admin.WorkerReleased, "new"} {
+		workers.Workers = append(workers.Workers, admin.Worker{
+			Number: int64(i), Address: "a", State: state, Own: true, Floor: 2, Bound: 3, Released: true, Extends: true,
+		})
+	}
+	return workers, n.note()
+}
+
+func (n *node) ReleaseWorker(_ context.Context, number int64) error { return n.note(number) }
+func (n *node) InitWorkers(context.Context) error                   { return n.note() }
+
+func (n *node) ConfirmClock(context.Context) (time.Time, error) { return when, n.note() }
+
+func (n *node) Drain(_ context.Context, delay time.Duration) error { return n.note(delay) }
+
+// startAdmin serves n where the program does: behind the administrator's listener.
+func startAdmin(t *testing.T, n *node) *grpc.ClientConn {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	s := admin.NewServer(n, admin.Config{Logger: log, GRPC: grpcd.NewAdmin(n, log), TCP: &admin.TCP{}})
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	conn, err := grpc.NewClient("passthrough:///"+ln.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		if err := s.Stop(within(t, 20*time.Second)); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// adminCalls has every method of the service at least once.
+var adminCalls = []struct {
+	method string
+	req    proto.Message
+	want   proto.Message // nil: bad_request
+	got    []any         // what the backend is called with; nil: it is not asked
+}{
+	{"GetInfo", &leafpb.GetInfoRequest{}, &leafpb.GetInfoResponse{
+		Version: "v", Pid: 7, StartTime: timestamppb.New(when), DataDir: "/d", Stores: []string{"a", "b"}, Http: "h", Grpc: "g",
+		Resp: "r", Admin: "m", Stage: "serving", Ready: true, Reasons: []string{"x"},
+	}, []any{}},
+	{"ListTags", &leafpb.ListTagsRequest{}, &leafpb.ListTagsResponse{Tags: []*leafpb.Tag{fullTagPB, {Tag: "z"}}}, []any{}},
+	{"GetTag", &leafpb.GetTagRequest{Tag: "../a b"}, &leafpb.GetTagResponse{Tag: fullTagPB}, []any{"../a b"}},
+	{
+		"CreateTag",
+		&leafpb.CreateTagRequest{Tag: "t", Start: 1, Step: 2, Description: "d", MinStep: 3, MaxStep: 4, FixedStep: true},
+		&leafpb.CreateTagResponse{Tag: fullTagPB},
+		[]any{admin.NewTag{Name: "t", Start: 1, Step: 2, Description: "d", MinStep: 3, MaxStep: 4, FixedStep: true}},
+	},
+	{"UpdateTag", &leafpb.UpdateTagRequest{Tag: "t"}, &leafpb.UpdateTagResponse{Tag: fullTagPB}, []any{"t", admin.TagChange{}}},
+	{
+		"UpdateTag",
+		&leafpb.UpdateTagRequest{Tag: "t", MaxId: new(int64(1)), Step: new(int64(2)), Description: new(""), MinStep: new(int64(0)), MaxStep: new(int64(4)), FixedStep: new(false)},
+		&leafpb.UpdateTagResponse{Tag: fullTagPB},
+		[]any{"t", admin.TagChange{MaxID: new(int64(1)), Step: new(int64(2)), Description: new(""), MinStep: new(int64(0)), MaxStep: new(int64(4)), FixedStep: new(false)}},
+	},
+	{"DeleteTag", &leafpb.DeleteTagRequest{Tag: "t"}, &leafpb.DeleteTagResponse{}, []any{"t"}},
+	{"RepairTag", &leafpb.RepairTagRequest{Tag: "t", Above: 9}, &leafpb.RepairTagResponse{Tag: fullTagPB}, []any{"t", int64(9)}},
+	{"ListWorkers", &leafpb.ListWorkersRequest{}, &leafpb.ListWorkersResponse{
+		Registry: "etcd", Kind: "leased", Namespace: "ns", Layout: "l", NowMs: 1,
+		Workers: []*leafpb.Worker{workerPB(0, 1), workerPB(1, 2), workerPB(2, 3), workerPB(3, 4), workerPB(4, 0)},
+	}, []any{}},
+	{"ReleaseWorker", &leafpb.ReleaseWorkerRequest{Number: new(int64(0))}, &leafpb.ReleaseWorkerResponse{}, []any{int64(0)}},
+	{"ReleaseWorker", &leafpb.ReleaseWorkerRequest{}, nil, nil},
+	{"ReleaseWorker", &leafpb.ReleaseWorkerRequest{Number: new(int64(-1))}, nil, nil},
+	{"InitWorkers", &leafpb.InitWorkersRequest{}, &leafpb.InitWorkersResponse{}, []any{}},
+	{"ConfirmClock", &leafpb.ConfirmClockRequest{}, &leafpb.ConfirmClockResponse{Time: timestamppb.New(when)}, []any{}},
+	{"Drain", &leafpb.DrainRequest{}, &leafpb.DrainResponse{}, []any{time.Duration(-1)}},
+	{"Drain", &leafpb.DrainRequest{Delay: durationpb.New(0)}, &leafpb.DrainResponse{}, []any{time.Duration(0)}},
+	{"Drain", &leafpb.DrainRequest{Delay: durationpb.New(time.Minute)}, &leafpb.DrainResponse{}, []any{time.Minute}},
+	{"Drain", &leafpb.DrainRequest{Delay: durationpb.New(-1)}, nil, nil},
+	{"Drain", &leafpb.DrainRequest{Delay: durationpb.New(time.Hour)}, nil, nil},
+	{"Drain", &leafpb.DrainRequest{Delay: &durationpb.Duration{Seconds: 1, Nanos: -1}}, nil, nil},
+}
+
+func workerPB(number int64, state leafpb.WorkerState) *leafpb.Worker {
+	return &leafpb.Worker{Number: number, Address: "a", State: state, Own: true, FloorMs: 2, BoundMs: 3, Released: true, Extends: true}
+}
+
+func TestAdmin(t *testing.T) {
+	n := &node{}
+	conn := startAdmin(t, n)
+	var missing []string
+	for _, m := range leafpb.AdminService_ServiceDesc.Methods {
+		missing = append(missing, m.MethodName)
+	}
+	for _, tt := range adminCalls {
+		missing = slices.DeleteFunc(missing, func(m string) bool { return m == tt.method })
+		call := func() (proto.Message, error) {
+			var resp proto.Message = &leafpb.DrainResponse{}
+			if tt.want != nil {
+				resp = tt.want.ProtoReflect().New().Interface()
+			}
+			return resp, conn.Invoke(within(t, 20*time.Second), "/leaf.v1.AdminService/"+tt.method, tt.req, resp)
+		}
+		n.got, n.err = nil, nil
+		resp, err := call()
+		if diff := cmp.Diff(tt.got, n.got); diff != "" {
+			t.Errorf("%s %v: the node was asked (-want +got):\n%s", tt.method, tt.req, diff)
+		}
+		if tt.want == nil {
+			checkStatus(t, err, "bad_request")
+			continue
+		}
+		if diff := cmp.Diff(tt.want, resp, protocmp.Transform()); diff != "" || err != nil {
+			t.Errorf("%s %v: %v (-want +got):\n%s", tt.method, tt.req, err, diff)
+		}
+		n.err = leaf.ErrConflict
+		_, err = call()
+		checkStatus(t, err, "conflict")
+	}
+	if len(missing) > 0 {
+		t.Errorf("methods without a case: %v", missing)
+	}
+}
+
+func TestAdminEndsWell(t *testing.T) {
+	conn := startAdmin(t, &node{})
+	c := leafpb.NewAdminServiceClient(conn)
+	ctx := within(t, 20*time.Second)
+	_, err := c.GetTag(ctx, &leafpb.GetTagRequest{Tag: "panic"})
+	checkStatus(t, err, "internal")
+	if _, err := c.GetTag(ctx, &leafpb.GetTagRequest{Tag: "a"}); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
+	// What issues IDs to everybody is not here, and the administrator is not there.
+	if _, err := leafpb.NewLeafServiceClient(conn).Next(ctx, &leafpb.NextRequest{Tag: "a"}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("LeafService on the administrator's listener: %v", err)
+	}
+	public := leafpb.NewAdminServiceClient(dial(t, start(t, serves(newIssuer()))))
+	if _, err := public.GetInfo(ctx, &leafpb.GetInfoRequest{}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("AdminService on the public listener: %v", err)
+	}
+	st, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := st.Recv(); err != nil || resp.GetListServicesResponse().GetService()[2].GetName() != "leaf.v1.AdminService" {
+		t.Errorf("reflection: %v, %v", resp, err)
+	}
+	_ = st.CloseSend()
+	_, _ = st.Recv() // the end, which the listener waits for
+}
+
+// TestAdminLeavesNothingOut: a field that package admin gets must get one here.
+func TestAdminLeavesNothingOut(t *testing.T) {
+	for _, tt := range []struct {
+		ours  reflect.Type
+		proto proto.Message
+		more  int // fields that have no other side
+	}{
+		{reflect.TypeFor[admin.Info](), &leafpb.GetInfoResponse{}, 0},
+		{reflect.TypeFor[admin.Tag](), &leafpb.Tag{}, 0},
+		{reflect.TypeFor[admin.NewTag](), &leafpb.CreateTagRequest{}, 0},
+		{reflect.TypeFor[admin.TagChange](), &leafpb.UpdateTagRequest{}, 1}, // the tag's name
+		{reflect.TypeFor[admin.Worker](), &leafpb.Worker{}, 0},
+		{reflect.TypeFor[admin.Workers](), &leafpb.ListWorkersResponse{}, 0},
+	} {
+		if want, got := tt.ours.NumField()+tt.more, tt.proto.ProtoReflect().Descriptor().Fields().Len(); got != want {
+			t.Errorf("%v has %d fields where %v has %d", tt.ours, tt.ours.NumField(), tt.proto.ProtoReflect().Descriptor().FullName(), got)
+		}
+	}
+}
