@@ -21,6 +21,9 @@ const (
 type Options struct {
 	Log  io.Writer // a line per event; nil: none
 	Only string    // "segment" or "snowflake"; "": as the seed says
+
+	// Strict makes the scheduler check itself (sched.Scheduler.Strict).
+	Strict bool
 }
 
 // Result is what one run showed.
@@ -89,6 +92,9 @@ func Run(seed uint64, opts Options) (r Result) {
 	begin := time.Now()
 	s := sched.New(seed)
 	s.Log(opts.Log)
+	if opts.Strict {
+		s.Strict()
+	}
 	w := &World{sched: s, rng: s.Rand(), faults: &world.Faults{}, ledger: newLedger()}
 	r.Seed = seed
 	defer func() {

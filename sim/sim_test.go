@@ -73,3 +73,17 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 		t.Errorf("%d seeds ran, want %d", r.Seeds, seeds)
 	}
 }
+
+// TestStrict: the scheduler misses no wake-up, and a look at that changes nothing.
+func TestStrict(t *testing.T) {
+	seeds := uint64(20)
+	if testing.Short() || raced {
+		seeds = 3
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		a, b := sim.Run(seed, sim.Options{Strict: true}), sim.Run(seed, sim.Options{})
+		if a.Hash != b.Hash || a.Err != nil {
+			t.Errorf("seed %d: hash %x, without checks %x, %v", seed, a.Hash, b.Hash, a.Err)
+		}
+	}
+}

@@ -24,6 +24,10 @@
 //
 // # What it does not do
 //
+// A goroutine does not wait for one of another process, unless a callback of After is
+// what ends the wait, as it is for a call over a network; only the world waits for
+// anybody. [Scheduler.Strict] checks that.
+//
 // It does not order what happens between two scheduling points: races inside the
 // lock-free hot paths are for the stress tests with -race. A goroutine that blocks by
 // any other means than the Runtime stops the whole simulation: a mutex held across a

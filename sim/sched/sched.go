@@ -27,6 +27,7 @@ type Scheduler struct {
 	burst   int // steps at this moment
 	last    *task
 	ended   bool // every task is to unwind
+	strict  bool
 	trace
 }
 
@@ -66,6 +67,9 @@ func (s *Scheduler) Run(until time.Duration) {
 		if len(s.timers) == 0 || s.timers[0].at > until {
 			s.now = max(s.now, until)
 			return
+		}
+		if s.strict {
+			s.missed()
 		}
 		at, t := s.timers.pop()
 		if t.over {
@@ -118,45 +122,6 @@ func (s *Scheduler) alone(t *task) bool {
 	}
 	s.begins(t)
 	return true
-}
-
-// poll looks for waits that have ended by what a goroutine of p, or a callback on its
-// behalf, did. That is other waits of p, or of the world, which waits for processes;
-// processes do not wait for one another but by timers.
-func (s *Scheduler) poll(p *Process) {
-	p.poll()
-	if p != s.world {
-		s.world.poll()
-	}
-}
-
-// pollAll is poll after a callback of which nobody knows whom it concerns.
-func (s *Scheduler) pollAll() {
-	for _, m := range s.machines {
-		for _, p := range m.lives {
-			p.poll()
-		}
-	}
-}
-
-// poll makes every task of the process ready whose wait has ended, in the order in
-// which they began to wait. Mostly there is none.
-func (p *Process) poll() {
-	kept := 0
-	var open channels
-	for i, t := range p.waiting {
-		switch {
-		case t.due || p.dead || open.anyClosed(t.wake, t.done):
-			p.s.ready = append(p.s.ready, t)
-		case kept < i:
-			p.waiting[kept] = t
-			kept++
-		default:
-			kept++
-		}
-	}
-	clear(p.waiting[kept:])
-	p.waiting = p.waiting[:kept]
 }
 
 // End unwinds every goroutine of every process, dead or alive. The simulation is over:
@@ -263,37 +228,5 @@ func (s *Scheduler) giveWay(p *Process) {
 	t.on.yield(struct{}{})
 	if p.dead || s.ended {
 		panic(killed{})
-	}
-}
-
-// channels remembers two that are open: many goroutines of a process wait for its end.
-type channels struct{ wake, done <-chan struct{} }
-
-// anyClosed reports whether one of the two is closed; nil is not.
-func (c *channels) anyClosed(wake, done <-chan struct{}) bool {
-	if wake != c.wake {
-		if isDone(wake) {
-			return true
-		}
-		c.wake = wake
-	}
-	if done != c.done {
-		if isDone(done) {
-			return true
-		}
-		c.done = done
-	}
-	return false
-}
-
-func isDone(c <-chan struct{}) bool {
-	if c == nil {
-		return false
-	}
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

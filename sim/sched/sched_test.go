@@ -134,6 +134,66 @@ func TestSuspendedTimers(t *testing.T) {
 	}
 }
 
+// TestWakes: a wait ends at the moment in which its cause happens, whoever it is.
+func TestWakes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(s *sched.Scheduler, p *sched.Process, wake func()) // at 1 s
+	}{
+		{"another goroutine of the process", func(_ *sched.Scheduler, p *sched.Process, wake func()) { p.Go(wake) }},
+		{"before it gives way to nobody", func(_ *sched.Scheduler, p *sched.Process, wake func()) {
+			p.Go(func() { wake(); p.Boundary(); p.Sleep(time.Hour) })
+		}},
+		{"a callback", func(s *sched.Scheduler, _ *sched.Process, wake func()) { s.After(0, wake) }},
+		{"a callback of the process", func(_ *sched.Scheduler, p *sched.Process, wake func()) { p.After(0, wake) }},
+		{"a callback of another process", func(s *sched.Scheduler, _ *sched.Process, wake func()) {
+			other := s.NewMachine("b", start).Boot()
+			other.Go(func() { s.After(0, wake) })
+		}},
+	} {
+		for _, who := range []string{"process", "world"} {
+			t.Run(tt.name+" wakes the "+who, func(t *testing.T) {
+				s := sched.New(1)
+				defer s.End()
+				s.Strict()
+				p := s.NewMachine("a", start).Boot()
+				waits := p
+				if who == "world" {
+					waits = s.World()
+				}
+				wake, woke := make(chan struct{}), time.Duration(0)
+				waits.Go(func() {
+					_ = waits.Wait(context.Background(), wake, 0)
+					woke = s.Elapsed()
+				})
+				s.After(time.Second, func() { tt.end(s, p, func() { close(wake) }) })
+				s.Run(time.Minute)
+				if woke != time.Second {
+					t.Errorf("woke at %v", woke)
+				}
+			})
+		}
+	}
+}
+
+// TestStrict: a process that waits for another one, with nothing between, is an error
+// of the simulation, which does not go unnoticed.
+func TestStrict(t *testing.T) {
+	s := sched.New(1)
+	defer s.End()
+	s.Strict()
+	a, b := s.NewMachine("a", start).Boot(), s.NewMachine("b", start).Boot()
+	wake := make(chan struct{})
+	a.Go(func() { _ = a.Wait(context.Background(), wake, 0) })
+	b.Go(func() { b.Sleep(time.Second); close(wake); b.Sleep(time.Second) })
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "nobody noticed at 1s that the wait of goroutine") {
+			t.Error(text)
+		}
+	}()
+	s.Run(time.Minute)
+}
+
 // TestDeadlines: contexts end by the machine's clock, and say why.
 func TestDeadlines(t *testing.T) {
 	s := sched.New(1)
