@@ -19,6 +19,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/admin"
 	"github.com/leaf-idgen/leaf/server/httpd"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -140,18 +141,16 @@ func openDir(path string) (*datadir.Dir, error) {
 	return dir, err
 }
 
-func (a *App) httpConfig(b *node) httpd.Config {
+func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
 	c := httpd.Config{
 		Ready:         a.ready,
 		Metrics:       a.metrics(),
+		Decode:        decoder(layout),
 		MaxConns:      int(a.cfg.HTTP.MaxConns),
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
 		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
 		Logger:        a.log,
-	}
-	if layout, err := parseLayout(a.cfg.Snowflake.Layout); err == nil { // it is valid
-		c.Decode = decoder(layout)
 	}
 	if a.alloc != nil {
 		c.Segment, c.Cache, c.DB = a.alloc, a.buffers, b.rows

@@ -21,7 +21,7 @@ type GRPCConfig struct {
 type RESPConfig struct {
 	Addr        string        `key:"addr" hint:"HOST:PORT" help:"Address to listen on, or off. Default: port 6380 on the host of http.addr; a free port if that has port 0."`
 	MaxConns    int64         `key:"max-conns" default:"10000" min:"1" max:"1000000" help:"Most connections at once. One more gets an error and is closed."`
-	IdleTimeout time.Duration `key:"idle-timeout" default:"10m" min:"1s" max:"24h" help:"How long a connection may stay open without a command."`
+	IdleTimeout time.Duration `key:"idle-timeout" default:"30m" min:"1s" max:"24h" help:"How long a connection may stay open without a command. Pools of Redis clients keep idle connections, and some take their end for a failure."`
 }
 
 // AdminConfig is the section admin.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/httpd"
+	"github.com/leaf-idgen/leaf/server/respd"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
@@ -106,5 +107,18 @@ func decoder(l snowflake.Layout) func(id int64) (httpd.Decoded, error) {
 		return httpd.Decoded{
 			UnixMilli: l.Millis(p.Unit), Worker: p.Worker, Sequence: p.Sequence, Datacenter: p.Datacenter, HasDatacenter: l.DatacenterBits > 0,
 		}, err
+	}
+}
+
+// decodeRESP is decoder for the command LEAF.DECODE.
+func decodeRESP(l snowflake.Layout) func(int64) (respd.Decoded, error) {
+	return func(id int64) (respd.Decoded, error) {
+		p, err := decodeParts(l, id)
+		if err != nil {
+			return respd.Decoded{}, err
+		}
+		return respd.Decoded{
+			UnixMilli: l.Millis(p.Unit), Worker: p.Worker, Sequence: p.Sequence, Datacenter: p.Datacenter, HasDatacenter: l.DatacenterBits > 0,
+		}, nil
 	}
 }

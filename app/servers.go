@@ -11,8 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/admin"
+	"github.com/leaf-idgen/leaf/server/grpcd"
 	"github.com/leaf-idgen/leaf/server/httpd"
+	"github.com/leaf-idgen/leaf/server/respd"
 )
 
 // server is one of the servers of a node.
@@ -37,6 +40,8 @@ func (a *App) bind() (err error) {
 		ln        *net.Listener
 	}{
 		{"http.addr", a.cfg.HTTP.Addr, &a.listeners.http},
+		{"grpc.addr", a.cfg.grpcAddr(), &a.listeners.grpc},
+		{"resp.addr", a.cfg.respAddr(), &a.listeners.resp},
 		{"admin.addr", a.cfg.adminAddr(), &a.listeners.admin},
 	} {
 		if *l.ln, err = listen(l.key, l.addr); err != nil {
@@ -56,13 +61,34 @@ func (a *App) bind() (err error) {
 
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
-func (a *App) openServers(_ *tls.Config) error {
-	backend := a.node()
-	h, err := httpd.NewOn(a.listeners.http, a.httpConfig(backend))
+func (a *App) openServers(secure *tls.Config) error {
+	backend, access := a.node(), a.access()
+	layout, err := parseLayout(a.cfg.Snowflake.Layout)
+	if err != nil {
+		return err
+	}
+	h, err := httpd.NewOn(a.listeners.http, a.httpConfig(backend, layout))
 	if err != nil {
 		return err
 	}
 	a.public = append(a.public, server{"HTTP", a.listeners.http, h.Serve, h.Shutdown})
+	if ln := a.listeners.grpc; ln != nil {
+		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Ready: a.ready, TLS: secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
+		if err != nil {
+			return err
+		}
+		a.public = append(a.public, server{"gRPC", ln, g.Serve, g.Shutdown})
+	}
+	if ln := a.listeners.resp; ln != nil {
+		r, err := respd.NewOn(ln, respd.Config{
+			Access: access, TLS: secure, Version: a.opts.Version, Decode: decodeRESP(layout),
+			MaxConns: int(a.cfg.RESP.MaxConns), IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
+		})
+		if err != nil {
+			return err
+		}
+		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown})
+	}
 	cfg := admin.Config{Logger: a.log}
 	s := admin.NewServer(backend, cfg)
 	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop})
@@ -72,6 +98,18 @@ func (a *App) openServers(_ *tls.Config) error {
 		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop})
 	}
 	return nil
+}
+
+// access returns what all protocols take their IDs from.
+func (a *App) access() leaf.Access {
+	var segment, snowflake leaf.Issuer // not the pointers: an interface would hold a nil that is not nil
+	if a.alloc != nil {
+		segment = a.alloc
+	}
+	if a.worker != nil {
+		snowflake = a.worker
+	}
+	return leaf.Anyone(segment, snowflake)
 }
 
 // openRoutes are what a load balancer or a collector of metrics needs from the
