@@ -44,7 +44,8 @@ func (r Rule) sane() Rule {
 const MaxClientLen = 128
 
 // ValidateClient returns leaf.ErrBadRequest unless name can be that of a client: at most
-// MaxClientLen characters of UTF-8 without control characters. The empty name stands for
+// MaxClientLen characters of UTF-8 without control characters, and no space at either end,
+// which databases do not tell apart. The empty name stands for
 // all clients without one.
 func ValidateClient(name string) error {
 	switch {
@@ -54,6 +55,8 @@ func ValidateClient(name string) error {
 		return leaf.BadField("client", name, fmt.Sprintf("must have at most %d characters", MaxClientLen))
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return leaf.BadField("client", name, "must have no control characters")
+	case strings.TrimSpace(name) != name:
+		return leaf.BadField("client", name, "must not begin or end with a space")
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package drivertest is the conformance suite of segment.Store and
-// segment.Catalog, of segment.ClusterFence, of worker.Registry and of
+// Package drivertest is the conformance suite of segment.Store, segment.Catalog and
+// limit.Store, of segment.ClusterFence, of worker.Registry and of
 // discovery.Directory. Every driver passes it; a bug found in one becomes a case for
 // all.
 //
@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -25,6 +26,7 @@ import (
 type Store interface {
 	segment.Store
 	segment.Catalog
+	limit.Store
 }
 
 // Backend is a store on an empty database, and what the suite must know of it.
@@ -55,6 +57,7 @@ type Backend struct {
 
 	NoText    bool // leaf_alloc has no text column
 	NoOptions bool // there is no leaf_tag_option
+	NoLimits  bool // there is no room for limits; so it is without leaf_tag_option
 	NoMeta    bool // there is no leaf_meta
 }
 
@@ -74,6 +77,7 @@ func Run(t *testing.T, newBackend New) {
 		{"Raise", raiseCases},
 		{"Read", readCases},
 		{"Catalog", catalogCases},
+		{"Limits", limitCases},
 		{"Tag", tagCases},
 		{"Bind", bindCases},
 		{"Lock", lockCases},
@@ -92,13 +96,13 @@ type testCase struct {
 	run  func(t *testing.T, b Backend)
 }
 
-// limit is the deadline of calls that are expected to succeed. It is generous,
+// longest is the deadline of calls that are expected to succeed. It is generous,
 // because it only has to be short of forever.
-const limit = 30 * time.Second
+const longest = 30 * time.Second
 
 func ctx(t *testing.T) context.Context {
 	t.Helper()
-	c, cancel := context.WithTimeout(t.Context(), limit)
+	c, cancel := context.WithTimeout(t.Context(), longest)
 	t.Cleanup(cancel)
 	return c
 }

@@ -293,7 +293,7 @@ func until(t *testing.T, what string, call func(ctx context.Context) error) {
 		}
 		select {
 		case <-all.Done():
-			t.Fatalf("%s: still %v after %v", what, err, limit)
+			t.Fatalf("%s: still %v after %v", what, err, longest)
 		case <-tick.C:
 		}
 	}

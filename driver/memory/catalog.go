@@ -71,6 +71,7 @@ func (s *Store) Delete(ctx context.Context, tag string) error {
 		return fmt.Errorf("delete tag %q: %w", tag, leaf.ErrUnknownTag)
 	}
 	delete(s.rows, tag)
+	delete(s.limits.Tags, tag)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -24,11 +25,17 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	rows    map[string]segment.Row
+	limits  limit.Rules
 	binding *segment.Binding // nil: not bound yet
 }
 
 // New returns an empty store.
-func New() *Store { return &Store{rows: make(map[string]segment.Row)} }
+func New() *Store {
+	return &Store{
+		rows:   make(map[string]segment.Row),
+		limits: limit.Rules{Tags: make(map[string]limit.Rule), Clients: make(map[string]limit.Rule)},
+	}
+}
 
 // Put writes a row as it is, without any check, and replaces one of the same
 // name. Tests use it for rows that Create would refuse.

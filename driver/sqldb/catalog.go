@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -25,7 +26,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 			if err := s.insertRow(ctx, conn, l, row); err != nil {
 				return err
 			}
-			return s.writeOptions(ctx, conn, l, row.Tag, row.Options)
+			return s.writeOptions(ctx, conn, l, row.Tag, row.Options, limit.Rule{})
 		})
 		switch {
 		case err == nil:
@@ -120,7 +121,11 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if err := options.Validate(); err != nil {
 		return err
 	}
-	return s.writeOptions(ctx, conn, l, tag, options)
+	rule, err := s.readLimit(ctx, conn, l, tag)
+	if err != nil {
+		return err
+	}
+	return s.writeOptions(ctx, conn, l, tag, options, rule)
 }
 
 // Delete implements segment.Catalog.
@@ -137,23 +142,28 @@ func (s *Store) Delete(ctx context.Context, tag string) (err error) {
 			if _, err := conn.ExecContext(ctx, s.sql.delete, tag, tag); err != nil {
 				return fmt.Errorf("delete row: %w", err)
 			}
-			return s.writeOptions(ctx, conn, l, tag, segment.Options{})
+			return s.writeOptions(ctx, conn, l, tag, segment.Options{}, limit.Rule{})
 		})
 	})
 }
 
-// writeOptions replaces the options of a tag. Zero options need no row.
-func (s *Store) writeOptions(ctx context.Context, conn *sql.Conn, l *layout, tag string, o segment.Options) error {
+// writeOptions replaces the options and the limit of a tag, which share a row. Without
+// either there is none.
+func (s *Store) writeOptions(ctx context.Context, conn *sql.Conn, l *layout, tag string, o segment.Options, r limit.Rule) error {
 	if !l.options {
 		return nil
 	}
 	if _, err := conn.ExecContext(ctx, s.sql.deleteOptions, tag); err != nil {
 		return fmt.Errorf("delete options: %w", err)
 	}
-	if (o == segment.Options{}) {
+	query, args := s.sql.insertOptions, []any{tag, o.MinStep, o.MaxStep, o.FixedStep}
+	switch {
+	case o == segment.Options{} && r == limit.Rule{}:
 		return nil
+	case l.limits:
+		query, args = s.sql.insertBoth, append(args, r.Rate, r.Quota, r.Blocked)
 	}
-	if _, err := conn.ExecContext(ctx, s.sql.insertOptions, tag, o.MinStep, o.MaxStep, o.FixedStep); err != nil {
+	if _, err := conn.ExecContext(ctx, query, args...); err != nil {
 		return fmt.Errorf("insert options: %w", err)
 	}
 	return nil

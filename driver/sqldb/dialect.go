@@ -78,6 +78,13 @@ type statements struct {
 	deleteOptions string // tag
 	insertOptions string // tag, min_step, max_step, fixed_step
 
+	limit        string // one row of limits: tag
+	limits       string // those that are not zero
+	insertBoth   string // tag, min_step, max_step, fixed_step, rate_limit, quota, blocked
+	clientLimits string
+	putClient    string // client_name, rate_limit, quota, blocked
+	deleteClient string // client_name
+
 	meta       string // name, value of all
 	insertMeta string // name, value, name, value
 	deleteMeta string
@@ -87,6 +94,8 @@ func (d *dialect) statements() statements {
 	const where = " WHERE biz_tag = ? AND "
 	set := "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact + " AND max_id = ?"
 	options := "SELECT biz_tag, min_step, max_step, fixed_step FROM leaf_tag_option"
+	limits := "SELECT biz_tag, rate_limit, quota, blocked FROM leaf_tag_option"
+	const some = " WHERE rate_limit <> 0 OR quota <> 0 OR blocked"
 	read := "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?"
 	return statements{
 		read:         d.bind(read),
@@ -100,6 +109,15 @@ func (d *dialect) statements() statements {
 		deleteOptions: d.bind("DELETE FROM leaf_tag_option WHERE biz_tag = ?"),
 		insertOptions: d.bind("INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step, update_time)" +
 			" VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+
+		limit:  d.bind(limits + " WHERE biz_tag = ?"),
+		limits: limits + some,
+		insertBoth: d.bind("INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step, rate_limit, quota, blocked, update_time)" +
+			" VALUES (?, ?, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		clientLimits: "SELECT client_name, rate_limit, quota, blocked FROM leaf_client_option" + some,
+		putClient: d.bind("INSERT INTO leaf_client_option (client_name, rate_limit, quota, blocked, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)" +
+			d.onConflict("client_name", "rate_limit", "quota", "blocked", "update_time")),
+		deleteClient: d.bind("DELETE FROM leaf_client_option WHERE client_name = ?"),
 
 		meta:       "SELECT name, value FROM leaf_meta",
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),

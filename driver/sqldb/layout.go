@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // layout is what a database has of our tables. Only leaf_alloc must exist; its
@@ -12,14 +13,18 @@ import (
 type layout struct {
 	text    string // name of the text column, empty if there is none
 	options bool   // leaf_tag_option exists
+	limits  bool   // leaf_tag_option has the columns of limits
+	clients bool   // leaf_client_option exists
 	meta    bool   // leaf_meta exists
+
+	seen time.Time
 
 	read    string // statement: one row with its text, by tag
 	readAll string
 }
 
 // complete reports whether nothing is left that a schema could still add.
-func (l *layout) complete() bool { return l.options && l.meta }
+func (l *layout) complete() bool { return l.options && l.limits && l.clients && l.meta }
 
 // detect finds out what the database has. It returns segment.ErrSchema if
 // leaf_alloc is missing or lacks a column that the Java server needs, too.
@@ -36,19 +41,22 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 			return nil, s.schemaError(fmt.Sprintf("the table leaf_alloc has no column %s", name), nil)
 		}
 	}
-	l := &layout{}
+	l := &layout{seen: time.Now()}
 	for _, name := range []string{"description", "desc"} {
 		if slices.Contains(columns, name) {
 			l.text = name
 			break
 		}
 	}
-	for table, has := range map[string]*bool{"leaf_tag_option": &l.options, "leaf_meta": &l.meta} {
+	for table, has := range map[string]*bool{"leaf_tag_option": &l.options, "leaf_client_option": &l.clients, "leaf_meta": &l.meta} {
 		columns, err := s.columns(ctx, table)
 		if err != nil {
 			return nil, err
 		}
 		*has = columns != nil
+		if table == "leaf_tag_option" {
+			l.limits = !slices.ContainsFunc(limitColumns, func(name string) bool { return !slices.Contains(columns, name) })
+		}
 	}
 	text := "''"
 	if l.text != "" {
@@ -100,15 +108,23 @@ func (s *Store) withLayout(ctx context.Context, f func(l *layout) error) error {
 	return f(l)
 }
 
-// withOptions is withLayout for a change of options: leaf_tag_option may have
-// been created since the layout was read.
+// withOptions is withLayout for a change of options.
 func (s *Store) withOptions(ctx context.Context, needed bool, f func(l *layout) error) error {
-	if l := s.layout.Load(); needed && l != nil && !l.options {
+	if !needed {
+		return s.withLayout(ctx, f)
+	}
+	return s.withRoom(ctx, func(l *layout) bool { return l.options }, "options need the table leaf_tag_option", f)
+}
+
+// withRoom is withLayout for a change that needs what not every database has. It may
+// have been created since the layout was read.
+func (s *Store) withRoom(ctx context.Context, has func(*layout) bool, missing string, f func(l *layout) error) error {
+	if l := s.layout.Load(); l != nil && !has(l) {
 		s.layout.CompareAndSwap(l, nil)
 	}
 	return s.withLayout(ctx, func(l *layout) error {
-		if needed && !l.options {
-			return s.schemaError("options need the table leaf_tag_option", nil)
+		if !has(l) {
+			return s.schemaError(missing, nil)
 		}
 		return f(l)
 	})

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ func Schema(dialect string) (string, error) {
 }
 
 // ApplySchema creates the tables that are missing and returns what it did, one
-// line per table. It never alters a table that exists, and may be repeated.
+// line per table. It never alters leaf_alloc; of the others it adds columns that older
+// ones lack, which older programs do not notice. It may be repeated.
 func (s *Store) ApplySchema(ctx context.Context) (report []string, err error) {
 	defer s.done(ctx, time.Now(), &err, "apply schema")
 	return s.createTables(ctx)
@@ -59,7 +61,11 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 			return report, err
 		}
 		if columns != nil {
-			report = append(report, "table "+table+" exists, left as it is")
+			lines, err := s.addColumns(ctx, query, table, columns)
+			if err != nil {
+				return report, err
+			}
+			report = append(report, lines...)
 			continue
 		}
 		if err := s.createOne(ctx, query); err != nil {
@@ -84,4 +90,43 @@ func (s *Store) createOne(ctx context.Context, query string) error {
 		err = s.transact(ctx, create)
 	}
 	return err
+}
+
+// columnOf finds the definition of a column in the statement that creates its table.
+func columnOf(create, name string) string {
+	return regexp.MustCompile(`(?m)^  ` + name + ` .*[^,\n]`).FindString(create)
+}
+
+// addColumns adds to leaf_tag_option what it lacks of limitColumns, and reports.
+func (s *Store) addColumns(ctx context.Context, create, table string, has []string) (report []string, err error) {
+	if table == "leaf_tag_option" {
+		for _, name := range limitColumns {
+			if slices.Contains(has, name) {
+				continue
+			}
+			if err := s.addColumn(ctx, table, name, columnOf(create, name)); err != nil {
+				return nil, err
+			}
+			report = append(report, "table "+table+": column "+name+" added")
+		}
+	}
+	if report == nil {
+		report = []string{"table " + table + " exists, left as it is"}
+	}
+	return report, nil
+}
+
+// addColumn adds one column. That somebody else adds it at the same time is no error.
+func (s *Store) addColumn(ctx context.Context, table, name, definition string) error {
+	alterErr := s.transact(ctx, func(conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, "ALTER TABLE "+table+" ADD COLUMN "+definition)
+		return err
+	})
+	if alterErr == nil {
+		return nil
+	}
+	if columns, err := s.columns(ctx, table); err == nil && slices.Contains(columns, name) {
+		return nil
+	}
+	return fmt.Errorf("add column %s to table %s: %w", name, table, alterErr)
 }

@@ -29,7 +29,7 @@ type flavour struct {
 	same     string   // asks whether the column biz_tag takes two names for one; empty: it compares bytes
 	holds    func(tag string) bool
 
-	noText, noOptions, noMeta bool
+	noText, noOptions, noLimits, noMeta bool
 }
 
 const (
@@ -46,6 +46,10 @@ const (
 	mysqlCI     = "SELECT CONVERT(? USING utf8) COLLATE utf8_general_ci = CONVERT(? USING utf8)"
 	postgresCI  = "SELECT CAST($1 AS text) COLLATE ci = CAST($2 AS text)"
 )
+
+// oldOptions is leaf_tag_option as it was before it had limits, for all dialects.
+const oldOptions = "CREATE TABLE leaf_tag_option (biz_tag varchar(128) NOT NULL PRIMARY KEY, min_step int NOT NULL DEFAULT 0," +
+	" max_step int NOT NULL DEFAULT 0, fixed_step boolean NOT NULL DEFAULT false, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)"
 
 // javaTable is the script of the Java server, with its text column as given.
 func javaTable(textColumn string) string {
@@ -73,6 +77,11 @@ var flavours = []flavour{
 		name: "mysql/no text", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
 		table: []string{javaTable("")},
 		same:  mysqlCI, holds: threeBytes, noText: true, noOptions: true, noMeta: true,
+	},
+	{
+		name: "mysql/options without limits", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
+		table: []string{javaTable("`description` varchar(256) DEFAULT NULL, "), oldOptions},
+		same:  mysqlCI, holds: threeBytes, noLimits: true, noMeta: true,
 	},
 	{
 		name: "postgres", database: server.Postgres, put: postgresPut, lock: postgresLock,
@@ -150,7 +159,7 @@ func (f flavour) backend(t *testing.T, d server.Database, db *sql.DB) drivertest
 		},
 		Other:  func(t *testing.T) drivertest.Store { return open(t, d.URL()) },
 		Holds:  f.holds,
-		NoText: f.noText, NoOptions: f.noOptions, NoMeta: f.noMeta,
+		NoText: f.noText, NoOptions: f.noOptions, NoLimits: f.noLimits, NoMeta: f.noMeta,
 	}
 	if f.same != "" {
 		backend.Same = func(a, b string) (same bool) {

@@ -15,8 +15,21 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   min_step    int          NOT NULL DEFAULT 0,
   max_step    int          NOT NULL DEFAULT 0,
   fixed_step  boolean      NOT NULL DEFAULT false,
+  rate_limit  bigint       NOT NULL DEFAULT 0,
+  quota       bigint       NOT NULL DEFAULT 0,
+  blocked     boolean      NOT NULL DEFAULT false,
   update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (biz_tag)
+) ENGINE=InnoDB;
+
+-- Limits of clients, as leaf_tag_option has those of tags.
+CREATE TABLE IF NOT EXISTS leaf_client_option (
+  client_name varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  rate_limit  bigint       NOT NULL DEFAULT 0,
+  quota       bigint       NOT NULL DEFAULT 0,
+  blocked     boolean      NOT NULL DEFAULT false,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (client_name)
 ) ENGINE=InnoDB;
 
 CREATE TABLE IF NOT EXISTS leaf_meta (

@@ -13,6 +13,18 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   min_step    integer      NOT NULL DEFAULT 0,
   max_step    integer      NOT NULL DEFAULT 0,
   fixed_step  boolean      NOT NULL DEFAULT false,
+  rate_limit  bigint       NOT NULL DEFAULT 0,
+  quota       bigint       NOT NULL DEFAULT 0,
+  blocked     boolean      NOT NULL DEFAULT false,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+-- Limits of clients, as leaf_tag_option has those of tags.
+CREATE TABLE IF NOT EXISTS leaf_client_option (
+  client_name varchar(128) COLLATE "C" NOT NULL PRIMARY KEY,
+  rate_limit  bigint       NOT NULL DEFAULT 0,
+  quota       bigint       NOT NULL DEFAULT 0,
+  blocked     boolean      NOT NULL DEFAULT false,
   update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
 

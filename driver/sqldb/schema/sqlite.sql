@@ -13,6 +13,18 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   min_step    INTEGER NOT NULL DEFAULT 0,
   max_step    INTEGER NOT NULL DEFAULT 0,
   fixed_step  INTEGER NOT NULL DEFAULT 0,
+  rate_limit  INTEGER NOT NULL DEFAULT 0,
+  quota       INTEGER NOT NULL DEFAULT 0,
+  blocked     INTEGER NOT NULL DEFAULT 0,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+-- Limits of clients, as leaf_tag_option has those of tags.
+CREATE TABLE IF NOT EXISTS leaf_client_option (
+  client_name TEXT    NOT NULL PRIMARY KEY,
+  rate_limit  INTEGER NOT NULL DEFAULT 0,
+  quota       INTEGER NOT NULL DEFAULT 0,
+  blocked     INTEGER NOT NULL DEFAULT 0,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
 

@@ -1,0 +1,111 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/test/server"
+)
+
+// TestLimitsArriveWhileNodesRun is the rolling upgrade: nodes run on the tables of an
+// older program, another one adds the columns, and older statements go on working.
+func TestLimitsArriveWhileNodesRun(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := c.url(t)
+			db := rawDatabase(t, url)
+			old := oldOptions
+			if c.name == "sqlite" {
+				old = strings.NewReplacer("varchar(128)", "TEXT", "boolean NOT NULL DEFAULT false", "INTEGER NOT NULL DEFAULT 0", "timestamp", "TEXT", " int ", " INTEGER ").Replace(old) + " STRICT"
+			}
+			const allocTable = "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint NOT NULL DEFAULT 1, step int NOT NULL," +
+				" description varchar(256), update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)"
+			const insertOptions = "INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step) VALUES "
+			execAll(t, db, allocTable, old,
+				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 7), ('b', 1, 7)", insertOptions+"('a', 3, 9, (1 = 1))")
+			ctx := t.Context()
+			node := open(t, url)
+			row, err := node.Lookup(ctx, "a")
+			if want := (segment.Options{MinStep: 3, MaxStep: 9, FixedStep: true}); err != nil || row.Options != want {
+				t.Fatalf("Lookup on old tables = %+v, %v; want the options %+v", row, err, want)
+			}
+			if rules, err := node.Limits(ctx); err != nil || len(rules.Tags)+len(rules.Clients) != 0 {
+				t.Fatalf("Limits on old tables = %v, %v; want none", rules, err)
+			}
+			for _, err := range []error{node.SetTagLimit(ctx, "a", limit.Rule{Rate: 5}), node.SetClientLimit(ctx, "x", limit.Rule{Rate: 5})} {
+				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply") {
+					t.Errorf("a limit on old tables: %v; want ErrSchema that names leaf schema apply", err)
+				}
+			}
+			if err := node.Update(ctx, "b", segment.Change{MinStep: new(int64(5))}); err != nil {
+				t.Errorf("Update of options on old tables: %v", err)
+			}
+
+			errs := make(chan error)
+			for range 4 { // nodes that start together apply together
+				s := open(t, url)
+				go func() { _, err := s.ApplySchema(ctx); errs <- err }()
+			}
+			for range 4 {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+			again, err := open(t, url).ApplySchema(ctx)
+			if diff := gocmp.Diff(report(len(tables)), again); err != nil || diff != "" {
+				t.Errorf("ApplySchema again: %v (-want +got):\n%s", err, diff)
+			}
+
+			if err := node.SetTagLimit(ctx, "a", limit.Rule{Rate: 5}); err != nil {
+				t.Errorf("SetTagLimit on a store that saw the old tables: %v", err)
+			}
+			if err := node.SetClientLimit(ctx, "x", limit.Rule{Blocked: true}); err != nil {
+				t.Errorf("SetClientLimit on a store that saw the old tables: %v", err)
+			}
+			want := limit.Rules{Tags: map[string]limit.Rule{"a": {Rate: 5}}, Clients: map[string]limit.Rule{"x": {Blocked: true}}}
+			if got, err := node.Limits(ctx); err != nil || !gocmp.Equal(want, got) {
+				t.Errorf("Limits = %+v, %v; want %+v", got, err, want)
+			}
+			// What an older program writes, it reads back; its tags have no limit.
+			execAll(t, db, "DELETE FROM leaf_tag_option WHERE biz_tag = 'b'", insertOptions+"('b', 2, 8, (1 = 0))")
+			if row, err := node.Lookup(ctx, "b"); err != nil || row.Options != (segment.Options{MinStep: 2, MaxStep: 8}) {
+				t.Errorf("Lookup = %+v, %v; want the options of an older program", row, err)
+			}
+			if got, err := node.Limits(ctx); err != nil || !gocmp.Equal(want, got) {
+				t.Errorf("Limits = %+v, %v; want %+v", got, err, want)
+			}
+		})
+	}
+}
+
+// TestColumnsAreReported, one line each.
+func TestColumnsAreReported(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	execAll(t, d.Open(t), javaTable("`description` varchar(256) DEFAULT NULL, "), oldOptions, "ALTER TABLE leaf_tag_option ADD COLUMN quota bigint NOT NULL DEFAULT 0")
+	got, err := open(t, d.URL()).ApplySchema(t.Context())
+	want := []string{"table leaf_alloc exists, left as it is", "table leaf_tag_option: column rate_limit added", "table leaf_tag_option: column blocked added"}
+	if len(got) != len(tables)+1 || !gocmp.Equal(want, got[:3]) || err != nil {
+		t.Errorf("ApplySchema = %q, %v; want it to begin with %q", got, err, want)
+	}
+}
+
+// rawDatabase opens a database past the store.
+func rawDatabase(t *testing.T, url string) *sql.DB {
+	t.Helper()
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		return raw(t, path)
+	}
+	d, err := server.ParseDatabase(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Open(t)
+}
