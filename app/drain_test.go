@@ -7,6 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leaf-idgen/leaf/leafpb"
 )
 
 // TestDrain: a node that drains is not ready at once, serves for its delay, and then
@@ -60,6 +65,15 @@ func TestDrainRefusesALongDelay(t *testing.T) {
 func TestAdminOverTCP(t *testing.T) {
 	t.Parallel()
 	a, _ := start(t, config(shortDir(t)))
+	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	tags, err := leafpb.NewAdminServiceClient(conn).ListTags(t.Context(), &leafpb.ListTagsRequest{})
+	if err != nil || len(tags.GetTags()) != 1 {
+		t.Errorf("ListTags over gRPC: %v, %v", tags, err)
+	}
 	for path, want := range map[string]string{
 		"/v1/info": `"stage":"serving"`,
 		"/healthz": "ok",

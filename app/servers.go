@@ -89,7 +89,7 @@ func (a *App) openServers(secure *tls.Config) error {
 		}
 		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown})
 	}
-	cfg := admin.Config{Logger: a.log}
+	cfg := admin.Config{Logger: a.log, GRPC: grpcd.NewAdmin(backend, a.log)}
 	s := admin.NewServer(backend, cfg)
 	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop})
 	if ln := a.listeners.admin; ln != nil {
