@@ -8,7 +8,8 @@
 // the user's own server, and none is started for it: the first two as a URL,
 // mysql://user:password@host:port/name or postgres://…, the others as
 // host:port[,host:port]. Where a server is missing it is installed on Debian for
-// root, and elsewhere reported; the command then runs without the variable.
+// root, and elsewhere reported; the command then runs without the variable. So are
+// the clients of Redis that tests run: redis-cli, redis-py and node-redis.
 //
 // SIGINT, SIGTERM and SIGHUP go to the command and all it has started; ten
 // seconds later, or at the second signal, they are killed. The exit code is the

@@ -34,6 +34,7 @@ func prepare(ctx context.Context, report io.Writer) (*servers, error) {
 		return s, err
 	}
 	missing, err := s.start(ctx)
+	missing = append(missing, missingPrograms(ctx)...)
 	if err != nil || len(missing) == 0 {
 		return s, err
 	}
@@ -49,7 +50,7 @@ func prepare(ctx context.Context, report io.Writer) (*servers, error) {
 		return s, err
 	}
 	missing, err = s.start(ctx)
-	s.warn(missing)
+	s.warn(append(missing, missingPrograms(ctx)...))
 	return s, err
 }
 
