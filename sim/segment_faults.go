@@ -76,7 +76,7 @@ func (m *segmentMode) faults() []fault {
 			}},
 			fault{FenceAway, m.fenceAway, m.onDB(m.loseAroundOutage)},
 			fault{world.FenceWiped, 2, func() bool { m.fence.Wipe(); return true }},
-			fault{world.FenceRestored, 2, func() bool { m.fence.Restore(w.upTo(w.sched.Elapsed() + 1)); return true }},
+			fault{world.FenceRestored, 2, m.restoreFence},
 		)
 	}
 	return all
