@@ -153,10 +153,7 @@ func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
 		Logger:        a.log,
 	}
 	if a.alloc != nil {
-		c.Segment, c.Cache, c.DB = a.alloc, a.buffers, b.rows
-	}
-	if a.worker != nil {
-		c.Snowflake = a.worker
+		c.Cache, c.DB = a.buffers, b.rows
 	}
 	return c
 }

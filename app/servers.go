@@ -67,7 +67,9 @@ func (a *App) openServers(secure *tls.Config) error {
 	if err != nil {
 		return err
 	}
-	h, err := httpd.NewOn(a.listeners.http, a.httpConfig(backend, layout))
+	web := a.httpConfig(backend, layout)
+	web.Access, web.TLS = access, secure
+	h, err := httpd.NewOn(a.listeners.http, web)
 	if err != nil {
 		return err
 	}

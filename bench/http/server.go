@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
@@ -92,7 +93,7 @@ func newLeaf(ln net.Listener) (server, func() error, error) {
 	if err := engine.Start(ctx); err != nil {
 		return nil, nil, err
 	}
-	s, err := httpd.NewOn(ln, httpd.Config{Segment: engine})
+	s, err := httpd.NewOn(ln, httpd.Config{Access: leaf.Anyone(engine, nil)})
 	stop := func() error { return errors.Join(engine.Close(ctx), dir.Close(), os.RemoveAll(folder)) }
 	return s, stop, err
 }
@@ -100,8 +101,10 @@ func newLeaf(ln net.Listener) (server, func() error, error) {
 func newBareFast(ln net.Listener) (server, error) {
 	var id atomic.Int64
 	return httpd.Mount(ln, httpd.Config{}, http.NotFoundHandler(),
-		func(_ context.Context, _ httpd.Mode, _ string, body []byte) ([]byte, error) {
-			return strconv.AppendInt(body, id.Add(1), 10), nil
+		func(leaf.Credentials) (httpd.FastHandler, error) {
+			return func(_ context.Context, _ httpd.Mode, _ string, body []byte) ([]byte, error) {
+				return strconv.AppendInt(body, id.Add(1), 10), nil
+			}, nil
 		})
 }
 

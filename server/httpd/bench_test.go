@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/httpd"
 )
 
@@ -15,6 +16,8 @@ func BenchmarkHead(b *testing.B) {
 	for _, bb := range []struct{ name, head string }{
 		{"wrk", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"},
 		{"Go", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf.example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\nAccept-Encoding: gzip\r\n\r\n"},
+		{"token", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf.example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
+			"Authorization: Bearer 6f1ed002ab5595859014ebf0951522d9\r\nLeaf-Client: order-service\r\nAccept-Encoding: gzip\r\n\r\n"},
 		{"proxy", "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf.example.com:8080\r\nX-Real-IP: 10.20.30.40\r\n" +
 			"X-Forwarded-For: 10.20.30.40, 10.0.0.7\r\nX-Forwarded-Proto: https\r\nConnection: keep-alive\r\nAccept: */*\r\n" +
 			"User-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate, br\r\n" +
@@ -33,28 +36,37 @@ func BenchmarkHead(b *testing.B) {
 	}
 }
 
+// always is an Opener for everybody.
+func always(h httpd.FastHandler) httpd.Opener {
+	return func(leaf.Credentials) (httpd.FastHandler, error) { return h, nil }
+}
+
 // TestFastPathAllocatesNothing: a thousand more requests on a connection cost no
 // allocation, apart from the growth of the buffer that this test reads them into.
 func TestFastPathAllocatesNothing(t *testing.T) {
 	p := newPipes()
 	s, err := httpd.Mount(p, quiet(httpd.Config{}), http.NotFoundHandler(),
-		func(_ context.Context, _ httpd.Mode, _ string, body []byte) ([]byte, error) {
+		always(func(_ context.Context, _ httpd.Mode, _ string, body []byte) ([]byte, error) {
 			return strconv.AppendInt(body, 1<<62, 10), nil
-		})
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	run(t, s)
-	allocs := func(requests int) float64 {
-		data := []byte(strings.Repeat(fastGET("order"), requests))
+	allocs := func(request string, requests int) float64 {
+		data := []byte(strings.Repeat(request, requests))
 		return testing.AllocsPerRun(10, func() {
 			conn := &script{closed: make(chan struct{}), in: data}
 			p.conns <- conn
 			<-conn.closed
 		})
 	}
-	few, many := allocs(100), allocs(1100)
-	if more := many - few; more > 10 {
-		t.Errorf("1000 requests made %v allocations", more)
+	for name, request := range map[string]string{
+		"without credentials": fastGET("order"),
+		"with a token":        with(fastGET("order"), "Authorization: Bearer s3cret", "Leaf-Client: billing"),
+	} {
+		if more := allocs(request, 1100) - allocs(request, 100); more > 10 {
+			t.Errorf("%s: 1000 requests made %v allocations", name, more)
+		}
 	}
 }

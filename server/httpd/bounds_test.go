@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/httpd"
 )
 
@@ -19,8 +20,8 @@ func bubble(t *testing.T, cfg httpd.Config, f func(t *testing.T, p *pipes)) {
 	t.Helper()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		if cfg.Segment == nil {
-			cfg.Segment = newIssuer()
+		if cfg.Access == nil {
+			cfg.Access = leaf.Anyone(newIssuer(), nil)
 		}
 		s, err := httpd.NewOn(p, quiet(cfg))
 		if err != nil {
@@ -125,7 +126,7 @@ func TestTimeoutsDoNotBoundHandlers(t *testing.T) {
 		t.Run(path.name, func(t *testing.T) {
 			t.Parallel()
 			iss := newIssuer()
-			bubble(t, httpd.Config{Segment: iss, HeaderTimeout: time.Second, IdleTimeout: time.Second}, func(t *testing.T, p *pipes) {
+			bubble(t, httpd.Config{Access: leaf.Anyone(iss, nil), HeaderTimeout: time.Second, IdleTimeout: time.Second}, func(t *testing.T, p *pipes) {
 				iss.entered, iss.release = make(chan struct{}, 1), make(chan struct{})
 				c := p.dial(t)
 				c.send(path.get("block"))
@@ -270,7 +271,7 @@ func TestHeadSize(t *testing.T) {
 // others are, is told 503 without a request of its own.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
-	s := start(t, quiet(httpd.Config{Segment: newIssuer(), MaxConns: 2}))
+	s := start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), MaxConns: 2}))
 	fast, slow := dial(t, s), dial(t, s)
 	fast.ask(fastGET("order"), "1")
 	slow.ask(slowGET("order"), "2")

@@ -3,6 +3,7 @@ package httpd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -27,8 +28,13 @@ const (
 
 // Config is what a Server needs. Every zero value means the default.
 type Config struct {
-	Segment   leaf.Issuer // default: leaf.Disabled("segment")
-	Snowflake leaf.Issuer // default: leaf.Disabled("snowflake")
+	// Access gives the issuers for what a client shows. Default: both modes are off.
+	Access leaf.Access
+
+	// TLS, if it is set, is how clients are to connect; HTTP/1.1 is spoken inside. It must
+	// have a certificate. A client certificate that it verifies becomes
+	// leaf.Credentials.Certificate. Default: plain TCP.
+	TLS *tls.Config
 
 	// Cache and DB return what /cache and /db show, as a value for encoding/json.
 	// Their context ends after half of WriteTimeout. Default: 501.
@@ -52,8 +58,8 @@ type Config struct {
 	MaxConns int
 
 	// HeaderTimeout bounds the time from the first byte of a request (from the
-	// connection's start for the first one) to the end of its head, however the
-	// bytes trickle in. A request with a body must be complete by then too. The
+	// connection's start, TLS included, for the first one) to the end of its head,
+	// however the bytes trickle in. A request with a body must be complete by then too. The
 	// connection is closed, without a reply if the head is not complete. Default 5 s.
 	HeaderTimeout time.Duration
 
@@ -77,11 +83,8 @@ type Config struct {
 
 // WithDefaults returns c with every zero field set to its default.
 func (c Config) WithDefaults() Config {
-	if c.Segment == nil {
-		c.Segment = leaf.Disabled("segment")
-	}
-	if c.Snowflake == nil {
-		c.Snowflake = leaf.Disabled("snowflake")
+	if c.Access == nil {
+		c.Access = leaf.Anyone(nil, nil)
 	}
 	if c.Cache == nil {
 		c.Cache = notMounted("/cache")
@@ -130,6 +133,9 @@ func (c Config) Validate() error {
 	}
 	if n := c.MaxHeadBytes; n != 0 && (n < minMaxHeadBytes || n > maxMaxHeadBytes) {
 		return leaf.BadField("max_head_bytes", n, fmt.Sprintf("must be %d to %d, or 0 for the default", minMaxHeadBytes, maxMaxHeadBytes))
+	}
+	if t := c.TLS; t != nil && len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
+		return leaf.BadField("tls", "no certificate", "must have one")
 	}
 	return nil
 }

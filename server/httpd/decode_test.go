@@ -127,7 +127,7 @@ func TestModesAreEqual(t *testing.T) {
 				if form.accept != "" {
 					r.Header.Set("Accept", form.accept)
 				}
-				httpd.Handler(quiet(httpd.Config{Segment: newIssuer(), Snowflake: newIssuer()})).ServeHTTP(w, r)
+				httpd.Handler(quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), newIssuer())})).ServeHTTP(w, r)
 				replies = append(replies, fmt.Sprint(w.Code, w.Header(), w.Body))
 			}
 			if replies[0] != replies[1] {

@@ -77,7 +77,7 @@ type observed struct {
 func observe(data, cuts []byte, serve func(net.Listener, httpd.Config) (stop func())) observed {
 	iss := newIssuer()
 	cfg := wireConfig()
-	cfg.Segment = iss
+	cfg.Access = door{iss}
 	p := newPipes()
 	stop := serve(p, cfg)
 	conn := &script{closed: make(chan struct{}), in: bytes.Clone(data), cuts: cuts}
@@ -147,6 +147,10 @@ func FuzzFastPathVsNetHTTP(f *testing.F) {
 		}
 	}
 	f.Add([]byte(fastGET("a")+slowGET("b")+fastGET("c")+fastGET("err.internal")+"x"), []byte{100, 3})
+	for _, shown := range []string{"Authorization: Bearer t1\r\n", "Authorization: Bearer wrong\r\n", "Leaf-Client: billing\r\nAuthorization: Bearer t1\r\n", "Leaf-Client: a\r\nLeaf-Client: b\r\n"} {
+		with := strings.Replace(fastGET("a"), "\r\n\r\n", "\r\n"+shown+"\r\n", 1)
+		f.Add([]byte(with+fastGET("b")+with+with), []byte{})
+	}
 	for _, stray := range []string{"\r", "\r\n", "\r\n\r", "\r\n\r\n", "xyz", "G", "GET"} {
 		f.Add([]byte(fastGET("a")+stray), []byte{})
 		f.Add([]byte(stray), []byte{1})
@@ -195,12 +199,20 @@ func TestFastPathVsNetHTTP(t *testing.T) {
 		}).Draw(t, "value")
 		return name + pick(": ", ":", " : ", ":\t").Draw(t, "colon") + value + eol.Draw(t, "eol")
 	})
+	shows := rapid.SampledFrom([]string{
+		"", "", "", "Authorization: Bearer t1\r\n", "authorization: Bearer  t2 \r\n", "Authorization: bearer t1\r\n", "Authorization: Bearer wrong\r\n",
+		"Authorization: Bearer panic\r\n", "Authorization: Bearer\r\n", "Authorization: Bearer \r\n", "Authorization: Bearer a b\r\n", "Authorization: Bearer\tx\r\n",
+		"Authorization: Basic dTpw\r\n", "Authorization: BearerX t1\r\n", "Authorization:\r\n", "Authorization: Bearer t1\r\nAuthorization: Bearer t2\r\n",
+		"Leaf-Client: billing\r\n", "LEAF-CLIENT:billing\r\n", "Leaf-Client: a b\r\n", "Leaf-Client:\r\n", "Leaf-Client: \xc3\xa9\r\n", "Leaf-Client: \xff\r\n",
+		"Leaf-Client: a\r\nLeaf-Client: a\r\n", "Leaf-Client: " + strings.Repeat("n", 128) + "\r\n", "Leaf-Client: " + strings.Repeat("n", 129) + "\r\n",
+		"Leaf-Client: billing\r\nAuthorization: Bearer t1\r\n", "Authorization: Bearer t1\r\nLeaf-Client: \"x\"\r\n",
+	})
 	request := rapid.Custom(func(t *rapid.T) string {
 		var b strings.Builder
 		b.WriteString(method.Draw(t, "method") + space.Draw(t, "space") + path.Draw(t, "path") + space.Draw(t, "space") + version.Draw(t, "version") + eol.Draw(t, "eol"))
 		before := rapid.SliceOfN(field, 0, 2).Draw(t, "before")
 		after := rapid.SliceOfN(field, 0, 2).Draw(t, "after")
-		b.WriteString(strings.Join(before, "") + host.Draw(t, "host") + strings.Join(after, "") + eol.Draw(t, "end") + stray.Draw(t, "stray"))
+		b.WriteString(strings.Join(before, "") + host.Draw(t, "host") + shows.Draw(t, "shows") + strings.Join(after, "") + eol.Draw(t, "end") + stray.Draw(t, "stray"))
 		return b.String()
 	})
 	understood := 0

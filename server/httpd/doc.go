@@ -1,10 +1,13 @@
-// Package httpd is the public HTTP server: the two ID routes of the Java server,
-// its monitor paths, the two health checks, the clock for other nodes, and metrics.
+// Package httpd is the public HTTP server: the two ID routes of the Java server, IDs of
+// several tags in one request, the Java server's monitor paths, the two health checks,
+// the clock for other nodes, and metrics.
 //
 //	GET /api/segment/get/{tag}      one ID as bare digits, text/plain
 //	GET /api/snowflake/get/{key}    the same for the other mode
 //	    ?count=n                    n IDs, 1 to leaf.MaxBatch, each a line that ends in a newline
 //	    Accept: application/json    {"ids":["1","2"]}, with or without count
+//	POST /v1/next                   {"requests":[{"tag":"a","count":3},{"mode":"snowflake"}]}: ranges
+//	                                of IDs per entry, or its error; up to 100 entries
 //	GET /cache, /db                 JSON: the buffers in memory, the rows of the database
 //	GET /decodeSnowflakeId?snowflakeId=n
 //	                                JSON: the fields of an ID, as the Java server shows them
@@ -13,10 +16,20 @@
 //	GET /healthz                    200 while the server serves
 //	GET /readyz                     200 or 503, JSON with the reasons
 //
+// Beyond the health checks, the clock and the metrics, every request needs what
+// Config.Access wants to see: a token in the field "Authorization: Bearer", the client's
+// own name in the field Leaf-Client, its certificate. A 401 says so.
+//
 // A tag is one path segment, percent-decoded once, and nothing about it is
 // normalised: %2F, "..", and a trailing dot belong to the name. Any query
 // parameter but count is refused on an ID route, since a misspelled one would
 // silently yield a single ID. HEAD is not allowed there: it would burn an ID.
+//
+// POST /v1/next is refused as a whole, and takes no ID, if any part of it is wrong; what
+// an issuer says about one entry is the answer to that entry, beside the IDs of the
+// others. IDs are strings, because JavaScript rounds numbers beyond 2^53; "hi" is the
+// first number that is no longer part of the range. Entries of one tag are answered in
+// their order, those of different tags do not wait for each other.
 //
 // # Two paths, one behaviour
 //
@@ -24,7 +37,9 @@
 // path, which answers such a GET if it understands every byte of its head (what
 // that means stands at parseHead). The first request that it does not understand takes
 // the connection to net/http, with all bytes not yet answered, and it stays there:
-// a way back would need to know how far ahead net/http has read. Both paths call
+// a way back would need to know how far ahead net/http has read. A token and a client
+// name stay on the fast path as long as there is no space in them; Access is asked again
+// when they differ from those of the request before. Both paths call
 // the same handlers, and FuzzFastPathVsNetHTTP holds their replies equal byte for
 // byte. docs/adr/0003 has the measurements.
 //
@@ -32,7 +47,8 @@
 //
 //  1. Every error is problem+json with the status and code of the one table
 //     (package problem). The exceptions are what net/http itself answers to bytes
-//     that are no valid HTTP request (400, 431, 501, 505: text/plain, then close).
+//     that are no valid HTTP request (400, 431, 501, 505: text/plain, then close),
+//     and to plain HTTP on a TLS port.
 //  2. A mode that is not enabled never answers 2xx.
 //  3. Replies keep the order of the requests; a reply to a pipelined request may
 //     wait for the replies to those after it that arrived in the same packet.
@@ -41,7 +57,9 @@
 //     See [Config] for limits and what a client sees beyond them.
 //  5. A panic in a handler is logged and answered with 500; neither the process
 //     nor the connection ends.
-//  6. Shutdown answers every request whose head was read, or says how many
+//  6. No ID is given to a client that Config.Access refuses; the health checks, the
+//     clock and the metrics never ask it.
+//  7. Shutdown answers every request whose head was read, or says how many
 //     connections it had to cut.
 //
 // # What it does not do
@@ -49,7 +67,7 @@
 // It issues nothing and decides nothing: it translates HTTP to [leaf.Issuer] and
 // back. It bounds no Issuer: one that may wait longer than Config.WriteTimeout
 // waits for a client that gets no reply. On the fast path a client's
-// disconnection does not cancel the context of its request. There is no TLS and
-// no HTTP/2; a proxy in front adds both. The package is part of the program leaf:
+// disconnection does not cancel the context of its request. There is no HTTP/2, also
+// over TLS; a proxy in front can add it. The package is part of the program leaf:
 // its Go API may change with every release.
 package httpd

@@ -1,6 +1,9 @@
 package httpd
 
-import "net/http"
+import (
+	"fmt"
+	"net/http"
+)
 
 // Handler returns what serves cfg behind net/http.
 func Handler(cfg Config) http.Handler { return newAPI(cfg) }
@@ -23,3 +26,27 @@ var PrefersJSON = prefersJSON
 
 // MaxRefusals is the number of refused connections that get an answer.
 const MaxRefusals = maxRefusals
+
+// Route is a route of the server.
+type Route struct {
+	Path    string
+	Methods []string
+	Public  bool
+}
+
+// Routes returns the routes of cfg.
+func Routes(cfg Config) (routes []Route) {
+	for _, r := range newAPI(cfg).routes {
+		routes = append(routes, Route{r.path, r.methods, r.public})
+	}
+	return routes
+}
+
+// ParseNext returns what the body of POST /v1/next asks for, an entry as "mode tag count".
+func ParseNext(body []byte) (entries []string, err error) {
+	asks, err := parseAsks(body)
+	for _, q := range asks {
+		entries = append(entries, fmt.Sprintf("%v %q %d", q.mode, q.tag, q.count))
+	}
+	return entries, err
+}

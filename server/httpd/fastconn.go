@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/problem"
 )
 
@@ -16,6 +17,11 @@ import (
 // The key is one valid tag name; ctx ends when Shutdown gives up waiting. It runs
 // on the connection's goroutine and may block.
 type FastHandler func(ctx context.Context, mode Mode, key string, body []byte) ([]byte, error)
+
+// Opener returns the FastHandler for what a client shows of itself, or an error, which
+// is the answer to its request. A connection keeps the handler as long as it shows the
+// same.
+type Opener func(shown leaf.Credentials) (FastHandler, error)
 
 const (
 	// fastHead is the size of a connection's read buffer, and so the longest head
@@ -47,6 +53,9 @@ type fastConn struct {
 	body []byte // room for the body of one reply
 	key  string // of the last request: a client that stays with one tag costs no allocation
 
+	shown   leaf.Credentials // with the last request
+	handler FastHandler      // for shown; nil: not opened
+
 	answered bool // whether a request was, so that bytes that are left start a later one
 
 	headBy  time.Time // when the head that is being received must be complete; zero: none is
@@ -66,7 +75,7 @@ func (c *fastConn) run() (end outcome) {
 		}
 	}()
 	c.headBy = time.Now().Add(c.srv.limits.HeaderTimeout)
-	if c.raw.SetReadDeadline(c.headBy) != nil {
+	if c.raw.SetReadDeadline(c.headBy) != nil || !c.secure() {
 		return closed
 	}
 	for {
@@ -126,7 +135,11 @@ func (c *fastConn) answer() (v verdict, last bool) {
 		c.answered = true
 		c.headBy = time.Time{}
 
-		body, err := c.srv.fast(c.srv.base, h.mode, c.key, c.body[:0])
+		body := c.body[:0]
+		handler, err := c.handlerFor(h)
+		if err == nil {
+			body, err = handler(c.srv.base, h.mode, c.key, body)
+		}
 		last = c.srv.draining.Load()
 		at := c.srv.clock.now.Load()
 		if err != nil {
@@ -142,6 +155,21 @@ func (c *fastConn) answer() (v verdict, last bool) {
 			return v, true
 		}
 	}
+}
+
+// handlerFor returns the handler for the credentials in h.
+func (c *fastConn) handlerFor(h head) (FastHandler, error) {
+	if c.handler != nil && string(h.token) == c.shown.Token && string(h.name) == c.shown.Name {
+		return c.handler, nil
+	}
+	c.handler = nil
+	c.shown.Token, c.shown.Name = string(h.token), string(h.name)
+	handler, err := c.srv.open(c.shown)
+	if err != nil {
+		return nil, err
+	}
+	c.handler = handler
+	return handler, nil
 }
 
 // makeRoom makes sure that there is something to read into.

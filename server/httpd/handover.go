@@ -57,6 +57,9 @@ type slowConn struct {
 	headBy   time.Time // until then the head that the replay starts must be complete; zero: no such bound
 	headOnce sync.Once
 
+	certificate string      // the client's name in it; "" if it showed none
+	abrupt      func() bool // whether Close may not wait for the client
+
 	closing sync.Once
 	onClose func()
 }
@@ -97,7 +100,11 @@ func (c *slowConn) CloseWrite() error {
 
 // Close implements net.Conn.
 func (c *slowConn) Close() error {
-	err := c.Conn.Close()
+	end := c.Conn.Close
+	if c.abrupt() {
+		end = func() error { return abort(c.Conn) }
+	}
+	err := end()
 	c.closing.Do(c.onClose)
 	return err
 }

@@ -1,6 +1,10 @@
 package httpd
 
-import "github.com/leaf-idgen/leaf"
+import (
+	"bytes"
+
+	"github.com/leaf-idgen/leaf"
+)
 
 // Mode is which of the two ID routes a request names.
 type Mode uint8
@@ -30,9 +34,11 @@ const (
 
 // head is a request that the fast path can answer.
 type head struct {
-	mode Mode
-	key  []byte // within the bytes given to parseHead
-	size int    // length of the head with its final CRLF CRLF
+	mode  Mode
+	key   []byte // within the bytes given to parseHead, like the next two
+	token []byte // of the field Authorization: Bearer
+	name  []byte // of the field Leaf-Client
+	size  int    // length of the head with its final CRLF CRLF
 }
 
 const (
@@ -50,7 +56,8 @@ const (
 // HTTP/1.1; lines that end in CRLF; exactly one plain Host; and apart from that
 // only fields of a list, none of which the net/http path looks at, with printable
 // ASCII values. Accept and Connection are on it with the values that mean "as
-// always". A body is announced by fields that are not on it.
+// always", the two fields of credentials once each, if there is no space in them. A
+// body is announced by fields that are not on it.
 func parseHead(b []byte) (head, verdict) {
 	var (
 		h head
@@ -94,32 +101,53 @@ func parseHead(b []byte) (head, verdict) {
 			h.size = i + 2
 			return h, understood
 		}
-		n, host, v := parseField(b[i:])
+		n, kind, value, v := parseField(b[i:])
 		if v != understood {
 			return h, v
 		}
 		i += n
-		if host {
+		switch kind {
+		case hostField:
 			hosts++
+		case tokenField:
+			if h.token != nil {
+				return h, foreign
+			}
+			h.token = value
+		case nameField:
+			if h.name != nil {
+				return h, foreign
+			}
+			h.name = value
 		}
 	}
 }
 
-// parseField looks at one header field at the start of b and returns its length
-// with CRLF.
-func parseField(b []byte) (n int, host bool, v verdict) {
+// fieldKind is what a header field is to parseHead.
+type fieldKind uint8
+
+const (
+	plainField fieldKind = iota // of no consequence
+	hostField
+	tokenField
+	nameField
+)
+
+// parseField looks at one header field at the start of b and returns its length with
+// CRLF, and what is to be known of a field that is not plain.
+func parseField(b []byte) (n int, kind fieldKind, value []byte, v verdict) {
 	var lower [maxFieldName]byte
 	i := 0
 	for ; ; i++ {
 		if i == len(b) {
-			return 0, false, partial
+			return 0, plainField, nil, partial
 		}
 		if b[i] == ':' {
 			break
 		}
 		c := lowerName[b[i]]
 		if c == 0 || i == len(lower) {
-			return 0, false, foreign
+			return 0, plainField, nil, foreign
 		}
 		lower[i] = c
 	}
@@ -133,30 +161,38 @@ func parseField(b []byte) (n int, host bool, v verdict) {
 	for i < len(b) && charClass[b[i]]&valueChar != 0 {
 		i++
 	}
-	value := b[start:i]
+	value = b[start:i]
 	if len(b)-i < len("\r\n") {
-		return 0, false, startOf(b[i:], "\r\n")
+		return 0, plainField, nil, startOf(b[i:], "\r\n")
 	}
 	if b[i] != '\r' || b[i+1] != '\n' {
-		return 0, false, foreign
+		return 0, plainField, nil, foreign
 	}
 	i += len("\r\n")
 
-	// Like net/http, which compares no field but these with anything, and Accept
-	// only in our own handlers.
+	// Like net/http, which compares no field but these with anything, and Accept and
+	// the credentials only in our own handlers.
 	switch string(name) {
 	case "host":
-		return i, true, verdictOf(isPlainHost(value))
+		return i, hostField, nil, verdictOf(isPlainHost(value))
+	case "authorization":
+		if len(value) < len(bearer) || string(value[:len(bearer)]) != bearer {
+			return 0, plainField, nil, foreign
+		}
+		value = value[len(bearer):]
+		return i, tokenField, value, verdictOf(isWord(value))
+	case "leaf-client":
+		return i, nameField, value, verdictOf(isWord(value) && len(value) <= maxClientName)
 	case "accept":
-		return i, false, verdictOf(string(value) == "*/*" || string(value) == textPlain)
+		return i, plainField, nil, verdictOf(string(value) == "*/*" || string(value) == textPlain)
 	case "connection":
-		return i, false, verdictOf(string(value) == "keep-alive" || string(value) == "Keep-Alive")
+		return i, plainField, nil, verdictOf(string(value) == "keep-alive" || string(value) == "Keep-Alive")
 	case "user-agent", "accept-encoding", "accept-language", "cache-control", "pragma", "referer",
 		"x-request-id", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-real-ip",
 		"forwarded", "via", "traceparent", "tracestate", "baggage":
-		return i, false, understood
+		return i, plainField, nil, understood
 	}
-	return i, false, foreign
+	return i, plainField, nil, foreign
 }
 
 // maxFieldName is the length of the longest name in parseField.
@@ -187,6 +223,9 @@ func isPlainHost(value []byte) bool {
 	}
 	return len(value) > 0
 }
+
+// isWord reports whether value is one word.
+func isWord(value []byte) bool { return len(value) > 0 && bytes.IndexByte(value, ' ') < 0 }
 
 // Bits of charClass.
 const (

@@ -14,9 +14,9 @@ import (
 
 // appendID appends one ID in decimal. It is the FastHandler, and what the
 // net/http path does for the same request.
-func (a *api) appendID(ctx context.Context, mode Mode, key string, body []byte) (_ []byte, err error) {
+func (c client) appendID(ctx context.Context, mode Mode, key string, body []byte) (_ []byte, err error) {
 	defer recoverTo(&err)
-	id, err := a.issuers[mode].Next(ctx, key)
+	id, err := c.issuer(mode).Next(ctx, key)
 	if err != nil {
 		return body, ended(err)
 	}
@@ -24,10 +24,13 @@ func (a *api) appendID(ctx context.Context, mode Mode, key string, body []byte) 
 }
 
 // serveIDs answers an ID route.
-func (a *api) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key string) error {
-	if err := checkMethod(r, http.MethodGet); err != nil {
-		return err
+func (a *api) serveIDs(mode Mode) handler {
+	return func(w http.ResponseWriter, r *http.Request, c client, key string) error {
+		return c.serveIDs(w, r, mode, key)
 	}
+}
+
+func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key string) error {
 	n, batch, err := parseCount(r.URL.RawQuery)
 	if err != nil {
 		return err
@@ -37,7 +40,7 @@ func (a *api) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key st
 	}
 	asJSON := prefersJSON(r.Header["Accept"])
 	if !batch && !asJSON {
-		body, err := a.appendID(r.Context(), mode, key, nil)
+		body, err := c.appendID(r.Context(), mode, key, nil)
 		if err != nil {
 			return err
 		}
@@ -45,7 +48,7 @@ func (a *api) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key st
 		w.Write(body)
 		return nil
 	}
-	ranges, err := a.issuers[mode].NextN(r.Context(), key, n)
+	ranges, err := c.issuer(mode).NextN(r.Context(), key, n)
 	if err != nil {
 		return ended(err)
 	}

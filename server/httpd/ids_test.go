@@ -50,7 +50,7 @@ func TestTagsAreExact(t *testing.T) {
 			t.Parallel()
 			for _, path := range paths {
 				iss := newIssuer()
-				c := dial(t, start(t, quiet(httpd.Config{Segment: iss})))
+				c := dial(t, start(t, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)})))
 				c.send(path.get(tt.segment))
 				r := c.reply()
 				var want []string
@@ -73,7 +73,7 @@ func TestTagsAreExact(t *testing.T) {
 // into one write.
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	s := start(t, quiet(httpd.Config{Segment: newIssuer()}))
+	s := start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 	for _, n := range []int{1, 2, 1000, leaf.MaxBatch} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +167,7 @@ func FuzzRoute(f *testing.F) {
 		u.RawQuery = query
 		iss := newIssuer()
 		w := &countingWriter{header: http.Header{}}
-		httpd.Handler(quiet(httpd.Config{Segment: iss})).ServeHTTP(w, &http.Request{Method: http.MethodGet, URL: u})
+		httpd.Handler(quiet(httpd.Config{Access: leaf.Anyone(iss, nil)})).ServeHTTP(w, &http.Request{Method: http.MethodGet, URL: u})
 		if w.statuses > 1 || w.statuses == 0 && w.bytes == 0 {
 			t.Errorf("%d statuses, %d bytes", w.statuses, w.bytes)
 		}

@@ -27,7 +27,7 @@ func TestShutdownClosesIdleAtOnce(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: newIssuer()}))
+		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestShutdownWhileReplying(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: newIssuer()}))
+		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestShutdownDoesNotKeepOthersWaiting(t *testing.T) {
 			t.Parallel()
 			fakeTime(t, func(t *testing.T) {
 				p, iss := newPipes(), newIssuer()
-				s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: iss}))
+				s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,7 +133,7 @@ func TestShutdownAnswersWhatRuns(t *testing.T) {
 			t.Parallel()
 			fakeTime(t, func(t *testing.T) {
 				p, iss := newPipes(), newIssuer()
-				s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: iss}))
+				s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -176,7 +176,7 @@ func TestShutdownDuringHandOver(t *testing.T) {
 	fakeTime(t, func(t *testing.T) {
 		for range 500 {
 			p, iss := newPipes(), newIssuer()
-			s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: iss}))
+			s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestShutdownGivesUp(t *testing.T) {
 			t.Parallel()
 			fakeTime(t, func(t *testing.T) {
 				p, iss := newPipes(), newIssuer()
-				s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: iss}))
+				s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -310,7 +310,7 @@ func TestAcceptErrors(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Segment: newIssuer()}))
+		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestAcceptErrors(t *testing.T) {
 func TestStartStopStress(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
-		s, err := httpd.New("127.0.0.1:0", quiet(httpd.Config{Segment: newIssuer(), MaxConns: 6}))
+		s, err := httpd.New("127.0.0.1:0", quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), MaxConns: 6}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,12 +412,12 @@ func TestPanicOnTheFastPath(t *testing.T) {
 	}
 	log := &syncBuffer{}
 	s, err := httpd.Mount(ln, httpd.Config{Logger: log.logger()}, http.NotFoundHandler(),
-		func(_ context.Context, mode httpd.Mode, key string, body []byte) ([]byte, error) {
+		always(func(_ context.Context, mode httpd.Mode, key string, body []byte) ([]byte, error) {
 			if key == "panic" {
 				panic("on purpose")
 			}
 			return fmt.Appendf(body, "%v %s", mode, key), nil
-		})
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +440,7 @@ func TestHalfClosedClient(t *testing.T) {
 		t.Run(path.name, func(t *testing.T) {
 			t.Parallel()
 			iss := newIssuer()
-			c := dial(t, start(t, quiet(httpd.Config{Segment: iss})))
+			c := dial(t, start(t, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)})))
 			c.ask(path.get("order"), "1")
 			c.send(path.get("block"))
 			<-iss.entered

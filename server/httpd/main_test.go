@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // issuer is a deterministic leaf.Issuer. What it does depends on the tag:
-// "err.<code>" fails with that class, "panic" panics, "block" waits for release
+// "err.<code>" fails with that class, "slow" is throttled for 1.5 s, "panic" panics, "block" waits for release
 // or the context, "cancelled" fails like a context; every other tag counts from 1,
 // and a batch of "gap" has a hole in its middle.
 type issuer struct {
@@ -62,6 +62,8 @@ func (i *issuer) take(ctx context.Context, tag string, n int) ([]leaf.Range, err
 		panic("the issuer is broken")
 	case tag == "cancelled":
 		return nil, fmt.Errorf("issue tag %q: %w", tag, context.Canceled)
+	case tag == "slow":
+		return nil, leaf.Throttled("5 IDs/s of tag slow", 1500*time.Millisecond)
 	case tag == "err.internal":
 		return nil, errors.New("the password is 12345")
 	case strings.HasPrefix(tag, "err."):
@@ -90,6 +92,44 @@ func (i *issuer) take(ctx context.Context, tag string, n int) ([]leaf.Range, err
 	return []leaf.Range{{Lo: lo, Hi: lo + int64(n)}}, nil
 }
 
+// door is an Access that refuses the token "wrong", panics at "panic", and otherwise
+// notes with every call who made it, if it shows anything.
+type door struct{ *issuer }
+
+func (d door) Open(c leaf.Credentials) (*leaf.Issuers, error) {
+	switch c.Token {
+	case "wrong":
+		return nil, fmt.Errorf("%w: the token is not the one", leaf.ErrUnauthenticated)
+	case "panic":
+		panic("the door is broken")
+	}
+	return &leaf.Issuers{Segment: visitor{d.issuer, c}, Snowflake: leaf.Disabled("snowflake")}, nil
+}
+
+type visitor struct {
+	*issuer
+	who leaf.Credentials
+}
+
+func (v visitor) Next(ctx context.Context, tag string) (int64, error) {
+	v.note()
+	return v.issuer.Next(ctx, tag)
+}
+
+func (v visitor) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	v.note()
+	return v.issuer.NextN(ctx, tag, n)
+}
+
+func (v visitor) note() {
+	if v.who == (leaf.Credentials{}) {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = append(v.calls, fmt.Sprintf("%q %q %q", v.who.Token, v.who.Name, v.who.Certificate))
+}
+
 // quiet is a Config that logs nothing.
 func quiet(cfg httpd.Config) httpd.Config {
 	cfg.Logger = slog.New(slog.DiscardHandler)
@@ -97,7 +137,7 @@ func quiet(cfg httpd.Config) httpd.Config {
 }
 
 // start runs a server on a loopback port until the test ends.
-func start(t *testing.T, cfg httpd.Config) *httpd.Server {
+func start(t testing.TB, cfg httpd.Config) *httpd.Server {
 	t.Helper()
 	s, err := httpd.New("127.0.0.1:0", cfg)
 	if err != nil {
@@ -108,7 +148,7 @@ func start(t *testing.T, cfg httpd.Config) *httpd.Server {
 }
 
 // run serves s until the test ends, and expects both of its ends to be clean.
-func run(t *testing.T, s *httpd.Server) {
+func run(t testing.TB, s *httpd.Server) {
 	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()

@@ -8,12 +8,9 @@ import (
 	"time"
 )
 
-// view answers a monitor path, which is read only and therefore allows HEAD.
-func (a *api) view(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) error {
-	if err := checkMethod(r, http.MethodGet, http.MethodHead); err != nil {
-		return err
-	}
-	return serve(w, r)
+// view is the handler of a route that takes no IDs.
+func view(serve func(http.ResponseWriter, *http.Request) error) handler {
+	return func(w http.ResponseWriter, r *http.Request, _ client, _ string) error { return serve(w, r) }
 }
 
 func (a *api) serveHealth(w http.ResponseWriter, _ *http.Request) error {
@@ -40,8 +37,8 @@ func (a *api) serveReady(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, status, readiness{ready, reasons})
 }
 
-func (a *api) serveState(state func(context.Context) (any, error)) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
+func (a *api) serveState(state func(context.Context) (any, error)) handler {
+	return view(func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), a.viewTime)
 		defer cancel()
 		value, err := state(ctx)
@@ -49,7 +46,7 @@ func (a *api) serveState(state func(context.Context) (any, error)) func(http.Res
 			return ended(err)
 		}
 		return writeJSON(w, http.StatusOK, value)
-	}
+	})
 }
 
 // serveClock tells the time to a peer that compares its own clock with it.

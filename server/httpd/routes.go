@@ -18,30 +18,68 @@ import (
 
 // api is what both paths serve.
 type api struct {
-	issuers  [2]leaf.Issuer // by Mode
-	cache    func(context.Context) (any, error)
-	db       func(context.Context) (any, error)
-	decode   func(id int64) (Decoded, error)
-	metrics  http.Handler // nil: no such route
-	ready    func() (bool, []string)
-	draining func() bool
-	viewTime time.Duration // bound of cache and db
-	log      *slog.Logger
+	access    leaf.Access
+	routes    []route
+	cache     func(context.Context) (any, error)
+	db        func(context.Context) (any, error)
+	decode    func(id int64) (Decoded, error)
+	metrics   http.Handler // nil: no such route
+	ready     func() (bool, []string)
+	draining  func() bool
+	viewTime  time.Duration // bound of cache and db
+	batchTime time.Duration // bound of a request for several tags
+	log       *slog.Logger
 }
 
 func newAPI(cfg Config) *api {
 	cfg = cfg.WithDefaults()
-	return &api{
-		issuers:  [2]leaf.Issuer{Segment: cfg.Segment, Snowflake: cfg.Snowflake},
-		cache:    cfg.Cache,
-		db:       cfg.DB,
-		decode:   cfg.Decode,
-		metrics:  cfg.Metrics,
-		ready:    cfg.Ready,
-		draining: func() bool { return false },
-		viewTime: cfg.WriteTimeout / 2,
-		log:      cfg.Logger,
+	a := &api{
+		access:    cfg.Access,
+		cache:     cfg.Cache,
+		db:        cfg.DB,
+		decode:    cfg.Decode,
+		metrics:   cfg.Metrics,
+		ready:     cfg.Ready,
+		draining:  func() bool { return false },
+		viewTime:  cfg.WriteTimeout / 2,
+		batchTime: cfg.WriteTimeout - cfg.WriteTimeout/4,
+		log:       cfg.Logger,
 	}
+	a.routes = a.table()
+	return a
+}
+
+// route is one path of the server.
+type route struct {
+	path    string // with {NAME} for a segment of any text
+	methods []string
+	public  bool // for everybody, and never refused: Access is not asked
+	serve   handler
+}
+
+// handler answers a request, or returns an error if it has written nothing. The text is
+// the segment that the path leaves open, decoded.
+type handler func(w http.ResponseWriter, r *http.Request, c client, text string) error
+
+// table returns the routes.
+func (a *api) table() []route {
+	get := []string{http.MethodGet}
+	read := []string{http.MethodGet, http.MethodHead}
+	routes := []route{
+		{"/api/segment/get/{tag}", get, false, a.serveIDs(Segment)},
+		{"/api/snowflake/get/{key}", get, false, a.serveIDs(Snowflake)},
+		{"/v1/next", []string{http.MethodPost}, false, a.serveNext},
+		{"/cache", read, false, a.serveState(a.cache)},
+		{"/db", read, false, a.serveState(a.db)},
+		{"/decodeSnowflakeId", read, false, view(a.serveDecode)},
+		{"/v1/clock", read, true, view(a.serveClock)},
+		{"/healthz", read, true, view(a.serveHealth)},
+		{"/readyz", read, true, view(a.serveReady)},
+	}
+	if a.metrics != nil {
+		routes = append(routes, route{"/metrics", read, true, view(a.serveMetrics)})
+	}
+	return routes
 }
 
 // ServeHTTP implements http.Handler. It routes by itself: http.ServeMux cleans
@@ -59,35 +97,46 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(segments) == 4 && segments[0] == "api" && segments[2] == "get":
-		switch segments[1] {
-		case Segment.String():
-			return a.serveIDs(w, r, Segment, segments[3])
-		case Snowflake.String():
-			return a.serveIDs(w, r, Snowflake, segments[3])
+	for _, rt := range a.routes {
+		text, ok := rt.match(segments)
+		if !ok {
+			continue
 		}
-	case len(segments) == 2 && segments[0] == "v1" && segments[1] == "clock":
-		return a.view(w, r, a.serveClock)
-	case len(segments) == 1:
-		switch segments[0] {
-		case "healthz":
-			return a.view(w, r, a.serveHealth)
-		case "readyz":
-			return a.view(w, r, a.serveReady)
-		case "cache":
-			return a.view(w, r, a.serveState(a.cache))
-		case "db":
-			return a.view(w, r, a.serveState(a.db))
-		case "decodeSnowflakeId":
-			return a.view(w, r, a.serveDecode)
-		case "metrics":
-			if a.metrics != nil {
-				return a.view(w, r, a.serveMetrics)
+		if err := checkMethod(r, rt.methods...); err != nil {
+			return err
+		}
+		var c client
+		if !rt.public {
+			shown, err := credentials(r)
+			if err != nil {
+				return err
+			}
+			if c, err = a.admit(shown); err != nil {
+				return err
 			}
 		}
+		return rt.serve(w, r, c, text)
 	}
 	return problem.NotFound(r.URL.Path)
+}
+
+// match reports whether the path with these segments is rt's, and which text stands in
+// its open segment.
+func (rt route) match(segments []string) (text string, ok bool) {
+	rest := rt.path[1:]
+	for i, s := range segments {
+		want, after, more := strings.Cut(rest, "/")
+		if more != (i+1 < len(segments)) {
+			return "", false
+		}
+		if strings.HasPrefix(want, "{") {
+			text = s
+		} else if s != want {
+			return "", false
+		}
+		rest = after
+	}
+	return text, true
 }
 
 // splitPath returns the segments of the path, each percent-decoded once.

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,7 +19,8 @@ type Server struct {
 	ln     net.Listener
 	limits Config // only the limits are used here
 	log    *slog.Logger
-	fast   FastHandler
+	open   Opener
+	tls    *tls.Config // nil: plain TCP
 	slow   *http.Server
 	inner  *handover
 
@@ -28,6 +30,7 @@ type Server struct {
 	base     context.Context //nolint:containedctx // the context of every request: it ends when Shutdown gives up
 	cancel   context.CancelFunc
 	draining atomic.Bool
+	cutting  atomic.Bool   // Shutdown has given up: connections end without a farewell
 	stop     chan struct{} // closed when draining starts
 	done     chan struct{} // closed when the goroutines of Serve may end
 	helpers  sync.WaitGroup
@@ -64,7 +67,7 @@ func New(addr string, cfg Config) (*Server, error) {
 // it returns an error.
 func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 	a := newAPI(cfg)
-	s, err := Mount(ln, cfg, a, a.appendID)
+	s, err := Mount(ln, cfg, a, a.open)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +75,11 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Mount returns a server of the same stack with other handlers: slow behind
-// net/http, fast on the fast path. Of cfg only the limits and the logger are used.
-// It exists so that a benchmark can tell the cost of the stack from that of Leaf.
-func Mount(ln net.Listener, cfg Config, slow http.Handler, fast FastHandler) (*Server, error) {
+// Mount returns a server of the same stack with other handlers: slow behind net/http,
+// those that open returns on the fast path. Of cfg only TLS, the limits and the logger
+// are used. It exists so that a benchmark can tell the cost of the stack from that of
+// Leaf.
+func Mount(ln net.Listener, cfg Config, slow http.Handler, open Opener) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -84,7 +88,8 @@ func Mount(ln net.Listener, cfg Config, slow http.Handler, fast FastHandler) (*S
 		ln:       ln,
 		limits:   cfg,
 		log:      cfg.Logger,
-		fast:     fast,
+		open:     open,
+		tls:      overHTTP1(cfg.TLS),
 		inner:    newHandover(ln.Addr()),
 		tick:     min(500*time.Millisecond, cfg.IdleTimeout/4, cfg.WriteTimeout/4),
 		stop:     make(chan struct{}),
@@ -105,6 +110,7 @@ func Mount(ln net.Listener, cfg Config, slow http.Handler, fast FastHandler) (*S
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn),
 		BaseContext:                  func(net.Listener) context.Context { return s.base },
+		ConnContext:                  withCertificate,
 	}
 	return s, nil
 }
@@ -184,6 +190,9 @@ func (s *Server) keepTime() {
 }
 
 func (s *Server) admit(raw net.Conn) {
+	if s.tls != nil {
+		raw = tls.Server(raw, s.tls)
+	}
 	if s.live.Add(1) > int64(s.limits.MaxConns) {
 		s.live.Add(-1)
 		s.refuse(raw)
@@ -204,10 +213,12 @@ func (s *Server) serve(raw net.Conn) {
 	c := &fastConn{srv: s, raw: raw}
 	if c.run() == handOver {
 		slow := &slowConn{
-			Conn:    raw,
-			replay:  append([]byte(nil), c.rest()...),
-			headBy:  c.headBy,
-			onClose: func() { s.live.Add(-1) },
+			Conn:        raw,
+			replay:      append([]byte(nil), c.rest()...),
+			headBy:      c.headBy,
+			certificate: c.shown.Certificate,
+			abrupt:      s.cutting.Load,
+			onClose:     func() { s.live.Add(-1) },
 		}
 		s.leaving(raw)
 		if !s.inner.give(slow) {

@@ -52,12 +52,13 @@ func (s *Server) drain() {
 // cut ends what did not end by itself.
 func (s *Server) cut(ctx context.Context) error {
 	n := s.live.Load()
+	s.cutting.Store(true)
 	s.release()
 	s.slow.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for raw := range s.conns {
-		raw.Close()
+		_ = abort(raw)
 	}
 	return fmt.Errorf("shut down HTTP with %d connections open: %w", n, context.Cause(ctx))
 }

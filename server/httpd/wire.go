@@ -52,8 +52,11 @@ func appendProblem(dst []byte, e *problem.Error, at *instant, last bool) []byte 
 	dst = append(dst, "Cache-Control: no-store\r\nContent-Type: "+problem.ContentType+"\r\n"...)
 	if s := e.RetryAfter(); s > 0 {
 		dst = append(dst, "Retry-After: "...)
-		dst = strconv.AppendInt(dst, int64(s), 10)
+		dst = strconv.AppendInt(dst, s, 10)
 		dst = append(dst, "\r\n"...)
+	}
+	if c := e.Challenge(); c != "" {
+		dst = append(dst, "Www-Authenticate: "+c+"\r\n"...)
 	}
 	return appendRest(dst, e.Body(), at, last)
 }

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the replies in testdata")
 // wireConfig serves all routes, with fixed contents.
 func wireConfig() httpd.Config {
 	return quiet(httpd.Config{
-		Segment: newIssuer(),
+		Access: leaf.Anyone(newIssuer(), nil),
 		Cache: func(context.Context) (any, error) {
 			return []map[string]any{{"tag": "order", "value": "5"}}, nil
 		},
@@ -138,7 +138,7 @@ func TestBothPathsAreEqualOnTheWire(t *testing.T) {
 				var got [2]string
 				for i, extra := range []string{"", "X-Slow: 1\r\n"} {
 					cfg := wireConfig()
-					cfg.Snowflake = newIssuer()
+					cfg.Access = leaf.Anyone(newIssuer(), newIssuer())
 					c := dial(t, start(t, cfg))
 					c.send(head + extra + "\r\n" + head + extra + "\r\n")
 					got[i] = withoutDate(c.rest())

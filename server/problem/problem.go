@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -22,8 +23,9 @@ const typePrefix = "urn:leaf:error:"
 // internalCode is the code of every error outside the table.
 const internalCode = "internal"
 
-// retryAfter is what Retry-After says. Ranges arrive within milliseconds once the
-// store answers, and one second is the smallest wait that the field can express.
+// retryAfter is what Retry-After says where the error gives no hint. Ranges arrive
+// within milliseconds once the store answers, and one second is the smallest wait that
+// the field can express.
 const retryAfter = 1
 
 // Error is a problem. It is an error whose text is Detail and which matches, with
@@ -36,22 +38,42 @@ type Error struct {
 	Detail    string `json:"detail"`    // about this occurrence, for people
 	Retryable bool   `json:"retryable"` // the same request can succeed later by itself
 
+	// RetryAfterMilli is leaf.RetryAfter in ms, rounded up; 0: the error gives no hint.
+	RetryAfterMilli int64 `json:"retry_after_ms,omitempty"`
+
 	Allow []string `json:"-"` // methods for the field Allow of a 405
 }
 
 // Error returns the detail.
 func (e *Error) Error() string { return e.Detail }
 
-// Unwrap returns the sentinel of package leaf that belongs to the code, nil if
-// there is none.
+// Unwrap returns the sentinel of package leaf that belongs to the code, with its hint
+// for leaf.RetryAfter if there is one; nil if no sentinel belongs to the code.
 func (e *Error) Unwrap() error {
 	class, _ := leaf.ClassByCode(e.Code)
+	if errors.Is(class.Err, leaf.ErrThrottled) && e.RetryAfterMilli > 0 {
+		return leaf.Throttled(e.Detail, time.Duration(min(e.RetryAfterMilli, longestHint.Milliseconds()))*time.Millisecond)
+	}
 	return class.Err
+}
+
+// longestHint bounds what a reply can make a client wait.
+const longestHint = 10 * 365 * 24 * time.Hour
+
+// Challenge returns the field WWW-Authenticate of a 401, "" for any other problem.
+func (e *Error) Challenge() string {
+	if e.Status == http.StatusUnauthorized {
+		return "Bearer"
+	}
+	return ""
 }
 
 // RetryAfter returns the seconds that a caller should wait before it repeats the
 // request, 0 if the reply makes no such promise.
-func (e *Error) RetryAfter() int {
+func (e *Error) RetryAfter() int64 {
+	if e.RetryAfterMilli > 0 {
+		return (e.RetryAfterMilli-1)/1000 + 1
+	}
 	if e.Retryable && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests) {
 		return retryAfter
 	}
@@ -82,6 +104,9 @@ func Of(err error) *Error {
 		Code:      class.Code,
 		Detail:    err.Error(),
 		Retryable: class.Retryable,
+	}
+	if after := leaf.RetryAfter(err); after > 0 {
+		e.RetryAfterMilli = int64((after-1)/time.Millisecond) + 1
 	}
 	if class.Err == nil {
 		e.Detail = "leaf: internal error, the server's log has the cause"
@@ -139,7 +164,10 @@ func Write(w http.ResponseWriter, log *slog.Logger, err error) {
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
 	if s := e.RetryAfter(); s > 0 {
-		h.Set("Retry-After", strconv.Itoa(s))
+		h.Set("Retry-After", strconv.FormatInt(s, 10))
+	}
+	if c := e.Challenge(); c != "" {
+		h.Set("WWW-Authenticate", c)
 	}
 	if len(e.Allow) > 0 {
 		h.Set("Allow", strings.Join(e.Allow, ", "))

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,6 +55,9 @@ func TestEveryClassSurvivesTheWire(t *testing.T) {
 			if class.Retryable && (class.HTTP == 503 || class.HTTP == 429) {
 				want["Retry-After"] = "1"
 			}
+			if class.HTTP == 401 {
+				want["Www-Authenticate"] = "Bearer"
+			}
 			got := map[string]string{}
 			for k := range resp.header {
 				got[k] = resp.header.Get(k)
@@ -87,6 +92,59 @@ func TestEveryClassSurvivesTheWire(t *testing.T) {
 				t.Errorf("relayed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRetryHint: a hint survives the wire and a relay, never shortened.
+func TestRetryHint(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		hint   time.Duration
+		field  string
+		member int64
+	}{
+		{0, "1", 1}, // leaf.Throttled makes it 1 ms
+		{time.Millisecond, "1", 1},
+		{time.Millisecond + 1, "1", 2},
+		{time.Second, "1", 1000},
+		{time.Second + 1, "2", 1001},
+		{90 * time.Minute, "5400", 5_400_000},
+		{24*time.Hour - 500*time.Microsecond, "86400", 86_400_000},
+		{math.MaxInt64, "9223372037", 9_223_372_036_855},
+	} {
+		resp := send(discard, fmt.Errorf("issue tag %q: %w", "order", leaf.Throttled("5 IDs/s of tag order", tt.hint)))
+		if got := resp.header.Get("Retry-After"); resp.status != 429 || got != tt.field || !strings.HasSuffix(resp.body, fmt.Sprintf(`,"retry_after_ms":%d}`, tt.member)) {
+			t.Errorf("%v: got %d, Retry-After %q, %s", tt.hint, resp.status, got, resp.body)
+		}
+		back := fmt.Errorf("ask the node: %w", resp.read())
+		if got, want := leaf.RetryAfter(back), time.Duration(tt.member)*time.Millisecond; got != want && got != longest {
+			t.Errorf("%v: a client reads %v, want %v", tt.hint, got, want)
+		}
+		if relayed := send(discard, back); tt.hint < longest && relayed.body != resp.body {
+			t.Errorf("%v: relayed %s", tt.hint, relayed.body)
+		}
+	}
+}
+
+// longest is the longest hint that a client believes.
+const longest = 10 * 365 * 24 * time.Hour
+
+// TestHintOfAnotherCode: only a throttled request can be told when to come again, and
+// nonsense is no hint.
+func TestHintOfAnotherCode(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]time.Duration{
+		`{"code":"throttled","detail":"d","retry_after_ms":250}`:                 250 * time.Millisecond,
+		`{"code":"throttled","detail":"d"}`:                                      0,
+		`{"code":"throttled","detail":"d","retry_after_ms":-5}`:                  0,
+		`{"code":"throttled","detail":"d","retry_after_ms":9223372036854775807}`: longest,
+		`{"code":"not_ready","detail":"d","retry_after_ms":250}`:                 0,
+		`{"code":"later","detail":"d","retry_after_ms":250}`:                     0,
+	} {
+		err := reply{429, http.Header{"Content-Type": {problem.ContentType}}, body}.read()
+		if got := leaf.RetryAfter(err); got != want || err.Error() != "d" {
+			t.Errorf("%s: %v, %v; want %v", body, err, got, want)
+		}
 	}
 }
 
@@ -199,6 +257,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func FuzzRead(f *testing.F) {
 	f.Add(503, "application/problem+json", `{"code":"not_ready","detail":"d","retryable":true}`)
+	f.Add(429, "application/problem+json", `{"code":"throttled","retry_after_ms":9223372036854775807}`)
 	f.Add(404, "application/problem+json", `{"code":"unknown_tag","status":200}`)
 	f.Add(200, "text/plain; =", "1")
 	f.Fuzz(func(t *testing.T, status int, contentType, body string) {
@@ -213,6 +272,9 @@ func FuzzRead(f *testing.F) {
 		}
 		if !json.Valid(e.Body()) {
 			t.Fatalf("cannot be passed on: %s", e.Body())
+		}
+		if leaf.RetryAfter(err) < 0 || e.RetryAfter() < 0 {
+			t.Fatalf("a hint into the past: %v, %d", leaf.RetryAfter(err), e.RetryAfter())
 		}
 	})
 }

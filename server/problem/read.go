@@ -25,6 +25,7 @@ func Read(resp *http.Response) error {
 	if media == ContentType {
 		e := new(Error)
 		if json.Unmarshal(body, e) == nil && e.Code != "" {
+			e.RetryAfterMilli = max(e.RetryAfterMilli, 0)
 			e.Status = resp.StatusCode // what the body says is advisory (RFC 9457, 3.1.2)
 			if e.Detail == "" {
 				e.Detail = e.Title

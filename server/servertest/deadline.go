@@ -89,7 +89,7 @@ func deadline(b *bench) {
 			b.Errorf("%v after its deadline: %v; want DeadlineExceeded, ErrNotReady or ErrExhausted", w, err)
 		}
 		if !b.opt.NoCancel && !b.soon(f.ended) {
-			b.Errorf("%v: the issuer waits on after its caller's deadline", w)
+			b.Fatalf("%v: the issuer waits on after its caller's deadline", w)
 		}
 		f.release()
 		if _, err := w.ask(b.call(b.patience), wire, "order"); err != nil {

@@ -18,7 +18,7 @@ func Cases() []string {
 func RunCase(t testing.TB, name string, o Options, start Start) {
 	for _, c := range cases {
 		if c.name == name && (c.leftOut == nil || !c.leftOut(o)) {
-			c.run(&bench{TB: t, start: start, opt: o, patience: time.Second, deadline: 20 * time.Millisecond})
+			c.run(&bench{TB: t, start: start, opt: o, patience: 10 * time.Second, deadline: 20 * time.Millisecond})
 		}
 	}
 }

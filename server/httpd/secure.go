@@ -1,0 +1,84 @@
+package httpd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// overHTTP1 returns c for the only version of HTTP that this server speaks.
+func overHTTP1(c *tls.Config) *tls.Config {
+	if c == nil {
+		return nil
+	}
+	c = c.Clone()
+	c.NextProtos = []string{"http/1.1"}
+	return c
+}
+
+// secure makes the TLS handshake, if there is one to be made, within the time for the
+// first head, and notes the client's certificate. False: the connection is to be closed.
+func (c *fastConn) secure() bool {
+	conn, ok := c.raw.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	if conn.SetDeadline(c.headBy) != nil || c.srv.draining.Load() { // as before a Read in run
+		return false
+	}
+	if err := conn.HandshakeContext(c.srv.base); err != nil {
+		c.srv.log.Debug("TLS handshake", "client", conn.RemoteAddr(), "err", err)
+		explainTLS(err)
+		return false
+	}
+	c.shown.Certificate = clientName(conn.ConnectionState())
+	return true
+}
+
+// clientName returns what a verified client certificate is about.
+func clientName(state tls.ConnectionState) string {
+	if len(state.VerifiedChains) == 0 {
+		return ""
+	}
+	cert := state.PeerCertificates[0]
+	if len(cert.DNSNames) > 0 {
+		return cert.DNSNames[0]
+	}
+	return cert.Subject.CommonName
+}
+
+// explainTLS tells a client that speaks plain HTTP to us so, as net/http does.
+func explainTLS(err error) {
+	e, ok := errors.AsType[tls.RecordHeaderError](err)
+	if !ok || e.Conn == nil {
+		return
+	}
+	switch string(e.RecordHeader[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
+		_ = e.Conn.SetWriteDeadline(time.Now().Add(refusalTime))
+		_, _ = io.WriteString(e.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+	}
+}
+
+// abort closes a connection at once. A TLS connection otherwise says good-bye first, and
+// may wait for seconds for a client that does not read.
+func abort(raw net.Conn) error {
+	if conn, ok := raw.(*tls.Conn); ok {
+		raw = conn.NetConn()
+	}
+	return raw.Close()
+}
+
+// certificateKey is the context key of a connection's certificate.
+type certificateKey struct{}
+
+// withCertificate hands what secure noted to the handlers of net/http.
+func withCertificate(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*slowConn); ok && c.certificate != "" {
+		return context.WithValue(ctx, certificateKey{}, c.certificate)
+	}
+	return ctx
+}
