@@ -81,7 +81,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		a.alarms = &logged{alloc: a, active: map[[2]string]bool{}}
 	}
 	var err error
-	if a.fence, err = openFence(disk, a.rt, cfg.NodeID, a.alarms); err != nil {
+	if a.fence, err = openFence(a); err != nil {
 		return nil, err
 	}
 	if a.cluster, err = newCluster(a); err != nil {

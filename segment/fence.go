@@ -25,11 +25,14 @@ type fence struct {
 	rt     leaf.Runtime
 	node   string
 	alarms leaf.Alarms
+	tasks  *group
+	quit   chan struct{} // closed at shutdown
 
 	mu      sync.Mutex
 	marks   map[string]Mark
 	latched int           // tags that are latched
 	broken  bool          // the last write failed
+	mending bool          // a task tries it again
 	closed  bool          // nothing is written any more
 	open    *batch        // collecting, nil if none
 	last    chan struct{} // done channel of the newest batch, closed once it is written
@@ -52,15 +55,18 @@ type batch struct {
 const compactAbove = 1 << 20
 
 // openFence reads the fence file, or makes it.
-func openFence(disk Disk, rt leaf.Runtime, node string, alarms leaf.Alarms) (*fence, error) {
-	f := &fence{disk: disk, rt: rt, node: node, alarms: alarms, marks: map[string]Mark{}}
-	content, err := disk.ReadFile(fenceName)
+func openFence(a *Allocator) (*fence, error) {
+	f := &fence{
+		disk: a.disk, rt: a.rt, node: a.cfg.NodeID, alarms: a.alarms, tasks: &a.tasks, quit: a.closing,
+		marks: map[string]Mark{},
+	}
+	content, err := f.disk.ReadFile(fenceName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, fmt.Errorf("read the fence file: %w", err)
 	default:
-		if f.marks, _, err = decodeFence(content, node); err != nil {
+		if f.marks, _, err = decodeFence(content, f.node); err != nil {
 			return nil, err
 		}
 		for _, m := range f.marks {
@@ -149,13 +155,19 @@ func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 	case old.Latched && !m.Latched:
 		f.latched--
 	}
+	return f.commit(fenceEntry{tag, m.High, m.Latched})
+}
+
+// commit makes entries durable together with those that others bring meanwhile. It
+// is called under mu, and releases it.
+func (f *fence) commit(entries ...fenceEntry) error {
 	b, leader := f.open, false
 	var previous chan struct{}
 	if b == nil {
 		b, leader = &batch{done: make(chan struct{})}, true
 		f.open, previous, f.last = b, f.last, b.done
 	}
-	b.entries = append(b.entries, fenceEntry{tag, m.High, m.Latched})
+	b.entries = append(b.entries, entries...)
 	f.mu.Unlock()
 
 	// Neither wait takes the caller's context: a leader that left would strand its
@@ -175,6 +187,7 @@ func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 	f.mu.Lock()
 	if f.broken = b.err != nil; f.broken && !closed {
 		f.alarms.Raise(diskAlarm(fenceName, b.err))
+		f.mending = f.mending || f.tasks.start(f.mend)
 	} else if !f.broken {
 		f.alarms.Clear(leaf.AlarmDisk, fenceName)
 	}
@@ -185,6 +198,9 @@ func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 
 // write makes entries durable. Only a leader calls it.
 func (f *fence) write(entries []fenceEntry) error {
+	if len(entries) == 0 && f.file != nil {
+		return nil // somebody else has healed it
+	}
 	if f.file == nil || f.appended > compactAbove+2*f.whole {
 		return f.replace()
 	}
@@ -257,16 +273,4 @@ func (f *fence) latchedTags() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.latched
-}
-
-// heal makes the file whole again after a failed write, so that no range is
-// reserved that could not be fenced. It does nothing while the file is fine.
-func (f *fence) heal(tag string) error {
-	f.mu.Lock()
-	broken := f.broken
-	f.mu.Unlock()
-	if !broken {
-		return nil
-	}
-	return f.change(tag, nil, func(m Mark) Mark { return m })
 }

@@ -211,6 +211,32 @@ func TestLatchOnABrokenDisk(t *testing.T) {
 	})
 }
 
+// TestDiskThatHeals: what could not be written gets to the disk soon after it is well,
+// whether anything loads or not: a latch must not be forgotten in a crash hours later.
+func TestDiskThatHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, al := newStore(row(10)), newDisk(), newAlarms()
+		a := node(t, s, d, segment.Config{FixedStep: true, Alarms: al})
+		next(t, a, "order")
+		s.Put(row(10))
+		broken := errors.New("disk full")
+		d.set(func(d *disk) {
+			d.onSync = func() error { return broken }
+			d.onReplace = func(string) error { return broken }
+		})
+		useUntil(t, a, newLedger(), leaf.ErrRegress)
+		time.Sleep(time.Minute)
+		al.want(t, "disk fence", "regress order")
+		d.set(func(d *disk) { d.onSync, d.onReplace = nil, nil })
+		time.Sleep(2 * time.Second)
+		al.want(t, "regress order")
+		crashed := node(t, s, d.copy(), segment.Config{})
+		if !crashed.Mark("order").Latched {
+			t.Error("the latch is forgotten")
+		}
+	})
+}
+
 // TestFenceWritesAreShared: many tags that load at once share syncs, and all their
 // marks survive.
 func TestFenceWritesAreShared(t *testing.T) {

@@ -73,7 +73,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 	if before.Latched {
 		return reserved{}, t.latchedError()
 	}
-	if err := a.fence.heal(t.name); err != nil {
+	if err := a.fence.heal(); err != nil {
 		return reserved{}, &blockedError{err}
 	}
 	g, err := t.guard(before)

@@ -105,8 +105,11 @@ func (e *segmentEngine) Clear(code, subject string) {
 // latchesLast checks rule A at the start of a process: what latched a minute before the
 // one before it ended is latched still.
 func (e *segmentEngine) latchesLast(before *segmentEngine) {
-	if before == nil || e.node.Forgot || e.node.Disk.Failed {
+	if before == nil || e.node.Forgot {
 		return
+	}
+	if at := e.node.Disk.FailedAt; at > 0 && before.ended-at < time.Minute {
+		return // what failed is tried again, soon
 	}
 	for tag, at := range before.latched {
 		if before.ended-at > time.Minute && !e.alloc.Mark(tag).Latched {

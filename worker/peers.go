@@ -80,6 +80,8 @@ func (h *Holder) judge(o Offsets) error {
 	defer h.peers.mu.Unlock()
 	if h.peers.passed = h.peers.at; err != nil {
 		h.peers.passed = time.Time{}
+	} else {
+		h.cfg.Alarms.Clear(leaf.AlarmClock, peersSubject) // also while no number is held
 	}
 	return err
 }
@@ -140,7 +142,6 @@ func (h *Holder) recheck() {
 		h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmClock, Subject: peersSubject, Text: err.Error(), Do: "set the clock right: slew it, do not step it"})
 		return
 	}
-	h.cfg.Alarms.Clear(leaf.AlarmClock, peersSubject)
 	if jumped && o.Answered > 0 {
 		h.log.Info("the peers refute a jump of the clock", "peers", o.Answered)
 		h.believe(now, elapsed)

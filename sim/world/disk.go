@@ -43,7 +43,7 @@ type Disk struct {
 	Lie    float64       // chance per write or sync to fail after its effect
 	Slow   time.Duration // each call takes up to this long; default 1 ms
 
-	Failed bool // some write or sync failed, ever
+	FailedAt time.Duration // when a write or sync failed last, 0: never
 
 	s     *sched.Scheduler
 	files map[string]*inode
@@ -181,12 +181,12 @@ func (d *Disk) remember(name string, content []byte) {
 
 func (d *Disk) refuses(what, name string) error {
 	if d.Full {
-		d.Failed = true
+		d.FailedAt = d.s.Elapsed()
 		d.Faults.Hit(DiskFull)
 		return fmt.Errorf("%s %s: %w", what, name, syscall.ENOSPC)
 	}
 	if draw(d.s.Rand(), d.Refuse) {
-		d.Failed = true
+		d.FailedAt = d.s.Elapsed()
 		d.Faults.Hit(DiskRefuses)
 		return fmt.Errorf("%s %s: %w", what, name, syscall.EIO)
 	}
@@ -195,7 +195,7 @@ func (d *Disk) refuses(what, name string) error {
 
 func (d *Disk) lies(what, name string) error {
 	if draw(d.s.Rand(), d.Lie) {
-		d.Failed = true
+		d.FailedAt = d.s.Elapsed()
 		d.Faults.Hit(DiskLies)
 		return fmt.Errorf("%s %s: done, and yet: %w", what, name, syscall.EIO)
 	}

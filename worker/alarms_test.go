@@ -11,6 +11,17 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
+// takeAll gives all numbers that n may have to somebody else.
+func takeAll(n *node) {
+	n.w.records.set(func(r *records) {
+		for number := range n.cfg.Numbers.Hi {
+			rec := r.byNum[number]
+			rec.Number, rec.Nonce, rec.Version, rec.Bound = number, "somebody else's", "theirs", n.clock.Now().Add(24*time.Hour).UnixMilli()
+			r.byNum[number] = rec
+		}
+	})
+}
+
 // TestDiskAlarmEnds: the alarm about the file ends soon after the disk is well, also
 // where there is nothing new to write for a long time. The file then holds no less
 // than it did.
@@ -22,15 +33,7 @@ func TestDiskAlarmEnds(t *testing.T) {
 	}{
 		{"the clock is behind what was issued", 0, func(n *node) { n.clock.step(-time.Hour) }},
 		{"the clock is behind the bound only", 2 * time.Hour, func(n *node) { n.clock.step(-time.Hour) }},
-		{"the number is lost and no other is free", 0, func(n *node) {
-			n.w.records.set(func(r *records) {
-				for number := range n.cfg.Numbers.Hi {
-					rec := r.byNum[number]
-					rec.Number, rec.Nonce, rec.Version, rec.Bound = number, "somebody else's", "theirs", n.clock.Now().Add(24*time.Hour).UnixMilli()
-					r.byNum[number] = rec
-				}
-			})
-		}},
+		{"the number is lost and no other is free", 0, takeAll},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,4 +67,28 @@ func TestDiskAlarmEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPeersAlarmEnds: the alarm about the offset to the peers ends when that does, also
+// while the node has no number.
+func TestPeersAlarmEnds(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		b := w.peers("a", "b")["b:8080"]
+		time.Sleep(2 * time.Minute)
+		b.clock.step(8 * time.Second) // below the jump, above the threshold
+		time.Sleep(2 * time.Minute)
+		takeAll(b)
+		time.Sleep(time.Minute)
+		if b.alarms.has(leaf.AlarmClock) == "" {
+			t.Fatal("no alarm about the clock")
+		}
+		b.clock.step(-8 * time.Second)
+		time.Sleep(2 * time.Minute)
+		if text := b.alarms.has(leaf.AlarmClock); text != "" {
+			t.Errorf("the clock is right, and the alarm still says: %s", text)
+		}
+		if b.Status().Ready {
+			t.Error("b has a number: the test no longer tests what it says")
+		}
+	})
 }
