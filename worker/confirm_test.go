@@ -76,6 +76,30 @@ func TestConfirmationGetsAnotherNumber(t *testing.T) {
 	})
 }
 
+// TestConfirmationBurnsNoOtherNumber: the T of a node's file is from a time when its
+// clock was an hour ahead. Another number that the registry gives it does not get it.
+func TestConfirmationBurnsNoOtherNumber(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a")
+		a.far = &island{records: w.records}
+		a.clock.step(time.Hour)
+		first := a.up().issue(10)
+		a.crash()
+		a.clock.step(-time.Hour)
+		a.far.off.Store(true)
+		if err := a.begin(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		a.far.off.Store(false)
+		time.Sleep(10 * time.Second)
+		p := a.issue(10)
+		if soon := a.clock.Now().Add(11 * time.Minute).UnixMilli(); p.Worker == first.Worker || w.records.record(p.Worker).Bound > soon {
+			t.Errorf("number %d has T %v ahead", p.Worker, time.UnixMilli(w.records.record(p.Worker).Bound).Sub(a.clock.Now()))
+		}
+	})
+}
+
 // TestReleaseAfterLocalExtend: the registry was back for a moment only, so it has not
 // heard how far the node went without it. The release says so.
 func TestReleaseAfterLocalExtend(t *testing.T) {

@@ -243,6 +243,9 @@ func (h *Holder) confirm(t *tenure, bound int64) (Record, error) {
 	}
 	old := t.claim.Load()
 	inner := t.inner.Load()
+	if !h.cfg.LocalExtend {
+		bound = 0 // the registry has our T; if it gives us another number, that must not get it: some clock may have been wrong then
+	}
 	own, err := h.claim(h.asked, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: inner}, bound)
 	switch {
 	case err != nil:
