@@ -32,6 +32,8 @@ type Client struct {
 	budget *budget
 	stats  counters
 
+	waiters waiters
+
 	lanes [2]sync.Map // by mode: tag to *lane
 	swept time.Time   // of follow
 
@@ -138,7 +140,7 @@ func (c *Client) next(ctx context.Context, mode leafpb.Mode, tag string) (int64,
 		return 0, err
 	}
 	id := w.id
-	w.recycle()
+	c.waiters.put(w)
 	return id, nil
 }
 
@@ -151,7 +153,7 @@ func (c *Client) nextN(ctx context.Context, mode leafpb.Mode, tag string, n int)
 		return nil, err
 	}
 	ranges := w.ranges
-	w.recycle()
+	c.waiters.put(w)
 	return ranges, nil
 }
 
@@ -161,7 +163,7 @@ func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) 
 		return nil, late(nil, err)
 	}
 	expires, _ := ctx.Deadline()
-	w := newWaiter(n, expires)
+	w := c.waiters.get(n, expires)
 	l, err := c.join(mode, tag, w)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type flight struct {
 type attempt struct {
 	node    *node
 	batch   *batch
+	request *request
 	count   int
 	started time.Time
 }
@@ -131,16 +132,17 @@ func (f *flight) ask(n *node, now time.Time) {
 	f.flying = append(f.flying, a)
 	f.next = now.Add(n.patience(f.client.hedgeAfter))
 	n.asked()
-	n.link.Ask(&request{
+	a.request = &request{
 		Mode: f.lane.mode, Tag: f.lane.tag, Count: a.count,
 		Done:      func(r []leaf.Range, err error) { f.client.answered(a, r, err) },
 		Abandoned: b.isClosed,
-	})
+	}
+	n.link.Ask(a.request)
 }
 
 // answered is called once for each attempt, in time or not.
 func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
-	a.node.answered(c.rt.Now(), a.started, err)
+	a.node.answered(c.rt.Now(), a.started, err, a.batch.isClosed())
 	if !a.batch.put(answer{a, ranges, err}) && err == nil {
 		c.stats.late.Add(1)
 		c.stats.lost.Add(int64(a.count))
@@ -237,6 +239,9 @@ func (f *flight) end(arrived bool) {
 	now := f.client.rt.Now()
 	for _, a := range f.flying {
 		a.node.abandoned(now, a.started)
+		if !arrived { // the answer of one that was only slower than another comes soon
+			a.node.link.Abandon(a.request)
+		}
 	}
 	if arrived {
 		f.lane.arrived(f.batch, f.slow)

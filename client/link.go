@@ -19,6 +19,10 @@ type link interface {
 	// it does not, another error if it does not answer before ctx ends.
 	Check(ctx context.Context) error
 
+	// Abandon says that all who waited for r have left. The link may end r, which tells
+	// the node to stop waiting, if that disturbs no other request.
+	Abandon(r *request)
+
 	// Sweep is called every few seconds. It gives up requests that were abandoned
 	// before the last Sweep.
 	Sweep()

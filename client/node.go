@@ -21,6 +21,9 @@ const (
 	// tolerated is how many failures in a row end in ejection.
 	tolerated = 3
 
+	// muteTime is how long a node may leave all requests without an answer.
+	muteTime = 500 * time.Millisecond
+
 	// An ejection lasts firstEjection, and twice as long each time it follows on
 	// another one, up to longestEjection.
 	firstEjection   = 200 * time.Millisecond
@@ -47,6 +50,8 @@ func (s State) String() string {
 	return [...]string{"unknown", "usable", "suspect", "draining", "ejected"}[s]
 }
 
+var errMute = errors.New("requests stay without an answer")
+
 // node is one node of the list: the link to it and what is known of its health.
 type node struct {
 	key  string // ID and address: a node that moves is another one
@@ -64,7 +69,6 @@ type node struct {
 
 	mu        sync.Mutex
 	state     State
-	reason    error         // of StateEjected
 	row       int           // failures in a row
 	ejections int           // in a row
 	due       time.Time     // when watch looks next
@@ -72,6 +76,7 @@ type node struct {
 	since     time.Time     // when it became suspect
 	warm      time.Time     // when it returned; zero: it was there from the start
 	heard     time.Time     // last answer
+	mute      time.Time     // the oldest request since then that was given up; zero: none
 	p95       time.Duration // of the latency, about
 }
 
@@ -81,18 +86,22 @@ func (n *node) asked() {
 	n.requests.Add(1)
 }
 
-// answered is the end of a request that was sent at started.
-func (n *node) answered(now, started time.Time, err error) {
+// answered is the end of a request that was sent at started; given up: abandoned was
+// called before.
+func (n *node) answered(now, started time.Time, err error, givenUp bool) {
 	n.inFlight.Add(-1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if isBroken(err) && givenUp {
+		return // it may be broken because it was given up
+	}
 	if isBroken(err) {
 		n.failures.Add(1)
 		n.failedLocked(now, err)
 		n.lookLocked()
 		return
 	}
-	n.heard = now
+	n.heard, n.mute = now, time.Time{}
 	if n.state == StateSuspect {
 		n.state = StateUsable
 	}
@@ -135,7 +144,7 @@ func (n *node) ejectLocked(now time.Time, err error) {
 		n.ejected.Add(1)
 		n.log.Warn("node ejected", "node", n.info.Load().ID, "err", err)
 	}
-	n.state, n.reason = StateEjected, err
+	n.state, n.mute = StateEjected, time.Time{}
 	n.due = now.Add(n.rt.Jitter(min(firstEjection<<min(n.ejections, 10), longestEjection)))
 	n.ejections++
 }
@@ -157,11 +166,16 @@ func (n *node) suspect(now, started time.Time) {
 func (n *node) abandoned(now, started time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.heard.After(started) || now.Sub(started) < n.patienceLocked(0) {
+	if n.heard.After(started) {
 		return
 	}
-	n.failures.Add(1)
-	n.failedLocked(now, errors.New("requests stay without an answer"))
+	if n.mute.IsZero() {
+		n.mute = started
+	}
+	if now.Sub(n.mute) > muteTime && n.state != StateEjected {
+		n.failures.Add(1)
+		n.ejectLocked(now, errMute)
+	}
 }
 
 // patience is how long a request may wait before another node is asked too; fixed is

@@ -13,7 +13,6 @@ func (l *grpcLink) Check(ctx context.Context) error {
 	l.mu.Lock()
 	cc := l.conn.cc
 	l.mu.Unlock()
-	cc.ResetConnectBackoff() // the caller has a pace of its own
 	answer, err := grpc_health_v1.NewHealthClient(cc).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 	switch status.Code(err) {
 	case codes.OK:
@@ -25,6 +24,21 @@ func (l *grpcLink) Check(ctx context.Context) error {
 		return nil // it lives, and does not say how it is
 	}
 	return statusError(err)
+}
+
+// Abandon implements link.
+func (l *grpcLink) Abandon(r *request) {
+	l.mu.Lock()
+	var alone *stream
+	for s := range l.conn.streams {
+		if len(s.queue) == 1 && s.queue[0] == r {
+			alone = s
+		}
+	}
+	l.mu.Unlock()
+	if alone != nil {
+		alone.cancel()
+	}
 }
 
 // Sweep implements link.

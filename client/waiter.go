@@ -49,19 +49,23 @@ func (w *waiter) fail(err error) {
 	w.serve()
 }
 
-var pool = sync.Pool{New: func() any { return &waiter{wake: make(chan struct{}, 1)} }}
+// waiters keeps those of calls that have ended.
+type waiters struct{ pool sync.Pool }
 
-// newWaiter returns a waiter for n IDs; 0: one, as an ID and not as a range.
-func newWaiter(n int, expires time.Time) *waiter {
-	w := pool.Get().(*waiter)
+// get returns a waiter for n IDs; 0: one, as an ID and not as a range.
+func (p *waiters) get(n int, expires time.Time) *waiter {
+	w, ok := p.pool.Get().(*waiter)
+	if !ok {
+		w = &waiter{wake: make(chan struct{}, 1)}
+	}
 	w.n, w.expires = n, expires
 	w.state.Store(waiting)
 	return w
 }
 
-// recycle is called by the caller itself after it got IDs, and in no other case: a list
+// put is called by the caller itself after it got IDs, and in no other case: a list
 // may still hold a waiter that left or failed.
-func (w *waiter) recycle() {
+func (p *waiters) put(w *waiter) {
 	w.batch, w.ranges = nil, nil
-	pool.Put(w)
+	p.pool.Put(w)
 }

@@ -1,0 +1,209 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/discovery"
+)
+
+var errDown = errors.New("connection refused")
+
+// cluster is nodes without a network. They give IDs from one counter, so an ID that
+// is given twice was given twice by the client.
+type cluster struct {
+	issuer counter
+
+	mu    sync.Mutex
+	nodes map[string]*fake
+	list  []discovery.Node
+	err   error // of List
+}
+
+func newCluster(nodes ...discovery.Node) *cluster {
+	c := &cluster{nodes: make(map[string]*fake), list: nodes}
+	for _, n := range nodes {
+		c.add(n)
+	}
+	return c
+}
+
+// node returns an entry of a list; the ID stands for the address.
+func node(id, zone string, weight int) discovery.Node {
+	return discovery.Node{ID: id, Zone: zone, Weight: weight, GRPC: id + ":1"}
+}
+
+func (c *cluster) add(n discovery.Node) *fake {
+	f := &fake{cluster: c, thawed: make(chan struct{})}
+	close(f.thawed)
+	c.nodes[n.ID] = f
+	return f
+}
+
+// List implements client.Resolver.
+func (c *cluster) List(context.Context) ([]discovery.Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.list), c.err
+}
+
+func (c *cluster) set(list []discovery.Node, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list, c.err = list, err
+}
+
+func (c *cluster) dial(n discovery.Node) (client.Link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.nodes[n.ID]
+	if f == nil {
+		return nil, leaf.BadField("address", n.GRPC, "is not in the fake cluster")
+	}
+	return &fakeLink{fake: f, broken: make(chan struct{})}, nil
+}
+
+// client returns one that is closed at the test's end, in the bubble.
+func (c *cluster) client(t testing.TB, opts ...client.Option) *client.Client {
+	t.Helper()
+	return newClient(t, c, append([]client.Option{client.WithDialer(c.dial)}, opts...)...)
+}
+
+// fake is one node. Its fields are changed with set.
+type fake struct {
+	cluster *cluster
+
+	mu       sync.Mutex
+	down     bool          // connections are refused, those that exist break
+	latency  time.Duration // of an answer
+	draining bool
+	answer   func(r *client.Request) ([]leaf.Range, error) // instead of IDs
+	requests []int                                         // the counts
+	tags     []string
+	thawed   chan struct{} // closed: it runs
+	mute     bool          // it answers health checks only
+}
+
+func (f *fake) set(change func(*fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// freeze stops the node like SIGSTOP: connections stay, nothing answers.
+func (f *fake) freeze() { f.set(func(f *fake) { f.thawed = make(chan struct{}) }) }
+
+func (f *fake) thaw() { f.set(func(f *fake) { close(f.thawed) }) }
+
+// asked returns how many requests came, and forgets them.
+func (f *fake) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.requests)
+	f.requests = nil
+	return n
+}
+
+// counts returns the sizes of the requests.
+func (f *fake) counts() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
+// fakeLink is a connection to a fake.
+type fakeLink struct {
+	*fake
+	tasks sync.WaitGroup
+
+	lock   sync.Mutex
+	broken chan struct{} // closed by Reset
+	closed bool
+}
+
+func (l *fakeLink) Ask(r *client.Request) {
+	l.lock.Lock()
+	broken := l.broken
+	l.lock.Unlock()
+	l.tasks.Go(func() { r.Done(l.serve(r, broken)) })
+}
+
+func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range, error) {
+	l.mu.Lock()
+	down, latency, thawed, mute, answer := l.down, l.latency, l.thawed, l.mute, l.answer
+	if !down {
+		l.requests = append(l.requests, r.Count)
+		l.tags = append(l.tags, r.Tag)
+	}
+	l.mu.Unlock()
+	if down {
+		return nil, client.Broken(errDown)
+	}
+	if mute {
+		<-broken
+		return nil, client.Broken(errDown)
+	}
+	select {
+	case <-thawed:
+	case <-broken:
+		return nil, client.Broken(errDown)
+	}
+	if latency > 0 {
+		select {
+		case <-time.After(latency):
+		case <-broken:
+			return nil, client.Broken(errDown)
+		}
+	}
+	if answer != nil {
+		return answer(r)
+	}
+	return l.cluster.issuer.NextN(context.Background(), r.Tag, r.Count)
+}
+
+func (l *fakeLink) Check(ctx context.Context) error {
+	l.mu.Lock()
+	down, thawed, draining := l.down, l.thawed, l.draining
+	l.mu.Unlock()
+	if down {
+		return client.Broken(errDown)
+	}
+	select {
+	case <-thawed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if draining {
+		return client.ErrNotServing
+	}
+	return nil
+}
+
+func (l *fakeLink) Abandon(*client.Request) {}
+
+func (l *fakeLink) Sweep() {}
+
+func (l *fakeLink) Reset() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if !l.closed {
+		close(l.broken)
+		l.broken = make(chan struct{})
+	}
+}
+
+func (l *fakeLink) Close() {
+	l.lock.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.broken)
+	}
+	l.lock.Unlock()
+	l.tasks.Wait()
+}
