@@ -162,7 +162,7 @@ func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) 
 	if err := ctx.Err(); err != nil {
 		return nil, late(nil, err)
 	}
-	expires, _ := ctx.Deadline()
+	expires, bounded := ctx.Deadline()
 	w := c.waiters.get(n, expires)
 	l, err := c.join(mode, tag, w)
 	if err != nil {
@@ -176,6 +176,9 @@ func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) 
 		if err := c.rt.Wait(context.Background(), w.wake, 0); err != nil {
 			return nil, err
 		}
+	}
+	if e, ok := errors.AsType[*lateError](w.err); ok && bounded {
+		return nil, late(e.cause, context.DeadlineExceeded) // a flight saw it first
 	}
 	if w.err != nil {
 		return nil, w.err

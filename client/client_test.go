@@ -16,10 +16,10 @@ func TestDistinctOverSockets(t *testing.T) {
 	c := newClient(t, client.Addresses(a.addr, b.addr))
 	var ids ledger
 	var callers sync.WaitGroup
-	for i := range 50 {
+	for i := range 20 {
 		callers.Go(func() {
 			tag := []string{"order", "user", "message"}[i%3]
-			for k := range 200 {
+			for k := range 100 {
 				if i%2 == 0 {
 					id, err := c.Next(t.Context(), tag)
 					if err != nil {

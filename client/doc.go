@@ -10,8 +10,9 @@
 //     dropped and counted ([Stats.Lost]).
 //  3. A caller gets IDs as long as one node works and can be reached before the caller's
 //     deadline, whatever happens to the others and to the registry.
-//  4. A call ends at its deadline, or after [WithTimeout] if it has none. The error says
-//     what the nodes said last, in the classes of leaf.ClassOf, with leaf.RetryAfter.
+//  4. A call ends at its deadline, or after [WithTimeout] if it has none, or if every node
+//     says that it cannot. The error is what the nodes said last, in the classes of
+//     leaf.ClassOf, with leaf.RetryAfter.
 //  5. No caller waits for company: who finds no request of the tag under way sends one
 //     at once. Those who come meanwhile share the next one, in order of arrival.
 //  6. Hedges and retries stay within a budget ([WithRetryBudget]).

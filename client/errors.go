@@ -44,9 +44,7 @@ type lateError struct {
 	ctx   error // of the caller's context; nil: the client's own limit
 }
 
-func (e *lateError) Error() string {
-	return e.cause.Error() + " (and then the call's time was up)"
-}
+func (e *lateError) Error() string { return e.cause.Error() }
 
 func (e *lateError) Unwrap() []error {
 	if e.ctx == nil {

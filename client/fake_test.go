@@ -66,7 +66,7 @@ func (c *cluster) dial(n discovery.Node) (client.Link, error) {
 	if f == nil {
 		return nil, leaf.BadField("address", n.GRPC, "is not in the fake cluster")
 	}
-	return &fakeLink{fake: f, broken: make(chan struct{})}, nil
+	return &fakeLink{fake: f, flying: make(map[*client.Request]*flying)}, nil
 }
 
 // client returns one that is closed at the test's end, in the bubble.
@@ -123,15 +123,42 @@ type fakeLink struct {
 	tasks sync.WaitGroup
 
 	lock   sync.Mutex
-	broken chan struct{} // closed by Reset
+	flying map[*client.Request]*flying
 	closed bool
+}
+
+// flying is a request without an answer.
+type flying struct {
+	broken chan struct{} // closed: there will be none
+	doomed bool          // abandoned when Sweep last came by
 }
 
 func (l *fakeLink) Ask(r *client.Request) {
 	l.lock.Lock()
-	broken := l.broken
-	l.lock.Unlock()
-	l.tasks.Go(func() { r.Done(l.serve(r, broken)) })
+	defer l.lock.Unlock()
+	f := &flying{broken: make(chan struct{})}
+	if l.closed {
+		close(f.broken)
+	} else {
+		l.flying[r] = f
+	}
+	l.tasks.Go(func() {
+		ranges, err := l.serve(r, f.broken)
+		l.lock.Lock()
+		delete(l.flying, r)
+		l.lock.Unlock()
+		r.Done(ranges, err)
+	})
+}
+
+// cut breaks the requests that match.
+func (l *fakeLink) cut(match func(*client.Request, *flying) bool) {
+	for r, f := range l.flying {
+		if match(r, f) {
+			close(f.broken)
+			delete(l.flying, r)
+		}
+	}
 }
 
 func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range, error) {
@@ -185,25 +212,32 @@ func (l *fakeLink) Check(ctx context.Context) error {
 	return nil
 }
 
-func (l *fakeLink) Abandon(*client.Request) {}
+func (l *fakeLink) Abandon(abandoned *client.Request) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.cut(func(r *client.Request, _ *flying) bool { return r == abandoned })
+}
 
-func (l *fakeLink) Sweep() {}
+func (l *fakeLink) Sweep() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.cut(func(r *client.Request, f *flying) bool {
+		was := f.doomed
+		f.doomed = r.Abandoned()
+		return was && f.doomed
+	})
+}
 
 func (l *fakeLink) Reset() {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if !l.closed {
-		close(l.broken)
-		l.broken = make(chan struct{})
-	}
+	l.cut(func(*client.Request, *flying) bool { return true })
 }
 
 func (l *fakeLink) Close() {
 	l.lock.Lock()
-	if !l.closed {
-		l.closed = true
-		close(l.broken)
-	}
+	l.closed = true
+	l.cut(func(*client.Request, *flying) bool { return true })
 	l.lock.Unlock()
 	l.tasks.Wait()
 }

@@ -27,14 +27,16 @@ type flight struct {
 	lane   *lane
 	batch  *batch
 
+	started  time.Time
 	next     time.Time // when to ask a node, the first or another one
 	asked    int       // attempts so far
 	flying   []*attempt
-	tried    []*node // in this round, not to be asked again before its end
-	round    int     // rounds in which all nodes failed
-	free     bool    // the next attempt is not charged to the budget
-	slow     bool    // counted as slow in the lane
-	longAway time.Time
+	tried    []*node   // in this round, not to be asked again before its end
+	round    int       // rounds in which all nodes failed
+	broken   bool      // a node of this round gave no answer
+	free     bool      // the next attempt is not charged to the budget
+	slow     bool      // counted as slow in the lane
+	longAway time.Time // when a node of another zone may be asked too
 }
 
 // attempt is one request of a flight to one node.
@@ -49,7 +51,8 @@ type attempt struct {
 // run returns when nobody in the batch waits any more.
 func (f *flight) run(ctx context.Context) {
 	c := f.client
-	f.next = c.rt.Now()
+	f.started = c.rt.Now()
+	f.next = f.started
 	for {
 		if f.collect() {
 			return
@@ -60,8 +63,9 @@ func (f *flight) run(ctx context.Context) {
 			f.end(false)
 			return
 		}
-		if !f.next.After(now) {
-			f.step(now)
+		if !f.next.After(now) && f.step(now) {
+			f.end(false)
+			return
 		}
 		wake := f.next
 		if expiry.Before(wake) {
@@ -75,8 +79,9 @@ func (f *flight) run(ctx context.Context) {
 	}
 }
 
-// step asks one more node, or says when to try that again.
-func (f *flight) step(now time.Time) {
+// step asks one more node, or says when to try that again. It returns true if the batch
+// has ended.
+func (f *flight) step(now time.Time) (ended bool) {
 	c := f.client
 	hedge := len(f.flying) > 0
 	if hedge {
@@ -86,16 +91,12 @@ func (f *flight) step(now time.Time) {
 	switch {
 	case n == nil && hedge:
 		f.next = now.Add(lookAgain)
-		return
+		return false
 	case n == nil:
-		// All were asked. Each gets another chance after a pause.
-		f.tried = f.tried[:0]
-		f.next = now.Add(c.rt.Jitter(min(firstPause<<min(f.round, 8), longestPause)))
-		f.round++
-		return
+		return f.again(now)
 	case hedge && abroad && now.Before(f.longAway):
 		f.next = f.longAway
-		return
+		return false
 	}
 	if f.asked == 0 {
 		c.budget.earn()
@@ -103,7 +104,7 @@ func (f *flight) step(now time.Time) {
 		if !c.budget.spend(now) {
 			c.stats.overBudget.Add(1)
 			f.next = now.Add(c.rt.Jitter(2 * firstPause))
-			return
+			return false
 		}
 		if hedge {
 			c.stats.hedges.Add(1)
@@ -115,10 +116,30 @@ func (f *flight) step(now time.Time) {
 	if f.asked > 0 {
 		f.batch.drop()
 		if f.batch.count == 0 {
-			return // they left a moment ago
+			return true // they left a moment ago
 		}
 	}
 	f.ask(n, now)
+	return false
+}
+
+// again begins a new round after all nodes were asked in vain, or ends the batch if
+// every one of them has answered and there is no point in asking any longer.
+func (f *flight) again(now time.Time) (ended bool) {
+	if len(f.tried) > 0 && !f.broken && (!leaf.ClassOf(f.batch.said).Retryable || now.Sub(f.started) >= f.lane.timeout) {
+		f.batch.fail(f.batch.said)
+		return true
+	}
+	f.tried, f.broken = f.tried[:0], false
+	f.next = now.Add(f.pause())
+	return false
+}
+
+// pause returns how long to wait before the next round.
+func (f *flight) pause() time.Duration {
+	d := f.client.rt.Jitter(min(firstPause<<min(f.round, 8), longestPause))
+	f.round++
+	return d
 }
 
 func (f *flight) ask(n *node, now time.Time) {
@@ -182,12 +203,13 @@ func (f *flight) refused(a answer) bool {
 		b.fail(a.err)
 		return true
 	case elsewhere:
+		f.broken = f.broken || isBroken(a.err)
 		f.next = now
 	case throttled:
 		if len(f.flying) > 0 {
 			return false // another node may have better news
 		}
-		f.tried = f.tried[:0]
+		f.tried, f.broken = f.tried[:0], false
 		f.free = true // the node says when, so it is no storm
 		f.next = now
 		if f.lane.halve(b) {
@@ -195,11 +217,15 @@ func (f *flight) refused(a answer) bool {
 		}
 		after := leaf.RetryAfter(a.err)
 		if after == 0 {
-			after = f.client.rt.Jitter(min(firstPause<<min(f.round, 8), longestPause))
-			f.round++
+			after = f.pause()
 		}
 		f.next = now.Add(after)
-		f.lane.pause(now, f.next, a.err)
+		if f.next.Sub(f.started) > f.lane.timeout {
+			b.fail(a.err)
+			return true
+		}
+		f.lane.refused(now, f.next, a.attempt.count, a.err)
+		f.drag(now) // others may get what this one does not
 		for _, w := range b.waiters {
 			if w.state.Load() == waiting && w.expires.Before(f.next) {
 				w.fail(a.err)

@@ -66,6 +66,9 @@ func (n *node) lookLocked() {
 
 // examine checks the node once.
 func (n *node) examine(ctx context.Context) {
+	if n.wasStuck() {
+		n.link.Reset()
+	}
 	bounded, cancel := n.rt.WithTimeout(ctx, checkTimeout)
 	err := n.link.Check(bounded)
 	hung := err != nil && bounded.Err() != nil
@@ -76,6 +79,15 @@ func (n *node) examine(ctx context.Context) {
 	if n.judge(n.rt.Now(), err) && hung {
 		n.link.Reset() // the other end may be gone without a word
 	}
+}
+
+// wasStuck says whether the connection is to be made anew.
+func (n *node) wasStuck() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := n.stuck
+	n.stuck = false
+	return was
 }
 
 // judge takes in the result of a check and returns whether the node is ejected.

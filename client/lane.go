@@ -29,11 +29,21 @@ type lane struct {
 	flights int       // goroutines in fly
 	slow    int       // of these, how many have waited so long that nobody should wait for them
 	limit   int       // of IDs in a batch: less than leaf.MaxBatch after a node said "throttled"
-	paused  time.Time // a node said that nothing can be had before
-	pausing error     // with these words
+	refusal refusal   // the last "throttled", unless IDs have come since
 	used    bool      // since retire looked last
 	retired bool      // no longer in the map of lanes
 }
+
+// refusal is what a node said that throttles.
+type refusal struct {
+	err      error
+	size     int       // how many IDs were refused
+	until    time.Time // before then a retry is in vain
+	believed time.Time // until then nobody asks for as many who cannot wait so long
+}
+
+// belief bounds how long a refusal answers for the node: limits change.
+const belief = 100 * time.Millisecond
 
 // join puts w into the lane. start: the caller must start a flight. retired: the lane is
 // not in use any more.
@@ -44,10 +54,9 @@ func (l *lane) join(w *waiter) (start, retired bool, err error) {
 		return false, true, nil
 	}
 	l.used = true
-	if l.pausing != nil {
-		l.stamp(w, l.rt.Now())
-		if w.expires.Before(l.paused) {
-			return false, false, l.pausing
+	if r := &l.refusal; r.err != nil {
+		if now := l.rt.Now(); now.Before(r.believed) && l.refuses(w, now) {
+			return false, false, r.err
 		}
 	}
 	l.waiting = append(l.waiting, w)
@@ -84,7 +93,7 @@ func (l *lane) leave(w *waiter) (ok bool, said error) {
 		if i := slices.Index(l.waiting, w); i >= 0 {
 			l.waiting = slices.Delete(l.waiting, i, i+1)
 		}
-		said = l.pausing
+		said = l.refusal.err
 	} else {
 		said = b.said
 	}
@@ -145,7 +154,7 @@ func (l *lane) arrived(b *batch, slow bool) {
 		l.spare = b.waiters[:0]
 	}
 	l.limit = min(l.limit*2, leaf.MaxBatch)
-	l.paused, l.pausing = time.Time{}, nil
+	l.refusal = refusal{}
 }
 
 // failed ends a batch that got none.
@@ -209,20 +218,25 @@ func (l *lane) halve(b *batch) bool {
 	return true
 }
 
-// pause keeps new callers out until a time, unless they can wait so long, and fails
-// those who wait already and cannot.
-func (l *lane) pause(now, until time.Time, err error) {
+// refused fails those who wait for a flight, want as many IDs as were refused just now
+// or more, and cannot wait until a retry may succeed.
+func (l *lane) refused(now, until time.Time, size int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.paused, l.pausing = until, err
+	l.refusal = refusal{err, size, until, now.Add(min(until.Sub(now), belief))}
 	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
-		l.stamp(w, now)
-		if !w.expires.Before(until) {
+		if !l.refuses(w, now) {
 			return false
 		}
 		w.fail(err)
 		return true
 	})
+}
+
+// refuses says whether the refusal is for w too.
+func (l *lane) refuses(w *waiter, now time.Time) bool {
+	l.stamp(w, now)
+	return w.size() >= l.refusal.size && w.expires.Before(l.refusal.until)
 }
 
 // abort fails everybody in place of a flight that was counted and could not start.

@@ -77,6 +77,7 @@ type node struct {
 	warm      time.Time     // when it returned; zero: it was there from the start
 	heard     time.Time     // last answer
 	mute      time.Time     // the oldest request since then that was given up; zero: none
+	stuck     bool          // the connection carries health checks and no requests
 	p95       time.Duration // of the latency, about
 }
 
@@ -175,6 +176,7 @@ func (n *node) abandoned(now, started time.Time) {
 	if now.Sub(n.mute) > muteTime && n.state != StateEjected {
 		n.failures.Add(1)
 		n.ejectLocked(now, errMute)
+		n.stuck = true
 	}
 }
 

@@ -92,8 +92,9 @@ func WithRetryBudget(ratio float64, perSecond int) Option {
 	return func(o *options) { o.ratio, o.perSecond = ratio, perSecond }
 }
 
-// WithTimeout sets how long a call may take whose context has no deadline, overriding
-// the default of 2 s. 1 ms to 1 h.
+// WithTimeout sets how long a call may take whose context has no deadline, and how long
+// any call goes on asking while every node answers that it cannot, overriding the default
+// of 2 s. 1 ms to 1 h. A call that waits can take a quarter of a second longer.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithRuntime sets clock, goroutines and waiting, overriding the default of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -84,7 +85,8 @@ func startServer(t testing.TB, addr string, issuer leaf.Issuer) *server {
 
 func newClient(t testing.TB, r client.Resolver, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.New(r, opts...)
+	quiet := client.WithLogger(slog.New(slog.DiscardHandler))
+	c, err := client.New(r, append([]client.Option{quiet}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,364 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
+)
+
+// saying is a node's answer of an error, as it comes over the wire.
+func saying(err error) func(*client.Request) ([]leaf.Range, error) {
+	return func(*client.Request) ([]leaf.Range, error) {
+		return nil, client.Answered(leaf.ClassOf(err).Code, err.Error(), leaf.RetryAfter(err))
+	}
+}
+
+// TestErrors: what one node says ends the call, or another node is asked.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		err       error
+		elsewhere bool
+	}{
+		{leaf.ErrBadRequest, false},
+		{leaf.ErrUnauthenticated, false},
+		{leaf.ErrBlocked, false},
+		{leaf.ErrUnknownTag, false},
+		{leaf.ErrRegress, false}, // a node that has not noticed may repeat IDs
+		{leaf.ErrInvalidRow, false},
+		{leaf.ErrOverflow, false},
+		{leaf.ErrConflict, false},
+		{leaf.ErrDisabled, false},
+		{leaf.Throttled("5 IDs/s", time.Hour), false},
+		{leaf.ErrClock, true},
+		{leaf.ErrExhausted, true},
+		{leaf.ErrNotReady, true},
+		{errors.New("internal"), true},
+	} {
+		t.Run(leaf.ClassOf(c.err).Code, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 1000), node("b", "", 0)) // b only if a cannot
+				a, b := cl.nodes["a"], cl.nodes["b"]
+				a.answer = saying(fmt.Errorf("tag %q: %w", "order", c.err))
+				leafClient := cl.client(t)
+				synctest.Wait()
+				start := time.Now()
+				_, err := leafClient.Next(t.Context(), "order")
+				if time.Since(start) != 0 {
+					t.Errorf("answered after %v", time.Since(start))
+				}
+				if c.elsewhere {
+					if err != nil || b.asked() != 1 {
+						t.Errorf("%v; want an ID of the other node", err)
+					}
+					// Both say so: the call ends, in time and in their words.
+					b.set(func(b *fake) { b.answer = a.answer })
+					_, err = leafClient.Next(t.Context(), "order")
+				}
+				if got, want := leaf.ClassOf(err), leaf.ClassOf(c.err); got.Code != want.Code || err.Error() != `tag "order": `+c.err.Error() {
+					t.Errorf("%v of class %q; want %q", err, got.Code, want.Code)
+				}
+				if leaf.RetryAfter(err) != leaf.RetryAfter(c.err) {
+					t.Errorf("retry after %v", leaf.RetryAfter(err))
+				}
+				if took := time.Since(start); took > 2500*time.Millisecond {
+					t.Errorf("failed after %v", took)
+				}
+				if !c.elsewhere && (a.asked() != 1 || b.asked() != 0) {
+					t.Error("somebody was asked again")
+				}
+			})
+		})
+	}
+}
+
+// TestDeadlines: a call ends at its own deadline or at the client's limit, and says what
+// is known.
+func TestDeadlines(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		own   time.Duration // 0: none
+		node  func(*fake)
+		limit time.Duration // how late the end may be
+		want  []error
+	}{
+		{"no answer, own deadline", 300 * time.Millisecond, nil, 0, []error{leaf.ErrNotReady, context.DeadlineExceeded}},
+		{"no answer, none of its own", 0, nil, 250 * time.Millisecond, []error{leaf.ErrNotReady}},
+		{"no connection", 300 * time.Millisecond, func(f *fake) { f.down = true }, 0, []error{leaf.ErrNotReady, context.DeadlineExceeded}},
+		{"an answer that invites to retry", 300 * time.Millisecond, func(f *fake) { f.answer = saying(leaf.ErrExhausted) }, 0, []error{leaf.ErrExhausted, context.DeadlineExceeded}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 100))
+				a := cl.nodes["a"]
+				if c.node != nil {
+					a.set(c.node)
+				} else {
+					a.set(func(a *fake) { a.mute = true })
+				}
+				leafClient := cl.client(t)
+				ctx, want := t.Context(), 2*time.Second
+				if c.own > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.own)
+					defer cancel()
+					want = c.own
+				}
+				start := time.Now()
+				_, err := leafClient.Next(ctx, "order")
+				for _, target := range c.want {
+					if !errors.Is(err, target) {
+						t.Errorf("%v is not %v", err, target)
+					}
+				}
+				if took := time.Since(start); took < want || took > want+c.limit {
+					t.Errorf("ended after %v, want %v", took, want)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := leafClient.Next(ctx, "order"); !errors.Is(err, context.Canceled) {
+					t.Errorf("a call that was cancelled before: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestHedge: a node that is late is not waited for, and what it says in the end is lost,
+// counted, and nobody's.
+func TestHedge(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 1000), node("b", "", 0))
+		a, b := cl.nodes["a"], cl.nodes["b"]
+		c := cl.client(t)
+		synctest.Wait()
+		a.set(func(a *fake) { a.latency = 100 * time.Millisecond })
+		var ids ledger
+		start := time.Now()
+		ranges, err := c.NextN(t.Context(), "order", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids.add(t, ranges...)
+		if took := time.Since(start); took != 10*time.Millisecond {
+			t.Errorf("answered after %v, want 10ms", took)
+		}
+		if s := c.Stats(); s.Hedges != 1 || s.Lost != 0 || b.asked() != 1 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(time.Second)
+		if s := c.Stats(); s.Late != 1 || s.Lost != 7 || s.Nodes[0].InFlight != 0 {
+			t.Errorf("after the late answer: %+v", s)
+		}
+		a.set(func(a *fake) { a.latency = 0 })
+		for range 20 {
+			ranges, err := c.NextN(t.Context(), "order", 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids.add(t, ranges...)
+		}
+	})
+}
+
+// TestHedgeAfter: a fixed delay is kept, and a node abroad is asked later.
+func TestHedgeAfter(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		zone string // of the second node
+		want time.Duration
+	}{
+		{"in the zone", "home", 30 * time.Millisecond},
+		{"abroad", "away", 120 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "home", 1000), node("b", c.zone, 0))
+				leafClient := cl.client(t, client.WithZone("home"), client.WithHedgeAfter(30*time.Millisecond))
+				synctest.Wait()
+				cl.nodes["a"].freeze()
+				start := time.Now()
+				if _, err := leafClient.Next(t.Context(), "order"); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took != c.want {
+					t.Errorf("answered after %v, want %v", took, c.want)
+				}
+				cl.nodes["a"].thaw()
+			})
+		})
+	}
+}
+
+// TestSlowFlightHoldsUpNobody: callers who come after a request got stuck do not wait
+// for it.
+func TestSlowFlightHoldsUpNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100))
+		a := cl.nodes["a"]
+		c := cl.client(t)
+		synctest.Wait()
+		stuck := make(chan struct{})
+		once := sync.Once{}
+		a.set(func(a *fake) {
+			a.answer = func(r *client.Request) ([]leaf.Range, error) {
+				first := false
+				once.Do(func() { first = true })
+				if first {
+					<-stuck
+				}
+				return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+			}
+		})
+		first := make(chan error, 1)
+		go func() { _, err := c.Next(t.Context(), "order"); first <- err }()
+		synctest.Wait()
+		start := time.Now()
+		for range 10 {
+			if _, err := c.Next(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start); took > 20*time.Millisecond {
+			t.Errorf("the others waited for %v", took)
+		}
+		close(stuck)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestThrottled: a hint within the caller's time is followed, one beyond it ends the
+// call at once.
+func TestThrottled(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		want  time.Duration
+		ok    bool
+	}{
+		{"in time", 300 * time.Millisecond, 300 * time.Millisecond, true},
+		{"too late", 1500 * time.Millisecond, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 100))
+				a := cl.nodes["a"]
+				leafClient := cl.client(t)
+				synctest.Wait()
+				free := time.Now().Add(c.after)
+				a.set(func(a *fake) {
+					a.answer = func(r *client.Request) ([]leaf.Range, error) {
+						if left := time.Until(free); left > 0 {
+							return saying(leaf.Throttled("5 IDs/s", left))(r)
+						}
+						return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				start := time.Now()
+				_, err := leafClient.Next(ctx, "order")
+				if took := time.Since(start); took != c.want || (err == nil) != c.ok {
+					t.Errorf("%v after %v", err, took)
+				}
+				if !c.ok && (!errors.Is(err, leaf.ErrThrottled) || leaf.RetryAfter(err) != c.after) {
+					t.Errorf("%v, retry after %v; want throttled, %v", err, leaf.RetryAfter(err), c.after)
+				}
+				if n := a.asked(); n > 2 {
+					t.Errorf("asked %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// TestThrottledTogether: a batch that is over the limit is cut until its parts pass, so
+// that callers together are not refused what each of them would get.
+func TestThrottledTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100))
+		a := cl.nodes["a"]
+		c := cl.client(t)
+		synctest.Wait()
+		a.set(func(a *fake) {
+			a.answer = func(r *client.Request) ([]leaf.Range, error) {
+				if r.Count > 10 {
+					return saying(leaf.Throttled("10 IDs at once", 20*time.Hour))(r)
+				}
+				return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+			}
+		})
+		a.freeze()
+		var ids ledger
+		var callers sync.WaitGroup
+		refused := 0
+		for i := range 200 {
+			callers.Go(func() {
+				n := i%4 + 1
+				if i == 150 {
+					n = 11
+				}
+				ranges, err := c.NextN(t.Context(), "order", n)
+				if n == 11 {
+					refused++
+					if !errors.Is(err, leaf.ErrThrottled) {
+						t.Errorf("the caller of 11: %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Errorf("caller %d: %v", i, err)
+				}
+				ids.add(t, ranges...)
+			})
+			synctest.Wait()
+		}
+		a.thaw()
+		callers.Wait()
+		if refused != 1 {
+			t.Errorf("%d refused", refused)
+		}
+		if ids.len() != 50*(1+2+3+4)-3 {
+			t.Errorf("%d IDs", ids.len())
+		}
+	})
+}
+
+// TestBudget: when a node gives no answers, what is asked beyond the first request of
+// each batch stays within the budget.
+func TestBudget(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		for _, f := range cl.nodes {
+			f.down = true
+		}
+		c := cl.client(t, client.WithRetryBudget(0.1, 10))
+		const calls, seconds = 100, 4
+		var callers sync.WaitGroup
+		for i := range calls {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
+				defer cancel()
+				if _, err := c.Next(ctx, fmt.Sprint("tag ", i)); !errors.Is(err, leaf.ErrNotReady) {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		s := c.Stats()
+		if most := int64(10 + calls/10 + 10*seconds); s.Retries+s.Hedges > most || s.OverBudget == 0 {
+			t.Errorf("%d retries and %d hedges, want at most %d; held back %d times", s.Retries, s.Hedges, most, s.OverBudget)
+		}
+		if s.Retries < 40 {
+			t.Errorf("%d retries only: the budget was not used", s.Retries)
+		}
+	})
+}
