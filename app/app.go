@@ -52,6 +52,7 @@ type App struct {
 	worker   *worker.Holder     // nil: snowflake mode is off
 	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
 	fence    io.Closer          // of the cluster fence; nil: none
+	presence *presence          // nil: in no directory
 	closers  []func() error     // undo New, last first
 
 	listeners       listeners
@@ -117,6 +118,10 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	if err = a.openEngines(a.listeners.http.Addr()); err != nil {
 		return nil, err
 	}
+	if a.presence, err = a.openPresence(); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.presence.close)
 	if err = a.openServers(secure); err != nil {
 		return nil, err
 	}
@@ -189,6 +194,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.start.Do(func() {
 		a.announce()
 		a.serveAll()
+		a.presence.start()
 		a.startErr = a.contact(ctx)
 	})
 	return a.startErr
@@ -232,6 +238,9 @@ func (a *App) announce() {
 			a.log.Info("listening", "protocol", s.protocol, "address", reachable(s.addr))
 		}
 	}
+	if a.presence != nil {
+		a.log.Info("clients find this node", "directory", a.presence.where, "id", a.dir.NodeID(), "zone", a.cfg.Node.Zone, "weight", a.cfg.Node.Weight)
+	}
 	for _, note := range a.opts.Notes {
 		a.log.Info("configuration: " + note)
 	}
@@ -271,7 +280,7 @@ func (a *App) shutdown(ctx context.Context) error {
 	errs := []error{stopAll(drain, a.public)}
 	a.drain.enter(stageReturned)
 	ended, engines := a.closeEngines(ctx)
-	errs = append(errs, engines, stopAll(ctx, a.private), a.alarms.Close(ctx), a.dbs.Close())
+	errs = append(errs, engines, stopAll(ctx, a.private), a.alarms.Close(ctx), a.presence.close(), a.dbs.Close())
 	if a.fence != nil {
 		errs = append(errs, a.fence.Close())
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	HTTP            HTTPConfig      `key:"http" title:"HTTP server"`
 	GRPC            GRPCConfig      `key:"grpc" title:"gRPC server"`
 	RESP            RESPConfig      `key:"resp" title:"Redis protocol server"`
+	Node            NodeConfig      `key:"node" title:"Directory of nodes"`
 	Admin           AdminConfig     `key:"admin" title:"Administration"`
 	Auth            AuthConfig      `key:"auth" title:"Authentication"`
 	TLS             TLSConfig       `key:"tls" title:"TLS"`

@@ -77,6 +77,7 @@ func (a *App) drainDelay() time.Duration {
 // clients and load balancers move before their connections end. It ends early with ctx.
 func (a *App) leave(ctx context.Context) {
 	a.drain.enter(stageLeaving)
+	a.presence.withdraw(ctx, a.log)
 	delay := a.drainDelay()
 	if delay <= 0 {
 		return

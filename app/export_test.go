@@ -1,6 +1,8 @@
 package app
 
 import (
+	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"time"
@@ -78,3 +80,19 @@ const FenceLimit = coordinatorLimit
 
 // Elapsed is the elapsed time that the engine of snowflake mode goes by.
 func (a *App) Elapsed() time.Duration { return a.workerConfig(netip.AddrPort{}).Elapsed() }
+
+// DirectoryOf returns where the directory of nodes of a configuration is, "" for none.
+func DirectoryOf(c Config) (where string, err error) {
+	dbs, err := openDatabases(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	d, err := openDirectory(c, dbs, slog.New(slog.DiscardHandler))
+	if d != nil {
+		where, err = d.where, d.Close()
+	}
+	return where, errors.Join(err, dbs.Close())
+}
+
+// ClientAddress is the address by which clients reach a listener.
+var ClientAddress = clientAddress

@@ -39,6 +39,9 @@ func (c Config) validate(node bool) error {
 	for _, err := range c.validateServers() {
 		add(err)
 	}
+	for _, err := range c.Node.validate() {
+		add(err)
+	}
 	for _, err := range checkStores(c.Stores, c.TagRules) {
 		add(err)
 	}

@@ -76,7 +76,11 @@ type grammar struct {
 		Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
 		ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
 	} `cmd:"" help:"Manage the worker IDs of snowflake mode."`
-	Drain  drainCmd  `cmd:"" help:"Take the running node out of service, and end it."`
+	Drain drainCmd `cmd:"" help:"Take the running node out of service, and end it."`
+	Node  struct {
+		List   nodeListCmd   `cmd:"" help:"List the nodes that clients find."`
+		Weight nodeWeightCmd `cmd:"" help:"Change the running node's share of the traffic."`
+	} `cmd:"" help:"Manage the nodes of the cluster."`
 	Decode decodeCmd `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
 	Schema struct {
 		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
@@ -105,6 +109,7 @@ func newGrammar() *grammar {
 		*s = registrySettings()
 	}
 	w.ConfirmClock.Settings = nodeSettings()
+	g.Node.List.Settings, g.Node.Weight.Settings = directorySettings(), nodeSettings()
 	g.Drain.Settings = nodeSettings()
 	return g
 }

@@ -47,6 +47,15 @@ var registryHelp = map[string]string{
 
 func registrySettings() settings { return someSettings(registryHelp) }
 
+// directoryHelp is the same for the directory of nodes.
+var directoryHelp = map[string]string{
+	"data-dir":       storeHelp["data-dir"],
+	"store":          "Read the directory in this database, even if a node runs; the same as the nodes have.",
+	"node.discovery": "Read this directory, even if a node runs: store, etcd://HOST:PORT,…/NAME or zookeeper://HOST:PORT,…/NAME.",
+}
+
+func directorySettings() settings { return someSettings(directoryHelp) }
+
 // nodeSettings has what a command needs that talks to a running node only.
 func nodeSettings() settings {
 	return someSettings(map[string]string{"data-dir": "Data directory of the node."})

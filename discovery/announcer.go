@@ -243,8 +243,9 @@ func (a *Announcer) end() (started bool) {
 // waits for one that is under way, at most Timeout, before it removes. A Put whose
 // outcome nobody knows may take effect later than it failed: the entry is then removed
 // a second time, Timeout after the failure, if ctx lasts that long. Remove is repeated
-// until it succeeds or ctx ends; the entry then ends with its ttl. An Announcer that was
-// never started removes nothing. It may be repeated.
+// until it succeeds or ctx ends; the entry then ends with its ttl. If no Put has ever
+// succeeded it is tried once, and if the Announcer was never started not at all. It may
+// be repeated.
 func (a *Announcer) Withdraw(ctx context.Context) error {
 	if !a.end() {
 		return nil
@@ -277,14 +278,15 @@ func (a *Announcer) left(err error) error {
 	return fmt.Errorf("withdraw node %s from the directory: it may be listed for up to %v: %w", a.Status().Node.ID, a.cfg.TTL, err)
 }
 
-// remove repeats Remove until it succeeds.
+// remove repeats Remove until it succeeds. What is probably not there is tried once: a
+// registry that has never taken an entry need not hold up a stop.
 func (a *Announcer) remove(ctx context.Context) error {
 	const shortest, longest = 100 * time.Millisecond, time.Second
-	id := a.Status().Node.ID
+	s := a.Status()
 	for pause := shortest; ; pause = min(2*pause, longest) {
-		err := a.call(ctx, func(ctx context.Context) error { return a.dir.Remove(ctx, id) })
-		if err == nil {
-			return nil
+		err := a.call(ctx, func(ctx context.Context) error { return a.dir.Remove(ctx, s.Node.ID) })
+		if err == nil || s.Published.IsZero() {
+			return err
 		}
 		if ended := a.rt.Wait(ctx, nil, a.rt.Jitter(pause)); ended != nil {
 			return errors.Join(err, ended)

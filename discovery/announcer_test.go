@@ -366,6 +366,17 @@ func TestWithdrawInVain(t *testing.T) {
 			}
 		})
 	})
+	t.Run("never published", func(t *testing.T) {
+		announced(t, func(t *testing.T, f *faulty, a *discovery.Announcer, _ *bytes.Buffer) {
+			f.set(down)
+			a.Start()
+			time.Sleep(time.Minute)
+			start := time.Now()
+			if err := a.Withdraw(t.Context()); !errors.Is(err, errDown) || len(f.made("remove")) != 1 || time.Since(start) != 0 {
+				t.Errorf("Withdraw: %v after %v and %d removals; want one", err, time.Since(start), len(f.made("remove")))
+			}
+		})
+	})
 	t.Run("never started", func(t *testing.T) {
 		announced(t, func(t *testing.T, f *faulty, a *discovery.Announcer, _ *bytes.Buffer) {
 			if err := a.Withdraw(t.Context()); err != nil || len(f.made("remove")) != 0 {

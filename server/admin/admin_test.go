@@ -74,6 +74,13 @@ func (f *fake) Drain(_ context.Context, delay time.Duration) error {
 	return f.err
 }
 
+func (f *fake) Nodes(context.Context) (admin.Nodes, error) { return nodes, f.err }
+
+func (f *fake) SetWeight(_ context.Context, weight int) (admin.Node, error) {
+	f.got = []any{weight}
+	return nodes.Nodes[0], f.err
+}
+
 func (f *fake) Workers(context.Context) (admin.Workers, error) { return workers, f.err }
 
 func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
@@ -84,6 +91,8 @@ func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
 func (f *fake) InitWorkers(context.Context) error { return f.err }
 
 func (f *fake) ConfirmClock(context.Context) (time.Time, error) { return time.Unix(1, 0).UTC(), f.err }
+
+var nodes = admin.Nodes{Directory: "etcd://a:1/prod", Nodes: []admin.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
 
 var workers = admin.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []admin.Worker{{Number: 7, State: admin.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
 
@@ -160,6 +169,8 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"release", func() (any, error) { return nil, c.ReleaseWorker(ctx, 7) }, []any{int64(7)}, nil},
 		{"init", func() (any, error) { return nil, c.InitWorkers(ctx) }, nil, nil},
 		{"confirm clock", func() (any, error) { return c.ConfirmClock(ctx) }, nil, time.Unix(1, 0).UTC()},
+		{"nodes", func() (any, error) { return c.Nodes(ctx) }, nil, nodes},
+		{"weight", func() (any, error) { return c.SetWeight(ctx, 7) }, []any{7}, nodes.Nodes[0]},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -69,6 +69,7 @@ type NodeBackend interface {
 	Backend
 	WorkerBackend
 	Drainer
+	Weigher
 
 	// NextSnowflake issues exactly n IDs of snowflake mode.
 	NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error)

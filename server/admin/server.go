@@ -170,6 +170,7 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 		}
 		return struct{}{}, b.Drain(ctx, delay)
 	})
+	handleNodes(handle, b)
 	handle("/", func(_ context.Context, r *http.Request) (any, error) { return nil, problem.NotFound(r.URL.Path) })
 	return mux
 }
