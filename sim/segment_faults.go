@@ -75,8 +75,8 @@ func (m *segmentMode) faults() []fault {
 				return true
 			}},
 			fault{FenceAway, m.fenceAway, m.onDB(m.loseAroundOutage)},
-			fault{world.FenceWiped, 2, func() bool { m.fence.Wipe(); return true }},
-			fault{world.FenceRestored, 2, m.restoreFence},
+			fault{world.FenceWiped, 2, m.loseFence(func(time.Duration) { m.fence.Wipe() })},
+			fault{world.FenceRestored, 2, m.loseFence(m.fence.Restore)},
 		)
 	}
 	return all

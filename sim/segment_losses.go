@@ -88,23 +88,26 @@ func (m *segmentMode) loseAroundOutage(d *world.Database) bool {
 	return true
 }
 
-// restoreFence takes the cluster fence back to an earlier moment, and at times the
-// database before it, as somebody does who restores all servers from one backup.
-func (m *segmentMode) restoreFence() bool {
+// loseFence takes the cluster fence back to an earlier moment, or to nothing, and at
+// times the database before it, as somebody does who restores all servers from one
+// backup.
+func (m *segmentMode) loseFence(lose func(to time.Duration)) func() bool {
 	w := m.w
-	to := w.upTo(w.sched.Elapsed() + 1)
-	d := m.dbs[w.rng.IntN(len(m.dbs))]
-	if w.rng.IntN(2) == 0 || d.Down() || d.IsSplit() {
-		m.fence.Restore(to)
+	return func() bool {
+		to := w.upTo(w.sched.Elapsed() + 1)
+		d := m.dbs[w.rng.IntN(len(m.dbs))]
+		if w.rng.IntN(2) == 0 || d.Down() || d.IsSplit() {
+			lose(to)
+			return true
+		}
+		m.goBack(d, world.Restored, to)
+		w.sched.After(w.upTo(5*time.Second), func() {
+			if !w.calm {
+				lose(to)
+			}
+		})
 		return true
 	}
-	m.goBack(d, world.Restored, to)
-	w.sched.After(w.upTo(5*time.Second), func() {
-		if !w.calm {
-			m.fence.Restore(to)
-		}
-	})
-	return true
 }
 
 // powerCut waits for a reservation, ends some nodes a moment later, and goes on with a
