@@ -26,11 +26,12 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go vet ./...
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
+	leafpb/check.sh
 	go build -o bin/ ./test/cmd/summary
 	go test -short -timeout 3m -json $(PKG) | bin/summary
 
 .PHONY: test
-test: helpers ## All tests with the race detector, on real MariaDB, PostgreSQL, ZooKeeper and etcd
+test: helpers ## All tests with the race detector, on real MariaDB, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -timeout 20m -json $(PKG) | bin/summary'
 
 .PHONY: test-long
@@ -53,6 +54,14 @@ bench: ## Micro-benchmarks, COUNT rounds of all in turn, and their statistics
 .PHONY: bench-http
 bench-http: ## HTTP throughput against the bare handler of the same stack; needs wrk
 	go run ./bench/http
+
+.PHONY: bench-resp
+bench-resp: ## Redis protocol throughput against a real redis-server; needs redis-server and redis-benchmark
+	go run ./bench/resp
+
+.PHONY: proto
+proto: ## Generate the Go code of the gRPC protocol anew
+	go tool -modfile=tools/go.mod buf generate
 
 .PHONY: fuzz
 fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
