@@ -116,7 +116,7 @@ func (n *node) standing(now time.Time, foreign bool) (rank int, weight int64) {
 		return rankOwn, weight
 	case n.state != StateSuspect:
 		return rankOther, weight
-	case !foreign && now.Sub(n.since) < minPatienceAbroad:
+	case !foreign && now.Sub(n.since) < max(n.patienceLocked(0), minPatienceAbroad):
 		return rankOwnSuspect, weight
 	}
 	return rankSuspect, weight

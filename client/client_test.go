@@ -12,7 +12,7 @@ import (
 // from one counter; every ID is distinct.
 func TestDistinctOverSockets(t *testing.T) {
 	issuer := &counter{}
-	a, b := startServer(t, "127.0.0.1:0", issuer), startServer(t, "127.0.0.1:0", issuer)
+	a, b := startServer(t, issuer), startServer(t, issuer)
 	c := newClient(t, client.Addresses(a.addr, b.addr))
 	var ids ledger
 	var callers sync.WaitGroup

@@ -11,7 +11,7 @@ const (
 	checkEvery = 2 * time.Second
 
 	// checkTimeout is how long it may take to answer.
-	checkTimeout = 500 * time.Millisecond
+	checkTimeout = time.Second
 
 	// checkGap is the shortest time between two checks.
 	checkGap = 100 * time.Millisecond

@@ -40,7 +40,7 @@ func TestNodeFails(t *testing.T) {
 		},
 		{
 			"stopped", func(f *fake) { f.thawed = make(chan struct{}) }, func(f *fake) { close(f.thawed) },
-			client.StateEjected, 700 * time.Millisecond, 150 * time.Millisecond,
+			client.StateEjected, 1200 * time.Millisecond, 150 * time.Millisecond,
 		},
 		{
 			"answers health checks only", func(f *fake) { f.mute = true }, func(f *fake) { f.mute = false },
@@ -121,7 +121,7 @@ func TestEjectionsGrow(t *testing.T) {
 		for stateOfA(t, c).State != client.StateUsable {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("noticed after %v", took)
 		}
 		time.Sleep(time.Minute)

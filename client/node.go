@@ -27,7 +27,7 @@ const (
 	// An ejection lasts firstEjection, and twice as long each time it follows on
 	// another one, up to longestEjection.
 	firstEjection   = 200 * time.Millisecond
-	longestEjection = 5 * time.Second
+	longestEjection = 2 * time.Second
 
 	// warmUp is how long a node that returns takes to get its full share.
 	warmUp = 10 * time.Second

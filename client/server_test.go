@@ -36,6 +36,7 @@ type server struct {
 	health  *health.Server
 	grpc    *grpc.Server
 	addr    string
+	raw     atomic.Pointer[leafpb.StreamResponse] // answered in place of IDs
 }
 
 func (s *server) Stream(stream leafpb.LeafService_StreamServer) error {
@@ -45,6 +46,12 @@ func (s *server) Stream(stream leafpb.LeafService_StreamServer) error {
 			return nil
 		} else if err != nil {
 			return err
+		}
+		if raw := s.raw.Load(); raw != nil {
+			if err := stream.Send(raw); err != nil {
+				return err
+			}
+			continue
 		}
 		reply := &leafpb.StreamResponse{}
 		ranges, err := s.segment.NextN(stream.Context(), r.GetTag(), int(max(r.GetCount(), 1)))
@@ -61,11 +68,10 @@ func (s *server) Stream(stream leafpb.LeafService_StreamServer) error {
 	}
 }
 
-// startServer serves issuer on addr, ":0" for a free port, until the test ends or stop
-// is called.
-func startServer(t testing.TB, addr string, issuer leaf.Issuer) *server {
+// startServer serves issuer until the test ends.
+func startServer(t testing.TB, issuer leaf.Issuer) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,232 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/discovery"
+)
+
+var errRegistry = errors.New("the registry does not answer")
+
+// TestRegistryFails: a client that has a list goes on with it, whatever becomes of the
+// registry.
+func TestRegistryFails(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		list []discovery.Node
+		err  error
+	}{
+		{"an error", nil, errRegistry},
+		{"an empty list", nil, nil},
+		{"nodes without gRPC", []discovery.Node{{ID: "a", Weight: 100, HTTP: "a:1"}}, nil},
+		{"nodes that cannot be", []discovery.Node{{ID: "a", Weight: -1, GRPC: "a:1"}, {ID: "b", Weight: 1, GRPC: "b"}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 100), node("b", "", 100))
+				leafClient := cl.client(t)
+				synctest.Wait()
+				list := cl.list
+				cl.set(c.list, c.err)
+				time.Sleep(time.Hour)
+				if got := cl.shares(t, leafClient, 100); got["a"]+got["b"] != 100 || got["a"] == 0 || got["b"] == 0 {
+					t.Errorf("requests: %v", got)
+				}
+				cl.set(list[:1], nil)
+				time.Sleep(2 * time.Second)
+				if got := cl.shares(t, leafClient, 100); got["a"] != 100 {
+					t.Errorf("requests after the registry is back: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRegistryComesLate: calls wait for the first list, up to their deadline.
+func TestRegistryComesLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100))
+		list := cl.list
+		cl.set(nil, errRegistry)
+		c := cl.client(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := c.Next(ctx, "order"); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("without a list: %v", err)
+		}
+		done := make(chan time.Time, 1)
+		go func() {
+			calls(t, c, 1)
+			done <- time.Now()
+		}()
+		time.Sleep(time.Second)
+		cl.set(list, nil)
+		came := time.Now()
+		if late := (<-done).Sub(came); late > 400*time.Millisecond {
+			t.Errorf("the call succeeded %v after the list was there", late)
+		}
+	})
+}
+
+// TestNodeFile: the last list is on disk, and used if the registry is down at the start.
+func TestNodeFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nodes.json")
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "x", 7), node("b", "", 100))
+		c := cl.client(t, client.WithNodeFile(file))
+		synctest.Wait()
+		cl.set(cl.list[:1], nil)
+		time.Sleep(3 * time.Second)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := client.ParseNodes(text)
+	if diff := cmp.Diff([]discovery.Node{node("a", "x", 7)}, nodes); diff != "" || err != nil {
+		t.Errorf("%v, nodes (-want +got):\n%s", err, diff)
+	}
+	if left, _ := filepath.Glob(file + "*"); len(left) != 1 {
+		t.Errorf("files %v; want one", left)
+	}
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "x", 7), node("b", "", 100))
+		cl.set(nil, errRegistry)
+		c := cl.client(t, client.WithNodeFile(file))
+		if got := cl.shares(t, c, 10); got["a"] != 10 {
+			t.Errorf("requests: %v", got)
+		}
+		cl.set([]discovery.Node{node("b", "", 100)}, nil)
+		time.Sleep(3 * time.Second)
+		if got := cl.shares(t, c, 10); got["b"] != 10 {
+			t.Errorf("requests after the registry is back: %v", got)
+		}
+	})
+}
+
+// TestNodeFileOfNoUse counts as none, and is replaced.
+func TestNodeFileOfNoUse(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"empty", ""},
+		{"cut off", `{"format":1,"nodes":[{"id":"a"`},
+		{"another format", `{"format":2,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
+		{"no nodes", `{"format":1}`},
+		{"too large", strings.Repeat(" ", 5<<20) + `{"format":1,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "nodes.json")
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 100))
+				list := cl.list
+				cl.set(nil, errRegistry)
+				leafClient := cl.client(t, client.WithNodeFile(file))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := leafClient.Next(ctx, "order"); !errors.Is(err, leaf.ErrNotReady) {
+					t.Errorf("%v; want not ready", err)
+				}
+				cl.set(list, nil)
+				calls(t, leafClient, 1)
+			})
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if nodes, err := client.ParseNodes(text); len(nodes) != 1 || err != nil {
+				t.Errorf("the file holds %v, %v", nodes, err)
+			}
+		})
+	}
+}
+
+func FuzzParseNodes(f *testing.F) {
+	f.Add([]byte(`{"format":1,"nodes":[{"id":"a","zone":"x","weight":100,"grpc":"a:9090"}]}`))
+	f.Add([]byte(`{"format":1}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if nodes, err := client.ParseNodes(text); err != nil && nodes != nil {
+			t.Errorf("%v and %v", nodes, err)
+		}
+	})
+}
+
+// TestOptions: what is outside its limits is refused, by name.
+func TestOptions(t *testing.T) {
+	good := client.Addresses("127.0.0.1:1")
+	for _, c := range []struct {
+		field string
+		nodes client.Resolver
+		opt   client.Option
+	}{
+		{"nodes", nil, nil},
+		{"nodes", client.Addresses(), nil},
+		{"address", client.Addresses("a"), nil},
+		{"address", client.Addresses("a:1", ":1"), nil},
+		{"weight", client.Nodes(node("a", "", 1001)), nil},
+		{"address", client.Nodes(discovery.Node{ID: "a", HTTP: "a:1"}), nil},
+		{"address", client.DNS("leaf"), nil},
+		{"address", client.DNS(":9090"), nil},
+		{"WithZone", good, client.WithZone(strings.Repeat("x", 65))},
+		{"WithName", good, client.WithName(strings.Repeat("x", 65))},
+		{"WithName", good, client.WithName("a\nb")},
+		{"WithToken", good, client.WithToken(strings.Repeat("x", 5000))},
+		{"WithToken", good, client.WithToken("geheimä")},
+		{"WithTLS", good, client.WithTLS(nil)},
+		{"WithRefresh", good, client.WithRefresh(0)},
+		{"WithRefresh", good, client.WithRefresh(2 * time.Hour)},
+		{"WithHedgeAfter", good, client.WithHedgeAfter(-1)},
+		{"WithHedgeAfter", good, client.WithHedgeAfter(2 * time.Minute)},
+		{"WithTimeout", good, client.WithTimeout(0)},
+		{"WithTimeout", good, client.WithTimeout(2 * time.Hour)},
+		{"WithRetryBudget ratio", good, client.WithRetryBudget(1.1, 1)},
+		{"WithRetryBudget ratio", good, client.WithRetryBudget(-0.1, 1)},
+		{"WithRetryBudget perSecond", good, client.WithRetryBudget(0, 0)},
+		{"WithRuntime", good, client.WithRuntime(nil)},
+		{"WithLogger", good, client.WithLogger(nil)},
+	} {
+		var opts []client.Option
+		if c.opt != nil {
+			opts = append(opts, c.opt)
+		}
+		leafClient, err := client.New(c.nodes, opts...)
+		if !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), c.field) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", c.field, err)
+		}
+		if leafClient != nil {
+			leafClient.Close(t.Context())
+		}
+	}
+}
+
+// TestDNS resolves a name that every machine knows.
+func TestDNS(t *testing.T) {
+	nodes, err := client.DNS("localhost:9090").List(t.Context())
+	if err != nil || len(nodes) == 0 {
+		t.Fatalf("%v, %v", nodes, err)
+	}
+	for _, n := range nodes {
+		if n.GRPC != "127.0.0.1:9090" && n.GRPC != "[::1]:9090" || n.Weight != discovery.DefaultWeight {
+			t.Errorf("%+v", n)
+		}
+	}
+	if _, err := client.DNS("no-such-name.invalid:1").List(t.Context()); err == nil {
+		t.Error("a name that does not exist was found")
+	}
+}
