@@ -116,6 +116,9 @@ func OpenNodes(ctx context.Context, cfg Config, opts Options, direct bool) (l ad
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if direct && cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
+		cfg.Node.Discovery = discoveryStore // it is asked for, so it may be in a file
+	}
 	dbs := &databases{}
 	if cfg.Node.Discovery == discoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, log); err != nil {

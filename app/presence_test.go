@@ -14,7 +14,9 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/app"
+	clientdirectory "github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/server/admin"
+	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // TestDirectoryOfNodes: two nodes find one another, one changes its weight, and one that
@@ -70,6 +72,47 @@ func TestDirectoryOfNodes(t *testing.T) {
 	}
 	if _, err := b.Backend().SetWeight(t.Context(), 7); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("SetWeight of a node that drains: %v", err)
+	}
+}
+
+// TestDirectoryForClients: a client finds the node with the text that the node has.
+func TestDirectoryForClients(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		url  func(t *testing.T) string
+	}{
+		{"etcd", func(t *testing.T) string {
+			ns := server.Etcd(t)
+			return "etcd://" + strings.Join(ns.Servers, ",") + "/" + strings.ReplaceAll(ns.Root, "/", "-")
+		}},
+		{"zookeeper", func(t *testing.T) string {
+			ns := server.ZooKeeper(t)
+			return "zookeeper://" + strings.Join(ns.Servers, ",") + ns.Root + "/prod"
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			c.Node.Discovery = tt.url(t)
+			a, stop := start(t, c)
+			client, err := clientdirectory.Open(c.Node.Discovery)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			found := func(want int) func() bool {
+				return func() bool {
+					nodes, err := client.List(t.Context())
+					return err == nil && len(nodes) == want && (want == 0 || nodes[0].HTTP == a.Addr())
+				}
+			}
+			until(t, "the node is found", found(1))
+			stop()
+			if !found(0)() {
+				t.Error("a node that has stopped is still found")
+			}
+		})
 	}
 }
 
