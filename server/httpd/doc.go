@@ -13,10 +13,11 @@
 //	                                JSON: the fields of an ID, as the Java server shows them
 //	GET /v1/clock                   {"unix_ms":n}, the wall clock of this machine
 //	GET /metrics                    what Config.Metrics serves
+//	GET /openapi.json               all of this as an OpenAPI 3.1 document
 //	GET /healthz                    200 while the server serves
 //	GET /readyz                     200 or 503, JSON with the reasons
 //
-// Beyond the health checks, the clock and the metrics, every request needs what
+// Beyond the health checks, the clock, the metrics and the document, every request needs what
 // Config.Access wants to see: a token in the field "Authorization: Bearer", the client's
 // own name in the field Leaf-Client, its certificate. A 401 says so.
 //
@@ -58,8 +59,10 @@
 //  5. A panic in a handler is logged and answered with 500; neither the process
 //     nor the connection ends.
 //  6. No ID is given to a client that Config.Access refuses; the health checks, the
-//     clock and the metrics never ask it.
-//  7. Shutdown answers every request whose head was read, or says how many
+//     clock, the metrics and the document never ask it.
+//  7. openapi.json says what the server does: TestOpenAPI compares routes, statuses,
+//     codes, schemas and examples with real replies.
+//  8. Shutdown answers every request whose head was read, or says how many
 //     connections it had to cut.
 //
 // # What it does not do

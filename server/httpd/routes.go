@@ -75,6 +75,7 @@ func (a *api) table() []route {
 		{"/v1/clock", read, true, view(a.serveClock)},
 		{"/healthz", read, true, view(a.serveHealth)},
 		{"/readyz", read, true, view(a.serveReady)},
+		{"/openapi.json", read, true, view(a.serveOpenAPI)},
 	}
 	if a.metrics != nil {
 		routes = append(routes, route{"/metrics", read, true, view(a.serveMetrics)})
