@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/alarm"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/limit"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/admin"
 	"github.com/leaf-idgen/leaf/server/httpd"
@@ -53,6 +54,8 @@ type App struct {
 	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
 	fence    io.Closer          // of the cluster fence; nil: none
 	presence *presence          // nil: in no directory
+	gate     *limit.Gate        // what all protocols take their IDs from
+	limits   *limit.Follower    // of the gate
 	closers  []func() error     // undo New, last first
 
 	listeners       listeners
@@ -63,6 +66,7 @@ type App struct {
 
 	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
 	abortStart func()
+	follow     func() // the limits, until abortStart
 
 	start, stop       sync.Once
 	startErr, stopErr error
@@ -122,11 +126,15 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.closers = append(a.closers, a.presence.close)
+	if err = a.openLimits(); err != nil {
+		return nil, err
+	}
 	if err = a.openServers(secure); err != nil {
 		return nil, err
 	}
 	stopping, cancel := context.WithCancel(context.Background())
 	a.abortStart = cancel
+	a.follow = func() { a.limits.Run(stopping) }
 	a.contact = func(ctx context.Context) error {
 		ctx, done := context.WithCancel(ctx)
 		defer done()
@@ -193,6 +201,7 @@ func (a *App) AdminAddr() string { return address(a.listeners.admin) }
 func (a *App) Start(ctx context.Context) error {
 	a.start.Do(func() {
 		a.announce()
+		a.serving.Go(a.follow)
 		a.serveAll()
 		a.presence.start()
 		a.startErr = a.contact(ctx)

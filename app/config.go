@@ -30,6 +30,7 @@ type Config struct {
 	TLS             TLSConfig       `key:"tls" title:"TLS"`
 	Segment         SegmentConfig   `key:"segment" title:"Segment mode"`
 	Snowflake       SnowflakeConfig `key:"snowflake" title:"Snowflake mode"`
+	Limit           LimitConfig     `key:"limit" title:"Limits"`
 	Alarm           AlarmConfig     `key:"alarm" title:"Alarms"`
 	Log             LogConfig       `key:"log" title:"Log"`
 }

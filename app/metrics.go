@@ -42,6 +42,7 @@ func (a *App) sample(s samples, now time.Time) {
 		s.counter("leaf_alarm_webhook_failed_total", "Attempts to post that failed.", h.Failed)
 		s.counter("leaf_alarm_webhook_dropped_total", "Changes of alarms that were never posted.", h.Dropped)
 	}
+	a.sampleLimits(s)
 	if a.alloc != nil {
 		a.sampleSegment(s)
 	}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/admin"
 	"github.com/leaf-idgen/leaf/server/grpcd"
 	"github.com/leaf-idgen/leaf/server/httpd"
@@ -62,7 +61,7 @@ func (a *App) bind() (err error) {
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
 func (a *App) openServers(secure *tls.Config) error {
-	backend, access := a.node(), a.access()
+	backend, access := a.node(), a.gate
 	layout, err := parseLayout(a.cfg.Snowflake.Layout)
 	if err != nil {
 		return err
@@ -100,18 +99,6 @@ func (a *App) openServers(secure *tls.Config) error {
 		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop})
 	}
 	return nil
-}
-
-// access returns what all protocols take their IDs from.
-func (a *App) access() leaf.Access {
-	var segment, snowflake leaf.Issuer // not the pointers: an interface would hold a nil that is not nil
-	if a.alloc != nil {
-		segment = a.alloc
-	}
-	if a.worker != nil {
-		snowflake = a.worker
-	}
-	return leaf.Anyone(segment, snowflake)
 }
 
 // openRoutes are what a load balancer or a collector of metrics needs from the

@@ -69,6 +69,11 @@ type grammar struct {
 		Delete tagDeleteCmd `cmd:"" help:"Delete a tag."`
 		Repair tagRepairCmd `cmd:"" help:"Release a tag that is latched because its store went backwards."`
 	} `cmd:"" help:"Manage tags."`
+	Limit struct {
+		List  limitListCmd  `cmd:"" help:"List the limits of tags and clients."`
+		Set   limitSetCmd   `cmd:"" help:"Limit a tag or a client, or switch it off. What is not named stays as it is."`
+		Clear limitClearCmd `cmd:"" help:"Remove the limit of a tag or a client."`
+	} `cmd:"" help:"Limit what tags and clients get from each node."`
 	Worker struct {
 		List         workerListCmd         `cmd:"" help:"List the worker IDs that the registry knows."`
 		Show         workerShowCmd         `cmd:"" help:"Show one worker ID."`
@@ -84,7 +89,7 @@ type grammar struct {
 	Decode decodeCmd `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
 	Schema struct {
 		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
-		Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing. Existing ones are left as they are."`
+		Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing, and the columns of limits. Existing tables are otherwise left as they are."`
 	} `cmd:"" help:"Manage the tables of a database."`
 	Config struct {
 		Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
@@ -100,7 +105,7 @@ func newGrammar() *grammar {
 	g.Config.Check.Settings = allSettings()
 	for _, s := range []*settings{
 		&g.Next.Settings, &g.Tag.List.Settings, &g.Tag.Show.Settings, &g.Tag.Create.Settings, &g.Tag.Set.Settings,
-		&g.Tag.Delete.Settings, &g.Tag.Repair.Settings, &g.Schema.Print.Settings, &g.Schema.Apply.Settings,
+		&g.Tag.Delete.Settings, &g.Tag.Repair.Settings, &g.Limit.List.Settings, &g.Limit.Set.Settings, &g.Limit.Clear.Settings, &g.Schema.Print.Settings, &g.Schema.Apply.Settings,
 	} {
 		*s = storeSettings()
 	}

@@ -34,7 +34,7 @@ type schemaApplyCmd struct {
 
 // Help implements kong.HelpProvider.
 func (schemaApplyCmd) Help() string {
-	return `leaf_alloc holds the tags, leaf_tag_option their settings, leaf_meta the tag rule. A leaf_alloc of the Java server is used as it is. The user of the database needs the right to create tables for this command only.`
+	return `leaf_alloc holds the tags, leaf_tag_option their settings and limits, leaf_client_option the limits of clients, leaf_meta the tag rule. A leaf_alloc of the Java server is used as it is, and leaf_tag_option gets the columns of limits if it lacks them. The user of the database needs the right to create and alter tables for this command only.`
 }
 
 // Run creates the tables.

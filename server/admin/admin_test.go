@@ -59,6 +59,18 @@ func (f *fake) RepairTag(_ context.Context, name string, above int64) (admin.Tag
 	return f.tag, f.err
 }
 
+func (f *fake) Limits(context.Context) (admin.Limits, error) { return limits, f.err }
+
+func (f *fake) SetTagLimit(_ context.Context, tag string, c admin.LimitChange) (admin.Limit, error) {
+	f.got = []any{"tag", tag, c}
+	return limits.Limits[0], f.err
+}
+
+func (f *fake) SetClientLimit(_ context.Context, client string, c admin.LimitChange) (admin.Limit, error) {
+	f.got = []any{"client", client, c}
+	return limits.Limits[1], f.err
+}
+
 func (f *fake) Next(_ context.Context, tag string, n int) ([]leaf.Range, error) {
 	f.got = []any{tag, n}
 	return []leaf.Range{{Lo: 1, Hi: 1 + int64(n)}}, f.err
@@ -95,6 +107,14 @@ func (f *fake) ConfirmClock(context.Context) (time.Time, error) { return time.Un
 var nodes = admin.Nodes{Directory: "etcd://a:1/prod", Nodes: []admin.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
 
 var workers = admin.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []admin.Worker{{Number: 7, State: admin.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
+
+var limits = admin.Limits{
+	Limits: []admin.Limit{
+		{Kind: admin.LimitOfTag, Name: "a", Rate: math.MaxInt64, Quota: math.MaxInt64 - 1, Used: 1<<53 + 1, Refused: 1<<53 + 3, Store: "db"},
+		{Kind: admin.LimitOfClient, Name: "", Blocked: true},
+	},
+	Node: &admin.NodeTraffic{Rate: 1<<53 + 1, Segment: admin.WaitingRoom{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
+}
 
 // start serves b in a short new folder and returns a client and the folder.
 func start(t *testing.T, b admin.NodeBackend) (*admin.Client, string) {
@@ -145,6 +165,7 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 	c, _ := start(t, f)
 	maxID, step, fixed := int64(big), int64(5), false
 	change := admin.TagChange{MaxID: &maxID, Step: &step, FixedStep: &fixed}
+	limitChange := admin.LimitChange{Rate: &maxID, Quota: &step, Blocked: &fixed}
 	newTag := admin.NewTag{Name: strange, Start: big, Step: 7, FixedStep: true}
 	ctx := t.Context()
 
@@ -163,6 +184,10 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", admin.TagChange{}) }, []any{"x", admin.TagChange{}}, tag},
 		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
 		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, tag},
+		{"limits", func() (any, error) { return c.Limits(ctx) }, nil, limits},
+		{"limit a tag", func() (any, error) { return c.SetTagLimit(ctx, strange, limitChange) }, []any{"tag", strange, limitChange}, limits.Limits[0]},
+		{"limit a client", func() (any, error) { return c.SetClientLimit(ctx, strange, limitChange) }, []any{"client", strange, limitChange}, limits.Limits[1]},
+		{"limit clients without a name", func() (any, error) { return c.SetClientLimit(ctx, "", admin.LimitChange{}) }, []any{"client", "", admin.LimitChange{}}, limits.Limits[1]},
 		{"next", func() (any, error) { return c.Next(ctx, strange, 3) }, []any{strange, 3}, []leaf.Range{{Lo: 1, Hi: 4}}},
 		{"next snowflake", func() (any, error) { return c.NextSnowflake(ctx, 3) }, []any{3}, []leaf.Range{{Lo: math.MaxInt64 - 3, Hi: math.MaxInt64}}},
 		{"workers", func() (any, error) { return c.Workers(ctx) }, nil, workers},
@@ -315,6 +340,9 @@ func TestRawRequestsAreBounded(t *testing.T) {
 		{"unknown field", "POST", "/v1/tag", `{"name":"x"}`, 400, "unknown field"},
 		{"two values", "POST", "/v1/tag", `{"tag":"x","start":"1","step":1} {}`, 400, "one JSON value"},
 		{"no body", "POST", "/v1/repair?tag=x", "", 400, "bad request"},
+		{"limit of no client", "PATCH", "/v1/limit/client", "{}", 400, "must be given once"},
+		{"limit of two tags", "PATCH", "/v1/limit/tag?tag=a&tag=b", "{}", 400, "must be given once"},
+		{"limit with an unknown field", "PATCH", "/v1/limit/tag?tag=a", `{"max":"1"}`, 400, "unknown field"},
 		{"n is 0", "POST", "/v1/next?tag=x&n=0", "", 400, "must be 1 to 100000"},
 		{"n is too large", "POST", "/v1/next?tag=x&n=100001", "", 400, "must be 1 to 100000"},
 		{"n is missing", "POST", "/v1/next?tag=x", "", 400, "must be 1 to 100000"},

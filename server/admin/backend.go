@@ -15,6 +15,8 @@ import (
 // Errors are those of package leaf and survive the socket: errors.Is works on
 // both sides. All methods are safe for concurrent use.
 type Backend interface {
+	LimitBackend
+
 	// Info describes the node or the store that answers.
 	Info(ctx context.Context) (Info, error)
 

@@ -19,7 +19,7 @@ import (
 )
 
 // words are those of a tag in a request.
-const words = " tag start step description min_step max_step fixed_step max_id "
+const words = " tag start step description min_step max_step fixed_step max_id rate quota blocked "
 
 // FuzzRequest: whatever arrives at the socket, the answer is JSON, and a change reaches
 // the node only out of one JSON value without a word that it does not know.
@@ -33,6 +33,9 @@ func FuzzRequest(f *testing.F) {
 		{"POST", "/v1/tag", ""},
 		{"PATCH", "/v1/tag?tag=a", `{"max_id":"5","step":1}`},
 		{"PATCH", "/v1/tag?tag=a", "[]"},
+		{"PATCH", "/v1/limit/tag?tag=a", `{"rate":"5","quota":"6","blocked":true}`},
+		{"PATCH", "/v1/limit/client?client=", `{"rate":5}`},
+		{"PATCH", "/v1/limit/client", `{}`},
 		{"POST", "/v1/repair?tag=a", `{"above":"7"}`},
 		{"POST", "/v1/repair?tag=%00", `{"above":"-7"}`},
 		{"POST", "/v1/next?tag=a&n=5", ""},
@@ -85,7 +88,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		for _, got := range b.got {
 			switch got := got.(type) {
-			case admin.NewTag, admin.TagChange:
+			case admin.NewTag, admin.TagChange, admin.LimitChange:
 				known, err := json.Marshal(got)
 				var fields map[string]any
 				if err != nil || json.Unmarshal([]byte(body), &fields) != nil {

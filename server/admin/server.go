@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -131,6 +132,22 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 		}
 		return b.RepairTag(ctx, tagName(r), req.Above)
 	})
+	handle("GET /v1/limits", func(ctx context.Context, _ *http.Request) (any, error) { return b.Limits(ctx) })
+	limit := func(set func(ctx context.Context, name string, change LimitChange) (Limit, error), word string) func(context.Context, *http.Request) (any, error) {
+		return func(ctx context.Context, r *http.Request) (any, error) {
+			var change LimitChange
+			names := r.URL.Query()[word]
+			if len(names) != 1 {
+				return nil, leaf.BadField(word, strings.Join(names, ", "), "must be given once")
+			}
+			if err := decode(r.Body, &change); err != nil {
+				return nil, err
+			}
+			return set(ctx, names[0], change)
+		}
+	}
+	handle("PATCH /v1/limit/tag", limit(b.SetTagLimit, "tag"))
+	handle("PATCH /v1/limit/client", limit(b.SetClientLimit, "client"))
 	handle("POST /v1/next", func(ctx context.Context, r *http.Request) (any, error) {
 		n, err := count(r)
 		if err != nil {
