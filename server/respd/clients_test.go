@@ -108,11 +108,11 @@ func program(t *testing.T, name, debian string, args ...string) string {
 	return ""
 }
 
-// command is exec.Command, with a minute to end. Debian's modules for Node.js stand
+// command is exec.Command, with three minutes to end. Debian's modules for Node.js stand
 // where an own build of it does not look.
 func command(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), "NODE_PATH=/usr/share/nodejs")

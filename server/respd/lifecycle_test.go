@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -64,7 +65,7 @@ func TestShutdownClosesIdleAtOnce(t *testing.T) {
 }
 
 // TestShutdownAnswers: requests that were read are answered, also those behind one that
-// waits.
+// waits. What comes later is not, and does not destroy the replies.
 func TestShutdownAnswers(t *testing.T) {
 	t.Parallel()
 	iss := newIssuer()
@@ -77,6 +78,7 @@ func TestShutdownAnswers(t *testing.T) {
 	c := dial(t, s)
 	c.send(request("INCR", "block") + request("INCR", "order"))
 	<-iss.entered
+	c.send(request("INCR", "late"))
 	down := make(chan error, 1)
 	go func() { down <- s.Shutdown(context.Background()) }()
 	if err := <-served; err != nil {
@@ -97,6 +99,9 @@ func TestShutdownAnswers(t *testing.T) {
 	c.Close()
 	if err := <-down; err != nil {
 		t.Error(err)
+	}
+	if want := []string{"block 1", "order 1"}; !slices.Equal(iss.calls, want) {
+		t.Errorf("asked for %q, want %q", iss.calls, want)
 	}
 }
 
