@@ -243,6 +243,18 @@ func (e *segmentEngine) check(name string, n int, got []leaf.Range, high int64) 
 	e.state.high[name] = max(last, high)
 }
 
+// operatorsTime is how long an operator may take to act on an alarm in the calm.
+const operatorsTime = 4 * time.Minute
+
+// latchedLately reports whether the operator has had no time yet for a node on which a
+// tag is latched.
+func (m *segmentMode) latchedLately(tag string) bool {
+	return slices.ContainsFunc(m.running(), func(e *segmentEngine) bool {
+		at, ok := e.latched[tag]
+		return ok && e.now()-at < operatorsTime
+	})
+}
+
 // problems returns what is wrong with a process that had time to recover.
 func (e *segmentEngine) problems() []string {
 	var all []string
@@ -250,10 +262,10 @@ func (e *segmentEngine) problems() []string {
 	for _, a := range e.alarms() {
 		// A tag that latched minutes ago, or a row that was found to be wrong, is the operator's next task.
 		t := e.mode.tag(a.Subject)
-		if a.Code == leaf.AlarmRow && t != nil && e.now()-e.since[[2]string{a.Code, a.Subject}] < 4*time.Minute {
+		if a.Code == leaf.AlarmRow && t != nil && e.now()-e.since[[2]string{a.Code, a.Subject}] < operatorsTime {
 			continue
 		}
-		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < 4*time.Minute {
+		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < operatorsTime {
 			latched++
 			continue
 		}

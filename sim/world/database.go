@@ -61,6 +61,7 @@ type Database struct {
 	clients []*DatabaseClient
 	locked  map[string]chan struct{} // closed when the row is free again
 	used    map[string]int64
+	shared  map[string]int64 // the end of what was reserved more than once, by tag
 	tally   map[string]Tally
 }
 
@@ -90,7 +91,7 @@ func NewDatabase(s *sched.Scheduler, name string, faults *Faults) *Database {
 	return &Database{
 		Name: name, Faults: faults, s: s,
 		sides:  []*side{{server: &Server{Name: name}, store: memory.New()}},
-		locked: map[string]chan struct{}{}, used: map[string]int64{}, tally: map[string]Tally{},
+		locked: map[string]chan struct{}{}, used: map[string]int64{}, shared: map[string]int64{}, tally: map[string]Tally{},
 	}
 }
 
@@ -247,6 +248,9 @@ func (d *Database) reserved(tag string, r leaf.Range) {
 	t := d.tally[tag]
 	t.Reserved += r.Len()
 	d.tally[tag] = t
+	if r.Lo < d.used[tag] {
+		d.shared[tag] = max(d.shared[tag], min(d.used[tag], r.Hi))
+	}
 	d.used[tag] = max(d.used[tag], r.Hi)
 	if f := d.Next; f != nil {
 		d.Next = nil
@@ -258,8 +262,8 @@ func (d *Database) returned(tag string, hi, lo int64) {
 	t := d.tally[tag]
 	t.Returned += hi - lo
 	d.tally[tag] = t
-	if d.used[tag] == hi {
-		d.used[tag] = lo
+	if d.used[tag] == hi { // what another client holds, too, is still in use
+		d.used[tag] = max(lo, d.shared[tag])
 	}
 }
 
