@@ -199,6 +199,7 @@ func (m *segmentMode) recreate(t *tag) bool {
 	w := m.w
 	row, _ := t.db.Row(t.name)
 	t.db.Put(world.RowDeleted, row, true)
+	m.tell(t)
 	m.drop()
 	again := func() {
 		if _, ok := t.db.Row(t.name); ok {
@@ -210,6 +211,7 @@ func (m *segmentMode) recreate(t *tag) bool {
 		}
 		row.Step = t.step
 		t.db.Put(world.RowRecreated, row, false)
+		m.tell(t)
 		t.exists = true
 	}
 	t.exists = false
@@ -235,6 +237,7 @@ func (m *segmentMode) remove(t *tag) bool {
 	row, _ := t.db.Row(t.name)
 	t.exists = false
 	t.db.Put(world.RowDeleted, row, true)
+	m.tell(t)
 	m.drop()
 	return true
 }
@@ -250,5 +253,6 @@ func (m *segmentMode) edit(t *tag, k world.Kind, step int64) bool {
 		}
 	}
 	t.db.Put(k, row, false)
+	m.tell(t)
 	return true
 }

@@ -200,6 +200,7 @@ func (m *segmentMode) restoreRow(t *tag) {
 	}
 	m.drop()
 	t.db.Put(world.RowRecreated, segment.Row{Tag: t.name, MaxID: m.known(t), Step: t.step}, false)
+	m.tell(t)
 	t.exists = true
 }
 

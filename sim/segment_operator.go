@@ -29,10 +29,28 @@ func (m *segmentMode) operate() {
 					if row, ok := t.db.Row(t.name); ok && row.Step != t.step {
 						row.Step = t.step
 						t.db.Put(world.StepEdited, row, false)
+						m.tell(t)
 					}
 				}
 			}
 		}
+	}
+}
+
+// tell lets some nodes read a tag's row at once, as the commands do that change one.
+func (m *segmentMode) tell(t *tag) {
+	for _, e := range m.running() {
+		if m.w.rng.IntN(2) == 0 {
+			continue
+		}
+		e.proc.Go(func() {
+			e.proc.Sleep(m.w.upTo(3 * time.Second))
+			ctx, cancel := e.proc.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			if err := e.alloc.Refresh(ctx, t.name); err != nil && leaf.ClassOf(err).Err == nil {
+				m.w.Failf("%s: reading the row of %q anew got an error of no class: %v", e.node.Name, t.name, err)
+			}
+		})
 	}
 }
 
