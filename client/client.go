@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client/cache"
+	"github.com/leaf-idgen/leaf/client/check"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -33,6 +35,9 @@ type Client struct {
 	stats  counters
 
 	waiters waiters
+
+	cache *cache.Cache   // nil: none
+	seen  *check.Checker // nil: none
 
 	lanes [2]sync.Map // by mode: tag to *lane
 	swept time.Time   // of follow
@@ -81,6 +86,18 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		swept:      o.runtime.Now(),
 		cancel:     cancel,
 	}
+	if o.unique {
+		c.seen = check.New(check.Config{})
+	}
+	if o.cache != nil {
+		o.cache.Runtime = o.runtime
+		held, err := cache.New(uncached{c}, *o.cache)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		c.cache = held
+	}
 	c.nodes.list.Store(new([]*node))
 	c.fly = func(l *lane) { l.fly(ctx, c) }
 	c.tasks.start(c.rt, func() { c.follow(ctx) })
@@ -91,11 +108,17 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 // requests. IDs of one tag that are asked for one after the other grow as long as one
 // node answers them; those of different nodes come in any order.
 func (c *Client) Next(ctx context.Context, tag string) (int64, error) {
+	if c.cache != nil {
+		return c.cache.Next(ctx, tag)
+	}
 	return c.next(ctx, leafpb.Mode_MODE_SEGMENT, tag)
 }
 
 // NextN implements leaf.Issuer for segment mode.
 func (c *Client) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	if c.cache != nil {
+		return c.cache.NextN(ctx, tag, n)
+	}
 	return c.nextN(ctx, leafpb.Mode_MODE_SEGMENT, tag, n)
 }
 
@@ -120,8 +143,12 @@ func (s snowflake) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, 
 // returns the error of ctx. Either way nothing of the client runs after it. The
 // Resolver stays open. Close may be repeated.
 func (c *Client) Close(ctx context.Context) error {
+	var held error
+	if c.cache != nil {
+		held = c.cache.Close(ctx) // its fetches end now
+	}
 	c.closed.Store(true)
-	err := c.flights.wait(ctx, c.rt)
+	err := errors.Join(held, c.flights.wait(ctx, c.rt))
 	c.flights.close()
 	c.tasks.close()
 	c.cancel()

@@ -40,7 +40,7 @@
 //
 // # What it does not do
 //
-// It keeps no IDs: see package client/cache. It promises no order between nodes: two
+// It keeps no IDs unless it is told to ([WithCache]). It promises no order between nodes: two
 // calls that different nodes answer may get IDs in any order. It does not try another
 // node when one says that its store went backwards (leaf.ErrRegress): a node that has
 // not noticed is one that may repeat IDs.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client/check"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -144,6 +145,8 @@ const (
 func verdictOf(err error) verdict {
 	class := leaf.ClassOf(err)
 	switch {
+	case errors.Is(err, check.ErrRepeated), errors.Is(err, check.ErrDecreasing):
+		return final // another node's answer would hide it
 	case errors.Is(err, leaf.ErrThrottled):
 		return throttled
 	case class.Retryable, class.Err == nil:

@@ -164,6 +164,9 @@ func (f *flight) ask(n *node, now time.Time) {
 // answered is called once for each attempt, in time or not.
 func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
 	a.node.answered(c.rt.Now(), a.started, err, a.batch.isClosed())
+	if err == nil {
+		err = c.observe(a, ranges)
+	}
 	if !a.batch.put(answer{a, ranges, err}) && err == nil {
 		c.stats.late.Add(1)
 		c.stats.lost.Add(int64(a.count))

@@ -45,6 +45,10 @@ type request struct {
 	Tag   string
 	Count int // 1 to leaf.MaxBatch
 
+	// Stream is set before Done is called: a name of what answers in the order of its
+	// requests. No two streams of a client share it.
+	Stream string
+
 	// Done gets exactly Count IDs in growing order, or an error. It does not block and
 	// may be called from any goroutine, but not from within Ask.
 	Done func([]leaf.Range, error)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client/cache"
 	"github.com/leaf-idgen/leaf/discovery"
 )
 
@@ -28,6 +29,8 @@ type options struct {
 	timeout    time.Duration
 	runtime    leaf.Runtime
 	logger     *slog.Logger
+	cache      *cache.Config // nil: none
+	unique     bool
 
 	dial dialer // set by tests; default: gRPC
 }

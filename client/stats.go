@@ -3,6 +3,8 @@ package client
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/leaf-idgen/leaf/client/cache"
 )
 
 // counters are what Stats shows of the client as a whole.
@@ -12,6 +14,7 @@ type counters struct {
 	overBudget atomic.Int64
 	late       atomic.Int64
 	lost       atomic.Int64
+	violations atomic.Int64
 }
 
 // Stats is a picture of a client. Numbers count from its start.
@@ -24,6 +27,9 @@ type Stats struct {
 	Budget     float64 // how many could be sent now
 	Late       int64   // answers that came after another one had won, or after all callers had left
 	Lost       int64   // IDs that came and that nobody got; those of answers that never came are not known
+	Violations int64   // answers that WithUniquenessCheck refused
+
+	Cache cache.Stats // of WithCache
 }
 
 // NodeStats is what a client knows of a node.
@@ -49,6 +55,10 @@ func (c *Client) Stats() Stats {
 		Budget:     c.budget.left(c.rt.Now()),
 		Late:       c.stats.late.Load(),
 		Lost:       c.stats.lost.Load(),
+		Violations: c.stats.violations.Load(),
+	}
+	if c.cache != nil {
+		s.Cache = c.cache.Stats()
 	}
 	for _, n := range *c.nodes.list.Load() {
 		info := n.info.Load()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -35,6 +36,7 @@ var errClosedLink = fmt.Errorf("%w: the client has given this node up", leaf.Err
 // grpcLink is one gRPC connection to a node and the streams on it.
 type grpcLink struct {
 	dial  func() (*grpc.ClientConn, error)
+	name  func() string  // of a new stream
 	tasks sync.WaitGroup // goroutines of streams
 
 	mu   sync.Mutex
@@ -66,6 +68,7 @@ type stream struct {
 	doomed  bool       // its oldest request was abandoned when Sweep last came by
 
 	message leafpb.StreamRequest // of the one who is in flush
+	name    string               // see request.Stream
 }
 
 // overGRPC returns the dialer of real programs.
@@ -98,8 +101,10 @@ func overGRPC(o *options) dialer {
 			return call(metadata.AppendToOutgoingContext(ctx, header...), method, req, reply, cc, opts...)
 		}),
 	}
+	streams := new(atomic.Int64)
 	return func(n discovery.Node) (link, error) {
-		l := &grpcLink{dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
+		name := func() string { return fmt.Sprintf("stream %d to %s", streams.Add(1), n.GRPC) }
+		l := &grpcLink{name: name, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
 		c, err := l.connect()
 		if err != nil {
 			return nil, leaf.BadField("address", n.GRPC, "must be HOST:PORT: "+err.Error())
@@ -164,7 +169,7 @@ func (c *conn) queueLocked(r *request) {
 // openLocked opens one more stream in the background.
 func (c *conn) openLocked() {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &stream{conn: c, cancel: cancel}
+	s := &stream{conn: c, cancel: cancel, name: c.link.name()}
 	c.streams[s] = struct{}{}
 	c.opening++
 	c.link.tasks.Go(func() {
@@ -270,6 +275,7 @@ func (s *stream) receive() {
 			}
 		}
 		mu.Unlock()
+		r.Stream = s.name
 		r.Done(answerOf(&answer, r.Count))
 	}
 }
