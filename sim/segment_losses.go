@@ -185,7 +185,11 @@ func (m *segmentMode) afterLoss(d *world.Database) {
 		if t.db != d {
 			continue
 		}
-		if _, ok := d.MaxID(t.name); ok != t.exists {
+		_, ok := d.MaxID(t.name)
+		if ok != d.Everywhere(t.name) {
+			m.drop() // nodes on one side of a split brain see no row
+		}
+		if ok != t.exists {
 			t.exists = ok
 			m.drop()
 			m.w.sched.After(m.w.upTo(3*time.Minute), func() { m.restoreRow(t) })

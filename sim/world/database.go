@@ -112,6 +112,16 @@ func (d *Database) MaxID(tag string) (maxID int64, ok bool) {
 	return maxID, ok
 }
 
+// Everywhere reports whether the tag has a row on every side.
+func (d *Database) Everywhere(tag string) bool {
+	for _, x := range d.sides {
+		if _, err := x.store.Lookup(context.Background(), tag); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Row returns the row on the first side.
 func (d *Database) Row(tag string) (segment.Row, bool) {
 	row, err := d.sides[0].store.Lookup(context.Background(), tag)
