@@ -161,19 +161,21 @@ func directoryTwo(t *testing.T, b DirectoryBackend) {
 }
 
 func directoryTakeOver(t *testing.T, b DirectoryBackend) {
-	n := testNode("n1")
+	n, same := testNode("n1"), testNode("same")
 	putNode(t, b.Directory, n)
+	putNode(t, b.Directory, same)
 	n.HTTP = "10.0.0.2:8080" // the same data directory on another machine
 	other := b.Other(t)
 	putNode(t, other, n)
-	wantNodes(t, b.Directory, n)
+	putNode(t, other, same) // the same process, started again
+	wantNodes(t, b.Directory, n, same)
 	if !b.CloseEnds {
 		return
 	}
 	if err := b.Directory.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantNodes(t, other, n)
+	wantNodes(t, other, n, same)
 }
 
 func directoryOrder(t *testing.T, b DirectoryBackend) {
