@@ -206,7 +206,7 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 		}
 		return e, nil
 	})
-	if err == nil && ctx.Err() == nil && c.Moved != nil {
+	if err == nil && c.Moved != nil { // also if the deadline has passed: the caller may take it within its grace
 		c.Moved(tag, e.End)
 	}
 	return e, err
