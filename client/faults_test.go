@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -122,6 +123,88 @@ func TestNodeRestarts(t *testing.T) {
 		if err := <-failed; err != nil {
 			t.Errorf("a call across the restart: %v", err)
 		}
+	}
+}
+
+// byTag gives each tag, a number, IDs of its own. Every answer takes a moment.
+type byTag struct {
+	counter
+	hang chan struct{} // what the first request waits for
+	once sync.Once
+}
+
+func (b *byTag) Next(ctx context.Context, tag string) (int64, error) {
+	r, err := b.NextN(ctx, tag, 1)
+	if err != nil {
+		return 0, err
+	}
+	return r[0].Lo, nil
+}
+
+func (b *byTag) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	if b.hang != nil {
+		hang := false
+		b.once.Do(func() { hang = true; close(b.hang) })
+		if hang {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}
+	number, err := strconv.ParseInt(tag, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(time.Millisecond)
+	r, err := b.counter.NextN(ctx, tag, n)
+	r[0].Lo, r[0].Hi = r[0].Lo+number<<40, r[0].Hi+number<<40
+	return r, err
+}
+
+// TestManyTags: more requests than streams queue behind one another, and each gets its
+// own answer.
+func TestManyTags(t *testing.T) {
+	issuer := &byTag{}
+	address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{Access: leaf.Anyone(issuer, nil), Logger: slog.New(slog.DiscardHandler)})
+	c := newClient(t, client.Addresses(address))
+	var ids ledger
+	var callers sync.WaitGroup
+	for tag := range int64(200) {
+		callers.Go(func() {
+			for range 5 {
+				id, err := c.Next(t.Context(), strconv.FormatInt(tag, 10))
+				if err != nil || id>>40 != tag {
+					t.Errorf("tag %d: %d of tag %d, %v", tag, id, id>>40, err)
+					return
+				}
+				ids.add(t, leaf.Range{Lo: id, Hi: id + 1})
+			}
+		})
+	}
+	callers.Wait()
+	if ids.len() != 1000 {
+		t.Errorf("%d IDs", ids.len())
+	}
+}
+
+// TestRequestUnderWay: a request whose connection breaks is sent again at once, also if
+// there is but one node.
+func TestRequestUnderWay(t *testing.T) {
+	issuer := &byTag{hang: make(chan struct{})}
+	address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{Access: leaf.Anyone(issuer, nil), Logger: slog.New(slog.DiscardHandler)})
+	p, err := proxy.Start(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	c := newClient(t, client.Addresses(p.Addr()))
+	go func() {
+		<-issuer.hang
+		p.Cut()
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if id, err := c.Next(ctx, "7"); err != nil || id>>40 != 7 {
+		t.Errorf("%d, %v", id, err)
 	}
 }
 

@@ -332,6 +332,40 @@ func TestThrottledTogether(t *testing.T) {
 	})
 }
 
+// TestRefusalIsForItsSize: that many IDs cannot be had says nothing about fewer, and that
+// a client waits for many holds up nobody.
+func TestRefusalIsForItsSize(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100))
+		a := cl.nodes["a"]
+		c := cl.client(t)
+		synctest.Wait()
+		a.set(func(a *fake) {
+			a.answer = func(r *client.Request) ([]leaf.Range, error) {
+				if r.Count > 10 {
+					return saying(leaf.Throttled("10 IDs at once", 500*time.Millisecond))(r)
+				}
+				return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+			}
+		})
+		many := make(chan error, 1)
+		go func() { _, err := c.NextN(t.Context(), "order", 11); many <- err }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		before, start := a.asked(), time.Now()
+		if _, err := c.NextN(ctx, "order", 12); !errors.Is(err, leaf.ErrThrottled) || a.asked() != 0 || time.Since(start) != 0 {
+			t.Errorf("more than was refused a moment ago: %v after %v", err, time.Since(start))
+		}
+		if _, err := c.Next(ctx, "order"); err != nil || before != 1 {
+			t.Errorf("less than was refused: %v", err)
+		}
+		if err := <-many; !errors.Is(err, leaf.ErrThrottled) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestBudget: when a node gives no answers, what is asked beyond the first request of
 // each batch stays within the budget.
 func TestBudget(t *testing.T) {

@@ -42,8 +42,9 @@ func (c *Client) follow(ctx context.Context) {
 			failing, known = false, true
 			if !reflect.DeepEqual(nodes, last) {
 				last = slices.Clone(nodes)
-				c.apply(ctx, nodes)
-				c.save(nodes)
+				if c.apply(ctx, nodes) > 0 {
+					c.save(nodes)
+				}
 			}
 		}
 		pause := c.refresh
