@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ type App struct {
 	limits   *limit.Follower    // of the gate
 	closers  []func() error     // undo New, last first
 
+	secure          *tls.Config // of the public servers; nil: plain TCP
 	listeners       listeners
 	public, private []server
 	serving         sync.WaitGroup
@@ -94,8 +96,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 			err = errors.Join(err, a.undo())
 		}
 	}()
-	secure, err := cfg.TLS.tlsConfig()
-	if err != nil {
+	if a.secure, err = cfg.TLS.tlsConfig(); err != nil {
 		return nil, err
 	}
 	path, err := filepath.Abs(cfg.DataDir)
@@ -129,7 +130,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	if err = a.openLimits(); err != nil {
 		return nil, err
 	}
-	if err = a.openServers(secure); err != nil {
+	if err = a.openServers(); err != nil {
 		return nil, err
 	}
 	stopping, cancel := context.WithCancel(context.Background())
@@ -225,7 +226,7 @@ func (a *App) announce() {
 	for _, address := range a.dbs.addresses() {
 		a.log.Info("store", "url", address)
 	}
-	url := "http://" + reachable(a.Addr())
+	url := a.scheme() + "://" + reachable(a.Addr())
 	a.log.Info("listening", "url", url)
 	if a.alloc != nil {
 		tag := "YOUR_TAG"

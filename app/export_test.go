@@ -1,11 +1,15 @@
 package app
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // Parsers that have no exported door of their own.
@@ -14,8 +18,12 @@ var (
 	TranslateJDBC = translateJDBC
 	Advertised    = advertised
 	ClockAddress  = clockAddress
-	AskClock      = askClock
 )
+
+// AskClock asks a peer for its time, as a node does that has TLS or not.
+func AskClock(ctx context.Context, p worker.Peer, secure *tls.Config) (time.Time, error) {
+	return (&App{secure: secure}).askClock(ctx, p)
+}
 
 // Property is one entry of a .properties file.
 type Property struct {

@@ -284,7 +284,7 @@ func FuzzClockReply(f *testing.F) {
 			case <-ctx.Done():
 			}
 		}()
-		got, err := app.AskClock(ctx, peer)
+		got, err := app.AskClock(ctx, peer, nil)
 		if ctx.Err() != nil || errors.Is(err, io.ErrNoProgress) {
 			t.Errorf("%q: %v, %v", reply, err, ctx.Err())
 		}

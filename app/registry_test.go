@@ -93,18 +93,18 @@ func TestAskClock(t *testing.T) {
 	t.Cleanup(s.Close)
 	peer := worker.Peer{Clock: strings.TrimPrefix(s.URL, "http://")}
 	answer <- `{"unix_ms":1700000000123}`
-	if got, err := app.AskClock(t.Context(), peer); err != nil || got.UnixMilli() != 1700000000123 {
+	if got, err := app.AskClock(t.Context(), peer, nil); err != nil || got.UnixMilli() != 1700000000123 {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for _, text := range []string{"", "{}", `{"unix_ms":0}`, `{"unix_ms":-5}`, `{"unix_ms":"soon"}`, "redirect", strings.Repeat(" ", 2000) + `{"unix_ms":1}`} {
 		answer <- text
-		if got, err := app.AskClock(t.Context(), peer); err == nil {
+		if got, err := app.AskClock(t.Context(), peer, nil); err == nil {
 			t.Errorf("%.20q: got %v, want an error", text, got)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := app.AskClock(ctx, peer); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := app.AskClock(ctx, peer, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a peer that does not answer: got %v", err)
 	}
 	answer <- "" // lets the handler end

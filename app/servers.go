@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -60,21 +59,21 @@ func (a *App) bind() (err error) {
 
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
-func (a *App) openServers(secure *tls.Config) error {
+func (a *App) openServers() error {
 	backend, access := a.node(), a.gate
 	layout, err := parseLayout(a.cfg.Snowflake.Layout)
 	if err != nil {
 		return err
 	}
 	web := a.httpConfig(backend, layout)
-	web.Access, web.TLS = access, secure
+	web.Access, web.TLS = access, a.secure
 	h, err := httpd.NewOn(a.listeners.http, web)
 	if err != nil {
 		return err
 	}
 	a.public = append(a.public, server{"HTTP", a.listeners.http, h.Serve, h.Shutdown})
 	if ln := a.listeners.grpc; ln != nil {
-		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Ready: a.ready, TLS: secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
+		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Ready: a.ready, TLS: a.secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
 		if err != nil {
 			return err
 		}
@@ -82,7 +81,7 @@ func (a *App) openServers(secure *tls.Config) error {
 	}
 	if ln := a.listeners.resp; ln != nil {
 		r, err := respd.NewOn(ln, respd.Config{
-			Access: access, TLS: secure, Version: a.opts.Version, Decode: decodeRESP(layout),
+			Access: access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(layout),
 			MaxConns: int(a.cfg.RESP.MaxConns), IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
 		})
 		if err != nil {
@@ -163,3 +162,11 @@ func address(ln net.Listener) string {
 // replyTime is what a client gets to accept a reply, beyond the time for which its
 // request may wait for a range.
 const replyTime = 10 * time.Second
+
+// scheme is that of the HTTP server's URL.
+func (a *App) scheme() string {
+	if a.secure != nil {
+		return "https"
+	}
+	return "http"
+}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 		LocalExtend: c.LocalExtend,
 		KeepOnStop:  !c.Release,
 		Clock: worker.ClockCheck{
-			Ask:         askClock,
+			Ask:         a.askClock,
 			Self:        clockAddress(a.registry.address, listening),
 			Threshold:   c.PeerThreshold,
 			Timeout:     c.PeerTimeout,
@@ -113,15 +114,37 @@ func clockAddress(identity string, listening netip.AddrPort) string {
 // maxClockReply bounds what a peer may answer, in bytes.
 const maxClockReply = 1 << 10
 
-// askClock asks a peer's HTTP server for its time. Every question has a connection of
-// its own, because it is asked once a minute, and no proxy is used, because it would
-// add to the round trip.
-func askClock(ctx context.Context, p worker.Peer) (time.Time, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Clock+"/v1/clock", nil)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("clock address %q: %w", p.Clock, err)
+// askClock asks a peer's HTTP server for its time. A node with TLS expects the same of
+// its peers, and else finds those that have it not yet.
+func (a *App) askClock(ctx context.Context, p worker.Peer) (time.Time, error) {
+	if a.secure == nil {
+		return askClock(ctx, "http", p.Clock, nil)
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	own := &tls.Config{
+		Certificates: a.secure.Certificates, // where clients must show one
+		MinVersion:   a.secure.MinVersion,
+		// Peers are known by an IP that no certificate need name. A false answer can
+		// raise an alarm or delay a start, as it could over plain HTTP, and no more.
+		InsecureSkipVerify: true, //nolint:gosec // see above
+	}
+	now, err := askClock(ctx, "https", p.Clock, own)
+	if err == nil {
+		return now, nil
+	}
+	if now, plainErr := askClock(ctx, "http", p.Clock, nil); plainErr == nil {
+		return now, nil
+	}
+	return time.Time{}, err
+}
+
+// askClock asks one address. Every question has a connection of its own, because it is
+// asked once a minute, and no proxy is used, because it would add to the round trip.
+func askClock(ctx context.Context, scheme, address string, secure *tls.Config) (time.Time, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/v1/clock", nil)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("clock address %q: %w", address, err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true, TLSClientConfig: secure}).RoundTrip(req)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -74,7 +74,9 @@ func (s *Server) Stop() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.running.Shutdown(now) // says how many connections it had to cut
-	<-s.served
+	if err := <-s.served; err != nil {
+		s.t.Errorf("leaftest: serve: %v", err)
+	}
 	s.running = nil
 }
 
