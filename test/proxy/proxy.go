@@ -153,7 +153,10 @@ func (p *Proxy) listen(addr string) error {
 	if err != nil {
 		return fmt.Errorf("proxy for %s: %w", p.target, err)
 	}
-	p.listener, p.addr = l, l.Addr().String()
+	p.listener = l
+	if p.addr == "" { // Addr reads it without the lock
+		p.addr = l.Addr().String()
+	}
 	p.wait.Go(func() { p.serve(l) })
 	return nil
 }

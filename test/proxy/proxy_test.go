@@ -459,3 +459,28 @@ func isTimeout(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
 }
+
+// TestAddrWhileItIsOpenedAgain: the address is safe to read at any time.
+func TestAddrWhileItIsOpenedAgain(t *testing.T) {
+	p, err := proxy.Start("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	want, done := p.Addr(), make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			if got := p.Addr(); got != want {
+				t.Errorf("the address is %s, was %s", got, want)
+			}
+		}
+	}()
+	for range 20 {
+		p.Refuse()
+		if err := p.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-done
+}
