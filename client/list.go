@@ -14,6 +14,10 @@ const (
 	// listTimeout bounds one call of the Resolver.
 	listTimeout = 5 * time.Second
 
+	// fileAfter is how long the first call may take if there is a list on disk: a
+	// registry that does not answer must not use up the first callers' time.
+	fileAfter = 300 * time.Millisecond
+
 	// firstRefresh is how soon a list is asked for again while there is none.
 	firstRefresh = 200 * time.Millisecond
 )
@@ -22,8 +26,12 @@ const (
 func (c *Client) follow(ctx context.Context) {
 	var last []discovery.Node // as it came from the Resolver
 	failing, known := false, false
-	for ctx.Err() == nil {
-		nodes, err := c.list(ctx)
+	timeout := listTimeout
+	if c.nodeFile != "" {
+		timeout = fileAfter
+	}
+	for ; ctx.Err() == nil; timeout = listTimeout {
+		nodes, err := c.list(ctx, timeout)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -58,8 +66,8 @@ func (c *Client) follow(ctx context.Context) {
 	}
 }
 
-func (c *Client) list(ctx context.Context) ([]discovery.Node, error) {
-	bounded, cancel := c.rt.WithTimeout(ctx, listTimeout)
+func (c *Client) list(ctx context.Context, timeout time.Duration) ([]discovery.Node, error) {
+	bounded, cancel := c.rt.WithTimeout(ctx, timeout)
 	defer cancel()
 	return c.resolver.List(bounded)
 }

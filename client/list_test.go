@@ -118,6 +118,33 @@ func TestNodeFile(t *testing.T) {
 	})
 }
 
+// TestNodeFileWhileTheRegistryHangs: a registry that leaves the question open is down,
+// too, long before the deadline of the first callers.
+func TestNodeFileWhileTheRegistryHangs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nodes.json")
+	if err := os.WriteFile(file, []byte(`{"format":1,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 1))
+		c := newClient(t, mute{}, client.WithDialer(cl.dial), client.WithNodeFile(file))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Next(ctx, "order"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// mute is a registry that never answers.
+type mute struct{}
+
+// List implements client.Resolver.
+func (mute) List(ctx context.Context) ([]discovery.Node, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // TestNodeFileOfNoUse counts as none, and is replaced.
 func TestNodeFileOfNoUse(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
