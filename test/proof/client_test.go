@@ -64,8 +64,8 @@ type callers struct {
 	m       *members
 	listed  registryOfNodes
 	clients []*client.Client
-	issuers []core.Issuer // of segment mode, one for each client
-	file    string        // the last list of nodes
+	options []client.Option
+	file    string // the last list of nodes
 
 	path string
 	ids  *idlog.Writer
@@ -95,33 +95,25 @@ func callersOf(t *testing.T, m *members, r registryOfNodes, cached bool) *caller
 	if c.ids, err = idlog.Create(c.path, idlog.Binary); err != nil {
 		t.Fatal(err)
 	}
-	for range 4 {
-		one := c.connect(t)
-		c.clients = append(c.clients, one)
-		c.issuers = append(c.issuers, core.Issuer(one))
-	}
 	if cached {
-		for i, source := range c.issuers {
-			// A short span, so that fetches and faults meet.
-			held, err := cache.New(source, cache.Config{Span: 200 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.issuers[i] = held
-			t.Cleanup(func() { _ = held.Close(context.Background()) })
-		}
+		// A short span, so that fetches and faults meet.
+		c.options = append(c.options, client.WithCache(cache.Config{Span: 200 * time.Millisecond}))
+	}
+	for range 4 {
+		c.clients = append(c.clients, c.connect(t, append(c.options, client.WithUniquenessCheck())...))
 	}
 	return c
 }
 
 // connect makes a client of the directory, which is closed at the end of the test.
-func (c *callers) connect(t *testing.T) *client.Client {
+func (c *callers) connect(t *testing.T, options ...client.Option) *client.Client {
 	t.Helper()
 	d, err := directory.Open(c.listed.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := client.New(viaFronts{d, c.m}, client.WithZone(ownZone), client.WithNodeFile(c.file), client.WithLogger(slog.New(slog.DiscardHandler)))
+	options = append(options, client.WithZone(ownZone), client.WithNodeFile(c.file), client.WithLogger(slog.New(slog.DiscardHandler)))
+	one, err := client.New(viaFronts{d, c.m}, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +154,7 @@ func (c *callers) run(t *testing.T, ran time.Duration) {
 
 // call takes IDs in all ways until ctx ends.
 func (c *callers) call(ctx context.Context, i int) {
-	from := c.issuers[i%len(c.issuers)]
+	from := c.clients[i%len(c.clients)]
 	rng := rand.New(rand.NewPCG(uint64(i), 1))
 	for ctx.Err() == nil {
 		tag := []string{"seven", "thirteen", "thousand"}[rng.IntN(3)]
@@ -281,6 +273,11 @@ func (c *callers) judge(t *testing.T, n *breaker, ran, late time.Duration) {
 
 	if c.calls.Load() < 1000 || c.requests["b"] == 0 || c.counted < 200 {
 		t.Errorf("%d calls, requests %v, %d counted: that proves nothing", c.calls.Load(), c.requests, c.counted)
+	}
+	for _, one := range c.clients {
+		if seen := one.Stats().Violations; seen > 0 {
+			t.Errorf("a client saw %d answers that repeat IDs or step back", seen)
+		}
 	}
 	for _, kind := range kinds {
 		if n.came[kind.name] == 0 {
