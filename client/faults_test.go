@@ -170,8 +170,10 @@ func TestManyTags(t *testing.T) {
 	var callers sync.WaitGroup
 	for tag := range int64(200) {
 		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
 			for range 5 {
-				id, err := c.Next(t.Context(), strconv.FormatInt(tag, 10))
+				id, err := c.Next(ctx, strconv.FormatInt(tag, 10))
 				if err != nil || id>>40 != tag {
 					t.Errorf("tag %d: %d of tag %d, %v", tag, id, id>>40, err)
 					return

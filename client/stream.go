@@ -199,10 +199,7 @@ func (s *stream) opened(rpc leafpb.LeafService_StreamClient, err error) bool {
 		return false
 	}
 	s.rpc, s.open = rpc, true
-	mine := min(1, len(c.waiting))
-	if c.opening == 0 {
-		mine = len(c.waiting)
-	}
+	mine := (len(c.waiting) + c.opening) / (c.opening + 1) // its share, rounded up
 	for _, r := range c.waiting[:mine] {
 		s.pushLocked(r)
 	}
