@@ -54,6 +54,7 @@ type side struct {
 	single   bool // each node may have one number only, its own
 	horizon  time.Duration
 	wiped    map[int64]int64 // T of each number when the registry was wiped, until it has a namespace again
+	gone     map[int64]int64 // the same of all wipes before: a number may have no record since
 	wipedAt  time.Duration   // when that was
 	wipes    int
 	wrong    bool // clocks were not right then

@@ -268,6 +268,12 @@ func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.Store
 		}
 		m.excuse(world.RegistryWiped, n, ns.IssueFrom, s.wiped[n])
 	}
+	if s.gone == nil {
+		s.gone = map[int64]int64{}
+	}
+	for n, t := range s.wiped {
+		s.gone[n] = max(s.gone[n], t)
+	}
 	s.wiped, s.wrong = nil, false
 }
 

@@ -130,7 +130,12 @@ func (m *snowflakeMode) wipe(s *side) bool {
 	for _, n := range s.registry.Numbers() {
 		r, _ := s.registry.Record(n)
 		s.wiped[n] = max(s.wiped[n], r.Bound)
-		s.wrong = s.wrong || r.Bound > right
+	}
+	for n, t := range s.gone {
+		s.wiped[n] = max(s.wiped[n], t)
+	}
+	for _, t := range s.wiped {
+		s.wrong = s.wrong || t > right
 	}
 	s.registry.Wipe()
 	s.wipes++
