@@ -14,7 +14,7 @@ import (
 // GRPCConfig is the section grpc.
 type GRPCConfig struct {
 	Addr     string `key:"addr" hint:"HOST:PORT" help:"Address to listen on, or off. Default: port 9090 on the host of http.addr; a free port if that has port 0."`
-	MaxConns int64  `key:"max-conns" default:"10000" min:"1" max:"1000000" help:"Most connections at once. One more waits until another one is closed."`
+	MaxConns int64  `key:"max-conns" default:"10000" min:"1" max:"1000000" help:"Most connections at once. One more is closed at once, so that the client tries the next node."`
 }
 
 // RESPConfig is the section resp.
