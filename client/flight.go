@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -203,6 +204,13 @@ func (f *flight) refused(a answer) bool {
 	f.lane.mu.Unlock()
 	switch verdictOf(a.err) {
 	case final:
+		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.halve(b) {
+			// A limit may say so to all of them together, and not to each.
+			f.tried, f.broken = f.tried[:0], false
+			f.free = true // one request for each of them at worst
+			f.next = now
+			return false
+		}
 		b.fail(a.err)
 		return true
 	case elsewhere:

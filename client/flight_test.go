@@ -332,6 +332,49 @@ func TestThrottledTogether(t *testing.T) {
 	})
 }
 
+// TestTooManyTogether: a limit that can never grant what all callers of a batch want
+// together says so with "bad request", and that is no answer to those who want less.
+func TestTooManyTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		c := cl.client(t)
+		synctest.Wait()
+		for _, n := range cl.nodes {
+			n.set(func(n *fake) {
+				n.latency = time.Millisecond
+				n.answer = func(r *client.Request) ([]leaf.Range, error) {
+					if r.Count > 10 {
+						return saying(leaf.BadField("count", r.Count, "must be 1 to 10"))(r)
+					}
+					return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+				}
+			})
+		}
+		var ids ledger
+		var callers sync.WaitGroup
+		for i := range 200 {
+			callers.Go(func() {
+				if i == 150 {
+					if _, err := c.NextN(t.Context(), "order", 11); !errors.Is(err, leaf.ErrBadRequest) {
+						t.Errorf("the caller of 11: %v", err)
+					}
+					return
+				}
+				id, err := c.Next(t.Context(), "order")
+				if err != nil {
+					t.Errorf("caller %d: %v", i, err)
+					return
+				}
+				ids.add(t, leaf.Range{Lo: id, Hi: id + 1})
+			})
+		}
+		callers.Wait()
+		if ids.len() != 199 {
+			t.Errorf("%d IDs", ids.len())
+		}
+	})
+}
+
 // TestRefusalIsForItsSize: that many IDs cannot be had says nothing about fewer, and that
 // a client waits for many holds up nobody.
 func TestRefusalIsForItsSize(t *testing.T) {
