@@ -405,6 +405,80 @@ func TestUnknownTagsCostNoMemory(t *testing.T) {
 	})
 }
 
+// TestLimitBelowTheSize: a limit that comes when fetches are large makes them smaller, so
+// that callers get what it allows.
+func TestLimitBelowTheSize(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		refusal error
+	}{
+		{"never so many", leaf.BadField("count", 100, "must be 1 to 7")},
+		{"not so many now", leaf.Throttled("7 IDs", time.Hour)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource()
+				c := open(t, s, cache.Config{Min: 1, Max: 100})
+				for range 500 { // in a hurry, so that fetches are of 100
+					next(t, c, "a")
+				}
+				s.set(func(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+					if n > 7 {
+						return nil, tt.refusal
+					}
+					return s.give(tag, n), nil
+				})
+				served := 0
+				for range 300 {
+					_, err := c.Next(t.Context(), "a")
+					switch {
+					case err == nil:
+						served++
+					case errors.Is(err, leaf.ErrBadRequest):
+						t.Fatalf("a caller of one ID after %d: %v", served, err)
+					}
+					synctest.Wait()
+				}
+				if served < 290 {
+					t.Errorf("%d of 300 calls served", served)
+				}
+			})
+		})
+	}
+}
+
+// TestCloseOfAForgottenTag: a handle whose tag was unknown when it was first used is
+// closed like any other.
+func TestCloseOfAForgottenTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.set(func(context.Context, string, int) ([]leaf.Range, error) { return nil, leaf.ErrUnknownTag })
+		c := open(t, s, cache.Config{Min: 10})
+		tag, err := c.Tag("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tag.Next(t.Context()); !errors.Is(err, leaf.ErrUnknownTag) {
+			t.Fatal(err)
+		}
+		s.set(nil) // somebody has made the tag
+		if _, err := tag.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next(t, c, "a")
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := tag.Next(t.Context()); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("after Close: %d, %v", id, err)
+		}
+		if st := c.Stats(); st.Fetched != st.Unused+2 {
+			t.Errorf("%+v: 2 were handed out", st)
+		}
+	})
+}
+
 // TestMaxTags: tags beyond the limit are served by the source.
 func TestMaxTags(t *testing.T) {
 	t.Parallel()

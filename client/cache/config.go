@@ -21,8 +21,9 @@ const (
 type Config struct {
 	// Min and Max bound the IDs of one fetch, 1 to leaf.MaxBatch. The first fetch of a
 	// tag takes Min; each following one twice as many as the one before if that lasted
-	// less than half of Span, half as many if it lasted more than twice Span. What a
-	// process that is killed loses is two fetches per tag. Defaults 10 and leaf.MaxBatch.
+	// less than half of Span, half as many if it lasted more than twice Span, or if a
+	// limit refused it, then also below Min. What a process that is killed loses is two
+	// fetches per tag. Defaults 10 and leaf.MaxBatch.
 	Min, Max int
 
 	// Span is how long the IDs of one fetch should last: how long an outage of the source

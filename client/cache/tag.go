@@ -34,11 +34,17 @@ type Tag struct {
 	last    int64         // IDs that the last fetch brought
 	since   time.Time     // when it came; zero: none did
 	rest    time.Duration // after the last failure; 0 since a fetch brought IDs
+	cramped bool          // the last fetch was refused: the next one is smaller
+	gone    bool          // no longer in the index, and never to hold an ID
 	closed  bool
 }
 
+// errGone: the tag was forgotten, and another one may stand for its name now.
+var errGone = errors.New("cache: the tag was forgotten")
+
 // flight is one fetch, and whoever waits for it.
 type flight struct {
+	n    int // IDs asked for
 	done chan struct{}
 	err  error // valid once done is closed
 }
@@ -118,10 +124,15 @@ func (t *Tag) waste(ranges []leaf.Range) {
 // Whoever finds the piece used up comes here. The first one puts the next range of the
 // queue in its place, or starts a fetch; the others find the new piece, or wait for the
 // same fetch. A fetch that ends without IDs gives its error to all who waited for it,
-// and none of them tries again: retries are the source's business.
+// and none of them tries again: retries are the source's business. Only a caller who
+// wants fewer IDs than can ever be had at once asks again, for fewer.
 func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 	for {
 		f, err := t.turn(int(n))
+		if errors.Is(err, errGone) {
+			id, err := t.cache.Next(ctx, t.name) // of the tag that is there now
+			return leaf.Range{Lo: id, Hi: id + 1}, err
+		}
 		if err != nil {
 			return leaf.Range{}, err
 		}
@@ -130,6 +141,9 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 			t.left()
 			if err != nil {
 				return leaf.Range{}, fmt.Errorf("%w: tag %q: the next range did not arrive in time: %w", leaf.ErrExhausted, t.name, err)
+			}
+			if errors.Is(f.err, leaf.ErrBadRequest) && int64(f.n) > n {
+				continue
 			}
 			if f.err != nil {
 				return leaf.Range{}, f.err
@@ -152,6 +166,8 @@ func (t *Tag) turn(n int) (*flight, error) {
 	switch {
 	case t.closed:
 		return nil, errClosed
+	case t.gone:
+		return nil, errGone
 	case t.cur.Load().left() > 0: // another caller was here first
 		return nil, nil
 	case len(t.queue) > 0:
@@ -195,12 +211,15 @@ func (t *Tag) prefetch() {
 	}
 }
 
-// fetch starts a fetch of t.size IDs, at least n, and one for each caller that waits. It
-// returns false after Close.
+// fetch starts a fetch of t.size IDs, at least n, and one for each caller that waits
+// unless the source has just refused as many. It returns false after Close.
 func (t *Tag) fetch(n int) bool {
-	n = min(max(n, t.size, t.waiting), t.cache.cfg.Max)
-	f := &flight{done: make(chan struct{})}
-	if !t.cache.spawn(func() { t.run(f, n) }) {
+	n = max(n, t.size)
+	if !t.cramped {
+		n = max(n, t.waiting)
+	}
+	f := &flight{n: min(n, t.cache.cfg.Max), done: make(chan struct{})}
+	if !t.cache.spawn(func() { t.run(f) }) {
 		return false
 	}
 	t.flight = f
@@ -208,7 +227,8 @@ func (t *Tag) fetch(n int) bool {
 }
 
 // run calls the source.
-func (t *Tag) run(f *flight, n int) {
+func (t *Tag) run(f *flight) {
+	n := f.n
 	rt := t.cache.cfg.Runtime
 	ctx, cancel := rt.WithTimeout(t.cache.base, t.cache.cfg.FetchTimeout)
 	ranges, err := t.cache.source.NextN(ctx, t.name, n)
@@ -235,7 +255,7 @@ func (t *Tag) arrived(f *flight, ranges []leaf.Range, now time.Time) {
 	defer t.mu.Unlock()
 	t.last = length(ranges)
 	t.cache.fetched.Add(t.last)
-	t.flight, t.rest = nil, 0
+	t.flight, t.rest, t.cramped = nil, 0, false
 	defer close(f.done)
 	if t.closed {
 		t.waste(ranges)
@@ -263,8 +283,9 @@ func (t *Tag) resize(lasted time.Duration) {
 }
 
 // failed ends a fetch that brought nothing. One in advance is tried again after a rest,
-// by the next caller; until then what is left is handed out. A tag that the source does
-// not know is forgotten, so that names which clients make up cost no memory.
+// by the next caller; until then what is left is handed out. What a limit refuses is
+// asked for in smaller parts. A tag that the source does not know is forgotten, so that
+// names which clients make up cost no memory.
 func (t *Tag) failed(f *flight, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -273,7 +294,12 @@ func (t *Tag) failed(f *flight, err error) {
 	}
 	t.flight, f.err = nil, err
 	close(f.done)
-	if t.since.IsZero() && (errors.Is(err, leaf.ErrUnknownTag) || errors.Is(err, leaf.ErrBadRequest)) {
+	bad := errors.Is(err, leaf.ErrBadRequest)
+	if bad || errors.Is(err, leaf.ErrThrottled) {
+		t.size, t.cramped = max(min(t.size, f.n/2), 1), true
+	}
+	if t.since.IsZero() && (errors.Is(err, leaf.ErrUnknownTag) || bad && f.n == 1) {
+		t.gone = true
 		t.cache.index.drop(t)
 		return
 	}
