@@ -23,6 +23,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// LimitKind says whom a limit is for.
+type LimitKind int32
+
+const (
+	// Not known to this version.
+	LimitKind_LIMIT_KIND_UNSPECIFIED LimitKind = 0
+	// A tag.
+	LimitKind_LIMIT_KIND_TAG LimitKind = 1
+	// A client.
+	LimitKind_LIMIT_KIND_CLIENT LimitKind = 2
+)
+
+// Enum value maps for LimitKind.
+var (
+	LimitKind_name = map[int32]string{
+		0: "LIMIT_KIND_UNSPECIFIED",
+		1: "LIMIT_KIND_TAG",
+		2: "LIMIT_KIND_CLIENT",
+	}
+	LimitKind_value = map[string]int32{
+		"LIMIT_KIND_UNSPECIFIED": 0,
+		"LIMIT_KIND_TAG":         1,
+		"LIMIT_KIND_CLIENT":      2,
+	}
+)
+
+func (x LimitKind) Enum() *LimitKind {
+	p := new(LimitKind)
+	*p = x
+	return p
+}
+
+func (x LimitKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LimitKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_leaf_v1_admin_proto_enumTypes[0].Descriptor()
+}
+
+func (LimitKind) Type() protoreflect.EnumType {
+	return &file_leaf_v1_admin_proto_enumTypes[0]
+}
+
+func (x LimitKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LimitKind.Descriptor instead.
+func (LimitKind) EnumDescriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{0}
+}
+
 // WorkerState says who may use a worker ID.
 type WorkerState int32
 
@@ -68,11 +121,11 @@ func (x WorkerState) String() string {
 }
 
 func (WorkerState) Descriptor() protoreflect.EnumDescriptor {
-	return file_leaf_v1_admin_proto_enumTypes[0].Descriptor()
+	return file_leaf_v1_admin_proto_enumTypes[1].Descriptor()
 }
 
 func (WorkerState) Type() protoreflect.EnumType {
-	return &file_leaf_v1_admin_proto_enumTypes[0]
+	return &file_leaf_v1_admin_proto_enumTypes[1]
 }
 
 func (x WorkerState) Number() protoreflect.EnumNumber {
@@ -81,7 +134,7 @@ func (x WorkerState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkerState.Descriptor instead.
 func (WorkerState) EnumDescriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{0}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{1}
 }
 
 // GetInfoRequest asks for nothing in particular.
@@ -1054,6 +1107,601 @@ func (x *RepairTagResponse) GetTag() *Tag {
 	return nil
 }
 
+// Limit is what a tag or a client may have, of each node.
+type Limit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whom it is for.
+	Kind LimitKind `protobuf:"varint,1,opt,name=kind,proto3,enum=leaf.v1.LimitKind" json:"kind,omitempty"`
+	// Of the tag or the client. Empty: all clients without a name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// IDs per second. 0: no limit.
+	Rate int64 `protobuf:"varint,3,opt,name=rate,proto3" json:"rate,omitempty"`
+	// IDs per day (UTC). 0: no limit.
+	Quota int64 `protobuf:"varint,4,opt,name=quota,proto3" json:"quota,omitempty"`
+	// Nothing is issued.
+	Blocked bool `protobuf:"varint,5,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	// The name of its database, if there are several.
+	Store string `protobuf:"bytes,6,opt,name=store,proto3" json:"store,omitempty"`
+	// IDs that the node that answers issued today under the quota.
+	Used int64 `protobuf:"varint,7,opt,name=used,proto3" json:"used,omitempty"`
+	// Requests that the node that answers refused since the limit is in force.
+	Refused       int64 `protobuf:"varint,8,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit) Reset() {
+	*x = Limit{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit) ProtoMessage() {}
+
+func (x *Limit) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit.ProtoReflect.Descriptor instead.
+func (*Limit) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Limit) GetKind() LimitKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LimitKind_LIMIT_KIND_UNSPECIFIED
+}
+
+func (x *Limit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Limit) GetRate() int64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Limit) GetQuota() int64 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
+func (x *Limit) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
+func (x *Limit) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *Limit) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *Limit) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+// NodeTraffic is what a node did since its start, in requests.
+type NodeTraffic struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Refused: the token was not right.
+	Unauthenticated int64 `protobuf:"varint,1,opt,name=unauthenticated,proto3" json:"unauthenticated,omitempty"`
+	// Refused: switched off.
+	Blocked int64 `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	// Refused: above a rate.
+	Rate int64 `protobuf:"varint,3,opt,name=rate,proto3" json:"rate,omitempty"`
+	// Refused: above a quota.
+	Quota int64 `protobuf:"varint,4,opt,name=quota,proto3" json:"quota,omitempty"`
+	// Requests of segment mode that wait.
+	Segment *WaitingRoom `protobuf:"bytes,5,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Requests of snowflake mode that wait.
+	Snowflake     *WaitingRoom `protobuf:"bytes,6,opt,name=snowflake,proto3" json:"snowflake,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeTraffic) Reset() {
+	*x = NodeTraffic{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeTraffic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeTraffic) ProtoMessage() {}
+
+func (x *NodeTraffic) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeTraffic.ProtoReflect.Descriptor instead.
+func (*NodeTraffic) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *NodeTraffic) GetUnauthenticated() int64 {
+	if x != nil {
+		return x.Unauthenticated
+	}
+	return 0
+}
+
+func (x *NodeTraffic) GetBlocked() int64 {
+	if x != nil {
+		return x.Blocked
+	}
+	return 0
+}
+
+func (x *NodeTraffic) GetRate() int64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *NodeTraffic) GetQuota() int64 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
+func (x *NodeTraffic) GetSegment() *WaitingRoom {
+	if x != nil {
+		return x.Segment
+	}
+	return nil
+}
+
+func (x *NodeTraffic) GetSnowflake() *WaitingRoom {
+	if x != nil {
+		return x.Snowflake
+	}
+	return nil
+}
+
+// WaitingRoom is where the requests of a mode wait that find no IDs in stock.
+type WaitingRoom struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many wait.
+	Waiting int64 `protobuf:"varint,1,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// How many may wait now.
+	Limit int64 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Refused: too many waited.
+	Shed          int64 `protobuf:"varint,3,opt,name=shed,proto3" json:"shed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitingRoom) Reset() {
+	*x = WaitingRoom{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitingRoom) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitingRoom) ProtoMessage() {}
+
+func (x *WaitingRoom) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitingRoom.ProtoReflect.Descriptor instead.
+func (*WaitingRoom) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *WaitingRoom) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *WaitingRoom) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *WaitingRoom) GetShed() int64 {
+	if x != nil {
+		return x.Shed
+	}
+	return 0
+}
+
+// ListLimitsRequest asks for all limits.
+type ListLimitsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLimitsRequest) Reset() {
+	*x = ListLimitsRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLimitsRequest) ProtoMessage() {}
+
+func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLimitsRequest.ProtoReflect.Descriptor instead.
+func (*ListLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+// ListLimitsResponse holds all limits.
+type ListLimitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those of tags, by name, before those of clients.
+	Limits []*Limit `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	// What the node that answers has made of them.
+	Node          *NodeTraffic `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLimitsResponse) Reset() {
+	*x = ListLimitsResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLimitsResponse) ProtoMessage() {}
+
+func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLimitsResponse.ProtoReflect.Descriptor instead.
+func (*ListLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListLimitsResponse) GetLimits() []*Limit {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *ListLimitsResponse) GetNode() *NodeTraffic {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
+// SetTagLimitRequest is an edit. Absent fields stay as they are.
+type SetTagLimitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tag's name.
+	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// See Limit, 0 to 10^12.
+	Rate *int64 `protobuf:"varint,2,opt,name=rate,proto3,oneof" json:"rate,omitempty"`
+	// See Limit, 0 to 10^12.
+	Quota *int64 `protobuf:"varint,3,opt,name=quota,proto3,oneof" json:"quota,omitempty"`
+	// See Limit.
+	Blocked       *bool `protobuf:"varint,4,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTagLimitRequest) Reset() {
+	*x = SetTagLimitRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTagLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTagLimitRequest) ProtoMessage() {}
+
+func (x *SetTagLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTagLimitRequest.ProtoReflect.Descriptor instead.
+func (*SetTagLimitRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SetTagLimitRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *SetTagLimitRequest) GetRate() int64 {
+	if x != nil && x.Rate != nil {
+		return *x.Rate
+	}
+	return 0
+}
+
+func (x *SetTagLimitRequest) GetQuota() int64 {
+	if x != nil && x.Quota != nil {
+		return *x.Quota
+	}
+	return 0
+}
+
+func (x *SetTagLimitRequest) GetBlocked() bool {
+	if x != nil && x.Blocked != nil {
+		return *x.Blocked
+	}
+	return false
+}
+
+// SetTagLimitResponse holds the edited limit.
+type SetTagLimitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The limit, without used and refused.
+	Limit         *Limit `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTagLimitResponse) Reset() {
+	*x = SetTagLimitResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTagLimitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTagLimitResponse) ProtoMessage() {}
+
+func (x *SetTagLimitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTagLimitResponse.ProtoReflect.Descriptor instead.
+func (*SetTagLimitResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SetTagLimitResponse) GetLimit() *Limit {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
+// SetClientLimitRequest is an edit. Absent fields stay as they are.
+type SetClientLimitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The client's name, at most 128 characters. It must be present: the empty name stands
+	// for all clients without one, and they are not meant by default.
+	Client *string `protobuf:"bytes,1,opt,name=client,proto3,oneof" json:"client,omitempty"`
+	// See Limit, 0 to 10^12.
+	Rate *int64 `protobuf:"varint,2,opt,name=rate,proto3,oneof" json:"rate,omitempty"`
+	// See Limit, 0 to 10^12.
+	Quota *int64 `protobuf:"varint,3,opt,name=quota,proto3,oneof" json:"quota,omitempty"`
+	// See Limit.
+	Blocked       *bool `protobuf:"varint,4,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetClientLimitRequest) Reset() {
+	*x = SetClientLimitRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetClientLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetClientLimitRequest) ProtoMessage() {}
+
+func (x *SetClientLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetClientLimitRequest.ProtoReflect.Descriptor instead.
+func (*SetClientLimitRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SetClientLimitRequest) GetClient() string {
+	if x != nil && x.Client != nil {
+		return *x.Client
+	}
+	return ""
+}
+
+func (x *SetClientLimitRequest) GetRate() int64 {
+	if x != nil && x.Rate != nil {
+		return *x.Rate
+	}
+	return 0
+}
+
+func (x *SetClientLimitRequest) GetQuota() int64 {
+	if x != nil && x.Quota != nil {
+		return *x.Quota
+	}
+	return 0
+}
+
+func (x *SetClientLimitRequest) GetBlocked() bool {
+	if x != nil && x.Blocked != nil {
+		return *x.Blocked
+	}
+	return false
+}
+
+// SetClientLimitResponse holds the edited limit.
+type SetClientLimitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The limit, without used and refused.
+	Limit         *Limit `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetClientLimitResponse) Reset() {
+	*x = SetClientLimitResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetClientLimitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetClientLimitResponse) ProtoMessage() {}
+
+func (x *SetClientLimitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetClientLimitResponse.ProtoReflect.Descriptor instead.
+func (*SetClientLimitResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SetClientLimitResponse) GetLimit() *Limit {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
 // Worker is what a registry knows about a worker ID. Moments are Unix milliseconds.
 type Worker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1079,7 +1727,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1739,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1752,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Worker) GetNumber() int64 {
@@ -1172,7 +1820,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1832,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1845,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 // ListWorkersResponse is a registry of worker IDs.
@@ -1221,7 +1869,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1881,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1894,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListWorkersResponse) GetRegistry() string {
@@ -1302,7 +1950,7 @@ type ReleaseWorkerRequest struct {
 
 func (x *ReleaseWorkerRequest) Reset() {
 	*x = ReleaseWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1962,7 @@ func (x *ReleaseWorkerRequest) String() string {
 func (*ReleaseWorkerRequest) ProtoMessage() {}
 
 func (x *ReleaseWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1975,7 @@ func (x *ReleaseWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseWorkerRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReleaseWorkerRequest) GetNumber() int64 {
@@ -1346,7 +1994,7 @@ type ReleaseWorkerResponse struct {
 
 func (x *ReleaseWorkerResponse) Reset() {
 	*x = ReleaseWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +2006,7 @@ func (x *ReleaseWorkerResponse) String() string {
 func (*ReleaseWorkerResponse) ProtoMessage() {}
 
 func (x *ReleaseWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +2019,7 @@ func (x *ReleaseWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseWorkerResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 // InitWorkersRequest asks for nothing in particular.
@@ -1383,7 +2031,7 @@ type InitWorkersRequest struct {
 
 func (x *InitWorkersRequest) Reset() {
 	*x = InitWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +2043,7 @@ func (x *InitWorkersRequest) String() string {
 func (*InitWorkersRequest) ProtoMessage() {}
 
 func (x *InitWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +2056,7 @@ func (x *InitWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitWorkersRequest.ProtoReflect.Descriptor instead.
 func (*InitWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 // InitWorkersResponse says that the registry is declared new.
@@ -1420,7 +2068,7 @@ type InitWorkersResponse struct {
 
 func (x *InitWorkersResponse) Reset() {
 	*x = InitWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +2080,7 @@ func (x *InitWorkersResponse) String() string {
 func (*InitWorkersResponse) ProtoMessage() {}
 
 func (x *InitWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +2093,7 @@ func (x *InitWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitWorkersResponse.ProtoReflect.Descriptor instead.
 func (*InitWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 // ConfirmClockRequest asks for nothing in particular.
@@ -1457,7 +2105,7 @@ type ConfirmClockRequest struct {
 
 func (x *ConfirmClockRequest) Reset() {
 	*x = ConfirmClockRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +2117,7 @@ func (x *ConfirmClockRequest) String() string {
 func (*ConfirmClockRequest) ProtoMessage() {}
 
 func (x *ConfirmClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +2130,7 @@ func (x *ConfirmClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmClockRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmClockRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 // ConfirmClockResponse holds the time that is now believed.
@@ -1496,7 +2144,7 @@ type ConfirmClockResponse struct {
 
 func (x *ConfirmClockResponse) Reset() {
 	*x = ConfirmClockResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +2156,7 @@ func (x *ConfirmClockResponse) String() string {
 func (*ConfirmClockResponse) ProtoMessage() {}
 
 func (x *ConfirmClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,12 +2169,298 @@ func (x *ConfirmClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmClockResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmClockResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ConfirmClockResponse) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
+	}
+	return nil
+}
+
+// Node is one node of the cluster, as clients see it. Addresses are HOST:PORT, empty where
+// the protocol is off.
+type Node struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its ID.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Where it stands; clients prefer nodes of their own zone.
+	Zone string `protobuf:"bytes,2,opt,name=zone,proto3" json:"zone,omitempty"`
+	// Its share of the clients' traffic relative to other nodes, 0 to 1000. 0: only if no
+	// other node answers.
+	Weight int32 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Address of its HTTP server.
+	Http string `protobuf:"bytes,4,opt,name=http,proto3" json:"http,omitempty"`
+	// Address of its gRPC server.
+	Grpc string `protobuf:"bytes,5,opt,name=grpc,proto3" json:"grpc,omitempty"`
+	// Address of its server for the Redis protocol.
+	Resp string `protobuf:"bytes,6,opt,name=resp,proto3" json:"resp,omitempty"`
+	// The node that answers.
+	Own           bool `protobuf:"varint,7,opt,name=own,proto3" json:"own,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Node) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Node) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *Node) GetWeight() int32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Node) GetHttp() string {
+	if x != nil {
+		return x.Http
+	}
+	return ""
+}
+
+func (x *Node) GetGrpc() string {
+	if x != nil {
+		return x.Grpc
+	}
+	return ""
+}
+
+func (x *Node) GetResp() string {
+	if x != nil {
+		return x.Resp
+	}
+	return ""
+}
+
+func (x *Node) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+// ListNodesRequest asks for all nodes.
+type ListNodesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodesRequest) Reset() {
+	*x = ListNodesRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodesRequest) ProtoMessage() {}
+
+func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
+func (*ListNodesRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{34}
+}
+
+// ListNodesResponse is the directory of nodes.
+type ListNodesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its URL, without a password.
+	Directory string `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	// By ID.
+	Nodes         []*Node `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodesResponse) Reset() {
+	*x = ListNodesResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodesResponse) ProtoMessage() {}
+
+func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
+func (*ListNodesResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListNodesResponse) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *ListNodesResponse) GetNodes() []*Node {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// SetWeightRequest is a new weight for the node that answers.
+type SetWeightRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// See Node. It must be present: 0 is a weight, and none is meant by default.
+	Weight        *int32 `protobuf:"varint,1,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetWeightRequest) Reset() {
+	*x = SetWeightRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetWeightRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetWeightRequest) ProtoMessage() {}
+
+func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
+func (*SetWeightRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SetWeightRequest) GetWeight() int32 {
+	if x != nil && x.Weight != nil {
+		return *x.Weight
+	}
+	return 0
+}
+
+// SetWeightResponse holds the node with its new weight.
+type SetWeightResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node.
+	Node          *Node `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetWeightResponse) Reset() {
+	*x = SetWeightResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetWeightResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetWeightResponse) ProtoMessage() {}
+
+func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
+func (*SetWeightResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *SetWeightResponse) GetNode() *Node {
+	if x != nil {
+		return x.Node
 	}
 	return nil
 }
@@ -1542,7 +2476,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +2488,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +2501,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DrainRequest) GetDelay() *durationpb.Duration {
@@ -1586,7 +2520,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +2532,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +2545,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 var File_leaf_v1_admin_proto protoreflect.FileDescriptor
@@ -1692,7 +2626,54 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05above\x18\x02 \x01(\x03R\x05above\"3\n" +
 	"\x11RepairTagResponse\x12\x1e\n" +
-	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"\xe4\x01\n" +
+	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"\xcb\x01\n" +
+	"\x05Limit\x12&\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x12.leaf.v1.LimitKindR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04rate\x18\x03 \x01(\x03R\x04rate\x12\x14\n" +
+	"\x05quota\x18\x04 \x01(\x03R\x05quota\x12\x18\n" +
+	"\ablocked\x18\x05 \x01(\bR\ablocked\x12\x14\n" +
+	"\x05store\x18\x06 \x01(\tR\x05store\x12\x12\n" +
+	"\x04used\x18\a \x01(\x03R\x04used\x12\x18\n" +
+	"\arefused\x18\b \x01(\x03R\arefused\"\xdf\x01\n" +
+	"\vNodeTraffic\x12(\n" +
+	"\x0funauthenticated\x18\x01 \x01(\x03R\x0funauthenticated\x12\x18\n" +
+	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x12\n" +
+	"\x04rate\x18\x03 \x01(\x03R\x04rate\x12\x14\n" +
+	"\x05quota\x18\x04 \x01(\x03R\x05quota\x12.\n" +
+	"\asegment\x18\x05 \x01(\v2\x14.leaf.v1.WaitingRoomR\asegment\x122\n" +
+	"\tsnowflake\x18\x06 \x01(\v2\x14.leaf.v1.WaitingRoomR\tsnowflake\"Q\n" +
+	"\vWaitingRoom\x12\x18\n" +
+	"\awaiting\x18\x01 \x01(\x03R\awaiting\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x12\n" +
+	"\x04shed\x18\x03 \x01(\x03R\x04shed\"\x13\n" +
+	"\x11ListLimitsRequest\"f\n" +
+	"\x12ListLimitsResponse\x12&\n" +
+	"\x06limits\x18\x01 \x03(\v2\x0e.leaf.v1.LimitR\x06limits\x12(\n" +
+	"\x04node\x18\x02 \x01(\v2\x14.leaf.v1.NodeTrafficR\x04node\"\x98\x01\n" +
+	"\x12SetTagLimitRequest\x12\x10\n" +
+	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x17\n" +
+	"\x04rate\x18\x02 \x01(\x03H\x00R\x04rate\x88\x01\x01\x12\x19\n" +
+	"\x05quota\x18\x03 \x01(\x03H\x01R\x05quota\x88\x01\x01\x12\x1d\n" +
+	"\ablocked\x18\x04 \x01(\bH\x02R\ablocked\x88\x01\x01B\a\n" +
+	"\x05_rateB\b\n" +
+	"\x06_quotaB\n" +
+	"\n" +
+	"\b_blocked\";\n" +
+	"\x13SetTagLimitResponse\x12$\n" +
+	"\x05limit\x18\x01 \x01(\v2\x0e.leaf.v1.LimitR\x05limit\"\xb1\x01\n" +
+	"\x15SetClientLimitRequest\x12\x1b\n" +
+	"\x06client\x18\x01 \x01(\tH\x00R\x06client\x88\x01\x01\x12\x17\n" +
+	"\x04rate\x18\x02 \x01(\x03H\x01R\x04rate\x88\x01\x01\x12\x19\n" +
+	"\x05quota\x18\x03 \x01(\x03H\x02R\x05quota\x88\x01\x01\x12\x1d\n" +
+	"\ablocked\x18\x04 \x01(\bH\x03R\ablocked\x88\x01\x01B\t\n" +
+	"\a_clientB\a\n" +
+	"\x05_rateB\b\n" +
+	"\x06_quotaB\n" +
+	"\n" +
+	"\b_blocked\">\n" +
+	"\x16SetClientLimitResponse\x12$\n" +
+	"\x05limit\x18\x01 \x01(\v2\x0e.leaf.v1.LimitR\x05limit\"\xe4\x01\n" +
 	"\x06Worker\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12*\n" +
@@ -1718,16 +2699,37 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x13InitWorkersResponse\"\x15\n" +
 	"\x13ConfirmClockRequest\"F\n" +
 	"\x14ConfirmClockResponse\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"?\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x90\x01\n" +
+	"\x04Node\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04zone\x18\x02 \x01(\tR\x04zone\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\x05R\x06weight\x12\x12\n" +
+	"\x04http\x18\x04 \x01(\tR\x04http\x12\x12\n" +
+	"\x04grpc\x18\x05 \x01(\tR\x04grpc\x12\x12\n" +
+	"\x04resp\x18\x06 \x01(\tR\x04resp\x12\x10\n" +
+	"\x03own\x18\a \x01(\bR\x03own\"\x12\n" +
+	"\x10ListNodesRequest\"V\n" +
+	"\x11ListNodesResponse\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12#\n" +
+	"\x05nodes\x18\x02 \x03(\v2\r.leaf.v1.NodeR\x05nodes\":\n" +
+	"\x10SetWeightRequest\x12\x1b\n" +
+	"\x06weight\x18\x01 \x01(\x05H\x00R\x06weight\x88\x01\x01B\t\n" +
+	"\a_weight\"6\n" +
+	"\x11SetWeightResponse\x12!\n" +
+	"\x04node\x18\x01 \x01(\v2\r.leaf.v1.NodeR\x04node\"?\n" +
 	"\fDrainRequest\x12/\n" +
 	"\x05delay\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05delay\"\x0f\n" +
-	"\rDrainResponse*\x91\x01\n" +
+	"\rDrainResponse*R\n" +
+	"\tLimitKind\x12\x1a\n" +
+	"\x16LIMIT_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eLIMIT_KIND_TAG\x10\x01\x12\x15\n" +
+	"\x11LIMIT_KIND_CLIENT\x10\x02*\x91\x01\n" +
 	"\vWorkerState\x12\x1c\n" +
 	"\x18WORKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14WORKER_STATE_RUNNING\x10\x01\x12\x15\n" +
 	"\x11WORKER_STATE_HELD\x10\x02\x12\x18\n" +
 	"\x14WORKER_STATE_EXPIRED\x10\x03\x12\x19\n" +
-	"\x15WORKER_STATE_RELEASED\x10\x042\xc1\x06\n" +
+	"\x15WORKER_STATE_RELEASED\x10\x042\xad\t\n" +
 	"\fAdminService\x12<\n" +
 	"\aGetInfo\x12\x17.leaf.v1.GetInfoRequest\x1a\x18.leaf.v1.GetInfoResponse\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x129\n" +
@@ -1735,11 +2737,17 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\tCreateTag\x12\x19.leaf.v1.CreateTagRequest\x1a\x1a.leaf.v1.CreateTagResponse\x12B\n" +
 	"\tUpdateTag\x12\x19.leaf.v1.UpdateTagRequest\x1a\x1a.leaf.v1.UpdateTagResponse\x12B\n" +
 	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12B\n" +
-	"\tRepairTag\x12\x19.leaf.v1.RepairTagRequest\x1a\x1a.leaf.v1.RepairTagResponse\x12H\n" +
+	"\tRepairTag\x12\x19.leaf.v1.RepairTagRequest\x1a\x1a.leaf.v1.RepairTagResponse\x12E\n" +
+	"\n" +
+	"ListLimits\x12\x1a.leaf.v1.ListLimitsRequest\x1a\x1b.leaf.v1.ListLimitsResponse\x12H\n" +
+	"\vSetTagLimit\x12\x1b.leaf.v1.SetTagLimitRequest\x1a\x1c.leaf.v1.SetTagLimitResponse\x12Q\n" +
+	"\x0eSetClientLimit\x12\x1e.leaf.v1.SetClientLimitRequest\x1a\x1f.leaf.v1.SetClientLimitResponse\x12H\n" +
 	"\vListWorkers\x12\x1b.leaf.v1.ListWorkersRequest\x1a\x1c.leaf.v1.ListWorkersResponse\x12N\n" +
 	"\rReleaseWorker\x12\x1d.leaf.v1.ReleaseWorkerRequest\x1a\x1e.leaf.v1.ReleaseWorkerResponse\x12H\n" +
 	"\vInitWorkers\x12\x1b.leaf.v1.InitWorkersRequest\x1a\x1c.leaf.v1.InitWorkersResponse\x12K\n" +
-	"\fConfirmClock\x12\x1c.leaf.v1.ConfirmClockRequest\x1a\x1d.leaf.v1.ConfirmClockResponse\x126\n" +
+	"\fConfirmClock\x12\x1c.leaf.v1.ConfirmClockRequest\x1a\x1d.leaf.v1.ConfirmClockResponse\x12B\n" +
+	"\tListNodes\x12\x19.leaf.v1.ListNodesRequest\x1a\x1a.leaf.v1.ListNodesResponse\x12B\n" +
+	"\tSetWeight\x12\x19.leaf.v1.SetWeightRequest\x1a\x1a.leaf.v1.SetWeightResponse\x126\n" +
 	"\x05Drain\x12\x15.leaf.v1.DrainRequest\x1a\x16.leaf.v1.DrainResponseB*Z(github.com/leaf-idgen/leaf/leafpb;leafpbb\x06proto3"
 
 var (
@@ -1754,80 +2762,114 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_leaf_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_leaf_v1_admin_proto_goTypes = []any{
-	(WorkerState)(0),              // 0: leaf.v1.WorkerState
-	(*GetInfoRequest)(nil),        // 1: leaf.v1.GetInfoRequest
-	(*GetInfoResponse)(nil),       // 2: leaf.v1.GetInfoResponse
-	(*Tag)(nil),                   // 3: leaf.v1.Tag
-	(*ListTagsRequest)(nil),       // 4: leaf.v1.ListTagsRequest
-	(*ListTagsResponse)(nil),      // 5: leaf.v1.ListTagsResponse
-	(*GetTagRequest)(nil),         // 6: leaf.v1.GetTagRequest
-	(*GetTagResponse)(nil),        // 7: leaf.v1.GetTagResponse
-	(*CreateTagRequest)(nil),      // 8: leaf.v1.CreateTagRequest
-	(*CreateTagResponse)(nil),     // 9: leaf.v1.CreateTagResponse
-	(*UpdateTagRequest)(nil),      // 10: leaf.v1.UpdateTagRequest
-	(*UpdateTagResponse)(nil),     // 11: leaf.v1.UpdateTagResponse
-	(*DeleteTagRequest)(nil),      // 12: leaf.v1.DeleteTagRequest
-	(*DeleteTagResponse)(nil),     // 13: leaf.v1.DeleteTagResponse
-	(*RepairTagRequest)(nil),      // 14: leaf.v1.RepairTagRequest
-	(*RepairTagResponse)(nil),     // 15: leaf.v1.RepairTagResponse
-	(*Worker)(nil),                // 16: leaf.v1.Worker
-	(*ListWorkersRequest)(nil),    // 17: leaf.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 18: leaf.v1.ListWorkersResponse
-	(*ReleaseWorkerRequest)(nil),  // 19: leaf.v1.ReleaseWorkerRequest
-	(*ReleaseWorkerResponse)(nil), // 20: leaf.v1.ReleaseWorkerResponse
-	(*InitWorkersRequest)(nil),    // 21: leaf.v1.InitWorkersRequest
-	(*InitWorkersResponse)(nil),   // 22: leaf.v1.InitWorkersResponse
-	(*ConfirmClockRequest)(nil),   // 23: leaf.v1.ConfirmClockRequest
-	(*ConfirmClockResponse)(nil),  // 24: leaf.v1.ConfirmClockResponse
-	(*DrainRequest)(nil),          // 25: leaf.v1.DrainRequest
-	(*DrainResponse)(nil),         // 26: leaf.v1.DrainResponse
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(LimitKind)(0),                 // 0: leaf.v1.LimitKind
+	(WorkerState)(0),               // 1: leaf.v1.WorkerState
+	(*GetInfoRequest)(nil),         // 2: leaf.v1.GetInfoRequest
+	(*GetInfoResponse)(nil),        // 3: leaf.v1.GetInfoResponse
+	(*Tag)(nil),                    // 4: leaf.v1.Tag
+	(*ListTagsRequest)(nil),        // 5: leaf.v1.ListTagsRequest
+	(*ListTagsResponse)(nil),       // 6: leaf.v1.ListTagsResponse
+	(*GetTagRequest)(nil),          // 7: leaf.v1.GetTagRequest
+	(*GetTagResponse)(nil),         // 8: leaf.v1.GetTagResponse
+	(*CreateTagRequest)(nil),       // 9: leaf.v1.CreateTagRequest
+	(*CreateTagResponse)(nil),      // 10: leaf.v1.CreateTagResponse
+	(*UpdateTagRequest)(nil),       // 11: leaf.v1.UpdateTagRequest
+	(*UpdateTagResponse)(nil),      // 12: leaf.v1.UpdateTagResponse
+	(*DeleteTagRequest)(nil),       // 13: leaf.v1.DeleteTagRequest
+	(*DeleteTagResponse)(nil),      // 14: leaf.v1.DeleteTagResponse
+	(*RepairTagRequest)(nil),       // 15: leaf.v1.RepairTagRequest
+	(*RepairTagResponse)(nil),      // 16: leaf.v1.RepairTagResponse
+	(*Limit)(nil),                  // 17: leaf.v1.Limit
+	(*NodeTraffic)(nil),            // 18: leaf.v1.NodeTraffic
+	(*WaitingRoom)(nil),            // 19: leaf.v1.WaitingRoom
+	(*ListLimitsRequest)(nil),      // 20: leaf.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),     // 21: leaf.v1.ListLimitsResponse
+	(*SetTagLimitRequest)(nil),     // 22: leaf.v1.SetTagLimitRequest
+	(*SetTagLimitResponse)(nil),    // 23: leaf.v1.SetTagLimitResponse
+	(*SetClientLimitRequest)(nil),  // 24: leaf.v1.SetClientLimitRequest
+	(*SetClientLimitResponse)(nil), // 25: leaf.v1.SetClientLimitResponse
+	(*Worker)(nil),                 // 26: leaf.v1.Worker
+	(*ListWorkersRequest)(nil),     // 27: leaf.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),    // 28: leaf.v1.ListWorkersResponse
+	(*ReleaseWorkerRequest)(nil),   // 29: leaf.v1.ReleaseWorkerRequest
+	(*ReleaseWorkerResponse)(nil),  // 30: leaf.v1.ReleaseWorkerResponse
+	(*InitWorkersRequest)(nil),     // 31: leaf.v1.InitWorkersRequest
+	(*InitWorkersResponse)(nil),    // 32: leaf.v1.InitWorkersResponse
+	(*ConfirmClockRequest)(nil),    // 33: leaf.v1.ConfirmClockRequest
+	(*ConfirmClockResponse)(nil),   // 34: leaf.v1.ConfirmClockResponse
+	(*Node)(nil),                   // 35: leaf.v1.Node
+	(*ListNodesRequest)(nil),       // 36: leaf.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 37: leaf.v1.ListNodesResponse
+	(*SetWeightRequest)(nil),       // 38: leaf.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),      // 39: leaf.v1.SetWeightResponse
+	(*DrainRequest)(nil),           // 40: leaf.v1.DrainRequest
+	(*DrainResponse)(nil),          // 41: leaf.v1.DrainResponse
+	(*timestamppb.Timestamp)(nil),  // 42: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 43: google.protobuf.Duration
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	27, // 0: leaf.v1.GetInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	27, // 1: leaf.v1.Tag.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 2: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
-	3,  // 3: leaf.v1.GetTagResponse.tag:type_name -> leaf.v1.Tag
-	3,  // 4: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
-	3,  // 5: leaf.v1.UpdateTagResponse.tag:type_name -> leaf.v1.Tag
-	3,  // 6: leaf.v1.RepairTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 7: leaf.v1.Worker.state:type_name -> leaf.v1.WorkerState
-	16, // 8: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	27, // 9: leaf.v1.ConfirmClockResponse.time:type_name -> google.protobuf.Timestamp
-	28, // 10: leaf.v1.DrainRequest.delay:type_name -> google.protobuf.Duration
-	1,  // 11: leaf.v1.AdminService.GetInfo:input_type -> leaf.v1.GetInfoRequest
-	4,  // 12: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	6,  // 13: leaf.v1.AdminService.GetTag:input_type -> leaf.v1.GetTagRequest
-	8,  // 14: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	10, // 15: leaf.v1.AdminService.UpdateTag:input_type -> leaf.v1.UpdateTagRequest
-	12, // 16: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	14, // 17: leaf.v1.AdminService.RepairTag:input_type -> leaf.v1.RepairTagRequest
-	17, // 18: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	19, // 19: leaf.v1.AdminService.ReleaseWorker:input_type -> leaf.v1.ReleaseWorkerRequest
-	21, // 20: leaf.v1.AdminService.InitWorkers:input_type -> leaf.v1.InitWorkersRequest
-	23, // 21: leaf.v1.AdminService.ConfirmClock:input_type -> leaf.v1.ConfirmClockRequest
-	25, // 22: leaf.v1.AdminService.Drain:input_type -> leaf.v1.DrainRequest
-	2,  // 23: leaf.v1.AdminService.GetInfo:output_type -> leaf.v1.GetInfoResponse
-	5,  // 24: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	7,  // 25: leaf.v1.AdminService.GetTag:output_type -> leaf.v1.GetTagResponse
-	9,  // 26: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	11, // 27: leaf.v1.AdminService.UpdateTag:output_type -> leaf.v1.UpdateTagResponse
-	13, // 28: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	15, // 29: leaf.v1.AdminService.RepairTag:output_type -> leaf.v1.RepairTagResponse
-	18, // 30: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	20, // 31: leaf.v1.AdminService.ReleaseWorker:output_type -> leaf.v1.ReleaseWorkerResponse
-	22, // 32: leaf.v1.AdminService.InitWorkers:output_type -> leaf.v1.InitWorkersResponse
-	24, // 33: leaf.v1.AdminService.ConfirmClock:output_type -> leaf.v1.ConfirmClockResponse
-	26, // 34: leaf.v1.AdminService.Drain:output_type -> leaf.v1.DrainResponse
-	23, // [23:35] is the sub-list for method output_type
-	11, // [11:23] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	42, // 0: leaf.v1.GetInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	42, // 1: leaf.v1.Tag.update_time:type_name -> google.protobuf.Timestamp
+	4,  // 2: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
+	4,  // 3: leaf.v1.GetTagResponse.tag:type_name -> leaf.v1.Tag
+	4,  // 4: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
+	4,  // 5: leaf.v1.UpdateTagResponse.tag:type_name -> leaf.v1.Tag
+	4,  // 6: leaf.v1.RepairTagResponse.tag:type_name -> leaf.v1.Tag
+	0,  // 7: leaf.v1.Limit.kind:type_name -> leaf.v1.LimitKind
+	19, // 8: leaf.v1.NodeTraffic.segment:type_name -> leaf.v1.WaitingRoom
+	19, // 9: leaf.v1.NodeTraffic.snowflake:type_name -> leaf.v1.WaitingRoom
+	17, // 10: leaf.v1.ListLimitsResponse.limits:type_name -> leaf.v1.Limit
+	18, // 11: leaf.v1.ListLimitsResponse.node:type_name -> leaf.v1.NodeTraffic
+	17, // 12: leaf.v1.SetTagLimitResponse.limit:type_name -> leaf.v1.Limit
+	17, // 13: leaf.v1.SetClientLimitResponse.limit:type_name -> leaf.v1.Limit
+	1,  // 14: leaf.v1.Worker.state:type_name -> leaf.v1.WorkerState
+	26, // 15: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	42, // 16: leaf.v1.ConfirmClockResponse.time:type_name -> google.protobuf.Timestamp
+	35, // 17: leaf.v1.ListNodesResponse.nodes:type_name -> leaf.v1.Node
+	35, // 18: leaf.v1.SetWeightResponse.node:type_name -> leaf.v1.Node
+	43, // 19: leaf.v1.DrainRequest.delay:type_name -> google.protobuf.Duration
+	2,  // 20: leaf.v1.AdminService.GetInfo:input_type -> leaf.v1.GetInfoRequest
+	5,  // 21: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	7,  // 22: leaf.v1.AdminService.GetTag:input_type -> leaf.v1.GetTagRequest
+	9,  // 23: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	11, // 24: leaf.v1.AdminService.UpdateTag:input_type -> leaf.v1.UpdateTagRequest
+	13, // 25: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	15, // 26: leaf.v1.AdminService.RepairTag:input_type -> leaf.v1.RepairTagRequest
+	20, // 27: leaf.v1.AdminService.ListLimits:input_type -> leaf.v1.ListLimitsRequest
+	22, // 28: leaf.v1.AdminService.SetTagLimit:input_type -> leaf.v1.SetTagLimitRequest
+	24, // 29: leaf.v1.AdminService.SetClientLimit:input_type -> leaf.v1.SetClientLimitRequest
+	27, // 30: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	29, // 31: leaf.v1.AdminService.ReleaseWorker:input_type -> leaf.v1.ReleaseWorkerRequest
+	31, // 32: leaf.v1.AdminService.InitWorkers:input_type -> leaf.v1.InitWorkersRequest
+	33, // 33: leaf.v1.AdminService.ConfirmClock:input_type -> leaf.v1.ConfirmClockRequest
+	36, // 34: leaf.v1.AdminService.ListNodes:input_type -> leaf.v1.ListNodesRequest
+	38, // 35: leaf.v1.AdminService.SetWeight:input_type -> leaf.v1.SetWeightRequest
+	40, // 36: leaf.v1.AdminService.Drain:input_type -> leaf.v1.DrainRequest
+	3,  // 37: leaf.v1.AdminService.GetInfo:output_type -> leaf.v1.GetInfoResponse
+	6,  // 38: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	8,  // 39: leaf.v1.AdminService.GetTag:output_type -> leaf.v1.GetTagResponse
+	10, // 40: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	12, // 41: leaf.v1.AdminService.UpdateTag:output_type -> leaf.v1.UpdateTagResponse
+	14, // 42: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	16, // 43: leaf.v1.AdminService.RepairTag:output_type -> leaf.v1.RepairTagResponse
+	21, // 44: leaf.v1.AdminService.ListLimits:output_type -> leaf.v1.ListLimitsResponse
+	23, // 45: leaf.v1.AdminService.SetTagLimit:output_type -> leaf.v1.SetTagLimitResponse
+	25, // 46: leaf.v1.AdminService.SetClientLimit:output_type -> leaf.v1.SetClientLimitResponse
+	28, // 47: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	30, // 48: leaf.v1.AdminService.ReleaseWorker:output_type -> leaf.v1.ReleaseWorkerResponse
+	32, // 49: leaf.v1.AdminService.InitWorkers:output_type -> leaf.v1.InitWorkersResponse
+	34, // 50: leaf.v1.AdminService.ConfirmClock:output_type -> leaf.v1.ConfirmClockResponse
+	37, // 51: leaf.v1.AdminService.ListNodes:output_type -> leaf.v1.ListNodesResponse
+	39, // 52: leaf.v1.AdminService.SetWeight:output_type -> leaf.v1.SetWeightResponse
+	41, // 53: leaf.v1.AdminService.Drain:output_type -> leaf.v1.DrainResponse
+	37, // [37:54] is the sub-list for method output_type
+	20, // [20:37] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -1836,14 +2878,17 @@ func file_leaf_v1_admin_proto_init() {
 		return
 	}
 	file_leaf_v1_admin_proto_msgTypes[9].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[20].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[22].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[27].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   26,
+			NumEnums:      2,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

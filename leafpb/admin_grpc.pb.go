@@ -19,18 +19,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_GetInfo_FullMethodName       = "/leaf.v1.AdminService/GetInfo"
-	AdminService_ListTags_FullMethodName      = "/leaf.v1.AdminService/ListTags"
-	AdminService_GetTag_FullMethodName        = "/leaf.v1.AdminService/GetTag"
-	AdminService_CreateTag_FullMethodName     = "/leaf.v1.AdminService/CreateTag"
-	AdminService_UpdateTag_FullMethodName     = "/leaf.v1.AdminService/UpdateTag"
-	AdminService_DeleteTag_FullMethodName     = "/leaf.v1.AdminService/DeleteTag"
-	AdminService_RepairTag_FullMethodName     = "/leaf.v1.AdminService/RepairTag"
-	AdminService_ListWorkers_FullMethodName   = "/leaf.v1.AdminService/ListWorkers"
-	AdminService_ReleaseWorker_FullMethodName = "/leaf.v1.AdminService/ReleaseWorker"
-	AdminService_InitWorkers_FullMethodName   = "/leaf.v1.AdminService/InitWorkers"
-	AdminService_ConfirmClock_FullMethodName  = "/leaf.v1.AdminService/ConfirmClock"
-	AdminService_Drain_FullMethodName         = "/leaf.v1.AdminService/Drain"
+	AdminService_GetInfo_FullMethodName        = "/leaf.v1.AdminService/GetInfo"
+	AdminService_ListTags_FullMethodName       = "/leaf.v1.AdminService/ListTags"
+	AdminService_GetTag_FullMethodName         = "/leaf.v1.AdminService/GetTag"
+	AdminService_CreateTag_FullMethodName      = "/leaf.v1.AdminService/CreateTag"
+	AdminService_UpdateTag_FullMethodName      = "/leaf.v1.AdminService/UpdateTag"
+	AdminService_DeleteTag_FullMethodName      = "/leaf.v1.AdminService/DeleteTag"
+	AdminService_RepairTag_FullMethodName      = "/leaf.v1.AdminService/RepairTag"
+	AdminService_ListLimits_FullMethodName     = "/leaf.v1.AdminService/ListLimits"
+	AdminService_SetTagLimit_FullMethodName    = "/leaf.v1.AdminService/SetTagLimit"
+	AdminService_SetClientLimit_FullMethodName = "/leaf.v1.AdminService/SetClientLimit"
+	AdminService_ListWorkers_FullMethodName    = "/leaf.v1.AdminService/ListWorkers"
+	AdminService_ReleaseWorker_FullMethodName  = "/leaf.v1.AdminService/ReleaseWorker"
+	AdminService_InitWorkers_FullMethodName    = "/leaf.v1.AdminService/InitWorkers"
+	AdminService_ConfirmClock_FullMethodName   = "/leaf.v1.AdminService/ConfirmClock"
+	AdminService_ListNodes_FullMethodName      = "/leaf.v1.AdminService/ListNodes"
+	AdminService_SetWeight_FullMethodName      = "/leaf.v1.AdminService/SetWeight"
+	AdminService_Drain_FullMethodName          = "/leaf.v1.AdminService/Drain"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -58,6 +63,16 @@ type AdminServiceClient interface {
 	// below the highest end that is known; unknown_tag, which releases a latched tag without
 	// a row all the same; bad_request.
 	RepairTag(ctx context.Context, in *RepairTagRequest, opts ...grpc.CallOption) (*RepairTagResponse, error)
+	// ListLimits returns all limits, those of tags, by name, before those of clients, and
+	// what the node refused.
+	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
+	// SetTagLimit changes the fields that are present. With neither rate nor quota nor
+	// blocked left the limit is removed. The node counts it at once, other nodes a few
+	// seconds later. Errors: unknown_tag, bad_request.
+	SetTagLimit(ctx context.Context, in *SetTagLimitRequest, opts ...grpc.CallOption) (*SetTagLimitResponse, error)
+	// SetClientLimit is SetTagLimit for a client, which need not be known. Error:
+	// bad_request.
+	SetClientLimit(ctx context.Context, in *SetClientLimitRequest, opts ...grpc.CallOption) (*SetClientLimitResponse, error)
 	// ListWorkers returns what the registry of worker IDs knows.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 	// ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops issuing
@@ -68,6 +83,14 @@ type AdminServiceClient interface {
 	InitWorkers(ctx context.Context, in *InitWorkersRequest, opts ...grpc.CallOption) (*InitWorkersResponse, error)
 	// ConfirmClock tells the node that its wall clock is right after a jump.
 	ConfirmClock(ctx context.Context, in *ConfirmClockRequest, opts ...grpc.CallOption) (*ConfirmClockResponse, error)
+	// ListNodes returns the nodes that clients find in the directory. Errors: disabled
+	// without a directory; not_ready if it does not answer.
+	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
+	// SetWeight changes the share of the clients' traffic of the node that answers, until its
+	// process ends, and returns when the directory has it. Errors: bad_request; disabled
+	// without a directory; conflict if the node has left it; not_ready if it does not answer:
+	// the change then stands, and is published as soon as it does.
+	SetWeight(ctx context.Context, in *SetWeightRequest, opts ...grpc.CallOption) (*SetWeightResponse, error)
 	// Drain begins to stop the node and returns at once: the node says that it is not ready
 	// and leaves the list of nodes, serves for the delay, ends its connections, gives unused
 	// IDs back, and its process ends. GetInfo tells how far it is. Further calls change
@@ -153,6 +176,36 @@ func (c *adminServiceClient) RepairTag(ctx context.Context, in *RepairTagRequest
 	return out, nil
 }
 
+func (c *adminServiceClient) ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLimitsResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) SetTagLimit(ctx context.Context, in *SetTagLimitRequest, opts ...grpc.CallOption) (*SetTagLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetTagLimitResponse)
+	err := c.cc.Invoke(ctx, AdminService_SetTagLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) SetClientLimit(ctx context.Context, in *SetClientLimitRequest, opts ...grpc.CallOption) (*SetClientLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetClientLimitResponse)
+	err := c.cc.Invoke(ctx, AdminService_SetClientLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWorkersResponse)
@@ -187,6 +240,26 @@ func (c *adminServiceClient) ConfirmClock(ctx context.Context, in *ConfirmClockR
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ConfirmClockResponse)
 	err := c.cc.Invoke(ctx, AdminService_ConfirmClock_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListNodesResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListNodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) SetWeight(ctx context.Context, in *SetWeightRequest, opts ...grpc.CallOption) (*SetWeightResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetWeightResponse)
+	err := c.cc.Invoke(ctx, AdminService_SetWeight_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +301,16 @@ type AdminServiceServer interface {
 	// below the highest end that is known; unknown_tag, which releases a latched tag without
 	// a row all the same; bad_request.
 	RepairTag(context.Context, *RepairTagRequest) (*RepairTagResponse, error)
+	// ListLimits returns all limits, those of tags, by name, before those of clients, and
+	// what the node refused.
+	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
+	// SetTagLimit changes the fields that are present. With neither rate nor quota nor
+	// blocked left the limit is removed. The node counts it at once, other nodes a few
+	// seconds later. Errors: unknown_tag, bad_request.
+	SetTagLimit(context.Context, *SetTagLimitRequest) (*SetTagLimitResponse, error)
+	// SetClientLimit is SetTagLimit for a client, which need not be known. Error:
+	// bad_request.
+	SetClientLimit(context.Context, *SetClientLimitRequest) (*SetClientLimitResponse, error)
 	// ListWorkers returns what the registry of worker IDs knows.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	// ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops issuing
@@ -238,6 +321,14 @@ type AdminServiceServer interface {
 	InitWorkers(context.Context, *InitWorkersRequest) (*InitWorkersResponse, error)
 	// ConfirmClock tells the node that its wall clock is right after a jump.
 	ConfirmClock(context.Context, *ConfirmClockRequest) (*ConfirmClockResponse, error)
+	// ListNodes returns the nodes that clients find in the directory. Errors: disabled
+	// without a directory; not_ready if it does not answer.
+	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
+	// SetWeight changes the share of the clients' traffic of the node that answers, until its
+	// process ends, and returns when the directory has it. Errors: bad_request; disabled
+	// without a directory; conflict if the node has left it; not_ready if it does not answer:
+	// the change then stands, and is published as soon as it does.
+	SetWeight(context.Context, *SetWeightRequest) (*SetWeightResponse, error)
 	// Drain begins to stop the node and returns at once: the node says that it is not ready
 	// and leaves the list of nodes, serves for the delay, ends its connections, gives unused
 	// IDs back, and its process ends. GetInfo tells how far it is. Further calls change
@@ -274,6 +365,15 @@ func (UnimplementedAdminServiceServer) DeleteTag(context.Context, *DeleteTagRequ
 func (UnimplementedAdminServiceServer) RepairTag(context.Context, *RepairTagRequest) (*RepairTagResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RepairTag not implemented")
 }
+func (UnimplementedAdminServiceServer) ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLimits not implemented")
+}
+func (UnimplementedAdminServiceServer) SetTagLimit(context.Context, *SetTagLimitRequest) (*SetTagLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetTagLimit not implemented")
+}
+func (UnimplementedAdminServiceServer) SetClientLimit(context.Context, *SetClientLimitRequest) (*SetClientLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetClientLimit not implemented")
+}
 func (UnimplementedAdminServiceServer) ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkers not implemented")
 }
@@ -285,6 +385,12 @@ func (UnimplementedAdminServiceServer) InitWorkers(context.Context, *InitWorkers
 }
 func (UnimplementedAdminServiceServer) ConfirmClock(context.Context, *ConfirmClockRequest) (*ConfirmClockResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConfirmClock not implemented")
+}
+func (UnimplementedAdminServiceServer) ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListNodes not implemented")
+}
+func (UnimplementedAdminServiceServer) SetWeight(context.Context, *SetWeightRequest) (*SetWeightResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetWeight not implemented")
 }
 func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
@@ -436,6 +542,60 @@ func _AdminService_RepairTag_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ListLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListLimits(ctx, req.(*ListLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_SetTagLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetTagLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).SetTagLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_SetTagLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).SetTagLimit(ctx, req.(*SetTagLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_SetClientLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetClientLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).SetClientLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_SetClientLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).SetClientLimit(ctx, req.(*SetClientLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_ListWorkers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListWorkersRequest)
 	if err := dec(in); err != nil {
@@ -508,6 +668,42 @@ func _AdminService_ConfirmClock_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ListNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListNodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListNodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListNodes(ctx, req.(*ListNodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_SetWeight_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetWeightRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).SetWeight(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_SetWeight_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).SetWeight(ctx, req.(*SetWeightRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainRequest)
 	if err := dec(in); err != nil {
@@ -562,6 +758,18 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AdminService_RepairTag_Handler,
 		},
 		{
+			MethodName: "ListLimits",
+			Handler:    _AdminService_ListLimits_Handler,
+		},
+		{
+			MethodName: "SetTagLimit",
+			Handler:    _AdminService_SetTagLimit_Handler,
+		},
+		{
+			MethodName: "SetClientLimit",
+			Handler:    _AdminService_SetClientLimit_Handler,
+		},
+		{
 			MethodName: "ListWorkers",
 			Handler:    _AdminService_ListWorkers_Handler,
 		},
@@ -576,6 +784,14 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ConfirmClock",
 			Handler:    _AdminService_ConfirmClock_Handler,
+		},
+		{
+			MethodName: "ListNodes",
+			Handler:    _AdminService_ListNodes_Handler,
+		},
+		{
+			MethodName: "SetWeight",
+			Handler:    _AdminService_SetWeight_Handler,
 		},
 		{
 			MethodName: "Drain",
