@@ -22,6 +22,10 @@ const defaultMaxRanges = 1_000_000
 type Config struct {
 	MaxRanges int // entries per tag, default 1,000,000 (16 bytes each)
 	MaxTags   int // beyond them IDs are counted as forgotten, default 100,000
+
+	// MaxSources bounds how many sources are watched for steps back, per tag of each.
+	// Beyond it all of them begin anew. Default 100,000.
+	MaxSources int
 }
 
 // Checker remembers IDs. All methods are safe for concurrent use.
@@ -38,6 +42,7 @@ type Checker struct {
 func New(cfg Config) *Checker {
 	cfg.MaxRanges = cmp.Or(cfg.MaxRanges, defaultMaxRanges)
 	cfg.MaxTags = cmp.Or(cfg.MaxTags, 100_000)
+	cfg.MaxSources = cmp.Or(cfg.MaxSources, 100_000)
 	return &Checker{cfg: cfg, seen: map[string]*ranges{}, last: map[[2]string]int64{}}
 }
 
@@ -75,6 +80,9 @@ func (c *Checker) Observe(source, tag string, reply []leaf.Range) error {
 		}
 	}
 	if known {
+		if _, old := c.last[key]; !old && len(c.last) >= c.cfg.MaxSources {
+			clear(c.last) // streams come and go, and not every client says which has ended
+		}
 		c.last[key] = last
 	}
 	c.forgotten += set.forget(c.cfg.MaxRanges)

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -122,5 +123,31 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if n := c.Forgotten() - before; n != 4 {
 		t.Errorf("%d IDs of a tag beyond the limit forgotten, want 4", n)
+	}
+}
+
+// TestSourcesAreBounded: streams come and go for as long as a canary runs.
+func TestSourcesAreBounded(t *testing.T) {
+	t.Parallel()
+	c := check.New(check.Config{MaxSources: 10})
+	observe := func(source string, id int64) error {
+		return c.Observe(source, "t", []leaf.Range{{Lo: id, Hi: id + 1}})
+	}
+	if err := errors.Join(observe("first", 100), observe("first", 101)); err != nil {
+		t.Fatal(err)
+	}
+	if err := observe("first", 50); !errors.Is(err, check.ErrDecreasing) {
+		t.Fatalf("one source is remembered, and its step back is not seen: %v", err)
+	}
+	for i := range 10 {
+		if err := observe(fmt.Sprint(i), int64(200+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := observe("first", 20); err != nil {
+		t.Errorf("the first of 11 sources is still remembered: %v", err)
+	}
+	if err := observe("first", 209); !errors.Is(err, check.ErrRepeated) {
+		t.Errorf("an ID was forgotten with its source: %v", err)
 	}
 }
