@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,11 +45,12 @@ type Config struct {
 type Server struct {
 	http *http.Server
 	log  *slog.Logger
+	tcp  *TCP // nil: for the socket
 }
 
 // NewServer returns a server that is not serving yet.
 func NewServer(b NodeBackend, cfg Config) *Server {
-	s := &Server{log: cfg.Logger}
+	s := &Server{log: cfg.Logger, tcp: cfg.TCP}
 	handler := withGRPC(s.routes(b), cfg.GRPC)
 	if cfg.TCP != nil {
 		handler = cfg.TCP.guard(handler, cfg.Logger)
@@ -70,6 +72,9 @@ func NewServer(b NodeBackend, cfg Config) *Server {
 // Serve accepts connections until Stop, then returns nil; any other end is an
 // error.
 func (s *Server) Serve(ln net.Listener) error {
+	if s.tcp != nil {
+		ln = bounded{ln, make(chan struct{}, cmp.Or(s.tcp.MaxConns, defaultMaxConns))}
+	}
 	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve administration: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/problem"
@@ -19,6 +20,10 @@ type TCP struct {
 	// Token is what every administrative request must show, as "Authorization: Bearer
 	// TOKEN". Default: none is asked for, and the listener must be on loopback.
 	Token string
+
+	// MaxConns limits the open connections. One more is closed at once. The socket has
+	// no limit, so that an administrator can always get in. Default 1,000.
+	MaxConns int
 
 	// Open are routes beside the administrative ones that need no token, by the
 	// pattern of http.ServeMux: health checks and metrics.
@@ -69,6 +74,42 @@ func (t *TCP) admit(r *http.Request) error {
 		return fmt.Errorf("%w: Host %.64q is not this machine's loopback address; set auth.token to be reachable by name", leaf.ErrUnauthenticated, r.Host)
 	}
 	return nil
+}
+
+// defaultMaxConns is the default of TCP.MaxConns.
+const defaultMaxConns = 1000
+
+// bounded is a listener that closes connections beyond a limit at once.
+type bounded struct {
+	net.Listener
+	room chan struct{} // holds one value for each open connection
+}
+
+// Accept implements net.Listener.
+func (b bounded) Accept() (net.Conn, error) {
+	for {
+		raw, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case b.room <- struct{}{}:
+			return &boundedConn{Conn: raw, leave: sync.OnceFunc(func() { <-b.room })}, nil
+		default:
+			_ = raw.Close()
+		}
+	}
+}
+
+type boundedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn. It may be called more than once.
+func (c *boundedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
 }
 
 // withGRPC passes requests of gRPC on to grpc, if there is one.

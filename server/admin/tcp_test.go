@@ -67,6 +67,46 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// TestTCPConnections: strangers who connect and say nothing cost a bounded number of file
+// descriptors, which the public servers need, too.
+func TestTCPConnections(t *testing.T) {
+	t.Parallel()
+	addr := startTCP(t, "")
+	dial := func() net.Conn {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	// answered tells a connection that is served from one that was closed at once.
+	answered := func(conn net.Conn) bool {
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		_, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 204")))
+		return err == nil
+	}
+	var open []net.Conn
+	for range maxTCP {
+		conn := dial()
+		if open = append(open, conn); !answered(conn) {
+			t.Fatalf("connection %d was refused", len(open))
+		}
+	}
+	if answered(dial()) {
+		t.Errorf("connection %d was served", maxTCP+1)
+	}
+	_ = open[0].Close()
+	for !answered(dial()) { // until the server has seen it
+		if t.Context().Err() != nil {
+			t.Fatal("no room after one has left")
+		}
+	}
+}
+
+// maxTCP is the limit of startTCP.
+const maxTCP = 3
+
 func startTCP(t *testing.T, token string) (addr string) {
 	t.Helper()
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -74,8 +114,9 @@ func startTCP(t *testing.T, token string) (addr string) {
 		t.Fatal(err)
 	}
 	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{
-		Token: token,
-		Open:  map[string]http.Handler{"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })},
+		Token:    token,
+		MaxConns: maxTCP,
+		Open:     map[string]http.Handler{"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })},
 	}})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
