@@ -2,16 +2,10 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"strconv"
+	"path"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -36,11 +30,19 @@ const (
 type stream struct {
 	name  string // in reports
 	space string // the IDs that must be distinct: the tag, or "snowflake"
-	path  string // of the request
+	path  string // of the request over HTTP
 	count int
 	rate  float64 // requests per second
 	stock bool    // a range lasts for longer than any outage
+
+	protocol string // "" is HTTP
 }
+
+// key is the tag, or in snowflake mode the name for the log.
+func (s stream) key() string { return path.Base(s.path) }
+
+// snowflake says which mode makes the IDs.
+func (s stream) snowflake() bool { return strings.HasPrefix(s.path, "/api/snowflake/") }
 
 // sample is one request.
 type sample struct {
@@ -54,7 +56,7 @@ type client struct {
 	node   *node
 	stream stream
 	begin  time.Time // of the run
-	http   *http.Client
+	source source
 	write  func(space string, life int, ids []int64) error // into the log
 
 	mu      sync.Mutex
@@ -62,17 +64,18 @@ type client struct {
 	fault   error // of the log, or a reply that makes no sense
 }
 
-func newClient(n *node, s stream, begin time.Time, write func(string, int, []int64) error) *client {
-	return &client{
-		node: n, stream: s, begin: begin, write: write,
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
+func newClient(n *node, s stream, begin time.Time, write func(string, int, []int64) error) (*client, error) {
+	from, err := sourceOf(n, s)
+	if err != nil {
+		return nil, err
 	}
+	return &client{node: n, stream: s, begin: begin, write: write, source: from}, nil
 }
 
 // run asks until ctx ends. A request is due at every beat, whatever became of the
 // one before; one whose deadline has passed before it could be sent is not sent.
 func (c *client) run(ctx context.Context) {
-	defer c.http.CloseIdleConnections()
+	defer c.source.close()
 	beat := time.Duration(float64(time.Second) / c.stream.rate)
 	first := time.Since(c.begin)
 	for i := 0; ; i++ {
@@ -99,7 +102,7 @@ func (c *client) ask(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	before := c.node.life()
-	ids, outcome, err := c.fetch(ctx)
+	ids, outcome, err := c.source.fetch(ctx)
 	if err == nil && ids != nil {
 		life := before
 		if c.node.life() != before {
@@ -113,60 +116,6 @@ func (c *client) ask(ctx context.Context) string {
 		c.mu.Unlock()
 	}
 	return outcome
-}
-
-// fetch returns the IDs, or why there are none. An error is what the program must
-// never do.
-func (c *client) fetch(ctx context.Context) (ids []int64, outcome string, err error) {
-	target := "http://" + c.node.addr + c.stream.path
-	if c.stream.count > 1 {
-		target += "?count=" + strconv.Itoa(c.stream.count)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return nil, cut, err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, lost(err), nil // an outcome, which is counted
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, lost(err), nil // a reply that was cut off is not used, not even in part
-	}
-	if resp.StatusCode != http.StatusOK {
-		var problem struct {
-			Code string `json:"code"`
-		}
-		if err := json.Unmarshal(body, &problem); err != nil || problem.Code == "" {
-			return nil, resp.Status, fmt.Errorf("%s of %s: an error without a code: %q", resp.Status, target, body)
-		}
-		return nil, problem.Code, nil
-	}
-	for line := range strings.FieldsSeq(string(body)) {
-		id, err := strconv.ParseInt(line, 10, 64)
-		if err != nil {
-			return nil, resp.Status, fmt.Errorf("%s: %w", target, err)
-		}
-		ids = append(ids, id)
-	}
-	if len(ids) != c.stream.count {
-		return nil, resp.Status, fmt.Errorf("%s: %d IDs, asked for %d", target, len(ids), c.stream.count)
-	}
-	return ids, ok, nil
-}
-
-// lost names how a reply was lost.
-func lost(err error) string {
-	var n net.Error
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return noListen
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &n) && n.Timeout():
-		return timeout
-	}
-	return cut
 }
 
 // servedSince reports whether the client has been served by a request that was due

@@ -47,19 +47,21 @@ var tags = []tag{
 	{reborn, 10, []string{"--fixed-step"}},
 }
 
-// streams are what the clients of one node ask for.
+// streams are what the clients of one node ask for, over all protocols.
 func streams(snowflake bool) []stream {
 	all := []stream{
 		{name: "stock", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 20, stock: true},
+		{name: "stock-grpc", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 10, stock: true, protocol: overGRPC},
+		{name: "stock-resp", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 10, stock: true, protocol: overRESP},
 		{name: "short", space: "short", path: "/api/segment/get/short", count: 1, rate: 10},
-		{name: "batch", space: "batch", path: "/api/segment/get/batch", count: 17, rate: 10},
-		{name: edited, space: edited, path: "/api/segment/get/" + edited, count: 3, rate: 5},
+		{name: "batch", space: "batch", path: "/api/segment/get/batch", count: 17, rate: 10, protocol: overGRPC},
+		{name: edited, space: edited, path: "/api/segment/get/" + edited, count: 3, rate: 5, protocol: overRESP},
 		{name: reborn, space: reborn, path: "/api/segment/get/" + reborn, count: 1, rate: 5},
 	}
 	if snowflake {
 		all = append(all,
 			stream{name: "snowflake", space: "snowflake", path: "/api/snowflake/get/key", count: 1, rate: 20},
-			stream{name: "snowflake-batch", space: "snowflake", path: "/api/snowflake/get/key", count: 23, rate: 5})
+			stream{name: "snowflake-batch", space: "snowflake", path: "/api/snowflake/get/key", count: 23, rate: 5, protocol: overGRPC})
 	}
 	return all
 }
@@ -78,6 +80,7 @@ type cluster struct {
 	faults     []fault
 	versions   []string // of the servers
 	dump       []string // statements that bring back the rows of the beginning
+	splits     []split  // what each split brain was
 	closers    []func() error
 }
 
@@ -110,8 +113,9 @@ func (c *cluster) leaf(ctx context.Context, args ...string) (string, error) {
 }
 
 // open connects to the database that counts now.
-func (c *cluster) open() (*sql.DB, error) {
-	d := c.database()
+func (c *cluster) open() (*sql.DB, error) { return open(c.database()) }
+
+func open(d server.Database) (*sql.DB, error) {
 	dsn, err := d.DSN()
 	if err != nil {
 		return nil, err

@@ -39,10 +39,13 @@ func Verify(ctx context.Context, folder string, logs ...*Log) (Verdict, error) {
 func Ask(ctx context.Context, addr string, s Stream, d time.Duration) (samples []Sample, logged []int64, fault error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	c := newClient(&node{addr: addr}, s, time.Now(), func(_ string, _ int, ids []int64) error {
+	c, err := newClient(&node{addr: addr}, s, time.Now(), func(_ string, _ int, ids []int64) error {
 		logged = append(logged, ids...)
 		return nil
 	})
+	if err != nil {
+		return nil, nil, err
+	}
 	c.run(ctx)
 	samples, fault = c.results()
 	return samples, logged, fault
@@ -135,4 +138,28 @@ func Judged(s Scene) *Report {
 	r.count(samples)
 	r.judgeFaults(topologyDef{regress: s.Fenced}, samples)
 	return r.report
+}
+
+// JudgeApplication returns the promises that an application found broken: one that got
+// samples while the events took place.
+func JudgeApplication(violations int64, events []Event, samples ...Sample) (broken []string) {
+	r := &run{report: &Report{Ran: time.Minute, Events: events}, apps: []*application{{name: "app", samples: samples, violations: violations}}}
+	r.judgeApplications()
+	return r.broken()
+}
+
+// JudgeSplit does so for a split brain in which so many numbers were reserved.
+func JudgeSplit(former, new int64) (broken []string) {
+	r := &run{report: &Report{}, cluster: &cluster{splits: []split{{former, new}}}}
+	r.judgeSplits()
+	return r.broken()
+}
+
+func (r *run) broken() (texts []string) {
+	for _, c := range r.report.Checks {
+		if !c.Kept {
+			texts = append(texts, c.Text)
+		}
+	}
+	return texts
 }

@@ -24,8 +24,10 @@ func (c *cluster) direct(addr string, nodes ...*node) {
 }
 
 // reserved is the sum of all max_id, which grows by each range.
-func (c *cluster) reserved(ctx context.Context) (sum int64, err error) {
-	db, err := c.open()
+func (c *cluster) reserved(ctx context.Context) (int64, error) { return reservedIn(ctx, c.database()) }
+
+func reservedIn(ctx context.Context, d server.Database) (sum int64, err error) {
+	db, err := open(d)
 	if err != nil {
 		return 0, err
 	}
@@ -132,6 +134,19 @@ func (c *cluster) lossyFailover(p *server.Pair) fault {
 	}
 }
 
+// split is how many numbers were reserved on each side.
+type split struct{ former, new int64 }
+
+func bothSides(ctx context.Context, p *server.Pair) (s split, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if s.former, err = reservedIn(ctx, p.Database(1-p.Primary())); err != nil {
+		return s, fmt.Errorf("former primary: %w", err)
+	}
+	s.new, err = reservedIn(ctx, p.Database(p.Primary()))
+	return s, err
+}
+
 // splitBrain promotes the standby while one node goes on with the former primary.
 func (c *cluster) splitBrain(p *server.Pair) fault {
 	return fault{
@@ -150,8 +165,17 @@ func (c *cluster) splitBrain(p *server.Pair) fault {
 					c.direct(p.Addr(p.Primary()), n)
 				}
 			}
+			before, err := bothSides(ctx, p)
+			if err != nil {
+				return nil, "", err
+			}
 			return func(ctx context.Context) error {
 				c.direct(p.Addr(p.Primary()), c.nodes...)
+				after, err := bothSides(ctx, p)
+				if err != nil {
+					return err
+				}
+				c.splits = append(c.splits, split{after.former - before.former, after.new - before.new})
 				if err := p.Rebuild(ctx); err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +45,14 @@ func TestJudge(t *testing.T) {
 	}{
 		{"all is well", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"a": {at(5, "ok")}}}, nil},
 		{"the killed node fails while it is down", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"a": {at(9.5, "timeout"), at(12, "refused"), at(15.2, "not_ready")}}}, nil},
-		{"and later too", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"a": {at(15.6, "not_ready")}}}, []string{"answered within 1s", "with stock is served"}},
+		{"and later too", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"a": {at(15.6, "not_ready")}}}, []string{"with stock is served"}},
 		{"another node fails meanwhile", chaos.Scene{Events: both, Samples: map[string][]chaos.Sample{"b": {at(12, "exhausted")}}}, []string{"others fail no request"}},
-		{"stock fails without the database", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"b": {at(22, "exhausted")}}}, []string{"answered within 1s", "with stock is served"}},
+		{"stock fails without the database", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"b": {at(22, "exhausted")}}}, []string{"with stock is served"}},
+		{"one late reply is nothing", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"b": {at(22, "late")}}}, nil},
+		{"a kind does not hide behind the others", chaos.Scene{
+			Events: both, Stock: true,
+			Samples: map[string][]chaos.Sample{"a": slices.Repeat([]chaos.Sample{at(5, "ok")}, 10_000), "b": {at(22, "late"), at(22.1, "late"), at(22.2, "ok")}},
+		}, []string{"database gone: 2 of 3"}},
 		{"other tags may", chaos.Scene{Events: both, Samples: map[string][]chaos.Sample{"b": {at(22, "exhausted")}}}, nil},
 		{"stock waits for the database", chaos.Scene{Events: both, Stock: true, Samples: map[string][]chaos.Sample{"b": {at(22, "late"), at(22.1, "unsent")}}}, []string{"answered within 1s"}},
 		{"or for the machine", chaos.Scene{Events: both, Stock: true, Lost: time.Second, Samples: map[string][]chaos.Sample{"b": {at(22, "late")}}}, nil},
@@ -121,5 +127,40 @@ func TestTable(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// TestJudgeApplication: callers of the Go client fail while a node is killed, or at
+// another time.
+func TestJudgeApplication(t *testing.T) {
+	events := []chaos.Event{event(killed, 10, 15, 0), event(gone, 20, 25, 0, 1, 2)}
+	for _, tt := range []struct {
+		name       string
+		violations int64
+		sample     chaos.Sample
+		want       string // "": nothing is broken
+	}{
+		{"all is well", 0, at(12, "ok"), ""},
+		{"a node is killed", 0, at(12, "not_ready"), "1 failed requests of 1"},
+		{"it is not yet back", 0, at(15.2, "timeout"), "1 failed requests of 1"},
+		{"the database is gone", 0, at(22, "exhausted"), ""},
+		{"the client saw a repeat", 1, at(12, "ok"), "1 answers that repeat"},
+	} {
+		broken := chaos.JudgeApplication(tt.violations, events, tt.sample)
+		if kept := len(broken) == 0; kept != (tt.want == "") || !kept && !strings.Contains(broken[0], tt.want) {
+			t.Errorf("%s: broken %q, want %q", tt.name, broken, tt.want)
+		}
+	}
+}
+
+// TestJudgeSplit: a split brain in which one side stood still was none.
+func TestJudgeSplit(t *testing.T) {
+	for _, tt := range []struct {
+		former, new int64
+		kept        bool
+	}{{7, 1000, true}, {0, 1000, false}, {7, 0, false}} {
+		if broken := chaos.JudgeSplit(tt.former, tt.new); (len(broken) == 0) != tt.kept {
+			t.Errorf("%+v: broken %q", tt, broken)
+		}
 	}
 }

@@ -54,7 +54,7 @@ func newNode(number int, binary, folder string) (*node, error) {
 		return nil, err
 	}
 	n.args = []string{
-		"serve", "--data-dir", n.dir, "--http-addr", addr,
+		"serve", "--data-dir", n.dir, "--http-addr", addr, "--admin-addr", "off", // gRPC and RESP are beside it, administration would be on 127.0.0.1
 		"--segment-max-wait", "800ms", // so that the reply comes before the clients' deadline
 		"--segment-sync-interval", "2s",
 		"--shutdown-timeout", "5s",

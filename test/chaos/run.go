@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/test/server"
 )
@@ -50,6 +52,7 @@ type run struct {
 	begin   time.Time
 	served  time.Duration // since begin: when all clients had been served once
 	clients []*client
+	apps    []*application
 	logs    []*idLog
 	report  *Report
 }
@@ -71,6 +74,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}
 	}
+	redis.SetLogger(silent{})
 	folder, err := server.NewFolder("", "chaos")
 	if err != nil {
 		return nil, err
@@ -142,20 +146,39 @@ func (r *run) play(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			cl, err := newClient(n, s, r.begin, l.write)
+			if err != nil {
+				return err
+			}
 			r.logs = append(r.logs, l)
-			r.clients = append(r.clients, newClient(n, s, r.begin, l.write))
+			r.clients = append(r.clients, cl)
 		}
+	}
+	var err error
+	if r.apps, err = applications(c.nodes, r.begin); err != nil {
+		return err
 	}
 	asking, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for _, cl := range r.clients {
 		all.Go(func() { cl.run(asking) })
 	}
+	for _, a := range r.apps {
+		all.Go(func() { a.run(asking) })
+	}
 	all.Go(func() { r.report.Machine = watchMachine(asking) })
-	err := r.disturb(ctx)
+	err = r.disturb(ctx)
 	stop()
 	all.Wait()
 	r.report.Ran = time.Since(r.begin)
+	for _, a := range r.apps {
+		l, failed := newLog(filepath.Join(c.folder, "logs", "ids-applications"), "applications", a.name, nil)
+		if failed == nil {
+			failed = a.write(l)
+			r.logs = append(r.logs, l)
+		}
+		err = errors.Join(err, failed)
+	}
 	for _, l := range r.logs {
 		err = errors.Join(err, l.close())
 	}
