@@ -54,10 +54,10 @@ func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, d dialect, secure
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	scheme := "http"
 	if secure {
-		ca := newCA(t)
+		ca := servertest.NewAuthority(t)
 		scheme = "https"
-		cfg.TLS = ca.server()
-		transport.TLSClientConfig = &tls.Config{RootCAs: ca.pool}
+		cfg.TLS = overTLS(t, ca)
+		transport.TLSClientConfig = &tls.Config{RootCAs: ca.Pool}
 	}
 	s, err := httpd.New("127.0.0.1:0", cfg)
 	if err != nil {

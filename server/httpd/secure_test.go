@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/httpd"
+	"github.com/leaf-idgen/leaf/server/servertest"
 )
 
 // dialTLS connects to s with cfg, which may be changed by the caller before.
@@ -32,12 +33,18 @@ func dialTLS(t *testing.T, s *httpd.Server, cfg *tls.Config) *client {
 	return &client{conn, t, bufio.NewReader(conn)}
 }
 
+// overTLS is the configuration of a server on loopback.
+func overTLS(t testing.TB, a *servertest.Authority) *tls.Config {
+	t.Helper()
+	return &tls.Config{Certificates: []tls.Certificate{a.Server(t)}}
+}
+
 // TestTLS: both paths on one connection, the way from one to the other included.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	ca := newCA(t)
-	s := start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), TLS: ca.server()}))
-	c := dialTLS(t, s, &tls.Config{RootCAs: ca.pool, NextProtos: []string{"h2", "http/1.1"}})
+	ca := servertest.NewAuthority(t)
+	s := start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), TLS: overTLS(t, ca)}))
+	c := dialTLS(t, s, &tls.Config{RootCAs: ca.Pool, NextProtos: []string{"h2", "http/1.1"}})
 	defer c.Close()
 	if got := c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != "http/1.1" {
 		t.Errorf("protocol %q", got)
@@ -58,11 +65,11 @@ func TestTLS(t *testing.T) {
 // TestTLSRefuses: what is no HTTP/1.1 over TLS.
 func TestTLSRefuses(t *testing.T) {
 	t.Parallel()
-	ca := newCA(t)
-	s := start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), TLS: ca.server()}))
+	ca := servertest.NewAuthority(t)
+	s := start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), TLS: overTLS(t, ca)}))
 	for name, cfg := range map[string]*tls.Config{
-		"HTTP/2 only": {RootCAs: ca.pool, NextProtos: []string{"h2"}},
-		"TLS 1.0":     {RootCAs: ca.pool, MaxVersion: tls.VersionTLS10}, //nolint:gosec // it is refused
+		"HTTP/2 only": {RootCAs: ca.Pool, NextProtos: []string{"h2"}},
+		"TLS 1.0":     {RootCAs: ca.Pool, MaxVersion: tls.VersionTLS10}, //nolint:gosec // it is refused
 	} {
 		d := tls.Dialer{Config: cfg}
 		if conn, err := d.DialContext(t.Context(), "tcp", s.Addr().String()); err == nil {
@@ -82,7 +89,7 @@ func TestTLSRefuses(t *testing.T) {
 	if strings.Contains(string(text), "HTTP") {
 		t.Errorf("neither TLS nor HTTP: %q", text)
 	}
-	c = dialTLS(t, s, &tls.Config{RootCAs: ca.pool})
+	c = dialTLS(t, s, &tls.Config{RootCAs: ca.Pool})
 	defer c.Close()
 	c.ask(fastGET("order"), "1") // nothing of this cost an ID or the server
 }
@@ -90,7 +97,7 @@ func TestTLSRefuses(t *testing.T) {
 // TestCertificate: the name in a verified certificate arrives, on both paths.
 func TestCertificate(t *testing.T) {
 	t.Parallel()
-	ours, theirs := newCA(t), newCA(t)
+	ours, theirs := servertest.NewAuthority(t), servertest.NewAuthority(t)
 	for _, tt := range []struct {
 		name string
 		auth tls.ClientAuthType
@@ -98,18 +105,18 @@ func TestCertificate(t *testing.T) {
 		want string
 	}{
 		{"none", tls.VerifyClientCertIfGiven, nil, ""},
-		{"common name", tls.RequireAndVerifyClientCert, []tls.Certificate{ours.client()}, "billing"},
-		{"first DNS name", tls.RequireAndVerifyClientCert, []tls.Certificate{ours.client("b.example.com", "c.example.com")}, "b.example.com"},
-		{"not verified", tls.RequestClientCert, []tls.Certificate{theirs.client()}, ""},
+		{"common name", tls.RequireAndVerifyClientCert, []tls.Certificate{ours.Client(t, "billing")}, "billing"},
+		{"first DNS name", tls.RequireAndVerifyClientCert, []tls.Certificate{ours.Client(t, "billing", "b.example.com", "c.example.com")}, "b.example.com"},
+		{"not verified", tls.RequestClientCert, []tls.Certificate{theirs.Client(t, "billing")}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			k := newKeeper()
-			cfg := ours.server()
-			cfg.ClientAuth, cfg.ClientCAs = tt.auth, ours.pool
+			cfg := overTLS(t, ours)
+			cfg.ClientAuth, cfg.ClientCAs = tt.auth, ours.Pool
 			s := start(t, quiet(httpd.Config{Access: k, TLS: cfg}))
 			for _, path := range paths {
-				c := dialTLS(t, s, &tls.Config{RootCAs: ours.pool, Certificates: tt.cert})
+				c := dialTLS(t, s, &tls.Config{RootCAs: ours.Pool, Certificates: tt.cert})
 				c.send(with(path.get("order"), "Authorization: Bearer s3cret"))
 				if r := c.reply(); r.status != 200 {
 					t.Errorf("%s: %v", path.name, r)
@@ -124,10 +131,10 @@ func TestCertificate(t *testing.T) {
 	t.Run("of a stranger", func(t *testing.T) {
 		t.Parallel()
 		k := newKeeper()
-		cfg := ours.server()
-		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, ours.pool
+		cfg := overTLS(t, ours)
+		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, ours.Pool
 		s := start(t, quiet(httpd.Config{Access: k, TLS: cfg}))
-		c := dialTLS(t, s, &tls.Config{RootCAs: ours.pool, Certificates: []tls.Certificate{theirs.client()}})
+		c := dialTLS(t, s, &tls.Config{RootCAs: ours.Pool, Certificates: []tls.Certificate{theirs.Client(t, "billing")}})
 		defer c.Close()
 		_, _ = io.WriteString(c, fastGET("order"))
 		if b, err := io.ReadAll(c.r); len(b) > 0 || err == nil {
@@ -143,8 +150,8 @@ func TestCertificate(t *testing.T) {
 func tlsBubble(t *testing.T, cfg httpd.Config, f func(t *testing.T, s *httpd.Server, p *pipes, dial func() *client)) {
 	t.Helper()
 	fakeTime(t, func(t *testing.T) {
-		ca, p := newCA(t), newPipes()
-		cfg.TLS = ca.server()
+		ca, p := servertest.NewAuthority(t), newPipes()
+		cfg.TLS = overTLS(t, ca)
 		s, err := httpd.NewOn(p, quiet(cfg))
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +159,7 @@ func tlsBubble(t *testing.T, cfg httpd.Config, f func(t *testing.T, s *httpd.Ser
 		run(t, s)
 		f(t, s, p, func() *client {
 			raw := p.dial(t)
-			conn := tls.Client(raw.Conn, &tls.Config{RootCAs: ca.pool, ServerName: "127.0.0.1"})
+			conn := tls.Client(raw.Conn, &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"})
 			if err := conn.HandshakeContext(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +271,7 @@ func TestTLSConfig(t *testing.T) {
 	if _, err := httpd.New("127.0.0.1:0", httpd.Config{TLS: &tls.Config{MinVersion: tls.VersionTLS12}}); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("got %v", err)
 	}
-	given := newCA(t).server()
+	given := overTLS(t, servertest.NewAuthority(t))
 	given.NextProtos = []string{"h2"}
 	var lc net.ListenConfig
 	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -1,75 +1,28 @@
 package respd_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"math/big"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/respd"
+	"github.com/leaf-idgen/leaf/server/servertest"
 )
-
-// authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
-
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	a := authority{pool: x509.NewCertPool()}
-	c := a.sign(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	a.cert, a.key = c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-// sign returns a certificate, signed by a, or by itself if a is not complete.
-func (a authority) sign(t *testing.T, c *x509.Certificate) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
 
 // TestTLS: the name in a verified certificate is shown to Access, and counts for the
 // first request without AUTH.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	a, stranger := newAuthority(t), newAuthority(t)
-	host := a.sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	a, stranger := servertest.NewAuthority(t), servertest.NewAuthority(t)
 	g := &gate{issuers: leaf.Issuers{Segment: newIssuer(), Snowflake: newIssuer()}}
 	s := start(t, quiet(respd.Config{Access: g, TLS: &tls.Config{
-		Certificates: []tls.Certificate{host}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{a.Server(t)}, ClientCAs: a.Pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
 	}}))
 	connect := func(certificates ...tls.Certificate) *client {
-		conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS12})
+		conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: a.Pool, Certificates: certificates, MinVersion: tls.VersionTLS12})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +42,7 @@ func TestTLS(t *testing.T) {
 	} {
 		var shown []tls.Certificate
 		if tt.cert != nil {
-			shown = append(shown, a.sign(t, tt.cert))
+			shown = append(shown, a.Issue(t, tt.cert))
 		}
 		c := connect(shown...)
 		c.send(request("INCR", tt.name))
@@ -107,7 +60,7 @@ func TestTLS(t *testing.T) {
 		c.expectEnd()
 	}
 	shown := len(g.shown)
-	c := connect(stranger.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "billing"}}))
+	c := connect(stranger.Client(t, "billing"))
 	if text, err := readReply(c.r); err == nil {
 		t.Errorf("a certificate of a stranger is served %q", text)
 	}
@@ -124,9 +77,9 @@ func TestTLS(t *testing.T) {
 // TestTLSHandshakeTimeout: a client that connects and is silent is not waited for.
 func TestTLSHandshakeTimeout(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
+	a := servertest.NewAuthority(t)
 	cfg := both()
-	cfg.TLS = &tls.Config{Certificates: []tls.Certificate{a.sign(t, &x509.Certificate{})}, MinVersion: tls.VersionTLS12}
+	cfg.TLS = &tls.Config{Certificates: []tls.Certificate{a.Server(t)}, MinVersion: tls.VersionTLS12}
 	cfg.RequestTimeout = 100 * time.Millisecond
 	c := dial(t, start(t, cfg))
 	c.expectEnd()
