@@ -69,7 +69,7 @@ func newNode(t *testing.T, name, store string) *node {
 		t.Fatal(err)
 	}
 	n := &node{name: name, dir: filepath.Join(folder.Path(), name), mode: "segment", binary: binary}
-	n.args = []string{"serve", "--no-snowflake-enable", "--data-dir", n.dir, "--store", store, "--http-addr", "127.0.0.1:0"}
+	n.args = []string{"serve", "--no-snowflake-enable", "--data-dir", n.dir, "--store", store, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--resp-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
 	t.Cleanup(func() {
 		n.kill()
 		if t.Failed() {

@@ -168,6 +168,7 @@ func (r *registry) worker(t *testing.T, name, address string, flags ...string) *
 	}
 	n.args = append([]string{
 		"serve", "--data-dir", n.dir, "--http-addr", "127.0.0.1:0", "--no-segment-enable",
+		"--grpc-addr", "127.0.0.1:0", "--resp-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", // also where --http-addr becomes a fixed port
 		"--snowflake-address", address, "--snowflake-force-address",
 		"--snowflake-lease", "2s", "--snowflake-renew-interval", "500ms", "--snowflake-horizon", horizon.String(), "--snowflake-margin", margin.String(),
 		"--snowflake-peer-timeout", "5s", // a busy machine
