@@ -22,6 +22,8 @@ type server struct {
 	ln    net.Listener
 	serve func() error                    // until stop; nil after it
 	stop  func(ctx context.Context) error // lets requests finish until ctx ends; closes the listener in any case
+
+	sample func(to samples) // its metrics; nil: none
 }
 
 // listeners are the bound addresses of a node; nil for a server that is off.
@@ -71,13 +73,17 @@ func (a *App) openServers() error {
 	if err != nil {
 		return err
 	}
-	a.public = append(a.public, server{"HTTP", a.listeners.http, h.Serve, h.Shutdown})
+	a.public = append(a.public, server{"HTTP", a.listeners.http, h.Serve, h.Shutdown, func(to samples) {
+		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
+	}})
 	if ln := a.listeners.grpc; ln != nil {
 		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Ready: a.ready, TLS: a.secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
 		if err != nil {
 			return err
 		}
-		a.public = append(a.public, server{"gRPC", ln, g.Serve, g.Shutdown})
+		a.public = append(a.public, server{"gRPC", ln, g.Serve, g.Shutdown, func(to samples) {
+			to.gauge("leaf_grpc_connections", "Connections of the gRPC server that are open.", float64(g.Connections()))
+		}})
 	}
 	if ln := a.listeners.resp; ln != nil {
 		r, err := respd.NewOn(ln, respd.Config{
@@ -87,15 +93,15 @@ func (a *App) openServers() error {
 		if err != nil {
 			return err
 		}
-		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown})
+		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown, func(to samples) { sampleRESP(to, r.Stats()) }})
 	}
 	cfg := admin.Config{Logger: a.log, GRPC: grpcd.NewAdmin(backend, a.log)}
 	s := admin.NewServer(backend, cfg)
-	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop})
+	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil})
 	if ln := a.listeners.admin; ln != nil {
 		cfg.TCP = &admin.TCP{Token: a.cfg.Auth.Token, Open: a.openRoutes()}
 		s := admin.NewServer(backend, cfg)
-		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop})
+		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil})
 	}
 	return nil
 }

@@ -98,6 +98,9 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 // Addr returns the bound address.
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
+// Connections returns how many connections are open.
+func (s *Server) Connections() int { return s.ln.open() }
+
 // Serve accepts connections until Shutdown has ended, and then returns nil. Any other
 // end is the listener's error. It can be called once.
 func (s *Server) Serve() error {

@@ -189,6 +189,9 @@ func (s *Server) keepTime() {
 	}
 }
 
+// Connections returns how many connections are open.
+func (s *Server) Connections() int64 { return s.live.Load() }
+
 func (s *Server) admit(raw net.Conn) {
 	if s.tls != nil {
 		raw = tls.Server(raw, s.tls)
