@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leaf-idgen/leaf"
@@ -48,6 +49,9 @@ func administer(ctx context.Context, req any, handler grpc.UnaryHandler, log *sl
 	resp, err := handler(ctx, req)
 	if err != nil {
 		return nil, statusOf(log, ended(err))
+	}
+	if m, ok := resp.(proto.Message); ok {
+		mend(m.ProtoReflect())
 	}
 	return resp, nil
 }

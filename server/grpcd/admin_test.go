@@ -90,7 +90,7 @@ func (n *node) SetWeight(_ context.Context, weight int) (admin.Node, error) {
 func (n *node) Drain(_ context.Context, delay time.Duration) error { return n.note(delay) }
 
 // startAdmin serves n where the program does: behind the administrator's listener.
-func startAdmin(t *testing.T, n *node) *grpc.ClientConn {
+func startAdmin(t *testing.T, n admin.NodeBackend) *grpc.ClientConn {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	s := admin.NewServer(n, admin.Config{Logger: log, GRPC: grpcd.NewAdmin(n, log), TCP: &admin.TCP{}})
