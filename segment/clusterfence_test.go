@@ -438,3 +438,16 @@ func TestRestartsUnderTheClusterFence(t *testing.T) {
 	}
 	t.Logf("%d IDs, %d wasted, %d races", ids.len(), s.maxID(t, "order")-1-int64(ids.len()), races.Load())
 }
+
+// TestStatusKnowsTheClusterFence: what a tag knows of the cluster fence is in its status.
+func TestStatusKnowsTheClusterFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newStore(row(10)), sharing(memory.NewFence())
+		a := node(t, s, newDisk(), fenced("a", f, newAlarms()))
+		next(t, a, "order")
+		synctest.Wait()
+		if st := a.Snapshot(); len(st) != 1 || st[0].Cluster != f.end(t, "order") || st[0].Cluster == 0 {
+			t.Errorf("status %+v, cluster fence %d", st, f.end(t, "order"))
+		}
+	})
+}
