@@ -26,16 +26,13 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestFreshSeeds: seeds that nobody has run before, for a minute; the race detector,
-// with which there are a tenth as many, has less. A failure is replayed
-// by the seed that it names; put it into testdata/seeds.txt once it is understood.
+// TestFreshSeeds: seeds that nobody has run before, for a minute; with the race detector
+// there are a tenth as many. A failure is replayed by the seed that it names; put it into
+// testdata/seeds.txt once it is understood.
 func TestFreshSeeds(t *testing.T) {
 	span, seeds := time.Minute, uint64(1<<20)
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		span, seeds = 5*time.Second, 20
-	case raced:
-		span = 8 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), span)
 	defer cancel()
