@@ -228,7 +228,9 @@ func get(ctx context.Context, c *http.Client, n *node, tag string, count int) (i
 // leaf runs a command beside the nodes and returns its output.
 func leaf(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s") // on a busy machine 250 ms may pass before a server answers
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
