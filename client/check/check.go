@@ -15,7 +15,7 @@ var (
 	ErrDecreasing = errors.New("check: IDs of one source went back")
 )
 
-// defaultMaxRanges is about 32 MB.
+// defaultMaxRanges is 16 MB for each tag at most.
 const defaultMaxRanges = 1_000_000
 
 // Config bounds a Checker.
