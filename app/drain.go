@@ -16,7 +16,8 @@ const (
 	stageReturned = "giving back unused IDs"
 )
 
-// drain is the way of a node out of its cluster. The zero value is a node that serves.
+// drain is the way of a node out of its cluster. One with a channel in asked and nothing
+// else is a node that serves.
 type drain struct {
 	mu    sync.Mutex
 	stage string         // "" stands for stageServing
