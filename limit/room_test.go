@@ -183,16 +183,17 @@ func TestPauseIsWaitedOut(t *testing.T) {
 }
 
 // TestOutageFailsFast: while requests wait in vain, most are told at once; when the store
-// is back, the room grows again within two seconds.
+// is back, the room grows again within two seconds. Requests arrive every 10 ms and never
+// leave at such a moment: how many wait would depend on who runs first.
 func TestOutageFailsFast(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		var back atomic.Bool
 		g := newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
 			if back.Load() {
-				return leaf.SystemRuntime().Wait(ctx, nil, 20*time.Millisecond)
+				return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
 			}
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			ctx, cancel := context.WithTimeout(ctx, 1005*time.Millisecond)
 			defer cancel()
 			<-ctx.Done()
 			return leaf.ErrNotReady
