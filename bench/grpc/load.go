@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-idgen/leaf/bench/latency"
+	"github.com/leaf-idgen/leaf/bench/side"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -28,19 +30,19 @@ var counts = []int32{1, 100}
 
 // drive asks for slice and returns how long each request took. Requests that are under
 // way when time is up are waited for and counted.
-func drive(ctx context.Context, clients []leafpb.LeafServiceClient, s shape, count int32, slice time.Duration) (*histogram, error) {
+func drive(ctx context.Context, clients []leafpb.LeafServiceClient, s shape, count int32, slice time.Duration) (*latency.Histogram, error) {
 	ctx, cancel := context.WithTimeout(ctx, slice+30*time.Second)
 	defer cancel()
 	until := time.Now().Add(slice)
 	var (
 		mu     sync.Mutex
-		total  = newHistogram()
+		total  = latency.New()
 		failed error
 		wg     sync.WaitGroup
 	)
 	for i := range s.workers {
 		wg.Go(func() {
-			h := newHistogram()
+			h := latency.New()
 			work := call
 			if s.flight > 0 {
 				work = converse
@@ -48,7 +50,7 @@ func drive(ctx context.Context, clients []leafpb.LeafServiceClient, s shape, cou
 			err := work(ctx, clients[i%len(clients)], s.flight, count, until, h)
 			mu.Lock()
 			defer mu.Unlock()
-			total.add(h)
+			total.Add(h)
 			failed = errors.Join(failed, err)
 		})
 	}
@@ -57,8 +59,8 @@ func drive(ctx context.Context, clients []leafpb.LeafServiceClient, s shape, cou
 }
 
 // call is one caller of Next.
-func call(ctx context.Context, c leafpb.LeafServiceClient, _ int, count int32, until time.Time, h *histogram) error {
-	req := &leafpb.NextRequest{Tag: tag, Count: count}
+func call(ctx context.Context, c leafpb.LeafServiceClient, _ int, count int32, until time.Time, h *latency.Histogram) error {
+	req := &leafpb.NextRequest{Tag: side.Tag, Count: count}
 	for began := time.Now(); began.Before(until); {
 		resp, err := c.Next(ctx, req)
 		if err != nil {
@@ -68,14 +70,14 @@ func call(ctx context.Context, c leafpb.LeafServiceClient, _ int, count int32, u
 			return err
 		}
 		now := time.Now()
-		h.note(now.Sub(began))
+		h.Note(now.Sub(began))
 		began = now
 	}
 	return nil
 }
 
 // converse is one stream.
-func converse(ctx context.Context, c leafpb.LeafServiceClient, flight int, count int32, until time.Time, h *histogram) error {
+func converse(ctx context.Context, c leafpb.LeafServiceClient, flight int, count int32, until time.Time, h *latency.Histogram) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	st, err := c.Stream(ctx)
@@ -89,7 +91,7 @@ func converse(ctx context.Context, c leafpb.LeafServiceClient, flight int, count
 	defer wg.Wait()
 	wg.Go(func() {
 		defer close(sent)
-		req := &leafpb.StreamRequest{Tag: tag, Count: count}
+		req := &leafpb.StreamRequest{Tag: side.Tag, Count: count}
 		for now := time.Now(); now.Before(until); now = time.Now() {
 			select {
 			case sent <- now:
@@ -113,7 +115,7 @@ func converse(ctx context.Context, c leafpb.LeafServiceClient, flight int, count
 		if err := check(resp.GetRanges(), count); err != nil {
 			return err
 		}
-		h.note(time.Since(began))
+		h.Note(time.Since(began))
 	}
 	return nil
 }

@@ -25,9 +25,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/bench/report"
 )
 
 type options struct {
@@ -59,23 +60,20 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	began := load()
+	began := report.Load()
 	samples, err := measure(ctx, self, opt)
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s\nload before and after: %s | %s\n", describe(ctx, opt), began, load())
-	report(&text, samples)
-	fmt.Fprint(stdout, text.String())
-	if err := os.MkdirAll(filepath.Dir(opt.out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(opt.out, []byte(text.String()), 0o644)
+	fmt.Fprintf(&text, "%s\n%d connections from the same machine, %d rounds of %v\nload before and after: %s | %s\n",
+		report.Head(ctx, "bench/grpc"), opt.conns, opt.rounds, opt.slice, began, report.Load())
+	tabulate(&text, samples)
+	return report.Publish(stdout, opt.out, text.String())
 }
 
 func parse(args []string) (options, error) {
-	opt := options{out: filepath.Join("bench", "grpc", "results", time.Now().Format("2006-01-02")+".txt")}
+	opt := options{out: report.File("grpc")}
 	flags := flag.NewFlagSet("bench/grpc", flag.ContinueOnError)
 	flags.IntVar(&opt.rounds, "rounds", 5, "how often each server has its turn")
 	flags.DurationVar(&opt.slice, "slice", 2*time.Second, "length of a turn")

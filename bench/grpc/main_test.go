@@ -3,40 +3,10 @@ package main
 import (
 	"bufio"
 	"io"
-	"math"
 	"strings"
 	"testing"
 	"time"
 )
-
-func TestHistogram(t *testing.T) {
-	t.Parallel()
-	last := -1
-	for v := uint64(0); v < 1<<40; v += 1 + v/100 {
-		b := bucket(v)
-		if b < last || v > upper(b) || float64(upper(b)-v) > float64(v)/sub {
-			t.Fatalf("%d is in bucket %d, which ends at %d; the one before was %d", v, b, upper(b), last)
-		}
-		last = b
-	}
-	if b := bucket(math.MaxInt64); b >= len(newHistogram().counts) {
-		t.Errorf("the longest duration is in bucket %d", b)
-	}
-	h, other := newHistogram(), newHistogram()
-	for i := range 1000 {
-		if i%2 == 0 {
-			h.note(time.Duration(i))
-		} else {
-			other.note(time.Duration(i))
-		}
-	}
-	h.add(other)
-	for q, want := range map[float64]float64{0: 0, 0.5: 500, 0.99: 990, 0.999: 999} {
-		if got := float64(h.quantile(q)); got < want || got > want*(1+1.0/sub) {
-			t.Errorf("quantile %v = %v, want %v and not much more", q, got, want)
-		}
-	}
-}
 
 // TestServeAndDrive runs every shape on both servers, in this process.
 func TestServeAndDrive(t *testing.T) {
@@ -50,20 +20,27 @@ func TestServeAndDrive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &process{name: name}
+		p := new(rival)
 		if err := p.connect(strings.TrimSpace(line), 2); err != nil {
 			t.Fatal(err)
 		}
 		for _, shape := range shapes {
 			for _, count := range counts {
-				h, err := drive(t.Context(), p.clients, shape, count, 20*time.Millisecond)
-				if err != nil || h.total == 0 {
-					t.Errorf("%s, %s, %d IDs: %d requests, %v", name, shape.name, count, h.total, err)
+				// On a busy machine the first slice may be over before anybody asked.
+				for slice := 20 * time.Millisecond; ; slice *= 2 {
+					h, err := drive(t.Context(), p.clients, shape, count, slice)
+					if err == nil && h.Total() == 0 && slice < 10*time.Second {
+						continue
+					}
+					if err != nil || h.Total() == 0 {
+						t.Errorf("%s, %s, %d IDs: %d requests, %v", name, shape.name, count, h.Total(), err)
+					}
+					break
 				}
 			}
 		}
-		for _, conn := range p.conns {
-			conn.Close()
+		if err := p.disconnect(); err != nil {
+			t.Error(err)
 		}
 		stop.Close()
 		if err := <-done; err != nil {

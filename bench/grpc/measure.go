@@ -1,21 +1,15 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/leaf-idgen/leaf/bench/side"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -35,87 +29,60 @@ type sample struct {
 	cpu    float64 // microseconds of the server's CPU time per request; 0: unknown
 }
 
-// process is a running server with its connections.
-type process struct {
-	name    string
-	cmd     *exec.Cmd
-	stdin   io.Closer
+// rival is a running server with connections to it.
+type rival struct {
+	*side.Process
 	conns   []*grpc.ClientConn
 	clients []leafpb.LeafServiceClient
 }
 
-func launch(ctx context.Context, self, name string, conns int) (_ *process, err error) {
-	cmd := exec.CommandContext(ctx, self, "serve", name)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
+func launch(ctx context.Context, self, name string, conns int) (*rival, error) {
+	p, err := side.Start(ctx, name, self, "serve", name)
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
+	r := &rival{Process: p}
+	if err := r.connect(p.Addr, conns); err != nil {
+		return nil, errors.Join(err, r.stop())
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	p := &process{name: name, cmd: cmd, stdin: stdin}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s prints no address: %w", name, err), p.stop())
-	}
-	if err := p.connect(strings.TrimSpace(line), conns); err != nil {
-		return nil, errors.Join(err, p.stop())
-	}
-	return p, nil
+	return r, nil
 }
 
-func (p *process) connect(addr string, conns int) error {
+func (r *rival) connect(addr string, conns int) error {
 	for range conns {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}
-		p.conns = append(p.conns, conn)
-		p.clients = append(p.clients, leafpb.NewLeafServiceClient(conn))
+		r.conns = append(r.conns, conn)
+		r.clients = append(r.clients, leafpb.NewLeafServiceClient(conn))
 	}
 	return nil
 }
 
-func (p *process) stop() (err error) {
-	for _, conn := range p.conns {
+func (r *rival) disconnect() (err error) {
+	for _, conn := range r.conns {
 		err = errors.Join(err, conn.Close())
 	}
-	return errors.Join(err, p.stdin.Close(), p.cmd.Wait())
+	return err
 }
 
-// cpuTime returns the CPU time that a process has used, in seconds, on Linux.
-func (p *process) cpuTime() (float64, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, false
-	}
-	// The second field is the name in parentheses; utime and stime are the 14th and
-	// 15th, in ticks of 10 ms.
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	utime, err1 := strconv.ParseFloat(string(fields[11]), 64)
-	stime, err2 := strconv.ParseFloat(string(fields[12]), 64)
-	return (utime + stime) / 100, err1 == nil && err2 == nil
-}
+func (r *rival) stop() error { return errors.Join(r.disconnect(), r.Stop()) }
 
 // measure gives both servers their turns, in another order in each round.
 func measure(ctx context.Context, self string, opt options) (samples []sample, err error) {
-	var running []*process
+	var running []*rival
 	defer func() {
-		for _, p := range running {
-			err = errors.Join(err, p.stop())
+		for _, r := range running {
+			err = errors.Join(err, r.stop())
 		}
 	}()
 	for _, name := range servers {
-		p, err := launch(ctx, self, name, opt.conns)
+		r, err := launch(ctx, self, name, opt.conns)
 		if err != nil {
 			return nil, err
 		}
-		running = append(running, p)
+		running = append(running, r)
 	}
 	for round := range opt.rounds + 1 {
 		slice := opt.slice
@@ -125,10 +92,10 @@ func measure(ctx context.Context, self string, opt options) (samples []sample, e
 		for _, shape := range shapes {
 			for _, count := range counts {
 				for i := range running {
-					p := running[(i+round)%len(running)]
-					s, err := turn(ctx, p, shape, count, slice)
+					r := running[(i+round)%len(running)]
+					s, err := turn(ctx, r, shape, count, slice)
 					if err != nil {
-						return nil, fmt.Errorf("%s, %s, %d IDs: %w", p.name, shape.name, count, err)
+						return nil, fmt.Errorf("%s, %s, %d IDs: %w", r.Name, shape.name, count, err)
 					}
 					if round > 0 {
 						s.round = round
@@ -141,23 +108,19 @@ func measure(ctx context.Context, self string, opt options) (samples []sample, e
 	return samples, nil
 }
 
-func turn(ctx context.Context, p *process, s shape, count int32, slice time.Duration) (sample, error) {
-	before, known := p.cpuTime()
+func turn(ctx context.Context, r *rival, s shape, count int32, slice time.Duration) (sample, error) {
+	spent := r.Spending()
 	began := time.Now()
-	h, err := drive(ctx, p.clients, s, count, slice)
+	h, err := drive(ctx, r.clients, s, count, slice)
 	took := time.Since(began)
 	if err != nil {
 		return sample{}, err
 	}
-	if h.total == 0 {
+	if h.Total() == 0 {
 		return sample{}, errors.New("no request was answered")
 	}
-	got := sample{
-		server: p.name, shape: s.name, count: count, rate: float64(h.total) / took.Seconds(),
-		p50: h.quantile(0.5), p99: h.quantile(0.99), p999: h.quantile(0.999),
-	}
-	if after, ok := p.cpuTime(); ok && known {
-		got.cpu = (after - before) * 1e6 / float64(h.total)
-	}
-	return got, nil
+	return sample{
+		server: r.Name, shape: s.name, count: count, rate: float64(h.Total()) / took.Seconds(), cpu: spent(float64(h.Total())),
+		p50: h.Quantile(0.5), p99: h.Quantile(0.99), p999: h.Quantile(0.999),
+	}, nil
 }

@@ -6,20 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 
-	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/driver/datadir"
-	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/bench/side"
 	"github.com/leaf-idgen/leaf/leafpb"
-	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/grpcd"
 )
-
-const tag = "bench"
 
 // serve runs a server until stdin ends, so that it does not outlive its parent. It
 // prints its address first.
@@ -33,46 +27,18 @@ func serve(name string, stdout io.Writer, stdin io.Reader) error {
 	return fmt.Errorf("no server %q", name)
 }
 
-// serveLeaf is the server as users get it, on a store that costs nothing. The step is
-// large: a load per million requests is not what is measured here.
+// serveLeaf is the server as users get it, on a store that costs nothing.
 func serveLeaf(stdout io.Writer, stdin io.Reader) (err error) {
-	ctx := context.Background()
-	folder, err := os.MkdirTemp("", "leaf-bench-")
+	access, stop, err := side.Engine()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	dir, err := datadir.Open(folder)
+	defer func() { err = errors.Join(err, stop()) }()
+	s, err := grpcd.New("127.0.0.1:0", grpcd.Config{Access: access})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	store := memory.New()
-	if err := store.Create(ctx, segment.NewRow{Tag: tag, Start: 1, Step: segment.MaxStep}); err != nil {
-		return err
-	}
-	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: store}}, nil)
-	if err != nil {
-		return err
-	}
-	engine, err := segment.New(router, dir, segment.Config{})
-	if err != nil {
-		return err
-	}
-	if err := engine.Start(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, engine.Close(ctx)) }()
-
-	s, err := grpcd.New("127.0.0.1:0", grpcd.Config{Access: leaf.Anyone(engine, nil)})
-	if err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve() }()
-	fmt.Fprintln(stdout, s.Addr())
-	_, _ = io.Copy(io.Discard, stdin)
-	return errors.Join(s.Shutdown(ctx), <-served)
+	return side.Serve(s, s.Addr(), stdout, stdin)
 }
 
 // serveBare is grpc-go with nothing set.
@@ -81,14 +47,21 @@ func serveBare(stdout io.Writer, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s := grpc.NewServer()
+	s := bareServer{grpc.NewServer(), ln}
 	leafpb.RegisterLeafServiceServer(s, &bare{})
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	fmt.Fprintln(stdout, ln.Addr())
-	_, _ = io.Copy(io.Discard, stdin)
+	return side.Serve(s, ln.Addr(), stdout, stdin)
+}
+
+type bareServer struct {
+	*grpc.Server
+	ln net.Listener
+}
+
+func (s bareServer) Serve() error { return s.Server.Serve(s.ln) }
+
+func (s bareServer) Shutdown(context.Context) error {
 	s.Stop()
-	return <-served
+	return nil
 }
 
 // bare is leaf.v1.LeafService with nothing behind it.

@@ -27,10 +27,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/bench/report"
 )
 
 // The targets that the measurement is held against.
@@ -81,23 +82,20 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	contenders = append(contenders, opt.extra...)
 
-	began := machine()
+	began := report.Load()
 	samples, err := measure(ctx, contenders, opt)
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s\nload before and after: %s | %s\n", describe(ctx, opt), began, machine())
-	report(&text, contenders, samples, opt)
-	fmt.Fprint(stdout, text.String())
-	if err := os.MkdirAll(filepath.Dir(opt.out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(opt.out, []byte(text.String()), 0o644)
+	fmt.Fprintf(&text, "%s\nwrk with %d threads on the same machine, %d rounds of %v\nload before and after: %s | %s\n",
+		report.Head(ctx, "bench/http"), opt.threads, opt.rounds, opt.slice, began, report.Load())
+	tabulate(&text, contenders, samples, opt)
+	return report.Publish(stdout, opt.out, text.String())
 }
 
 func parse(args []string) (options, error) {
-	opt := options{out: filepath.Join("bench", "http", "results", time.Now().Format("2006-01-02")+".txt")}
+	opt := options{out: report.File("http")}
 	conns := "16,64"
 	flags := flag.NewFlagSet("bench/http", flag.ContinueOnError)
 	flags.IntVar(&opt.rounds, "rounds", 5, "how often each server has its turn")

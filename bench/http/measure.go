@@ -1,9 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/bench/side"
 )
 
 // contender is a server to be measured, as the command that runs it.
@@ -29,48 +30,30 @@ type sample struct {
 	round    int
 	rate     float64       // requests per second
 	p50, p99 time.Duration // of wrk, in a closed loop
-	cpu      float64       // microseconds of the server's CPU time per request; 0: unknown
+	p999     time.Duration
+	cpu      float64 // microseconds of the server's CPU time per request; 0: unknown
 }
 
-// process is a running contender.
-type process struct {
-	cmd    *exec.Cmd
-	stdin  io.Closer
+// rival is a running contender.
+type rival struct {
+	*side.Process
 	url    string
 	header string
 }
 
-func launch(ctx context.Context, c contender) (*process, error) {
-	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
+func launch(ctx context.Context, c contender) (*rival, error) {
+	p, err := side.Start(ctx, c.name, c.command...)
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
+	r := &rival{Process: p, url: address(p.Addr), header: c.header}
+	if err := check(ctx, r.url); err != nil {
+		return nil, errors.Join(fmt.Errorf("check %s: %w", c.name, err), p.Stop())
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.name, err)
-	}
-	p := &process{cmd: cmd, stdin: stdin, header: c.header}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("%s prints no address: %w", c.name, p.stop())
-	}
-	p.url = "http://" + strings.TrimSpace(line) + "/api/segment/get/" + tag
-	if err := check(ctx, p.url); err != nil {
-		_ = p.stop()
-		return nil, fmt.Errorf("check %s: %w", c.name, err)
-	}
-	return p, nil
+	return r, nil
 }
 
-func (p *process) stop() error {
-	_ = p.stdin.Close()
-	return p.cmd.Wait()
-}
+func address(server string) string { return "http://" + server + "/api/segment/get/" + side.Tag }
 
 // check makes sure that what is measured is an ID.
 func check(ctx context.Context, url string) error {
@@ -93,36 +76,26 @@ func check(ctx context.Context, url string) error {
 	return nil
 }
 
-// cpuTime returns the CPU time that a process has used, in seconds, on Linux.
-func (p *process) cpuTime() (float64, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, false
-	}
-	// The second field is the name in parentheses; utime and stime are the 14th and
-	// 15th, in ticks of 10 ms.
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	utime, err1 := strconv.ParseFloat(string(fields[11]), 64)
-	stime, err2 := strconv.ParseFloat(string(fields[12]), 64)
-	return (utime + stime) / 100, err1 == nil && err2 == nil
-}
-
 // measure gives every server its turns, in another order in each round.
-func measure(ctx context.Context, contenders []contender, opt options) ([]sample, error) {
-	var running []*process
+func measure(ctx context.Context, contenders []contender, opt options) (samples []sample, err error) {
+	var running []*rival
 	defer func() {
-		for _, p := range running {
-			_ = p.stop()
+		for _, r := range running {
+			err = errors.Join(err, r.Stop())
 		}
 	}()
+	script, remove, err := tailScript()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
 	for _, c := range contenders {
-		p, err := launch(ctx, c)
+		r, err := launch(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		running = append(running, p)
+		running = append(running, r)
 	}
-	var samples []sample
 	for round := range opt.rounds + 1 {
 		for _, conns := range opt.conns {
 			for i := range contenders {
@@ -131,7 +104,7 @@ func measure(ctx context.Context, contenders []contender, opt options) ([]sample
 				if round == 0 {
 					slice = time.Second // warm-up
 				}
-				s, err := turn(ctx, running[n], conns, opt.threads, slice)
+				s, err := turn(ctx, running[n], script, conns, opt.threads, slice)
 				if err != nil {
 					return nil, fmt.Errorf("%s with %d connections: %w", contenders[n].name, conns, err)
 				}
@@ -145,13 +118,26 @@ func measure(ctx context.Context, contenders []contender, opt options) ([]sample
 	return samples, nil
 }
 
-func turn(ctx context.Context, p *process, conns, threads int, slice time.Duration) (sample, error) {
-	before, known := p.cpuTime()
-	args := []string{"-t", strconv.Itoa(threads), "-c", strconv.Itoa(conns), "-d", fmt.Sprintf("%ds", int(slice.Seconds())), "--latency"}
-	if p.header != "" {
-		args = append(args, "-H", p.header)
+// tailScript makes wrk print p99.9, too, once the load is over.
+func tailScript() (path string, remove func() error, err error) {
+	f, err := os.CreateTemp("", "leaf-bench-*.lua")
+	if err != nil {
+		return "", nil, err
 	}
-	cmd := exec.CommandContext(ctx, "wrk", append(args, p.url)...)
+	_, err = f.WriteString("function done(_, latency) io.write(string.format('99.9%% %dus\\n', latency:percentile(99.9))) end\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
+}
+
+func turn(ctx context.Context, r *rival, script string, conns, threads int, slice time.Duration) (sample, error) {
+	spent := r.Spending()
+	args := []string{"-t", strconv.Itoa(threads), "-c", strconv.Itoa(conns), "-d", fmt.Sprintf("%ds", int(slice.Seconds())), "--latency", "-s", script}
+	if r.header != "" {
+		args = append(args, "-H", r.header)
+	}
+	cmd := exec.CommandContext(ctx, "wrk", append(args, r.url)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return sample{}, fmt.Errorf("wrk: %w: %s", err, out)
@@ -160,10 +146,7 @@ func turn(ctx context.Context, p *process, conns, threads int, slice time.Durati
 	if err != nil {
 		return sample{}, fmt.Errorf("%w in the output of wrk: %s", err, out)
 	}
-	s.conns = conns
-	if after, ok := p.cpuTime(); ok && known {
-		s.cpu = (after - before) * 1e6 / requests
-	}
+	s.conns, s.cpu = conns, spent(requests)
 	return s, nil
 }
 
@@ -172,6 +155,7 @@ var (
 	wrkRequests = regexp.MustCompile(`(\d+) requests in`)
 	wrkP50      = regexp.MustCompile(`\n\s+50%\s+(\S+)`)
 	wrkP99      = regexp.MustCompile(`\n\s+99%\s+(\S+)`)
+	wrkP999     = regexp.MustCompile(`\n99\.9% (\S+)`)
 	wrkTrouble  = regexp.MustCompile(`(?m)^\s*(Non-2xx.*|Socket errors:.*)$`)
 )
 
@@ -189,7 +173,7 @@ func parseWrk(out string) (s sample, requests float64, err error) {
 		}
 		return m[1]
 	}
-	rate, count, p50, p99 := text(wrkRate), text(wrkRequests), text(wrkP50), text(wrkP99)
+	rate, count, p50, p99, p999 := text(wrkRate), text(wrkRequests), text(wrkP50), text(wrkP99), text(wrkP999)
 	if err != nil {
 		return s, 0, err
 	}
@@ -202,6 +186,9 @@ func parseWrk(out string) (s sample, requests float64, err error) {
 	if s.p50, err = time.ParseDuration(p50); err != nil {
 		return s, 0, err
 	}
-	s.p99, err = time.ParseDuration(p99)
+	if s.p99, err = time.ParseDuration(p99); err != nil {
+		return s, 0, err
+	}
+	s.p999, err = time.ParseDuration(p999)
 	return s, requests, err
 }

@@ -25,9 +25,10 @@ func TestParseWrk(t *testing.T) {
   408010 requests in 3.10s, 62.45MB read
 Requests/sec: 131616.53
 Transfer/sec:     20.15MB
+99.9% 5190us
 `
 	s, n, err := parseWrk(good)
-	if err != nil || s.rate != 131616.53 || n != 408010 || s.p50 != 81*time.Microsecond || s.p99 != 2810*time.Microsecond {
+	if err != nil || s.rate != 131616.53 || n != 408010 || s.p50 != 81*time.Microsecond || s.p99 != 2810*time.Microsecond || s.p999 != 5190*time.Microsecond {
 		t.Errorf("got %+v, %v, %v", s, n, err)
 	}
 	for _, trouble := range []string{
@@ -66,7 +67,7 @@ func TestContendersServe(t *testing.T) {
 			go func() { done <- serve(name, lineWriter(stdout), stdin) }()
 			select {
 			case addr := <-stdout:
-				if err := check(t.Context(), "http://"+strings.TrimSpace(addr)+"/api/segment/get/"+tag); err != nil {
+				if err := check(t.Context(), address(strings.TrimSpace(addr))); err != nil {
 					t.Error(err)
 				}
 				stop()

@@ -7,25 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/driver/datadir"
-	"github.com/leaf-idgen/leaf/driver/memory"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/bench/side"
 	"github.com/leaf-idgen/leaf/server/httpd"
 )
-
-const tag = "bench"
-
-// server is what the three have in common.
-type server interface {
-	Serve() error
-	Shutdown(ctx context.Context) error
-}
 
 // serve runs one contender until stdin ends, so that none outlives its parent.
 func serve(name string, stdout io.Writer, stdin io.Reader) (err error) {
@@ -34,71 +22,29 @@ func serve(name string, stdout io.Writer, stdin io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	var s server
+	var s side.Server
 	switch name {
 	case "leaf":
-		var stop func() error
-		s, stop, err = newLeaf(ln)
-		if err == nil {
-			defer func() { err = errors.Join(err, stop()) }()
+		access, stop, failed := side.Engine()
+		if failed != nil {
+			return errors.Join(failed, ln.Close())
 		}
+		defer func() { err = errors.Join(err, stop()) }()
+		s, err = httpd.NewOn(ln, httpd.Config{Access: access})
 	case "bare-fast":
 		s, err = newBareFast(ln)
 	case "bare-net":
 		s = newBareNet(ln)
 	default:
-		err = fmt.Errorf("no server %q", name)
+		err = errors.Join(fmt.Errorf("no server %q", name), ln.Close())
 	}
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve() }()
-	fmt.Fprintln(stdout, ln.Addr())
-	_, _ = io.Copy(io.Discard, stdin)
-
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	err = s.Shutdown(ctx)
-	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return side.Serve(s, ln.Addr(), stdout, stdin)
 }
 
-// newLeaf is the server as users get it, on a store that costs nothing. The step
-// is large: a load per million requests is not what is measured here.
-func newLeaf(ln net.Listener) (server, func() error, error) {
-	ctx := context.Background()
-	folder, err := os.MkdirTemp("", "leaf-bench-")
-	if err != nil {
-		return nil, nil, err
-	}
-	dir, err := datadir.Open(folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	store := memory.New()
-	if err := store.Create(ctx, segment.NewRow{Tag: tag, Start: 1, Step: segment.MaxStep}); err != nil {
-		return nil, nil, err
-	}
-	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: store}}, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	engine, err := segment.New(router, dir, segment.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := engine.Start(ctx); err != nil {
-		return nil, nil, err
-	}
-	s, err := httpd.NewOn(ln, httpd.Config{Access: leaf.Anyone(engine, nil)})
-	stop := func() error { return errors.Join(engine.Close(ctx), dir.Close(), os.RemoveAll(folder)) }
-	return s, stop, err
-}
-
-func newBareFast(ln net.Listener) (server, error) {
+func newBareFast(ln net.Listener) (side.Server, error) {
 	var id atomic.Int64
 	return httpd.Mount(ln, httpd.Config{}, http.NotFoundHandler(),
 		func(leaf.Credentials) (httpd.FastHandler, error) {
@@ -108,7 +54,7 @@ func newBareFast(ln net.Listener) (server, error) {
 		})
 }
 
-func newBareNet(ln net.Listener) server {
+func newBareNet(ln net.Listener) side.Server {
 	var id atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/segment/get/{key}", func(w http.ResponseWriter, _ *http.Request) {

@@ -22,10 +22,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/bench/report"
 )
 
 // targets are the requests per second of leaf against redis, at least, by the number
@@ -67,23 +68,20 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	began := machine()
+	began := report.Load()
 	samples, err := measure(ctx, self, opt)
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s\nload before and after: %s | %s\n", describe(ctx, opt), began, machine())
-	report(&text, samples, opt)
-	fmt.Fprint(stdout, text.String())
-	if err := os.MkdirAll(filepath.Dir(opt.out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(opt.out, []byte(text.String()), 0o644)
+	fmt.Fprintf(&text, "%s\n%s\nredis-benchmark with %d connections on the same machine, INCR, %d rounds of about %v\nload before and after: %s | %s\n",
+		report.Head(ctx, "bench/resp"), report.FirstLine(ctx, "redis-server", "--version"), opt.conns, opt.rounds, opt.slice, began, report.Load())
+	tabulate(&text, samples, opt)
+	return report.Publish(stdout, opt.out, text.String())
 }
 
 func parse(args []string) (options, error) {
-	opt := options{out: filepath.Join("bench", "resp", "results", time.Now().Format("2006-01-02")+".txt")}
+	opt := options{out: report.File("resp")}
 	pipelines := "1,16,64"
 	flags := flag.NewFlagSet("bench/resp", flag.ContinueOnError)
 	flags.IntVar(&opt.rounds, "rounds", 7, "how often each server has its turn")

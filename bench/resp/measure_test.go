@@ -10,27 +10,47 @@ import (
 	"testing"
 )
 
-const good = `"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"
-"INCR bench","84033.61","0.338","0.088","0.327","0.471","0.559","2.031"
+const good = "INCR bench: rps=0.0 (overall: 0.0) avg_msec=-nan (overall: -nan)\r====== INCR bench ======\n" + `  200000 requests completed in 0.74 seconds
+
+Latency by percentile distribution:
+0.000% <= 0.255 milliseconds (cumulative count 16)
+50.000% <= 1.319 milliseconds (cumulative count 100032)
+99.805% <= 36.831 milliseconds (cumulative count 199616)
+99.902% <= 37.311 milliseconds (cumulative count 199808)
+100.000% <= 38.559 milliseconds (cumulative count 200000)
+
+Cumulative distribution of latencies:
+0.000% <= 0.103 milliseconds (cumulative count 0)
+99.936% <= 38.111 milliseconds (cumulative count 199872)
+
+Summary:
+  throughput summary: 271002.72 requests per second
+  latency summary (msec):
+          avg       min       p50       p95       p99       max
+        2.454     0.248     1.319     6.359    18.415    38.559
 `
 
-func TestParseCSV(t *testing.T) {
+func TestParseReport(t *testing.T) {
 	t.Parallel()
-	s, err := parseCSV(good)
-	if err != nil || s.rate != 84033.61 || s.p50 != 0.327 || s.p99 != 0.559 {
+	s, err := parseReport(good)
+	if err != nil || s.rate != 271002.72 || s.p50 != 1.319 || s.p99 != 18.415 || s.p999 != 37.311 {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	for _, bad := range []string{
-		"", "Error from server: ERR leaf: unknown tag", strings.ReplaceAll(good, "rps", "x"), strings.ReplaceAll(good, "84033.61", "fast"),
-		good + good,
+	for name, bad := range map[string]string{
+		"nothing":          "",
+		"an error reply":   "Error from server: ERR leaf: unknown tag",
+		"no throughput":    strings.ReplaceAll(good, "throughput", "x"),
+		"not a number":     strings.ReplaceAll(good, "271002.72", "1.2.3"),
+		"no p99":           strings.ReplaceAll(good, "p99 ", ""),
+		"no step of 99.9%": strings.NewReplacer("99.902", "99.1", "100.000", "99.2", "99.936", "99.3").Replace(good),
 	} {
-		if _, err := parseCSV(bad); err == nil {
-			t.Errorf("no error for %q", bad)
+		if _, err := parseReport(bad); err == nil {
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
-func TestMedianOfRatios(t *testing.T) {
+func TestTargets(t *testing.T) {
 	t.Parallel()
 	var samples []sample
 	for round, pair := range [][2]float64{{10, 20}, {30, 30}, {2000, 1000}} { // a noisy machine
@@ -40,7 +60,7 @@ func TestMedianOfRatios(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	var text strings.Builder
-	report(&text, samples, options{pipelines: []int{1}})
+	tabulate(&text, samples, options{pipelines: []int{1}})
 	if !strings.Contains(text.String(), "leaf / redis = 1.000, target at least 0.75: met") {
 		t.Errorf("got %s", text.String())
 	}
@@ -58,7 +78,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := check(t.Context(), &process{name: "leaf", addr: strings.TrimSpace(string(line[:n]))}); err != nil {
+	if err := check(t.Context(), strings.TrimSpace(string(line[:n]))); err != nil {
 		t.Error(err)
 	}
 	stop.Close()
