@@ -13,7 +13,7 @@ PKG      ?= ./...
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/leaf
@@ -58,6 +58,14 @@ bench-http: ## HTTP throughput against the bare handler of the same stack; needs
 .PHONY: bench-resp
 bench-resp: ## Redis protocol throughput against a real redis-server; needs redis-server and redis-benchmark
 	go run ./bench/resp
+
+.PHONY: bench-grpc
+bench-grpc: ## gRPC calls and streams against the bare handler of grpc-go
+	go run ./bench/grpc
+
+.PHONY: bench-overload
+bench-overload: ## One node under 5 times what it can serve, on a slow MariaDB and from stock; fails if a bound does not hold
+	go run ./bench/overload
 
 .PHONY: proto
 proto: ## Generate the Go code of the gRPC protocol anew

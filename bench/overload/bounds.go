@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The bounds. A node that breaks one under overload is slower, larger or less useful
+// than one that is merely busy.
+const (
+	// keeps is the part of its peak that the goodput keeps, by issue 5.
+	keeps = 0.85
+
+	// storeP99 bounds requests that wait for the store. The waiting room lets in as many
+	// as are served within 250 ms (limit.target-wait), and never so many that the last of
+	// them waits for twice that.
+	storeP99 = 500 * time.Millisecond
+
+	// cpuP99 bounds requests whose IDs are in stock: they may not take longer than the
+	// mean of those who wait for a store that has too much to do.
+	cpuP99 = 250 * time.Millisecond
+
+	// memoryPerWaiting is what package limit says that one who waits costs, of whom there
+	// are 10,000 at most (limit.max-waiting); memoryPerCaller is the goroutine and the
+	// buffers of a connection, or of a call under way.
+	memoryPerWaiting = 10 << 10
+	maxWaiting       = 10_000
+	memoryPerCaller  = 64 << 10
+
+	// generated is the least part of the load that must have been generated for the
+	// figures to mean anything.
+	generated = 0.95
+)
+
+// finding is one bound, held or broken.
+type finding struct {
+	text  string
+	holds bool
+}
+
+// peaks returns the highest goodput of each part and protocol.
+func peaks(phases []phase) map[string]float64 {
+	found := map[string]float64{}
+	for _, p := range phases {
+		found[p.part+p.protocol] = max(found[p.part+p.protocol], p.goodput)
+	}
+	return found
+}
+
+// judge compares the phases with the bounds. slice is the measured time of each.
+func judge(phases []phase, slice time.Duration) (all []finding) {
+	peak := peaks(phases)
+	for _, p := range phases {
+		of := fmt.Sprintf("%s, %s, %s: ", p.part, p.protocol, p.load)
+		check := func(holds bool, format string, values ...any) {
+			all = append(all, finding{of + fmt.Sprintf(format, values...), holds})
+		}
+		if asked := float64(p.asked) / slice.Seconds(); asked < generated*p.offered {
+			check(false, "only %.0f of %.0f requests per second were sent: the machine is too busy to tell", asked, p.offered)
+		}
+		want := keeps * peak[p.part+p.protocol]
+		if p.offered > 0 {
+			want = min(want, keeps*p.offered)
+		}
+		check(p.goodput >= want, "%.0f IDs/s in time, at least %.0f", p.goodput, want)
+		bound := storeP99
+		if p.part == partCPU {
+			bound = cpuP99
+		}
+		p99 := p.admitted.Quantile(0.99)
+		check(p99 <= bound, "p99 of the admitted %v, at most %v", p99.Round(time.Millisecond), bound)
+		most := p.before + maxWaiting*memoryPerWaiting + p.most*memoryPerCaller
+		check(p.peak <= most, "memory %d MB, at most %d MB", p.peak>>20, most>>20)
+		for _, never := range []struct {
+			what  string
+			count int64
+		}{
+			{"IDs that came twice", p.twice},
+			{"requests turned away without a hint", p.noHint},
+			{"broken requests", p.count[broken]},
+		} {
+			if never.count > 0 {
+				check(false, "%d %s", never.count, never.what)
+			}
+		}
+	}
+	return all
+}
+
+// brokenOnes returns those that do not hold.
+func brokenOnes(all []finding) []finding {
+	return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return f.holds })
+}
