@@ -35,7 +35,8 @@ type Options struct {
 	// that a node which can never serve it does not start.
 	Snowflake bool
 
-	interfaces func() ([]Interface, error) // default: those of this machine
+	interfaces func() ([]Interface, error)     // default: those of this machine
+	limits     func(s limit.Store) limit.Store // what stands before a database when limits are read; default: nothing
 }
 
 // App is one node. Make it with New, then Start, then Stop. All methods are safe
@@ -56,8 +57,10 @@ type App struct {
 	fence    io.Closer          // of the cluster fence; nil: none
 	presence *presence          // nil: in no directory
 	gate     *limit.Gate        // what all protocols take their IDs from
-	limits   *limit.Follower    // of the gate
-	closers  []func() error     // undo New, last first
+	limits   *limit.Follower    // of the gate; before it until the limits are known
+
+	unpublished error          // why presence is nil although there is a directory; nil: there is none
+	closers     []func() error // undo New, last first
 
 	secure          *tls.Config // of the public servers; nil: plain TCP
 	listeners       listeners
@@ -195,7 +198,7 @@ func (a *App) RESPAddr() string { return address(a.listeners.resp) }
 func (a *App) AdminAddr() string { return address(a.listeners.admin) }
 
 // Start serves, and makes first contact with the databases and the registry of worker
-// IDs. It returns an error only if a mode can never serve (segment.ErrSchema,
+// IDs. Requests for IDs wait until the limits were read (limit.Follower.Access). It returns an error only if a mode can never serve (segment.ErrSchema,
 // segment.ErrRule, worker.ErrSchema, worker.ErrForeign) or ctx ended; the caller then
 // calls Stop. What does not answer is tried again in the background, and the other
 // mode serves meanwhile. Further calls return the result of the first.

@@ -91,8 +91,26 @@ func describeNode(n discovery.Node, own string) admin.Node {
 	return admin.Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == own}
 }
 
-// errNoDirectory is the answer of commands about the nodes where there is no directory.
-var errNoDirectory = fmt.Errorf("%w: there is no directory of nodes: node.discovery is off, or not set with a database in a file", leaf.ErrDisabled)
+// noDirectory is the answer of commands about the nodes where there is no directory: why,
+// and what to do. unpublished is why the node left itself out of one, nil if it did not.
+func noDirectory(cfg Config, dbs *databases, unpublished error) error {
+	why, place := "node.discovery is off", discoveryStore+", "
+	switch {
+	case unpublished != nil:
+		return fmt.Errorf("%w: this node is in no directory of nodes: %s", leaf.ErrDisabled, unpublished.Error())
+	case cfg.Node.Discovery == discoveryOff:
+	case len(dbs.stores) == 0:
+		why, place = "node.discovery is not set, and this node uses no database", ""
+	default:
+		why = "node.discovery is not set, and the database is a file, which is no directory unless it is asked for"
+	}
+	return fmt.Errorf("%w: there is no directory of nodes: %s; start the nodes with --node-discovery %setcd://HOST:PORT/NAME or zookeeper://HOST:PORT/NAME", leaf.ErrDisabled, why, place)
+}
+
+// unnamedDirectory is the answer without a node.
+func unnamedDirectory(cfg Config) error {
+	return fmt.Errorf("%w: no node is running in %s, and no directory of nodes is named; name the --data-dir of a running node, the --node-discovery of the nodes, or the --store that they share", leaf.ErrDisabled, cfg.DataDir)
+}
 
 // lister is the admin.NodeLister without a running node.
 type lister struct{ directory *directory }
@@ -127,7 +145,10 @@ func OpenNodes(ctx context.Context, cfg Config, opts Options, direct bool) (l ad
 	}
 	d, err := openDirectory(cfg, dbs, log)
 	if err == nil && d == nil {
-		err = errNoDirectory
+		err = unnamedDirectory(cfg)
+		if direct || cfg.Node.Discovery == discoveryOff {
+			err = noDirectory(cfg, dbs, nil)
+		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, dbs.Close())

@@ -25,6 +25,8 @@
 //     meanwhile. What can never be used (no table, another tag rule, a registry of
 //     another layout or namespace) ends the start.
 //  3. A node is ready if every enabled mode issues. A mode that is off answers 501.
+//     Nothing is issued before it is known what an operator has switched off, for a
+//     bounded time where it cannot be known (docs/LIMITS.md).
 //  4. Stop returns by its deadline. What was not given back by then is lost, never
 //     repeated.
 //  5. No password is logged or printed.

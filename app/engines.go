@@ -125,7 +125,7 @@ func (a *App) withDeadline(f func(context.Context) error) func() error {
 }
 
 // startEngines starts the modes side by side, so that none waits for what the other
-// one needs.
+// one needs, beside the first reading of the limits.
 func (a *App) startEngines(ctx context.Context) error {
 	var both sync.WaitGroup
 	var segment, snowflake error
@@ -135,6 +135,7 @@ func (a *App) startEngines(ctx context.Context) error {
 	if a.worker != nil {
 		both.Go(func() { snowflake = a.startWorker(ctx) })
 	}
+	both.Go(func() { a.limits.Asked(ctx) })
 	both.Wait()
 	return errors.Join(segment, snowflake)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-idgen/leaf/limit"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -63,6 +64,12 @@ func StaticNumber(c SnowflakeConfig, address, host string) (int64, error) {
 // On returns o for a machine with these interfaces.
 func (o Options) On(list ...Interface) Options {
 	o.interfaces = func() ([]Interface, error) { return list, nil }
+	return o
+}
+
+// ReadingLimits returns options for a node that reads its limits through f.
+func (o Options) ReadingLimits(f func(limit.Store) limit.Store) Options {
+	o.limits = f
 	return o
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // errNoLimits is the answer of commands about limits without a database.
-var errNoLimits = fmt.Errorf("%w: limits are kept in a database, and there is none here", leaf.ErrDisabled)
+var errNoLimits = fmt.Errorf("%w: limits are kept in the database of segment mode or of the worker IDs (snowflake.registry=sql), and this node uses neither", leaf.ErrDisabled)
 
 // openLimits puts the gate in front of the engines, which may be nil.
 func (a *App) openLimits() (err error) {
@@ -28,8 +28,18 @@ func (a *App) openLimits() (err error) {
 	if a.gate, err = limit.New(issuers, limit.Config{Token: a.cfg.Auth.Token, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
 		return err
 	}
-	a.limits = limit.NewFollower(a.gate, a.limitCatalog().sources(), limit.FollowConfig{
-		Interval: c.Refresh, Timeout: a.cfg.Segment.LoadTimeout, Logger: a.log,
+	sources := a.limitCatalog().sources()
+	for i := range sources {
+		if a.alloc != nil {
+			sources[i].Issues = func() bool { return a.alloc.Answers(i) }
+		}
+		if a.opts.limits != nil {
+			sources[i].Store = a.opts.limits(sources[i].Store)
+		}
+	}
+	a.limits = limit.NewFollower(a.gate, sources, limit.FollowConfig{
+		Interval: c.Refresh, Timeout: a.cfg.Segment.LoadTimeout,
+		MaxWait: a.cfg.Segment.MaxWait, MaxWaiting: int(c.MaxWaiting), Logger: a.log,
 	})
 	return nil
 }

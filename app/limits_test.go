@@ -155,7 +155,7 @@ func TestLimitsNeedADatabase(t *testing.T) {
 	a, _ := start(t, c)
 	rate := int64(1)
 	_, err := a.Backend().SetClientLimit(t.Context(), "x", admin.LimitChange{Rate: &rate})
-	if !errors.Is(err, leaf.ErrDisabled) || !strings.Contains(err.Error(), "limits are kept in a database") {
+	if !errors.Is(err, leaf.ErrDisabled) || !strings.Contains(err.Error(), "limits are kept in the database of") {
 		t.Errorf("SetClientLimit without a database: %v", err)
 	}
 	if got, err := a.Backend().Limits(t.Context()); err != nil || len(got.Limits) != 0 || got.Node == nil {

@@ -32,6 +32,7 @@ func (a *App) openPresence() (*presence, error) {
 		err = errors.Join(err, d.Close())
 		if a.cfg.Node.Discovery == "" {
 			a.log.Warn("this node is not published for clients to find", "reason", err)
+			a.unpublished = err
 			return nil, nil //nolint:nilnil // as without a directory
 		}
 		return nil, err
@@ -127,7 +128,7 @@ const weightTimeout = 5 * time.Second
 func (n *node) Nodes(ctx context.Context) (admin.Nodes, error) {
 	p := n.app.presence
 	if p == nil {
-		return admin.Nodes{}, errNoDirectory
+		return admin.Nodes{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
 	}
 	return p.nodes(ctx, n.app.dir.NodeID())
 }
@@ -136,7 +137,7 @@ func (n *node) Nodes(ctx context.Context) (admin.Nodes, error) {
 func (n *node) SetWeight(ctx context.Context, weight int) (admin.Node, error) {
 	p := n.app.presence
 	if p == nil {
-		return admin.Node{}, errNoDirectory
+		return admin.Node{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
 	}
 	ctx, cancel := context.WithTimeout(ctx, weightTimeout)
 	defer cancel()

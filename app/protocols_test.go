@@ -56,6 +56,19 @@ func redis(t *testing.T, a *app.App, command string) string {
 	return strings.TrimSuffix(line, "\r\n")
 }
 
+// rpc asks for one ID over gRPC, and returns the reply or the error as text.
+func rpc(t *testing.T, a *app.App, tag string) string {
+	t.Helper()
+	conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	reply, err := leafpb.NewLeafServiceClient(conn).Next(t.Context(), &leafpb.NextRequest{Tag: tag})
+	return fmt.Sprint(reply, err)
+}
+
 // TestServersThatAreOff: each server but that for HTTP can be switched off.
 func TestServersThatAreOff(t *testing.T) {
 	t.Parallel()

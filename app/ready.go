@@ -10,13 +10,18 @@ import (
 // alarm for each of its tags.
 const maxAlarmReasons = 20
 
-// ready says whether every enabled mode can issue, why not, and what needs attention.
+// ready says whether every enabled mode can issue and may, since the limits are known, why not, and what needs attention.
 // A mode that nobody asked for does not count (snowflakeIsExtra), but if it is left
 // out, the reasons say so.
 func (a *App) ready() (ready bool, reasons []string) {
 	stage, leaving := a.drain.now()
 	if ready = !leaving; leaving {
 		reasons = append(reasons, "the node is being stopped: "+stage)
+	}
+	segment, snowflake := a.limits.Held()
+	if segment && a.alloc != nil || snowflake && a.worker != nil {
+		ready = false
+		reasons = append(reasons, "the limits of tags and clients were not read yet")
 	}
 	if a.alloc != nil {
 		st := a.alloc.Status()

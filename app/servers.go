@@ -62,7 +62,7 @@ func (a *App) bind() (err error) {
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
 func (a *App) openServers() error {
-	backend, access := a.node(), a.gate
+	backend, access := a.node(), a.limits.Access()
 	layout, err := parseLayout(a.cfg.Snowflake.Layout)
 	if err != nil {
 		return err

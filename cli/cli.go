@@ -219,6 +219,8 @@ func advice(err error) string {
 		return "leaf tag list shows the tags, leaf tag create makes one"
 	case errors.Is(err, leaf.ErrRegress):
 		return "see leaf tag repair --help"
+	case errors.Is(err, admin.ErrNoNode):
+		return "start one with leaf serve, or name the data directory of a running one with --data-dir"
 	case errors.Is(err, leaf.ErrInvalidRow):
 		return "correct the row with leaf tag set"
 	}

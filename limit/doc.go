@@ -36,7 +36,8 @@
 // the quota, it is leaf.ErrBadRequest, because it could never be served.
 //
 // What it does not do: it stores nothing. Rules come from a [Store], read every few
-// seconds; while the store does not answer, the last ones stay in force. A quota counts
+// seconds; while the store does not answer, the last ones stay in force, and at the start
+// requests wait for the first ones (follow_start.go). A quota counts
 // from zero after a restart. A name that a client gives itself proves nothing: whoever may
 // connect may use any.
 package limit

@@ -16,6 +16,11 @@ type Source struct {
 	Name  string // for the log
 	Store Store
 	Holds func(tag string) bool // whether a tag's rule counts if it is found here; nil: every tag's
+
+	// Issues reports whether the engine gets IDs from the source now. Where it does and
+	// the rules still cannot be read, requests are not held for them much longer
+	// (Follower.Access). nil: it never does.
+	Issues func() bool
 }
 
 // FollowConfig tunes a Follower. The zero value is usable.
@@ -27,33 +32,27 @@ type FollowConfig struct {
 	// Timeout is the deadline of one reading. 0: 2 s.
 	Timeout time.Duration
 
+	// MaxWait is how long one request waits for the first reading, and MaxWaiting how
+	// many do at once (Access). 0: 1 s and 10,000.
+	MaxWait    time.Duration
+	MaxWaiting int
+
 	Runtime leaf.Runtime // nil: leaf.SystemRuntime
 	Logger  *slog.Logger // nil: discard
 }
 
-// Follower keeps the rules of a Gate as the sources have them. While a source does not
-// answer, its last rules stay in force; the log says once when that begins and once when
-// it ends. Make it with NewFollower, and run it with Run. All methods are safe for
-// concurrent use.
-type Follower struct {
-	gate    *Gate
-	sources []Source
-	c       FollowConfig
-
-	mu      sync.Mutex
-	reading chan struct{} // closed when the reading under way has ended, nil if there is none
-	last    []Rules       // by source
-	failed  []error       // by source; nil: the last reading succeeded
-}
-
-// NewFollower returns a Follower that has read nothing yet. Rules of tags come from the
-// source that holds the tag, those of clients from the first one.
-func NewFollower(g *Gate, sources []Source, c FollowConfig) *Follower {
+func (c FollowConfig) withDefaults() FollowConfig {
 	if c.Interval == 0 {
 		c.Interval = 2 * time.Second
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 2 * time.Second
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = time.Second
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = 10_000
 	}
 	if c.Runtime == nil {
 		c.Runtime = leaf.SystemRuntime()
@@ -61,17 +60,76 @@ func NewFollower(g *Gate, sources []Source, c FollowConfig) *Follower {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Follower{gate: g, sources: sources, c: c, last: make([]Rules, len(sources)), failed: make([]error, len(sources))}
+	return c
 }
 
-// Run reads at once and then again and again until ctx ends.
+// firstInterval is the interval, at most, until the first reading of a source succeeded:
+// requests wait for it.
+const firstInterval = 250 * time.Millisecond
+
+// Follower keeps the rules of a Gate as the sources have them, each by itself, so that none
+// waits for another. While a source does not answer, its last rules stay in force; the
+// log says once when that begins and once when it ends. Make it with NewFollower, and run
+// it with Run. All methods are safe for concurrent use.
+type Follower struct {
+	gate    *Gate
+	c       FollowConfig
+	sources []*followed
+	start   start
+
+	mu sync.Mutex // of last, of all sources; held while they are put into force
+}
+
+// followed is a source and what is known of it.
+type followed struct {
+	Source
+
+	last Rules // guarded by Follower.mu
+
+	mu      sync.Mutex
+	reading chan struct{} // closed when the reading under way has ended, nil if there is none
+
+	// Of whoever reads.
+	failed  error     // nil: the last reading succeeded
+	issuing time.Time // since when it issues IDs although its rules were never read; zero: it does not
+
+	asked chan struct{} // closed when the first reading has ended, whatever the outcome
+	known chan struct{} // closed when its rules are in force, or nobody waits for them any more
+}
+
+// NewFollower returns a Follower that has read nothing yet. Rules of tags come from the
+// source that holds the tag, those of clients from the first one.
+func NewFollower(g *Gate, sources []Source, c FollowConfig) *Follower {
+	f := &Follower{gate: g, c: c.withDefaults()}
+	for _, s := range sources {
+		f.sources = append(f.sources, &followed{Source: s, asked: make(chan struct{}), known: make(chan struct{})})
+	}
+	f.start.clients = make(chan struct{})
+	f.start.over.Store(len(sources) == 0)
+	return f
+}
+
+// Run reads at once and then again and again until ctx ends. Call it once.
 func (f *Follower) Run(ctx context.Context) {
 	if len(f.sources) == 0 {
 		return
 	}
+	var all sync.WaitGroup
+	for _, s := range f.sources {
+		all.Go(func() { f.follow(ctx, s) })
+	}
+	all.Go(func() { f.awaitClients(ctx) })
+	all.Wait()
+}
+
+func (f *Follower) follow(ctx context.Context, s *followed) {
 	for ctx.Err() == nil {
-		_ = f.Refresh(ctx) // logged
-		_ = f.c.Runtime.Wait(ctx, nil, f.c.Runtime.Jitter(f.c.Interval))
+		_ = f.refresh(ctx, s) // logged
+		interval := f.c.Interval
+		if !isClosed(s.known) {
+			interval = min(interval, firstInterval)
+		}
+		_ = f.c.Runtime.Wait(ctx, nil, f.c.Runtime.Jitter(interval))
 	}
 }
 
@@ -79,47 +137,58 @@ func (f *Follower) Run(ctx context.Context) {
 // was committed before the call began. Its error joins those of the sources that did not
 // answer, or is that of ctx.
 func (f *Follower) Refresh(ctx context.Context) error {
-	if err := f.enter(ctx); err != nil {
+	errs := make([]error, len(f.sources))
+	var all sync.WaitGroup
+	for i, s := range f.sources {
+		all.Go(func() { errs[i] = f.refresh(ctx, s) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// refresh is Refresh for one source.
+func (f *Follower) refresh(ctx context.Context, s *followed) error {
+	if err := f.enter(ctx, s); err != nil {
 		return err
 	}
-	defer f.leave()
-	var errs []error
-	for i, s := range f.sources {
-		rules, err := f.read(ctx, s.Store)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("read limits from %s: %w", s.Name, err))
-		}
-		if ctx.Err() == nil { // else it says nothing about the source
-			f.note(i, rules, err)
-		}
+	defer s.leave()
+	rules, err := f.read(ctx, s.Store)
+	if err != nil {
+		err = fmt.Errorf("read limits from %s: %w", s.Name, err)
 	}
-	f.gate.Set(f.merged())
-	return errors.Join(errs...)
+	if err != nil && ctx.Err() != nil {
+		return err // which says nothing about the source
+	}
+	if err == nil {
+		f.putIntoForce(s, rules)
+	}
+	f.note(s, err)
+	return err
 }
 
 // enter waits for the reading under way, which may be older than what the caller knows,
 // and begins one.
-func (f *Follower) enter(ctx context.Context) error {
+func (f *Follower) enter(ctx context.Context, s *followed) error {
 	for {
-		f.mu.Lock()
-		under := f.reading
+		s.mu.Lock()
+		under := s.reading
 		if under == nil {
-			f.reading = make(chan struct{})
-			f.mu.Unlock()
+			s.reading = make(chan struct{})
+			s.mu.Unlock()
 			return nil
 		}
-		f.mu.Unlock()
+		s.mu.Unlock()
 		if err := f.c.Runtime.Wait(ctx, under, 0); err != nil {
 			return fmt.Errorf("read limits: %w", err)
 		}
 	}
 }
 
-func (f *Follower) leave() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	close(f.reading)
-	f.reading = nil
+func (s *followed) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.reading)
+	s.reading = nil
 }
 
 // read is one call of a store, which ends at its deadline.
@@ -129,36 +198,37 @@ func (f *Follower) read(ctx context.Context, s Store) (Rules, error) {
 	return s.Limits(ctx)
 }
 
-// note keeps the outcome of a reading, and logs the beginning and the end of an outage.
-func (f *Follower) note(i int, rules Rules, err error) {
-	f.mu.Lock()
-	before := f.failed[i]
-	if f.failed[i] = err; err == nil {
-		f.last[i] = rules
-	}
-	f.mu.Unlock()
-	log := f.c.Logger.With("store", f.sources[i].Name)
-	switch {
-	case err != nil && before == nil:
-		log.Warn("limits cannot be read; the last ones stay in force", "error", err)
-	case err == nil && before != nil:
-		log.Info("limits are read again")
-	}
-}
-
-func (f *Follower) merged() Rules {
+// putIntoForce puts the rules of one source into force, with the last ones of the others.
+// The lock keeps the order of two sources that were read side by side.
+func (f *Follower) putIntoForce(s *followed, rules Rules) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := Rules{Tags: make(map[string]Rule)}
-	for i, s := range f.sources {
-		for tag, r := range f.last[i].Tags {
-			if s.Holds == nil || s.Holds(tag) {
+	s.last = rules
+	all := Rules{Tags: make(map[string]Rule), Clients: f.sources[0].last.Clients}
+	for _, s := range f.sources {
+		for tag, r := range s.last.Tags {
+			if s.holds(tag) {
 				all.Tags[tag] = r
 			}
 		}
 	}
-	if len(f.last) > 0 {
-		all.Clients = f.last[0].Clients
+	f.gate.Set(all)
+}
+
+func (s *followed) holds(tag string) bool { return s.Holds == nil || s.Holds(tag) }
+
+// note keeps the outcome of a reading whose rules are in force, and logs the beginning and
+// the end of an outage.
+func (f *Follower) note(s *followed, err error) {
+	log, before := f.c.Logger.With("store", s.Name), s.failed
+	s.failed = err
+	switch {
+	case err != nil && before == nil && isClosed(s.known):
+		log.Warn("limits cannot be read; the last ones stay in force", "error", err)
+	case err != nil && before == nil:
+		log.Warn("limits cannot be read yet; the tags of this store wait for them", "error", err)
+	case err == nil && before != nil:
+		log.Info("limits are read again")
 	}
-	return all
+	f.noteStart(s, err)
 }

@@ -121,6 +121,7 @@ func TestFollow(t *testing.T) {
 		must(t, b.SetClientLimit(t.Context(), "z", some))
 		expect("before the next reading", "tag a, tag b, client x")
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		expect("after the interval", "tag b, tag both, client x")
 		must(t, b.SetTagLimit(t.Context(), "b", limit.Rule{}))
 		must(t, f.Refresh(t.Context()))
@@ -145,6 +146,7 @@ func TestFollowThroughAnOutage(t *testing.T) {
 			a.breakDown(fault)
 			must(t, b.SetTagLimit(t.Context(), "b", some))
 			time.Sleep(20 * time.Second)
+			synctest.Wait()
 			if got, want := inForce(), "tag a, tag b, client x"; got != want {
 				t.Errorf("in the outage %q is in force, want %q", got, want)
 			}
@@ -154,6 +156,7 @@ func TestFollowThroughAnOutage(t *testing.T) {
 			a.breakDown(nil)
 			must(t, a.SetTagLimit(t.Context(), "a", limit.Rule{}))
 			time.Sleep(5 * time.Second)
+			synctest.Wait() // for a reading at this very moment
 			if got, want := inForce(), "tag b, client x"; got != want {
 				t.Errorf("after the outage %q is in force, want %q", got, want)
 			}

@@ -67,6 +67,15 @@ func (a *Allocator) Status() Status {
 	return st
 }
 
+// Answers reports whether the last reading of a store's tags succeeded. store is its
+// place in Router.Stores.
+func (a *Allocator) Answers(store int) bool {
+	s := a.shards[store]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.synced && s.last == nil
+}
+
 // TagStatus is what is in memory for a tag that is in use.
 type TagStatus struct {
 	Tag      string     `json:"tag"`
