@@ -43,6 +43,13 @@
 //     error, for a claim worker.ErrLost, and the next call uses the file that the
 //     path names then. None is made beside the -wal or -shm of a deleted one.
 //
+// And all, on a server:
+//
+//  15. A transaction whose client falls silent is taken back after 5 s, by MySQL, which
+//     has no bound for transactions, after 30 s. So a node that is frozen in the middle
+//     of one keeps its row from the others for no longer. To the node it is a lost
+//     connection, see 1 and 8.
+//
 // MySQL and MariaDB reserve in one round trip (UPDATE with LAST_INSERT_ID),
 // PostgreSQL too (UPDATE … RETURNING); when the row is not as the caller believes,
 // they read it and, if it is usable, take a transaction that locks it. SQLite has

@@ -47,15 +47,6 @@ const (
 	mysqlExact = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
 	mysqlAlone = " AND @@session.autocommit = 1 AND @@session.sql_mode LIKE '%STRICT%'"
 
-	// mysqlSession makes every connection what the statements rely on, whatever the
-	// server's defaults. Strict mode: a max_id that does not fit its column is an
-	// error; without it the server would store another number than it reports. The
-	// fixed sql_mode and character set also make it safe that the driver writes
-	// parameters into the text of a statement, which saves the round trip of a
-	// prepare. A lock wait ends on the server soon after its client gave up.
-	mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.completion_type = 0," +
-		" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10"
-
 	// mysqlReserve is one statement that commits by itself. LAST_INSERT_ID(expr)
 	// makes the server report expr in its reply: the new max_id.
 	mysqlReserve = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), update_time = CURRENT_TIMESTAMP" +
@@ -69,6 +60,17 @@ const (
 	// names, and it is this level because a binlog by statement refuses lower ones.
 	mysqlIsolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 )
+
+// mysqlSession makes every connection what the statements rely on, whatever the
+// server's defaults. Strict mode: a max_id that does not fit its column is an
+// error; without it the server would store another number than it reports. The
+// fixed sql_mode and character set also make it safe that the driver writes
+// parameters into the text of a statement, which saves the round trip of a
+// prepare. A lock wait ends on the server soon after its client gave up, and so
+// does the transaction of a client that is frozen, see idleTransaction.
+var mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.completion_type = 0," +
+	" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10" +
+	mariaDBIdle + mysqlIdle
 
 func openMySQL(t target, cfg Config) (pools, error) {
 	c := mysql.NewConfig()
@@ -90,7 +92,9 @@ func openMySQL(t target, cfg Config) (pools, error) {
 	if err != nil {
 		return pools{}, leaf.BadField("store", t.redacted(), err.Error())
 	}
-	return openPool(connector{Connector: base, timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg), nil
+	p := openPool(connector{Connector: base, timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg)
+	p.write.SetConnMaxIdleTime(mysqlPoolIdle)
+	return p, nil
 }
 
 func mysqlTLS(t target) (*tls.Config, string, error) {

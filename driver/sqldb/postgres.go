@@ -22,7 +22,7 @@ var postgresDialect = dialect{
 	quote:       `"`,
 	// The level is given because the default of a database may be a stricter one,
 	// which answers concurrent loads with serialization failures.
-	begin:       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+	begin:       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle,
 	forUpdate:   " FOR UPDATE",
 	exact:       postgresExact,
 	epoch:       postgresEpoch,

@@ -91,9 +91,16 @@ func (c *pgConn) Ping(ctx context.Context) error {
 }
 
 // ExecContext implements driver.ExecerContext. It returns when the server is
-// ready for the next statement, hence after an automatic commit.
+// ready for the next statement, hence after an automatic commit. Without arguments
+// query may be several statements, and the result is that of the last one.
 func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	tag, err := c.start(ctx, query, args).Close()
+	var tag pgconn.CommandTag
+	var err error
+	if len(args) == 0 {
+		tag, err = c.text(ctx, query)
+	} else {
+		tag, err = c.start(ctx, query, args).Close()
+	}
 	if err != nil {
 		return nil, c.failed(err)
 	}
@@ -114,6 +121,17 @@ func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.N
 		}
 	}
 	return &pgRows{reader: reader, fields: fields}, nil
+}
+
+// text sends statements as they are. An error of any of them is its error, and those
+// that follow are not carried out.
+func (c *pgConn) text(ctx context.Context, statements string) (last pgconn.CommandTag, err error) {
+	c.used = time.Now()
+	results, err := c.conn.Exec(ctx, statements).ReadAll()
+	if err == nil && len(results) > 0 {
+		last = results[len(results)-1].CommandTag
+	}
+	return last, err
 }
 
 func (c *pgConn) start(ctx context.Context, query string, args []driver.NamedValue) *pgconn.ResultReader {
