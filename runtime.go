@@ -44,6 +44,10 @@ func (systemRuntime) Now() time.Time { return time.Now() }
 func (systemRuntime) Go(f func()) { go f() }
 
 func (systemRuntime) Wait(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
+	if d <= 0 && ctx.Done() == nil {
+		<-wake // a select costs three times as much
+		return nil
+	}
 	var elapsed <-chan time.Time
 	if d > 0 {
 		t := time.NewTimer(d)

@@ -84,17 +84,28 @@ func BenchmarkGRPCPingPong(b *testing.B) {
 }
 
 // BenchmarkClientNext is the client on one connection to a bare node in the same
-// process, without a cache: callers that run at the same time share requests.
+// process, without a cache: callers that run at the same time share requests. Callers
+// with a context that can end, as most in real programs, wait with a select.
 func BenchmarkClientNext(b *testing.B) {
-	for _, goroutines := range []int{1, 64, 1000} {
-		b.Run("goroutines="+strconv.Itoa(goroutines), func(b *testing.B) {
-			c, err := client.New(client.Addresses(newBareNode(b)))
+	background := func() (context.Context, context.CancelFunc) { return context.Background(), func() {} }
+	cancelled := func() (context.Context, context.CancelFunc) { return context.WithCancel(context.Background()) }
+	for _, c := range []struct {
+		goroutines int
+		name       string
+		context    func() (context.Context, context.CancelFunc)
+	}{
+		{1, "", background},
+		{64, "", background},
+		{1000, "", background},
+		{1000, "/contexts that can end", cancelled},
+	} {
+		b.Run("goroutines="+strconv.Itoa(c.goroutines)+c.name, func(b *testing.B) {
+			ids, err := client.New(client.Addresses(newBareNode(b)))
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer c.Close(context.Background())
-			ctx := context.Background()
-			if _, err := c.Next(ctx, "order"); err != nil {
+			defer ids.Close(context.Background())
+			if _, err := ids.Next(context.Background(), "order"); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
@@ -102,10 +113,12 @@ func BenchmarkClientNext(b *testing.B) {
 			left := atomic.Int64{}
 			left.Store(int64(b.N))
 			var callers sync.WaitGroup
-			for range goroutines {
+			for range c.goroutines {
 				callers.Go(func() {
+					ctx, cancel := c.context()
+					defer cancel()
 					for left.Add(-1) >= 0 {
-						if _, err := c.Next(ctx, "order"); err != nil {
+						if _, err := ids.Next(ctx, "order"); err != nil {
 							b.Error(err)
 							return
 						}
@@ -114,7 +127,7 @@ func BenchmarkClientNext(b *testing.B) {
 			}
 			callers.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ids/s")
-			requests := c.Stats().Nodes[0].Requests
+			requests := ids.Stats().Nodes[0].Requests
 			b.ReportMetric(float64(b.N)/float64(requests), "ids/request")
 		})
 	}

@@ -80,31 +80,32 @@ func (b *batch) signal() {
 // were received. There are at least as many IDs as waiters want; what is left over is
 // lost.
 func (b *batch) deal(ranges []leaf.Range) (received int64) {
+	var first, last *waiter // of a chain that nobody has woken yet
+	length := 0
 	for k, w := range b.waiters {
-		b.waiters[k] = nil // it may be another call's as soon as it is served
+		b.waiters[k] = nil // it may be another call's as soon as it is woken
 		if w.state.Load() != waiting {
 			continue
 		}
-		if w.n == 0 {
-			w.id = ranges[0].Lo
-		} else {
-			w.ranges = nil
-		}
-		for want := int64(w.size()); want > 0; {
-			part := leaf.Range{Lo: ranges[0].Lo, Hi: min(ranges[0].Hi, ranges[0].Lo+want)}
-			if w.n > 0 {
-				w.ranges = leaf.AppendRange(w.ranges, part)
-			}
-			want -= part.Len()
-			if ranges[0].Lo = part.Hi; ranges[0].Len() == 0 {
-				ranges = ranges[1:]
-			}
-		}
-		w.err = nil
+		ranges = w.give(ranges)
 		size := int64(w.size())
-		if w.serve() {
-			received += size
+		if !w.claim() {
+			continue
 		}
+		received += size
+		if length == 0 {
+			first = w
+		} else {
+			last.next = w
+		}
+		last = w
+		if length++; length == chainLength {
+			first.wakeUp()
+			length = 0
+		}
+	}
+	if length > 0 {
+		first.wakeUp()
 	}
 	return received
 }

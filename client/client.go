@@ -204,13 +204,14 @@ func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) 
 			return nil, err
 		}
 	}
+	w.pass()
+	if w.err == nil {
+		return w, nil
+	}
 	if e, ok := errors.AsType[*lateError](w.err); ok && bounded {
 		return nil, late(e.cause, context.DeadlineExceeded) // a flight saw it first
 	}
-	if w.err != nil {
-		return nil, w.err
-	}
-	return w, nil
+	return nil, w.err
 }
 
 // join puts w into the lane of the tag.

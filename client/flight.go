@@ -180,9 +180,8 @@ func (f *flight) collect() bool {
 		a := answers[i]
 		f.flying = slices.DeleteFunc(f.flying, func(o *attempt) bool { return o == a.attempt })
 		if a.err == nil {
-			f.client.stats.lost.Add(int64(a.attempt.count) - f.batch.deal(a.ranges))
 			f.client.late(answers[i+1:])
-			f.end(true)
+			f.land(a)
 			return true
 		}
 		if f.refused(a) {
@@ -192,6 +191,20 @@ func (f *flight) collect() bool {
 		}
 	}
 	return false
+}
+
+// land ends the batch with the IDs of a. Those who wait for a flight need not wait until
+// all IDs are handed out: another goroutine does that while this one takes them along.
+func (f *flight) land(a answer) {
+	others := f.end(true)
+	c, b := f.client, f.batch
+	deal := func() {
+		c.stats.lost.Add(int64(a.attempt.count) - b.deal(a.ranges))
+		b.lane.recycle(b.waiters)
+	}
+	if !others || !c.flights.start(c.rt, deal) {
+		deal()
+	}
 }
 
 // refused looks at an error and returns true if the batch has ended with it.
@@ -271,7 +284,8 @@ func (f *flight) drag(now time.Time) {
 	}
 }
 
-func (f *flight) end(arrived bool) {
+// end returns whether others wait for a flight.
+func (f *flight) end(arrived bool) (others bool) {
 	f.client.late(f.batch.close())
 	now := f.client.rt.Now()
 	for _, a := range f.flying {
@@ -280,11 +294,7 @@ func (f *flight) end(arrived bool) {
 			a.node.link.Abandon(a.request)
 		}
 	}
-	if arrived {
-		f.lane.arrived(f.batch, f.slow)
-	} else {
-		f.lane.failed(f.slow)
-	}
+	return f.lane.ended(arrived, f.slow)
 }
 
 // late counts answers that nobody waited for.

@@ -142,27 +142,28 @@ func (l *lane) depart() *batch {
 	return b
 }
 
-// arrived ends a batch that got its IDs.
-func (l *lane) arrived(b *batch, slow bool) {
-	clear(b.waiters)
+// ended notes that a flight's batch has ended, with IDs or without, and reports whether
+// others wait for a flight.
+func (l *lane) ended(arrived, slow bool) (others bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if slow {
 		l.slow--
 	}
-	if cap(b.waiters) > cap(l.spare) {
-		l.spare = b.waiters[:0]
+	if arrived {
+		l.limit = min(l.limit*2, leaf.MaxBatch)
+		l.refusal = refusal{}
 	}
-	l.limit = min(l.limit*2, leaf.MaxBatch)
-	l.refusal = refusal{}
+	return len(l.waiting) > 0
 }
 
-// failed ends a batch that got none.
-func (l *lane) failed(slow bool) {
+// recycle takes the memory of a batch that was handed out.
+func (l *lane) recycle(waiters []*waiter) {
+	clear(waiters)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if slow {
-		l.slow--
+	if cap(waiters) > cap(l.spare) {
+		l.spare = waiters[:0]
 	}
 }
 

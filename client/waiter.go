@@ -23,7 +23,14 @@ type waiter struct {
 	ranges []leaf.Range // of NextN
 	id     int64        // of Next, which allocates nothing: n is 0 then
 	err    error
+	next   *waiter // served too, and woken by this one; nil: the chain's last
 }
+
+// chainLength bounds how many waiters wake one another, each the next. The flight wakes
+// the first of them only. Who was woken runs next on the same core, so this is cheaper
+// than a queue of all of them, in which the flight and its node stand too
+// (BenchmarkClientNext); the bound keeps one slow thread from holding up many.
+const chainLength = 32
 
 const (
 	waiting int32 = iota
@@ -34,19 +41,52 @@ const (
 // size is how many IDs the waiter wants.
 func (w *waiter) size() int { return max(w.n, 1) }
 
-// serve wakes the waiter, and returns false if it has left meanwhile.
-func (w *waiter) serve() bool {
-	if !w.state.CompareAndSwap(waiting, served) {
-		return false
+// give writes the first of ranges down as the outcome, as many IDs as are wanted, and
+// returns the others.
+func (w *waiter) give(ranges []leaf.Range) []leaf.Range {
+	w.err = nil
+	if w.n == 0 {
+		w.id = ranges[0].Lo
+	} else {
+		w.ranges = nil
 	}
-	w.wake <- struct{}{}
-	return true
+	for want := int64(w.size()); want > 0; {
+		part := leaf.Range{Lo: ranges[0].Lo, Hi: min(ranges[0].Hi, ranges[0].Lo+want)}
+		if w.n > 0 {
+			w.ranges = leaf.AppendRange(w.ranges, part)
+		}
+		want -= part.Len()
+		if ranges[0].Lo = part.Hi; ranges[0].Len() == 0 {
+			ranges = ranges[1:]
+		}
+	}
+	return ranges
+}
+
+// claim decides that the waiter is served, and returns false if it has left meanwhile.
+// It must be woken then, by wakeUp or by another one's pass.
+func (w *waiter) claim() bool { return w.state.CompareAndSwap(waiting, served) }
+
+func (w *waiter) wakeUp() { w.wake <- struct{}{} }
+
+// pass wakes the next one of the chain. Every waiter that was served calls it as soon as
+// it wakes, and it does wake: a served one waits for that whatever its context says.
+//
+// What a flight wrote is seen by all: it sets next before it wakes the first, and each
+// reads its own after it was woken by the one before.
+func (w *waiter) pass() {
+	if n := w.next; n != nil {
+		w.next = nil
+		n.wakeUp()
+	}
 }
 
 // fail serves the waiter an error, unless it has left.
 func (w *waiter) fail(err error) {
 	w.err = err
-	w.serve()
+	if w.claim() {
+		w.wakeUp()
+	}
 }
 
 // waiters keeps those of calls that have ended.
