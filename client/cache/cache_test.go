@@ -282,6 +282,63 @@ func TestFetchTimeout(t *testing.T) {
 	})
 }
 
+// TestLateCallers: a fetch that began long ago, and fails when its time is up, does not
+// fail those who came a moment before: they wait for one more, the same one. What the
+// source answers is an answer for them, too.
+func TestLateCallers(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		first, second error // of the fetch under way, and of the next
+		fetches       int
+	}{
+		{"the next one succeeds", leaf.ErrNotReady, nil, 2},
+		{"exhausted", leaf.ErrExhausted, nil, 2},
+		{"the next one fails, too", leaf.ErrNotReady, leaf.ErrExhausted, 2},
+		{"throttled", leaf.Throttled("the tag's rate", time.Second), nil, 1},
+		{"blocked", leaf.ErrBlocked, nil, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource()
+				c := open(t, s, cache.Config{Min: 50})
+				s.set(func(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+					switch {
+					case len(s.asked()) == 1:
+						<-ctx.Done()
+						return nil, tt.first
+					case tt.second != nil:
+						<-ctx.Done()
+						return nil, tt.second
+					}
+					return s.give(tag, n), nil
+				})
+				var callers sync.WaitGroup
+				callers.Go(func() {
+					if _, err := c.Next(t.Context(), "a"); !errors.Is(err, tt.first) {
+						t.Errorf("who started the fetch got %v", err)
+					}
+				})
+				time.Sleep(1970 * time.Millisecond)
+				want := tt.second
+				if tt.fetches == 1 {
+					want = tt.first
+				}
+				for range 20 {
+					callers.Go(func() {
+						if _, err := c.Next(t.Context(), "a"); !errors.Is(err, want) {
+							t.Errorf("who came later got %v, want %v", err, want)
+						}
+					})
+				}
+				callers.Wait()
+				if got := s.asked(); len(got) != tt.fetches {
+					t.Errorf("fetches of %v, want %d", got, tt.fetches)
+				}
+			})
+		})
+	}
+}
+
 // TestUnknownTagsCostNoMemory: names that the source does not know are forgotten.
 func TestUnknownTagsCostNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

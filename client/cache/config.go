@@ -32,7 +32,8 @@ type Config struct {
 	Span time.Duration
 
 	// FetchTimeout is the deadline of one fetch. It does not depend on the callers',
-	// because one fetch serves many. Default 2 s.
+	// because one fetch serves many: who comes in the middle of one whose time runs out
+	// waits for one more. 1 ms to 1 h, default 2 s.
 	FetchTimeout time.Duration
 
 	// MaxTags bounds the tags in memory. Calls for others go through to the source.

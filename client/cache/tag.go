@@ -123,12 +123,13 @@ func (t *Tag) waste(ranges []leaf.Range) {
 //
 // Whoever finds the piece used up comes here. The first one puts the next range of the
 // queue in its place, or starts a fetch; the others find the new piece, or wait for the
-// same fetch. A fetch that ends without IDs gives its error to all who waited for it,
-// and none of them tries again: retries are the source's business. Only a caller who
-// wants fewer IDs than can ever be had at once asks again, for fewer.
+// same fetch. A fetch that ends without IDs gives its error to all who waited for it:
+// retries are the source's business. Two of them ask again: who wants fewer IDs than can
+// ever be had at once, for fewer; and who came when the fetch had begun already and found
+// that its time was up, once, since it has more time itself than was left to the fetch.
 func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
-	for {
-		f, err := t.turn(int(n))
+	for again := true; ; {
+		f, began, err := t.turn(int(n))
 		if errors.Is(err, errGone) {
 			id, err := t.cache.Next(ctx, t.name) // of the tag that is there now
 			return leaf.Range{Lo: id, Hi: id + 1}, err
@@ -145,6 +146,10 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 			if errors.Is(f.err, leaf.ErrBadRequest) && int64(f.n) > n {
 				continue
 			}
+			if again && !began && (errors.Is(f.err, leaf.ErrNotReady) || errors.Is(f.err, leaf.ErrExhausted)) {
+				again = false
+				continue
+			}
 			if f.err != nil {
 				return leaf.Range{}, f.err
 			}
@@ -159,27 +164,31 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 	}
 }
 
-// turn makes sure that there is a piece with IDs, or returns the fetch to wait for.
-func (t *Tag) turn(n int) (*flight, error) {
+// turn makes sure that there is a piece with IDs, or returns the fetch to wait for; began
+// says that this call started it.
+func (t *Tag) turn(n int) (_ *flight, began bool, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.closed:
-		return nil, errClosed
+		return nil, false, errClosed
 	case t.gone:
-		return nil, errGone
+		return nil, false, errGone
 	case t.cur.Load().left() > 0: // another caller was here first
-		return nil, nil
+		return nil, false, nil
 	case len(t.queue) > 0:
 		t.install()
-		return nil, nil
+		return nil, false, nil
 	}
 	t.waiting++
-	if t.flight == nil && !t.fetch(n) {
-		t.waiting--
-		return nil, errClosed
+	if t.flight != nil {
+		return t.flight, false, nil
 	}
-	return t.flight, nil
+	if !t.fetch(n) {
+		t.waiting--
+		return nil, false, errClosed
+	}
+	return t.flight, true, nil
 }
 
 // left notes that a caller does not wait for a fetch any more.
