@@ -9,6 +9,13 @@
 //		s.Fail(leaf.ErrNotReady) // what does the shop do now?
 //	}
 //
-// IDs of a tag begin at 1 and grow without gaps, so a test can name them. That is more
-// than a cluster promises.
+// Promises:
+//
+//  1. IDs of a tag begin at 1 and grow without gaps, so a test can name them. That is
+//     more than a cluster promises.
+//  2. The errors of Fail reach the caller as a node's do: errors.Is finds them.
+//  3. After the test, or Close, nothing of the server and of its clients runs.
+//
+// It has no limits, no credentials and no TLS, and knows one node. Snowflake mode counts
+// too: its IDs say nothing about time or worker.
 package leaftest

@@ -2,8 +2,10 @@ package leaftest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,20 +16,35 @@ import (
 	"github.com/leaf-idgen/leaf/server/grpcd"
 )
 
+// closeTimeout is how long calls under way may take when a client is closed.
+const closeTimeout = 5 * time.Second
+
 // Server is a Leaf server. All methods are safe for concurrent use.
 type Server struct {
-	t                  testing.TB
+	t                  testing.TB // nil: not of a test
 	addr               string
 	segment, snowflake *issuer
 
 	mu      sync.Mutex
 	running *grpcd.Server // nil: stopped
 	served  chan error
+	clients []*client.Client
 }
 
-// New starts a server that knows the tags. It ends with the test.
+// New starts a server that knows the tags. It ends with the test, which fails if the
+// server does.
 func New(t testing.TB, tags ...string) *Server {
 	t.Helper()
+	s := newServer(t, tags)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// NewServer starts a server that knows the tags and belongs to no test: for an Example,
+// or a demonstration. It panics where New fails the test. The caller closes it.
+func NewServer(tags ...string) *Server { return newServer(nil, tags) }
+
+func newServer(t testing.TB, tags []string) *Server {
 	s := &Server{
 		t: t, addr: "127.0.0.1:0",
 		segment:   &issuer{last: map[string]int64{}},
@@ -37,35 +54,49 @@ func New(t testing.TB, tags ...string) *Server {
 		s.segment.last[tag] = 0
 	}
 	s.Start()
-	t.Cleanup(s.Stop)
 	return s
+}
+
+// Close closes the clients and stops the server. Whoever called New need not call it. It
+// may be repeated.
+func (s *Server) Close() {
+	s.mu.Lock()
+	clients := s.clients
+	s.clients = nil
+	s.mu.Unlock()
+	for _, c := range clients {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		_ = c.Close(ctx) // calls that are cut off are the test's own
+		cancel()
+	}
+	s.Stop()
 }
 
 // Addr returns the address, HOST:PORT. It stays the same over Stop and Start.
 func (s *Server) Addr() string { return s.addr }
 
-// Node returns the server as a resolver would list it.
+// Node returns the server as a directory would list it.
 func (s *Server) Node() discovery.Node {
-	return discovery.Node{ID: s.addr, Weight: discovery.DefaultWeight, GRPC: s.addr}
+	id := "leaftest-" + strings.ReplaceAll(s.addr, ":", "-")
+	return discovery.Node{ID: id, Weight: discovery.DefaultWeight, GRPC: s.addr}
 }
 
-// Client returns a client of this server, which is closed when the test ends.
+// Client returns a client of this server, which is closed with it.
 func (s *Server) Client(opts ...client.Option) *client.Client {
-	s.t.Helper()
+	s.helper()
 	c, err := client.New(client.Addresses(s.addr), opts...)
 	if err != nil {
-		s.t.Fatal(err)
+		s.fatal(err)
 	}
-	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // calls that are cut off are the test's own
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients = append(s.clients, c)
 	return c
 }
 
 // Stop ends the server as a kill does: connections break. It may be repeated.
 func (s *Server) Stop() {
+	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
@@ -74,16 +105,17 @@ func (s *Server) Stop() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.running.Shutdown(now) // says how many connections it had to cut
-	if err := <-s.served; err != nil {
-		s.t.Errorf("leaftest: serve: %v", err)
-	}
+	err := <-s.served
 	s.running = nil
+	if err != nil {
+		s.fatal(fmt.Errorf("serve: %w", err))
+	}
 }
 
 // Start starts a stopped server again on its port; its numbers go on. It does nothing
 // if the server runs.
 func (s *Server) Start() {
-	s.t.Helper()
+	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running != nil {
@@ -91,11 +123,11 @@ func (s *Server) Start() {
 	}
 	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", s.addr)
 	if err != nil {
-		s.t.Fatalf("leaftest: listen: %v", err)
+		s.fatal(fmt.Errorf("listen: %w", err))
 	}
 	g, err := grpcd.NewOn(ln, grpcd.Config{Access: leaf.Anyone(s.segment, s.snowflake), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		s.t.Fatalf("leaftest: %v", err)
+		s.fatal(err)
 	}
 	s.addr = ln.Addr().String()
 	served := make(chan error, 1)
@@ -134,4 +166,19 @@ func (s *Server) Last(tag string) int64 {
 	s.segment.mu.Lock()
 	defer s.segment.mu.Unlock()
 	return s.segment.last[tag]
+}
+
+func (s *Server) helper() {
+	if s.t != nil {
+		s.t.Helper()
+	}
+}
+
+// fatal ends the test; without one it panics, as there is nobody to tell.
+func (s *Server) fatal(err error) {
+	if s.t == nil {
+		panic("leaftest: " + err.Error())
+	}
+	s.t.Helper()
+	s.t.Fatalf("leaftest: %v", err)
 }

@@ -3,12 +3,16 @@ package leaftest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
 	"github.com/leaf-idgen/leaf/client/leaftest"
 )
 
@@ -68,4 +72,33 @@ func TestTroubles(t *testing.T) {
 	if _, err := c.Next(long, "order"); err != nil {
 		t.Errorf("Start: %v", err)
 	}
+}
+
+func TestCloseEndsItsClients(t *testing.T) {
+	t.Parallel()
+	s := leaftest.NewServer("order")
+	c := s.Client()
+	if id, err := c.Next(t.Context(), "order"); err != nil || id != 1 {
+		t.Errorf("Next = %d, %v", id, err)
+	}
+	s.Close()
+	s.Close()
+	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("after Close: %v", err)
+	}
+	if _, err := net.DialTimeout("tcp", s.Addr(), time.Second); err == nil {
+		t.Error("the server still listens")
+	}
+}
+
+func TestNewServerPanics(t *testing.T) {
+	t.Parallel()
+	s := leaftest.NewServer()
+	defer s.Close()
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "leaftest: leaf: bad request: WithRefresh") {
+			t.Errorf("panic: %s", said)
+		}
+	}()
+	s.Client(client.WithRefresh(-1))
 }
