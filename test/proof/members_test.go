@@ -2,6 +2,7 @@ package proof_test
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,12 +28,14 @@ type member struct {
 	front, back *proxy.Proxy
 
 	// Of members.mu.
-	lives bool
-	found bool      // every client has seen it usable since it lives
-	since time.Time // when it began to live
+	address string    // of the gRPC server of the present process
+	lives   bool      // it is ready, whatever the clients think
+	found   bool      // every client has seen it usable since it lives
+	since   time.Time // since when it lives and every client was told of it; zero: not yet
 }
 
-// members are the nodes of one cluster, and who of them lives: answers requests.
+// members are the nodes of one cluster, and who of them lives: is ready, and every client
+// was told where it is. A node that clients hold for broken, since it was, lives too.
 type members struct {
 	all []*member
 
@@ -40,9 +43,11 @@ type members struct {
 	ownBegan  time.Time     // since when a node of the own zone lives and is found; zero: none does
 	slowest   time.Duration // from living to found
 	addresses map[string]*member
+	readers   []*viaFronts // of the clients
 }
 
 // newMembers describes and starts two nodes in the clients' zone and one in another.
+// They serve both modes.
 func newMembers(t *testing.T, store server.Database, flags ...string) *members {
 	t.Helper()
 	m := &members{addresses: map[string]*member{}}
@@ -51,7 +56,8 @@ func newMembers(t *testing.T, store server.Database, flags ...string) *members {
 		b.node = newNode(t, zone+[]string{"1", "2", "1"}[i], store.Via(b.back.Addr()).URL())
 		b.args = []string{
 			"serve", "--data-dir", b.dir, "--store", store.Via(b.back.Addr()).URL(), "--http-addr", "127.0.0.1:0", "--node-zone", zone,
-			"--no-snowflake-enable", // a crashed node's number returns after its horizon: too long for a short run
+			"--snowflake-address", fmt.Sprintf("10.9.0.%d:8080", i+1), "--snowflake-force-address",
+			"--snowflake-lease", "2s", "--snowflake-renew-interval", "500ms", "--snowflake-margin", margin.String(), // claims change hands
 		}
 		b.args = append(b.args, flags...)
 		m.all = append(m.all, b)
@@ -75,13 +81,11 @@ var listeningGRPC = regexp.MustCompile(`protocol=gRPC address=(\S+)`)
 // begin starts a process of b and returns when it is ready: b lives.
 func (m *members) begin(t *testing.T, b *member) {
 	t.Helper()
-	b.mu.Lock()
-	b.log.Reset()
-	b.mu.Unlock()
+	before := len(b.text())
 	b.start(t)
 	var address string
 	waitFor(t, time.Minute, "gRPC server of "+b.name, func() bool {
-		if found := listeningGRPC.FindStringSubmatch(b.text()); found != nil {
+		if found := listeningGRPC.FindStringSubmatch(b.text()[before:]); found != nil {
 			address = found[1]
 		}
 		return address != ""
@@ -91,10 +95,9 @@ func (m *members) begin(t *testing.T, b *member) {
 		t.Error(err)
 	}
 	m.mu.Lock()
-	m.addresses[address] = b
+	m.addresses[address], b.address = b, address
 	m.mu.Unlock()
-	b.waitReady(t)
-	m.back(b)
+	m.back(t, b)
 }
 
 // crash ends b's process at once; its port refuses connections then.
@@ -110,6 +113,16 @@ func (n *node) text() string {
 	return n.log.String()
 }
 
+// zone returns the nodes of a zone.
+func (m *members) zone(name string) (nodes []*member) {
+	for _, b := range m.all {
+		if b.zone == name {
+			nodes = append(nodes, b)
+		}
+	}
+	return nodes
+}
+
 // take marks nodes as not living, if one lives beside them, and one in the own zone
 // unless zone says that all of that may go.
 func (m *members) take(zone bool, gone ...*member) bool {
@@ -117,10 +130,10 @@ func (m *members) take(zone bool, gone ...*member) bool {
 	defer m.mu.Unlock()
 	others, own := false, false
 	for _, b := range m.all {
-		switch up := b.lives && b.found; {
-		case slices.Contains(gone, b) && !up:
+		switch {
+		case slices.Contains(gone, b) && !b.lives:
 			return false
-		case !slices.Contains(gone, b) && up:
+		case !slices.Contains(gone, b) && b.lives && m.toldLocked(b):
 			others, own = true, own || b.zone == ownZone
 		}
 	}
@@ -128,17 +141,33 @@ func (m *members) take(zone bool, gone ...*member) bool {
 		return false
 	}
 	for _, b := range gone {
-		b.lives, b.found = false, false
+		b.lives, b.found, b.since = false, false, time.Time{}
 	}
 	m.countOwnLocked()
 	return true
 }
 
-// back marks b as living.
-func (m *members) back(b *member) {
+// toldLocked says whether the directory has told every client of b's process.
+func (m *members) toldLocked(b *member) bool {
+	for _, r := range m.readers {
+		if !r.told[b.address] {
+			return false
+		}
+	}
+	return true
+}
+
+// back marks b as living, when it is ready. Without its registry that takes as long as
+// the registry does.
+func (m *members) back(t *testing.T, b *member) {
+	t.Helper()
+	waitFor(t, 2*time.Minute, "readiness of "+b.name, func() bool {
+		ready, _ := b.state(t)
+		return ready
+	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b.lives, b.found, b.since = true, false, time.Now()
+	b.lives = true
 }
 
 // sight takes in what all clients see.
@@ -147,8 +176,11 @@ func (m *members) sight(states [][]client.NodeStats) {
 	defer m.mu.Unlock()
 	now := time.Now()
 	for _, b := range m.all {
-		if !b.lives || b.found {
+		if !b.lives || b.found || !m.toldLocked(b) {
 			continue
+		}
+		if b.since.IsZero() {
+			b.since = now
 		}
 		seen := 0
 		for _, nodes := range states {
@@ -197,35 +229,39 @@ func (m *members) allFound() bool {
 	return true
 }
 
-// viaFronts is a directory as clients see it who reach each node through its proxy.
+// viaFronts is the directory as one client sees it who reaches each node through its
+// proxy.
 type viaFronts struct {
 	discovery.Directory
 
-	m *members
+	m    *members
+	told map[string]bool // of members.mu: the addresses of the last list
 }
 
 // List implements client.Resolver.
-func (d viaFronts) List(ctx context.Context) ([]discovery.Node, error) {
+func (d *viaFronts) List(ctx context.Context) ([]discovery.Node, error) {
 	nodes, err := d.Directory.List(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || len(nodes) == 0 {
+		return nil, err // the client goes on with the list that it has
 	}
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	known := nodes[:0]
+	d.told = map[string]bool{}
 	for _, n := range nodes {
 		b := d.m.addresses[n.GRPC]
 		if b == nil {
 			continue // it was published before the test knew of it
 		}
+		d.told[n.GRPC] = true
 		n.GRPC = b.front.Addr()
 		known = append(known, n)
 	}
 	return known, nil
 }
 
-// registryOfNodes is a directory that a test can stop: the flags that make nodes use it,
-// the URL for clients, and its end.
+// registryOfNodes is where nodes are listed and claim their worker IDs, which a test can
+// stop: the flags that make nodes use it, the URL for clients, and its end.
 type registryOfNodes struct {
 	flags []string
 	url   string
@@ -233,8 +269,9 @@ type registryOfNodes struct {
 	back  func(t *testing.T)
 }
 
-// inStore is the directory in the database of the nodes. Only the clients lose it.
+// inStore is the registry in the database of the nodes. Only the clients lose it.
 func inStore(t *testing.T, store server.Database) registryOfNodes {
+	mustLeaf(t, "worker", "init", "--store", store.URL())
 	link := startProxy(t, store.Addr())
 	return registryOfNodes{
 		flags: []string{"--node-discovery", "store"},
@@ -256,12 +293,15 @@ func inStore(t *testing.T, store server.Database) registryOfNodes {
 	}
 }
 
-// inEtcd is a directory on a server of its own, which everybody loses.
+// inEtcd is a registry on a server of its own, which everybody loses.
 func inEtcd(t *testing.T) registryOfNodes {
 	e, killed := server.OwnEtcd(t, 1), false
-	url := "etcd://" + strings.Join(e.Servers(), ",") + "/proof"
+	servers := strings.Join(e.Servers(), ",")
+	url := "etcd://" + servers + "/proof"
+	workers := []string{"--snowflake-registry", "etcd", "--snowflake-registry-address", servers}
+	mustLeaf(t, append([]string{"worker", "init"}, workers...)...)
 	return registryOfNodes{
-		flags: []string{"--node-discovery", url},
+		flags: append(workers, "--node-discovery", url),
 		url:   url,
 		stop: func(hang bool) {
 			if killed = !hang; killed {

@@ -1,0 +1,190 @@
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/idlog"
+)
+
+const (
+	// findTime is how long a client may take to find a node that is back: an ejection
+	// is 2 s at most, and the check that follows takes 1 s at most.
+	findTime = 4 * time.Second
+
+	// standstill is how late a timer or a write to disk must be to excuse the nodes.
+	standstill = 500 * time.Millisecond
+)
+
+// failure is an error that a caller got.
+type failure struct {
+	series   string
+	from, to time.Time
+	err      error
+}
+
+// judge looks at everything that the run has left.
+func (c *callers) judge(t *testing.T, n *breaker) {
+	t.Helper()
+	if err := c.ids.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := idlog.Check(context.Background(), idlog.Options{AnyOrder: true}, c.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range report.Duplicates {
+		t.Errorf("%s: IDs given out twice: %+v", d.Key, d)
+	}
+	distinct := map[string]uint64{}
+	for _, k := range report.Keys {
+		distinct[k.Key] = k.Distinct
+	}
+	share := float64(c.abroad) / float64(max(c.counted, 1))
+	t.Logf("%v: %d calls, IDs %v, twice: %d; %d worker IDs; %d errors; faults %v; %d of %d requests left the zone (%.2f %%) while it lived; nodes were found after at most %v; the machine: %s",
+		time.Since(n.began).Round(time.Millisecond), c.calls.Load(), distinct, len(report.Duplicates), len(c.workers), len(c.failures), n.came,
+		c.abroad, c.counted, 100*share, c.m.slowest.Round(time.Millisecond), c.machine)
+
+	if c.calls.Load() < 1000 || len(distinct) != 4 || c.requests["b"] == 0 || c.counted < 200 {
+		t.Errorf("%d calls, IDs %v, requests %v, %d counted: that proves nothing", c.calls.Load(), distinct, c.requests, c.counted)
+	}
+	for _, one := range c.clients {
+		if seen := one.Stats().Violations; seen > 0 {
+			t.Errorf("a client saw %d answers that repeat IDs or step back", seen)
+		}
+	}
+	for _, kind := range kinds {
+		if n.came[kind.name] == 0 {
+			t.Errorf("no fault %q: nothing is proven about it", kind.name)
+		}
+	}
+	c.judgeErrors(t, n.began)
+	if share >= 0.01 {
+		t.Errorf("%.2f %% of the requests left the zone, want less than 1 %%", 100*share)
+	}
+	if c.m.slowest > findTime && !c.machine.stood(n.began, time.Now()) {
+		t.Errorf("a node that was back was found after %v, want at most %v", c.m.slowest, findTime)
+	}
+}
+
+// judgeErrors wants none, but for those of calls during which the machine stood still.
+func (c *callers) judgeErrors(t *testing.T, start time.Time) {
+	t.Helper()
+	excused := 0
+	faults := slices.DeleteFunc(c.failures, func(f failure) bool {
+		stood := c.machine.stood(f.from, f.to)
+		if stood {
+			excused++
+		}
+		return stood
+	})
+	if excused > 0 {
+		t.Logf("%d errors are not judged: the machine stood still meanwhile", excused)
+	}
+	if len(faults) == 0 {
+		return
+	}
+	for _, f := range faults[:min(len(faults), 10)] {
+		t.Errorf("a caller got an error: %s, asked %v after the start, after %v: %v", f.series, f.from.Sub(start).Round(time.Millisecond), f.to.Sub(f.from).Round(time.Millisecond), f.err)
+	}
+	t.Errorf("%d callers in all got an error", len(faults))
+	for _, b := range c.m.all {
+		t.Logf("log of %s around the first one:\n%s", b.name, b.logBetween(faults[0].from.Add(-4*time.Second), faults[0].to.Add(time.Second)))
+	}
+}
+
+// logBetween returns the lines that the node wrote then.
+func (n *node) logBetween(from, to time.Time) string {
+	var found []string
+	for line := range strings.Lines(n.text()) {
+		stamp, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+		if at, err := time.Parse(time.RFC3339, stamp); err == nil && at.After(from) && at.Before(to) {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found[:min(len(found), 60)], "")
+}
+
+// machine is what the test knows of the machine that it shares with the nodes: timers
+// that are late, and a disk that does not take what must be on it before an ID goes out.
+type machine struct {
+	mu     sync.Mutex
+	worst  map[string]time.Duration
+	stands []stand
+}
+
+// stand is a time in which nothing went on.
+type stand struct{ from, to time.Time }
+
+// watchMachine watches until the test ends.
+func watchMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{worst: map[string]time.Duration{}}
+	f, err := os.Create(filepath.Join(t.TempDir(), "disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var watchers sync.WaitGroup
+	watchers.Go(func() {
+		for ctx.Err() == nil {
+			from := time.Now()
+			time.Sleep(10 * time.Millisecond)
+			m.took("timer", from.Add(10*time.Millisecond))
+		}
+	})
+	watchers.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(50 * time.Millisecond)
+			from := time.Now()
+			_, err := f.WriteAt([]byte{1}, 0)
+			if err == nil {
+				err = f.Sync()
+			}
+			if err != nil {
+				t.Errorf("write to disk: %v", err)
+				return
+			}
+			m.took("disk", from)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		watchers.Wait()
+		_ = f.Close()
+	})
+	return m
+}
+
+// took notes that something ends just now that could have ended at from.
+func (m *machine) took(what string, from time.Time) {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	late := now.Sub(from)
+	m.worst[what] = max(m.worst[what], late)
+	if late > standstill {
+		m.stands = append(m.stands, stand{from, now})
+	}
+}
+
+// stood says whether the machine stood still at any time between from and to.
+func (m *machine) stood(from, to time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.stands, func(s stand) bool { return s.from.Before(to) && s.to.After(from) })
+}
+
+// String is for people.
+func (m *machine) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("late by at most %v, stood still %d times", m.worst, len(m.stands))
+}
