@@ -1,13 +1,17 @@
 package proof_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/test/proxy"
 	"github.com/leaf-idgen/leaf/test/server"
 )
 
@@ -114,7 +118,8 @@ func holdsWithin(limit time.Duration, holds func() bool) bool {
 }
 
 // TestTakeover: the registry is out of a node's reach for longer than its bound,
-// while a second node takes the only number over. Every ID of the first lies below
+// while a second node takes the only number over, even if the first one stopped in the
+// middle of a renewal. Every ID of the first lies below
 // its T, every one of the second at or above, and the first serves again when the
 // number is free.
 func TestTakeover(t *testing.T) {
@@ -135,10 +140,12 @@ func takeover(t *testing.T, r *registry, fault string) {
 	a.start(t)
 	stop := hammerAll(t, ids, a)
 	waitFor(t, 20*time.Second, "IDs of the first node", func() bool { return ids.len() > 20_000 })
+	var resume func()
 	if fault == "partition" {
 		a.cutOff(true)
+		resume = func() { a.reconnect(t) }
 	} else {
-		a.signal(t, syscall.SIGSTOP)
+		resume = a.pause(t)
 	}
 	b.start(t)
 	var first []int64
@@ -146,11 +153,7 @@ func takeover(t *testing.T, r *registry, fault string) {
 		first, _ = b.take(t, 1)
 		return first != nil
 	})
-	if fault == "partition" {
-		a.reconnect(t)
-	} else {
-		a.signal(t, syscall.SIGCONT)
-	}
+	resume()
 	time.Sleep(2 * time.Second) // a notices
 	stop()
 	highest := ids.highest("key")
@@ -172,6 +175,40 @@ func takeover(t *testing.T, r *registry, fault string) {
 		return got != nil
 	})
 	ids.check(t)
+}
+
+// pause freezes the node. With a SQL registry it does so in the middle of a renewal,
+// when the transaction holds the rows that the successor needs; the next statement
+// arrives when the node wakes up.
+func (n *node) pause(t *testing.T) (resume func()) {
+	t.Helper()
+	if !slices.Contains(n.args, "sql") {
+		n.signal(t, syscall.SIGSTOP)
+		return func() { n.signal(t, syscall.SIGCONT) }
+	}
+	renewing, awake := make(chan struct{}), make(chan struct{})
+	wake := sync.OnceFunc(func() { close(awake) })
+	t.Cleanup(wake)
+	var once sync.Once
+	n.link.SetHook(func(from proxy.Side, data []byte) proxy.Action {
+		if from == proxy.Client && bytes.Contains(data, []byte("UPDATE leaf_worker SET")) {
+			once.Do(func() {
+				close(renewing)
+				<-awake
+			})
+		}
+		return proxy.Pass
+	})
+	select {
+	case <-renewing:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the node does not renew its claim")
+	}
+	n.signal(t, syscall.SIGSTOP)
+	return func() {
+		wake()
+		n.signal(t, syscall.SIGCONT)
+	}
 }
 
 // TestClaimIsTakenAway: an operator frees the number of a running node; the node stops
