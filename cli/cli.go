@@ -208,7 +208,8 @@ func printError(w io.Writer, err error) {
 		text += "; " + a
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintf(w, "leaf: %s\n", strings.TrimPrefix(line, "leaf: "))
+		line = strings.ReplaceAll(strings.TrimPrefix(line, "leaf: "), ": leaf: ", ": ") // a class below a step
+		fmt.Fprintf(w, "leaf: %s\n", line)
 	}
 }
 
