@@ -13,9 +13,10 @@ const (
 	keeps = 0.85
 
 	// storeP99 bounds requests that wait for the store. The waiting room lets in as many
-	// as are served within 250 ms (limit.target-wait), and never so many that the last of
-	// them waits for twice that.
-	storeP99 = 500 * time.Millisecond
+	// as are served within 250 ms (limit.target-wait) on average, and shrinks when the
+	// last of them will wait for twice that. It looks every tenth of a second, and the
+	// load itself takes its time: 500, 100 and 50 ms.
+	storeP99 = 650 * time.Millisecond
 
 	// cpuP99 bounds requests whose IDs are in stock: they may not take longer than the
 	// mean of those who wait for a store that has too much to do.

@@ -40,8 +40,9 @@ func (l *load) ask(line line, began time.Time) outcome {
 	}
 }
 
-// closed keeps one request under way on each of conns connections. It returns when all
-// are answered; the end of ctx ends it early.
+// closed keeps one request under way on each of conns connections. A caller that is
+// turned away comes back when it was told to, as clients do. It returns when all are
+// answered; the end of ctx ends it early.
 func (l *load) closed(ctx context.Context, conns int) *tally {
 	var (
 		mu    sync.Mutex
@@ -55,7 +56,9 @@ func (l *load) closed(ctx context.Context, conns int) *tally {
 			own, line := newTally(), l.dial()
 			defer line.close()
 			for time.Now().Before(until) && ctx.Err() == nil {
-				own.note(l.ask(line, began))
+				o := l.ask(line, began)
+				own.note(o)
+				pause(ctx, min(o.hint, time.Until(until)))
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -65,6 +68,18 @@ func (l *load) closed(ctx context.Context, conns int) *tally {
 	wg.Wait()
 	total.most = int64(conns)
 	return total
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // open sends rate requests per second on average, at random moments (a Poisson process),
@@ -100,16 +115,8 @@ func (l *load) open(ctx context.Context, rate float64) *tally {
 	random := rand.New(rand.NewPCG(1, 2))
 	began := time.Now()
 	due := began
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for due.Sub(began) < l.warmUp+l.slice && ctx.Err() == nil {
-		if wait := time.Until(due); wait > 0 {
-			timer.Reset(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-		}
+		pause(ctx, time.Until(due))
 		wg.Go(func() {
 			used := take()
 			give(used, l.ask(used, began))

@@ -93,6 +93,17 @@ func TestOpenLoad(t *testing.T) {
 	})
 }
 
+// TestCallersComeBackWhenTold: two callers of a shop for one.
+func TestCallersComeBackWhenTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := newLoad(&shop{service: 10 * time.Millisecond, width: 1}).closed(t.Context(), 2)
+		if got.count[shed] < 3 || got.count[shed] > 5 || got.count[issued] < 390 {
+			t.Errorf("turned away %d times in 4 s with a hint of 1 s, %d IDs", got.count[shed], got.count[issued])
+		}
+	})
+}
+
 func TestLateAreAdmitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

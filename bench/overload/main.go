@@ -48,6 +48,7 @@ type options struct {
 	settle    time.Duration // between loads
 	tags      int
 	conns     int
+	rounds    int
 	program   string
 	out       string
 }
@@ -101,7 +102,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.SetOutput(usage)
 	flags.Usage = func() {
 		fmt.Fprint(usage, "Offer one real node more than it can serve, and see what becomes of those who ask.\n"+
-			"It needs the program mariadbd, and about three minutes.\n\n  go run ./bench/overload [flags]\n\n")
+			"It needs the program mariadbd, and about five minutes.\n\n  go run ./bench/overload [flags]\n\n")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&protocols, "protocols", protocols, "`names` of the protocols, one after the other")
@@ -109,9 +110,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.DurationVar(&opt.slice, "slice", 5*time.Second, "measured time of each load")
 	flags.DurationVar(&opt.warmUp, "warm-up", 2*time.Second, "time before it, in which the load takes effect")
 	flags.DurationVar(&opt.deadline, "deadline", time.Second, "of a request")
-	flags.DurationVar(&opt.delay, "delay", 10*time.Millisecond, "store: what the line to MariaDB adds, in each direction")
+	flags.DurationVar(&opt.delay, "delay", 20*time.Millisecond, "store: what the line to MariaDB adds, in each direction")
 	flags.IntVar(&opt.tags, "tags", 10_000, "store: tags, asked for in turn; with many, few IDs come from stock")
 	flags.IntVar(&opt.conns, "conns", 64, "connections that measure the capacity; cpu: that saturate the node")
+	flags.IntVar(&opt.rounds, "rounds", 3, "cpu: how often each load has its turn; the median counts")
 	flags.StringVar(&opt.program, "leaf", "", "the `program` to measure; default: built from this source")
 	flags.StringVar(&opt.out, "o", opt.out, "result `file`")
 	if err := flags.Parse(args); err != nil {
@@ -127,8 +129,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	switch {
 	case opt.slice < 100*time.Millisecond || opt.warmUp < 0 || opt.deadline < 10*time.Millisecond || opt.delay < 0:
 		return opt, fmt.Errorf("-slice %v must be 100ms or more, -deadline %v 10ms or more, -warm-up %v and -delay %v not negative", opt.slice, opt.deadline, opt.warmUp, opt.delay)
-	case opt.tags < 1 || opt.conns < 1:
-		return opt, fmt.Errorf("-tags %d and -conns %d must be 1 or more", opt.tags, opt.conns)
+	case opt.tags < 1 || opt.conns < 1 || opt.rounds < 1:
+		return opt, fmt.Errorf("-tags %d, -conns %d and -rounds %d must be 1 or more", opt.tags, opt.conns, opt.rounds)
 	case flags.NArg() > 0:
 		return opt, fmt.Errorf("nothing may follow the flags (%q)", flags.Args())
 	}

@@ -28,6 +28,7 @@ func TestFlags(t *testing.T) {
 		{"-delay", "-1s"},
 		{"-tags", "0"},
 		{"-conns", "0"},
+		{"-rounds", "0"},
 		{"rest"},
 		{"-unknown"},
 	} {
@@ -50,7 +51,7 @@ func TestFlags(t *testing.T) {
 // bounds: they need a machine for themselves.
 func TestRun(t *testing.T) {
 	server.Require(t)
-	opt, err := parse([]string{"-slice", "200ms", "-warm-up", "100ms", "-tags", "100", "-conns", "4", "-delay", "1ms"}, io.Discard)
+	opt, err := parse([]string{"-slice", "200ms", "-warm-up", "100ms", "-tags", "100", "-conns", "4", "-delay", "1ms", "-rounds", "1"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

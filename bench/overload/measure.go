@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
+
+	"github.com/leaf-idgen/leaf/bench/report"
 )
 
 // phase is one load on one node.
@@ -13,7 +17,6 @@ type phase struct {
 	part     string
 	protocol string
 	load     string  // "capacity", "0.5x", "64 connections"
-	times    float64 // of the capacity
 	offered  float64 // requests per second; 0: as many as are answered
 	*tally
 	goodput float64 // IDs per second that came in time
@@ -113,7 +116,7 @@ type bench struct {
 
 // storePart measures the capacity and then loads of it.
 func storePart(ctx context.Context, b *bench) error {
-	capacity, err := b.phase(ctx, "capacity", 0, 0, func(ctx context.Context) *tally { return b.load.closed(ctx, b.conns) })
+	capacity, err := b.phase(ctx, "capacity", 0, func(ctx context.Context) *tally { return b.load.closed(ctx, b.conns) })
 	if err != nil {
 		return err
 	}
@@ -122,28 +125,59 @@ func storePart(ctx context.Context, b *bench) error {
 	}
 	for _, times := range []float64{0.5, 1, 2, 5} {
 		rate := times * capacity
-		if _, err := b.phase(ctx, fmt.Sprintf("%gx", times), times, rate, func(ctx context.Context) *tally { return b.load.open(ctx, rate) }); err != nil {
+		if _, err := b.phase(ctx, fmt.Sprintf("%gx", times), rate, func(ctx context.Context) *tally { return b.load.open(ctx, rate) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cpuPart saturates the processor, and then some.
+// cpuPart saturates the processor, and then some, in turns: whatever else the machine does
+// would decide between two figures that were taken once.
 func cpuPart(ctx context.Context, b *bench) error {
-	for _, times := range []int{1, 5} {
-		conns := times * b.conns
-		if _, err := b.phase(ctx, fmt.Sprintf("%d callers", conns), float64(times), 0, func(ctx context.Context) *tally { return b.load.closed(ctx, conns) }); err != nil {
-			return err
+	for range b.rounds {
+		for _, times := range []int{1, 5} {
+			conns := times * b.conns
+			if _, err := b.phase(ctx, fmt.Sprintf("%d callers", conns), 0, func(ctx context.Context) *tally { return b.load.closed(ctx, conns) }); err != nil {
+				return err
+			}
 		}
 	}
+	b.phases = medians(b.phases)
 	return nil
+}
+
+// medians returns of each load, in the order of their first turns, the turn with the
+// median goodput, and adds to it what should not have happened in the others.
+func medians(turns []phase) (chosen []phase) {
+	for i, first := range turns {
+		same := func(p phase) bool { return p.load == first.load }
+		if slices.IndexFunc(turns, same) < i {
+			continue
+		}
+		all := report.Pick(turns, same)
+		slices.SortStableFunc(all, func(a, b phase) int { return cmp.Compare(a.goodput, b.goodput) })
+		middle := all[len(all)/2]
+		for _, other := range all {
+			if other.tally != middle.tally {
+				middle.twice += other.twice
+				middle.noHint += other.noHint
+				middle.count[broken] += other.count[broken]
+			}
+			middle.peak = max(middle.peak, other.peak)
+			if middle.trouble == "" {
+				middle.trouble = other.trouble
+			}
+		}
+		chosen = append(chosen, middle)
+	}
+	return chosen
 }
 
 // phase runs one load, notes what became of it, and returns the goodput.
-func (b *bench) phase(ctx context.Context, name string, times, offered float64, run func(ctx context.Context) *tally) (goodput float64, err error) {
+func (b *bench) phase(ctx context.Context, name string, offered float64, run func(ctx context.Context) *tally) (goodput float64, err error) {
 	fmt.Fprintf(b.progress, "%s over %s, %s\n", b.part, b.protocol, name)
-	p := phase{part: b.part, protocol: b.protocol, load: name, times: times, offered: offered}
+	p := phase{part: b.part, protocol: b.protocol, load: name, offered: offered}
 	if len(b.phases) > 0 {
 		p.before = b.phases[0].before
 	} else if p.before, _, err = b.node.Memory(); err != nil {
@@ -171,10 +205,6 @@ func (b *bench) phase(ctx context.Context, name string, times, offered float64, 
 
 // rest leaves the node alone, before its memory is read.
 func (b *bench) rest(ctx context.Context) error {
-	select {
-	case <-time.After(b.settle):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	pause(ctx, b.settle)
+	return ctx.Err()
 }

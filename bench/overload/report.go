@@ -13,7 +13,7 @@ import (
 func tabulate(w io.Writer, phases []phase, opt options) (broken int) {
 	titles := map[string]string{
 		partStore: fmt.Sprintf("store: each ID costs a load from MariaDB, %v away in each direction; %d tags in turn, requests at random moments", opt.delay, opt.tags),
-		partCPU:   fmt.Sprintf("cpu: IDs in stock, %d tags in turn, one request under way per connection or caller", stockTags),
+		partCPU:   fmt.Sprintf("cpu: IDs in stock, %d tags in turn, one request under way per connection or caller; the median of %d turns", stockTags, opt.rounds),
 	}
 	peak := peaks(phases)
 	for _, part := range opt.parts {
