@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/accept"
 	"github.com/leaf-idgen/leaf/server/problem"
 )
 
@@ -72,10 +73,12 @@ func NewServer(b NodeBackend, cfg Config) *Server {
 // Serve accepts connections until Stop, then returns nil; any other end is an
 // error.
 func (s *Server) Serve(ln net.Listener) error {
+	limit := 0 // an administrator on this machine can always get in
 	if s.tcp != nil {
-		ln = bounded{ln, make(chan struct{}, cmp.Or(s.tcp.MaxConns, defaultMaxConns))}
+		limit = cmp.Or(s.tcp.MaxConns, defaultMaxConns)
 	}
-	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	bounded := accept.New(ln, accept.Config{MaxConns: limit, Logger: s.log})
+	if err := s.http.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve administration: %w", err)
 	}
 	return nil

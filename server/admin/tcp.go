@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/problem"
@@ -78,39 +77,6 @@ func (t *TCP) admit(r *http.Request) error {
 
 // defaultMaxConns is the default of TCP.MaxConns.
 const defaultMaxConns = 1000
-
-// bounded is a listener that closes connections beyond a limit at once.
-type bounded struct {
-	net.Listener
-	room chan struct{} // holds one value for each open connection
-}
-
-// Accept implements net.Listener.
-func (b bounded) Accept() (net.Conn, error) {
-	for {
-		raw, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case b.room <- struct{}{}:
-			return &boundedConn{Conn: raw, leave: sync.OnceFunc(func() { <-b.room })}, nil
-		default:
-			_ = raw.Close()
-		}
-	}
-}
-
-type boundedConn struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn. It may be called more than once.
-func (c *boundedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
-}
 
 // withGRPC passes requests of gRPC on to grpc, if there is one.
 func withGRPC(next, grpc http.Handler) http.Handler {

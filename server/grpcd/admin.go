@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/server/accept"
 	"github.com/leaf-idgen/leaf/server/admin"
 )
 
@@ -48,7 +49,7 @@ func administer(ctx context.Context, req any, handler grpc.UnaryHandler, log *sl
 	defer recoverStatus(log, &err)
 	resp, err := handler(ctx, req)
 	if err != nil {
-		return nil, statusOf(log, ended(err))
+		return nil, statusOf(log, accept.Ended(err))
 	}
 	if m, ok := resp.(proto.Message); ok {
 		mend(m.ProtoReflect())

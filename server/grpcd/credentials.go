@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // credentialsOf returns what the client of a call shows of itself: the certificate of
@@ -36,7 +37,7 @@ func credentialsOf(ctx context.Context) leaf.Credentials {
 // identity is what the server knows about a connection. It is how a call finds its own.
 type identity struct {
 	credentials.AuthInfo
-	link        *link
+	link        *accept.Conn
 	certificate string // the name in the verified certificate
 }
 
@@ -50,7 +51,8 @@ func identityOf(ctx context.Context) *identity {
 	return id
 }
 
-// handshaker gives every connection its identity. Its connections are links.
+// handshaker gives every connection its identity. Its connections come from
+// an accept.Listener.
 type handshaker struct {
 	credentials.TransportCredentials
 }
@@ -68,9 +70,9 @@ func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	if err != nil {
 		return nil, nil, err
 	}
-	id := &identity{AuthInfo: info, link: raw.(*link)}
+	id := &identity{AuthInfo: info, link: raw.(*accept.Conn)}
 	if secure, ok := info.(credentials.TLSInfo); ok {
-		id.certificate = nameIn(secure.State)
+		id.certificate = accept.ClientName(secure.State)
 	}
 	return conn, id, nil
 }
@@ -78,17 +80,4 @@ func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 // Clone implements credentials.TransportCredentials.
 func (h handshaker) Clone() credentials.TransportCredentials {
 	return handshaker{h.TransportCredentials.Clone()}
-}
-
-// nameIn returns the first DNS name of the verified client certificate, else its common
-// name, "" without one.
-func nameIn(state tls.ConnectionState) string {
-	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
-		return ""
-	}
-	cert := state.VerifiedChains[0][0]
-	if len(cert.DNSNames) > 0 {
-		return cert.DNSNames[0]
-	}
-	return cert.Subject.CommonName
 }

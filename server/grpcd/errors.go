@@ -1,8 +1,6 @@
 package grpcd
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -68,22 +66,6 @@ func messageOf(log *slog.Logger, err error) *leafpb.Error {
 
 // milliseconds rounds up: a retry that comes too early is refused again.
 func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
-
-// ended gives an error from the end of a call's context a sentinel, if it has none: the
-// client's deadline passed, or the client or the connection went away. All of them can be
-// retried. It returns nil for nil.
-func ended(err error) error {
-	if err == nil {
-		return nil
-	}
-	if leaf.ClassOf(err).Err != nil {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
-	}
-	return err
-}
 
 // recoverTo turns a panic of a handler into an internal error with its stack.
 func recoverTo(err *error) {

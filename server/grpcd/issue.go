@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // maxKept is how many ranges a stream keeps for its next answers. A tag with a step of 1
@@ -104,11 +105,11 @@ func issue(ctx context.Context, issuers *leaf.Issuers, req request, one []leaf.R
 	}
 	if n > 1 {
 		ranges, err = issuer.NextN(ctx, req.GetTag(), n)
-		return ranges, ended(err)
+		return ranges, accept.Ended(err)
 	}
 	id, err := issuer.Next(ctx, req.GetTag())
 	one[0] = leaf.Range{Lo: id, Hi: id + 1}
-	return one, ended(err)
+	return one, accept.Ended(err)
 }
 
 // appendRanges appends ranges to dst, using again the elements behind its end.

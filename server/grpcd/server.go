@@ -2,7 +2,6 @@ package grpcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,23 +15,22 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // Server is a gRPC server. All methods are safe for concurrent use.
 type Server struct {
-	ln     *limited
+	ln     *accept.Listener
 	limits Config // with defaults; only the limits are used here
 	log    *slog.Logger
 	grpc   *grpc.Server
 	health *health
 
 	draining atomic.Bool
-	done     chan struct{} // closed when keep may end
-	helpers  sync.WaitGroup
+	done     chan struct{}  // closed when keep may end
 	handlers sync.WaitGroup // of streams
 
 	mu      sync.Mutex
-	serving bool
 	stopped bool // done is closed
 	calls   map[*call]struct{}
 }
@@ -65,7 +63,7 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 	}
 	cfg = cfg.WithDefaults()
 	s := &Server{
-		ln:     newLimited(ln, cfg.MaxConns),
+		ln:     accept.New(ln, accept.Config{MaxConns: cfg.MaxConns, Logger: cfg.Logger}),
 		limits: cfg,
 		log:    cfg.Logger,
 		health: newHealth(cfg.Ready),
@@ -99,24 +97,14 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
 // Connections returns how many connections are open.
-func (s *Server) Connections() int { return s.ln.open() }
+func (s *Server) Connections() int { return s.ln.Open() }
 
-// Serve accepts connections until Shutdown has ended, and then returns nil. Any other
+// Serve accepts connections until Shutdown is called, and then returns nil. Any other
 // end is the listener's error. It can be called once.
 func (s *Server) Serve() error {
-	s.mu.Lock()
-	if s.serving || s.draining.Load() {
-		again := s.serving
-		s.mu.Unlock()
-		if again {
-			return errors.New("grpcd: Serve was called before")
-		}
-		return nil
+	if ok, err := s.ln.Begin(s.keep); !ok {
+		return err
 	}
-	s.serving = true
-	s.helpers.Go(s.keep)
-	s.mu.Unlock()
-
 	err := s.grpc.Serve(s.ln)
 	if err == nil || s.draining.Load() {
 		return nil
@@ -145,17 +133,10 @@ func (s *Server) unwatch(c *call) {
 
 // keep looks after the streams and the health service.
 func (s *Server) keep() {
-	t := time.NewTicker(min(healthEvery, s.limits.WriteTimeout/4))
-	defer t.Stop()
-	for {
-		select {
-		case now := <-t.C:
-			s.health.poll()
-			s.closeUnread(now)
-		case <-s.done:
-			return
-		}
-	}
+	accept.Every(min(healthEvery, s.limits.WriteTimeout/4), s.done, func(now time.Time) {
+		s.health.poll()
+		s.closeUnread(now)
+	})
 }
 
 // closeUnread closes the connections of streams whose client does not read. The end of
@@ -166,7 +147,7 @@ func (s *Server) closeUnread(now time.Time) {
 	}
 }
 
-func (s *Server) unread(now time.Time) (found []*link) {
+func (s *Server) unread(now time.Time) (found []*accept.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.calls {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // The end of streams in Shutdown. A client does not know which of its requests a stream
@@ -21,9 +23,8 @@ const (
 // and matches ctx's. It may be called more than once, also without Serve; the listener
 // is closed in any case.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.draining.Store(true)
-	s.mu.Unlock()
+	s.draining.Store(true) // Serve closes the listener by itself, also when that has failed
+	_ = s.ln.Close()
 	s.health.stop()
 
 	stopped := make(chan struct{})
@@ -34,10 +35,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.wind(ctx, stopped); err != nil {
 		return err
 	}
-	s.ln.Close()
 	s.handlers.Wait()
 	s.release()
-	s.helpers.Wait()
+	s.ln.Wait()
 	return nil
 }
 
@@ -53,11 +53,18 @@ func (s *Server) wind(ctx context.Context, stopped <-chan struct{}) error {
 		case <-ctx.Done():
 			return s.cut(ctx)
 		case now := <-t.C:
-			s.ln.closeSilent()
+			s.ln.CloseIf(silent)
 			s.endStreams(now, now.Sub(began) >= restBy)
 		}
 	}
 }
+
+// prefaceLen is how many bytes an HTTP/2 client sends before its first frame.
+const prefaceLen = 24
+
+// silent reports whether a client has not said enough to be one of HTTP/2. It is what
+// GracefulStop waits for otherwise.
+func silent(c *accept.Conn) bool { return c.Heard() < prefaceLen }
 
 // endStreams ends the streams that rest, or all that wait for a request.
 func (s *Server) endStreams(now time.Time, all bool) {
@@ -79,10 +86,9 @@ func (s *Server) endStreams(now time.Time, all bool) {
 
 // cut ends what did not end by itself.
 func (s *Server) cut(ctx context.Context) error {
-	n := s.ln.open()
-	s.ln.closeAll()
+	n := s.ln.Open()
+	s.ln.Cut()
 	s.grpc.Stop()
-	s.ln.Close()
 	s.release()
 	return fmt.Errorf("shut down gRPC with %d connections open: %w", n, context.Cause(ctx))
 }

@@ -2,10 +2,13 @@ package httpd_test
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/httpd"
@@ -69,4 +72,58 @@ func TestFastPathAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: 1000 requests made %v allocations", name, more)
 		}
 	}
+}
+
+// BenchmarkFastPath is the cost of the fast path without network and Issuer: of a
+// request, and of a connection with one request.
+func BenchmarkFastPath(b *testing.B) {
+	p := newPipes()
+	s, err := httpd.Mount(p, quiet(httpd.Config{}), http.NotFoundHandler(),
+		always(func(_ context.Context, _ httpd.Mode, _ string, body []byte) ([]byte, error) {
+			return strconv.AppendInt(body, 1<<62, 10), nil
+		}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	run(b, s)
+	serve := func(requests int) {
+		conn := &feed{text: fastGET("order"), left: requests, closed: make(chan struct{})}
+		p.conns <- conn
+		<-conn.closed
+	}
+	b.Run("request", func(b *testing.B) {
+		b.ReportAllocs()
+		serve(b.N)
+	})
+	b.Run("connection", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			serve(1)
+		}
+	})
+}
+
+// feed is a connection that sends the same text with each Read.
+type feed struct {
+	net.Conn // nil: what is not below must not be called
+	text     string
+	left     int
+	closed   chan struct{}
+}
+
+func (f *feed) Read(p []byte) (int, error) {
+	if f.left == 0 {
+		return 0, io.EOF
+	}
+	f.left--
+	return copy(p, f.text), nil
+}
+
+func (f *feed) Write(p []byte) (int, error)      { return len(p), nil }
+func (f *feed) SetReadDeadline(time.Time) error  { return nil }
+func (f *feed) SetWriteDeadline(time.Time) error { return nil }
+
+func (f *feed) Close() error {
+	close(f.closed)
+	return nil
 }

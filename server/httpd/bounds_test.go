@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -302,33 +301,6 @@ func TestConnectionLimit(t *testing.T) {
 		}
 		defer next.Close()
 	}
-}
-
-// TestRefusalsAreBounded: refused connections are kept for a second at most, and
-// only so many of them.
-func TestRefusalsAreBounded(t *testing.T) {
-	t.Parallel()
-	bubble(t, httpd.Config{MaxConns: 1}, func(t *testing.T, p *pipes) {
-		p.dial(t).ask(fastGET("order"), "1")
-		begin := time.Now()
-		var refused []*client
-		for range httpd.MaxRefusals {
-			refused = append(refused, p.dial(t)) // none of them reads
-		}
-		synctest.Wait()
-		p.dial(t).expectEnd()
-		if got := time.Since(begin); got != 0 {
-			t.Errorf("one too many was kept for %v", got)
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		for _, c := range refused {
-			c.expectEnd()
-		}
-		if r := p.dial(t).reply(); r.status != 503 {
-			t.Errorf("got %v", r)
-		}
-	})
 }
 
 // TestStateHasADeadline: a database that hangs does not hang /db.

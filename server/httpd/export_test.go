@@ -24,9 +24,6 @@ func Foreign(b []byte) bool {
 // PrefersJSON is the choice between the two representations of IDs.
 var PrefersJSON = prefersJSON
 
-// MaxRefusals is the number of refused connections that get an answer.
-const MaxRefusals = maxRefusals
-
 // Route is a route of the server.
 type Route struct {
 	Path    string

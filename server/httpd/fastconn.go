@@ -92,10 +92,10 @@ func (c *fastConn) run() (end outcome) {
 		if c.setReadDeadline() != nil {
 			return closed
 		}
-		// Shutdown first sets draining and then moves the deadline of all connections
-		// into the past. Whichever of the two comes before our own SetReadDeadline,
-		// either this load sees draining or the Read below returns at once.
-		if c.srv.draining.Load() {
+		// Shutdown first closes the listener and then moves the deadline of all
+		// connections into the past. Whichever of the two comes before our own
+		// SetReadDeadline, either Closed says so or the Read below returns at once.
+		if c.srv.ln.Closed() {
 			return closed
 		}
 		n, err := c.raw.Read(c.in[c.w:])
@@ -140,7 +140,7 @@ func (c *fastConn) answer() (v verdict, last bool) {
 		if err == nil {
 			body, err = handler(c.srv.base, h.mode, c.key, body)
 		}
-		last = c.srv.draining.Load()
+		last = c.srv.ln.Closed()
 		at := c.srv.clock.now.Load()
 		if err != nil {
 			c.out = appendProblem(c.out, problem.Report(c.srv.log, err), at, last)

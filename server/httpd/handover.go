@@ -57,11 +57,7 @@ type slowConn struct {
 	headBy   time.Time // until then the head that the replay starts must be complete; zero: no such bound
 	headOnce sync.Once
 
-	certificate string      // the client's name in it; "" if it showed none
-	abrupt      func() bool // whether Close may not wait for the client
-
-	closing sync.Once
-	onClose func()
+	certificate string // the client's name in it; "" if it showed none
 }
 
 // Read implements net.Conn.
@@ -96,15 +92,4 @@ func (c *slowConn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
-}
-
-// Close implements net.Conn.
-func (c *slowConn) Close() error {
-	end := c.Conn.Close
-	if c.abrupt() {
-		end = func() error { return abort(c.Conn) }
-	}
-	err := end()
-	c.closing.Do(c.onClose)
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // appendID appends one ID in decimal. It is the FastHandler, and what the
@@ -18,7 +19,7 @@ func (c client) appendID(ctx context.Context, mode Mode, key string, body []byte
 	defer recoverTo(&err)
 	id, err := c.issuer(mode).Next(ctx, key)
 	if err != nil {
-		return body, ended(err)
+		return body, accept.Ended(err)
 	}
 	return strconv.AppendInt(body, id, 10), nil
 }
@@ -50,7 +51,7 @@ func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key 
 	}
 	ranges, err := c.issuer(mode).NextN(r.Context(), key, n)
 	if err != nil {
-		return ended(err)
+		return accept.Ended(err)
 	}
 	if asJSON {
 		setHeader(w, contentTypeJSON)

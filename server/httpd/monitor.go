@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // view is the handler of a route that takes no IDs.
@@ -43,7 +45,7 @@ func (a *api) serveState(state func(context.Context) (any, error)) handler {
 		defer cancel()
 		value, err := state(ctx)
 		if err != nil {
-			return ended(err)
+			return accept.Ended(err)
 		}
 		return writeJSON(w, http.StatusOK, value)
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/accept"
 	"github.com/leaf-idgen/leaf/server/problem"
 )
 
@@ -87,7 +88,7 @@ func (a *api) take(ctx context.Context, c client, q ask) answer {
 	reply := answer{Tag: q.tag, Mode: q.modeText}
 	ranges, err := c.nextN(ctx, q)
 	if err != nil {
-		reply.Error = problem.Report(a.log, ended(err))
+		reply.Error = problem.Report(a.log, accept.Ended(err))
 		return reply
 	}
 	reply.Ranges = ranges

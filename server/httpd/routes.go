@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -165,19 +164,6 @@ func checkMethod(r *http.Request, allow ...string) error {
 		return nil
 	}
 	return problem.MethodNotAllowed(r.Method, allow...)
-}
-
-// ended gives an error from the end of a request's context a sentinel, if it has none:
-// the client went away, Shutdown gave up, or a view took too long. All of them can be
-// retried.
-func ended(err error) error {
-	if leaf.ClassOf(err).Err != nil {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
-	}
-	return err
 }
 
 // recoverTo turns a panic of a handler into an internal error with its stack.

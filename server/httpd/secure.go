@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // overHTTP1 returns c for the only version of HTTP that this server speaks.
@@ -19,6 +21,17 @@ func overHTTP1(c *tls.Config) *tls.Config {
 	return c
 }
 
+// secured returns raw, or the TLS connection in it that clients are to speak.
+func (s *Server) secured(raw net.Conn) net.Conn {
+	if s.tls == nil {
+		return raw
+	}
+	return tls.Server(raw, s.tls)
+}
+
+// explainTime bounds the answer to a client that speaks plain HTTP to a TLS port.
+const explainTime = time.Second
+
 // secure makes the TLS handshake, if there is one to be made, within the time for the
 // first head, and notes the client's certificate. False: the connection is to be closed.
 func (c *fastConn) secure() bool {
@@ -26,7 +39,7 @@ func (c *fastConn) secure() bool {
 	if !ok {
 		return true
 	}
-	if conn.SetDeadline(c.headBy) != nil || c.srv.draining.Load() { // as before a Read in run
+	if conn.SetDeadline(c.headBy) != nil || c.srv.ln.Closed() { // as before a Read in run
 		return false
 	}
 	if err := conn.HandshakeContext(c.srv.base); err != nil {
@@ -34,20 +47,8 @@ func (c *fastConn) secure() bool {
 		explainTLS(err)
 		return false
 	}
-	c.shown.Certificate = clientName(conn.ConnectionState())
+	c.shown.Certificate = accept.ClientName(conn.ConnectionState())
 	return true
-}
-
-// clientName returns what a verified client certificate is about.
-func clientName(state tls.ConnectionState) string {
-	if len(state.VerifiedChains) == 0 {
-		return ""
-	}
-	cert := state.PeerCertificates[0]
-	if len(cert.DNSNames) > 0 {
-		return cert.DNSNames[0]
-	}
-	return cert.Subject.CommonName
 }
 
 // explainTLS tells a client that speaks plain HTTP to us so, as net/http does.
@@ -58,18 +59,9 @@ func explainTLS(err error) {
 	}
 	switch string(e.RecordHeader[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
-		_ = e.Conn.SetWriteDeadline(time.Now().Add(refusalTime))
+		_ = e.Conn.SetWriteDeadline(time.Now().Add(explainTime))
 		_, _ = io.WriteString(e.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 	}
-}
-
-// abort closes a connection at once. A TLS connection otherwise says good-bye first, and
-// may wait for seconds for a client that does not read.
-func abort(raw net.Conn) error {
-	if conn, ok := raw.(*tls.Conn); ok {
-		raw = conn.NetConn()
-	}
-	return raw.Close()
 }
 
 // certificateKey is the context key of a connection's certificate.

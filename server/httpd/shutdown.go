@@ -3,7 +3,6 @@ package httpd
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // Shutdown stops accepting, closes idle connections, lets every request whose
@@ -13,9 +12,12 @@ import (
 // there were and matches ctx's. It may be called more than once, also without
 // Serve; the listener is closed in any case.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.drain()
+	// The inner server keeps accepting, because a fast connection may still have a
+	// request for it.
+	s.ln.Drain()
+	s.slow.SetKeepAlivesEnabled(false)
 	select {
-	case <-s.drained:
+	case <-s.ln.Drained():
 	case <-ctx.Done():
 		return s.cut(ctx)
 	}
@@ -23,55 +25,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return s.cut(ctx)
 	}
 	s.release()
-	s.helpers.Wait()
+	s.ln.Wait()
 	return nil
 }
 
-// drain ends everything that is not in the middle of a request. The inner server
-// keeps accepting, because a fast connection may still have a request for it.
-func (s *Server) drain() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining.Swap(true) {
-		return
-	}
-	close(s.stop)
-	s.ln.Close()
-	s.slow.SetKeepAlivesEnabled(false)
-	past := time.Unix(1, 0)
-	for raw, interruptible := range s.conns {
-		if interruptible {
-			_ = raw.SetReadDeadline(past) // fails on a closed one only
-		}
-	}
-	if len(s.conns) == 0 {
-		close(s.drained)
-	}
-}
-
-// cut ends what did not end by itself.
+// cut ends what did not end by itself. It closes the sockets first: a TLS connection
+// says good-bye when it is closed, and may wait for seconds for a client that does not
+// read.
 func (s *Server) cut(ctx context.Context) error {
-	n := s.live.Load()
-	s.cutting.Store(true)
+	n := s.ln.Open()
 	s.release()
-	s.slow.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for raw := range s.conns {
-		_ = abort(raw)
-	}
+	s.ln.Cut()
+	_ = s.slow.Close()
 	return fmt.Errorf("shut down HTTP with %d connections open: %w", n, context.Cause(ctx))
 }
 
-// release ends the context of all requests and the server's own goroutines.
+// release ends the context of all requests and the inner server's listener.
 func (s *Server) release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.cancel()
 	_ = s.inner.Close()
-	select {
-	case <-s.done:
-	default:
-		close(s.done)
-	}
 }

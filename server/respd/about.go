@@ -36,10 +36,10 @@ var sections = []struct {
 			"uptime_in_seconds", int(uptime.Seconds()), "uptime_in_days", int(uptime.Hours())/24)
 	}},
 	{"clients", func(s *Server, b *strings.Builder) {
-		lines(b, "connected_clients", s.live.Load(), "maxclients", s.limits.MaxConns)
+		lines(b, "connected_clients", s.ln.Open(), "maxclients", s.limits.MaxConns)
 	}},
 	{"stats", func(s *Server, b *strings.Builder) {
-		lines(b, "total_connections_received", s.accepted.Load(), "rejected_connections", s.refused.Load(),
+		lines(b, "total_connections_received", s.accepted.Load(), "rejected_connections", s.ln.Refused(),
 			"total_commands_processed", s.commands.Load(), "total_error_replies", s.failures.Load())
 	}},
 }

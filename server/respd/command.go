@@ -1,7 +1,6 @@
 package respd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // internalError is all that a client learns of a failure outside the table of classes.
@@ -158,25 +158,13 @@ func (s *Server) errorLine(err error) string {
 	if e, ok := errors.AsType[refusal](err); ok {
 		return string(e)
 	}
-	err = ended(err)
+	err = accept.Ended(err)
 	class := leaf.ClassOf(err)
 	if class.Err == nil {
 		s.log.Error("internal error", "err", err)
 		return internalError
 	}
 	return class.RESP + " " + err.Error()
-}
-
-// ended gives an error from the end of a request's context a sentinel, if it has none:
-// Shutdown gave up. The request can be retried elsewhere.
-func ended(err error) error {
-	if leaf.ClassOf(err).Err != nil {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
-	}
-	return err
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

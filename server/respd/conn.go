@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 const (
@@ -79,10 +80,10 @@ func (c *conn) run() {
 		if c.setReadDeadline() != nil {
 			return
 		}
-		// Shutdown first sets draining and then moves the deadline of all connections
-		// into the past. Whichever of the two comes before our own SetReadDeadline,
-		// either this load sees draining or the Read below returns at once.
-		if c.srv.draining.Load() {
+		// Shutdown first closes the listener and then moves the deadline of all
+		// connections into the past. Whichever of the two comes before our own
+		// SetReadDeadline, either Closed says so or the Read below returns at once.
+		if c.srv.ln.Closed() {
 			if served {
 				c.srv.linger(c.raw)
 			}
@@ -113,15 +114,7 @@ func (c *conn) handshake() (certificate string, ok bool) {
 		return "", false // of the client's making: TLS has told it why
 	}
 	c.raw = secure
-	chains := secure.ConnectionState().VerifiedChains
-	if len(chains) == 0 || len(chains[0]) == 0 {
-		return "", true
-	}
-	subject := chains[0][0]
-	if len(subject.DNSNames) > 0 {
-		return subject.DNSNames[0], true
-	}
-	return subject.Subject.CommonName, true
+	return accept.ClientName(secure.ConnectionState()), true
 }
 
 // answer carries out all complete requests in the buffer and makes room for more. It

@@ -2,19 +2,18 @@ package respd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // Server is a server of the Redis protocol. All methods are safe for concurrent use.
 type Server struct {
-	ln     net.Listener
+	ln     *accept.Listener
 	limits Config
 	log    *slog.Logger
 	table  *table
@@ -23,24 +22,12 @@ type Server struct {
 	ticks atomic.Int64  // the coarse clock, which starts at 1
 	tick  time.Duration // of ticks
 
-	base     context.Context //nolint:containedctx // the context of every request: it ends when Shutdown gives up
-	cancel   context.CancelFunc
-	draining atomic.Bool
-	stop     chan struct{} // closed when draining starts
-	done     chan struct{} // closed when the goroutines of Serve may end
-	helpers  sync.WaitGroup
-	refusals chan struct{}
+	base   context.Context //nolint:containedctx // the context of every request: it ends when Shutdown gives up
+	cancel context.CancelFunc
 
-	live     atomic.Int64 // open connections, without those that are being refused
 	accepted atomic.Int64
-	refused  atomic.Int64
 	commands atomic.Int64
 	failures atomic.Int64
-
-	mu      sync.Mutex
-	serving bool
-	conns   map[net.Conn]struct{}
-	drained chan struct{} // closed when draining and conns is empty
 }
 
 // Stats counts what a server has done since its start.
@@ -55,9 +42,9 @@ type Stats struct {
 // Stats returns the counters.
 func (s *Server) Stats() Stats {
 	return Stats{
-		Connections: s.live.Load(),
+		Connections: int64(s.ln.Open()),
 		Accepted:    s.accepted.Load(),
-		Refused:     s.refused.Load(),
+		Refused:     s.ln.Refused(),
 		Commands:    s.commands.Load(),
 		Errors:      s.failures.Load(),
 	}
@@ -86,18 +73,17 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 	}
 	cfg = cfg.WithDefaults()
 	s := &Server{
-		ln:       ln,
-		limits:   cfg,
-		log:      cfg.Logger,
-		table:    newTable(),
-		since:    time.Now(),
-		tick:     min(500*time.Millisecond, cfg.IdleTimeout/4, cfg.WriteTimeout/4),
-		stop:     make(chan struct{}),
-		done:     make(chan struct{}),
-		refusals: make(chan struct{}, maxRefusals),
-		conns:    make(map[net.Conn]struct{}),
-		drained:  make(chan struct{}),
+		limits: cfg,
+		log:    cfg.Logger,
+		table:  newTable(),
+		since:  time.Now(),
+		tick:   min(500*time.Millisecond, cfg.IdleTimeout/4, cfg.WriteTimeout/4),
 	}
+	refuse := s.refuse
+	if cfg.TLS != nil {
+		refuse = nil // a handshake costs more than the connection
+	}
+	s.ln = accept.New(ln, accept.Config{MaxConns: cfg.MaxConns, Refuse: refuse, Logger: cfg.Logger})
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.ticks.Store(1)
 	return s, nil
@@ -110,110 +96,17 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // once, while Shutdown still waits for requests. Any other end is the listener's
 // error. It can be called once.
 func (s *Server) Serve() error {
-	s.mu.Lock()
-	if s.serving || s.draining.Load() {
-		again := s.serving
-		s.mu.Unlock()
-		if again {
-			return errors.New("respd: Serve was called before")
-		}
-		return nil
+	keepTime := func() {
+		accept.Every(s.tick, s.ln.Drained(), func(time.Time) { s.ticks.Add(1) })
 	}
-	s.serving = true
-	s.helpers.Go(s.keepTime)
-	s.mu.Unlock()
-
-	for delay := time.Duration(0); ; {
-		raw, err := s.ln.Accept()
-		switch {
-		case err == nil:
-			delay = 0
-			s.admit(raw)
-		case s.draining.Load():
-			return nil
-		case outOfResources(err):
-			// Usually file descriptors: others close theirs, so it passes.
-			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
-			s.log.Warn("accept", "err", err, "retry_in", delay)
-			s.pause(delay)
-		default:
-			return fmt.Errorf("serve the Redis protocol on %s: %w", s.Addr(), err)
-		}
+	if err := s.ln.Serve(s.serve, keepTime); err != nil {
+		return fmt.Errorf("serve the Redis protocol on %s: %w", s.Addr(), err)
 	}
+	return nil
 }
 
-// outOfResources reports whether accept can succeed later, or failed for one
-// connection only.
-func outOfResources(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Server) pause(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-s.stop:
-	}
-}
-
-// keepTime moves the coarse clock.
-func (s *Server) keepTime() {
-	t := time.NewTicker(s.tick)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			s.ticks.Add(1)
-		case <-s.done:
-			return
-		}
-	}
-}
-
-func (s *Server) admit(raw net.Conn) {
-	if s.live.Add(1) > int64(s.limits.MaxConns) {
-		s.live.Add(-1)
-		s.refused.Add(1)
-		s.refuse(raw)
-		return
-	}
-	if !s.track(raw) {
-		s.live.Add(-1)
-		raw.Close()
-		return
-	}
-	id := s.accepted.Add(1)
-	go func() {
-		defer s.untrack(raw)
-		defer s.live.Add(-1)
-		c := newConn(s, raw, id)
-		c.run()
-		c.raw.Close()
-	}()
-}
-
-// track notes a connection, or returns false if the server is draining.
-func (s *Server) track(raw net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining.Load() {
-		return false
-	}
-	s.conns[raw] = struct{}{}
-	return true
-}
-
-func (s *Server) untrack(raw net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, raw)
-	if s.draining.Load() && len(s.conns) == 0 {
-		close(s.drained)
-	}
+func (s *Server) serve(raw *accept.Conn) {
+	c := newConn(s, raw, s.accepted.Add(1))
+	c.run()
+	_ = c.raw.Close()
 }

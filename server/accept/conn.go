@@ -1,0 +1,60 @@
+package accept
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Conn is a connection that has a place.
+type Conn struct {
+	net.Conn
+	of     *Listener
+	heard  atomic.Int64
+	spared bool // under of.mu
+	end    sync.Once
+}
+
+// heardMost is where Heard stops counting, which Read then does without.
+const heardMost = 64
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.heard.Load() < heardMost {
+		c.heard.Add(int64(n))
+	}
+	return n, err
+}
+
+// Heard returns how many bytes the client has sent, exactly only up to 64.
+func (c *Conn) Heard() int64 { return c.heard.Load() }
+
+// CloseWrite ends our direction of the connection, if it is one that can.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(halfCloser); ok {
+		return half.CloseWrite()
+	}
+	return net.ErrClosed
+}
+
+type halfCloser interface{ CloseWrite() error }
+
+// Spare makes Drain leave this connection alone. An interruption that has happened
+// before is undone by the next read deadline that is set.
+func (c *Conn) Spare() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.spared = true
+}
+
+// Close implements net.Conn and gives the place back. It may be called more than once.
+func (c *Conn) Close() (err error) {
+	c.end.Do(func() {
+		err = c.Conn.Close()
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		delete(c.of.conns, c)
+	})
+	return err
+}
