@@ -203,13 +203,14 @@ func (n *breaker) drained(t *testing.T, f fault) bool {
 	return true
 }
 
-// slowToClients: less than the 100 ms after which a client asks another zone too.
+// slowToClients: less, there and back, than the 100 ms after which a client asks another
+// zone, too.
 func (n *breaker) slowToClients(_ *testing.T, f fault) bool {
 	b := n.m.all[f.target]
 	if !n.alone("front " + b.name) {
 		return false
 	}
-	b.front.Delay(5*time.Millisecond + time.Duration(f.degree*float64(30*time.Millisecond))) // each way
+	b.front.Delay(5*time.Millisecond + time.Duration(f.degree*float64(20*time.Millisecond))) // each way
 	b.front.Jitter(10 * time.Millisecond)
 	n.after(f.lasts, func() {
 		b.front.Delay(0)

@@ -19,8 +19,12 @@ const (
 	// is 2 s at most, and the check that follows takes 1 s at most.
 	findTime = 4 * time.Second
 
-	// standstill is how late a timer or a write to disk must be to excuse the nodes.
+	// standstill is how late a timer or a write to disk must be to excuse an error.
 	standstill = 500 * time.Millisecond
+
+	// hiccup is the same for a request that left the zone: a client that waits for so
+	// long asks another one.
+	hiccup = 100 * time.Millisecond
 )
 
 // failure is an error that a caller got.
@@ -69,7 +73,7 @@ func (c *callers) judge(t *testing.T, n *breaker) {
 	if share >= 0.01 {
 		t.Errorf("%.2f %% of the requests left the zone, want less than 1 %%", 100*share)
 	}
-	if c.m.slowest > findTime && !c.machine.stood(n.began, time.Now()) {
+	if c.m.slowest > findTime && !c.machine.stood(standstill, n.began, time.Now()) {
 		t.Errorf("a node that was back was found after %v, want at most %v", c.m.slowest, findTime)
 	}
 }
@@ -79,7 +83,7 @@ func (c *callers) judgeErrors(t *testing.T, start time.Time) {
 	t.Helper()
 	excused := 0
 	faults := slices.DeleteFunc(c.failures, func(f failure) bool {
-		stood := c.machine.stood(f.from, f.to)
+		stood := c.machine.stood(standstill, f.from, f.to)
 		if stood {
 			excused++
 		}
@@ -122,6 +126,8 @@ type machine struct {
 
 // stand is a time in which nothing went on.
 type stand struct{ from, to time.Time }
+
+func (s stand) lasted() time.Duration { return s.to.Sub(s.from) }
 
 // watchMachine watches until the test ends.
 func watchMachine(t *testing.T) *machine {
@@ -170,21 +176,27 @@ func (m *machine) took(what string, from time.Time) {
 	defer m.mu.Unlock()
 	late := now.Sub(from)
 	m.worst[what] = max(m.worst[what], late)
-	if late > standstill {
+	if late > hiccup {
 		m.stands = append(m.stands, stand{from, now})
 	}
 }
 
-// stood says whether the machine stood still at any time between from and to.
-func (m *machine) stood(from, to time.Time) bool {
+// stood says whether the machine stood still for so long at any time between from and to.
+func (m *machine) stood(long time.Duration, from, to time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.stands, func(s stand) bool { return s.from.Before(to) && s.to.After(from) })
+	return slices.ContainsFunc(m.stands, func(s stand) bool { return s.lasted() > long && s.from.Before(to) && s.to.After(from) })
 }
 
 // String is for people.
 func (m *machine) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return fmt.Sprintf("late by at most %v, stood still %d times", m.worst, len(m.stands))
+	still := 0
+	for _, s := range m.stands {
+		if s.lasted() > standstill {
+			still++
+		}
+	}
+	return fmt.Sprintf("late by at most %v, %d times by more than %v, %d times by more than %v", m.worst, len(m.stands), hiccup, still, standstill)
 }
