@@ -15,7 +15,8 @@ type Access interface {
 	// Open returns the issuers for a client. A server may keep them as long as the
 	// client's credentials stay the same, for a connection or for one request: limits
 	// that change meanwhile count at once. It returns at once and is safe for
-	// concurrent use. Error: ErrUnauthenticated.
+	// concurrent use. Errors: ErrUnauthenticated; ErrBadRequest for a Name that cannot be
+	// a client's.
 	Open(c Credentials) (*Issuers, error)
 }
 

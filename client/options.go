@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -58,8 +59,8 @@ func WithZone(zone string) Option { return func(o *options) { o.zone = zone } }
 func WithToken(token string) Option { return func(o *options) { o.token = token } }
 
 // WithName sets what the client calls itself, overriding the default of "". Limits per
-// client count by this name unless the client has a certificate. At most 64 bytes of
-// printable ASCII.
+// client count by this name unless the client has a certificate. At most 128 bytes of
+// printable ASCII, no space at either end.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
 // WithTLS turns TLS on, overriding the default of plain connections. With a certificate
@@ -108,6 +109,9 @@ func WithRuntime(rt leaf.Runtime) Option { return func(o *options) { o.runtime =
 // cannot be read, overriding the default of slog.Default.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
+// maxNameLen is what nodes accept (limit.MaxClientLen), in bytes.
+const maxNameLen = 128
+
 func (o *options) validate() error {
 	for _, s := range []struct {
 		name, value string
@@ -115,7 +119,7 @@ func (o *options) validate() error {
 	}{
 		{"WithZone", o.zone, discovery.MaxNameLen},
 		{"WithToken", o.token, 4 << 10},
-		{"WithName", o.name, discovery.MaxNameLen},
+		{"WithName", o.name, maxNameLen},
 	} {
 		if len(s.value) > s.longest {
 			return leaf.BadField(s.name, fmt.Sprint(len(s.value), " bytes"), fmt.Sprintf("must have at most %d bytes", s.longest))
@@ -144,6 +148,8 @@ func (o *options) validate() error {
 		}
 	}
 	switch {
+	case strings.TrimSpace(o.name) != o.name:
+		return leaf.BadField("WithName", o.name, "must not begin or end with a space")
 	case !o.plain && o.tls == nil:
 		return leaf.BadField("WithTLS", "nil", "must be a configuration")
 	case !(o.ratio >= 0 && o.ratio <= 1): // NaN is outside too

@@ -94,7 +94,8 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 	return g, nil
 }
 
-// Open implements leaf.Access.
+// Open implements leaf.Access. A name that [ValidateClient] refuses is refused here too,
+// for all protocols.
 func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	if g.token != "" && subtle.ConstantTimeCompare([]byte(c.Token), []byte(g.token)) != 1 {
 		g.refused.unauthenticated.Add(1)
@@ -107,6 +108,9 @@ func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	case c.Certificate != "":
 		return &g.client(c.Certificate).issuers, nil
 	case c.Name != "":
+		if err := ValidateClient(c.Name); err != nil {
+			return nil, err // no limit can be set for it
+		}
 		return &g.client(c.Name).issuers, nil
 	}
 	return &g.nobody.issuers, nil

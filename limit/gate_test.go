@@ -62,6 +62,25 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestNames: a client whose name no limit can be set for would pass the kill switch for
+// the name that it resembles.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, limit.Config{}, new(engine), new(engine))
+	for name, ok := range map[string]bool{
+		"": true, "shop": true, "der Laden": true, strings.Repeat("说", 128): true,
+		" shop": false, "shop ": false, "sh\nop": false, "\x00": false, "\xff": false, strings.Repeat("x", 129): false,
+	} {
+		issuers, err := g.Open(leaf.Credentials{Name: name})
+		if ok && err != nil || !ok && (!errors.Is(err, leaf.ErrBadRequest) || issuers != nil) {
+			t.Errorf("Open for %q: %v, %v; want it accepted: %v", name, issuers, err, ok)
+		}
+		if _, err := g.Open(leaf.Credentials{Name: name, Certificate: "shop"}); err != nil {
+			t.Errorf("Open for %q with a certificate, which counts: %v", name, err)
+		}
+	}
+}
+
 // TestScope says which requests a rule limits.
 func TestScope(t *testing.T) {
 	t.Parallel()
