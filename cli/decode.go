@@ -33,9 +33,9 @@ func (c *decodeCmd) Run(p Process) error {
 	if c.ID == nil {
 		return c.layouts(p.Stdout)
 	}
-	id, err := strconv.ParseInt(*c.ID, 10, 64)
+	id, err := strconv.ParseUint(*c.ID, 10, 63)
 	if err != nil {
-		return leaf.BadField("ID", *c.ID, "must be a decimal number below 2^63")
+		return leaf.BadField("ID", *c.ID, "must be a decimal number from 0 to 2^63-1")
 	}
 	layout := c.Layout
 	if layout == "" {
@@ -45,7 +45,7 @@ func (c *decodeCmd) Run(p Process) error {
 		}
 		layout = l.Snowflake.Layout
 	}
-	d, err := app.Decode(layout, id, time.Now())
+	d, err := app.Decode(layout, int64(id), time.Now())
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func parseAsk(data json.RawMessage, path string) (ask, error) {
 		case "count":
 			n, err := strconv.ParseUint(string(value), 10, 32)
 			if err != nil || n < 1 || n > leaf.MaxBatch {
-				return leaf.BadField(field, string(value), fmt.Sprintf("must be a number from 1 to %d", leaf.MaxBatch))
+				return leaf.BadField(field, string(value), fmt.Sprintf("must be a number from 1 to %d, in digits", leaf.MaxBatch))
 			}
 			q.count = int(n)
 			return nil

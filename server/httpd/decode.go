@@ -30,11 +30,11 @@ func (a *api) serveDecode(w http.ResponseWriter, r *http.Request) error {
 	if len(values) != 1 {
 		return leaf.BadField("snowflakeId", strings.Join(values, ","), "must be given once")
 	}
-	id, err := strconv.ParseInt(values[0], 10, 64)
+	id, err := strconv.ParseUint(values[0], 10, 63)
 	if err != nil {
-		return leaf.BadField("snowflakeId", values[0], "must be a decimal number below 2^63")
+		return leaf.BadField("snowflakeId", values[0], "must be a decimal number from 0 to 2^63-1")
 	}
-	d, err := a.decode(id)
+	d, err := a.decode(int64(id))
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func TestDecode(t *testing.T) {
 		{name: "the largest number", query: "snowflakeId=9223372036854775807", status: 200, want: map[string]string{"timestamp": stamp, "workerId": "5", "sequenceId": "9223372036854775807"}},
 		{name: "a layout with datacentres", query: "snowflakeId=7", dc: true, status: 200, want: map[string]string{"timestamp": stamp, "datacenterId": "3", "workerId": "5", "sequenceId": "7"}},
 		{name: "other parameters are no concern", query: "snowflakeId=7&_=1", status: 200, want: map[string]string{"timestamp": stamp, "workerId": "5", "sequenceId": "7"}},
-		{name: "no number", query: "snowflakeId=abc", status: 400, want: map[string]string{"code": "bad_request", "detail": `snowflakeId="abc": must be a decimal number below 2^63`}},
-		{name: "too large", query: "snowflakeId=9223372036854775808", status: 400, want: map[string]string{"code": "bad_request", "detail": "below 2^63"}},
-		{name: "no ID", query: "snowflakeId=-1", status: 400, want: map[string]string{"code": "bad_request", "detail": "must not be negative"}},
+		{name: "no number", query: "snowflakeId=abc", status: 400, want: map[string]string{"code": "bad_request", "detail": `snowflakeId="abc": must be a decimal number from 0 to 2^63-1`}},
+		{name: "too large", query: "snowflakeId=9223372036854775808", status: 400, want: map[string]string{"code": "bad_request", "detail": "from 0 to 2^63-1"}},
+		{name: "no ID", query: "snowflakeId=-1", status: 400, want: map[string]string{"code": "bad_request", "detail": `snowflakeId="-1": must be a decimal number from 0 to 2^63-1`}},
 		{name: "missing", query: "", status: 400, want: map[string]string{"code": "bad_request", "detail": "must be given once"}},
 		{name: "twice", query: "snowflakeId=1&snowflakeId=2", status: 400, want: map[string]string{"code": "bad_request", "detail": "must be given once"}},
 	}

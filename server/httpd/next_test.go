@@ -81,7 +81,7 @@ func TestNextRefuses(t *testing.T) {
 		{"unknown member of an entry", second(`{"tag":"b","cuont":2}`), `member="requests[1].cuont": is not known, the known ones are tag, mode and count`},
 		{"member of an entry in other case", second(`{"Tag":"b"}`), `member="requests[1].Tag"`},
 		{"tag twice", second(`{"tag":"b","tag":"b"}`), `requests[1]="tag": must be given once`},
-		{"count zero", second(`{"tag":"b","count":0}`), `requests[1].count="0": must be a number from 1 to 100000`},
+		{"count zero", second(`{"tag":"b","count":0}`), `requests[1].count="0": must be a number from 1 to 100000, in digits`},
 		{"count negative", second(`{"tag":"b","count":-1}`), `requests[1].count="-1"`},
 		{"count too large", second(`{"tag":"b","count":100001}`), `requests[1].count="100001"`},
 		{"count huge", second(`{"tag":"b","count":4294967297}`), `requests[1].count="4294967297"`},

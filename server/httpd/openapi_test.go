@@ -8,10 +8,12 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,6 +121,8 @@ func samples() (all []*sample) {
 		add("serving", path, get+"order?count=3")
 		add("serving", path, get+"order?count=3", "Accept: application/json")
 		add("serving", path, get+"order?count=0")
+		add("serving", path, get+"order?count=100001")
+		add("serving", path, get+"order?count=x")
 		add("serving", path, get+"slow")
 		add("guarded", path, get+"order")
 		add("off", path, get+"order")
@@ -141,7 +145,9 @@ func samples() (all []*sample) {
 	}
 	add("off", "/decodeSnowflakeId", "/decodeSnowflakeId?snowflakeId=42")
 	add("serving", "/decodeSnowflakeId", "/decodeSnowflakeId?snowflakeId=42")
-	add("serving", "/decodeSnowflakeId", "/decodeSnowflakeId?snowflakeId=abc")
+	for _, id := range []string{"?snowflakeId=abc", "?snowflakeId=-1", "?snowflakeId=", ""} {
+		add("serving", "/decodeSnowflakeId", "/decodeSnowflakeId"+id)
+	}
 	for _, path := range []string{"/cache", "/db", "/healthz", "/readyz", "/v1/clock", "/metrics", "/openapi.json"} {
 		add("serving", path, path)
 	}
@@ -333,6 +339,8 @@ func checkReply(t *testing.T, doc document, s *sample, given map[string]bool, sh
 	}
 	shown[place+" "+media] = append(shown[place+" "+media], comparable(t, s.path, media, body))
 
+	checkParameters(t, doc, s)
+
 	// What the server accepts fits the schema of the request, and the reverse.
 	if s.path == "/v1/next" && s.method == http.MethodPost && s.fields == nil && s.server == "serving" {
 		var request any
@@ -343,6 +351,49 @@ func checkReply(t *testing.T, doc document, s *sample, given map[string]bool, sh
 		if (len(faults) == 0) != (s.reply.status == http.StatusOK) {
 			t.Errorf("%v: the schema says %v", s, faults)
 		}
+	}
+}
+
+// checkParameters: what the server accepts in a query is in the document and fits its
+// schema, and the reverse.
+func checkParameters(t *testing.T, doc document, s *sample) {
+	t.Helper()
+	refused := s.reply.status == http.StatusBadRequest
+	if s.server != "serving" || s.fields != nil || s.path == "" || !refused && s.reply.status != http.StatusOK {
+		return
+	}
+	target, err := url.Parse(s.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := target.Query()
+	var faults []string
+	op := object(object(object(doc["paths"])[s.path])[strings.ToLower(s.method)])
+	parameters, _ := op["parameters"].([]any)
+	for _, p := range parameters {
+		parameter, _ := doc.resolve(p)
+		name := fmt.Sprint(parameter["name"])
+		if parameter["in"] != "query" {
+			continue
+		}
+		if values := query[name]; len(values) == 1 {
+			value := any(values[0])
+			if schema, _ := doc.resolve(parameter["schema"]); schema["type"] == "integer" {
+				if n, err := strconv.ParseFloat(values[0], 64); err == nil {
+					value = n
+				}
+			}
+			faults = append(faults, doc.faults(parameter["schema"], value, name)...)
+		} else if parameter["required"] == true {
+			faults = append(faults, name+" is required")
+		}
+		query.Del(name)
+	}
+	for name := range query {
+		faults = append(faults, name+" is not documented")
+	}
+	if s.path != "/v1/next" && (len(faults) > 0) != refused {
+		t.Errorf("%v: the document says %v of the query", s, faults)
 	}
 }
 

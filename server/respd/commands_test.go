@@ -78,8 +78,8 @@ func TestReplies(t *testing.T) {
 				"LEAF.DECODE 8", "*8\r\n$9\r\ntimestamp\r\n:1000\r\n$8\r\nworkerId\r\n:2\r\n$10\r\nsequenceId\r\n:8\r\n$12\r\ndatacenterId\r\n:3\r\n",
 				"%4\r\n$9\r\ntimestamp\r\n:1000\r\n$8\r\nworkerId\r\n:2\r\n$10\r\nsequenceId\r\n:8\r\n$12\r\ndatacenterId\r\n:3\r\n",
 			},
-			{"LEAF.DECODE -1", "-ERR leaf: bad request: id=\"-1\": must not be negative\r\n", ""},
-			{"LEAF.DECODE 1x", "-ERR leaf: bad request: id=\"1x\": must be a decimal number below 2^63\r\n", ""},
+			{"LEAF.DECODE -1", "-ERR leaf: bad request: id=\"-1\": must be a decimal number from 0 to 2^63-1\r\n", ""},
+			{"LEAF.DECODE 1x", "-ERR leaf: bad request: id=\"1x\": must be a decimal number from 0 to 2^63-1\r\n", ""},
 		}},
 		{"tags", []step{
 			{`INCR "a b/\xe4\xb8\xad"`, ":1\r\n", ""},

@@ -190,11 +190,11 @@ func (c *conn) issue(issuer leaf.Issuer, tag string, o options) error {
 }
 
 func decode(c *conn, a args) error {
-	id, err := strconv.ParseInt(a.text(1), 10, 64)
+	id, err := strconv.ParseUint(a.text(1), 10, 63)
 	if err != nil {
-		return leaf.BadField("id", a.text(1), "must be a decimal number below 2^63")
+		return leaf.BadField("id", a.text(1), "must be a decimal number from 0 to 2^63-1")
 	}
-	d, err := c.srv.limits.Decode(id)
+	d, err := c.srv.limits.Decode(int64(id))
 	if err != nil {
 		return err
 	}
