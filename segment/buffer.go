@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"time"
@@ -21,11 +22,13 @@ type buffer struct {
 	badRow     bool // the alarm row is raised
 
 	last     lastLoad
-	asked    time.Time // when the load that is wanted was first asked for
-	loading  bool      // a load is queued or under way
-	failures int       // loads that failed since the last good one
-	retryAt  time.Time // no load before
-	failed   error     // why the last load failed, nil if it did not
+	asked    time.Time     // when the load that is wanted was first asked for
+	loading  bool          // a load is queued or under way
+	ahead    bool          // the load is wanted although nobody may wait for it
+	place    *list.Element // of the load, in a line of the queue until it begins
+	failures int           // loads that failed since the last good one
+	retryAt  time.Time     // no load before
+	failed   error         // why the last load failed, nil if it did not
 
 	wake    chan struct{} // closed at every change that a waiter must see; nil if nobody waits
 	waiters int
@@ -70,7 +73,7 @@ func (t *Tag) advance(seen *piece, w *waiter) (obstacle, error) {
 	case b.rest.Len() > 0:
 		t.publish(b)
 		if b.next.Len() == 0 {
-			t.ask(b)
+			t.ask(b, true)
 		}
 		return obstacle{}, nil
 	case b.next.Len() > 0:
@@ -94,17 +97,24 @@ func (t *Tag) publish(b *buffer) {
 	t.cur.Store(newPiece(part))
 }
 
-// ask wants a load. It does nothing while one is queued or under way, or before
-// the back-off of a failed one has passed.
-func (t *Tag) ask(b *buffer) {
+// ask wants a load: for a caller that waits, or ahead of need. There is no second one
+// while one is queued or under way, and none before the back-off of a failed one has
+// passed.
+func (t *Tag) ask(b *buffer, ahead bool) {
+	if b.loading {
+		b.ahead = b.ahead || ahead
+		t.shard.queue.again(b.place)
+		return
+	}
 	now := t.alloc.rt.Now()
-	if b.loading || now.Before(b.retryAt) || t.alloc.fence.mark(t.name).Latched {
+	if now.Before(b.retryAt) || t.alloc.fence.mark(t.name).Latched {
 		return
 	}
 	if b.asked.IsZero() {
 		b.asked = now
 	}
-	b.loading = t.shard.queue.push(t, t.state == provisional)
+	b.place = t.shard.queue.push(t, t.state == provisional)
+	b.loading, b.ahead = b.place != nil, ahead
 }
 
 // block is advance without anything in memory.
@@ -117,7 +127,7 @@ func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	if err := w.caller.Err(); err != nil {
 		return obstacle{}, t.gaveUpLocked(err) // nobody would take what it asked for
 	}
-	t.ask(b)
+	t.ask(b, false)
 	if b.loading {
 		return b.waitFor(0), nil
 	}

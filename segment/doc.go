@@ -25,7 +25,9 @@
 //     first one of its successor), Config.MaxLoads per database; each has a
 //     deadline. A load that fails, hangs or panics is retried after a back-off and
 //     never wedges its tag. Tags do not influence one another, unless MaxLoads of
-//     them hang at the same moment.
+//     them hang at the same moment. A load that has not begun when the last caller who
+//     waits for it leaves is not done, and under overload the newest is done first: the
+//     store works for those who still wait.
 //  6. No mutex is held over I/O or a wait. Taking an ID uses no lock, no
 //     allocation and no clock.
 //  7. On Close the unused tail of each tag's last range goes back to the store by

@@ -11,21 +11,18 @@ import (
 )
 
 // load does one load of the tag, from a goroutine of the shard's queue, and
-// returns what it tells about the store.
+// returns what it tells about the store. It is carried through whoever leaves meanwhile,
+// and what it brings is kept for who comes next.
 func (t *Tag) load() health {
 	t.mu.Lock()
 	state := t.state
-	wanted := state == listed || state == provisional && t.buffer().waiters > 0
 	t.mu.Unlock()
-	if !wanted {
-		// Deleted, or its callers gave up: reserving would only waste a range.
+	switch state {
+	case listed:
+	case detached: // deleted meanwhile: reserving would only waste a range
 		t.loadEnded(func(b *buffer) { b.asked = time.Time{} })
-		if state == provisional {
-			t.alloc.forget(t)
-		}
 		return unknownHealth
-	}
-	if state == provisional {
+	case provisional:
 		row, err := t.shard.lookup(t.alloc.base, t.name)
 		if err != nil {
 			return t.loadFailed(err)

@@ -1,17 +1,17 @@
 package segment
 
 import (
+	"container/list"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
 )
 
-// queue runs the loads of one database: first come, first served, loads of known
-// tags before look-ups of unknown ones, up to max at a time in goroutines that
-// live only while there is work.
+// queue runs the loads of one database: loads of known tags before look-ups of unknown
+// ones, each in the order of their line, up to max at a time in goroutines that live only
+// while there is work.
 //
 // When loads of two different tags in a row find the store unusable (or blocked by
 // the cluster fence), the queue takes it for down: one load at a time then probes it, after a back-off, until
@@ -30,8 +30,8 @@ type queue struct {
 	mu         sync.Mutex
 	open       bool // false until the database is bound, and after close
 	closed     bool
-	known      []*Tag
-	unknown    []*Tag
+	known      line // loads of tags that are known; they come before
+	unknown    line // look-ups of those that are not
 	running    int
 	failures   int    // loads in a row, of changing tags, that found the store unusable
 	lastFailed string // tag of the last one
@@ -51,20 +51,35 @@ const (
 
 const downAfter = 2 // failures after which the store counts as down
 
-// push queues a load and reports whether the queue took it.
-func (q *queue) push(t *Tag, unknown bool) bool {
+// push queues a load and returns its place in the line, nil if the queue is closed.
+func (q *queue) push(t *Tag, unknown bool) *list.Element {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return false
+		return nil
 	}
+	to := &q.known
 	if unknown {
-		q.unknown = append(q.unknown, t)
-	} else {
-		q.known = append(q.known, t)
+		to = &q.unknown
 	}
-	q.startRunners()
-	return true
+	defer q.startRunners()
+	return to.push(t)
+}
+
+// again notes that the load at place, which may have begun, is asked for once more.
+func (q *queue) again(place *list.Element) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.known.again(place)
+	q.unknown.again(place)
+}
+
+// drop takes a load out of the line. It returns false if the load has begun, or the
+// queue is closed: then it ends elsewhere.
+func (q *queue) drop(place *list.Element) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.known.drop(place) || q.unknown.drop(place)
 }
 
 // resume lets the loads begin.
@@ -76,11 +91,13 @@ func (q *queue) resume() {
 }
 
 // close takes no more loads and returns those that have not begun.
-func (q *queue) close() []*Tag {
+func (q *queue) close() (left []*Tag) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	left := slices.Concat(q.known, q.unknown)
-	q.known, q.unknown, q.open, q.closed = nil, nil, false, true
+	q.open, q.closed = false, true
+	for t := q.next(); t != nil; t = q.next() {
+		left = append(left, t)
+	}
 	return left
 }
 
@@ -88,7 +105,7 @@ func (q *queue) close() []*Tag {
 // that run may all be busy, so they do not count; one too many ends at once. q.mu is
 // held.
 func (q *queue) startRunners() {
-	for queued := len(q.known) + len(q.unknown); q.open && queued > 0 && q.running < q.limit(); queued-- {
+	for queued := q.queued(); q.open && queued > 0 && q.running < q.limit(); queued-- {
 		if !q.tasks.start(q.run) {
 			return
 		}
@@ -122,7 +139,7 @@ func (q *queue) run() {
 func (q *queue) pop() (t *Tag, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.known)+len(q.unknown) == 0 || q.running > q.limit() {
+	if q.queued() == 0 || q.running > q.limit() {
 		q.running--
 		return nil, 0
 	}
@@ -131,13 +148,18 @@ func (q *queue) pop() (t *Tag, pause time.Duration) {
 			return nil, pause
 		}
 	}
-	from := &q.known
-	if len(q.known) == 0 {
-		from = &q.unknown
+	return q.next(), 0
+}
+
+// queued returns how many loads have not begun. q.mu is held.
+func (q *queue) queued() int { return q.known.loads.Len() + q.unknown.loads.Len() }
+
+// next takes out the load whose turn it is, nil if there is none. q.mu is held.
+func (q *queue) next() *Tag {
+	if t := q.known.pop(); t != nil {
+		return t
 	}
-	t, (*from)[0] = (*from)[0], nil
-	*from = (*from)[1:]
-	return t, 0
+	return q.unknown.pop()
 }
 
 // done notes the outcome of a load.

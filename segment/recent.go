@@ -57,7 +57,7 @@ func (a *Allocator) preload(s *shard) {
 			b.usedAt = used
 		}
 		if b.last.count == 0 {
-			t.ask(b)
+			t.ask(b, true)
 			n++
 		}
 		t.mu.Unlock()

@@ -149,12 +149,25 @@ func (w *waiter) leave() {
 	}
 }
 
-// uncount notes that a waiter left. The last one to leave a provisional tag takes
-// it out of the waiting room.
+// uncount notes that a waiter left. The last one takes back the load that he waited for,
+// so that the store does not work for nobody, and a provisional tag out of the waiting
+// room. A load that has begun goes on.
+//
+// Why nobody is left waiting for a load that never comes: waiters are counted, and loads
+// asked for and taken back, under t.mu; a load leaves its line once, under queue.mu.
+//   - Somebody arrives while the last waiter leaves. Either he is counted first, so that
+//     the other is not the last; or he finds that nothing is loading, and asks anew.
+//   - The load begins while the last waiter leaves. Either it is taken back first, and
+//     the queue does not find it; or it has left the line, drop returns false, and
+//     whoever arrives before it ends waits for it, as if the other had stayed.
+//   - The queue closes meanwhile: it has emptied its lines, and Close ends the load.
 func (t *Tag) uncount() {
 	t.mu.Lock()
 	b := t.buffer()
 	b.waiters--
+	if b.waiters == 0 && b.loading && !b.ahead && t.shard.queue.drop(b.place) {
+		b.loading, b.asked = false, time.Time{}
+	}
 	abandoned := t.state == provisional && b.waiters == 0 && !b.loading
 	t.mu.Unlock()
 	if abandoned {
