@@ -202,6 +202,49 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
+// TestStrangersTime: a client that must authenticate has a minute, however it spends it,
+// and another one after RESET, which gives a stranger none.
+func TestStrangersTime(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, first, every string }{
+		{"refused requests", "", request("INCR", "a")},
+		{"empty lines", "", "\r\n"},
+		{"wrong passwords", "", request("AUTH", "guess")},
+		{"RESET", "", request("RESET")},
+		{"always half a request", "PI", "NG\r\nPI"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, cfg := guarded()
+			bubble(t, cfg, func(t *testing.T, p *pipes) {
+				c, begin := p.dial(t), time.Now()
+				var sending sync.WaitGroup
+				sending.Go(func() {
+					for text := tt.first + tt.every; ; text = tt.every {
+						if _, err := io.WriteString(c, text); err != nil {
+							return
+						}
+						time.Sleep(3 * time.Second)
+					}
+				})
+				between(t, tt.name, c.lifetime(begin), time.Minute, time.Minute+time.Second)
+				sending.Wait()
+			})
+		})
+	}
+	t.Run("after RESET", func(t *testing.T) {
+		t.Parallel()
+		_, cfg := guarded()
+		bubble(t, cfg, func(t *testing.T, p *pipes) {
+			c := p.dial(t)
+			c.ask("+OK\r\n", "AUTH", "s3cret")
+			time.Sleep(20 * time.Minute)
+			c.ask("+RESET\r\n", "RESET")
+			between(t, "after RESET", c.lifetime(time.Now()), time.Minute, time.Minute+time.Second)
+		})
+	})
+}
+
 // TestSlowReader: a client that does not read its replies loses its connection after
 // 10 s, and holds nobody up.
 func TestSlowReader(t *testing.T) {

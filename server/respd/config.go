@@ -21,8 +21,8 @@ const (
 	minMaxRequestBytes = 1 << 10
 	maxMaxRequestBytes = 1 << 20
 
-	// loginTime bounds how long a client that must authenticate may stay silent
-	// before it has: strangers shall not fill the table of connections.
+	// loginTime bounds how long a client that must authenticate may take, whatever else
+	// it sends: strangers shall not fill the table of connections.
 	loginTime = time.Minute
 )
 

@@ -42,6 +42,7 @@ type conn struct {
 	commands, failures int64 // not yet in the server's counters
 
 	requestBy time.Time // when the request that is being received must be complete; zero: none is
+	loginBy   time.Time // when a client that must authenticate must have
 	idleAt    int64     // tick at which the read deadline for idling was set; 0: it is not set
 	writeAt   int64     // tick at which the write deadline was set
 }
@@ -209,7 +210,7 @@ func (c *conn) makeRoom() {
 func (c *conn) setReadDeadline() error {
 	if c.w > 0 {
 		if c.requestBy.IsZero() {
-			c.requestBy = time.Now().Add(c.srv.limits.RequestTimeout)
+			c.requestBy = c.until(c.srv.limits.RequestTimeout)
 			c.idleAt = 0
 			return c.raw.SetReadDeadline(c.requestBy)
 		}
@@ -217,13 +218,19 @@ func (c *conn) setReadDeadline() error {
 	}
 	if now := c.srv.ticks.Load(); now != c.idleAt {
 		c.idleAt = now
-		limit := c.srv.limits.IdleTimeout
-		if c.issuers == nil {
-			limit = min(limit, loginTime)
-		}
-		return c.raw.SetReadDeadline(time.Now().Add(limit + c.srv.tick))
+		return c.raw.SetReadDeadline(c.until(c.srv.limits.IdleTimeout + c.srv.tick))
 	}
 	return nil
+}
+
+// until returns the time in d, or before it, when a stranger's time is up: requests that
+// are refused do not prolong it.
+func (c *conn) until(d time.Duration) time.Time {
+	by := time.Now().Add(d)
+	if c.issuers == nil && c.loginBy.Before(by) {
+		return c.loginBy
+	}
+	return by
 }
 
 // flush writes the gathered replies. The write deadline is renewed like the idle

@@ -79,6 +79,7 @@ var sessionCommands = []command{
 // begin starts the session of a client that has shown nothing but its certificate.
 func (c *conn) begin(certificate string) {
 	c.certificate = certificate
+	c.loginBy = time.Now().Add(loginTime)
 	if err := c.open("", "", ""); err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
 		c.srv.log.Error("authorise a new connection", "err", err)
 	}
@@ -289,6 +290,9 @@ func selectDB(c *conn, a args) error {
 }
 
 func reset(c *conn, _ args) error {
+	if c.issuers != nil {
+		c.loginBy, c.idleAt = time.Now().Add(loginTime), 0
+	}
 	c.issuers, c.lib, c.libVer, c.out.resp3 = nil, "", "", false
 	c.token, c.user, c.name = "", "", ""
 	if err := c.open("", "", ""); err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
