@@ -31,6 +31,9 @@ type Options struct {
 	Version string       // shown by commands
 	Notes   []string     // of Load, for the log
 
+	// Warn is told what the user of a command should know beside its outcome. nil: nobody.
+	Warn func(text string)
+
 	// Snowflake says that somebody asked for snowflake mode (Loaded.AsksForSnowflake), so
 	// that a node which can never serve it does not start.
 	Snowflake bool

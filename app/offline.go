@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -71,12 +72,16 @@ func newOffline(cfg Config, opts Options) (_ *offline, err error) {
 // prepare makes the embedded database usable.
 func (o *offline) prepare() error {
 	timeout := 10 * o.cfg.Segment.LoadTimeout
+	_, statErr := os.Stat(o.dbs.file)
 	first, err := firstMade(o.dir)
 	if err != nil {
 		return err
 	}
 	if err := prepareEmbedded(o.dbs, o.mark, timeout); err != nil {
 		return err
+	}
+	if errors.Is(statErr, fs.ErrNotExist) && o.opts.Warn != nil {
+		o.opts.Warn(fmt.Sprintf("no node runs in %s, so a new database was made: %s. Nodes with --store do not use it; for them name --store, or the --data-dir of one that runs", o.dir.Path(), o.dbs.file))
 	}
 	records, err := o.dbs.stores[0].Records(sqldb.RecordsConfig{})
 	if err != nil {

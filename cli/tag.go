@@ -23,7 +23,8 @@ func (b *backendFlags) with(ctx context.Context, p Process, f func(admin.Backend
 		return err
 	}
 	_, direct := b.Settings.values()["store"]
-	backend, done, err := app.OpenBackend(ctx, l.Config, app.Options{Version: version()}, direct)
+	warn := func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }
+	backend, done, err := app.OpenBackend(ctx, l.Config, app.Options{Version: version(), Warn: warn}, direct)
 	if err != nil {
 		return err
 	}
