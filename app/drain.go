@@ -83,6 +83,11 @@ func (a *App) leave(ctx context.Context) {
 	if delay <= 0 {
 		return
 	}
+	for _, s := range a.public {
+		if s.leave != nil {
+			s.leave()
+		}
+	}
 	a.log.Info("serving until clients have moved", "for", delay)
 	t := time.NewTimer(delay)
 	defer t.Stop()

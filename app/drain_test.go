@@ -37,6 +37,14 @@ func TestDrain(t *testing.T) {
 			break
 		}
 	}
+	reply, err := http.Get("http://" + a.Addr() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply.Body.Close()
+	if !reply.Close && time.Since(began) < 400*time.Millisecond {
+		t.Error("a reply during the delay does not end its connection: its client would stay to the end")
+	}
 	if status, body := get(t, a, path); status != http.StatusOK && time.Since(began) < 400*time.Millisecond {
 		t.Errorf("an ID during the delay: %d %s", status, body)
 	}

@@ -24,6 +24,7 @@ type server struct {
 	stop  func(ctx context.Context) error // lets requests finish until ctx ends; closes the listener in any case
 
 	sample func(to samples) // its metrics; nil: none
+	leave  func()           // asks clients to move before stop is called; nil: there is no way
 }
 
 // listeners are the bound addresses of a node; nil for a server that is off.
@@ -75,7 +76,7 @@ func (a *App) openServers() error {
 	}
 	a.public = append(a.public, server{"HTTP", a.listeners.http, h.Serve, h.Shutdown, func(to samples) {
 		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
-	}})
+	}, h.Leave})
 	if ln := a.listeners.grpc; ln != nil {
 		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Ready: a.ready, TLS: a.secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
 		if err != nil {
@@ -83,7 +84,7 @@ func (a *App) openServers() error {
 		}
 		a.public = append(a.public, server{"gRPC", ln, g.Serve, g.Shutdown, func(to samples) {
 			to.gauge("leaf_grpc_connections", "Connections of the gRPC server that are open.", float64(g.Connections()))
-		}})
+		}, nil})
 	}
 	if ln := a.listeners.resp; ln != nil {
 		r, err := respd.NewOn(ln, respd.Config{
@@ -93,15 +94,15 @@ func (a *App) openServers() error {
 		if err != nil {
 			return err
 		}
-		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown, func(to samples) { sampleRESP(to, r.Stats()) }})
+		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown, func(to samples) { sampleRESP(to, r.Stats()) }, nil})
 	}
 	cfg := admin.Config{Logger: a.log, GRPC: grpcd.NewAdmin(backend, a.log)}
 	s := admin.NewServer(backend, cfg)
-	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil})
+	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil, nil})
 	if ln := a.listeners.admin; ln != nil {
 		cfg.TCP = &admin.TCP{Token: a.cfg.Auth.Token, Open: a.openRoutes()}
 		s := admin.NewServer(backend, cfg)
-		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil})
+		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil, nil})
 	}
 	return nil
 }

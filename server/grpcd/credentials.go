@@ -17,21 +17,32 @@ import (
 
 // credentialsOf returns what the client of a call shows of itself: the certificate of
 // its connection, and of the call's metadata "authorization: Bearer TOKEN" and
-// "leaf-client". Of several values the first counts.
-func credentialsOf(ctx context.Context) leaf.Credentials {
-	var c leaf.Credentials
+// "leaf-client". What is there twice is refused, because a proxy before us may have
+// looked at the other one. A scheme other than Bearer is for somebody else.
+func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
 	if id := identityOf(ctx); id != nil {
 		c.Certificate = id.certificate
 	}
-	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
-		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "bearer") {
-			c.Token = strings.TrimSpace(token)
-		}
+	authorization, err := single(ctx, "authorization")
+	if err != nil {
+		return c, err
 	}
-	if values := metadata.ValueFromIncomingContext(ctx, "leaf-client"); len(values) > 0 {
-		c.Name = values[0]
+	if scheme, token, ok := strings.Cut(authorization, " "); ok && strings.EqualFold(scheme, "bearer") {
+		c.Token = strings.TrimSpace(token)
 	}
-	return c
+	c.Name, err = single(ctx, "leaf-client")
+	return c, err
+}
+
+// single returns the value of a key of the metadata that may be there once.
+func single(ctx context.Context, key string) (string, error) {
+	switch values := metadata.ValueFromIncomingContext(ctx, key); len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	}
+	return "", leaf.BadField("metadata", key, "must be given once")
 }
 
 // identity is what the server knows about a connection. It is how a call finds its own.

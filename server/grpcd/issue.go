@@ -25,9 +25,18 @@ type service struct {
 	log    *slog.Logger
 }
 
+// admit returns what a call may take its IDs from.
+func (s *service) admit(ctx context.Context) (*leaf.Issuers, error) {
+	shown, err := credentialsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.access.Open(shown)
+}
+
 // Next answers one call.
 func (s *service) Next(ctx context.Context, req *leafpb.NextRequest) (*leafpb.NextResponse, error) {
-	issuers, err := s.access.Open(credentialsOf(ctx))
+	issuers, err := s.admit(ctx)
 	if err != nil {
 		return nil, statusOf(s.log, err)
 	}
@@ -43,7 +52,7 @@ func (s *service) Next(ctx context.Context, req *leafpb.NextRequest) (*leafpb.Ne
 // again and again, which is safe because RecvMsg and SendMsg keep nothing of them.
 func (s *service) Stream(stream grpc.BidiStreamingServer[leafpb.StreamRequest, leafpb.StreamResponse]) error {
 	ctx := stream.Context()
-	issuers, err := s.access.Open(credentialsOf(ctx))
+	issuers, err := s.admit(ctx)
 	if err != nil {
 		return statusOf(s.log, err)
 	}

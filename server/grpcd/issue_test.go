@@ -205,7 +205,6 @@ func TestCredentials(t *testing.T) {
 		{"another scheme", []string{"authorization", "Basic secret"}, leaf.Credentials{}},
 		{"no scheme", []string{"authorization", "secret"}, leaf.Credentials{}},
 		{"token and name", []string{"leaf-client", "shop", "authorization", "Bearer s"}, leaf.Credentials{Token: "s", Name: "shop"}},
-		{"the first counts", []string{"authorization", "Bearer s", "authorization", "Bearer t"}, leaf.Credentials{Token: "s"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := client(t, s)
@@ -235,6 +234,25 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("Stream asked again: %+v", <-asked.opened)
 			}
 		})
+	}
+}
+
+// TestCredentialsGivenTwice: a proxy in front may have looked at the other one.
+func TestCredentialsGivenTwice(t *testing.T) {
+	c := client(t, start(t, serves(newIssuer())))
+	for _, key := range []string{"authorization", "leaf-client"} {
+		ctx := metadata.AppendToOutgoingContext(within(t, 20*time.Second), key, "Bearer s", key, "Bearer t")
+		_, err := c.Next(ctx, &leafpb.NextRequest{Tag: "a"})
+		checkStatus(t, err, "bad_request")
+		st, err := c.Stream(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = st.Recv()
+		checkStatus(t, err, "bad_request")
+		if !strings.Contains(err.Error(), key) {
+			t.Errorf("%v does not name %s", err, key)
+		}
 	}
 }
 

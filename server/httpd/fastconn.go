@@ -140,7 +140,7 @@ func (c *fastConn) answer() (v verdict, last bool) {
 		if err == nil {
 			body, err = handler(c.srv.base, h.mode, c.key, body)
 		}
-		last = c.srv.ln.Closed()
+		last = c.srv.leaving.Load() || c.srv.ln.Closed()
 		at := c.srv.clock.now.Load()
 		if err != nil {
 			c.out = appendProblem(c.out, problem.Report(c.srv.log, err), at, last)

@@ -25,6 +25,7 @@ type api struct {
 	metrics   http.Handler // nil: no such route
 	ready     func() (bool, []string)
 	draining  func() bool
+	leaving   func() bool   // each reply ends its connection
 	viewTime  time.Duration // bound of cache and db
 	batchTime time.Duration // bound of a request for several tags
 	log       *slog.Logger
@@ -40,6 +41,7 @@ func newAPI(cfg Config) *api {
 		metrics:   cfg.Metrics,
 		ready:     cfg.Ready,
 		draining:  func() bool { return false },
+		leaving:   func() bool { return false },
 		viewTime:  cfg.WriteTimeout / 2,
 		batchTime: cfg.WriteTimeout - cfg.WriteTimeout/4,
 		log:       cfg.Logger,
@@ -85,6 +87,9 @@ func (a *api) table() []route {
 // ServeHTTP implements http.Handler. It routes by itself: http.ServeMux cleans
 // paths, and a tag may look like one that needs cleaning ("..", "a%2F%2Fb").
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.leaving() {
+		w.Header().Set("Connection", "close")
+	}
 	if err := a.route(w, r); err != nil {
 		problem.Write(w, a.log, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf/server/accept"
@@ -21,6 +22,8 @@ type Server struct {
 	tls    *tls.Config // nil: plain TCP
 	slow   *http.Server
 	inner  *handover
+
+	leaving atomic.Bool // see Leave
 
 	clock clock
 	tick  time.Duration // of clock
@@ -57,7 +60,7 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.draining = s.ln.Closed
+	a.draining, a.leaving = s.ln.Closed, s.leaving.Load
 	return s, nil
 }
 

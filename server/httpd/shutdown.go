@@ -5,6 +5,12 @@ import (
 	"fmt"
 )
 
+// Leave makes every reply from now on the last one of its connection, and says so in it
+// ("Connection: close"). The server goes on accepting. A client that keeps connections
+// open would otherwise stay until Shutdown, and might send a request just as that closes
+// its connection.
+func (s *Server) Leave() { s.leaving.Store(true) }
+
 // Shutdown stops accepting, closes idle connections, lets every request whose
 // head was read be answered (with "Connection: close"), and returns when all
 // goroutines of the server have ended. When ctx ends first, it cancels the
