@@ -84,7 +84,7 @@ func TestOpenLoad(t *testing.T) {
 		if goodput := float64(got.count[issued]) / 4; goodput < 70 || goodput > 101 {
 			t.Errorf("%.0f IDs per second, want nearly 100", goodput)
 		}
-		if sum := got.count[issued] + got.count[shed]; got.count[shed] == 0 || got.noHint != 0 || sum < got.asked-20 || sum > got.asked+20 || got.inVain() != 0 {
+		if sum := got.count[issued] + got.count[shed]; got.count[shed] == 0 || got.noHint != 0 || sum < got.asked-20 || sum > got.asked+20 || got.inVain() != 0 || got.refusals.Total() != got.count[shed] {
 			t.Errorf("%+v", got)
 		}
 		if o, c := s.opened.Load(), s.closed.Load(); o != c || o > 20 || got.most != o {

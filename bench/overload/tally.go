@@ -13,11 +13,12 @@ type tally struct {
 	noHint   int64 // of those shed
 	twice    int64 // IDs that had been issued before, at any time
 	admitted *latency.Histogram
-	most     int64  // requests under way at once, at any time
-	trouble  string // what the first broken one says, else the first failed one
+	refusals *latency.Histogram // of those shed
+	most     int64              // requests under way at once, at any time
+	trouble  string             // what the first broken one says, else the first failed one
 }
 
-func newTally() *tally { return &tally{admitted: latency.New()} }
+func newTally() *tally { return &tally{admitted: latency.New(), refusals: latency.New()} }
 
 // outcome is one request.
 type outcome struct {
@@ -43,6 +44,7 @@ func (t *tally) note(o outcome) {
 	case issued, failed, late: // not turned away
 		t.admitted.Note(o.took)
 	case shed:
+		t.refusals.Note(o.took)
 		if o.hint <= 0 {
 			t.noHint++
 		}
@@ -65,6 +67,7 @@ func (t *tally) add(other *tally) {
 	t.twice += other.twice
 	t.most = max(t.most, other.most)
 	t.admitted.Add(other.admitted)
+	t.refusals.Add(other.refusals)
 }
 
 // inVain is how many were admitted and got no ID in time.
