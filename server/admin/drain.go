@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -40,11 +42,22 @@ func (c *Client) Drain(ctx context.Context, delay time.Duration) error {
 	return err
 }
 
+// drainDelay returns the delay that r asks for, below 0 for none. What it does not
+// understand it refuses: somebody who wanted a delay must not get none.
 func drainDelay(r *http.Request) (time.Duration, error) {
-	text := r.URL.Query().Get("delay")
-	if text == "" {
+	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return 0, leaf.BadField("body", "...", "must be empty; the delay is ?delay=DURATION")
+	}
+	query := r.URL.Query()
+	for name, values := range query {
+		if name != "delay" || len(values) > 1 {
+			return 0, leaf.BadField("parameter", name, "is not known or there twice; the only one is delay")
+		}
+	}
+	if !query.Has("delay") {
 		return -1, nil
 	}
+	text := query.Get("delay")
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
 		return 0, leaf.BadField("delay", text, "must be a duration from 0s to 10m")
