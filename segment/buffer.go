@@ -103,7 +103,7 @@ func (t *Tag) publish(b *buffer) {
 func (t *Tag) ask(b *buffer, ahead bool) {
 	if b.loading {
 		b.ahead = b.ahead || ahead
-		t.shard.queue.again(b.place)
+		t.shard.queue.again(b.place, ahead)
 		return
 	}
 	now := t.alloc.rt.Now()
@@ -113,7 +113,7 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 	if b.asked.IsZero() {
 		b.asked = now
 	}
-	b.place = t.shard.queue.push(t, t.state == provisional)
+	b.place = t.shard.queue.push(t, t.state == provisional, ahead)
 	b.loading, b.ahead = b.place != nil, ahead
 }
 

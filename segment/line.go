@@ -10,22 +10,33 @@ import "container/list"
 // newest is first, until the line is empty. A load that somebody asks for again meanwhile
 // counts as new, or a tag with many callers would be stuck behind those with one.
 //
+// Loads ahead of need do not count as the oldest: nobody takes them back, so behind
+// enough of them the callers of every other load would leave, and the order never turn.
+//
 // The mutex of the queue guards it. Methods that take a place leave alone what is not,
 // or no longer, in this line.
 type line struct {
-	loads       list.List // of *Tag
+	loads       list.List // of *queued
 	newestFirst bool
 }
 
-func (l *line) push(t *Tag) (place *list.Element) {
+// queued is a load in a line.
+type queued struct {
+	tag   *Tag
+	ahead bool // it stays, whoever leaves
+}
+
+func (l *line) push(t *Tag, ahead bool) (place *list.Element) {
 	if l.loads.Len() == 0 {
 		l.newestFirst = false
 	}
-	return l.loads.PushBack(t)
+	return l.loads.PushBack(&queued{t, ahead})
 }
 
 // again notes that somebody asks once more for the load at place.
-func (l *line) again(place *list.Element) {
+func (l *line) again(place *list.Element, ahead bool) {
+	q := place.Value.(*queued)
+	q.ahead = q.ahead || ahead
 	if l.newestFirst {
 		l.loads.MoveToBack(place)
 	}
@@ -34,20 +45,25 @@ func (l *line) again(place *list.Element) {
 // drop takes out the load at place, whose callers have left, and reports whether it was
 // there.
 func (l *line) drop(place *list.Element) bool {
+	older := place.Prev()
+	for !l.newestFirst && older != nil && older.Value.(*queued).ahead {
+		older = older.Prev()
+	}
 	before := l.loads.Len()
-	l.newestFirst = l.newestFirst || place == l.loads.Front()
 	l.loads.Remove(place)
-	return l.loads.Len() < before
+	dropped := l.loads.Len() < before
+	l.newestFirst = l.newestFirst || dropped && older == nil
+	return dropped
 }
 
-// pop takes out the load whose turn it is, nil if there is none.
-func (l *line) pop() *Tag {
+// pop takes out the load whose turn it is, or the oldest, nil if there is none.
+func (l *line) pop(oldest bool) *Tag {
 	next := l.loads.Front()
-	if l.newestFirst {
+	if l.newestFirst && !oldest {
 		next = l.loads.Back()
 	}
 	if next == nil {
 		return nil
 	}
-	return l.loads.Remove(next).(*Tag)
+	return l.loads.Remove(next).(*queued).tag
 }

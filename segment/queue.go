@@ -52,7 +52,7 @@ const (
 const downAfter = 2 // failures after which the store counts as down
 
 // push queues a load and returns its place in the line, nil if the queue is closed.
-func (q *queue) push(t *Tag, unknown bool) *list.Element {
+func (q *queue) push(t *Tag, unknown, ahead bool) *list.Element {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -63,15 +63,15 @@ func (q *queue) push(t *Tag, unknown bool) *list.Element {
 		to = &q.unknown
 	}
 	defer q.startRunners()
-	return to.push(t)
+	return to.push(t, ahead)
 }
 
 // again notes that the load at place, which may have begun, is asked for once more.
-func (q *queue) again(place *list.Element) {
+func (q *queue) again(place *list.Element, ahead bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.known.again(place)
-	q.unknown.again(place)
+	q.known.again(place, ahead)
+	q.unknown.again(place, ahead)
 }
 
 // drop takes a load out of the line. It returns false if the load has begun, or the
@@ -95,7 +95,7 @@ func (q *queue) close() (left []*Tag) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.open, q.closed = false, true
-	for t := q.next(); t != nil; t = q.next() {
+	for t := q.next(true); t != nil; t = q.next(true) {
 		left = append(left, t)
 	}
 	return left
@@ -143,23 +143,27 @@ func (q *queue) pop() (t *Tag, pause time.Duration) {
 		q.running--
 		return nil, 0
 	}
-	if q.failures >= downAfter {
+	down := q.failures >= downAfter
+	if down {
 		if pause = q.retryAt.Sub(q.rt.Now()); pause > 0 {
 			return nil, pause
 		}
 	}
-	return q.next(), 0
+	// The oldest probes, or a tag that fails whatever the store does, and is the newest
+	// after each attempt, would be all that the queue tries.
+	return q.next(down), 0
 }
 
 // queued returns how many loads have not begun. q.mu is held.
 func (q *queue) queued() int { return q.known.loads.Len() + q.unknown.loads.Len() }
 
-// next takes out the load whose turn it is, nil if there is none. q.mu is held.
-func (q *queue) next() *Tag {
-	if t := q.known.pop(); t != nil {
+// next takes out the load whose turn it is, or the oldest, nil if there is none. q.mu is
+// held.
+func (q *queue) next(oldest bool) *Tag {
+	if t := q.known.pop(oldest); t != nil {
 		return t
 	}
-	return q.unknown.pop()
+	return q.unknown.pop(oldest)
 }
 
 // done notes the outcome of a load.
