@@ -1,0 +1,41 @@
+package leaf_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+// tracked is a file of the module's archive.
+type tracked string
+
+func (f tracked) Path() string                 { return string(f) }
+func (f tracked) Lstat() (os.FileInfo, error)  { return os.Lstat(string(f)) }
+func (f tracked) Open() (io.ReadCloser, error) { return os.Open(string(f)) }
+
+// TestModuleCanBeDownloaded makes the archive that the module proxy makes for go get. A
+// tracked file with a name that the archive may not hold fails for every user.
+func TestModuleCanBeDownloaded(t *testing.T) {
+	t.Parallel()
+	names, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("this is no git checkout: %v", err)
+	}
+	var files []zip.File
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		if _, err := os.Lstat(name); err == nil { // else deleted and not committed yet
+			files = append(files, tracked(name))
+		}
+	}
+	if len(files) < 500 {
+		t.Fatalf("only %d tracked files were found", len(files))
+	}
+	if err := zip.Create(io.Discard, module.Version{Path: modulePath, Version: "v0.0.1"}, files); err != nil {
+		t.Error(err)
+	}
+}
