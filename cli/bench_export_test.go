@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/idlog"
 )
 
 // ParseIDs is parseIDs.
@@ -17,3 +18,6 @@ func (h *Histogram) Add(d time.Duration) { h.h.add(d) }
 
 // Quantile returns a quantile.
 func (h *Histogram) Quantile(q float64) time.Duration { return h.h.counts().quantile(q) }
+
+// ProgressText is progressText.
+func ProgressText(now idlog.Progress, took time.Duration) string { return progressText(now, took) }

@@ -17,6 +17,7 @@ type verifyCmd struct {
 	Files    []string `arg:"" name:"file" help:"ID logs."`
 	OneSpace bool     `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
 	AnyOrder bool     `help:"Do not check that IDs increase within a log."`
+	Torn     bool     `name:"allow-torn" help:"Accept logs that end in a piece of a record, as a killed writer leaves them. The piece is reported and not read as an ID. Without it such a log gives no verdict."`
 	Gaps     bool     `help:"Show the numbers that are missing between the lowest and the highest of each key, and count them as findings."`
 	List     int      `default:"10" placeholder:"N" help:"How many findings of each kind to list with their places; all are counted. (default 10)"`
 	Memory   byteSize `default:"1GiB" placeholder:"SIZE" help:"Limit for buffers, such as 512MiB. (default 1GiB; at least 1MiB)"`
@@ -27,7 +28,7 @@ type verifyCmd struct {
 
 // Help implements kong.HelpProvider.
 func (verifyCmd) Help() string {
-	return `Reads ID logs of any ID service and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked.
+	return `Reads logs of 64-bit IDs, from Leaf or from another service, and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked.
 
 A log is what one client received from one node, in that order. Text, one record per line:
 
@@ -36,14 +37,14 @@ A log is what one client received from one node, in that order. Text, one record
   orders 1001-2000  key and a range, both ends included
   # remark
 
-or the binary form that leaf bench --log writes. A piece of a record at the end, as a killed writer leaves it, is reported and not read as an ID.
+or the binary form that leaf bench --log writes. IDs are decimal numbers from -2^63 to 2^63-1.
 
-Any number of files of any size: what does not fit into --memory is sorted in a temporary file, at most as large as the logs. See docs/VERIFY.md.
+Any number of files of any size: what does not fit into --memory is sorted in a temporary file. The command says first how large it can get. See docs/VERIFY.md.
 
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable, disk full, interrupted`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, disk full, interrupted`
 }
 
 // Run checks logs.
@@ -59,22 +60,29 @@ func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 		o.List = -1
 	}
 	if !c.Quiet {
-		o.Progress = func(now idlog.Progress) { printVerifyProgress(p, now) }
+		line := newProgressLine(p.Stderr)
+		o.Progress = line.show
+		defer line.end()
 	}
 	start := time.Now()
 	report, err := idlog.Check(ctx, o, c.Files...)
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder}
-	v.Clean = v.findings() == ""
+	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn}
+	doubt := v.doubt()
+	v.Clean = v.findings() == "" && doubt == nil
 	if c.JSON {
 		err = printJSON(p.Stdout, v)
 	} else {
 		err = v.print(p.Stdout)
 	}
-	if err == nil && !v.Clean {
-		err = errors.New(v.findings())
+	switch found := v.findings(); {
+	case err != nil:
+	case found != "":
+		err = errors.New(found)
+	case doubt != nil:
+		err = &noVerdictError{doubt}
 	}
 	return err
 }
@@ -92,6 +100,8 @@ func (e *noVerdictError) Error() string {
 		text += "; choose another folder with --temp, or more --memory"
 	case errors.Is(e.err, idlog.ErrManyKeys):
 		text += "; give more --memory"
+	case errors.Is(e.err, errTorn):
+		text += "; if the last line is whole, end it with a newline; if a killed writer left it, use --allow-torn"
 	}
 	return text
 }

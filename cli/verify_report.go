@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +17,26 @@ type verdict struct {
 	*idlog.Report
 	Seconds float64 `json:"seconds"`
 
-	gaps, anyOrder bool
+	gaps, anyOrder, allowTorn bool
+}
+
+var (
+	errTorn  = errors.New("a log ends in a piece of a record")
+	errNoIDs = errors.New("the logs hold no ID")
+)
+
+// doubt returns why the logs prove nothing although no finding is in them: a log that is
+// cut off may hide a repeated ID, and a log without IDs is rarely what was meant.
+func (v *verdict) doubt() error {
+	for _, l := range v.Logs {
+		if l.Torn != nil && !v.allowTorn {
+			return fmt.Errorf("%w: %v", errTorn, l.Torn)
+		}
+	}
+	if v.Total.IDs == 0 {
+		return errNoIDs
+	}
+	return nil
 }
 
 // findings is one line about what was found, empty if that is nothing.
@@ -87,6 +107,7 @@ func (v *verdict) print(w io.Writer) error {
 	switch found := v.findings(); {
 	case found != "":
 		fmt.Fprintf(out, "\nfound: %s\n", found)
+	case v.doubt() != nil: // standard error says why
 	case v.anyOrder:
 		fmt.Fprintf(out, "\nclean%s: no ID repeats\n", but)
 	default:
@@ -139,12 +160,4 @@ func printPlan(p Process, plan idlog.Plan, quiet bool) {
 		}
 	}
 	fmt.Fprintln(p.Stderr)
-}
-
-func printVerifyProgress(p Process, now idlog.Progress) {
-	share := ""
-	if now.Total > 0 {
-		share = fmt.Sprintf(" %d %%", min(100, 100*now.Done/now.Total))
-	}
-	fmt.Fprintf(p.Stderr, "%s%s, %d records\n", now.Phase, share, now.Records)
 }

@@ -320,3 +320,28 @@ func TestPlan(t *testing.T) {
 		t.Errorf("large log: %+v", plan)
 	}
 }
+
+// TestRepeatedAtTheEdgeOfARun repeats the ID that ends one sorted run as the first ID of
+// the next one. 1 MiB holds 13,653 entries, so one of the cuts is the edge.
+func TestRepeatedAtTheEdgeOfARun(t *testing.T) {
+	t.Parallel()
+	for cut := int64(13_650); cut <= 13_656; cut++ {
+		var log []byte
+		for id := range int64(20_000) {
+			log = fmt.Appendln(log, 2*id) // never consecutive, so that no entries join
+			if id == cut {
+				log = fmt.Appendln(log, 2*id)
+			}
+		}
+		report, err := idlog.CheckSources(t.Context(), idlog.Options{Memory: 1 << 20, Temp: t.TempDir()}, idlog.Bytes("log", log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Spilled == 0 {
+			t.Fatal("nothing was spilled: the test proves nothing")
+		}
+		if len(report.Duplicates) != 1 || report.Duplicates[0].Lo != 2*cut || report.Total.Duplicates != 1 {
+			t.Errorf("ID %d is there twice, found: %v", 2*cut, report.Duplicates)
+		}
+	}
+}

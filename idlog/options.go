@@ -24,8 +24,10 @@ type Options struct {
 	// not less exact.
 	Memory int64
 
-	// Temp is the folder of the temporary file, which is as large as the logs at most,
-	// and is not needed if their records fit into Memory. Empty means os.TempDir().
+	// Temp is the folder of the temporary file, which is not needed if the records fit
+	// into Memory. With 64 MiB of Memory or more it is at most as large as the logs;
+	// with less, each further pass of the merge adds the size of the logs (Plan.Disk).
+	// Empty means os.TempDir().
 	Temp string
 
 	// Plan, if set, is called once before anything is read.
