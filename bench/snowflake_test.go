@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -94,6 +96,43 @@ func BenchmarkSnowflakeCeiling(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkSinglesBesideBatches is the latency of single calls beside 4 callers of
+// 100,000 IDs each: batches must leave singles room in every millisecond.
+func BenchmarkSinglesBesideBatches(b *testing.B) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g, err := snowflake.New(snowflake.Config{Layout: snowflake.Leaf(), Bound: snowflake.NoBound})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var callers sync.WaitGroup
+	var batches atomic.Int64
+	for range 4 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := g.NextN(ctx, snowflake.MaxBatch); err == nil {
+					batches.Add(1)
+				}
+			}
+		})
+	}
+	var took []time.Duration
+	begin := time.Now()
+	for b.Loop() {
+		sent := time.Now()
+		if _, err := g.Next(ctx); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(sent))
+		time.Sleep(100 * time.Microsecond) // arrivals are not a reaction to replies
+	}
+	b.ReportMetric(float64(batches.Load())/time.Since(begin).Seconds(), "batches/s")
+	cancel()
+	callers.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
 // onGoroutines runs body on 1, 2 and 64 goroutines, the latter ones on as many

@@ -37,6 +37,8 @@ const stopped = 1 << 63
 type Generator struct {
 	node     uint64 // datacentre and worker in their place
 	capacity uint64 // IDs of one unit
+	half     uint64 // of the capacity, rounded up: batches take no counter of a unit from here on
+	small    uint64 // what a call may need at most to go past half
 	mask     uint64 // of the counter
 	shift    uint8  // of the unit in the word
 	idShift  uint8  // of the unit in an ID
@@ -71,6 +73,8 @@ func New(c Config) (*Generator, error) {
 		c:        c,
 	}
 	g.mask = 1<<g.shift - 1
+	g.half = (g.capacity + 1) / 2
+	g.small = max(1, g.capacity/16)
 	g.spread = startBelow(g.capacity)
 	g.bound.Store(l.Ceil(c.Bound))
 	g.word.Store(uint64(l.Ceil(c.Floor)) << g.shift)

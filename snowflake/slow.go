@@ -11,6 +11,7 @@ import (
 // everything that waits.
 func (g *Generator) take(ctx context.Context, n uint64) (first, count uint64, err error) {
 	var p patience
+	most := g.most(n)
 	for {
 		w := g.word.Load()
 		if w&stopped != 0 {
@@ -43,13 +44,13 @@ func (g *Generator) take(ctx context.Context, n uint64) (first, count uint64, er
 		switch {
 		case unit > at || used == 0:
 			start = g.start(at, used, unit)
-		case used >= g.capacity:
+		case used >= most:
 			if err := g.c.Sleep(ctx, rest); err != nil {
 				return 0, 0, fmt.Errorf("%w: %w", ErrSaturated, err)
 			}
 			continue
 		}
-		first, count = uint64(unit)<<g.shift|start, min(n, g.capacity-start)
+		first, count = uint64(unit)<<g.shift|start, min(n, most-start)
 		if g.word.CompareAndSwap(w, first+count) {
 			return first, count, nil
 		}
@@ -68,10 +69,21 @@ func (g *Generator) allowed(unit int64) error {
 	return nil
 }
 
+// most returns the end of what a call for n IDs may take of a unit. A large batch
+// leaves the second half to single IDs and small batches, however many callers of
+// large batches there are: whatever those leave over in one unit, they would take in
+// the next turn.
+func (g *Generator) most(n uint64) uint64 {
+	if n > g.small {
+		return g.half
+	}
+	return g.capacity
+}
+
 // start returns the sequence that a fresh unit begins with, when the one before
-// it is (at, used): random, but 0 right after a unit that was used up.
+// it is (at, used): random, but 0 right after a unit that is too full for a batch.
 func (g *Generator) start(at int64, used uint64, unit int64) uint64 {
-	if unit == at+1 && used >= g.capacity {
+	if unit == at+1 && used >= g.half {
 		return 0
 	}
 	return g.c.Rand() & (g.spread - 1)

@@ -50,8 +50,8 @@ func TestSaturationOfTheWidest(t *testing.T) {
 	c := clk.config(l)
 	c.Worker = 0
 	g := generator(t, c)
-	for range 6 {
-		ranges, err := g.NextN(t.Context(), 100_000)
+	for range 18 {
+		ranges, err := g.NextN(t.Context(), 1<<15) // a large batch would take half of the unit only
 		if err != nil {
 			t.Fatal(err)
 		}
