@@ -34,6 +34,10 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 test: helpers ## All tests with the race detector, on real MariaDB, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -timeout 20m -json $(PKG) | bin/summary'
 
+.PHONY: test-matrix
+test-matrix: helpers ## Clients in Java from Maven Central; LEAF_ORIGINAL_JAR=leaf.jar runs them on the original, too
+	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./test/java
+
 .PHONY: test-long
 test-long: helpers ## The same with the full loads and outages; report in docs/proof
 	@mkdir -p docs/proof

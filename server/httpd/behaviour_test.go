@@ -162,7 +162,10 @@ var getText = dialect{getID, "", func(body []byte, single bool) (ranges []leaf.R
 	return ranges, nil
 }}
 
-var getJSON = dialect{getID, "application/json", func(body []byte, _ bool) (ranges []leaf.Range, err error) {
+var getJSON = dialect{getID, "application/json", func(body []byte, single bool) (ranges []leaf.Range, err error) {
+	if single {
+		return appendID(nil, string(body))
+	}
 	var reply struct {
 		IDs []string `json:"ids"`
 	}

@@ -3,10 +3,8 @@ package httpd
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/leaf-idgen/leaf"
@@ -31,6 +29,8 @@ func (a *api) serveIDs(mode Mode) handler {
 	}
 }
 
+// serveIDs answers as the Java server does unless a count is given: one ID is bare digits
+// in every media type. RestTemplate and Feign read them as a number if they are JSON.
 func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key string) error {
 	n, batch, err := parseCount(r.URL.RawQuery)
 	if err != nil {
@@ -39,13 +39,16 @@ func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key 
 	if err := leaf.ValidateTag(key); err != nil {
 		return err
 	}
-	asJSON := prefersJSON(r.Header["Accept"])
-	if !batch && !asJSON {
+	contentType := contentTypeText
+	if prefersJSON(r.Header["Accept"]) {
+		contentType = contentTypeJSON
+	}
+	if !batch {
 		body, err := c.appendID(r.Context(), mode, key, nil)
 		if err != nil {
 			return err
 		}
-		setHeader(w, contentTypeText)
+		setHeader(w, contentType)
 		w.Write(body)
 		return nil
 	}
@@ -53,13 +56,12 @@ func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key 
 	if err != nil {
 		return accept.Ended(err)
 	}
-	if asJSON {
-		setHeader(w, contentTypeJSON)
+	setHeader(w, contentType)
+	if contentType == contentTypeJSON {
 		writeIDs(w, ranges, `{"ids":[`, `"`, `"`, ",", "]}\n")
-		return nil
+	} else {
+		writeIDs(w, ranges, "", "", "\n", "", "")
 	}
-	setHeader(w, contentTypeText)
-	writeIDs(w, ranges, "", "", "\n", "", "")
 	return nil
 }
 
@@ -69,16 +71,13 @@ func setHeader(w http.ResponseWriter, contentType string) {
 	h["Cache-Control"] = []string{"no-store"}
 }
 
-// parseCount reads the query of an ID route; batch says that a count was given.
+// parseCount reads the query of an ID route; batch says that a count was given. Like the
+// Java server it ignores other parameters, but for a text that is no query: a count may be
+// lost in it.
 func parseCount(query string) (n int, batch bool, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return 0, false, leaf.BadField("query", query, "must be name=value pairs")
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if name != "count" {
-			return 0, false, leaf.BadField("query parameter", name, "is not known, the only one is count")
-		}
 	}
 	counts, ok := values["count"]
 	if !ok {

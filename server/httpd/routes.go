@@ -126,9 +126,13 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 }
 
 // match reports whether the path with these segments is rt's, and which text stands in
-// its open segment.
+// its open segment. A slash at the end does not count, as in the Java server; it belongs to
+// no tag, whose own slashes are encoded.
 func (rt route) match(segments []string) (text string, ok bool) {
 	rest := rt.path[1:]
+	if last := len(segments) - 1; segments[last] == "" && last == strings.Count(rt.path, "/") {
+		segments = segments[:last]
+	}
 	for i, s := range segments {
 		want, after, more := strings.Cut(rest, "/")
 		if more != (i+1 < len(segments)) {
