@@ -123,6 +123,46 @@ func withOptions(step int64, o segment.Options) segment.Row {
 	return r
 }
 
+// TestEditedStepKeepsTheBounds: a step that is edited in the database counts from the
+// next load, within the tag's own bounds, whether the node knows of the edit or not.
+func TestEditedStepKeepsTheBounds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options segment.Options
+		before  int64
+		step    int64 // as edited
+		want    int64 // length of the next range
+	}{
+		{"above max_step", segment.Options{MaxStep: 150}, 100, 1000, 150},
+		{"below min_step", segment.Options{MinStep: 80}, 100, 10, 80},
+		{"within", segment.Options{MinStep: 50, MaxStep: 150}, 60, 120, 120},
+	} {
+		for _, told := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, told=%v", c.name, told), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStore(withOptions(c.before, c.options))
+					a := node(t, s, nil, segment.Config{SyncInterval: time.Hour})
+					next(t, a, "order")
+					if err := s.Update(t.Context(), "order", segment.Change{Step: &c.step}); err != nil {
+						t.Fatal(err)
+					}
+					if told {
+						if err := a.Refresh(t.Context(), "order"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					before := s.maxID(t, "order")
+					drain(t, a, "order", 15)
+					synctest.Wait()
+					if got := s.maxID(t, "order") - before; got != c.want {
+						t.Errorf("the range after the edit has length %d, want %d", got, c.want)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestStepEditedInTheDatabase counts from the next load, in both directions, also
 // between the first and the second one, and whatever the dynamic step was.
 func TestStepEditedInTheDatabase(t *testing.T) {

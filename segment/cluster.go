@@ -39,6 +39,8 @@ type cluster struct {
 	losses  int             // how often lost was called
 	mute    bool            // a Swap failed: it is open again only after one succeeds
 	served  bool            // it was open once
+
+	suspects map[string]string // tags whose row went below the entry that was seen last, and what showed it
 }
 
 type phase int8
@@ -57,7 +59,7 @@ func newCluster(a *Allocator) (*cluster, error) {
 		alloc: a, fence: a.cfg.ClusterFence, name: a.cfg.ClusterFenceName, degrade: a.cfg.Degrade,
 		calls:   callee{alloc: a, what: fmt.Sprintf("cluster fence %q", a.cfg.ClusterFenceName)},
 		changed: make(chan struct{}),
-		seen:    sightings{last: map[string]held{}},
+		seen:    sightings{last: map[string]held{}}, suspects: map[string]string{},
 	}
 	var err error
 	if c.known, err = readFenceState(a.disk, a.cfg.NodeID); err != nil {

@@ -227,7 +227,8 @@ func TestDegradedRangeUnderWay(t *testing.T) {
 }
 
 // TestDegradedRespectsWhatWasSeen: in an outage a node still refuses what lies below
-// the entry that it saw last, though it never reserved up to there itself.
+// the entry that it saw last, though it never reserved up to there itself. No retry
+// moves the row past the entry: the tag waits for the fence, and latches then.
 func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
@@ -247,6 +248,54 @@ func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 		mine.breakDown()
 		s.heal()
 		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
+		useUp(t, a, ids)
+		if at := s.maxID(t, "order"); at != 61 {
+			t.Fatalf("the row is at %d after the refused range, want 61", at)
+		}
+		loads := s.count()
+		for range 20 {
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrExhausted)
+			time.Sleep(10 * time.Second)
+		}
+		if at := s.maxID(t, "order"); at != 61 || s.count() != loads {
+			t.Errorf("retries moved the row to %d with %d loads", at, s.count()-loads)
+		}
+		mine.heal()
+		time.Sleep(10 * time.Second)
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+	})
+}
+
+// TestSuspectIsAcquitted: the row and the entry went down because a node gave numbers
+// back. The node that suspected it goes on once the fence answers.
+func TestSuspectIsAcquitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
+		mine := sharing(f)
+		a := node(t, s, nil, degraded(mine, nil))
+		ids.add(t, "a", next(t, a, "order"))
+		b := node(t, s, nil, fenced("b", sharing(f), nil))
+		ids.add(t, "b", drain(t, b, "order", 5)...)
+		synctest.Wait()
+		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				return segment.Reservation{}, errDown
+			}
+		})
+		ids.add(t, "a", next(t, a, "order"))
+		synctest.Wait()
+		mine.breakDown()
+		s.heal()
+		closeNode(t, b)
+		useUp(t, a, ids)
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrExhausted)
+		mine.heal()
+		time.Sleep(10 * time.Second)
+		ids.add(t, "a", drain(t, a, "order", 100)...)
+		mine.breakDown()
 		ids.add(t, "a", drain(t, a, "order", 100)...)
 	})
 }
@@ -299,7 +348,10 @@ func TestDegradedRespectsWhatAMergeSaw(t *testing.T) {
 				if err := a.Refresh(t.Context(), "order"); err != nil {
 					t.Fatal(err)
 				}
-				ids.add(t, "a", drain(t, a, "order", 100)...)
+				useUp(t, a, ids)
+				if at := s.maxID(t, "order"); at != a.Mark("order").High+10 {
+					t.Errorf("the row is at %d, want one refused range above %d", at, a.Mark("order").High)
+				}
 			})
 		})
 	}

@@ -145,6 +145,71 @@ func TestGiveBackMeetsStragglers(t *testing.T) {
 	}
 }
 
+// TestShutMeetsATake: a caller takes an ID at the very moment at which the piece is
+// shut. The ID is the caller's, or the tail's, never both.
+func TestShutMeetsATake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(100)), newLedger()
+		d := newDisk()
+		a := node(t, s, d, segment.Config{FixedStep: true})
+		ids.add(t, "before", drain(t, a, "order", 3)...)
+		synctest.Wait()
+		taken := 0
+		defer segment.SetDuringShut(func() {
+			if taken++; taken == 1 {
+				ids.add(t, "during", next(t, a, "order"))
+			}
+		})()
+		closeNode(t, a)
+		if taken < 2 {
+			t.Fatalf("the piece was looked at %d times while it was shut, want a second look after the take", taken)
+		}
+		if at := s.maxID(t, "order"); at != 5 {
+			t.Errorf("max_id = %d after the stop, want 5", at)
+		}
+		b := node(t, s, d, segment.Config{FixedStep: true})
+		ids.add(t, "after", drain(t, b, "order", 20)...)
+	})
+}
+
+// TestStopWhileALoadHangs: Close does not wait for ever for the load of a next range,
+// and then must not lower the row: the load may still move it.
+func TestStopWhileALoadHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, ids := newStore(row(100)), newDisk(), newLedger()
+		a := newNode(t, s, d, segment.Config{FixedStep: true, LoadTimeout: time.Minute})
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ids.add(t, "before", drain(t, a, "order", 5)...)
+		hung, release := make(chan struct{}), make(chan struct{})
+		s.set(func(s *store) {
+			s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+				close(hung)
+				<-release
+				return do()
+			}
+			s.onGiveBack = func(_ context.Context, _ string, do func() error) error {
+				t.Error("numbers are given back while a load is under way")
+				return do()
+			}
+		})
+		ids.add(t, "before", drain(t, a, "order", 10)...)
+		<-hung
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		wantErr(t, a.Close(ctx), context.DeadlineExceeded)
+		if at := s.maxID(t, "order"); at != 101 {
+			t.Errorf("max_id = %d after the stop, want 101", at)
+		}
+		close(release)
+		synctest.Wait()
+		s.heal()
+		b := node(t, s, d, segment.Config{FixedStep: true})
+		ids.add(t, "after", drain(t, b, "order", 300)...)
+	})
+}
+
 // TestHandleAfterGiveBack: a handle that is older than its tag shares the tag's piece.
 // After a stop it issues nothing of the tail that went back.
 func TestHandleAfterGiveBack(t *testing.T) {

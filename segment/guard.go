@@ -75,6 +75,10 @@ func (c *cluster) enter(parent context.Context, tag string) (guard, error) {
 		c.mu.Unlock()
 		switch {
 		case entered:
+			if err := c.suspicion(tag); err != nil {
+				outage.end()
+				return guard{}, err
+			}
 			return guard{cluster: c, outage: outage}, nil
 		case phase == opened:
 			return guard{cluster: c, space: space}, nil
@@ -144,7 +148,8 @@ func (t *Tag) pass(g guard, r leaf.Range) (held, error) {
 		return held{}, nil
 	case g.outage != nil:
 		if r.Lo < g.last {
-			return held{}, &blockedError{fmt.Errorf("%w: the cluster fence held numbers up to %d when it last answered", leaf.ErrNotReady, g.last)}
+			g.cluster.suspect(t.name, fmt.Sprintf("the store offered %v of tag %q, but the cluster fence held numbers up to %d when it last answered", r, t.name, g.last))
+			return held{}, &blockedError{g.cluster.suspicion(t.name)}
 		}
 		return held{}, nil
 	}
@@ -160,6 +165,7 @@ func (t *Tag) pass(g guard, r leaf.Range) (held, error) {
 	case err != nil:
 		return held{}, &blockedError{err}
 	}
+	g.cluster.acquit(t.name) // the fence has judged the row now
 	if below {
 		return held{}, errBelow
 	}

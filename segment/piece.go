@@ -45,12 +45,21 @@ func (p *piece) take(n int64) leaf.Range {
 	return leaf.Range{Lo: lo, Hi: min(lo+n, p.end)}
 }
 
-// shut ends the piece and returns what was not taken. Nobody issues from the
+// shut ends the piece and returns what was not taken. No caller issues from the
 // returned range any more: an add that came before the swap is below what the swap
 // returned, one that comes after it starts at end (rule G).
 func (p *piece) shut() leaf.Range {
-	return leaf.Range{Lo: min(p.cursor.Swap(p.end), p.end), Hi: p.end}
+	for {
+		at := p.cursor.Load()
+		duringShut()
+		if p.cursor.CompareAndSwap(at, p.end) {
+			return leaf.Range{Lo: min(at, p.end), Hi: p.end}
+		}
+	}
 }
+
+// duringShut runs between the look at the cursor and the swap. A test takes an ID there.
+var duringShut = func() {}
 
 // position returns the first ID that was not taken.
 func (p *piece) position() int64 { return min(p.cursor.Load(), p.end) }
