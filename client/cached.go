@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client/cache"
@@ -54,7 +55,7 @@ func (c *Client) observe(a *attempt, ranges []leaf.Range) error {
 	err := c.seen.Observe(a.request.Stream, tag, ranges)
 	if err != nil {
 		c.stats.violations.Add(1)
-		c.log.Error("an ID came that must not: stop using this cluster and look at its databases and nodes", "node", a.node.info.Load().ID, "err", err)
+		c.log.add(slog.LevelError, "an ID came that must not: stop using this cluster and look at its databases and nodes", "node", a.node.info.Load().ID, "err", err)
 	}
 	return err
 }

@@ -73,6 +73,9 @@ func TestUniquenessCheck(t *testing.T) {
 			if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
+			if err := c.Close(t.Context()); err != nil { // the log is complete then
+				t.Error(err)
+			}
 			loud := strings.Contains(log.String(), "level=ERROR")
 			if n := c.Stats().Violations; n > 0 != (tt.want != nil) || loud != (tt.want != nil) {
 				t.Errorf("%d violations, log %s", n, log.String())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,7 @@ const idleLane = time.Minute
 // mode. All methods are safe for concurrent use.
 type Client struct {
 	rt         leaf.Runtime
-	log        *slog.Logger
+	log        *journal
 	resolver   Resolver
 	refresh    time.Duration
 	nodeFile   string
@@ -74,7 +73,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{
 		rt:         o.runtime,
-		log:        o.logger,
+		log:        &journal{rt: o.runtime, log: o.logger},
 		resolver:   nodes,
 		refresh:    o.refresh,
 		nodeFile:   o.nodeFile,
@@ -140,8 +139,10 @@ func (s snowflake) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, 
 
 // Close ends the client. Calls that come later fail with leaf.ErrNotReady. Those that
 // wait are answered first, if ctx allows it, else they fail the same way and Close
-// returns the error of ctx. Either way nothing of the client runs after it. The
-// Resolver stays open. Close may be repeated.
+// returns the error of ctx. Either way nothing of the client runs after it, but for a
+// log handler that does not return: Close waits for it as long as ctx allows, and for a
+// Resolver that ignores its context for ever. The Resolver stays open. Close may be
+// repeated.
 func (c *Client) Close(ctx context.Context) error {
 	var held error
 	if c.cache != nil {
@@ -156,9 +157,12 @@ func (c *Client) Close(ctx context.Context) error {
 	forever := context.Background()
 	rest := errors.Join(c.flights.wait(forever, c.rt), c.tasks.wait(forever, c.rt))
 	if err != nil {
-		return fmt.Errorf("close the client: calls were cut off: %w", err)
+		rest = errors.Join(rest, fmt.Errorf("calls were cut off: %w", err))
 	}
-	return rest
+	if rest = errors.Join(rest, c.log.flush(ctx)); rest != nil {
+		return fmt.Errorf("close the client: %w", rest)
+	}
+	return nil
 }
 
 func (c *Client) next(ctx context.Context, mode leafpb.Mode, tag string) (int64, error) {

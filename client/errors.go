@@ -158,7 +158,7 @@ func verdictOf(err error) verdict {
 // isBroken says that a request got no answer.
 func isBroken(err error) bool {
 	_, ok := errors.AsType[*brokenError](err)
-	return ok || errors.Is(err, errClosedLink)
+	return ok
 }
 
 // tells says whether a is more to a caller than b: what a node answered outranks a

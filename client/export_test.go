@@ -11,6 +11,9 @@ type (
 // ErrNotServing is what Check says of a node that drains.
 var ErrNotServing = errNotServing
 
+// ErrGivenUp is the end of a request that the client itself has cut off.
+var ErrGivenUp = errGivenUp
+
 // WithDialer replaces gRPC.
 func WithDialer(dial func(discovery.Node) (Link, error)) Option {
 	return func(o *options) { o.dial = dial }

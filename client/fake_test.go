@@ -174,18 +174,18 @@ func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range,
 	}
 	if mute {
 		<-broken
-		return nil, client.Broken(errDown)
+		return nil, client.ErrGivenUp
 	}
 	select {
 	case <-thawed:
 	case <-broken:
-		return nil, client.Broken(errDown)
+		return nil, client.ErrGivenUp
 	}
 	if latency > 0 {
 		select {
 		case <-time.After(latency):
 		case <-broken:
-			return nil, client.Broken(errDown)
+			return nil, client.ErrGivenUp
 		}
 	}
 	if answer != nil {

@@ -164,7 +164,7 @@ func (f *flight) ask(n *node, now time.Time) {
 
 // answered is called once for each attempt, in time or not.
 func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
-	a.node.answered(c.rt.Now(), a.started, err, a.batch.isClosed())
+	a.node.answered(c.rt.Now(), a.started, err)
 	if err == nil {
 		err = c.observe(a, ranges)
 	}

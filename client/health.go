@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 )
 
@@ -112,7 +113,7 @@ func (n *node) judge(now time.Time, err error) bool {
 		}
 	}
 	if was != n.state && was != StateSuspect && was != StateUnknown {
-		n.log.Info("node is "+n.state.String(), "node", n.info.Load().ID, "before", was.String())
+		n.log.add(slog.LevelInfo, "node is "+n.state.String(), "node", n.info.Load().ID, "before", was.String())
 	}
 	return false
 }

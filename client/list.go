@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"reflect"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ func (c *Client) follow(ctx context.Context) {
 			return
 		case err != nil || len(nodes) == 0:
 			if !failing {
-				c.log.Warn("no list of nodes, going on with the last one", "err", err)
+				c.log.add(slog.LevelWarn, "no list of nodes, going on with the last one", "err", err)
 			}
 			failing = true
 			if !known {
@@ -45,7 +46,7 @@ func (c *Client) follow(ctx context.Context) {
 			}
 		default:
 			if failing {
-				c.log.Info("the list of nodes is back", "nodes", len(nodes))
+				c.log.add(slog.LevelInfo, "the list of nodes is back", "nodes", len(nodes))
 			}
 			failing, known = false, true
 			if !reflect.DeepEqual(nodes, last) {
@@ -79,10 +80,10 @@ func (c *Client) remember(ctx context.Context) bool {
 	}
 	nodes, err := readNodes(c.nodeFile)
 	if err != nil {
-		c.log.Warn("the node file is of no use", "err", err)
+		c.log.add(slog.LevelWarn, "the node file is of no use", "err", err)
 		return false
 	}
-	c.log.Info("using the list of nodes of the last run", "file", c.nodeFile, "nodes", len(nodes))
+	c.log.add(slog.LevelInfo, "using the list of nodes of the last run", "file", c.nodeFile, "nodes", len(nodes))
 	return c.apply(ctx, nodes) > 0
 }
 
@@ -91,7 +92,7 @@ func (c *Client) save(nodes []discovery.Node) {
 		return
 	}
 	if err := writeNodes(c.nodeFile, nodes); err != nil {
-		c.log.Warn("the node file could not be written", "err", err)
+		c.log.add(slog.LevelWarn, "the node file could not be written", "err", err)
 	}
 }
 
@@ -113,14 +114,14 @@ func (c *Client) apply(ctx context.Context, list []discovery.Node) int {
 			continue // it serves other protocols
 		}
 		if err := checkNode(info); err != nil {
-			c.log.Warn("a node of the list is of no use", "node", info.ID, "err", err)
+			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
 			continue
 		}
 		n := byKey[key]
 		if n == nil {
 			var err error
 			if n, err = c.connect(ctx, key, info, len(before) > 0); err != nil {
-				c.log.Warn("a node of the list is of no use", "node", info.ID, "err", err)
+				c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
 				continue
 			}
 		}

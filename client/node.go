@@ -56,7 +56,7 @@ var errMute = errors.New("requests stay without an answer")
 type node struct {
 	key  string // ID and address: a node that moves is another one
 	rt   leaf.Runtime
-	log  *slog.Logger
+	log  *journal
 	link link
 	kick chan struct{} // asks watch to look now
 	stop context.CancelFunc
@@ -87,15 +87,14 @@ func (n *node) asked() {
 	n.requests.Add(1)
 }
 
-// answered is the end of a request that was sent at started; given up: abandoned was
-// called before.
-func (n *node) answered(now, started time.Time, err error, givenUp bool) {
+// answered is the end of a request that was sent at started.
+func (n *node) answered(now, started time.Time, err error) {
 	n.inFlight.Add(-1)
+	if errors.Is(err, errGivenUp) {
+		return // by the client
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if isBroken(err) && givenUp {
-		return // it may be broken because it was given up
-	}
 	if isBroken(err) {
 		n.failures.Add(1)
 		n.failedLocked(now, err)
@@ -143,7 +142,7 @@ func (n *node) failedLocked(now time.Time, err error) {
 func (n *node) ejectLocked(now time.Time, err error) {
 	if n.state != StateEjected {
 		n.ejected.Add(1)
-		n.log.Warn("node ejected", "node", n.info.Load().ID, "err", err)
+		n.log.add(slog.LevelWarn, "node ejected", "node", n.info.Load().ID, "err", err)
 	}
 	n.state, n.mute = StateEjected, time.Time{}
 	n.due = now.Add(n.rt.Jitter(min(firstEjection<<min(n.ejections, 10), longestEjection)))

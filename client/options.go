@@ -106,7 +106,8 @@ func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout =
 func WithRuntime(rt leaf.Runtime) Option { return func(o *options) { o.runtime = rt } }
 
 // WithLogger sets where the client reports nodes that fail and return, and lists that
-// cannot be read, overriding the default of slog.Default.
+// cannot be read, overriding the default of slog.Default. Its handler may block and may
+// call the client: no call waits for it.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // maxNameLen is what nodes accept (limit.MaxClientLen), in bytes.

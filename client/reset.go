@@ -2,7 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -11,9 +16,9 @@ import (
 // Check implements link.
 func (l *grpcLink) Check(ctx context.Context) error {
 	l.mu.Lock()
-	cc := l.conn.cc
+	c := l.conn
 	l.mu.Unlock()
-	answer, err := grpc_health_v1.NewHealthClient(cc).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	answer, err := c.check(ctx)
 	switch status.Code(err) {
 	case codes.OK:
 		if answer.GetStatus() == grpc_health_v1.HealthCheckResponse_NOT_SERVING {
@@ -26,35 +31,60 @@ func (l *grpcLink) Check(ctx context.Context) error {
 	return statusError(err)
 }
 
+// check is a call of the health service in two steps, to see whether it waits for a
+// stream to end.
+func (c *conn) check(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+	late := time.AfterFunc(openTime, c.makeRoom)
+	s, err := c.cc.NewStream(ctx, &grpc.StreamDesc{}, grpc_health_v1.Health_Check_FullMethodName)
+	late.Stop()
+	if err != nil {
+		return nil, err
+	}
+	var answer grpc_health_v1.HealthCheckResponse
+	if err := s.SendMsg(&grpc_health_v1.HealthCheckRequest{}); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := s.RecvMsg(&answer); err != nil { // io.EOF of SendMsg: it says why
+		return nil, err
+	}
+	return &answer, nil
+}
+
 // Abandon implements link.
 func (l *grpcLink) Abandon(r *request) {
 	l.mu.Lock()
-	var alone *stream
+	gone := false
+	if i := slices.Index(l.conn.waiting, r); i >= 0 {
+		l.conn.waiting = slices.Delete(l.conn.waiting, i, i+1)
+		gone = true
+	}
 	for s := range l.conn.streams {
-		if len(s.queue) == 1 && s.queue[0] == r {
-			alone = s
+		switch i := slices.Index(s.queue, r); {
+		case i < 0:
+		case i >= len(s.queue)-s.unsent:
+			s.queue = slices.Delete(s.queue, i, i+1)
+			s.unsent--
+			gone = true
+		case !slices.ContainsFunc(s.queue, func(other *request) bool { return !other.Abandoned() }):
+			s.shutLocked()
 		}
 	}
 	l.mu.Unlock()
-	if alone != nil {
-		alone.cancel()
+	if gone { // the node has never heard of it
+		r.Done(nil, errGivenUp)
 	}
 }
 
 // Sweep implements link.
 func (l *grpcLink) Sweep() {
 	l.mu.Lock()
-	var stuck []*stream
+	defer l.mu.Unlock()
 	for s := range l.conn.streams {
 		wanted := len(s.queue) == 0 || !s.queue[0].Abandoned()
 		if s.doomed && !wanted {
-			stuck = append(stuck, s)
+			s.shutLocked()
 		}
 		s.doomed = !wanted
-	}
-	l.mu.Unlock()
-	for _, s := range stuck {
-		s.cancel()
 	}
 }
 
@@ -85,16 +115,20 @@ func (l *grpcLink) Close() {
 	l.tasks.Wait()
 }
 
-// breakLocked returns what ends the connection; it is called without the lock.
+// breakLocked ends the connection's streams and returns what ends the connection, to be
+// called without the lock.
 func (c *conn) breakLocked() func() {
-	c.broken = true
-	streams := make([]*stream, 0, len(c.streams))
+	failed := c.waiting
+	c.broken, c.waiting = true, nil
+	if c.opening != nil {
+		c.opening.shutLocked()
+	}
 	for s := range c.streams {
-		streams = append(streams, s)
+		s.shutLocked()
 	}
 	return func() {
-		for _, s := range streams {
-			s.cancel()
+		for _, r := range failed {
+			r.Done(nil, errGivenUp)
 		}
 		if err := c.cc.Close(); err != nil {
 			return // it was closed before

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -23,15 +25,26 @@ import (
 const (
 	// maxStreams bounds the streams to one node. A request that waits in the server
 	// holds up those behind it on its stream, so each has a stream of its own as long
-	// as there are enough; beyond that they queue behind one another.
+	// as there are enough; beyond that they queue behind one another. A node that allows
+	// fewer makes room bring the bound down.
 	maxStreams = 32
+
+	// maxAhead is how many requests of one stream are sent before the first of them is
+	// answered. The node takes them one after the other; one that is still here can be
+	// taken back.
+	maxAhead = 2
+
+	// openTime is how long the opening of a stream may take on a connection that is up.
+	// It needs no answer of the node, so one that takes longer waits for another to end.
+	openTime = 50 * time.Millisecond
 
 	// connectTimeout is how long one attempt to connect may take.
 	connectTimeout = time.Second
 )
 
-// errClosedLink: the link was closed, because its node is not in the list any more.
-var errClosedLink = fmt.Errorf("%w: the client has given this node up", leaf.ErrNotReady)
+// errGivenUp is the end of a request whose stream the client itself has ended. It says
+// nothing about the node.
+var errGivenUp error = &brokenError{errors.New("the client has ended the stream")}
 
 // grpcLink is one gRPC connection to a node and the streams on it.
 type grpcLink struct {
@@ -47,11 +60,13 @@ type grpcLink struct {
 type conn struct {
 	link    *grpcLink
 	cc      *grpc.ClientConn
-	streams map[*stream]struct{} // all, those that are being opened too
-	opening int
-	idle    []*stream  // open, nothing in flight; the last one used is the next one used
-	waiting []*request // for a stream that is being opened
-	broken  bool       // by Reset or Close: no new streams
+	streams map[*stream]struct{} // open
+	limit   int                  // of streams: maxStreams, or what the node allows less one for the health check
+	surplus int                  // streams to be ended when they are idle
+	opening *stream              // nil: none is being opened
+	idle    []*stream            // open, nothing in flight; the last one used is the next one used
+	waiting []*request           // for a stream; not empty: one is being opened
+	broken  bool                 // by Reset or Close: no new streams
 }
 
 // stream is one bidirectional stream. Answers come in the order of the requests.
@@ -61,7 +76,8 @@ type stream struct {
 	rpc    leafpb.LeafService_StreamClient // set before the first request
 
 	// Guarded by the link's mutex.
-	open    bool
+	open    bool       // among the streams of conn: it may get requests
+	shut    bool       // the client has ended it
 	queue   []*request // in flight, the oldest first
 	unsent  int        // how many at the queue's end were not sent yet
 	sending bool       // somebody is in flush
@@ -119,7 +135,7 @@ func (l *grpcLink) connect() (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{link: l, cc: cc, streams: make(map[*stream]struct{})}, nil
+	return &conn{link: l, cc: cc, limit: maxStreams, streams: make(map[*stream]struct{})}, nil
 }
 
 // Ask implements link.
@@ -129,67 +145,100 @@ func (l *grpcLink) Ask(r *request) {
 	switch {
 	case c.broken:
 		l.mu.Unlock()
-		go r.Done(nil, errClosedLink)
+		go r.Done(nil, errGivenUp)
 	case len(c.idle) > 0:
 		s := c.idle[len(c.idle)-1]
 		c.idle = c.idle[:len(c.idle)-1]
 		s.pushLocked(r)
 		s.sending = true
 		l.mu.Unlock()
-		s.flush() // nothing is in flight, so the send cannot wait for the node
-	case len(c.streams) < maxStreams:
-		c.waiting = append(c.waiting, r)
-		c.openLocked()
-		l.mu.Unlock()
+		s.flush()
 	default:
-		c.queueLocked(r)
+		c.waiting = append(c.waiting, r)
+		c.spreadLocked()
 		l.mu.Unlock()
 	}
 }
 
-// queueLocked puts r behind another request, or behind those that wait for a stream.
+// spreadLocked opens a stream for the requests that wait, or puts them behind others if
+// there are as many streams as there may be.
+func (c *conn) spreadLocked() {
+	switch {
+	case len(c.waiting) == 0 || c.opening != nil:
+	case len(c.streams) < c.limit:
+		c.openLocked()
+	default:
+		for _, r := range c.waiting {
+			c.queueLocked(r)
+		}
+		c.waiting = nil
+	}
+}
+
+// queueLocked puts r behind another request.
 func (c *conn) queueLocked(r *request) {
 	var shortest *stream
 	for s := range c.streams {
-		if s.open && (shortest == nil || len(s.queue) < len(shortest.queue)) {
+		if shortest == nil || len(s.queue) < len(shortest.queue) {
 			shortest = s
 		}
-	}
-	if shortest == nil {
-		c.waiting = append(c.waiting, r)
-		return
 	}
 	shortest.pushLocked(r)
 	if !shortest.sending {
 		shortest.sending = true
-		c.link.tasks.Go(shortest.flush) // the window of the stream may be full
+		c.link.tasks.Go(shortest.flush)
 	}
 }
 
-// openLocked opens one more stream in the background.
+// openLocked opens one more stream in the background. One at a time is opened: on a
+// connection that is up it takes microseconds.
 func (c *conn) openLocked() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &stream{conn: c, cancel: cancel, name: c.link.name()}
-	c.streams[s] = struct{}{}
-	c.opening++
+	c.opening = s
 	c.link.tasks.Go(func() {
 		defer cancel()
+		late := time.AfterFunc(openTime, c.makeRoom)
 		rpc, err := leafpb.NewLeafServiceClient(c.cc).Stream(ctx)
-		if !s.opened(rpc, err) {
-			return
+		late.Stop()
+		if s.opened(rpc, err) {
+			s.receive()
 		}
-		s.receive()
 	})
 }
 
-// opened gives the stream the requests that wait for one. If it could not be opened all
-// of them fail: the next one would not fare better.
+// makeRoom is called when a stream or a health check waits for another stream to end:
+// the node allows no more than are open. One of them makes way for the health check.
+func (c *conn) makeRoom() {
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	if len(c.streams) == 0 || c.broken || c.cc.GetState() != connectivity.Ready {
+		return // the connection is what takes so long
+	}
+	c.limit = max(1, len(c.streams)-1)
+	if c.opening != nil {
+		c.opening.shutLocked()
+		c.opening = nil
+	}
+	if len(c.idle) > 0 {
+		c.idle[0].shutLocked()
+	} else {
+		c.surplus = 1
+	}
+	c.spreadLocked()
+}
+
+// opened puts the stream among the others. If it could not be opened all requests that
+// wait for one fail: the next one would not fare better.
 func (s *stream) opened(rpc leafpb.LeafService_StreamClient, err error) bool {
 	c := s.conn
 	c.link.mu.Lock()
-	c.opening--
+	if s.shut {
+		c.link.mu.Unlock()
+		return false
+	}
+	c.opening = nil
 	if err != nil {
-		delete(c.streams, s)
 		failed := c.waiting
 		c.waiting = nil
 		c.link.mu.Unlock()
@@ -199,20 +248,56 @@ func (s *stream) opened(rpc leafpb.LeafService_StreamClient, err error) bool {
 		return false
 	}
 	s.rpc, s.open = rpc, true
-	mine := (len(c.waiting) + c.opening) / (c.opening + 1) // its share, rounded up
-	for _, r := range c.waiting[:mine] {
-		s.pushLocked(r)
+	c.streams[s] = struct{}{}
+	if s.nextLocked() {
+		c.link.tasks.Go(s.flush)
 	}
-	c.waiting = c.waiting[mine:]
-	if mine == 0 {
-		c.idle = append(c.idle, s)
-		c.link.mu.Unlock()
-		return true
-	}
-	s.sending = true
-	c.link.tasks.Go(s.flush)
+	c.spreadLocked()
 	c.link.mu.Unlock()
 	return true
+}
+
+// nextLocked gives a stream without a request the one that has waited longest, which the
+// caller must flush, or puts it among the idle.
+func (s *stream) nextLocked() (flush bool) {
+	c := s.conn
+	switch {
+	case !s.open:
+	case c.surplus > 0:
+		c.surplus--
+		s.shutLocked()
+		c.spreadLocked()
+	case len(c.waiting) > 0:
+		s.pushLocked(c.waiting[0])
+		c.waiting = c.waiting[1:]
+		s.sending = true
+		return true
+	default:
+		c.idle = append(c.idle, s)
+	}
+	return false
+}
+
+// shutLocked ends the stream: from this moment it gets no request. Its requests end
+// with errGivenUp, those that the node has answered meanwhile with their IDs.
+func (s *stream) shutLocked() {
+	s.shut = true
+	s.removeLocked()
+	s.cancel()
+}
+
+// removeLocked takes the stream out of use.
+func (s *stream) removeLocked() {
+	c := s.conn
+	s.open = false
+	delete(c.streams, s)
+	if i := slices.Index(c.idle, s); i >= 0 {
+		c.idle = slices.Delete(c.idle, i, i+1)
+	}
+	if len(c.streams) == 0 {
+		c.limit, c.surplus = maxStreams, 0 // it may be another connection from now on
+		c.spreadLocked()
+	}
 }
 
 func (s *stream) pushLocked(r *request) {
@@ -220,17 +305,19 @@ func (s *stream) pushLocked(r *request) {
 	s.unsent++
 }
 
-// flush sends what was not sent yet, in order. One goroutine at a time is in it.
+// flush sends what was not sent yet, in order, as far as maxAhead allows. One goroutine
+// at a time is in it. It does not wait for the node: the window of a stream takes more.
 func (s *stream) flush() {
 	mu := &s.conn.link.mu
 	for {
 		mu.Lock()
-		if s.unsent == 0 || !s.open {
+		if s.unsent == 0 || !s.open || len(s.queue)-s.unsent >= maxAhead {
 			s.sending = false
-			if s.open && len(s.queue) == 0 { // the answer was faster
-				s.conn.idle = append(s.conn.idle, s)
-			}
+			more := len(s.queue) == 0 && s.nextLocked() // the answer was faster
 			mu.Unlock()
+			if more {
+				continue
+			}
 			return
 		}
 		r := s.queue[len(s.queue)-s.unsent]
@@ -265,35 +352,38 @@ func (s *stream) receive() {
 		s.queue[0] = nil
 		s.queue = s.queue[1:]
 		s.doomed = false
+		flush := false
 		if len(s.queue) == 0 {
 			s.queue = nil
-			if !s.sending {
-				s.conn.idle = append(s.conn.idle, s)
-			}
+			flush = !s.sending && s.nextLocked()
+		} else if s.unsent > 0 && !s.sending {
+			s.sending, flush = true, true
 		}
 		mu.Unlock()
 		r.Stream = s.name
 		r.Done(answerOf(&answer, r.Count))
+		if flush {
+			s.flush()
+		}
 	}
 }
 
 // end takes the stream out of use. Its requests have an unknown outcome: they may have
 // been served, so their IDs are lost.
 func (s *stream) end(err error) {
-	c := s.conn
-	c.link.mu.Lock()
-	s.open = false
-	delete(c.streams, s)
-	for i, other := range c.idle {
-		if other == s {
-			c.idle = append(c.idle[:i], c.idle[i+1:]...)
-			break
-		}
+	mu := &s.conn.link.mu
+	mu.Lock()
+	if s.open {
+		s.removeLocked()
+	}
+	err = statusError(err)
+	if s.shut {
+		err = errGivenUp
 	}
 	failed := s.queue
 	s.queue, s.unsent = nil, 0
-	c.link.mu.Unlock()
+	mu.Unlock()
 	for _, r := range failed {
-		r.Done(nil, statusError(err))
+		r.Done(nil, err)
 	}
 }
