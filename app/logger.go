@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 )
@@ -11,7 +12,22 @@ func NewLogger(w io.Writer, c LogConfig) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.Level)) // the words of the key log.level are slog's
 	opts := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
+		opts.ReplaceAttr = named
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// named gives a value that has words for itself, such as a kind or a duration, these words
+// in JSON, too: the handler would write the number behind it.
+func named(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value; v.Kind() {
+	case slog.KindDuration:
+		a.Value = slog.StringValue(v.Duration().String())
+	case slog.KindAny:
+		if words, ok := v.Any().(fmt.Stringer); ok && a.Key != slog.LevelKey {
+			a.Value = slog.StringValue(words.String())
+		}
+	}
+	return a
 }

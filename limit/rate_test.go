@@ -202,3 +202,55 @@ func TestCountsSurviveNewRules(t *testing.T) {
 		})
 	}
 }
+
+// TestQuotaSetAgain: what was counted today counts again when a quota comes back, however
+// it went: by a command, or by a reading that found no rules.
+func TestQuotaSetAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		between []limit.Rules
+	}{
+		{"removed", []limit.Rules{{}}},
+		{"removed for several readings", []limit.Rules{{}, {}, {}}},
+		{"only the rate stays", []limit.Rules{tags("a", limit.Rule{Rate: 1000}), {}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) { // noon
+				e := new(engine)
+				g := newGate(t, limit.Config{}, e, e)
+				both := limit.Rules{
+					Tags:    map[string]limit.Rule{"a": {Quota: 100}},
+					Clients: map[string]limit.Rule{"shop": {Quota: 500}},
+				}
+				g.Set(both)
+				i := open(t, g, leaf.Credentials{Name: "shop"}).Segment
+				if _, err := i.NextN(t.Context(), "a", 60); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range c.between {
+					g.Set(r)
+					if _, err := i.NextN(t.Context(), "a", 10); err != nil { // not counted
+						t.Fatal(err)
+					}
+				}
+				g.Set(both)
+				for _, r := range g.Rules() {
+					if r.Used != 60 {
+						t.Errorf("%q: used %d after the quota was set again, want 60", r.Name, r.Used)
+					}
+				}
+				if _, err := i.NextN(t.Context(), "a", 41); !errors.Is(err, leaf.ErrThrottled) {
+					t.Errorf("41 of the 40 that are left: %v, want ErrThrottled", err)
+				}
+				g.Set(limit.Rules{})
+				time.Sleep(12 * time.Hour)
+				g.Set(both)
+				if _, err := i.NextN(t.Context(), "a", 100); err != nil {
+					t.Errorf("the next day: %v", err)
+				}
+			})
+		})
+	}
+}

@@ -10,7 +10,11 @@ import (
 
 // table is the Rules that are in force, with what they have counted. It is never changed,
 // only replaced.
-type table struct{ tags, clients map[string]*limiter }
+type table struct {
+	tags, clients map[string]*limiter
+
+	spent [2]map[string]*counter // what was counted today under quotas that are no more, of tags and of clients
+}
 
 // limiter is one rule in force. What it counts is shared with the limiter that follows
 // it, as far as the limits are the same.
@@ -24,14 +28,28 @@ type limiter struct {
 
 // next returns the table for new rules.
 func (t *table) next(r Rules, now time.Time) *table {
-	return &table{
-		tags:    limiters("tag", r.Tags, t.tags, now),
-		clients: limiters("client", r.Clients, t.clients, now),
-	}
+	next := new(table)
+	next.tags, next.spent[0] = limiters("tag", r.Tags, t.tags, t.spent[0], now)
+	next.clients, next.spent[1] = limiters("client", r.Clients, t.clients, t.spent[1], now)
+	return next
 }
 
-func limiters(kind string, rules map[string]Rule, old map[string]*limiter, now time.Time) map[string]*limiter {
-	all := make(map[string]*limiter, len(rules))
+// limiters returns those of rules, and what was counted today for names without a quota
+// now. The count of a day belongs to the name: a quota that is raised at noon, or removed
+// and set again, is not given twice.
+func limiters(kind string, rules map[string]Rule, old map[string]*limiter, spent map[string]*counter, now time.Time) (all map[string]*limiter, left map[string]*counter) {
+	left = map[string]*counter{}
+	for name, c := range spent {
+		if c.used(now) > 0 {
+			left[name] = c
+		}
+	}
+	for name, l := range old {
+		if l.quota != nil {
+			left[name] = l.quota // with what a request under way may still count
+		}
+	}
+	all = make(map[string]*limiter, len(rules))
 	for name, rule := range rules {
 		rule = rule.sane()
 		if rule == (Rule{}) {
@@ -50,14 +68,14 @@ func limiters(kind string, rules map[string]Rule, old map[string]*limiter, now t
 			}
 		}
 		if rule.Quota > 0 {
-			l.quota = before.quota // a quota that is raised at noon is not given twice
-			if l.quota == nil {
+			if l.quota = left[name]; l.quota == nil {
 				l.quota = new(counter)
 			}
+			delete(left, name)
 		}
 		all[name] = l
 	}
-	return all
+	return all, left
 }
 
 // take takes n IDs from rate and quota, or from neither.
