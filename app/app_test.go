@@ -307,7 +307,7 @@ func TestBackendsBehaveAlike(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := admin.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", MaxStep: 5000, UpdateTime: created.UpdateTime}
+			want := admin.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", MaxStep: 5000, UpdateTime: created.UpdateTime, State: admin.TagOK}
 			if diff := cmp.Diff(want, created); diff != "" {
 				t.Errorf("created:\n%s", diff)
 			}
@@ -325,7 +325,7 @@ func TestBackendsBehaveAlike(t *testing.T) {
 				t.Errorf("next of an unknown tag: got %v", err)
 			}
 			tag, err := b.Tag(ctx, "order")
-			if err != nil || tag.Fence != 1100 || tag.MaxID != 1100 || tag.Latched {
+			if err != nil || tag.Fence != 1100 || tag.MaxID != 1100 || tag.State != admin.TagOK {
 				t.Errorf("tag: got %+v, %v, want fence and max_id 1100", tag, err)
 			}
 

@@ -64,7 +64,10 @@ func (c *catalog) describe(store int, row segment.Row) admin.Tag {
 		t.Store = c.dbs.router.Stores()[store].Name
 	}
 	m := c.mark(row.Tag)
-	t.Fence, t.Latched = m.High, m.Latched
+	t.Fence, t.State = m.High, admin.TagOK
+	if m.Latched {
+		t.State = admin.TagLatched
+	}
 	return t
 }
 
@@ -77,6 +80,9 @@ func (c *catalog) create(ctx context.Context, tag admin.NewTag) error {
 	}
 	if err != nil {
 		return err
+	}
+	if tag.Name == "." || tag.Name == ".." {
+		return leaf.BadField("tag", tag.Name, "must not be a dot or two: HTTP clients take such a name out of the path")
 	}
 	if m := c.mark(tag.Name); tag.Start < m.High {
 		if _, err := c.tag(ctx, tag.Name); err == nil {

@@ -15,7 +15,7 @@ import "time"
 //
 // A zero Config is not valid. Start from [Default] or [Load].
 type Config struct {
-	DataDir         string          `key:"data-dir" hint:"DIR" help:"Folder of this node's own files: lock, fence, worker ID, admin socket and, without --store, the SQLite database. One running node per folder; not on a network file system."`
+	DataDir         string          `key:"data-dir" hint:"DIR" help:"Folder of this node's own files: lock, fence, worker ID, admin socket and, without --store, the SQLite database. One running node per folder; not on a network file system. Default: $XDG_DATA_HOME/leaf, else ~/.local/share/leaf (macOS: ~/Library/Application Support/leaf, Windows: %LocalAppData%\\leaf)."`
 	Stores          []string        `key:"store" hint:"URL" secret:"true" help:"Database with the table leaf_alloc: mysql://user:password@host:3306/db, postgres://user:password@host:5432/db or sqlite:PATH. Several databases: repeat as NAME=URL. Default: sqlite, leaf.db in the data directory."`
 	TagRules        []string        `key:"tag-rule" hint:"PATTERN=NAME" help:"Which database holds which tags, if there are several: an exact tag, or a prefix that ends in *. Repeatable, the first match wins."`
 	ConnectTimeout  time.Duration   `key:"store-connect-timeout" default:"250ms" min:"10ms" max:"10s" help:"Longest time for opening one connection to a database."`

@@ -33,7 +33,7 @@ func (w *workers) Workers(ctx context.Context) (admin.Workers, error) {
 	defer cancel()
 	info := w.reg.Info()
 	out := admin.Workers{
-		Registry: info.Name, Kind: info.Kind.String(), Namespace: w.cfg.Namespace, Layout: w.reg.layout.Fingerprint(),
+		Registry: info.Name, Kind: info.Kind.String(), Namespace: w.cfg.Namespace, Layout: w.reg.layout.Fingerprint(), Last: 1<<w.reg.layout.WorkerBits - 1,
 		Now: time.Now().UnixMilli(), Workers: []admin.Worker{},
 	}
 	records, err := w.reg.List(ctx)

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +22,7 @@ type benchCmd struct {
 	Clients   int           `short:"c" default:"16" placeholder:"N" help:"Clients, each with one request at a time and one connection per node. (default 16; 1 to 10000)"`
 	Rate      float64       `placeholder:"N" help:"Requests per second of all clients. (default 0: as fast as they are answered)"`
 	Duration  time.Duration `short:"d" placeholder:"TIME" help:"Stop after this time, such as 30s or 1h. (default 10s, without --ids)"`
-	IDs       int64         `name:"ids" placeholder:"N" help:"Stop when this many IDs have been received."`
+	IDs       *int64        `name:"ids" placeholder:"N" help:"Stop when this many IDs have been received. (1 or more)"`
 	Timeout   time.Duration `default:"5s" placeholder:"TIME" help:"Longest time for a request, connecting included. (default 5s)"`
 	Log       string        `placeholder:"FOLDER" help:"Write all IDs to logs in this folder, one per client and node, for leaf verify. It must have none yet."`
 	LogFormat string        `default:"binary" enum:"binary,text" placeholder:"FORMAT" help:"Form of the logs: binary or text. (default binary)"`
@@ -43,13 +45,15 @@ With --rate requests are due at fixed times, whether the server keeps up or not,
 
 Latencies are those of answered requests, with an error below 1 %; failed requests have figures of their own. A request on a kept connection that the server has closed meanwhile is sent again once, as HTTP clients do. After a failed connection a client without --rate waits 10 ms.
 
-The logs are flushed each second and at the end; Ctrl-C ends a run like --duration. IDs of snowflake mode are logged under the key snowflake.
+The logs are flushed each second and at the end; Ctrl-C ends a run like --duration. An error that repeating cannot mend, such as an unknown tag, ends a run that has received no ID yet. IDs of snowflake mode are logged under the key snowflake.
 
 Exit codes:
   0  done, whether or not some requests failed
   1  the logs could not be written
   2  command line wrong
-  4  no request was answered with IDs`
+  3  no such tag
+  4  no request was answered with IDs
+  5  refused: no valid token, or switched off by an administrator`
 }
 
 // snowflakeKey is the key of snowflake IDs in logs, and in their requests.
@@ -68,8 +72,11 @@ func (c *benchCmd) Run(ctx context.Context, p Process) error {
 		}
 	}
 	b := &bench{
-		targets: targets, nodes: nodes, count: c.Count, clients: c.Clients, rate: c.Rate, limit: c.IDs,
+		targets: targets, nodes: nodes, count: c.Count, clients: c.Clients, rate: c.Rate,
 		tally: newTally(len(nodes)),
+	}
+	if c.IDs != nil {
+		b.limit = *c.IDs
 	}
 	if c.Log != "" {
 		if b.logs, err = openLogs(c.Log, c.Clients, len(nodes), idlog.Format(c.LogFormat)); err != nil {
@@ -88,13 +95,16 @@ func (c *benchCmd) Run(ctx context.Context, p Process) error {
 	}
 	elapsed, err := b.run(ctx, cancel, progress)
 	report := b.report(c, elapsed)
+	if err != nil && report.Answered == 0 {
+		return err
+	}
 	if c.JSON {
 		err = firstError(err, printJSON(p.Stdout, report))
 	} else {
 		err = firstError(err, report.print(p.Stdout))
 	}
 	if err == nil && report.Answered == 0 {
-		err = fmt.Errorf("%w: no request was answered with IDs", leaf.ErrNotReady)
+		err = fmt.Errorf("%w: no request was answered with IDs: %s", leaf.ErrNotReady, report.mostFrequentError())
 	}
 	return err
 }
@@ -120,8 +130,8 @@ func (c *benchCmd) check() ([]benchTarget, error) {
 		return nil, leaf.BadField("rate", c.Rate, "must be 0 to 10000000")
 	case c.Duration < 0:
 		return nil, leaf.BadField("duration", c.Duration, "must not be negative")
-	case c.IDs < 0:
-		return nil, leaf.BadField("ids", c.IDs, "must not be negative")
+	case c.IDs != nil && *c.IDs < 1:
+		return nil, leaf.BadField("ids", *c.IDs, "must be 1 or more; leave it out for no limit")
 	case c.Timeout <= 0:
 		return nil, leaf.BadField("timeout", c.Timeout, "must be positive")
 	case len(c.Tag) == 0 && !c.Snowflake:
@@ -129,7 +139,7 @@ func (c *benchCmd) check() ([]benchTarget, error) {
 	case c.Snowflake && slices.Contains(c.Tag, snowflakeKey):
 		return nil, leaf.BadField("tag", snowflakeKey, "must not be asked for together with --snowflake, which logs its IDs under this key")
 	}
-	if c.Duration == 0 && c.IDs == 0 {
+	if c.Duration == 0 && c.IDs == nil {
 		c.Duration = 10 * time.Second
 	}
 	var targets []benchTarget
@@ -157,6 +167,11 @@ func openLogs(folder string, clients, nodes int, format idlog.Format) (logs [][]
 			w, err := idlog.Create(filepath.Join(folder, name), format)
 			if err != nil {
 				_ = closeLogs(logs)
+			}
+			if errors.Is(err, fs.ErrExist) {
+				return nil, fmt.Errorf("--log %s: the folder holds the logs of an earlier run (%s); give another folder, or remove this one", folder, name)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("log of a client: %w", err)
 			}
 			logs[client] = append(logs[client], w)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -116,7 +117,7 @@ func (c *httpConn) attempt(what benchTarget, deadline time.Time) (_ []leaf.Range
 		c.close()
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, true, &benchError{kind: statusKind(resp.StatusCode, c.body)}
+		return nil, true, statusError(what, resp.StatusCode, c.body)
 	}
 	c.ranges, err = parseIDs(c.ranges[:0], c.body, c.count)
 	if err != nil {
@@ -191,9 +192,18 @@ var errLongReply = errors.New("reply too long")
 func (c *httpConn) breaks(err error) error {
 	c.close()
 	kind := "connection lost"
+	var final error
 	var dns *net.DNSError
 	var op *net.OpError
+	var cert *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
 	switch {
+	case errors.As(err, &cert):
+		kind = "certificate not trusted"
+		final = fmt.Errorf("%w; if the certificate is right, set SSL_CERT_FILE to the file of its authority", err)
+	case errors.As(err, &plain):
+		kind = "no TLS"
+		final = fmt.Errorf("%w; the server does not speak TLS there: use http://", err)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		kind = kindTimeout
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -208,5 +218,5 @@ func (c *httpConn) breaks(err error) error {
 	default:
 		kind = kindMalformed
 	}
-	return &benchError{kind: kind, broken: true}
+	return &benchError{kind: kind, broken: true, final: final}
 }

@@ -9,16 +9,21 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// statusKind names a reply that is not 200 by its status and the code of its problem.
-func statusKind(status int, body []byte) string {
+// statusError is the error of a reply that is not 200: it names the status and the code of
+// the problem. A problem that Leaf knows and calls permanent is final.
+func statusError(what benchTarget, status int, body []byte) *benchError {
 	var problem struct {
 		Code string `json:"code"`
 	}
 	const longest = 40
-	if json.Unmarshal(body, &problem) == nil && problem.Code != "" && len(problem.Code) <= longest {
-		return fmt.Sprintf("%d %s", status, printable(problem.Code))
+	if json.Unmarshal(body, &problem) != nil || problem.Code == "" || len(problem.Code) > longest {
+		return &benchError{kind: strconv.Itoa(status)}
 	}
-	return strconv.Itoa(status)
+	e := &benchError{kind: fmt.Sprintf("%d %s", status, printable(problem.Code))}
+	if class, known := leaf.ClassByCode(problem.Code); known && class.Err != nil && !class.Retryable {
+		e.final = fmt.Errorf("%w: asked for %q", class.Err, what.key)
+	}
+	return e
 }
 
 // parseIDs reads a reply with exactly count IDs: bare digits for one, JSON for more.

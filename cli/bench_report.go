@@ -84,6 +84,14 @@ func (b *bench) report(c *benchCmd, elapsed time.Duration) *benchReport {
 	return r
 }
 
+// mostFrequentError names what most requests failed with.
+func (r *benchReport) mostFrequentError() string {
+	if len(r.Errors) == 0 {
+		return "no request ended"
+	}
+	return fmt.Sprintf("%s (%d of %d)", r.Errors[0].Kind, r.Errors[0].Count, r.Failed)
+}
+
 // ranFor is for how long requests were due: the wait for the last replies is not part
 // of it.
 func (*bench) ranFor(c *benchCmd, seconds float64) float64 {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type benchConn interface {
 type benchError struct {
 	kind   string // counted under this name: "503 not_ready", "timeout"
 	broken bool   // the connection, not the answer
+	final  error  // why the same request will never yield IDs; nil if it may
 }
 
 func (e *benchError) Error() string { return e.kind }
@@ -53,7 +55,7 @@ type bench struct {
 	logs    [][]*idlog.Writer // by client and node, or nil
 	tally   *tally
 
-	failed atomic.Pointer[error] // the first one of a log
+	failed atomic.Pointer[error] // why the run ends early: of a log, or of a request that cannot succeed
 }
 
 // run drives the nodes until ctx ends, stop was called because the limit is reached, or
@@ -101,7 +103,14 @@ func (b *bench) client(ctx context.Context, stop context.CancelFunc, no int, slo
 		took := time.Since(begin)
 		if err != nil {
 			b.tally.fail(node, took, err)
-			if e, ok := errors.AsType[*benchError](err); ok && e.broken && slots == nil {
+			switch e, ok := errors.AsType[*benchError](err); {
+			case !ok:
+			case e.final != nil && b.tally.ids.Load() == 0:
+				final := fmt.Errorf("%s: %w", b.nodes[node].name(), e.final)
+				b.failed.CompareAndSwap(nil, &final)
+				stop()
+				return
+			case e.broken && slots == nil:
 				pause(ctx)
 			}
 			continue

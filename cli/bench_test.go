@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -297,8 +299,9 @@ func TestBenchSurvivesAKeepAliveTimeout(t *testing.T) {
 	}
 }
 
-// TestBenchCountsFromTheSchedule has a node four times slower than the schedule. Each
-// request is answered in 20 ms; a caller who came on time waited longer and longer.
+// TestBenchCountsFromTheSchedule has a node at least four times slower than the schedule:
+// the 26th request is due after 125 ms and answered after 520 ms at the earliest, however
+// busy the machine is.
 func TestBenchCountsFromTheSchedule(t *testing.T) {
 	t.Parallel()
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -307,12 +310,12 @@ func TestBenchCountsFromTheSchedule(t *testing.T) {
 		fmt.Fprint(w, 1)
 	}))
 	defer node.Close()
-	got, code, stderr := runBench(t.Context(), t, "--url", node.URL, "--tag", "a", "--clients", "1", "--rate", "200", "--duration", "500ms")
+	got, code, stderr := runBench(t.Context(), t, "--url", node.URL, "--tag", "a", "--clients", "1", "--rate", "200", "--ids", "26")
 	if code != 0 || got.Latency.Max < 0.25 || got.Latency.P50 < 0.1 {
 		t.Errorf("exit code %d, %+v; %s", code, got, stderr)
 	}
-	if got.NotSent+got.Requests < 100 || got.NotSent < 50 {
-		t.Errorf("%d sent, %d not sent, want 100 in total and at most 26 sent", got.Requests, got.NotSent)
+	if got.Requests != 26 || got.NotSent < 50 {
+		t.Errorf("%d sent, %d not sent, want 26 and at least 50", got.Requests, got.NotSent)
 	}
 }
 
@@ -345,6 +348,8 @@ func TestBenchRefuses(t *testing.T) {
 		{"--tag a --url ftp://x", "must be http://"},
 		{"--tag a --count 0", "must be 1 to 100000"},
 		{"--tag a --clients 0", "must be 1 to 10000"},
+		{"--tag a --ids 0", "must be 1 or more; leave it out for no limit"},
+		{"--tag a --ids=-1", "must be 1 or more"},
 		{"--tag a --rate=-1", "must be 0 to"},
 		{"--tag a --rate NaN", "must be 0 to"},
 		{"--tag a --timeout 0s", "must be positive"},
@@ -363,6 +368,41 @@ func TestBenchRefuses(t *testing.T) {
 		if code != want {
 			t.Errorf("run %d: exit code %d, want %d; %s", i+1, code, want, stderr)
 		}
+		if i == 1 && !strings.Contains(stderr, "the folder holds the logs of an earlier run (client-0001-node-1.idlog); give another folder, or remove this one") {
+			t.Error(stderr)
+		}
+	}
+}
+
+// TestBenchEndsWhereRepeatingIsInVain has nodes whose answer cannot change: the run ends
+// with the cause, long before its hour is over.
+func TestBenchEndsWhereRepeatingIsInVain(t *testing.T) {
+	t.Parallel()
+	problem := func(status int, code string) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"code":%q}`, code)
+		}))
+	}
+	for _, tt := range []struct {
+		name string
+		node *httptest.Server
+		code int
+		want string
+	}{
+		{"unknown tag", problem(http.StatusNotFound, "unknown_tag"), 3, `unknown tag: asked for "a"; leaf tag list shows the tags`},
+		{"no token", problem(http.StatusUnauthorized, "unauthenticated"), 5, "not authenticated"},
+		{"certificate", httptest.NewTLSServer(http.NotFoundHandler()), 1, "certificate signed by unknown authority; if the certificate is right, set SSL_CERT_FILE to the file of its authority"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			defer tt.node.Close()
+			tt.node.Config.ErrorLog = log.New(io.Discard, "", 0)
+			_, code, stderr := runBench(t.Context(), t, "--url", tt.node.URL, "--tag", "a", "--duration", "1h")
+			if code != tt.code || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "not ready") {
+				t.Errorf("exit code %d, %s, want %d and %q", code, stderr, tt.code, tt.want)
+			}
+		})
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -97,6 +99,8 @@ type grammar struct {
 	Bench   benchCmd   `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
 	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs for duplicates and order."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
 }
 
 func newGrammar() *grammar {
@@ -135,6 +139,7 @@ func run(ctx context.Context, p Process) (err error) {
 		kong.Name("leaf"),
 		kong.Description(description),
 		kong.Writers(p.Stdout, p.Stderr),
+		kong.Vars{"version": versionText()},
 		kong.Exit(func(int) { panic(helpPrinted{}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppDescFormat: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }),
@@ -146,12 +151,32 @@ func run(ctx context.Context, p Process) (err error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	if err := checkArgs(args); err != nil {
+		return err
+	}
 	command, err := parser.Parse(args)
 	if err != nil {
 		return &usageError{err, helpFor(err)}
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	return command.Run(p)
+}
+
+// checkArgs refuses what the parser would misread: bytes that are no text, which JSON would
+// replace silently on their way to a node, and a negative number, which looks like a flag.
+func checkArgs(args []string) error {
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			return leaf.BadField(fmt.Sprintf("argument %d", i+1), arg, "must be valid UTF-8")
+		}
+		if arg == "--" {
+			return nil
+		}
+		if _, err := strconv.ParseFloat(arg, 64); err == nil && strings.HasPrefix(arg, "-") {
+			return leaf.BadField(fmt.Sprintf("argument %d", i+1), arg, "must not be negative; the value of a flag is written --flag="+arg)
+		}
+	}
+	return nil
 }
 
 // usageError is a command line that could not be understood.

@@ -113,8 +113,8 @@ func stepText(t admin.Tag) string {
 }
 
 func stateText(t admin.Tag) string {
-	if t.Latched {
+	if t.State == admin.TagLatched {
 		return "latched: see leaf tag repair --help"
 	}
-	return "ok"
+	return t.State
 }

@@ -16,9 +16,11 @@ func (c *versionCmd) Run(p Process) error {
 	if c.JSON {
 		return json.NewEncoder(p.Stdout).Encode(map[string]string{"version": version(), "go": runtime.Version()})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "leaf %s %s\n", version(), runtime.Version())
+	_, err := fmt.Fprintln(p.Stdout, versionText())
 	return err
 }
+
+func versionText() string { return fmt.Sprintf("leaf %s %s", version(), runtime.Version()) }
 
 // version returns the module version that was built, with its commit if the build
 // knows it.

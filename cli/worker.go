@@ -79,7 +79,10 @@ func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
 				return printWorker(p.Stdout, all, w)
 			}
 		}
-		return fmt.Errorf("%w: the registry has no record of worker ID %d: it was never used, or it does not exist", leaf.ErrConflict, c.Worker)
+		if c.Worker < 0 || c.Worker > all.Last {
+			return leaf.BadField("worker", c.Worker, fmt.Sprintf("must be 0 to %d, the worker IDs of the layout", all.Last))
+		}
+		return fmt.Errorf("%w: worker ID %d was never used: the registry has no record of it; see leaf worker list", leaf.ErrConflict, c.Worker)
 	})
 }
 

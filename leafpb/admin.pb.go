@@ -1862,7 +1862,9 @@ type ListWorkersResponse struct {
 	// The clock that the states compare with, in Unix milliseconds.
 	NowMs int64 `protobuf:"varint,5,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`
 	// By number.
-	Workers       []*Worker `protobuf:"bytes,6,rep,name=workers,proto3" json:"workers,omitempty"`
+	Workers []*Worker `protobuf:"bytes,6,rep,name=workers,proto3" json:"workers,omitempty"`
+	// The layout's highest worker ID.
+	Last          int64 `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1937,6 +1939,13 @@ func (x *ListWorkersResponse) GetWorkers() []*Worker {
 		return x.Workers
 	}
 	return nil
+}
+
+func (x *ListWorkersResponse) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
 }
 
 // ReleaseWorkerRequest names a worker ID.
@@ -2683,14 +2692,15 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\bbound_ms\x18\x06 \x01(\x03R\aboundMs\x12\x1a\n" +
 	"\breleased\x18\a \x01(\bR\breleased\x12\x18\n" +
 	"\aextends\x18\b \x01(\bR\aextends\"\x14\n" +
-	"\x12ListWorkersRequest\"\xbd\x01\n" +
+	"\x12ListWorkersRequest\"\xd1\x01\n" +
 	"\x13ListWorkersResponse\x12\x1a\n" +
 	"\bregistry\x18\x01 \x01(\tR\bregistry\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06layout\x18\x04 \x01(\tR\x06layout\x12\x15\n" +
 	"\x06now_ms\x18\x05 \x01(\x03R\x05nowMs\x12)\n" +
-	"\aworkers\x18\x06 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\">\n" +
+	"\aworkers\x18\x06 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\x12\x12\n" +
+	"\x04last\x18\a \x01(\x03R\x04last\">\n" +
 	"\x14ReleaseWorkerRequest\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\x03H\x00R\x06number\x88\x01\x01B\t\n" +
 	"\a_number\"\x17\n" +

@@ -160,7 +160,7 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 	t.Parallel()
 	const big = math.MaxInt64 - 1
 	strange := "a/../b c%2F?&=\"\\\t中文😀"
-	tag := admin.Tag{Name: strange, MaxID: big, Step: 1 << 30, Description: "d", UpdateTime: time.Unix(1, 0).UTC(), Fence: big, Latched: true, Store: "a"}
+	tag := admin.Tag{Name: strange, MaxID: big, Step: 1 << 30, Description: "d", UpdateTime: time.Unix(1, 0).UTC(), Fence: big, State: admin.TagLatched, Store: "a"}
 	f := &fake{tag: tag}
 	c, _ := start(t, f)
 	maxID, step, fixed := int64(big), int64(5), false

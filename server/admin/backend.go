@@ -88,6 +88,7 @@ type Workers struct {
 	Kind      string   `json:"kind"`     // "leased": a pool; "fixed": numbers belong to addresses
 	Namespace string   `json:"namespace"`
 	Layout    string   `json:"layout"`
+	Last      int64    `json:"last"`       // the layout's highest worker ID
 	Now       int64    `json:"now,string"` // the clock that State compares with
 	Workers   []Worker `json:"workers"`    // by number
 }
@@ -141,9 +142,15 @@ type Tag struct {
 	FixedStep   bool      `json:"fixed_step,omitempty"`
 	Store       string    `json:"store,omitempty"` // name of its database, if there are several
 
-	Fence   int64 `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
-	Latched bool  `json:"latched,omitempty"`      // true: the store went backwards, see RepairTag
+	Fence int64  `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
+	State string `json:"state"`                  // TagOK or TagLatched
 }
+
+// States of a Tag on the node that answers.
+const (
+	TagOK      = "ok"
+	TagLatched = "latched" // the store went backwards, see RepairTag
+)
 
 // NewTag is a tag to be created.
 type NewTag struct {

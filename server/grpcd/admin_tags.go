@@ -88,6 +88,6 @@ func tagOf(t admin.Tag) *leafpb.Tag {
 		FixedStep:   t.FixedStep,
 		Store:       t.Store,
 		Fence:       t.Fence,
-		Latched:     t.Latched,
+		Latched:     t.State == admin.TagLatched,
 	}
 }

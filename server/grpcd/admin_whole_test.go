@@ -29,7 +29,7 @@ var fullInfoPB = &leafpb.GetInfoResponse{
 
 var fullTag = admin.Tag{
 	Name: "order", MaxID: 1 << 60, Step: 2, Description: "d", UpdateTime: when, MinStep: 3, MaxStep: 4,
-	FixedStep: true, Store: "s", Fence: 5, Latched: true,
+	FixedStep: true, Store: "s", Fence: 5, State: admin.TagLatched,
 }
 
 var fullTagPB = &leafpb.Tag{
@@ -98,7 +98,7 @@ func workerPB(number int64, state leafpb.WorkerState) *leafpb.Worker {
 }
 
 var fullWorkers = admin.Workers{
-	Registry: "etcd", Kind: "leased", Namespace: "ns", Layout: "l", Now: 1,
+	Registry: "etcd", Kind: "leased", Namespace: "ns", Layout: "l", Now: 1, Last: 9,
 	Workers: []admin.Worker{
 		workerOf(0, admin.WorkerRunning), workerOf(1, admin.WorkerHeld), workerOf(2, admin.WorkerExpired),
 		workerOf(3, admin.WorkerReleased), workerOf(4, "new"),
@@ -106,7 +106,7 @@ var fullWorkers = admin.Workers{
 }
 
 var fullWorkersPB = &leafpb.ListWorkersResponse{
-	Registry: "etcd", Kind: "leased", Namespace: "ns", Layout: "l", NowMs: 1,
+	Registry: "etcd", Kind: "leased", Namespace: "ns", Layout: "l", NowMs: 1, Last: 9,
 	Workers: []*leafpb.Worker{workerPB(0, 1), workerPB(1, 2), workerPB(2, 3), workerPB(3, 4), workerPB(4, 0)},
 }
 

@@ -20,6 +20,7 @@ func (s *adminService) ListWorkers(ctx context.Context, _ *leafpb.ListWorkersReq
 		Namespace: all.Namespace,
 		Layout:    all.Layout,
 		NowMs:     all.Now,
+		Last:      all.Last,
 	}
 	for _, w := range all.Workers {
 		resp.Workers = append(resp.Workers, &leafpb.Worker{

@@ -72,7 +72,7 @@ func goBackwards(t *testing.T, database server.Database, back func(*testing.T, *
 	n.stop()
 	n.start(t)
 	n.waitReady(t)
-	if out := mustLeaf(t, "tag", "show", "order", "--data-dir", n.dir, "--json"); !strings.Contains(out, `"latched": true`) {
+	if out := mustLeaf(t, "tag", "show", "order", "--data-dir", n.dir, "--json"); !strings.Contains(out, `"state": "latched"`) {
 		t.Errorf("leaf tag show does not say that the tag is latched: %s", out)
 	}
 	refused("after a restart")
