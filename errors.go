@@ -19,11 +19,12 @@ var (
 	// did not answer. A retry helps once it does.
 	ErrNotReady = errors.New("leaf: not ready")
 
-	// ErrExhausted: the ranges in memory are used up and the next one did not
-	// arrive before the caller's deadline. A retry helps.
+	// ErrExhausted: the ranges in memory are used up and the next one did not arrive
+	// before the caller's deadline, or so many wait for it that one more would wait in
+	// vain. A retry helps, best on another node.
 	ErrExhausted = errors.New("leaf: exhausted, retry")
 
-	// ErrThrottled: a limit of this server was reached. A retry helps later.
+	// ErrThrottled: a limit that an administrator set was reached. A retry helps later.
 	ErrThrottled = errors.New("leaf: throttled")
 
 	// ErrUnauthenticated: the client did not show the token that this server asks for.

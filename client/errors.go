@@ -70,8 +70,8 @@ func answered(code, message string, after time.Duration) error {
 		message = class.Title
 	}
 	cause := class.Err
-	if after > 0 && errors.Is(cause, leaf.ErrThrottled) {
-		cause = leaf.Throttled("a limit of the node", after)
+	if after > 0 && class.Retryable {
+		cause = leaf.Later(cause, "the node says", after)
 	}
 	return &answerError{message, cause}
 }

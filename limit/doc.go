@@ -9,7 +9,7 @@
 //     after which a retry can succeed);
 //  4. if the engine has to let it wait, the number of requests that wait already, whose
 //     limit adapts: when the wait gets long, the newest are turned away at once in place
-//     of all getting slow (leaf.ErrThrottled). A request that finds IDs in stock is never
+//     of all getting slow (leaf.ErrExhausted). A request that finds IDs in stock is never
 //     turned away for this reason, however many others wait.
 //
 // Limits of clients hold in every mode, those of tags in segment mode only: the key of

@@ -171,7 +171,7 @@ func (h *held) wait(ctx context.Context, tag string) (context.Context, context.C
 	}
 	defer f.start.waiting.Add(-1)
 	if f.start.waiting.Add(1) > int64(f.c.MaxWaiting) {
-		return nil, nil, leaf.Throttled("too many requests wait for IDs", retryHeld)
+		return nil, nil, leaf.Later(leaf.ErrNotReady, "too many requests wait until the limits are known", retryHeld)
 	}
 	ctx, cancel := f.c.Runtime.WithTimeout(ctx, f.c.MaxWait)
 	err := f.c.Runtime.Wait(ctx, known, 0)

@@ -202,7 +202,7 @@ func TestWhatIsNotHeld(t *testing.T) {
 			waiting.Go(func() { _, _ = all.Segment.Next(t.Context(), "tag") })
 		}
 		synctest.Wait()
-		if _, err := all.Snowflake.Next(t.Context(), ""); !errors.Is(err, leaf.ErrThrottled) || leaf.RetryAfter(err) == 0 {
+		if _, err := all.Snowflake.Next(t.Context(), ""); !errors.Is(err, leaf.ErrNotReady) || leaf.RetryAfter(err) == 0 {
 			t.Errorf("one more than may wait: %v", err)
 		}
 		gone, cancel := context.WithCancel(t.Context())

@@ -111,7 +111,7 @@ func offer(t *testing.T, i leaf.Issuer, rate float64, tags int, warmUp, measured
 				case end < warmUp || end > warmUp+measured:
 				case err == nil:
 					took = append(took, time.Since(start))
-				case errors.Is(err, leaf.ErrThrottled):
+				case errors.Is(err, leaf.ErrExhausted) && leaf.RetryAfter(err) > 0: // at once
 					o.refused++
 					o.hints = append(o.hints, leaf.RetryAfter(err))
 				default:

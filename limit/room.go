@@ -114,9 +114,10 @@ func (r *room) turns(tag string) bool {
 	return true
 }
 
-// refusal is the answer for a request that was turned away.
+// refusal is the answer for a request that was turned away. No administrator set a limit:
+// the node cannot serve, and another one may.
 func (r *room) refusal() error {
-	return leaf.Throttled("too many requests wait for IDs", roundUp(r.rt.Jitter(r.target)))
+	return leaf.Later(leaf.ErrExhausted, "too many requests wait for IDs", roundUp(r.rt.Jitter(r.target)))
 }
 
 // leave notes that a request, in the room since then, ended with err.

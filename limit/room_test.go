@@ -111,10 +111,10 @@ func TestRoomIsBounded(t *testing.T) {
 		for _, results := range []chan error{a, b, c, one, two} {
 			for len(results) > 0 {
 				switch err := <-results; {
-				case errors.Is(err, leaf.ErrThrottled) && !errors.Is(err, context.Canceled) && leaf.RetryAfter(err) > 0:
+				case errors.Is(err, leaf.ErrExhausted) && !errors.Is(err, context.Canceled) && leaf.RetryAfter(err) > 0:
 					turned++
 				case err != nil:
-					t.Fatalf("%v; want ErrThrottled with a hint or none", err)
+					t.Fatalf("%v; want ErrExhausted with a hint or none", err)
 				}
 			}
 		}
@@ -136,8 +136,8 @@ func TestBatchIsTurnedAwayBeforeItBegins(t *testing.T) {
 		opens := w.close("a")
 		many(t, i, "a", 5)
 		for range 10 {
-			if _, err := i.NextN(t.Context(), "a", 995); !errors.Is(err, leaf.ErrThrottled) {
-				t.Errorf("NextN: %v; want ErrThrottled", err)
+			if _, err := i.NextN(t.Context(), "a", 995); !errors.Is(err, leaf.ErrExhausted) {
+				t.Errorf("NextN: %v; want ErrExhausted", err)
 			}
 		}
 		if w.taken != 0 {

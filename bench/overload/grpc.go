@@ -56,22 +56,19 @@ func (l grpcLine) ask(tag string, deadline time.Time) reply {
 	}
 	s := status.Convert(err)
 	switch s.Code() {
-	case codes.ResourceExhausted:
-		r := reply{what: shed}
-		for _, d := range s.Details() {
-			if info, ok := d.(*errdetails.RetryInfo); ok {
-				r.hint = info.GetRetryDelay().AsDuration()
-			}
-		}
-		return r
 	case codes.DeadlineExceeded:
 		return reply{what: late}
 	case codes.Unavailable:
+		r := reply{what: broken, text: err.Error()} // the connection said so, not the node
 		for _, d := range s.Details() {
-			if _, ok := d.(*errdetails.ErrorInfo); ok { // the node said so, not the connection
-				return reply{what: failed, text: s.Message()}
+			switch d := d.(type) {
+			case *errdetails.ErrorInfo:
+				r = reply{what: failed, text: s.Message()}
+			case *errdetails.RetryInfo:
+				return reply{what: shed, hint: d.GetRetryDelay().AsDuration()}
 			}
 		}
+		return r
 	}
 	return reply{what: broken, text: err.Error()}
 }

@@ -41,9 +41,12 @@ func answerHTTP(in *bufio.Reader) (reply, error) {
 		return reply{}, fmt.Errorf("status %d with %q: %w", resp.StatusCode, body, err)
 	}
 	switch problem.Code {
-	case "throttled":
+	case "exhausted":
+		if problem.RetryAfter == 0 { // it waited in vain
+			return reply{what: failed, text: problem.Detail}, nil
+		}
 		return reply{what: shed, hint: time.Duration(problem.RetryAfter) * time.Millisecond}, nil
-	case "not_ready", "exhausted":
+	case "not_ready":
 		return reply{what: failed, text: problem.Detail}, nil
 	}
 	return reply{}, fmt.Errorf("status %d: %s", resp.StatusCode, problem.Detail)

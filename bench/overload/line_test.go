@@ -23,7 +23,7 @@ func (answers) Next(ctx context.Context, tag string) (int64, error) {
 	case "issued":
 		return 42, nil
 	case "shed":
-		return 0, leaf.Throttled("too many requests wait for IDs", 150*time.Millisecond)
+		return 0, leaf.Later(leaf.ErrExhausted, "too many requests wait for IDs", 150*time.Millisecond)
 	case "not-ready":
 		return 0, leaf.ErrNotReady
 	case "exhausted":
@@ -142,15 +142,15 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestShedWithoutHint: a reply that does not say when to come back is shed all the same.
-func TestShedWithoutHint(t *testing.T) {
+// TestWaitedInVain: a reply that does not say when to come back was not shed at once.
+func TestWaitedInVain(t *testing.T) {
 	t.Parallel()
-	got, err := answerRESP(bufio.NewReader(strings.NewReader("-THROTTLED leaf: go away\r\n")))
-	if want := (reply{what: shed}); got != want || err != nil {
+	got, err := answerRESP(bufio.NewReader(strings.NewReader("-EXHAUSTED leaf: exhausted\r\n")))
+	if got.what != failed || err != nil {
 		t.Errorf("RESP: %+v, %v", got, err)
 	}
-	got, err = answerHTTP(bufio.NewReader(strings.NewReader("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 20\r\n\r\n{\"code\":\"throttled\"}")))
-	if want := (reply{what: shed}); got != want || err != nil {
+	got, err = answerHTTP(bufio.NewReader(strings.NewReader("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 20\r\n\r\n{\"code\":\"exhausted\"}")))
+	if got.what != failed || err != nil {
 		t.Errorf("HTTP: %+v, %v", got, err)
 	}
 }

@@ -28,14 +28,13 @@ func answerRESP(in *bufio.Reader) (reply, error) {
 		return reply{what: issued, id: id}, err
 	}
 	switch class, _, _ := strings.Cut(text, " "); class {
-	case "-THROTTLED":
+	case "-EXHAUSTED":
 		_, after, _ := strings.Cut(text, "retry after ")
-		hint, err := time.ParseDuration(after)
-		if err != nil {
-			hint = 0 // it does not say
+		if hint, err := time.ParseDuration(after); err == nil {
+			return reply{what: shed, hint: hint}, nil
 		}
-		return reply{what: shed, hint: hint}, nil
-	case "-NOTREADY", "-EXHAUSTED":
+		return reply{what: failed, text: text}, nil // it waited in vain
+	case "-NOTREADY":
 		return reply{what: failed, text: text}, nil
 	}
 	return reply{}, errors.New(text)

@@ -97,7 +97,7 @@ func restore(code, message string, after time.Duration) error {
 	case class.Err == nil:
 		return fmt.Errorf("internal: %s", message)
 	case after > 0:
-		return leaf.Throttled(message, after)
+		return leaf.Later(class.Err, message, after)
 	}
 	return fmt.Errorf("%w: %s", class.Err, message)
 }

@@ -51,8 +51,8 @@ func (e *Error) Error() string { return e.Detail }
 // for leaf.RetryAfter if there is one; nil if no sentinel belongs to the code.
 func (e *Error) Unwrap() error {
 	class, _ := leaf.ClassByCode(e.Code)
-	if errors.Is(class.Err, leaf.ErrThrottled) && e.RetryAfterMilli > 0 {
-		return leaf.Throttled(e.Detail, time.Duration(min(e.RetryAfterMilli, longestHint.Milliseconds()))*time.Millisecond)
+	if class.Retryable && e.RetryAfterMilli > 0 {
+		return leaf.Later(class.Err, e.Detail, time.Duration(min(e.RetryAfterMilli, longestHint.Milliseconds()))*time.Millisecond)
 	}
 	return class.Err
 }

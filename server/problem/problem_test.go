@@ -129,7 +129,7 @@ func TestRetryHint(t *testing.T) {
 // longest is the longest hint that a client believes.
 const longest = 10 * 365 * 24 * time.Hour
 
-// TestHintOfAnotherCode: only a throttled request can be told when to come again, and
+// TestHintOfAnotherCode: what a retry cannot help is not told when to come again, and
 // nonsense is no hint.
 func TestHintOfAnotherCode(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,8 @@ func TestHintOfAnotherCode(t *testing.T) {
 		`{"code":"throttled","detail":"d"}`:                                      0,
 		`{"code":"throttled","detail":"d","retry_after_ms":-5}`:                  0,
 		`{"code":"throttled","detail":"d","retry_after_ms":9223372036854775807}`: longest,
-		`{"code":"not_ready","detail":"d","retry_after_ms":250}`:                 0,
+		`{"code":"exhausted","detail":"d","retry_after_ms":250}`:                 250 * time.Millisecond,
+		`{"code":"blocked","detail":"d","retry_after_ms":250}`:                   0,
 		`{"code":"later","detail":"d","retry_after_ms":250}`:                     0,
 	} {
 		err := reply{429, http.Header{"Content-Type": {problem.ContentType}}, body}.read()

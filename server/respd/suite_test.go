@@ -160,10 +160,10 @@ func errorOf(line string) error {
 		switch {
 		case class.Err == nil, class.RESP != word:
 		case class.RESP == "ERR" && !strings.Contains(text, class.Err.Error()):
-		case errors.Is(class.Err, leaf.ErrThrottled):
+		case class.Retryable:
 			if _, after, ok := strings.Cut(text, "retry after "); ok {
 				if d, err := time.ParseDuration(after); err == nil {
-					return leaf.Throttled(text, d)
+					return leaf.Later(class.Err, text, d)
 				}
 			}
 			return fmt.Errorf("%s (%w)", text, class.Err)

@@ -48,21 +48,30 @@ func (b *bench) retryTime(class leaf.Class) time.Duration {
 // nearer one by itself.
 func retryHint(b *bench) {
 	unit := max(b.opt.RetryUnit, time.Millisecond)
+	for _, cause := range []error{leaf.ErrThrottled, leaf.ErrExhausted} {
+		b.hints(cause, unit)
+	}
+	wire := b.start(b, failing(leaf.ErrBlocked).access())
+	if _, err := ways[0].ask(b.call(b.patience), wire, "order"); leaf.RetryAfter(err) != 0 {
+		b.Errorf("%v: retry after %v; want no hint", err, leaf.RetryAfter(err))
+	}
+}
+
+// hints: the time of a retry arrives with an error that is cause.
+func (b *bench) hints(cause error, unit time.Duration) {
+	b.Helper()
+	class := leaf.ClassOf(cause)
 	for _, hint := range []time.Duration{61*time.Second + 234*time.Millisecond, 20*time.Hour + 30*time.Minute + time.Millisecond} {
-		wire := b.start(b, failing(fmt.Errorf("issue tag %q: %w", "order", leaf.Throttled("5 IDs/s of tag order", hint))).access())
+		wire := b.start(b, failing(fmt.Errorf("issue tag %q: %w", "order", leaf.Later(cause, "5 IDs/s of tag order", hint))).access())
 		for _, w := range ways {
-			_, err := w.ask(b.call(b.patience), wire, "order")
-			if !errors.Is(err, leaf.ErrThrottled) || !strings.Contains(err.Error(), "5 IDs/s of tag order") {
-				b.Errorf("%v: %v; want ErrThrottled and the limit", w, err)
+			_, err := w.ask(b.call(b.retryTime(class)), wire, "order")
+			if !errors.Is(err, cause) || !strings.Contains(err.Error(), "5 IDs/s of tag order") {
+				b.Errorf("%v: %v; want %v and the limit", w, err, cause)
 			}
 			if got := leaf.RetryAfter(err); got < hint || got >= hint+unit {
 				b.Errorf("%v: retry after %v; want %v, rounded up to %v", w, got, hint, unit)
 			}
 		}
-	}
-	wire := b.start(b, failing(leaf.ErrBlocked).access())
-	if _, err := ways[0].ask(b.call(b.patience), wire, "order"); leaf.RetryAfter(err) != 0 {
-		b.Errorf("%v: retry after %v; want no hint", err, leaf.RetryAfter(err))
 	}
 }
 

@@ -9,22 +9,24 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-func TestThrottled(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
+		is    error
 		err   error
 		after time.Duration
 		text  string
 	}{
-		{"with its hint", leaf.Throttled("rate of tag \"order\"", 1500*time.Millisecond), 1500 * time.Millisecond, `leaf: throttled: rate of tag "order", retry after 1.5s`},
-		{"never at once", leaf.Throttled("quota", 0), time.Millisecond, "leaf: throttled: quota, retry after 1ms"},
-		{"wrapped", fmt.Errorf("node a: %w", leaf.Throttled("quota", time.Second)), time.Second, "node a: leaf: throttled: quota, retry after 1s"},
-		{"without a hint", leaf.ErrThrottled, 0, "leaf: throttled"},
+		{"with its hint", leaf.ErrThrottled, leaf.Throttled("rate of tag \"order\"", 1500*time.Millisecond), 1500 * time.Millisecond, `leaf: throttled: rate of tag "order", retry after 1.5s`},
+		{"never at once", leaf.ErrThrottled, leaf.Throttled("quota", 0), time.Millisecond, "leaf: throttled: quota, retry after 1ms"},
+		{"wrapped", leaf.ErrThrottled, fmt.Errorf("node a: %w", leaf.Throttled("quota", time.Second)), time.Second, "node a: leaf: throttled: quota, retry after 1s"},
+		{"of a node that cannot serve", leaf.ErrExhausted, leaf.Later(leaf.ErrExhausted, "too many wait", time.Second), time.Second, "leaf: exhausted, retry: too many wait, retry after 1s"},
+		{"without a hint", leaf.ErrThrottled, leaf.ErrThrottled, 0, "leaf: throttled"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := leaf.RetryAfter(tt.err); got != tt.after || tt.err.Error() != tt.text || !errors.Is(tt.err, leaf.ErrThrottled) {
+			if got := leaf.RetryAfter(tt.err); got != tt.after || tt.err.Error() != tt.text || !errors.Is(tt.err, tt.is) {
 				t.Errorf("after %v, %q; want %v, %q", got, tt.err, tt.after, tt.text)
 			}
 		})
