@@ -25,12 +25,11 @@ type SnowflakeConfig struct {
 	Interfaces []string `key:"interface" hint:"NAME" help:"Network interfaces whose address is taken, such as eth0 or en*, the first one that has any. Repeatable. Default: any that is up and no bridge for containers."`
 	Force      bool     `key:"force-address" default:"false" help:"Accept an address that other machines cannot reach or may share: loopback, link-local, of a container bridge."`
 
-	Lease       time.Duration `key:"lease" default:"15s" min:"1s" max:"10m" help:"How long a node that is not heard of counts as alive."`
-	Renew       time.Duration `key:"renew-interval" default:"3s" min:"100ms" max:"1m" help:"How often the claim and its time bound are renewed."`
-	Horizon     time.Duration `key:"horizon" default:"0s" min:"0s" max:"24h" help:"How far ahead the time bound in the registry is set: an outage of the registry is ridden out for that long, and a successor of a crashed node waits that long. 0: 1m for numbers that return to a pool, 10m for those of an address."`
-	Margin      time.Duration `key:"margin" default:"5s" min:"100ms" max:"10m" help:"How far the clocks of the nodes may be apart."`
-	LocalExtend bool          `key:"local-extend" default:"false" help:"For zookeeper: while it is down, extend the time bound in the node's own file. Nobody can take such a number over until an operator releases it."`
-	Release     bool          `key:"release-on-stop" default:"true" help:"At a clean stop, give the worker ID back, and the time that was reserved but not used."`
+	Lease   time.Duration `key:"lease" default:"15s" min:"1s" max:"10m" help:"How long a node that is not heard of counts as alive."`
+	Renew   time.Duration `key:"renew-interval" default:"3s" min:"100ms" max:"1m" help:"How often the claim and its time bound are renewed."`
+	Horizon time.Duration `key:"horizon" default:"0s" min:"0s" max:"24h" help:"How far ahead the time bound in the registry is set: an outage of the registry is ridden out for that long, and a successor of a crashed node waits that long. 0: 1m for numbers that return to a pool, 10m for those of an address."`
+	Margin  time.Duration `key:"margin" default:"5s" min:"100ms" max:"10m" help:"How far the clocks of the nodes may be apart."`
+	Release bool          `key:"release-on-stop" default:"true" help:"At a clean stop, give the worker ID back, and the time that was reserved but not used."`
 
 	Tolerance   time.Duration `key:"clock-tolerance" default:"5ms" min:"0s" max:"1s" help:"A step back of the clock up to this is waited out, a longer one is an error until the clock has caught up."`
 	ClockPolicy string        `key:"clock-policy" default:"refuse" oneof:"refuse use-reserved" hint:"POLICY" help:"After a longer step back: refuse, or use the time that was reserved before it."`

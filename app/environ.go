@@ -49,7 +49,7 @@ func environSettings(environ []string) (settings []setting, configFile string, e
 			continue
 		}
 		if !serviceLink.MatchString(entry) {
-			errs = append(errs, &ConfigError{Key: name, Limit: "unknown environment variable" + didYouMean(rest, names, envPrefix)})
+			errs = append(errs, &ConfigError{Key: name, Limit: unknown("environment variable", name, rest, names, envPrefix)})
 		}
 	}
 	return settings, configFile, errs

@@ -131,6 +131,8 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "unknown key far from all", yaml: "zzzzzzzzzzzz: 1", want: `zzzzzzzzzzzz (leaf.yaml:1): unknown key`},
 		{name: "dotted key", yaml: "http.addr: 127.0.0.1:80", want: `http.addr (leaf.yaml:1): write it as a section: http: {addr: …}`},
 		{name: "unknown variable", env: "LEAF_HTTP_ADR=x", want: `LEAF_HTTP_ADR: unknown environment variable; did you mean LEAF_HTTP_ADDR?`},
+		{name: "retired YAML key", yaml: "snowflake: {local-extend: true}", want: `snowflake.local-extend (leaf.yaml:1): is no longer a key; a longer snowflake.horizon does its job: IDs go on for that long while the registry is down`},
+		{name: "retired variable", env: "LEAF_SNOWFLAKE_LOCAL_EXTEND=true", want: `LEAF_SNOWFLAKE_LOCAL_EXTEND: is no longer a key; a longer snowflake.horizon does its job: IDs go on for that long while the registry is down`},
 		{name: "variable like a service port", env: "LEAF_PORT=8080", want: `LEAF_PORT: unknown environment variable`},
 
 		// bad values
@@ -196,8 +198,6 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "worker map", flags: flags("snowflake.registry", "static", "snowflake.worker-map", "10.0.0.1=1"), want: `snowflake.worker-map="10.0.0.1=1" (--snowflake-worker-map): must be IP:PORT=N`},
 		{name: "worker map with an address twice", flags: flags("snowflake.registry", "static", "snowflake.worker-map", "10.0.0.1:1=1", "snowflake.worker-map", "10.0.0.1:1=2"), want: `snowflake.worker-map="10.0.0.1:1=2" (--snowflake-worker-map): repeats the address 10.0.0.1:1`},
 		{name: "offset without host name", flags: flags("snowflake.worker-offset", "5"), want: `snowflake.worker-offset="5" (--snowflake-worker-offset): is for snowflake.worker-from-hostname only`},
-		{name: "local-extend with a pool", flags: flags("snowflake.local-extend", "true"), want: `snowflake.local-extend="true" (--snowflake-local-extend): is for snowflake.registry=zookeeper only: in a pool the number may get another owner, and static has no registry that could be down`},
-		{name: "local-extend with a static number", flags: flags("snowflake.local-extend", "true", "snowflake.registry", "static", "snowflake.worker-id", "1"), want: `snowflake.local-extend="true" (--snowflake-local-extend): is for snowflake.registry=zookeeper only: in a pool the number may get another owner, and static has no registry that could be down`},
 		{name: "ephemeral port as identity", flags: flags("snowflake.registry", "zookeeper", "snowflake.registry-address", "zk:2181", "http.addr", ":0"), want: `snowflake.address: must name a port, because that of http.addr is another one after each start, and with zookeeper ip:port is the identity`},
 		{name: "webhook", flags: flags("alarm.webhook", "ftp://u:hunter2@h/"), want: `alarm.webhook="ftp://h/xxxxx" (--alarm-webhook): must be a URL that begins with http:// or https://`},
 

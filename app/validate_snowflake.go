@@ -143,9 +143,6 @@ func (c SnowflakeConfig) numbering(layout snowflake.Layout) []error {
 	if c.WorkerOffset != 0 && !c.FromHostname {
 		fail("worker-offset", strconv.FormatInt(c.WorkerOffset, 10), "is for snowflake.worker-from-hostname only")
 	}
-	if c.LocalExtend && c.Registry != registryZooKeeper {
-		fail("local-extend", "true", "is for snowflake.registry=zookeeper only: in a pool the number may get another owner, and static has no registry that could be down")
-	}
 	return errs
 }
 

@@ -57,14 +57,14 @@ func (w *workers) Workers(ctx context.Context) (admin.Workers, error) {
 
 func describeWorker(r worker.Record, own int64, running bool, now int64) admin.Worker {
 	d := admin.Worker{
-		Number: r.Number, Address: r.Address, Own: r.Number == own, Floor: r.Floor, Bound: r.Bound, Released: r.Released, Extends: r.Extends,
+		Number: r.Number, Address: r.Address, Own: r.Number == own, Floor: r.Floor, Bound: r.Bound, Released: r.Released,
 	}
 	switch {
 	case r.Released:
 		d.State = admin.WorkerReleased
 	case d.Own || running:
 		d.State = admin.WorkerRunning
-	case now < r.Bound || r.Extends:
+	case now < r.Bound:
 		d.State = admin.WorkerHeld
 	default:
 		d.State = admin.WorkerExpired

@@ -110,7 +110,7 @@ func (r *yamlReader) entry(key string, name, value *yaml.Node) {
 		r.fail(key, name, fmt.Sprintf("write it as a section: %s: {%s: …}", section, rest))
 		return
 	case !known:
-		r.fail(key, name, "unknown key"+didYouMean(key, r.names, ""))
+		r.fail(key, name, unknown("key", key, key, r.names, ""))
 		return
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/app"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/admin"
 )
@@ -156,7 +157,7 @@ func run(ctx context.Context, p Process) (err error) {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return &usageError{err, helpFor(err)}
+		return &usageError{explainRetired(err), helpFor(err)}
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	return command.Run(p)
@@ -177,6 +178,18 @@ func checkArgs(args []string) error {
 		}
 	}
 	return nil
+}
+
+// explainRetired adds what does the job of a flag that an earlier program had.
+func explainRetired(err error) error {
+	if _, flag, ok := strings.Cut(err.Error(), "unknown flag --"); ok {
+		flag, _, _ = strings.Cut(flag, ",")
+		flag, _, _ = strings.Cut(flag, "=")
+		if text := app.Retired(flag); text != "" {
+			return fmt.Errorf("--%s %s", flag, text)
+		}
+	}
+	return err
 }
 
 // usageError is a command line that could not be understood.

@@ -95,7 +95,7 @@ type workerReleaseCmd struct {
 func (workerReleaseCmd) Help() string {
 	return `Takes the worker ID from its owner. An owner that still runs notices it at its next renewal, stops issuing and claims another number by itself. Nothing can repeat: the next owner starts at the time bound of the last one.
 
-It is needed for a number whose owner is gone for good and was allowed to extend its bound by itself (--snowflake-local-extend), and useful to get a number back before its time bound has passed.`
+It gets a number back before its time bound has passed.`
 }
 
 // Run releases a worker ID.
@@ -208,11 +208,8 @@ func printWorker(w io.Writer, all admin.Workers, r admin.Worker) error {
 }
 
 func workerNote(r admin.Worker) string {
-	switch {
-	case r.Own:
+	if r.Own {
 		return "this node"
-	case r.Extends && !r.Released:
-		return "its owner may extend the bound: only leaf worker release frees it"
 	}
 	return ""
 }

@@ -1718,9 +1718,7 @@ type Worker struct {
 	// The last owner issues nothing at or above.
 	BoundMs int64 `protobuf:"varint,6,opt,name=bound_ms,json=boundMs,proto3" json:"bound_ms,omitempty"`
 	// Given back by its owner, or taken by an operator.
-	Released bool `protobuf:"varint,7,opt,name=released,proto3" json:"released,omitempty"`
-	// Its owner may raise the bound by itself; only a release frees it.
-	Extends       bool `protobuf:"varint,8,opt,name=extends,proto3" json:"extends,omitempty"`
+	Released      bool `protobuf:"varint,7,opt,name=released,proto3" json:"released,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1800,13 +1798,6 @@ func (x *Worker) GetBoundMs() int64 {
 func (x *Worker) GetReleased() bool {
 	if x != nil {
 		return x.Released
-	}
-	return false
-}
-
-func (x *Worker) GetExtends() bool {
-	if x != nil {
-		return x.Extends
 	}
 	return false
 }
@@ -2682,7 +2673,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\b_blocked\">\n" +
 	"\x16SetClientLimitResponse\x12$\n" +
-	"\x05limit\x18\x01 \x01(\v2\x0e.leaf.v1.LimitR\x05limit\"\xe4\x01\n" +
+	"\x05limit\x18\x01 \x01(\v2\x0e.leaf.v1.LimitR\x05limit\"\xd9\x01\n" +
 	"\x06Worker\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12*\n" +
@@ -2690,8 +2681,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x03own\x18\x04 \x01(\bR\x03own\x12\x19\n" +
 	"\bfloor_ms\x18\x05 \x01(\x03R\afloorMs\x12\x19\n" +
 	"\bbound_ms\x18\x06 \x01(\x03R\aboundMs\x12\x1a\n" +
-	"\breleased\x18\a \x01(\bR\breleased\x12\x18\n" +
-	"\aextends\x18\b \x01(\bR\aextends\"\x14\n" +
+	"\breleased\x18\a \x01(\bR\breleasedJ\x04\b\b\x10\tR\aextends\"\x14\n" +
 	"\x12ListWorkersRequest\"\xd1\x01\n" +
 	"\x13ListWorkersResponse\x12\x1a\n" +
 	"\bregistry\x18\x01 \x01(\tR\bregistry\x12\x12\n" +

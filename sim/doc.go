@@ -15,8 +15,7 @@
 //  2. Per node and tag, the IDs of a process increase, and those of its next process
 //     are larger (segment mode, with the node's disk in order).
 //  3. A snowflake ID lies below a T that the registry held for its number before, and
-//     at or above the T of the number's owner before, if that was not released. (Where
-//     local-extend is drawn, the file's t stands for T.)
+//     at or above the T of the number's owner before, if that was not released.
 //  4. Nothing waits for ever: a livelock, a deadlock, or a call that outlives its
 //     deadline by more than a grace fails the run.
 //  5. When faults end, every tag and every number that can be served is served within a

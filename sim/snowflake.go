@@ -31,7 +31,6 @@ type snowflakeMode struct {
 	ahead       time.Duration
 	standby     bool
 	keepsOnStop bool
-	extends     bool
 	asks        bool // compares clocks
 	refuseAlone bool
 	shares      bool // two nodes have one static number
@@ -104,7 +103,6 @@ func newSnowflake(w *World) mode {
 			m.addOthers(m.sides[0])
 		}
 	case v < 7:
-		m.extends = rng.IntN(3) == 0
 		m.addSide("fixed", worker.Fixed, leaf.Range{Lo: first, Hi: first + 5})
 	case v < 8:
 		m.addSide("static", worker.Fixed, leaf.Range{Lo: first, Hi: first + 5})
@@ -225,8 +223,7 @@ func (m *snowflakeMode) open(n *Node, p *sched.Process) (engine, error) {
 	cfg := worker.Config{
 		Layout: layout, Datacenter: m.datacenter, Namespace: m.namespace().Name, Address: n.Address, Numbers: numbers, NodeID: c.nodeID,
 		Horizon: s.horizon, Renew: m.renew, Ahead: m.ahead, Policy: m.policy, Standby: m.standby, KeepOnStop: m.keepsOnStop,
-		LocalExtend: m.extends && s.kind == worker.Fixed && s.registry != nil, Alarms: &e.alarms,
-		Nonce: func() string { return m.nonce(e) }, Runtime: p, Elapsed: p.Elapsed,
+		Alarms: &e.alarms, Nonce: func() string { return m.nonce(e) }, Runtime: p, Elapsed: p.Elapsed,
 	}
 	if m.asks {
 		cfg.Clock = worker.ClockCheck{Self: n.Address, Ask: e.ask, RefuseAlone: m.refuseAlone}

@@ -59,17 +59,8 @@ func (m *snowflakeMode) mend(c *claimant, e *holder) {
 }
 
 // rescue ends what only an operator can end: a number that a wrong clock has put out of
-// reach, though another one is free, and a number whose owner may extend T by itself
-// and has another one now.
+// reach, though another one is free.
 func (m *snowflakeMode) rescue(c *claimant, e *holder) {
-	if m.extends {
-		for _, n := range e.side.registry.Numbers() {
-			r, _ := e.side.registry.Record(n)
-			if owner := m.nonces[r.Nonce]; r.Extends && !r.Released && (owner == nil || owner.now.Status().Number != n) {
-				_ = e.side.registry.Free(n)
-			}
-		}
-	}
 	st := e.Status()
 	if st.Ready && len(e.alarms.active) == 0 || e.side.single || e.side.registry == nil {
 		return
@@ -156,7 +147,7 @@ func (s *side) others() []worker.Adoptable {
 // burned reports whether a wrong clock has put a number out of reach.
 func (m *snowflakeMode) burned(s *side, number int64) bool {
 	soon := m.now() + (s.horizon + 20*time.Second).Milliseconds()
-	if s.registry == nil || m.extends { // what the nodes' files know
+	if s.registry == nil { // what the nodes' files know
 		for _, c := range m.nodes {
 			if c.inner[number] > soon {
 				return true

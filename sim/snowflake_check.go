@@ -55,7 +55,7 @@ func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
 		m.w.Failf("%s issued with number %d at %s, and its file has no t above that but %s", c.Name, p.Worker, clock(at), clock(inner))
 	case e.side.registry != nil && !known:
 		m.w.Failf("%s issued with number %d, which it never claimed", c.Name, p.Worker)
-	case e.side.registry != nil && !m.extends && at >= bound:
+	case e.side.registry != nil && at >= bound:
 		m.w.Failf("%s issued with number %d at %s, and the registry never held a T above that for it but %s", c.Name, p.Worker, clock(at), clock(bound))
 	case claimed && at < floor && m.excuseFor(p.Worker, at, at) == "":
 		m.w.Failf("%s issued with number %d at %s, below the floor %s of its claim", c.Name, p.Worker, clock(at), clock(floor))
@@ -134,7 +134,7 @@ func (m *snowflakeMode) wrote(s *side, by *world.RegistryHandle, before, after w
 		m.claimed(s, c, by, before, after)
 	case released:
 		m.checkRelease(c, before, after)
-	case written && after.Bound < inner && !m.extends && c.now.proc == by.Process && m.excuseFor(after.Number, after.Bound, inner) == "":
+	case written && after.Bound < inner && c.now.proc == by.Process && m.excuseFor(after.Number, after.Bound, inner) == "":
 		m.w.Failf("%s left T of number %d at %s, below the t of its file, %s", c.Name, after.Number, clock(after.Bound), clock(inner))
 	}
 	m.checkBound(s, c, before, after)
@@ -175,8 +175,6 @@ func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, 
 	case before == worker.Record{} && s.registry.Namespace() != nil:
 		// The record may be from before a wipe, late; its owner must notice.
 		floor = max(floor, s.registry.Namespace().IssueFrom)
-	case before.Extends && !before.Released:
-		m.w.Failf("%s took number %d, whose owner may extend T by itself: %+v", c.Name, after.Number, before)
 	}
 	for _, a := range s.registry.Others {
 		if a.Number != after.Number {
@@ -244,8 +242,8 @@ const jumpSlack = 3 * time.Minute
 // checkBound fails if a T follows a clock that jumped while the process ran, and that
 // nobody confirmed (rule F).
 func (m *snowflakeMode) checkBound(s *side, c *claimant, before, after worker.Record) {
-	if m.asks || m.extends {
-		return // the peers may be wrong, too, and what was extended is written later
+	if m.asks {
+		return // the peers may be wrong, too
 	}
 	most := m.now() + (s.horizon + jumpSlack + max(c.now.boot, 0)).Milliseconds()
 	if after.Bound > max(most, after.Floor, before.Bound, c.acked[after.Number]) {

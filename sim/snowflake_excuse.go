@@ -91,11 +91,7 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 		return
 	}
 	hi := max(r.bound, c.inner[r.number])
-	switch {
-	case m.extends:
-		hi = math.MaxInt64 // it may raise T in the file without asking
-	case copied && owned:
-		// The copy takes the number over; the origin goes on until it notices, below its T.
+	if copied && owned { // the copy takes the number over; the origin goes on until it notices, below its T
 		hi = max(hi, record.Bound+e.side.horizon.Milliseconds())
 	}
 	kind := world.FileOlder

@@ -44,7 +44,7 @@ func (m *snowflakeMode) attend(c *claimant, e *holder) {
 			c.Machine.Step(-off)
 		}
 	}
-	if e.alarms.has(leaf.AlarmClaim) && e.side.registry != nil && !m.extends {
+	if e.alarms.has(leaf.AlarmClaim) && e.side.registry != nil {
 		m.freeDead(e.side)
 	}
 	if m.w.calm {

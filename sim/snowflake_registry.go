@@ -48,13 +48,13 @@ func (m *snowflakeMode) registryFaults() []fault {
 			return true
 		})},
 		{world.ClaimDeleted, 3, number(func(s *side, n int64) bool {
-			return !m.extends && s.registry.DeleteClaim(n) // with the claim goes the mark that its owner extends T
+			return s.registry.DeleteClaim(n)
 		})},
 		{world.ClaimTaken, 3, number(func(s *side, n int64) bool {
 			return s.registry.Overwrite(n, fmt.Sprintf("somebody/%d", w.sched.Elapsed()))
 		})},
 		{world.ClaimFreed, 4, number(func(s *side, n int64) bool {
-			return !m.extends && s.registry.Free(n) == nil // an operator must be sure that such an owner is dead
+			return s.registry.Free(n) == nil
 		})},
 		{world.RegistryWiped, 3, some(func(s *side) bool { return w.rng.IntN(2) == 0 && m.wipe(s) || m.wipeAmidClaims(s) })},
 		{world.CommitsLost, 3, some(func(s *side) bool {
@@ -115,8 +115,8 @@ func fair(l *world.Link) {
 
 // wipe deletes everything in a registry.
 func (m *snowflakeMode) wipe(s *side) bool {
-	if m.extends || s.registry.Namespace() == nil {
-		return false // nobody could know how far T was extended
+	if s.registry.Namespace() == nil {
+		return false
 	}
 	for _, c := range m.nodes {
 		if c.stray {
@@ -180,11 +180,7 @@ func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
 				to = min(to, c.stale.inner) // its file went back, too, and may now be believed
 			}
 		}
-		hi := l.From
-		if m.extends {
-			hi = 1 << 62
-		}
-		m.excuse(kind, l.Number, to, hi)
+		m.excuse(kind, l.Number, to, l.From)
 	}
 	if s.registry.Namespace() == nil { // the backup is from before it had one
 		if s.wiped == nil {

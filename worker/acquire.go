@@ -52,7 +52,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if err := h.compareClocks(); err != nil {
 		return Record{}, false, err
 	}
-	own, err = h.claim(nonce, h.last(f), 0)
+	own, err = h.claim(nonce, h.last(f))
 	switch {
 	case err == nil:
 		h.counters.claims.Add(1)
@@ -75,9 +75,9 @@ func answered(err error) bool {
 	return permanent(err) || errors.Is(err, ErrTaken) || errors.Is(err, ErrFull) || errors.Is(err, ErrLost) || errors.Is(err, leaf.ErrClock)
 }
 
-// claim calls the registry for a number with a T of at least bound. The clock is looked at
+// claim calls the registry for a number. The clock is looked at
 // once more, so that no jump since then gets into T or makes others look expired.
-func (h *Holder) claim(nonce string, last *Previous, bound int64) (Record, error) {
+func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
 	now, elapsed := h.read()
@@ -90,9 +90,8 @@ func (h *Holder) claim(nonce string, last *Previous, bound int64) (Record, error
 		Nonce:     nonce,
 		Numbers:   h.cfg.Numbers,
 		Now:       now.UnixMilli(),
-		Bound:     max(bound, h.unit(now.Add(h.cfg.Horizon))),
+		Bound:     h.unit(now.Add(h.cfg.Horizon)),
 		Margin:    h.cfg.Margin.Milliseconds(),
-		Extends:   h.cfg.LocalExtend,
 		Previous:  last,
 	}
 	if !h.cfg.Fresh || h.counters.claims.Load() > 0 {
@@ -138,7 +137,7 @@ func (h *Holder) fromFile(f *file) (Record, bool) {
 	if f.Inner >= f.Bound || h.rt.Now().UnixMilli() >= f.Bound {
 		return Record{}, false
 	}
-	return Record{Number: f.Number, Address: f.Address, Nonce: f.Nonce, Floor: f.Inner, Bound: f.Bound, Extends: f.Extends}, true
+	return Record{Number: f.Number, Address: f.Address, Nonce: f.Nonce, Floor: f.Inner, Bound: f.Bound}, true
 }
 
 // refused notes a failed attempt and raises its alarm.
@@ -182,7 +181,6 @@ func (h *Holder) unit(t time.Time) int64 {
 func (h *Holder) release(ctx context.Context, t *tenure) error {
 	end := t.gen.Stop()
 	own := *t.claim.Load()
-	own.Bound = max(own.Bound, t.bound.Load()) // the registry may not know yet how far local-extend went
 	withdraw := func() error {
 		ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
 		defer cancel()

@@ -76,11 +76,6 @@ type Config struct {
 	// the number over when its holder is gone.
 	Standby bool
 
-	// LocalExtend lets a node with a fixed number raise T in its own file while the
-	// registry is down. Nobody takes over such a number without an operator's release.
-	// A registry that is not shared is the node's own, and is never down.
-	LocalExtend bool
-
 	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may
 	// then restart from its file while the registry is down, and nobody else gets its
 	// number before T.
@@ -174,9 +169,6 @@ func (c Config) Validate(info Info) error {
 	}
 	if most := int64(1) << c.Layout.DatacenterBits; c.Datacenter < 0 || c.Datacenter >= most {
 		return leaf.BadField("datacenter", c.Datacenter, fmt.Sprintf("must be 0 to %d", most-1))
-	}
-	if c.LocalExtend && (info.Kind != Fixed || !info.Shared) {
-		return leaf.BadField("local-extend", true, "needs a shared registry of fixed numbers, not "+info.Name)
 	}
 	for _, d := range []struct {
 		field    string

@@ -59,7 +59,7 @@ func TestConfirmationAfterAnotherOwner(t *testing.T) {
 // registry gives it another one, which it goes on with: nobody else could.
 func TestConfirmationGetsAnotherNumber(t *testing.T) {
 	run(t, worker.Fixed, func(w *world) {
-		a := fromFile(w, func(c *worker.Config) { c.Numbers.Hi, c.LocalExtend = 1, true })
+		a := fromFile(w, func(c *worker.Config) { c.Numbers.Hi = 1 })
 		a.crash()
 		if err := worker.NewPool(w.records).Free(w.t.Context(), 0); err != nil {
 			t.Fatal(err)
@@ -100,52 +100,12 @@ func TestConfirmationBurnsNoOtherNumber(t *testing.T) {
 	})
 }
 
-// TestReleaseAfterLocalExtend: the registry was back for a moment only, so it has not
-// heard how far the node went without it. The release says so.
-func TestReleaseAfterLocalExtend(t *testing.T) {
-	run(t, worker.Fixed, func(w *world) {
-		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, true }).up()
-		w.records.breakOff(true)
-		time.Sleep(10 * time.Minute)
-		last := a.issue(10)
-		w.records.breakOff(false)
-		a.stop()
-		if rec := w.records.record(0); !rec.Released || rec.Bound <= millis(last) {
-			t.Errorf("issued at %d, released: %+v", millis(last), rec)
-		}
-	})
-}
-
-// TestFreedAfterLocalExtend: an operator gives away the number of a node that died
-// without the registry. Nothing tells how far it went but the clock.
-func TestFreedAfterLocalExtend(t *testing.T) {
-	run(t, worker.Fixed, func(w *world) {
-		one := func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, true }
-		a := w.node("a", one).up()
-		w.records.breakOff(true)
-		time.Sleep(10 * time.Minute)
-		last := a.issue(10)
-		a.crash()
-		w.records.breakOff(false)
-		if err := worker.NewPool(w.records).Free(w.t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		b := w.node("b", one)
-		b.clock.step(-3 * time.Second)
-		b.up()
-		time.Sleep(6 * time.Second)
-		if p := b.issue(10); millis(p) <= millis(last) {
-			t.Errorf("issued at %d, and before at %d", millis(p), millis(last))
-		}
-	})
-}
-
 // TestOldCopyOfTheFile: a file that was rolled back says that less was issued than the
 // last renewal did. It is not believed.
 func TestOldCopyOfTheFile(t *testing.T) {
-	for _, extends := range []bool{false, true} {
+	{
 		run(t, worker.Fixed, func(w *world) {
-			a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, extends }).up()
+			a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon = 1, time.Minute }).up()
 			time.Sleep(10 * time.Second)
 			old, err := a.disk.ReadFile(fileName)
 			if err != nil {

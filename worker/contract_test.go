@@ -108,16 +108,17 @@ func TestFileOfAnotherRegistry(t *testing.T) {
 	})
 }
 
-// TestRestartAfterLocalExtend: the registry's T is older than what was issued. The file
-// knows better.
-func TestRestartAfterLocalExtend(t *testing.T) {
+// TestRestartAfterRollback: the registry was set back, and its T lies below what was
+// issued. The file knows better.
+func TestRestartAfterRollback(t *testing.T) {
 	run(t, worker.Fixed, func(w *world) {
-		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Horizon, c.LocalExtend = 1, time.Minute, true }).up()
-		w.records.breakOff(true)
-		time.Sleep(10 * time.Minute)
+		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
+		first := w.records.record(0)
+		first.Bound = a.clock.Now().UnixMilli()
+		time.Sleep(10 * time.Second)
 		last := a.issue(5000)
 		a.crash()
-		w.records.breakOff(false)
+		w.records.set(func(r *records) { r.byNum[0] = first })
 		a.clock.step(-5 * time.Second)
 		if err := a.begin(); err != nil {
 			t.Fatal(err)
@@ -131,23 +132,6 @@ func TestRestartAfterLocalExtend(t *testing.T) {
 			}
 		}
 		a.issue(10)
-	})
-}
-
-// TestLocalExtendNeedsTheMark: switched on while the registry is down, it would let T
-// grow although others may take the number over.
-func TestLocalExtendNeedsTheMark(t *testing.T) {
-	run(t, worker.Fixed, func(w *world) {
-		a := w.node("a", func(c *worker.Config) { c.Horizon = time.Minute }).up()
-		a.issue(10)
-		a.crash()
-		w.records.breakOff(true)
-		a.cfg.LocalExtend = true
-		a.up()
-		time.Sleep(4 * time.Second)
-		a.issue(10)
-		time.Sleep(time.Minute)
-		a.refuses(leaf.ErrNotReady)
 	})
 }
 
@@ -185,7 +169,6 @@ func TestConfigIsValidated(t *testing.T) {
 		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{Lo: 0, Hi: 1025} }},
 		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = 1 }},
 		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = -1 }},
-		{"local-extend", worker.Leased, func(c *worker.Config) { c.LocalExtend = true }},
 		{"renew-interval", worker.Fixed, func(c *worker.Config) { c.Renew = time.Millisecond }},
 		{"ahead", worker.Fixed, func(c *worker.Config) { c.Ahead = 2 * time.Minute }},
 		{"horizon", worker.Fixed, func(c *worker.Config) { c.Horizon = 8 * time.Second }},
@@ -245,9 +228,9 @@ func TestWithoutADataDirectory(t *testing.T) {
 
 func TestStaticRegistry(t *testing.T) {
 	s := worker.NewStatic(5)
-	c := worker.Config{Layout: snowflake.Leaf(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 0, Hi: 1024}, LocalExtend: true}
-	if _, err := worker.New(s, nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "local-extend") {
-		t.Errorf("local-extend without a registry that could be down: %v", err)
+	c := worker.Config{Layout: snowflake.Leaf(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 0, Hi: 1024}}
+	if _, err := worker.New(s, nil, c); err != nil {
+		t.Error(err)
 	}
 	if err := errors.Join(s.Init(t.Context(), worker.Namespace{}), s.Withdraw(t.Context(), worker.Peer{})); err != nil {
 		t.Error(err)

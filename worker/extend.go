@@ -42,9 +42,6 @@ func (h *Holder) extendOnce(t *tenure) {
 	bound := t.bound.Load()
 	inner := h.unit(now.Add(h.cfg.Ahead))
 	claim := *t.claim.Load()
-	if inner > bound && h.cfg.LocalExtend && claim.Extends {
-		bound = h.unit(now.Add(h.cfg.Horizon))
-	}
 	inner = max(min(inner, bound), t.inner.Load())
 	if inner == t.inner.Load() && h.unwritten == nil {
 		return
@@ -53,7 +50,6 @@ func (h *Holder) extendOnce(t *tenure) {
 		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(t.inner.Load()).UTC(), "error", err)
 		return
 	}
-	raise(&t.bound, bound)
 	t.inner.Store(inner)
 	t.gen.SetBound(inner)
 }

@@ -28,7 +28,6 @@ type file struct {
 	Nonce       string `json:"nonce"`
 	Inner       int64  `json:"inner"` // t: nothing at or above it was issued
 	Bound       int64  `json:"bound"` // T as far as this node knows
-	Extends     bool   `json:"extends,omitempty"`
 }
 
 const fileFormat = 1
@@ -107,7 +106,7 @@ func (h *Holder) readFile() (*file, error) {
 func (h *Holder) writeFile(r Record, inner, bound int64) error {
 	content, err := file{
 		Node: h.cfg.NodeID, Namespace: h.cfg.Namespace, Fingerprint: h.fingerprint, Registry: h.info.Name,
-		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound, Extends: r.Extends,
+		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound,
 	}.encode()
 	if err != nil {
 		return err

@@ -187,39 +187,8 @@ func TestDiskFails(t *testing.T) {
 	})
 }
 
-func TestLocalExtend(t *testing.T) {
-	run(t, worker.Fixed, func(w *world) {
-		extend := func(c *worker.Config) { c.LocalExtend, c.Numbers.Hi = true, 1 }
-		n := w.node("a", extend).up()
-		n.issue(10)
-		w.records.breakOff(true)
-		for range 60 {
-			time.Sleep(time.Minute)
-			n.issue(100)
-		}
-		n.crash()
-		n.up()
-		time.Sleep(4 * time.Second)
-		n.issue(100)
-		w.records.breakOff(false)
-		// Nobody takes the number over, long after the registry's T.
-		w.records.cut("a:8080", true)
-		b := w.node("b", extend).up()
-		b.says(worker.ErrFull, "all 1 worker IDs 0 to 0 are taken")
-		w.records.cut("a:8080", false)
-		time.Sleep(10 * time.Second)
-		n.issue(100)
-		if rec, st := w.records.record(0), n.Status(); rec.Bound != st.Bound || !st.Confirmed || !rec.Extends {
-			t.Errorf("registry %+v, node %+v", rec, st)
-		}
-		n.stop()
-		time.Sleep(5 * time.Second)
-		b.issue(100)
-	})
-}
-
-// TestExtendsOnlyByConsent: without the option issuing ends at T.
-func TestExtendsOnlyByConsent(t *testing.T) {
+// TestEndsAtT: while the registry is down, issuing ends at T.
+func TestEndsAtT(t *testing.T) {
 	run(t, worker.Fixed, func(w *world) {
 		n := w.node("a").up()
 		w.records.breakOff(true)

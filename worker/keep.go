@@ -203,7 +203,7 @@ func (h *Holder) renewOnce(t *tenure) (lost error) {
 		own, err = h.reg.Renew(ctx, own, bound)
 		cancel()
 	default:
-		own, err = h.confirm(t, bound)
+		own, err = h.confirm(t)
 	}
 	switch {
 	case err == nil:
@@ -237,16 +237,13 @@ func (h *Holder) renewed(t *tenure, own Record) {
 // the proof that it was ours. A number that may be used only from later on than we have
 // issued had another owner meanwhile: our generator must not go on with it, even if it
 // is the same one.
-func (h *Holder) confirm(t *tenure, bound int64) (Record, error) {
+func (h *Holder) confirm(t *tenure) (Record, error) {
 	if h.asked == "" {
 		h.asked = h.cfg.Nonce()
 	}
 	old := t.claim.Load()
 	inner := t.inner.Load()
-	if !h.cfg.LocalExtend {
-		bound = 0 // the registry has our T; if it gives us another number, that must not get it: some clock may have been wrong then
-	}
-	own, err := h.claim(h.asked, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: inner}, bound)
+	own, err := h.claim(h.asked, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: inner})
 	switch {
 	case err != nil:
 		return own, err

@@ -15,8 +15,7 @@ import (
 // of the range goes to anybody, under these rules:
 //
 //   - A number is free if it was never used, if it was released, or if its T and the
-//     margin have passed. One whose owner may extend T by itself is free only once it
-//     was released.
+//     margin have passed.
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
 //   - The node's own last number comes first, then the one that another program gave
 //     to its address, unless a clock that was ahead has put the floor further away than
@@ -89,7 +88,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 			r.Bound = max(r.Bound, r.Floor) // made by an earlier call whose answer was lost, or by the round before
 		} else {
 			r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
-			r.Released, r.Extends = false, req.Extends
+			r.Released = false
 			r.Version, err = p.Put(ctx, r)
 		}
 		switch {
@@ -171,15 +170,12 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 			r = Record{Number: n, Floor: issueFrom}
 		default:
 			if !r.free(req) {
-				if !r.Extends && (freed == 0 || r.Bound < freed) {
+				if freed == 0 || r.Bound < freed {
 					freed = r.Bound
 				}
 				continue
 			}
 			r.Floor = r.Bound
-			if r.Extends && r.Nonce == "" {
-				r.Floor = req.BeyondT(r.Bound) // an operator gave it away
-			}
 		}
 		put(r, used && !r.Released)
 	}
@@ -197,7 +193,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 
 // free reports whether anybody may take the number.
 func (r Record) free(req Request) bool {
-	return r.Released || !r.Extends && req.Now-req.Margin >= r.Bound
+	return r.Released || req.Now-req.Margin >= r.Bound
 }
 
 // previous finds the claim that this data directory held last, if nobody has
@@ -214,8 +210,6 @@ func previous(known map[int64]Record, req Request) (Record, bool) {
 	switch {
 	case r.Released:
 		r.Floor = r.Bound
-	case req.Previous.Inner < r.Floor && r.Extends:
-		r.Floor = req.BeyondT(r.Bound)
 	case req.Previous.Inner < r.Floor:
 		r.Floor = r.Bound
 	default:

@@ -69,10 +69,6 @@ func others(number, distance int64) worker.Record {
 }
 
 func released(r worker.Record) worker.Record { r.Released = true; return r }
-func extending(r worker.Record) worker.Record {
-	r.Extends = true
-	return r
-}
 
 func TestPoolChooses(t *testing.T) {
 	// Numbers 2, 3 and 4 are held unless a case says otherwise.
@@ -111,8 +107,6 @@ func TestPoolChooses(t *testing.T) {
 		{name: "released with a T ahead of the clock", records: held(released(others(3, 50))), number: 3, floor: 50, bound: 50},
 		{name: "T and the margin have passed", records: held(others(2, -poolMargin)), number: 2, floor: -poolMargin, bound: 60_000},
 		{name: "1 ms of the margin is left", records: held(others(2, -poolMargin+1)), wantErr: worker.ErrFull, text: "returns in 1 s"},
-		{name: "T passed, and its owner may extend it", records: held(extending(others(2, -1_000_000))), wantErr: worker.ErrFull},
-		{name: "that one released", records: held(released(extending(others(2, -1_000_000)))), number: 2, floor: -1_000_000, bound: 60_000},
 		{name: "T of a deleted claim is respected", records: held(worker.Record{Number: 2, Bound: poolNow}), wantErr: worker.ErrFull},
 		{name: "T at the end of time", records: held(worker.Record{Number: 2, Nonce: "x", Bound: 1<<63 - 1}), wantErr: worker.ErrFull, text: "returns in 35 s"},
 
@@ -168,14 +162,6 @@ func TestPoolChooses(t *testing.T) {
 			request: func(r *worker.Request) { r.Previous = previous(3, -100) }, number: 3, floor: -100, bound: 60_000,
 		},
 		{
-			name: "an old copy of the file of an owner that extended T itself", records: held(from(-100, extending(mine(3, -30_000)))),
-			request: func(r *worker.Request) { r.Previous = previous(3, -101) }, number: 3, floor: poolMargin, bound: poolMargin,
-		},
-		{
-			name: "T of an owner that extended it, given away by an operator", records: held(released(extending(worker.Record{Number: 3, Bound: poolNow - 30_000}))),
-			number: 3, floor: poolMargin, bound: poolMargin,
-		},
-		{
 			name: "own release says more than the file", records: held(released(mine(3, -500))),
 			request: func(r *worker.Request) { r.Previous = previous(3, -1000) }, number: 3, floor: -500, bound: 60_000,
 		},
@@ -210,10 +196,6 @@ func TestPoolChooses(t *testing.T) {
 
 		{
 			name: "clock below the floor", records: held(released(others(3, 70_000))), number: 3, floor: 70_000, bound: 70_000,
-		},
-		{
-			name: "marks its record", records: held(released(others(3, -7))), request: func(r *worker.Request) { r.Extends = true },
-			number: 3, floor: -7, bound: 60_000,
 		},
 		{
 			name: "own nonce after its release", records: held(worker.Record{Number: 3, Nonce: "mine", Bound: poolNow - 7, Released: true}),
@@ -301,7 +283,7 @@ func TestPoolChooses(t *testing.T) {
 			}
 			want := worker.Record{
 				Number: tt.number, Address: req.Address, Nonce: req.Nonce, Floor: poolNow + tt.floor, Bound: poolNow + tt.bound,
-				Extends: req.Extends, Version: got.Version,
+				Version: got.Version,
 			}
 			if err != nil || got != want {
 				t.Fatalf("Claim = %+v, %v; want %+v", got, err, want)

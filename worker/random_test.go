@@ -53,7 +53,6 @@ func runStorm(t *testing.T, seed uint64) {
 		s.kind = worker.Fixed
 	}
 	s.records = newRecords(s.kind)
-	s.extends = s.kind == worker.Fixed && rng.IntN(3) == 0
 	numbers := leaf.Range{Lo: 0, Hi: 1 + rng.Int64N(3)}
 	standby, keep, policy := rng.IntN(4) == 0, rng.IntN(4) == 0, snowflake.Policy(rng.IntN(2))
 	asks := rng.IntN(3) == 0
@@ -66,7 +65,7 @@ func runStorm(t *testing.T, seed uint64) {
 		m := &machine{s: s, address: fmt.Sprintf("10.0.0.%d:80", i), rng: rand.New(rand.NewPCG(seed, uint64(i+1))), files: map[string][]byte{}, offset: time.Duration(rng.IntN(5)-2) * time.Second, alarms: &alarms{active: map[string]leaf.Alarm{}}}
 		m.cfg = worker.Config{
 			Layout: snowflake.Leaf(), Namespace: "test", Address: m.address, Numbers: numbers, NodeID: m.address, Horizon: time.Minute,
-			Standby: standby, KeepOnStop: keep, Policy: policy, LocalExtend: s.extends, Alarms: m.alarms,
+			Standby: standby, KeepOnStop: keep, Policy: policy, Alarms: m.alarms,
 		}
 		if asks {
 			m.cfg.Clock = worker.ClockCheck{Self: m.address, Ask: func(_ context.Context, p worker.Peer) (time.Time, error) {
@@ -345,9 +344,7 @@ func (s *storm) disturb(rng *rand.Rand, number int64) {
 	what := rng.IntN(3)
 	s.note("number %d: %s", number, []string{"claim deleted", "overwritten", "freed"}[what])
 	if what == 2 {
-		if !s.extends { // its owner may have gone on without the registry
-			_ = worker.NewPool(s.records).Free(s.t.Context(), number)
-		}
+		_ = worker.NewPool(s.records).Free(s.t.Context(), number)
 		return
 	}
 	s.records.set(func(r *records) {
@@ -364,14 +361,14 @@ func (s *storm) disturb(rng *rand.Rand, number int64) {
 }
 
 // wipe deletes everything, if all clocks are about right and always were as far as any
-// T tells, and if no T grew without the registry.
+// T tells.
 func (s *storm) wipe(machines []*machine) {
 	limit := time.Now().AddDate(24, 0, 0).Add(time.Minute + 3*time.Second).UnixMilli()
 	for _, m := range machines {
 		m.mu.Lock()
 		wrong := m.offset.Abs() > 2*time.Second
 		m.mu.Unlock()
-		if wrong || s.extends {
+		if wrong {
 			return
 		}
 	}
@@ -405,11 +402,6 @@ func calm(s *storm, machines []*machine, numbers leaf.Range) {
 			m.start()
 		}
 		m.running().holder.ConfirmClock()
-	}
-	for n := range numbers.Hi {
-		if s.extends {
-			_ = worker.NewPool(s.records).Free(s.t.Context(), n) // nobody else may
-		}
 	}
 	latest := time.Now().AddDate(24, 0, 0).UnixMilli()
 	s.mu.Lock()

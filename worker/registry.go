@@ -106,7 +106,6 @@ type Request struct {
 	Bound     int64      // T to record, if the clock is not below the floor
 	Margin    int64      // how long after T an unclean holder's number returns, in ms
 	Quiet     int64      // moment from which on numbers without a T may be used, if this claim has to create the namespace
-	Extends   bool       // mark the record: its owner may extend T on its own (local-extend)
 	Previous  *Previous  // what this node's file says about its last claim; nil if nothing
 }
 
@@ -118,10 +117,6 @@ func (r Request) BoundFor(floor int64) int64 {
 	}
 	return max(floor, r.Bound)
 }
-
-// BeyondT returns from where a number may be used whose last owner extended T by
-// itself and no longer has it: that owner knew of no T, its clock was the limit.
-func (r Request) BeyondT(bound int64) int64 { return max(bound, r.Now+r.Margin) }
 
 // Previous is the claim that this data directory held last. The directory's lock
 // proves that its process is gone.
@@ -140,7 +135,6 @@ type Record struct {
 	Floor    int64  // the last owner issues nothing below (any more: a renewal may raise it)
 	Bound    int64  // T: the last owner issues nothing at or above
 	Released bool   // by its owner or an operator
-	Extends  bool   // nobody may take it over without an operator's release
 	Version  string // "" if there is no record; only the registry reads it
 }
 

@@ -24,7 +24,6 @@ var claimCases = []registryCase{
 	{"repeated with its nonce", repeatedClaim},
 	{"a full range is named", fullRange},
 	{"a killed owner keeps its number until T and the margin", killedOwner},
-	{"an owner that extends T by itself keeps its number", extends},
 	{"a free number is preferred to one that must wait", prefersFree},
 }
 
@@ -269,27 +268,6 @@ func killedOwner(t *testing.T, b *registryBench) {
 	}
 	if got := b.inherit(t, next, r); got.Floor < r.Bound {
 		t.Errorf("the heir starts at %d, below T %d", got.Floor, r.Bound)
-	}
-}
-
-func extends(t *testing.T, b *registryBench) {
-	owner := b.start(t)
-	b.declare(t, owner)
-	req := b.request(address(1))
-	req.Extends = true
-	r := claim(t, owner, req)
-	owner.die(t)
-	next := b.start(t)
-	b.now = r.Bound + 1000*margin
-	if got, err := next.Claim(ctx(t), b.heir(next, r)); !errors.Is(err, refusal(next)) {
-		t.Fatalf("Claim of a number whose owner may extend T by itself = %+v, %v; want %v", got, err, refusal(next))
-	}
-	if err := next.Free(ctx(t), r.Number); err != nil {
-		t.Fatal(err)
-	}
-	// Its T is not the one that it extended by itself; only its clock was the limit.
-	if got := claim(t, next, b.heir(next, r)); got.Number != r.Number || got.Floor < b.now+margin || got.Extends {
-		t.Errorf("claim after the operator's release = %+v; want number %d from %d on", got, r.Number, b.now+margin)
 	}
 }
 

@@ -13,7 +13,6 @@ var previousCases = []registryCase{
 	{"another nonce gives nothing", othersFile},
 	{"an inner bound above T counts as T", innerAboveT},
 	{"a number that was taken meanwhile is gone", takenMeanwhile},
-	{"own file of an owner that extends", extendingFile},
 	{"an old copy of the own file gives nothing below T", oldCopy},
 }
 
@@ -101,22 +100,6 @@ func takenMeanwhile(t *testing.T, b *registryBench) {
 		t.Errorf("claim with an outdated file = %+v, below T %d of the owner in between", got, next.Bound)
 	case err != nil && !errors.Is(err, refusal(third)):
 		t.Errorf("claim with an outdated file: %v", err)
-	}
-}
-
-func extendingFile(t *testing.T, b *registryBench) {
-	owner := b.start(t)
-	b.declare(t, owner)
-	req := b.request(address(1))
-	req.Extends = true
-	r := claim(t, owner, req)
-	owner.die(t)
-	b.now = r.Bound + 1000*margin
-	again := b.request(address(1))
-	again.Extends = true
-	again.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: r.Floor}
-	if got := claim(t, b.start(t), again); got.Number != r.Number || !got.Extends {
-		t.Errorf("claim with the own file = %+v; want number %d", got, r.Number)
 	}
 }
 

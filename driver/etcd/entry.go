@@ -26,7 +26,6 @@ type claimValue struct {
 	Nonce    string `json:"nonce"`
 	Floor    int64  `json:"floor"`
 	Released bool   `json:"released"`
-	Extends  bool   `json:"extends"`
 }
 
 // peerValue is the value of a key peers/<nonce>.

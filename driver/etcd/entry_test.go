@@ -17,7 +17,7 @@ import (
 func FuzzValues(f *testing.F) {
 	for i, value := range []string{
 		`{"name":"prod","fingerprint":"f","issue_from":5}`,
-		`{"address":"10.0.0.1:8080","nonce":"n","floor":1,"released":false,"extends":true}`,
+		`{"address":"10.0.0.1:8080","nonce":"n","floor":1,"released":false}`,
 		`{"address":"10.0.0.1:8080","clock":"10.0.0.1:80","nonce":"n","number":7}`,
 	} {
 		f.Add(uint8(i), []byte(value))

@@ -102,7 +102,7 @@ func (p *place) deleteClaim(t *testing.T, number int64) {
 
 func (p *place) overwrite(t *testing.T, number int64, nonce string) {
 	t.Helper()
-	p.put(t, p.claimKey(number), fmt.Sprintf(`{"address":"10.9.9.9:1","nonce":%q,"floor":0,"released":false,"extends":false}`, nonce))
+	p.put(t, p.claimKey(number), fmt.Sprintf(`{"address":"10.9.9.9:1","nonce":%q,"floor":0,"released":false}`, nonce))
 }
 
 func (p *place) put(t *testing.T, key, value string) {

@@ -86,7 +86,7 @@ func (r *Records) List(ctx context.Context) ([]worker.Record, error) {
 			return nil, err
 		}
 		records[n] = worker.Record{
-			Number: n, Address: c.Address, Nonce: c.Nonce, Floor: c.Floor, Released: c.Released, Extends: c.Extends,
+			Number: n, Address: c.Address, Nonce: c.Nonce, Floor: c.Floor, Released: c.Released,
 		}
 		versions[n] = version{claim: kv.ModRevision, text: string(kv.Value)}
 	}
@@ -131,7 +131,7 @@ func (r *Records) Put(ctx context.Context, record worker.Record) (string, error)
 		conditions = append(conditions, clientv3.Compare(clientv3.Value(claim), "=", was.text))
 	}
 	text := encode(claimValue{
-		Address: record.Address, Nonce: record.Nonce, Floor: record.Floor, Released: record.Released, Extends: record.Extends,
+		Address: record.Address, Nonce: record.Nonce, Floor: record.Floor, Released: record.Released,
 	})
 	response, err := r.commit(ctx, conditions, []clientv3.Op{
 		clientv3.OpPut(claim, text),

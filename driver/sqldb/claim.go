@@ -34,19 +34,19 @@ func (b boundRow) text() string {
 
 // claimRow is a row of leaf_worker.
 type claimRow struct {
-	address, nonce    string
-	floor, bound      int64
-	released, extends bool
-	word              string
+	address, nonce string
+	floor, bound   int64
+	released       bool
+	word           string
 }
 
 // text is the row as a part of a record's version.
 func (c claimRow) text() string {
-	return fmt.Sprintf("%q,%q,%d,%d,%t,%t,%s", c.address, c.nonce, c.floor, c.bound, c.released, c.extends, c.word)
+	return fmt.Sprintf("%q,%q,%d,%d,%t,%s", c.address, c.nonce, c.floor, c.bound, c.released, c.word)
 }
 
 func (c *claimRow) dest() []any {
-	return []any{&c.address, &c.nonce, &c.floor, &c.bound, &c.released, &c.extends, &c.word}
+	return []any{&c.address, &c.nonce, &c.floor, &c.bound, &c.released, &c.word}
 }
 
 // number is what the tables hold of one worker ID; nil: no such row.
@@ -72,7 +72,7 @@ func (n number) version() string {
 func (n number) record(id int64) worker.Record {
 	r := worker.Record{Number: id, Version: n.version()}
 	if c := n.claim; c != nil {
-		r.Address, r.Nonce, r.Floor, r.Bound, r.Released, r.Extends = c.address, c.nonce, c.floor, c.bound, c.released, c.extends
+		r.Address, r.Nonce, r.Floor, r.Bound, r.Released = c.address, c.nonce, c.floor, c.bound, c.released
 	}
 	if n.bound != nil {
 		r.Bound = max(r.Bound, n.bound.bound)
@@ -142,7 +142,7 @@ func (r *Records) Put(ctx context.Context, rec worker.Record) (version string, e
 		bound: &boundRow{bound: rec.Bound, word: word},
 		claim: &claimRow{
 			address: rec.Address, nonce: rec.Nonce, floor: rec.Floor, bound: rec.Bound,
-			released: rec.Released, extends: rec.Extends, word: word,
+			released: rec.Released, word: word,
 		},
 	}
 	err = r.transact(ctx, func(conn *sql.Conn) error {
@@ -179,7 +179,7 @@ func (r *Records) putBound(ctx context.Context, conn *sql.Conn, id int64, seen s
 
 func (r *Records) putClaim(ctx context.Context, conn *sql.Conn, id int64, seen string, c claimRow) error {
 	if seen == "" {
-		return r.insert(ctx, conn, r.sql.insertClaim, id, c.address, c.nonce, c.floor, c.bound, c.released, c.extends, c.word)
+		return r.insert(ctx, conn, r.sql.insertClaim, id, c.address, c.nonce, c.floor, c.bound, c.released, c.word)
 	}
 	var old claimRow
 	found, err := queryRow(ctx, conn, r.sql.lockClaim, []any{id}, old.dest())
@@ -191,7 +191,7 @@ func (r *Records) putClaim(ctx context.Context, conn *sql.Conn, id int64, seen s
 	case old.text() != seen:
 		return fmt.Errorf("%w: its claim was written by somebody else", worker.ErrLost)
 	}
-	return r.update(ctx, conn, r.sql.updateClaim, c.address, c.nonce, c.floor, c.bound, c.released, c.extends, c.word, id, old.word)
+	return r.update(ctx, conn, r.sql.updateClaim, c.address, c.nonce, c.floor, c.bound, c.released, c.word, id, old.word)
 }
 
 // insert writes a row that must not be there.

@@ -20,7 +20,7 @@ import (
 
 // first is the first record of number 5.
 func first() worker.Record {
-	return worker.Record{Number: 5, Address: "10.0.0.1:8080", Nonce: "it's \\ 我", Floor: 1000, Bound: 61_000, Extends: true}
+	return worker.Record{Number: 5, Address: "10.0.0.1:8080", Nonce: "it's \\ 我", Floor: 1000, Bound: 61_000}
 }
 
 // put expects to write r, and returns it with its version.
@@ -55,7 +55,7 @@ func TestPutReadsBack(t *testing.T) {
 		if got := only(t, s); got != r {
 			t.Errorf("List = %+v; want %+v", got, r)
 		}
-		r.Released, r.Extends, r.Nonce, r.Bound = true, false, "", 1500
+		r.Released, r.Nonce, r.Bound = true, "", 1500
 		again := put(t, openRecords(t, url), r)
 		if got := only(t, s); got != again || again.Version == r.Version {
 			t.Errorf("List = %+v; want %+v with a new version", got, again)
@@ -71,9 +71,9 @@ func TestPutReadsBack(t *testing.T) {
 func TestPutCompares(t *testing.T) {
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
 		s := openRecords(t, url)
-		yes, no := "1", "0"
+		yes := "1"
 		if strings.HasPrefix(url, "postgres") {
-			yes, no = "true", "false"
+			yes = "true"
 		}
 		for _, c := range []struct {
 			name       string
@@ -87,7 +87,6 @@ func TestPutCompares(t *testing.T) {
 			{"nonce overwritten", []string{"UPDATE leaf_worker SET nonce = 'other'"}, 61_000, "other"},
 			{"address overwritten", []string{"UPDATE leaf_worker SET address = 'other:1'"}, 61_000, first().Nonce},
 			{"released", []string{"UPDATE leaf_worker SET released = " + yes}, 61_000, first().Nonce},
-			{"marked", []string{"UPDATE leaf_worker SET extends = " + no}, 61_000, first().Nonce},
 			{"floor raised", []string{"UPDATE leaf_worker SET floor = floor + 1"}, 61_000, first().Nonce},
 			{"bound raised", []string{"UPDATE leaf_worker_bound SET bound = bound + 1"}, 61_001, first().Nonce},
 			{"bound lowered", []string{"UPDATE leaf_worker_bound SET bound = 1"}, 61_000, first().Nonce},

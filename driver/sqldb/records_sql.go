@@ -17,8 +17,8 @@ type recordStatements struct {
 	updateBound string // bound, new version, id, old version
 
 	lockClaim   string // all of a row: id
-	insertClaim string // id, address, nonce, floor, bound, released, extends, version
-	updateClaim string // address, nonce, floor, bound, released, extends, new version, id, old version
+	insertClaim string // id, address, nonce, floor, bound, released, version
+	updateClaim string // address, nonce, floor, bound, released, new version, id, old version
 
 	announce string // nonce, address, clock, number, lease in ms
 	withdraw string // nonce
@@ -28,7 +28,7 @@ type recordStatements struct {
 }
 
 func (d *dialect) recordStatements() recordStatements {
-	const claim = "address, nonce, floor, bound, released, extends, version"
+	const claim = "address, nonce, floor, bound, released, version"
 	set := func(columns string) string {
 		return "SET " + strings.ReplaceAll(columns, ",", " = ?,") + " = ?, update_time = CURRENT_TIMESTAMP WHERE id = ? AND version = ?"
 	}
@@ -37,7 +37,7 @@ func (d *dialect) recordStatements() recordStatements {
 		insertNamespace: d.bind("INSERT INTO leaf_worker_namespace (id, name, fingerprint, issue_from, update_time) VALUES (1, ?, ?, ?, CURRENT_TIMESTAMP)"),
 
 		// One statement sees one state of both tables.
-		list: "SELECT id, false, '', '', 0, bound, false, false, version FROM leaf_worker_bound" +
+		list: "SELECT id, false, '', '', 0, bound, false, version FROM leaf_worker_bound" +
 			" UNION ALL SELECT id, true, " + claim + " FROM leaf_worker",
 
 		lockBound:   d.bind("SELECT bound, version FROM leaf_worker_bound WHERE id = ?" + d.forUpdate),
@@ -45,7 +45,7 @@ func (d *dialect) recordStatements() recordStatements {
 		updateBound: d.bind("UPDATE leaf_worker_bound " + set("bound, version")),
 
 		lockClaim:   d.bind("SELECT " + claim + " FROM leaf_worker WHERE id = ?" + d.forUpdate),
-		insertClaim: d.bind("INSERT INTO leaf_worker (id, " + claim + ", update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		insertClaim: d.bind("INSERT INTO leaf_worker (id, " + claim + ", extends, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, false, CURRENT_TIMESTAMP)"),
 		updateClaim: d.bind("UPDATE leaf_worker " + set(claim)),
 
 		announce: d.bind("INSERT INTO leaf_worker_peer (nonce, address, clock, number, expires, update_time) VALUES (?, ?, ?, ?, " +

@@ -61,7 +61,6 @@ type ownerRecord struct {
 	Floor    int64 `json:"floor"`
 	Bound    int64 `json:"bound"` // T, the timestamp that we wrote last
 	Released bool  `json:"released"`
-	Extends  bool  `json:"extends"`
 }
 
 // namespaceRecord is the data of a namespace.
@@ -94,7 +93,6 @@ type claimRecord struct {
 	Nonce    string `json:"nonce"`
 	Floor    int64  `json:"floor"`
 	Released bool   `json:"released"`
-	Extends  bool   `json:"extends"`
 }
 
 type boundRecord struct {

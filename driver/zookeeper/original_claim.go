@@ -93,11 +93,7 @@ func (a *attempt) refuse(held bool) error {
 	if prev := a.req.Previous; prev != nil && prev.Nonce == own.Nonce {
 		return nil // this directory's last process, which is gone
 	}
-	switch {
-	case own.Extends:
-		return fmt.Errorf("%w: the last owner of %s may extend T by itself (local-extend); if it is gone for good: leaf worker release %d",
-			worker.ErrTaken, a.req.Address, own.Number)
-	case a.presence != nil && a.presence.Nonce == own.Nonce:
+	if a.presence != nil && a.presence.Nonce == own.Nonce {
 		return fmt.Errorf("%w: %s is in use, or was until less than %v ago; two processes cannot share an address",
 			worker.ErrTaken, a.req.Address, a.cfg.SessionTimeout)
 	}
@@ -151,11 +147,8 @@ func (a *attempt) takeOver(ctx context.Context, c *numbered) (worker.Record, err
 	bound := max(own.Bound, c.timestamp)
 	floor := bound
 	mine := prev != nil && !own.Released && own.Claimed && prev.Nonce == own.Nonce && prev.Number == c.number
-	switch {
-	case mine && prev.Inner >= own.Floor:
+	if mine && prev.Inner >= own.Floor {
 		floor = min(bound, prev.Inner)
-	case own.Extends && (mine || own.Nonce == ""):
-		floor = a.req.BeyondT(bound) // an old copy, or an operator gave it away
 	}
 	return a.finish(ctx, c, max(floor, a.ns.IssueFrom), bound)
 }
@@ -202,7 +195,7 @@ func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (
 	record := ownerRecord{
 		Format: format, Nonce: a.req.Nonce, Claimed: true,
 		Node: c.name, NodeVersion: c.stat.Version + 1, NodeCzxid: c.stat.Czxid,
-		Number: c.number, Floor: floor, Bound: max(bound, a.req.BoundFor(floor)), Extends: a.req.Extends,
+		Number: c.number, Floor: floor, Bound: max(bound, a.req.BoundFor(floor)),
 	}
 	data, err := endpointData(a.req.Address, record.Bound)
 	if err != nil {

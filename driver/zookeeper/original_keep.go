@@ -28,7 +28,7 @@ func parseVersions(text string) (v versions, ok bool) {
 func (r ownerRecord) record(address string, v versions) worker.Record {
 	return worker.Record{
 		Number: r.Number, Address: address, Nonce: r.Nonce, Floor: r.Floor, Bound: r.Bound,
-		Released: r.Released, Extends: r.Extends, Version: v.String(),
+		Released: r.Released, Version: v.String(),
 	}
 }
 
@@ -93,7 +93,7 @@ func (o *Original) write(ctx context.Context, r worker.Record, v versions) error
 	own := owner{path: o.ownerPath(r.Address)}
 	record := ownerRecord{
 		Format: format, Nonce: r.Nonce, Claimed: true, Node: name, NodeVersion: v.node + 1, NodeCzxid: v.czxid,
-		Number: r.Number, Floor: min(r.Floor, r.Bound), Bound: r.Bound, Released: r.Released, Extends: r.Extends,
+		Number: r.Number, Floor: min(r.Floor, r.Bound), Bound: r.Bound, Released: r.Released,
 	}
 	results, err := o.change(ctx, own.path,
 		check(own.guard(r.Nonce)),
@@ -224,7 +224,7 @@ func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 	for _, own := range byNode {
 		if !seen[own.Number] {
 			address, _, _ := parseChild(own.Node)
-			records = append(records, worker.Record{Number: own.Number, Address: address, Bound: own.Bound, Extends: own.Extends})
+			records = append(records, worker.Record{Number: own.Number, Address: address, Bound: own.Bound})
 		}
 	}
 	slices.SortFunc(records, func(a, b worker.Record) int {

@@ -149,9 +149,6 @@ func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error)
 	for _, own := range all {
 		if own.Node != "" && own.Number == number {
 			highest = max(highest, own.Bound)
-			if own.Extends {
-				highest = a.req.BeyondT(highest)
-			}
 		}
 	}
 	return highest, nil

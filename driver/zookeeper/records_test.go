@@ -64,10 +64,10 @@ func TestEntryWithoutEnd(t *testing.T) {
 // not one of them is refused with its path.
 func FuzzRecords(f *testing.F) {
 	for i, data := range []string{
-		`{"format":1,"nonce":"n","claimed":true,"node":"a:1-0000000007","node_version":3,"node_czxid":9,"number":7,"floor":1,"bound":2,"released":false,"extends":false}`,
+		`{"format":1,"nonce":"n","claimed":true,"node":"a:1-0000000007","node_version":3,"node_czxid":9,"number":7,"floor":1,"bound":2,"released":false}`,
 		`{"format":1,"name":"prod","fingerprint":"f","issue_from":5,"incarnation":"x","forever":9}`,
 		`{"format":1,"announced":true,"address":"10.0.0.1:8080","clock":"10.0.0.1:80","nonce":"n","number":7}`,
-		`{"format":1,"address":"a:1","nonce":"n","floor":0,"released":false,"extends":false}`,
+		`{"format":1,"address":"a:1","nonce":"n","floor":0,"released":false}`,
 		`{"format":1,"incarnation":"x"}`,
 	} {
 		f.Add(uint8(i), []byte(data))

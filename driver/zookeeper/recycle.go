@@ -138,7 +138,7 @@ func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
 		if err := decode(p, c.data, &found); err != nil {
 			return nil, err
 		}
-		e.Address, e.Nonce, e.Floor, e.Released, e.Extends = found.Address, found.Nonce, found.Floor, found.Released, found.Extends
+		e.Address, e.Nonce, e.Floor, e.Released = found.Address, found.Nonce, found.Floor, found.Released
 		e.version.claim, e.version.nonce = c.stat.Version, found.Nonce
 	}
 	for _, b := range bounds {
@@ -174,7 +174,7 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 	p := r.claims() + "/" + number
 	claim := encode(claimRecord{
 		Format: format, Address: record.Address, Nonce: record.Nonce, Floor: record.Floor,
-		Released: record.Released, Extends: record.Extends,
+		Released: record.Released,
 	})
 	claimOp, claimVersion := write(p, claim, old.claim)
 	boundOp, boundVersion := write(r.bounds()+"/"+number, encode(boundRecord{Format: format, Bound: new(record.Bound)}), old.bound)

@@ -22,7 +22,7 @@ func TestPoolListIsPipelined(t *testing.T) {
 	for n := range 1024 {
 		ops := []any{}
 		for folder, data := range map[string]string{
-			"claims": fmt.Sprintf(`{"format":1,"address":"10.0.0.1:%d","nonce":"n%d","floor":0,"released":false,"extends":false}`, n, n),
+			"claims": fmt.Sprintf(`{"format":1,"address":"10.0.0.1:%d","nonce":"n%d","floor":0,"released":false}`, n, n),
 			"bounds": fmt.Sprintf(`{"format":1,"bound":%d}`, now+horizon),
 		} {
 			ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("%s/%s/%d", root, folder, n), Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})

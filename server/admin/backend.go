@@ -102,7 +102,6 @@ type Worker struct {
 	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below
 	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above
 	Released bool   `json:"released,omitempty"`
-	Extends  bool   `json:"extends,omitempty"` // its owner may raise T by itself; only a release frees it
 }
 
 // States of a Worker.

@@ -90,11 +90,11 @@ var fullNodes = admin.Nodes{Directory: "d", Nodes: []admin.Node{fullNode, {ID: "
 var fullNodesPB = &leafpb.ListNodesResponse{Directory: "d", Nodes: []*leafpb.Node{fullNodePB, {Id: "j"}}}
 
 func workerOf(number int64, state string) admin.Worker {
-	return admin.Worker{Number: number, Address: "a", State: state, Own: true, Floor: 2, Bound: 3, Released: true, Extends: true}
+	return admin.Worker{Number: number, Address: "a", State: state, Own: true, Floor: 2, Bound: 3, Released: true}
 }
 
 func workerPB(number int64, state leafpb.WorkerState) *leafpb.Worker {
-	return &leafpb.Worker{Number: number, Address: "a", State: state, Own: true, FloorMs: 2, BoundMs: 3, Released: true, Extends: true}
+	return &leafpb.Worker{Number: number, Address: "a", State: state, Own: true, FloorMs: 2, BoundMs: 3, Released: true}
 }
 
 var fullWorkers = admin.Workers{

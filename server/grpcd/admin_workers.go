@@ -31,7 +31,6 @@ func (s *adminService) ListWorkers(ctx context.Context, _ *leafpb.ListWorkersReq
 			FloorMs:  w.Floor,
 			BoundMs:  w.Bound,
 			Released: w.Released,
-			Extends:  w.Extends,
 		})
 	}
 	return resp, nil

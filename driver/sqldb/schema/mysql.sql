@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS leaf_worker (
   floor       bigint       NOT NULL,
   bound       bigint       NOT NULL,
   released    boolean      NOT NULL,
-  extends     boolean      NOT NULL,
+  extends     boolean      NOT NULL, -- not used, always false
   version     varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (id)

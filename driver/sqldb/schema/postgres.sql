@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS leaf_worker (
   floor       bigint       NOT NULL,
   bound       bigint       NOT NULL,
   released    boolean      NOT NULL,
-  extends     boolean      NOT NULL,
+  extends     boolean      NOT NULL, -- not used, always false
   version     varchar(64)  NOT NULL,
   update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
 );

@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS leaf_worker (
   floor       INTEGER NOT NULL,
   bound       INTEGER NOT NULL,
   released    INTEGER NOT NULL,
-  extends     INTEGER NOT NULL,
+  extends     INTEGER NOT NULL, -- not used, always false
   version     TEXT    NOT NULL,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
