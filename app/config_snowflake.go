@@ -35,7 +35,7 @@ type SnowflakeConfig struct {
 	ClockPolicy string        `key:"clock-policy" default:"refuse" oneof:"refuse use-reserved" hint:"POLICY" help:"After a longer step back: refuse, or use the time that was reserved before it."`
 	ClockJump   time.Duration `key:"clock-jump" default:"10s" min:"3s" max:"1h" help:"A clock that runs ahead of elapsed time by more than this is not believed until other nodes or leaf worker confirm-clock confirm it."`
 
-	PeerThreshold time.Duration `key:"peer-threshold" default:"5s" min:"10ms" max:"1h" help:"How far the clock may be from the mean of the other nodes' clocks."`
+	PeerThreshold time.Duration `key:"peer-threshold" default:"5s" min:"10ms" max:"1h" help:"How far the clock may be from the median of the other nodes' clocks."`
 	PeerTimeout   time.Duration `key:"peer-timeout" default:"1s" min:"10ms" max:"30s" help:"Deadline for asking a node for its time."`
 	PeerInterval  time.Duration `key:"peer-interval" default:"1m" min:"1s" max:"1h" help:"How often the other nodes are asked again."`
 	PeerPolicy    string        `key:"peer-policy" default:"start" oneof:"start refuse" hint:"POLICY" help:"If there are other nodes and none answers: start, or refuse to issue until one does."`

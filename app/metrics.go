@@ -94,8 +94,7 @@ func (a *App) sampleSnowflake(s samples, now time.Time) {
 		s.gauge("leaf_snowflake_peers_asked", "Nodes asked for their time at the last comparison.", float64(st.Clock.Asked))
 		s.gauge("leaf_snowflake_peers_answered", "Nodes that answered.", float64(st.Clock.Answered))
 		if st.Clock.Answered > 0 {
-			s.gauge("leaf_snowflake_clock_offset_seconds", "This node's clock less the mean of the other nodes' clocks.", -st.Clock.Mean.Seconds())
-			s.gauge("leaf_snowflake_clock_offset_median_seconds", "This node's clock less the median of the other nodes' clocks.", -st.Clock.Median.Seconds())
+			s.gauge("leaf_snowflake_clock_offset_seconds", "This node's clock less the median of the other nodes' clocks.", -st.Clock.Median.Seconds())
 		}
 	}
 	s.counter("leaf_snowflake_claims_total", "Worker IDs claimed.", st.Claims)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -214,7 +215,7 @@ func (m *snowflakeMode) checkClock(s *side, c *claimant, by *world.RegistryHandl
 	right := 0
 	for _, peer := range s.registry.Announced() {
 		switch o := m.at(peer.Clock); {
-		case peer.Clock == c.Address:
+		case peer.Clock == c.Address, strings.HasPrefix(peer.Clock, worker.Doubtful):
 		case o == nil || !o.Up() || o.Proc.Stood() > 0 || o.Machine.Offset().Abs() > time.Second:
 			return // it may not answer, or be wrong, too
 		default:

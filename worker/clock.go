@@ -9,40 +9,62 @@ import (
 )
 
 // clockWatch compares the wall clock with elapsed time. A wall clock that runs ahead
-// is not believed: a jump to the year 2099 must not burn the worker ID by a T in that
-// year. A step back needs no such care, because T and t never fall.
+// is not believed at once: a jump to the year 2099 must not burn the worker ID by a T
+// in that year. A step back is believed at once, because T and t never fall by it; the
+// measure steps back with the clock, so that a clock that was far ahead and was set
+// right may not jump there again.
 type clockWatch struct {
-	limit time.Duration
+	limit time.Duration // how far the clock may run ahead between two looks
+	reach time.Duration // what a T ahead of time may cost: as long as a crash keeps a number from others
 
-	mu      sync.Mutex
-	wall    time.Time     // the latest look that was believed, without a monotonic reading
-	elapsed time.Duration // elapsed time at that look
-	jump    error         // leaf.ErrClock while the clock is not believed
+	mu       sync.Mutex
+	now      line          // the latest look that was believed
+	left     line          // where the clock was before it stepped back, zero if it may not return there
+	leftAt   time.Duration // elapsed time when it left
+	doubtful bool          // the peers object to the clock: it may not return to where it is
+	jump     error         // leaf.ErrClock while the clock is not believed
+	ahead    time.Duration // of the jump
+	since    time.Duration // elapsed time at the first look that found the jump
 }
 
+// line is a clock that goes on as elapsed time does, by one look at it.
+type line struct {
+	wall    time.Time // without a monotonic reading
+	elapsed time.Duration
+}
+
+func (l line) at(elapsed time.Duration) time.Time { return l.wall.Add(elapsed - l.elapsed) }
+
 // look takes a reading and returns nil, or leaf.ErrClock if it is not believed. A
-// clock that is back within the limit is believed again.
+// clock that is back within the limit is believed again, also where it was before it
+// stepped back, unless it left that long ago.
 func (c *clockWatch) look(now time.Time, elapsed time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wall := now.Round(0)
-	if c.wall.IsZero() {
-		c.wall, c.elapsed = wall, elapsed
+	here := line{now.Round(0), elapsed}
+	if c.now.wall.IsZero() {
+		c.now = here
 		return nil
 	}
-	passed := elapsed - c.elapsed
-	ahead := wall.Sub(c.wall) - passed
-	if ahead > c.limit {
-		c.jump = fmt.Errorf("%w: the wall clock went %v ahead while %v passed, more than the %v that are believed without confirmation",
-			leaf.ErrClock, wall.Sub(c.wall).Round(time.Millisecond), passed.Round(time.Millisecond), c.limit)
+	switch ahead := here.wall.Sub(c.now.at(elapsed)); {
+	case ahead > c.limit:
+		if !c.left.wall.IsZero() && elapsed-c.leftAt <= c.reach && here.wall.Sub(c.left.at(elapsed)).Abs() <= c.limit {
+			c.left, c.doubtful = line{}, false
+			break
+		}
+		if c.jump == nil || (ahead-c.ahead).Abs() > c.limit {
+			c.since, c.ahead = elapsed, ahead
+		}
+		c.jump = fmt.Errorf("%w: the wall clock jumped %v ahead of elapsed time, more than the %v that are believed at once; unless a peer objects, it is believed once it has stood for %v",
+			leaf.ErrClock, c.ahead.Round(time.Second), c.limit, c.stands().Round(time.Second))
 		return c.jump
+	case ahead < -c.limit:
+		if !c.doubtful && (c.left.wall.IsZero() || elapsed-c.leftAt > c.reach) {
+			c.left, c.leftAt = c.now, elapsed
+		}
+		c.doubtful = false
 	}
-	c.jump = nil
-	// After a step back the old look stays the measure until the clock has passed it:
-	// a clock that comes back has not jumped.
-	if wall.After(c.wall) {
-		c.wall, c.elapsed = wall, elapsed
-	}
+	c.jump, c.now = nil, here
 	return nil
 }
 
@@ -53,11 +75,35 @@ func (c *clockWatch) jumped() error {
 	return c.jump
 }
 
-// believe makes now the measure, because somebody has confirmed it.
+// stands is how long a jump must stand before it is believed although no peer confirms
+// it: until a wrong clock costs no more time of a number than a crash does. A jump to
+// the year 2099 never stands long enough.
+func (c *clockWatch) stands() time.Duration { return max(c.limit, c.ahead-c.reach) }
+
+// stood reports whether the present jump has stood for that long.
+func (c *clockWatch) stood(elapsed time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.jump != nil && elapsed-c.since >= c.stands()
+}
+
+// believe makes now the measure, because the clock is confirmed.
 func (c *clockWatch) believe(now time.Time, elapsed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wall, c.elapsed, c.jump = now.Round(0), elapsed, nil
+	c.now, c.left, c.doubtful, c.jump = line{now.Round(0), elapsed}, line{}, false, nil
+}
+
+// judged notes what the peers say of the clock as it is. If they object, a clock that
+// is set right may not jump back here; if they do not, it may not jump away to where it
+// was before.
+func (c *clockWatch) judged(right bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubtful = !right
+	if right && c.jump == nil {
+		c.left = line{}
+	}
 }
 
 // read reads both clocks: the wall clock, and the time that has passed since some fixed
@@ -82,13 +128,13 @@ func (h *Holder) read() (now time.Time, elapsed time.Duration) {
 // jump. It returns the time that is now believed.
 func (h *Holder) ConfirmClock() time.Time {
 	now, elapsed := h.read()
-	h.believe(now, elapsed)
+	h.believe(now, elapsed, "the administrator")
 	return now
 }
 
 // believe makes a reading the measure.
-func (h *Holder) believe(now time.Time, elapsed time.Duration) {
+func (h *Holder) believe(now time.Time, elapsed time.Duration, by string) {
 	h.clock.believe(now, elapsed)
-	h.log.Info("the wall clock is confirmed", "now", now.UTC())
+	h.log.Info("the wall clock is confirmed", "now", now.UTC(), "by", by)
 	h.nudge()
 }

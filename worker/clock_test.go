@@ -17,7 +17,7 @@ const year = 365 * 24 * time.Hour
 // TestJumpAhead: a clock that jumps by a year makes a clock error; T stays, and the
 // node heals by itself when the clock comes back.
 func TestJumpAhead(t *testing.T) {
-	for _, jump := range []time.Duration{11 * time.Second, time.Hour, 75 * year} {
+	for _, jump := range []time.Duration{time.Hour, 75 * year} { // less is for TestAJumpThatStands
 		run(t, worker.Leased, func(w *world) {
 			n := w.node("a").up()
 			time.Sleep(5 * time.Second)
@@ -94,11 +94,12 @@ func TestStepBack(t *testing.T) {
 				return
 			}
 			n.refuses(leaf.ErrClock)
-			if st := n.Status(); st.Ready || st.State != worker.Serving {
+			number := n.Status().Number
+			if st := n.Status(); st.Ready || st.State != worker.Stalled {
 				t.Errorf("status %+v", st)
 			}
 			time.Sleep(tt.back / 2)
-			if st := n.Status(); st.Bound > bound {
+			if st := n.Status(); st.Number == number && st.Bound > bound {
 				t.Errorf("T was raised to %d while the clock was behind", st.Bound)
 			}
 			time.Sleep(tt.back/2 + 4*time.Second)
@@ -120,7 +121,7 @@ func TestReturnIsNoJump(t *testing.T) {
 		n.issue(10)
 		n.clock.step(-time.Hour)
 		time.Sleep(10 * time.Second)
-		n.refuses(leaf.ErrClock)
+		n.issue(1000) // with another number
 		n.clock.step(time.Hour)
 		time.Sleep(5 * time.Second)
 		n.issue(1000)
@@ -200,8 +201,8 @@ func TestPeerClockCheck(t *testing.T) {
 		{"equal", 0, time.Millisecond, ""},
 		{"within the threshold", 4 * time.Second, time.Millisecond, ""},
 		{"slow network", 4500 * time.Millisecond, 900 * time.Millisecond, ""},
-		{"ahead", 10 * time.Minute, time.Millisecond, "clock is 10m0s ahead of the mean of its 2 peers, more than 5s (median 10m0s): a:8080 +600.000 s, b:8080 +600.000 s"},
-		{"behind", -10 * time.Minute, time.Millisecond, "clock is 10m0s behind the mean of its 2 peers, more than 5s (median -10m0s): a:8080 -600.000 s, b:8080 -600.000 s"},
+		{"ahead", 10 * time.Minute, time.Millisecond, "clock is 10m0s ahead of the median of the 2 peers that answered, more than 5s: a:8080 +600.000 s, b:8080 +600.000 s"},
+		{"behind", -10 * time.Minute, time.Millisecond, "clock is 10m0s behind the median of the 2 peers that answered, more than 5s: a:8080 -600.000 s, b:8080 -600.000 s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run(t, worker.Leased, func(w *world) {
@@ -252,7 +253,7 @@ func TestPeerClockCheckAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		c.says(leaf.ErrClock, "clock is 10m0s ahead of the mean of its 1 peers")
+		c.says(leaf.ErrClock, "clock is 10m0s ahead of the median of the 1 peers that answered")
 	})
 }
 
@@ -329,7 +330,7 @@ func TestRunningNodeDiffers(t *testing.T) {
 		b := nodes["b:8080"]
 		b.clock.step(8 * time.Second) // below the jump, above the threshold
 		time.Sleep(2 * time.Minute)
-		if text := b.alarms.has(leaf.AlarmClock); !strings.Contains(text, "ahead of the mean of its 1 peers") {
+		if text := b.alarms.has(leaf.AlarmClock); !strings.Contains(text, "ahead of the median of the 1 peers that answered") {
 			t.Errorf("alarm %q", text)
 		}
 		b.issue(10)

@@ -106,7 +106,7 @@ type ClockCheck struct {
 	// Self is the host:port at which peers can ask this node, "" if they cannot.
 	Self string
 
-	// Threshold is the largest offset to the mean of the peers. Default 5 s.
+	// Threshold is the largest offset to the median of the peers. Default 5 s.
 	Threshold time.Duration
 
 	// Timeout is the deadline of one question; half of its round trip is taken off

@@ -38,6 +38,7 @@ type Holder struct {
 	// The loop's own, and Close's once the loop has ended.
 	held     *tenure // claimed and not lost
 	failures int     // renewals without an answer in a row
+	doubts   bool    // the clock cannot be trusted, and the peers must not believe it
 	asked    string  // nonce of a confirmation whose number this node does not hold, "" if none
 
 	unwritten *written // what the last write of the file failed to make durable, nil if none; whoever writes the file owns it
@@ -63,13 +64,14 @@ type Holder struct {
 // State says what a Holder is doing.
 type State string
 
-// The states of a Holder. Only Serving issues IDs.
+// The states of a Holder. Only Serving issues IDs. Stalled is what Status makes of it.
 const (
 	Starting State = "starting" // no answer from the registry yet
 	Refused  State = "refused"  // no number could be claimed; it is tried again
 	Standby  State = "standby"  // waits for the holder of the number to go away
 	Waiting  State = "waiting"  // has a number, whose floor lies in the future
 	Serving  State = "serving"
+	Stalled  State = "stalled" // has a number, and the clock, the registry or the disk keeps it from issuing
 	Closed   State = "closed"
 )
 
@@ -97,7 +99,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	if h.rt == nil {
 		h.rt = leaf.SystemRuntime()
 	}
-	h.clock.limit = cfg.Jump
+	h.clock.limit, h.clock.reach = cfg.Jump, cfg.Horizon
 	h.made = h.rt.Now()
 	h.base, h.cancel = context.WithCancel(context.Background())
 	return h, nil

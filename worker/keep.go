@@ -82,7 +82,47 @@ func (h *Holder) keep(t *tenure) {
 	h.tenure.Store(nil)
 	close(t.ended)
 	_ = h.rt.Wait(context.Background(), t.extended, 0)
+	if errors.Is(lost, errOutOfReach) {
+		h.giveUp(t, end, lost)
+		return
+	}
 	h.forfeit(t, end, lost)
+	h.withdraw(*t.claim.Load())
+}
+
+// errOutOfReach: the clock is behind what the number may be used from, and another
+// number is of use at once.
+var errOutOfReach = errors.New("worker: the number lies ahead of the clock")
+
+// giveUp releases a number that lies ahead of the clock. The next claim takes another
+// one, as that of a restart would; if there is none, it takes this one again.
+func (h *Holder) giveUp(t *tenure, end int64, why error) {
+	h.held = nil
+	h.counters.losses.Add(1)
+	h.mu.Lock()
+	h.previous = &Previous{Number: t.number(), Nonce: t.claim.Load().Nonce, Inner: end}
+	h.mu.Unlock()
+	h.log.Warn("worker ID is given back, another one is being claimed", "worker", t.number(), "reason", why)
+	if err := h.release(h.base, t); err != nil && !h.isClosing() {
+		h.log.Warn("worker ID is not given back; it is free after T", "worker", t.number(), "error", err)
+	}
+}
+
+// outOfReach returns errOutOfReach if a leased number is of no use for longer than the
+// margin, because the clock is behind what was issued with it, and a claim would be
+// given another one. The registry answers, and no peer objects to the clock: else the
+// clock may still come back.
+func (h *Holder) outOfReach(t *tenure) error {
+	behind := time.UnixMilli(t.gen.Position()).Sub(h.rt.Now())
+	reserved := h.cfg.Policy == snowflake.UseReserved && t.gen.Position() < t.inner.Load()
+	if h.info.Kind != Leased || h.cfg.Numbers.Len() < 2 || behind <= h.cfg.Margin || reserved || !t.confirmed.Load() || h.failures > 0 {
+		return nil
+	}
+	objection, jump := h.settle()
+	if right := objection == nil && jump == nil; !right {
+		return nil
+	}
+	return fmt.Errorf("%w: %w: the clock is %v behind what was issued with worker ID %d", leaf.ErrClock, errOutOfReach, behind.Round(time.Millisecond), t.number())
 }
 
 // forfeit notes that a claim is lost. The file gives up the time up to T as well, so
@@ -106,6 +146,7 @@ func (h *Holder) forfeit(t *tenure, end int64, lost error) {
 // await keeps the claim while its floor lies in the future. It returns the loss, if
 // the claim is lost meanwhile.
 func (h *Holder) await(t *tenure) error {
+	_, began := h.read()
 	for !h.isClosing() {
 		now := h.rt.Now()
 		left := time.UnixMilli(t.claim.Load().Floor).Sub(now)
@@ -117,6 +158,12 @@ func (h *Holder) await(t *tenure) error {
 		h.pause(min(left, h.cfg.Renew))
 		if lost := h.renewOnce(t); lost != nil {
 			return lost
+		}
+		// By now another number may be of use.
+		if _, elapsed := h.read(); left > h.longest() && elapsed-began > h.cfg.Lease {
+			if lost := h.outOfReach(t); lost != nil {
+				return lost
+			}
 		}
 	}
 	if h.isClosing() {
@@ -137,7 +184,7 @@ func (h *Holder) await(t *tenure) error {
 func (h *Holder) waits(t *tenure, left time.Duration) {
 	from := time.UnixMilli(t.claim.Load().Floor).UTC().Format(time.RFC3339)
 	reason := fmt.Errorf("worker ID %d may be used from %s on, in %v, because until then somebody may have issued with it", t.number(), from, left.Round(time.Millisecond))
-	if left > h.cfg.Lease+h.cfg.Horizon+h.cfg.Margin {
+	if left > h.longest() {
 		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: reason.Error(),
@@ -148,6 +195,10 @@ func (h *Holder) waits(t *tenure, left time.Duration) {
 		h.log.Warn("snowflake mode waits", "reason", reason)
 	}
 }
+
+// longest is the longest wait for a floor that a crash or a wipe causes. A floor
+// further away stems from a clock that is or was wrong.
+func (h *Holder) longest() time.Duration { return h.cfg.Lease + h.cfg.Horizon + h.cfg.Margin }
 
 // publish lets callers issue, unless the Holder is being closed: Close stops what is
 // published, under the same lock.
@@ -181,6 +232,9 @@ func (h *Holder) renew(t *tenure) error {
 		}
 		h.recheck()
 		h.warnOfEnd()
+		if lost := h.outOfReach(t); lost != nil {
+			return lost
+		}
 	}
 }
 
@@ -190,11 +244,12 @@ func (h *Holder) renew(t *tenure) error {
 func (h *Holder) renewOnce(t *tenure) (lost error) {
 	bound := t.bound.Load()
 	position := t.gen.Position()
-	if now, err := h.trusted(t); err == nil {
+	now, err := h.trusted(t)
+	h.doubts = err != nil && (h.tenure.Load() == t || h.clock.jumped() != nil) // a floor ahead is no fault of the clock
+	if err == nil {
 		bound = max(bound, h.unit(now.Add(h.cfg.Horizon)))
 	}
 	own := *t.claim.Load()
-	var err error
 	switch {
 	case t.confirmed.Load():
 		// A file that knows less than this was rolled back (see previous in pool.go).
@@ -270,8 +325,22 @@ func (h *Holder) announce(own Record) {
 	}
 }
 
+// withdraw ends the announcement of a claim that is over.
+func (h *Holder) withdraw(own Record) {
+	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+	defer cancel()
+	if err := h.reg.Withdraw(ctx, h.self(own)); err != nil && !h.isClosing() {
+		h.log.Debug("the announcement to the peers is not withdrawn; it ends by itself", "error", err)
+	}
+}
+
+// self is this node as its peers see it.
 func (h *Holder) self(own Record) Peer {
-	return Peer{Address: h.cfg.Address, Clock: h.cfg.Clock.Self, Nonce: own.Nonce, Number: own.Number}
+	p := Peer{Address: h.cfg.Address, Clock: h.cfg.Clock.Self, Nonce: own.Nonce, Number: own.Number}
+	if h.doubts && p.Clock != "" {
+		p.Clock = Doubtful + p.Clock
+	}
+	return p
 }
 
 // registryAlarm says that the registry does not answer, and until when that is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
@@ -14,39 +15,37 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
+// sampleSize is how many peers are asked for their time. With more, each minute of a
+// cluster of N nodes would cost N*N questions.
+const sampleSize = 8
+
 // peerCheck is what the last comparison with the peers found.
 type peerCheck struct {
 	mu     sync.Mutex
 	at     time.Time // zero: never
 	passed time.Time // the last one without an objection
 	Offsets
+
+	// The loop's own: which peers are asked, and since when.
+	seed  uint64
+	drawn time.Duration // elapsed time
 }
 
-// Offsets is a comparison of clocks: how far the peers are ahead of this node.
-type Offsets struct {
-	Asked, Answered int
-	Mean, Median    time.Duration
-	Each            []Offset // by address
-}
-
-// Offset is one peer's.
-type Offset struct {
-	Peer  Peer
-	Ahead time.Duration
-	Err   error // it did not answer
-}
-
-// compareClocks asks the peers before a claim. It returns leaf.ErrClock if this node
-// must not start. A registry that does not answer is the claim's business.
+// compareClocks looks at the clock before a claim, with the eyes of the peers too. It
+// returns leaf.ErrClock if this node must not start. A registry that does not answer is
+// the claim's business.
 func (h *Holder) compareClocks() error {
 	err := h.clock.look(h.read())
-	if h.cfg.Clock.Ask != nil && (err != nil || !h.checkedWithin(h.cfg.Clock.Interval)) {
-		err = h.askBeforeStart(err)
+	if err != nil || !h.checkedWithin(h.cfg.Clock.Interval) {
+		var jump error
+		if err, jump = h.settle(); err == nil {
+			err = jump
+		}
 	}
 	if err != nil {
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
-			Do: "set the clock right; the node starts by itself then. If it is right after a jump, run: leaf worker confirm-clock",
+			Do: "compare the clocks of this node and of the peers named, and set right the one that is wrong; the node starts by itself then. If this node's clock is right after a jump, run: leaf worker confirm-clock",
 		})
 		return err
 	}
@@ -54,28 +53,58 @@ func (h *Holder) compareClocks() error {
 	return nil
 }
 
-// askBeforeStart asks the peers, who can also refute a jump.
-func (h *Holder) askBeforeStart(jump error) error {
+// recheck compares the clock of a running node, and raises an alarm beyond the
+// threshold. It does not stop the node.
+func (h *Holder) recheck() {
+	if h.clock.jumped() == nil && h.checkedWithin(h.cfg.Clock.Interval) {
+		return
+	}
+	if objection, _ := h.settle(); objection != nil {
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmClock, Subject: peersSubject, Text: objection.Error(),
+			Do: "compare the clocks of this node and of the peers named, and set right the one that is wrong: slew it, do not step it",
+		})
+	}
+}
+
+// settle asks the peers. It returns their objection to the clock, if they have one, and
+// the jump of the clock that is not believed, if there is one. A jump is believed if
+// most peers confirm it, and if none objects after it has stood for long: then a
+// restart would believe it, too.
+func (h *Holder) settle() (objection, jump error) {
 	now, elapsed := h.read() // before: what the clock does while the peers answer, they have not confirmed
-	o, err := h.ask()
-	if err != nil {
-		h.log.Debug("no list of peers", "error", err)
-		return jump
+	jump = h.clock.look(now, elapsed)
+	var o Offsets
+	if h.cfg.Clock.Ask != nil {
+		var err error
+		if o, err = h.ask(); err != nil {
+			h.log.Debug("no list of peers", "error", err)
+			return nil, jump
+		}
+		if objection = h.judge(o); objection != nil {
+			return objection, jump
+		}
 	}
-	if err := h.judge(o); err != nil {
-		return err
+	switch {
+	case jump == nil:
+		return nil, nil
+	case o.confirm(h.cfg.Clock.Threshold):
+		h.believe(now, elapsed, fmt.Sprintf("%d peers", o.Answered))
+	case h.clock.stood(elapsed):
+		h.believe(now, elapsed, "elapsed time: it has stood, and no peer objects")
+	default:
+		return nil, jump
 	}
-	if jump != nil && o.Answered > 0 {
-		h.believe(now, elapsed)
-		return h.clock.look(h.read())
-	}
-	return jump
+	return nil, h.clock.look(h.read())
 }
 
 // judge returns leaf.ErrClock, naming the offset and the peers, if the clock is too
-// far from the mean of the peers'.
+// far from the median of the peers'.
 func (h *Holder) judge(o Offsets) error {
 	err := h.objection(o)
+	if o.Answered > 0 {
+		h.clock.judged(err == nil)
+	}
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
 	if h.peers.passed = h.peers.at; err != nil {
@@ -95,63 +124,62 @@ func (h *Holder) objection(o Offsets) error {
 		h.log.Warn("the clock is not compared", "reason", err)
 		return nil
 	}
-	if o.Answered == 0 || o.Mean.Abs() <= h.cfg.Clock.Threshold {
+	if o.Answered == 0 || o.Median.Abs() <= h.cfg.Clock.Threshold {
 		return nil
 	}
-	where, by := "behind", o.Mean
+	where, by := "behind", o.Median
 	if by < 0 {
 		where, by = "ahead of", -by
 	}
-	return fmt.Errorf("%w: this node's clock is %v %s the mean of its %d peers, more than %v (median %v): %s", leaf.ErrClock,
-		by.Round(time.Millisecond), where, o.Answered, h.cfg.Clock.Threshold, (-o.Median).Round(time.Millisecond), o)
+	return fmt.Errorf("%w: this node's clock is %v %s the median of the %d peers that answered, more than %v: %s", leaf.ErrClock,
+		by.Round(time.Millisecond), where, o.Answered, h.cfg.Clock.Threshold, o)
 }
 
-// String lists the peers with this node's offset to each.
-func (o Offsets) String() string {
-	var parts []string
-	for _, e := range o.Each {
-		if e.Err != nil {
-			parts = append(parts, fmt.Sprintf("%s no answer (%v)", e.Peer.Address, e.Err))
-			continue
-		}
-		parts = append(parts, fmt.Sprintf("%s %+.3f s", e.Peer.Address, -e.Ahead.Seconds()))
-	}
-	return strings.Join(parts, ", ")
-}
-
+// checkedWithin reports whether the peers were asked within d and did not object, or
+// need not be asked.
 func (h *Holder) checkedWithin(d time.Duration) bool {
+	if h.cfg.Clock.Ask == nil {
+		return true
+	}
 	now := h.rt.Now()
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
 	return !h.peers.passed.IsZero() && now.Sub(h.peers.passed).Abs() < d
 }
 
-// recheck compares the clock of a running node, raises an alarm beyond the threshold
-// and lets peers confirm a clock that has jumped. It does not stop the node.
-func (h *Holder) recheck() {
-	jumped := h.clock.jumped() != nil
-	if h.cfg.Clock.Ask == nil || !jumped && h.checkedWithin(h.cfg.Clock.Interval) {
-		return
-	}
-	now, elapsed := h.read()
-	o, err := h.ask()
-	if err != nil {
-		return
-	}
-	if err := h.judge(o); err != nil {
-		h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmClock, Subject: peersSubject, Text: err.Error(), Do: "set the clock right: slew it, do not step it"})
-		return
-	}
-	if jumped && o.Answered > 0 {
-		h.log.Info("the peers refute a jump of the clock", "peers", o.Answered)
-		h.believe(now, elapsed)
-	}
-}
-
 // peersSubject is the subject of alarms about the offset of a running node.
 const peersSubject = "peers"
 
-// ask asks all other announced processes for their time, side by side.
+// sample returns the peers to ask: at most sampleSize of those that trust their clocks,
+// and of those in the same doubt if this node's clock has jumped. They are drawn by chance, and the same ones for an interval, because with new ones at each attempt a
+// wrong clock would find some day those that agree.
+func (h *Holder) sample(all []Peer, anew bool) []Offset {
+	_, elapsed := h.read()
+	if c := &h.peers; anew || c.seed == 0 || elapsed-c.drawn >= h.cfg.Clock.Interval {
+		c.seed, c.drawn = h.chance()<<32|h.chance(), elapsed
+	}
+	rank := func(p Peer) uint64 {
+		f := fnv.New64a()
+		fmt.Fprint(f, h.peers.seed, p.Clock)
+		return f.Sum64()
+	}
+	jumped := h.clock.jumped() != nil
+	var each []Offset
+	for _, p := range all {
+		var doubts bool
+		p.Clock, doubts = strings.CutPrefix(p.Clock, Doubtful)
+		if p.Clock != "" && p.Clock != h.cfg.Clock.Self && (jumped || !doubts) {
+			each = append(each, Offset{Peer: p, Err: errors.New("not asked")})
+		}
+	}
+	slices.SortFunc(each, func(a, b Offset) int { return cmp.Compare(rank(a.Peer), rank(b.Peer)) })
+	each = each[:min(len(each), sampleSize)]
+	slices.SortFunc(each, func(a, b Offset) int { return cmp.Compare(a.Peer.Address, b.Peer.Address) })
+	return each
+}
+
+// ask asks a sample of the other announced processes for their time. If none of it
+// answers, it asks another one.
 func (h *Holder) ask() (Offsets, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
@@ -159,13 +187,25 @@ func (h *Holder) ask() (Offsets, error) {
 	if err != nil {
 		return Offsets{}, err
 	}
-	o := Offsets{}
-	for _, p := range all {
-		if p.Clock != "" && p.Clock != h.cfg.Clock.Self {
-			o.Each = append(o.Each, Offset{Peer: p, Err: errors.New("not asked")})
+	var o Offsets
+	for range 2 { // a sample may consist of what has just crashed
+		if o, err = h.askAll(h.sample(all, o.Asked > 0)); err != nil {
+			return Offsets{}, err
+		}
+		if o.Answered > 0 || o.Asked < sampleSize {
+			break
 		}
 	}
-	slices.SortFunc(o.Each, func(a, b Offset) int { return cmp.Compare(a.Peer.Address, b.Peer.Address) })
+	now := h.rt.Now()
+	h.peers.mu.Lock()
+	h.peers.at, h.peers.Offsets = now, o
+	h.peers.mu.Unlock()
+	return o, nil
+}
+
+// askAll asks each, side by side.
+func (h *Holder) askAll(each []Offset) (Offsets, error) {
+	o := Offsets{Each: each}
 	done := make(chan struct{})
 	var left atomic.Int64
 	left.Store(int64(len(o.Each)) + 1)
@@ -185,10 +225,6 @@ func (h *Holder) ask() (Offsets, error) {
 		return Offsets{}, err
 	}
 	o.sum()
-	now := h.rt.Now()
-	h.peers.mu.Lock()
-	h.peers.at, h.peers.Offsets = now, o
-	h.peers.mu.Unlock()
 	return o, nil
 }
 
@@ -204,33 +240,4 @@ func (h *Holder) askOne(p Peer) (time.Duration, error) {
 	}
 	half := h.rt.Now().Sub(sent) / 2
 	return theirs.Round(0).Sub(sent.Round(0).Add(half)), nil
-}
-
-// sum computes mean and median of those that answered.
-func (o *Offsets) sum() {
-	var ahead []time.Duration
-	for _, e := range o.Each {
-		if e.Err == nil {
-			ahead = append(ahead, e.Ahead)
-		}
-	}
-	o.Asked, o.Answered = len(o.Each), len(ahead)
-	if len(ahead) == 0 {
-		return
-	}
-	slices.Sort(ahead)
-	o.Mean = mean(ahead...)
-	o.Median = mean(ahead[(len(ahead)-1)/2], ahead[len(ahead)/2])
-}
-
-// mean divides before it adds: two answers from far off would overflow, and their mean
-// look as if all were well.
-func mean(of ...time.Duration) time.Duration {
-	n := time.Duration(len(of))
-	var whole, rest time.Duration
-	for _, d := range of {
-		whole += d / n
-		rest += d % n
-	}
-	return whole + rest/n
 }

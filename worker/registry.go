@@ -141,7 +141,11 @@ type Record struct {
 // Peer is an announced process.
 type Peer struct {
 	Address string // identity, "ip:port"
-	Clock   string // host:port of the HTTP server that tells its time
+	Clock   string // host:port of the HTTP server that tells its time, after Doubtful if it does not trust its clock itself
 	Nonce   string // of its claim
 	Number  int64
 }
+
+// Doubtful begins the Clock of a peer whose clock has jumped or is behind. Only a node
+// whose own clock has jumped asks it: if all have jumped alike, they confirm each other.
+const Doubtful = "?"

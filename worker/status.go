@@ -65,9 +65,12 @@ func (h *Holder) Status() Status {
 		// With UseReserved a clock that is behind still has the time up to t.
 		s.Ready = h.cfg.Policy == snowflake.UseReserved && h.clock.jumped() == nil && s.Position < s.Inner
 	case now.UnixMilli() >= s.Inner:
-		s.Reason = "the time bound is used up: the registry or the disk does not answer"
+		s.Reason = "no IDs are issued: the time bound is used up, because the registry or the disk does not answer"
 	default:
 		s.Ready = true
+	}
+	if s.State == Serving && !s.Ready {
+		s.State = Stalled
 	}
 	return s
 }

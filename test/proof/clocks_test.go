@@ -49,7 +49,7 @@ func TestThirdNodeIsAhead(t *testing.T) {
 		var text string
 		names := func() bool {
 			_, text = c.state(t)
-			for _, want := range append(peers, "ahead of the mean of its 2 peers", "clock is 10m0", "+600.") {
+			for _, want := range append(peers, "ahead of the median of the 2 peers", "clock is 10m0", "+600.") {
 				if !strings.Contains(text, want) {
 					return false
 				}
