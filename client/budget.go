@@ -1,6 +1,7 @@
 package client
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 //
 // It is a bucket: every first request pours in ratio, every second perSecond, every
 // hedge or retry takes one out. A retry that finds it empty waits; a hedge is left out.
+//
+// Lanes share it fairly: one may take a token only if it leaves as many as it has taken
+// lately. So n lanes whose every request fails leave a share of 1/(n+1) to the others.
 type budget struct {
 	ratio     float64
 	perSecond float64
@@ -26,6 +30,15 @@ type budget struct {
 // requests in flight.
 const maxTokens = 1000
 
+// share is what one lane has taken of a budget lately. The budget's mutex guards it.
+type share struct {
+	taken   float64 // falls by the factor e in lately
+	updated time.Time
+}
+
+// lately is how long a share remembers.
+const lately = 10 * time.Second
+
 func newBudget(rt leaf.Runtime, ratio float64, perSecond int) *budget {
 	return &budget{ratio: ratio, perSecond: float64(perSecond), tokens: min(float64(perSecond), maxTokens), updated: rt.Now()}
 }
@@ -37,15 +50,20 @@ func (b *budget) earn() {
 	b.mu.Unlock()
 }
 
-// spend takes one token if there is one.
-func (b *budget) spend(now time.Time) bool {
+// spend takes one token if there is one for the lane of this share.
+func (b *budget) spend(now time.Time, of *share) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refillLocked(now)
-	if b.tokens < 1 {
+	if passed := now.Sub(of.updated); passed > 0 {
+		of.taken *= math.Exp(-passed.Seconds() / lately.Seconds())
+		of.updated = now
+	}
+	if b.tokens < 1+of.taken {
 		return false
 	}
 	b.tokens--
+	of.taken++
 	return true
 }
 

@@ -30,12 +30,16 @@
 // weight, of two the one with less to do. When the answer is late another node is asked
 // too. An error that another node may not have (not ready, exhausted, clock, internal,
 // no answer) is asked of the others, in rounds with a pause between them, up to the
-// callers' deadlines. "Throttled" is waited out if the callers' time allows. A batch of
+// callers' deadlines. What may be true of one node only (unauthenticated, unknown tag,
+// blocked, invalid row, mode not enabled, throttled) is asked of one other node.
+// "Throttled" is then waited out if the callers' time allows. A batch of
 // several callers is first cut in half, since a limit may let one of them through; so is
 // one that is a bad request, which a limit calls what it could never grant. All other
 // errors are answers and end the call.
 //
-// A node leaves the choice when requests or health checks fail, and comes back with a
+// A node leaves the choice when requests stay without an answer or health checks fail;
+// what it answers concerns the tag alone, which asks others first for a while. It comes
+// back with a
 // tenth of its share, which grows to the whole in 10 s. If no node is left those that
 // failed are asked anyway.
 //

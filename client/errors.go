@@ -134,9 +134,14 @@ type verdict int
 
 const (
 	final     verdict = iota // an answer: the caller gets it
-	elsewhere                // another node may have better news
-	throttled                // the node says when to come again
+	doubted                  // an answer, and it may be of this node only: one other node is asked
+	throttled                // the same, and the node says when to come again
+	elsewhere                // other nodes may have better news
 )
+
+// doubtful are the errors of a node that is configured otherwise than the others, or that
+// has not yet read what they have: the token is being changed, the tag is new.
+var doubtful = []error{leaf.ErrUnauthenticated, leaf.ErrUnknownTag, leaf.ErrBlocked, leaf.ErrInvalidRow, leaf.ErrDisabled}
 
 // verdictOf judges an error of a request.
 //
@@ -151,6 +156,11 @@ func verdictOf(err error) verdict {
 		return throttled
 	case class.Retryable, class.Err == nil:
 		return elsewhere
+	}
+	for _, err := range doubtful {
+		if class.Err == err { //nolint:errorlint // the sentinels themselves
+			return doubted
+		}
 	}
 	return final
 }

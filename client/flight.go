@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -38,6 +37,9 @@ type flight struct {
 	free     bool      // the next attempt is not charged to the budget
 	slow     bool      // counted as slow in the lane
 	longAway time.Time // when a node of another zone may be asked too
+
+	opinion   *answer // of a node that may be alone with it; nil: none
+	consulted bool    // another node was asked for a second one
 }
 
 // attempt is one request of a flight to one node.
@@ -61,11 +63,11 @@ func (f *flight) run(ctx context.Context) {
 		now := c.rt.Now()
 		expiry := f.expire(now)
 		if expiry.IsZero() {
-			f.end(false)
+			f.end(nil)
 			return
 		}
 		if !f.next.After(now) && f.step(now) {
-			f.end(false)
+			f.end(nil)
 			return
 		}
 		wake := f.next
@@ -74,7 +76,7 @@ func (f *flight) run(ctx context.Context) {
 		}
 		if err := c.rt.Wait(ctx, f.batch.wake, max(wake.Sub(now), 1)); err != nil {
 			f.batch.fail(errClosed)
-			f.end(false)
+			f.end(nil)
 			return
 		}
 	}
@@ -84,11 +86,14 @@ func (f *flight) run(ctx context.Context) {
 // has ended.
 func (f *flight) step(now time.Time) (ended bool) {
 	c := f.client
+	if f.opinion != nil {
+		return f.settle(now) // the second one is late
+	}
 	hedge := len(f.flying) > 0
 	if hedge {
 		f.drag(now)
 	}
-	n, abroad := c.nodes.pick(now, f.tried, hedge)
+	n, abroad := f.pick(now, hedge)
 	switch {
 	case n == nil && hedge:
 		f.next = now.Add(lookAgain)
@@ -102,7 +107,7 @@ func (f *flight) step(now time.Time) (ended bool) {
 	if f.asked == 0 {
 		c.budget.earn()
 	} else if !f.free {
-		if !c.budget.spend(now) {
+		if !c.budget.spend(now, &f.lane.share) {
 			c.stats.overBudget.Add(1)
 			f.next = now.Add(c.rt.Jitter(2 * firstPause))
 			return false
@@ -122,6 +127,18 @@ func (f *flight) step(now time.Time) (ended bool) {
 	}
 	f.ask(n, now)
 	return false
+}
+
+// pick chooses a node that was not tried in this round, one that the lane shuns only if
+// there is no other that works.
+func (f *flight) pick(now time.Time, hedge bool) (_ *node, abroad bool) {
+	nodes := &f.client.nodes
+	if others := f.lane.others(now, f.tried); len(others) > len(f.tried) {
+		if n, abroad := nodes.pick(now, others, true); n != nil {
+			return n, abroad
+		}
+	}
+	return nodes.pick(now, f.tried, hedge)
 }
 
 // again begins a new round after all nodes were asked in vain, or ends the batch if
@@ -186,7 +203,7 @@ func (f *flight) collect() bool {
 		}
 		if f.refused(a) {
 			f.client.late(answers[i+1:])
-			f.end(false)
+			f.end(nil)
 			return true
 		}
 	}
@@ -196,7 +213,7 @@ func (f *flight) collect() bool {
 // land ends the batch with the IDs of a. Those who wait for a flight need not wait until
 // all IDs are handed out: another goroutine does that while this one takes them along.
 func (f *flight) land(a answer) {
-	others := f.end(true)
+	others := f.end(a.attempt.node)
 	c, b := f.client, f.batch
 	deal := func() {
 		c.stats.lost.Add(int64(a.attempt.count) - b.deal(a.ranges))
@@ -205,58 +222,6 @@ func (f *flight) land(a answer) {
 	if !others || !c.flights.start(c.rt, deal) {
 		deal()
 	}
-}
-
-// refused looks at an error and returns true if the batch has ended with it.
-func (f *flight) refused(a answer) bool {
-	b, now := f.batch, f.client.rt.Now()
-	f.lane.mu.Lock()
-	if tells(a.err, b.said) {
-		b.said = a.err
-	}
-	f.lane.mu.Unlock()
-	switch verdictOf(a.err) {
-	case final:
-		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.halve(b) {
-			// A limit may say so to all of them together, and not to each.
-			f.tried, f.broken = f.tried[:0], false
-			f.free = true // one request for each of them at worst
-			f.next = now
-			return false
-		}
-		b.fail(a.err)
-		return true
-	case elsewhere:
-		f.broken = f.broken || isBroken(a.err)
-		f.next = now
-	case throttled:
-		if len(f.flying) > 0 {
-			return false // another node may have better news
-		}
-		f.tried, f.broken = f.tried[:0], false
-		f.free = true // the node says when, so it is no storm
-		f.next = now
-		if f.lane.halve(b) {
-			return false
-		}
-		after := leaf.RetryAfter(a.err)
-		if after == 0 {
-			after = f.pause()
-		}
-		f.next = now.Add(after)
-		if f.next.Sub(f.started) > f.lane.timeout {
-			b.fail(a.err)
-			return true
-		}
-		f.lane.refused(now, f.next, a.attempt.count, a.err)
-		f.drag(now) // others may get what this one does not
-		for _, w := range b.waiters {
-			if w.state.Load() == waiting && w.expires.Before(f.next) {
-				w.fail(a.err)
-			}
-		}
-	}
-	return false
 }
 
 // expire fails callers whose time is up, here and in the lane, and returns when to look
@@ -284,17 +249,18 @@ func (f *flight) drag(now time.Time) {
 	}
 }
 
-// end returns whether others wait for a flight.
-func (f *flight) end(arrived bool) (others bool) {
+// end returns whether others wait for a flight. from is the node that gave the IDs, nil
+// if none did.
+func (f *flight) end(from *node) (others bool) {
 	f.client.late(f.batch.close())
 	now := f.client.rt.Now()
 	for _, a := range f.flying {
 		a.node.abandoned(now, a.started)
-		if !arrived { // the answer of one that was only slower than another comes soon
+		if from == nil { // the answer of one that was only slower than another comes soon
 			a.node.link.Abandon(a.request)
 		}
 	}
-	return f.lane.ended(arrived, f.slow)
+	return f.lane.ended(from, f.slow)
 }
 
 // late counts answers that nobody waited for.

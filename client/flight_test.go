@@ -27,15 +27,15 @@ func TestErrors(t *testing.T) {
 		elsewhere bool
 	}{
 		{leaf.ErrBadRequest, false},
-		{leaf.ErrUnauthenticated, false},
-		{leaf.ErrBlocked, false},
-		{leaf.ErrUnknownTag, false},
+		{leaf.ErrUnauthenticated, true},
+		{leaf.ErrBlocked, true},
+		{leaf.ErrUnknownTag, true},
 		{leaf.ErrRegress, false}, // a node that has not noticed may repeat IDs
-		{leaf.ErrInvalidRow, false},
+		{leaf.ErrInvalidRow, true},
 		{leaf.ErrOverflow, false},
 		{leaf.ErrConflict, false},
-		{leaf.ErrDisabled, false},
-		{leaf.Throttled("5 IDs/s", time.Hour), false},
+		{leaf.ErrDisabled, true},
+		{leaf.Throttled("5 IDs/s", time.Hour), true},
 		{leaf.ErrClock, true},
 		{leaf.ErrExhausted, true},
 		{leaf.ErrNotReady, true},

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 )
 
@@ -45,10 +44,6 @@ func TestNodeFails(t *testing.T) {
 		{
 			"answers health checks only", func(f *fake) { f.mute = true }, func(f *fake) { f.mute = false },
 			client.StateEjected, 2 * time.Second, 150 * time.Millisecond,
-		},
-		{
-			"not ready", func(f *fake) { f.answer = saying(leaf.ErrNotReady) }, func(f *fake) { f.answer = nil },
-			client.StateEjected, 100 * time.Millisecond, 0,
 		},
 		{
 			"drains", func(f *fake) { f.draining = true }, func(f *fake) { f.draining = false },

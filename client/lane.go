@@ -22,6 +22,7 @@ type lane struct {
 	tag     string
 	rt      leaf.Runtime
 	timeout time.Duration // of callers without a deadline
+	share   share         // of the budget, which guards it
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival; not empty: a flight is on its way
@@ -30,8 +31,9 @@ type lane struct {
 	slow    int       // of these, how many have waited so long that nobody should wait for them
 	limit   int       // of IDs in a batch: less than leaf.MaxBatch after a node said "throttled"
 	refusal refusal   // the last "throttled", unless IDs have come since
-	used    bool      // since retire looked last
-	retired bool      // no longer in the map of lanes
+	shunned map[*node]shun
+	used    bool // since retire looked last
+	retired bool // no longer in the map of lanes
 }
 
 // refusal is what a node said that throttles.
@@ -142,15 +144,16 @@ func (l *lane) depart() *batch {
 	return b
 }
 
-// ended notes that a flight's batch has ended, with IDs or without, and reports whether
-// others wait for a flight.
-func (l *lane) ended(arrived, slow bool) (others bool) {
+// ended notes that a flight's batch has ended, with IDs of a node or, if that is nil,
+// without, and reports whether others wait for a flight.
+func (l *lane) ended(from *node, slow bool) (others bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if slow {
 		l.slow--
 	}
-	if arrived {
+	if from != nil {
+		delete(l.shunned, from)
 		l.limit = min(l.limit*2, leaf.MaxBatch)
 		l.refusal = refusal{}
 	}

@@ -87,7 +87,8 @@ func (n *node) asked() {
 	n.requests.Add(1)
 }
 
-// answered is the end of a request that was sent at started.
+// answered is the end of a request that was sent at started. An error that the node has
+// answered is a matter of the lane: the node works.
 func (n *node) answered(now, started time.Time, err error) {
 	n.inFlight.Add(-1)
 	if errors.Is(err, errGivenUp) {
@@ -104,11 +105,6 @@ func (n *node) answered(now, started time.Time, err error) {
 	n.heard, n.mute = now, time.Time{}
 	if n.state == StateSuspect {
 		n.state = StateUsable
-	}
-	if errors.Is(err, leaf.ErrNotReady) {
-		n.failures.Add(1)
-		n.failedLocked(now, err)
-		return
 	}
 	n.row = 0
 	if err == nil {

@@ -90,7 +90,7 @@ func WithHedgeAfter(d time.Duration) Option { return func(o *options) { o.hedgeA
 // WithRetryBudget bounds hedges and retries to a share of the requests plus a number
 // per second, overriding the default of 0.2 and 100. Up to 1,000 that were not used can
 // be saved up, for the moment when a node dies. A retry beyond that waits, a hedge is
-// left out. A small budget delays callers when nodes fail, a large one multiplies the
+// left out. Tags share it fairly: one may take no more than it leaves. A small budget delays callers when nodes fail, a large one multiplies the
 // load of the nodes that are left. ratio 0 to 1, perSecond 1 to 1,000,000.
 func WithRetryBudget(ratio float64, perSecond int) Option {
 	return func(o *options) { o.ratio, o.perSecond = ratio, perSecond }

@@ -41,7 +41,7 @@ type NodeStats struct {
 	State     State
 	InFlight  int64         // requests without an answer
 	Requests  int64         // sent; one may carry many calls
-	Failures  int64         // without an answer, or answered "not ready"
+	Failures  int64         // without an answer
 	Ejections int64         // times that it was taken out
 	Latency   time.Duration // about the 95th percentile; 0: not known
 }

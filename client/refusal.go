@@ -1,0 +1,111 @@
+package client
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// refused looks at an error and returns true if the batch has ended with it.
+func (f *flight) refused(a answer) bool {
+	b, now := f.batch, f.client.rt.Now()
+	f.lane.mu.Lock()
+	if tells(a.err, b.said) {
+		b.said = a.err
+	}
+	f.lane.mu.Unlock()
+	v := verdictOf(a.err)
+	if v != final && !isBroken(a.err) {
+		f.lane.shun(a.attempt.node, now)
+	}
+	switch v {
+	case final:
+		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.halve(b) {
+			// A limit may say so to all of them together, and not to each.
+			f.tried, f.broken = f.tried[:0], false
+			f.free = true // one request for each of them at worst
+			f.next = now
+			return false
+		}
+		b.fail(a.err)
+		return true
+	case doubted, throttled:
+		if f.opinion == nil || outweighs(a.err, f.opinion.err) {
+			f.opinion = &a
+		}
+	case elsewhere:
+		f.broken = f.broken || isBroken(a.err)
+		f.next = now
+		if f.opinion == nil {
+			return false
+		}
+	}
+	if len(f.flying) > 0 || f.consult(now) {
+		return false
+	}
+	return f.settle(now)
+}
+
+// outweighs says whether of two opinions a is the one to go by: the one that promises
+// IDs, and the sooner the better.
+func outweighs(a, b error) bool {
+	if verdictOf(b) != throttled {
+		return verdictOf(a) == throttled
+	}
+	return verdictOf(a) == throttled && leaf.RetryAfter(a) < leaf.RetryAfter(b)
+}
+
+// consult asks one other node for a second opinion, within the budget.
+func (f *flight) consult(now time.Time) bool {
+	c := f.client
+	if f.consulted {
+		return false
+	}
+	n, _ := c.nodes.pick(now, f.lane.others(now, f.tried), true)
+	if n == nil || !c.budget.spend(now, &f.lane.share) {
+		return false
+	}
+	f.batch.drop()
+	if f.batch.count == 0 {
+		return false // they left a moment ago
+	}
+	f.consulted = true
+	c.stats.retries.Add(1)
+	f.ask(n, now)
+	return true
+}
+
+// settle goes by the opinion of the nodes that were asked: it ends the batch, or waits as
+// long as a limit says.
+func (f *flight) settle(now time.Time) (ended bool) {
+	b, a := f.batch, f.opinion
+	f.opinion = nil
+	if verdictOf(a.err) == doubted {
+		b.fail(a.err)
+		return true
+	}
+	f.tried, f.broken = f.tried[:0], false
+	f.free = true // the node says when, so it is no storm
+	f.next = now
+	if f.lane.halve(b) {
+		return false
+	}
+	after := leaf.RetryAfter(a.err)
+	if after == 0 {
+		after = f.pause()
+	}
+	f.next = now.Add(after)
+	if f.next.Sub(f.started) > f.lane.timeout {
+		b.fail(a.err)
+		return true
+	}
+	f.lane.refused(now, f.next, a.attempt.count, a.err)
+	f.drag(now) // others may get what this one does not
+	for _, w := range b.waiters {
+		if w.state.Load() == waiting && w.expires.Before(f.next) {
+			w.fail(a.err)
+		}
+	}
+	return false
+}
