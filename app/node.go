@@ -30,7 +30,7 @@ func (a *App) node() *node {
 }
 
 func (n *node) Info(context.Context) (admin.Info, error) {
-	ready, reasons := n.app.ready()
+	ready, reasons, _ := n.app.ready().Of("")
 	stage, _ := n.app.drain.now()
 	return admin.Info{
 		Version: n.app.opts.Version, PID: os.Getpid(), Started: n.app.created.Truncate(time.Second), DataDir: n.app.dir.Path(),

@@ -10,37 +10,46 @@ import (
 // alarm for each of its tags.
 const maxAlarmReasons = 20
 
-// ready says whether every enabled mode can issue and may, since the limits are known, why not, and what needs attention.
-// A mode that nobody asked for does not count (snowflakeIsExtra), but if it is left
-// out, the reasons say so.
-func (a *App) ready() (ready bool, reasons []string) {
-	stage, leaving := a.drain.now()
-	if ready = !leaving; leaving {
-		reasons = append(reasons, "the node is being stopped: "+stage)
-	}
-	segment, snowflake := a.limits.Held()
-	if segment && a.alloc != nil || snowflake && a.worker != nil {
-		ready = false
-		reasons = append(reasons, "the limits of tags and clients were not read yet")
-	}
+// ready says of each enabled mode whether it can issue and may, since the limits are
+// known, why not, and what needs attention.
+func (a *App) ready() leaf.Readiness {
+	var r leaf.Readiness
+	segmentHeld, snowflakeHeld := a.limits.Held()
 	if a.alloc != nil {
 		st := a.alloc.Status()
-		ready = ready && st.Ready
-		reasons = append(reasons, st.Reasons...)
+		r.Segment = held(leaf.ModeReadiness{Enabled: true, Ready: st.Ready, Reasons: st.Reasons}, segmentHeld)
 	}
 	if a.worker != nil {
 		st := a.worker.Status()
-		ready = ready && (st.Ready || a.lacksTables(st))
+		r.Snowflake = leaf.ModeReadiness{Enabled: true, Ready: st.Ready}
 		switch {
 		case !st.Ready:
-			reasons = append(reasons, fmt.Sprintf("snowflake mode is %s: %s", st.State, st.Reason))
+			r.Snowflake.Reasons = []string{fmt.Sprintf("snowflake mode is %s: %s", st.State, st.Reason)}
 		case st.Reason != "":
-			reasons = append(reasons, "snowflake mode: "+st.Reason)
+			r.Snowflake.Reasons = []string{"snowflake mode: " + st.Reason}
 		}
+		r.Snowflake = held(r.Snowflake, snowflakeHeld)
 	}
 	if a.leftOut != nil {
-		reasons = append(reasons, "snowflake mode is off: "+a.leftOut.Error())
+		r.Snowflake.Reasons = []string{"snowflake mode is off: " + a.leftOut.Error()}
 	}
+	r.Reasons = a.alarmReasons()
+	if stage, leaving := a.drain.now(); leaving {
+		r = r.Without("the node is being stopped: " + stage)
+	}
+	return r
+}
+
+// held returns m, or m as it is while the limits are not known.
+func held(m leaf.ModeReadiness, yes bool) leaf.ModeReadiness {
+	if yes {
+		m.Ready = false
+		m.Reasons = append([]string{"the limits of tags and clients were not read yet"}, m.Reasons...)
+	}
+	return m
+}
+
+func (a *App) alarmReasons() (reasons []string) {
 	active := a.alarms.Active()
 	for i, alarm := range active {
 		if i == maxAlarmReasons {
@@ -49,7 +58,7 @@ func (a *App) ready() (ready bool, reasons []string) {
 		}
 		reasons = append(reasons, alarmReason(alarm))
 	}
-	return ready, reasons
+	return reasons
 }
 
 func alarmReason(a leaf.Alarm) string {

@@ -113,8 +113,12 @@ func (a *App) openServers() error {
 func (a *App) openRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }),
-		"GET /readyz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			ready, reasons := a.ready()
+		"GET /readyz": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ready, reasons, err := a.ready().Of(r.URL.Query().Get("mode"))
+			if err != nil {
+				writeText(w, http.StatusBadRequest, err.Error()+"\n")
+				return
+			}
 			status := http.StatusOK
 			if !ready {
 				status = http.StatusServiceUnavailable

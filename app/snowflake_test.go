@@ -207,7 +207,12 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 		if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, `"code":"not_ready"`) {
 			t.Errorf("snowflake: got %d %s", status, body)
 		}
-		status, body := get(t, a, "/readyz")
+		for path, want := range map[string]int{"/readyz": 200, "/readyz?mode=segment": 200, "/readyz?mode=snowflake": 503} {
+			if status, body := get(t, a, path); status != want {
+				t.Errorf("%s: got %d %s, want %d", path, status, body, want)
+			}
+		}
+		status, body := get(t, a, "/readyz?mode=snowflake")
 		if status != 503 || !strings.Contains(body, "snowflake mode is refused") || !strings.Contains(body, "alarm registry (") {
 			t.Errorf("/readyz: got %d %s", status, body)
 		}
@@ -223,7 +228,7 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 		c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
 		a, _ := start(t, c)
 		awaitStatus(t, a, "/api/snowflake/get/x", 200)
-		for path, want := range map[string]int{"/api/segment/get/x": 503, "/readyz": 503} {
+		for path, want := range map[string]int{"/api/segment/get/x": 503, "/readyz": 200, "/readyz?mode=segment": 503, "/readyz?mode=snowflake": 200} {
 			if status, body := get(t, a, path); status != want {
 				t.Errorf("%s: got %d %s, want %d", path, status, body, want)
 			}

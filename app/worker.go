@@ -185,9 +185,3 @@ func (a *App) startWorker(ctx context.Context) error {
 func (a *App) snowflakeIsExtra() bool {
 	return !a.opts.Snowflake && a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == registryAuto && !a.dbs.embedded
 }
-
-// lacksTables reports whether that is the case now. The engine tries again by itself, so
-// the mode is served as soon as leaf schema apply has made the tables.
-func (a *App) lacksTables(st worker.Status) bool {
-	return st.Claims == 0 && errors.Is(st.Err, worker.ErrSchema) && a.snowflakeIsExtra()
-}

@@ -122,7 +122,7 @@ func waitReady(t *testing.T, p *process) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		info, err := waitForNode(p.dir)
-		if err == nil && info.Ready {
+		if err == nil && info.Ready && settled(strings.Join(info.Reasons, "\n")) {
 			return
 		}
 		if time.Now().After(deadline) {

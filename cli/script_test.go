@@ -85,7 +85,7 @@ func serves(ts *testscript.TestScript, _ bool, args []string) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		info, err := waitForNode(args[0])
 		ts.Check(err)
-		if info.Ready {
+		if info.Ready && settled(strings.Join(info.Reasons, "\n")) {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -17,6 +17,7 @@ const (
 	defaultConnectTimeout   = 5 * time.Second
 	defaultIdleTimeout      = 5 * time.Minute
 	defaultWriteTimeout     = 10 * time.Second
+	defaultMaxWatches       = 1000
 	defaultKeepAlive        = 30 * time.Second
 	defaultKeepAliveTimeout = 10 * time.Second
 	defaultMinPing          = 5 * time.Second
@@ -43,10 +44,15 @@ type Config struct {
 	// Access gives the issuers of a call or a stream. Default: both modes disabled.
 	Access leaf.Access
 
-	// Ready says whether the health service answers SERVING, and why not. It must not
-	// block. It is asked with every Check and, for Watch, four times a second.
-	// Default: always ready.
-	Ready func() (bool, []string)
+	// Ready says for which modes the health service answers SERVING. It must not block. It
+	// is asked with every Check and, for Watch, four times a second. Default: both modes
+	// serve.
+	Ready func() leaf.Readiness
+
+	// MaxWatches limits the Watch streams of the health service, which need no token, over
+	// all connections; a connection has one for each name at most. One more gets
+	// RESOURCE_EXHAUSTED. Default 1,000.
+	MaxWatches int
 
 	// TLS makes the server speak TLS only. Default: plain.
 	TLS *tls.Config
@@ -92,9 +98,11 @@ func (c Config) WithDefaults() Config {
 		c.Access = leaf.Anyone(nil, nil)
 	}
 	if c.Ready == nil {
-		c.Ready = func() (bool, []string) { return true, nil }
+		serves := leaf.ModeReadiness{Enabled: true, Ready: true}
+		c.Ready = func() leaf.Readiness { return leaf.Readiness{Segment: serves, Snowflake: serves} }
 	}
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
+	c.MaxWatches = cmp.Or(c.MaxWatches, defaultMaxWatches)
 	c.MaxStreams = cmp.Or(c.MaxStreams, defaultMaxStreams)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdleTimeout)
@@ -116,6 +124,7 @@ func (c Config) Validate() error {
 	}{
 		{"max_conns", c.MaxConns, 1 << 30},
 		{"max_streams", c.MaxStreams, 1 << 20},
+		{"max_watches", c.MaxWatches, 1 << 20},
 	} {
 		if n.value < 0 || n.value > n.most {
 			return leaf.BadField(n.name, n.value, fmt.Sprintf("must be 1 to %d, or 0 for the default", n.most))

@@ -2,6 +2,8 @@ package grpcd
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,36 +12,57 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
 // healthEvery is how often Ready is asked for the watchers.
 const healthEvery = 250 * time.Millisecond
 
-// health is grpc.health.v1 for the whole server ("") and for LeafService, which are
-// ready at the same time. That of grpc-go has no end of Watch, for which a shutdown
+// The names that the health service knows: the whole server and LeafService serve if any
+// mode does, and each mode has its own.
+var healthNames = []string{"", leafpb.LeafService_ServiceDesc.ServiceName, leaf.SegmentMode, leaf.SnowflakeMode}
+
+// modeOf returns the mode that a name stands for, "" for any; ok is false for a name that
+// is not known.
+func modeOf(service string) (mode string, ok bool) {
+	if service == leafpb.LeafService_ServiceDesc.ServiceName {
+		return "", true
+	}
+	return service, slices.Contains(healthNames, service)
+}
+
+// health is grpc.health.v1. That of grpc-go has no end of Watch, for which a shutdown
 // would wait.
 type health struct {
 	healthpb.UnimplementedHealthServer
-	ready    func() (bool, []string)
+	ready    func() leaf.Readiness
 	stopping chan struct{}
 
 	mu      sync.Mutex
 	stopped bool
-	serving bool          // as of the last poll
-	changed chan struct{} // closed, and another one made, when serving changes
+	serving map[string]bool // by mode, as of the last poll; replaced, never changed
+	changed chan struct{}   // closed, and another one made, when serving changes
+
+	watches watches
 }
 
-func newHealth(ready func() (bool, []string)) *health {
-	return &health{ready: ready, stopping: make(chan struct{}), changed: make(chan struct{})}
+func newHealth(ready func() leaf.Readiness, maxWatches int) *health {
+	return &health{ready: ready, stopping: make(chan struct{}), changed: make(chan struct{}), watches: watches{most: maxWatches}}
 }
 
 // poll asks Ready and tells the watchers what has changed.
 func (h *health) poll() {
-	ready, _ := h.ready()
+	r := h.ready()
+	serving := map[string]bool{}
+	for _, mode := range []string{"", leaf.SegmentMode, leaf.SnowflakeMode} {
+		serving[mode], _, _ = r.Of(mode)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.set(ready && !h.stopped)
+	if !h.stopped {
+		h.set(serving)
+	}
 }
 
 // stop says NOT_SERVING from now on and ends the watchers.
@@ -49,65 +72,66 @@ func (h *health) stop() {
 	if !h.stopped {
 		h.stopped = true
 		close(h.stopping)
-		h.set(false)
+		h.set(map[string]bool{})
 	}
 }
 
 // set is called with mu held.
-func (h *health) set(serving bool) {
-	if serving != h.serving {
+func (h *health) set(serving map[string]bool) {
+	if !maps.Equal(serving, h.serving) {
 		h.serving = serving
 		close(h.changed)
 		h.changed = make(chan struct{})
 	}
 }
 
-func (h *health) last() (healthpb.HealthCheckResponse_ServingStatus, <-chan struct{}) {
+func (h *health) last(mode string) (healthpb.HealthCheckResponse_ServingStatus, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return statusFor(h.serving), h.changed
-}
-
-func statusFor(serving bool) healthpb.HealthCheckResponse_ServingStatus {
-	if serving {
-		return healthpb.HealthCheckResponse_SERVING
+	if h.serving[mode] {
+		return healthpb.HealthCheckResponse_SERVING, h.changed
 	}
-	return healthpb.HealthCheckResponse_NOT_SERVING
-}
-
-// known reports whether the health of service is known.
-func known(service string) bool {
-	return service == "" || service == leafpb.LeafService_ServiceDesc.ServiceName
+	return healthpb.HealthCheckResponse_NOT_SERVING, h.changed
 }
 
 // Check says whether a service is ready now. Error: NOT_FOUND.
 func (h *health) Check(_ context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
-	if !known(req.GetService()) {
+	mode, ok := modeOf(req.GetService())
+	if !ok {
 		return nil, status.Errorf(codes.NotFound, "no service %.64q", req.GetService())
 	}
 	h.poll()
-	st, _ := h.last()
+	st, _ := h.last(mode)
 	return &healthpb.HealthCheckResponse{Status: st}, nil
 }
 
-// List says whether all services are ready.
+// List says which services are ready.
 func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	h.poll()
-	st, _ := h.last()
-	return &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{
-		"": {Status: st},
-		leafpb.LeafService_ServiceDesc.ServiceName: {Status: st},
-	}}, nil
+	all := map[string]*healthpb.HealthCheckResponse{}
+	for _, name := range healthNames {
+		mode, _ := modeOf(name)
+		st, _ := h.last(mode)
+		all[name] = &healthpb.HealthCheckResponse{Status: st}
+	}
+	return &healthpb.HealthListResponse{Statuses: all}, nil
 }
 
 // Watch says whether a service is ready, now and after every change, until the server
-// stops. A service that does not exist is SERVICE_UNKNOWN all the time.
+// stops. A service that does not exist is SERVICE_UNKNOWN all the time. Error:
+// RESOURCE_EXHAUSTED beyond Config.MaxWatches.
 func (h *health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	done, err := h.watches.begin(stream.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	mode, known := modeOf(req.GetService())
 	h.poll()
 	sent := healthpb.HealthCheckResponse_UNKNOWN // which is never sent
 	for {
-		st, changed := h.last()
-		if !known(req.GetService()) {
+		st, changed := h.last(mode)
+		if !known {
 			st = healthpb.HealthCheckResponse_SERVICE_UNKNOWN
 		}
 		if st != sent {

@@ -14,20 +14,23 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
 func TestHealth(t *testing.T) {
 	var ready atomic.Bool
 	cfg := serves(newIssuer())
-	cfg.Ready = func() (bool, []string) { return ready.Load(), nil }
+	cfg.Ready = func() leaf.Readiness {
+		return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Ready: ready.Load()}}
+	}
 	s := start(t, cfg)
 	c := healthpb.NewHealthClient(dial(t, s))
 	ctx := within(t, 30*time.Second)
 	const serving, not, unknown = healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING, healthpb.HealthCheckResponse_SERVICE_UNKNOWN
 
 	watched := map[string]healthpb.Health_WatchClient{}
-	for _, service := range []string{"", "leaf.v1.LeafService", "nobody"} {
+	for _, service := range []string{"", "leaf.v1.LeafService", "segment", "nobody"} {
 		w, err := c.Watch(ctx, &healthpb.HealthCheckRequest{Service: service})
 		if err != nil {
 			t.Fatal(err)
@@ -57,6 +60,7 @@ func TestHealth(t *testing.T) {
 		ready.Store(want == serving)
 		expect("", want)
 		expect("leaf.v1.LeafService", want)
+		expect("segment", want)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -76,6 +80,101 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	<-done
+}
+
+// TestHealthByMode: each mode answers for itself, and the node serves if one of them does.
+func TestHealthByMode(t *testing.T) {
+	var state atomic.Pointer[leaf.Readiness]
+	cfg := serves(newIssuer())
+	cfg.Ready = func() leaf.Readiness { return *state.Load() }
+	serving, waiting := leaf.ModeReadiness{Enabled: true, Ready: true}, leaf.ModeReadiness{Enabled: true}
+	state.Store(&leaf.Readiness{Segment: serving, Snowflake: waiting})
+	c := healthpb.NewHealthClient(dial(t, start(t, cfg)))
+	ctx := within(t, 30*time.Second)
+	watch, err := c.Watch(ctx, &healthpb.HealthCheckRequest{Service: "segment"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := watch.Recv(); err != nil || r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Fatalf("Watch of segment got %v, %v", r, err)
+	}
+	for _, step := range []struct {
+		state                    leaf.Readiness
+		node, segment, snowflake bool
+	}{
+		{leaf.Readiness{Segment: serving, Snowflake: waiting}, true, true, false},
+		{leaf.Readiness{Segment: serving, Snowflake: serving}, true, true, true},
+		{leaf.Readiness{Segment: waiting, Snowflake: serving}, true, false, true},
+		{leaf.Readiness{Segment: waiting, Snowflake: waiting}, false, false, false},
+		{leaf.Readiness{Snowflake: serving}, true, false, true},
+	} {
+		state.Store(&step.state)
+		for service, want := range map[string]bool{"": step.node, "leaf.v1.LeafService": step.node, "segment": step.segment, "snowflake": step.snowflake} {
+			r, err := c.Check(ctx, &healthpb.HealthCheckRequest{Service: service})
+			if err != nil || (r.GetStatus() == healthpb.HealthCheckResponse_SERVING) != want {
+				t.Errorf("%+v: Check of %q got %v, %v; want serving: %t", step.state, service, r, err, want)
+			}
+		}
+	}
+	// A change of the other mode is no news.
+	if r, err := watch.Recv(); err != nil || r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("Watch of segment got %v, %v", r, err)
+	}
+}
+
+// TestWatchesAreBounded: streams that need no token do not grow without end, on one
+// connection or over all.
+func TestWatchesAreBounded(t *testing.T) {
+	cfg := serves(newIssuer())
+	cfg.MaxWatches = 6
+	s := start(t, cfg)
+	ctx := within(t, 30*time.Second)
+	watch := func(c healthpb.HealthClient) (end func(), err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		w, err := c.Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err == nil {
+			_, err = w.Recv()
+		}
+		return cancel, err
+	}
+	one, two := healthpb.NewHealthClient(dial(t, s)), healthpb.NewHealthClient(dial(t, s))
+	var ends []func()
+	for i, step := range []struct {
+		c    healthpb.HealthClient
+		want codes.Code
+	}{
+		{one, codes.OK},
+		{one, codes.OK},
+		{one, codes.OK},
+		{one, codes.OK},
+		{one, codes.ResourceExhausted},
+		{two, codes.OK},
+		{two, codes.OK},
+		{two, codes.ResourceExhausted},
+	} {
+		end, err := watch(step.c)
+		if status.Code(err) != step.want {
+			t.Errorf("stream %d: %v; want %v", i, err, step.want)
+		}
+		ends = append(ends, end)
+	}
+	if _, err := two.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	ends[0]()
+	for {
+		end, err := watch(two) // the server learns of the end in its time
+		ends = append(ends, end)
+		if err == nil {
+			break
+		}
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Fatal(err)
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
 }
 
 func TestReflection(t *testing.T) {

@@ -66,7 +66,7 @@ func NewOn(ln net.Listener, cfg Config) (*Server, error) {
 		ln:     accept.New(ln, accept.Config{MaxConns: cfg.MaxConns, Logger: cfg.Logger}),
 		limits: cfg,
 		log:    cfg.Logger,
-		health: newHealth(cfg.Ready),
+		health: newHealth(cfg.Ready, cfg.MaxWatches),
 		done:   make(chan struct{}),
 		calls:  make(map[*call]struct{}),
 	}

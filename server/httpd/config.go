@@ -48,9 +48,8 @@ type Config struct {
 	// Metrics serves GET /metrics. Default: no such route.
 	Metrics http.Handler
 
-	// Ready says whether /readyz answers 200, and the reasons why not, or what
-	// needs attention. It must not block. Default: always ready.
-	Ready func() (bool, []string)
+	// Ready says what /readyz answers. It must not block. Default: both modes serve.
+	Ready func() leaf.Readiness
 
 	// MaxConns limits the open connections. One more is told 503
 	// (too_many_connections) and closed at once, so that a load balancer tries the
@@ -96,7 +95,8 @@ func (c Config) WithDefaults() Config {
 		c.Decode = func(int64) (Decoded, error) { return Decoded{}, fmt.Errorf("%w: /decodeSnowflakeId", leaf.ErrDisabled) }
 	}
 	if c.Ready == nil {
-		c.Ready = func() (bool, []string) { return true, nil }
+		serves := leaf.ModeReadiness{Enabled: true, Ready: true}
+		c.Ready = func() leaf.Readiness { return leaf.Readiness{Segment: serves, Snowflake: serves} }
 	}
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
 	c.HeaderTimeout = cmp.Or(c.HeaderTimeout, defaultHeaderTimeout)

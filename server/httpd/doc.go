@@ -15,7 +15,8 @@
 //	GET /metrics                    what Config.Metrics serves
 //	GET /openapi.json               all of this as an OpenAPI 3.1 document
 //	GET /healthz                    200 while the server serves
-//	GET /readyz                     200 or 503, JSON with the reasons
+//	GET /readyz                     200 if a mode serves, or 503; JSON with each mode's state and
+//	                                the reasons; ?mode=segment or snowflake asks for that mode
 //
 // Beyond the health checks, the clock, the metrics and the document, every request needs what
 // Config.Access wants to see: a token in the field "Authorization: Bearer", the client's

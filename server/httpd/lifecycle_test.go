@@ -243,10 +243,10 @@ func TestReadyzWhileDraining(t *testing.T) {
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
 		asked, answer := make(chan struct{}), make(chan struct{})
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Ready: func() (bool, []string) {
+		s, err := httpd.NewOn(p, quiet(httpd.Config{Ready: func() leaf.Readiness {
 			close(asked)
 			<-answer
-			return true, []string{"a remark"}
+			return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Ready: true}, Reasons: []string{"a remark"}}
 		}}))
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +259,7 @@ func TestReadyzWhileDraining(t *testing.T) {
 		go func() { down <- s.Shutdown(t.Context()) }()
 		synctest.Wait()
 		close(answer)
-		c.expect(503, `{"ready":false,"reasons":["the server is shutting down","a remark"]}`+"\n")
+		c.expect(503, `{"ready":false,"modes":{"segment":{"ready":false}},"reasons":["the server is shutting down","a remark"]}`+"\n")
 		if err := <-down; err != nil {
 			t.Error(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/server/accept"
 )
 
@@ -21,22 +22,40 @@ func (a *api) serveHealth(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// readiness is the body of /readyz.
+// readiness is the body of /readyz. Modes that are not enabled are left out.
 type readiness struct {
+	Ready   bool                     `json:"ready"`
+	Modes   map[string]modeReadiness `json:"modes,omitempty"`
+	Reasons []string                 `json:"reasons,omitempty"`
+}
+
+type modeReadiness struct {
 	Ready   bool     `json:"ready"`
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-func (a *api) serveReady(w http.ResponseWriter, _ *http.Request) error {
-	ready, reasons := a.ready()
+// serveReady answers for the mode of the query, without one for the node: it is ready if
+// one of its modes is.
+func (a *api) serveReady(w http.ResponseWriter, r *http.Request) error {
+	state := a.ready()
 	if a.draining() {
-		ready, reasons = false, append([]string{"the server is shutting down"}, reasons...)
+		state = state.Without("the server is shutting down")
+	}
+	ready, reasons, err := state.Of(r.URL.Query().Get("mode"))
+	if err != nil {
+		return err
 	}
 	status := http.StatusOK
 	if !ready {
 		status = http.StatusServiceUnavailable
 	}
-	return writeJSON(w, status, readiness{ready, reasons})
+	modes := map[string]modeReadiness{}
+	for name, mode := range map[string]leaf.ModeReadiness{leaf.SegmentMode: state.Segment, leaf.SnowflakeMode: state.Snowflake} {
+		if mode.Enabled {
+			modes[name] = modeReadiness{mode.Ready, mode.Reasons}
+		}
+	}
+	return writeJSON(w, status, readiness{ready, modes, reasons})
 }
 
 func (a *api) serveState(state func(context.Context) (any, error)) handler {

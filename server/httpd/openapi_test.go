@@ -76,14 +76,16 @@ var servers = map[string]func() httpd.Config{
 	"off": func() httpd.Config { return httpd.Config{} },
 	"waiting": func() httpd.Config {
 		wait := func(context.Context) (any, error) { return nil, errorOf["cold"] }
-		return httpd.Config{Cache: wait, DB: wait, Ready: func() (bool, []string) { return false, []string{"database a: no answer yet"} }}
+		return httpd.Config{Cache: wait, DB: wait, Ready: func() leaf.Readiness {
+			return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Reasons: []string{"database a: no answer yet"}}}
+		}}
 	},
 	"broken": func() httpd.Config {
 		k := newKeeper()
 		k.refuse = func(leaf.Credentials) error { panic("a fault") }
 		return httpd.Config{
 			Access:  k,
-			Ready:   func() (bool, []string) { panic("a fault") },
+			Ready:   func() leaf.Readiness { panic("a fault") },
 			Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a fault") }),
 		}
 	},
@@ -150,6 +152,9 @@ func samples() (all []*sample) {
 	}
 	for _, path := range []string{"/cache", "/db", "/healthz", "/readyz", "/v1/clock", "/metrics", "/openapi.json"} {
 		add("serving", path, path)
+	}
+	for _, mode := range []string{"segment", "snowflake", "other", ""} {
+		add("serving", "/readyz", "/readyz?mode="+mode)
 	}
 	for _, path := range []string{"/readyz", "/metrics"} {
 		add("broken", path, path)

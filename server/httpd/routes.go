@@ -23,7 +23,7 @@ type api struct {
 	db        func(context.Context) (any, error)
 	decode    func(id int64) (Decoded, error)
 	metrics   http.Handler // nil: no such route
-	ready     func() (bool, []string)
+	ready     func() leaf.Readiness
 	draining  func() bool
 	leaving   func() bool   // each reply ends its connection
 	viewTime  time.Duration // bound of cache and db

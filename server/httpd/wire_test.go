@@ -27,8 +27,8 @@ func wireConfig() httpd.Config {
 			return []map[string]any{{"tag": "order", "value": "5"}}, nil
 		},
 		DB: func(context.Context) (any, error) { return nil, leaf.ErrNotReady },
-		Ready: func() (bool, []string) {
-			return false, []string{"database a: no answer yet"}
+		Ready: func() leaf.Readiness {
+			return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Reasons: []string{"database a: no answer yet"}}}
 		},
 	})
 }

@@ -251,7 +251,21 @@ func (c *cluster) startAll(ctx context.Context) error {
 		}
 	}
 	for _, n := range c.nodes {
-		if err := n.await(ctx, c.cfg.Recovery, "/readyz"); err != nil {
+		if err := c.awaitModes(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitModes returns when each mode of the node that is on says by itself that it is ready.
+func (c *cluster) awaitModes(ctx context.Context, n *node) error {
+	modes := []string{"segment"}
+	if c.registry {
+		modes = append(modes, "snowflake")
+	}
+	for _, mode := range modes {
+		if err := n.await(ctx, c.cfg.Recovery, "/readyz?mode="+mode); err != nil {
 			return err
 		}
 	}

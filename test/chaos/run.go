@@ -202,7 +202,7 @@ func (r *run) disturb(ctx context.Context) error {
 		return err
 	}
 	for _, n := range r.cluster.nodes {
-		if err := n.await(ctx, r.cfg.Recovery, "/readyz"); err != nil {
+		if err := r.cluster.awaitModes(ctx, n); err != nil {
 			r.report.check(false, "after the calm every node is ready: %v", err)
 		}
 	}

@@ -122,7 +122,7 @@ func (n *node) start(t *testing.T) {
 	}
 }
 
-// waitReady returns when the node's database has answered.
+// waitReady returns when every mode of the node issues IDs.
 func (n *node) waitReady(t *testing.T) {
 	t.Helper()
 	c := newClient()
@@ -132,8 +132,9 @@ func (n *node) waitReady(t *testing.T) {
 		if err != nil {
 			return false
 		}
+		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		return err == nil && resp.StatusCode == http.StatusOK && !strings.Contains(string(body), `"ready":false`)
 	})
 }
 
