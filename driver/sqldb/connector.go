@@ -21,11 +21,18 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	conn, err := c.Connector.Connect(bounded)
+	panicked := true
+	defer func() {
+		if panicked && conn != nil {
+			_ = conn.Close() // nothing else knows of it
+		}
+	}()
 	if err == nil && c.prepare != nil {
 		if err = c.prepare(bounded, conn); err != nil {
 			_ = conn.Close() // the first error says more
 		}
 	}
+	panicked = false
 	switch {
 	case err == nil:
 		return conn, nil

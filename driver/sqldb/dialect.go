@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,6 @@ type dialect struct {
 	begin     string // starts a transaction that may write
 	forUpdate string // appended to a SELECT to lock its row
 	exact     string // a condition with one parameter: biz_tag equals it byte by byte
-	alone     string // " AND …": true where a statement of its own commits by itself
 	epoch     string // the expression: update_time in seconds since 1970
 	now       string // the expression: the database's clock in ms since 1970
 	upsert    string // follows an INSERT whose key may exist; %s: the key
@@ -38,6 +38,11 @@ type dialect struct {
 	// nothing, because the row is not there, not valid, or not as req believes; the
 	// caller then looks. nil: there is no such statement.
 	reserveOnce func(ctx context.Context, s *Store, req segment.Request) (res segment.Reservation, matched bool, err error)
+
+	// giveBack lowers max_id from hi to lo by one message that is sent once. The error
+	// is leaf.ErrConflict if max_id is not hi. nil: a transaction does it, because there
+	// is no wire to lose an answer on.
+	giveBack func(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error
 
 	// check verifies that the server can be trusted with existing tables.
 	check func(ctx context.Context, s *Store, tables ...string) error
@@ -67,11 +72,10 @@ func schemes() (all []string) {
 
 // statements are the texts that depend on the dialect only.
 type statements struct {
-	read         string // one row: tag
-	lock         string // the same, locked
-	advance      string // compare-and-set in a transaction: new max_id, tag, tag, old max_id
-	advanceAlone string // the same as a statement of its own
-	delete       string // tag, tag
+	read    string // one row: tag
+	lock    string // the same, locked
+	advance string // compare-and-set: new max_id, tag, tag, old max_id
+	delete  string // tag, tag
 
 	options       string // one row of options: tag
 	allOptions    string
@@ -98,11 +102,10 @@ func (d *dialect) statements() statements {
 	const some = " WHERE rate_limit <> 0 OR quota <> 0 OR blocked"
 	read := "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?"
 	return statements{
-		read:         d.bind(read),
-		lock:         d.bind(read + d.forUpdate),
-		advance:      d.bind(set),
-		advanceAlone: d.bind(set + d.alone),
-		delete:       d.bind("DELETE FROM leaf_alloc" + where + d.exact),
+		read:    d.bind(read),
+		lock:    d.bind(read + d.forUpdate),
+		advance: d.bind(set),
+		delete:  d.bind("DELETE FROM leaf_alloc" + where + d.exact),
 
 		options:       d.bind(options + " WHERE biz_tag = ?"),
 		allOptions:    options,

@@ -15,8 +15,9 @@
 //     outside the retries of database/sql.
 //  4. Tag names are compared byte by byte in every statement that writes and on
 //     every row that is read, whatever the collation of the column.
-//  5. Every round trip, BEGIN and COMMIT included, ends with its context, and a
-//     connection with an unknown state is never used again.
+//  5. Every round trip, BEGIN and COMMIT included, ends with its context. A connection
+//     is used again only after an acknowledged end of its statement and its transaction,
+//     and after a panic of the driver only a new one.
 //  6. An existing leaf_alloc is never altered. Bind and the calls of the engine
 //     write no schema, except to an embedded database (SQLite), which Bind creates.
 //
@@ -50,11 +51,16 @@
 //     of one keeps its row from the others for no longer. To the node it is a lost
 //     connection, see 1 and 8.
 //
-// MySQL and MariaDB reserve in one round trip (UPDATE with LAST_INSERT_ID),
+// MySQL and MariaDB reserve in one round trip (a whole transaction in one message),
 // PostgreSQL too (UPDATE … RETURNING); when the row is not as the caller believes,
-// they read it and, if it is usable, take a transaction that locks it. SQLite has
-// no round trips to save and always takes the transaction, because it commits a
-// RETURNING statement only after its rows were read.
+// they read it and, if it is usable, send the message again with what it holds. SQLite
+// has no round trips to save and always takes a transaction of several statements,
+// because it commits a RETURNING statement only after its rows were read.
+//
+// No statement that writes depends on its session, so that a replica which carries it
+// out again has the same rows. PostgreSQL that warns at a commit, as it does when its
+// wait for the synchronous standby is cancelled, has not committed for us: the outcome
+// is unknown.
 //
 // Reserve may be sent twice by database/sql when a pooled connection turns out to
 // be dead. That can only skip numbers, never repeat them.

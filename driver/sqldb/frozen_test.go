@@ -79,7 +79,7 @@ func (w wire) freeze(t *testing.T, name, text string, call func(ctx context.Cont
 // TestFrozenNode: a node that stops in the middle of a transaction and keeps its
 // connection does not keep the rows. The server takes the transaction back, another node
 // gets the worker ID or the tag, and what the first one sends when it wakes up, once,
-// changes nothing. A load takes a transaction where its one statement does not match.
+// changes nothing.
 func TestFrozenNode(t *testing.T) {
 	for _, c := range []struct {
 		name, commit string
@@ -99,14 +99,6 @@ func TestFrozenNode(t *testing.T) {
 					_, err := s.Raise(ctx, "raise", 1000)
 					return err
 				}),
-			}
-			if c.name == "mysql" {
-				for tag, text := range map[string]string{"load": c.commit, "load before the UPDATE": " AND max_id = "} {
-					calls = append(calls, frozenTag(t, d, tag, text, func(ctx context.Context, s *sqldb.Store) error {
-						_, err := s.Reserve(ctx, segment.Request{Tag: tag, Length: 7, Min: 1, Max: segment.MaxStep})
-						return err
-					}))
-				}
 			}
 			insist(t, patience(t, d), calls)
 			for _, f := range calls {

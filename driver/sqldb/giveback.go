@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,8 +20,8 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 		return err
 	}
 	defer s.done(ctx, time.Now(), &err, "give back tag %q from %d to %d", tag, hi, lo)
-	if s.dialect.embedded {
-		return s.giveBackLocked(ctx, tag, hi, lo) // no wire to lose a reply on
+	if s.dialect.giveBack == nil {
+		return s.giveBackLocked(ctx, tag, hi, lo)
 	}
 	conn, err := s.alive(ctx)
 	if err != nil {
@@ -29,30 +30,23 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 	defer func() { _ = conn.Close() }()
 	// database/sql repeats a statement of a DB, but not of a Conn, when the driver
 	// calls the connection bad.
-	result, err := conn.ExecContext(ctx, s.sql.advanceAlone, lo, tag, tag, hi)
-	switch {
-	case err == nil:
-		n, err := result.RowsAffected()
-		switch {
-		case err != nil || n == 1:
-			return err
-		case n > 1:
-			return errTwoRows
+	err = s.dialect.giveBack(ctx, s, conn, tag, hi, lo)
+	switch kind := s.dialect.kindOf(err); {
+	case err == nil, errors.Is(err, leaf.ErrConflict), errors.Is(err, leaf.ErrUnknownTag):
+		return err
+	case kind == kindSerialize, kind == kindBadText:
+		// Taken back because another writer met the row, or refused because the database
+		// cannot express the name. Whether the row is still ours is worth knowing.
+		row, readErr := s.readRow(ctx, s.read, tag)
+		if readErr != nil {
+			return readErr
 		}
-	case s.dialect.kindOf(err) == kindSerialize: // rolled back, because somebody else wrote the row
-	case s.dialect.kindOf(err) == kindBadText: // refused, perhaps because the database cannot express the name
-	default:
-		discard(conn)
-		return err
+		if row.maxID != hi {
+			return notAt(row, hi)
+		}
 	}
-	row, readErr := s.readRow(ctx, conn, tag)
-	switch {
-	case readErr != nil:
-		return readErr
-	case err != nil && row.maxID == hi:
-		return err
-	}
-	return notAt(row, hi)
+	discard(conn)
+	return err
 }
 
 func (s *Store) giveBackLocked(ctx context.Context, tag string, hi, lo int64) error {

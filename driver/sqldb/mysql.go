@@ -31,12 +31,12 @@ var mysqlDialect = dialect{
 	begin:       "START TRANSACTION",
 	forUpdate:   " FOR UPDATE",
 	exact:       mysqlExact,
-	alone:       mysqlAlone,
 	epoch:       "CAST(UNIX_TIMESTAMP(update_time) AS SIGNED)",
 	now:         "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)", // without the session's time zone
 	upsert:      " ON DUPLICATE KEY UPDATE ",
 	proposed:    "VALUES(%s)",
 	reserveOnce: reserveMySQL,
+	giveBack:    giveBackMySQL,
 	check:       checkMySQL,
 	kindOf:      mysqlKind,
 }
@@ -45,12 +45,6 @@ const (
 	// Binary strings are compared byte by byte and without padding; the conversion
 	// serves tables in another character set than the connection's.
 	mysqlExact = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
-	mysqlAlone = " AND @@session.autocommit = 1 AND @@session.sql_mode LIKE '%STRICT%'"
-
-	// mysqlReserve is one statement that commits by itself. LAST_INSERT_ID(expr)
-	// makes the server report expr in its reply: the new max_id.
-	mysqlReserve = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), update_time = CURRENT_TIMESTAMP" +
-		" WHERE biz_tag = ? AND " + mysqlExact + " AND step = ? AND max_id >= 0 AND max_id <= ?" + mysqlAlone
 
 	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
 		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ?"
@@ -82,6 +76,7 @@ func openMySQL(t target, cfg Config) (pools, error) {
 	}
 	c.DBName = t.database
 	c.InterpolateParams = true
+	c.MultiStatements = true // see mysqlPacket
 	c.Timeout = cfg.ConnectTimeout
 	c.Logger = mysqlLog{cfg.Logger}
 	var err error
@@ -92,7 +87,7 @@ func openMySQL(t target, cfg Config) (pools, error) {
 	if err != nil {
 		return pools{}, leaf.BadField("store", t.redacted(), err.Error())
 	}
-	p := openPool(connector{Connector: base, timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg)
+	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg)
 	p.write.SetConnMaxIdleTime(mysqlPoolIdle)
 	return p, nil
 }
@@ -128,40 +123,6 @@ func prepareMySQL(ctx context.Context, c driver.Conn) error {
 		}
 	}
 	return nil
-}
-
-// reserveMySQL is rule H of the specification: the row's step is compared with the
-// one that the caller believes, so that an edited step counts from the next load.
-func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
-	if req.Step == 0 || s.silent.Load() {
-		return segment.Reservation{}, false, nil
-	}
-	result, err := s.write.ExecContext(ctx, mysqlReserve, req.Length, req.Tag, req.Tag, req.Step, segment.MaxMaxID-req.Length)
-	if err != nil {
-		return segment.Reservation{}, false, err
-	}
-	switch n, err := result.RowsAffected(); {
-	case err != nil:
-		return segment.Reservation{}, false, err
-	case n == 0:
-		return segment.Reservation{}, false, nil
-	case n > 1:
-		return segment.Reservation{}, false, errTwoRows
-	}
-	hi, err := result.LastInsertId()
-	if err != nil {
-		return segment.Reservation{}, false, err
-	}
-	if hi == 0 {
-		// A trigger on the table, or a proxy, hides the number. The row has moved, and
-		// where to nobody knows: that range is lost, and the transaction serves from here on.
-		s.silent.Store(true)
-		s.cfg.Logger.Warn("the database does not report LAST_INSERT_ID(expr), perhaps because of a trigger on leaf_alloc; each load takes a transaction instead",
-			"store", s.Redacted())
-		return segment.Reservation{}, false, nil
-	}
-	res, err := rangeBelow(hi, req.Length, req.Step)
-	return res, true, err
 }
 
 // checkMySQL refuses a table whose statements are not transactions.

@@ -2,6 +2,8 @@ package sqldb
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -30,6 +32,7 @@ var postgresDialect = dialect{
 	upsert:      " ON CONFLICT (%s) DO UPDATE SET ",
 	proposed:    "excluded.%s",
 	reserveOnce: reservePostgres,
+	giveBack:    giveBackPostgres,
 	check:       func(context.Context, *Store, ...string) error { return nil },
 	kindOf:      postgresKind,
 }
@@ -44,13 +47,14 @@ const (
 
 // postgresReserve gives req.Length to a row whose step is as believed, and the
 // row's own step within the bounds to any other. $1 tag, $2 step, $3 length, $4
-// min, $5 max.
+// min, $5 max, $6 a random word: the
+// answer to another statement does not repeat it.
 var postgresReserve = func() string {
 	length := "(CASE WHEN step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(step AS bigint), $4), $5) END)"
 	return "UPDATE leaf_alloc SET max_id = max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
 		` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1` +
 		fmt.Sprintf(" AND step BETWEEN 1 AND %d AND max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
-		" RETURNING max_id, step"
+		" RETURNING $6, biz_tag, max_id, step"
 }()
 
 func openPostgres(t target, cfg Config) (pools, error) {
@@ -63,7 +67,7 @@ func openPostgres(t target, cfg Config) (pools, error) {
 		c.RuntimeParams["application_name"] = "leaf"
 	}
 	c.RuntimeParams["client_encoding"] = "UTF8"
-	return openPool(connector{Connector: pgConnector{c}, timeout: cfg.ConnectTimeout}, cfg), nil
+	return openPool(connector{Connector: cfg.below(pgConnector{c}), timeout: cfg.ConnectTimeout}, cfg), nil
 }
 
 // pgReason returns the innermost text of a configuration error: the outer ones
@@ -83,16 +87,40 @@ func pgReason(err error) string {
 // sees a commit that fails.
 func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
 	var hi, step int64
-	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max}
-	ok, err := queryRow(ctx, s.write, postgresReserve, args, []any{&hi, &step})
+	var echo, name string
+	word := rand.Text()
+	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}
+	ok, err := queryRow(ctx, s.write, postgresReserve, args, []any{&echo, &name, &hi, &step})
 	switch kind := s.dialect.kindOf(err); {
 	case err != nil && (kind == kindBadText || kind == kindSerialize):
 		return segment.Reservation{}, false, nil // nothing was written: the slower way decides
 	case err != nil || !ok:
 		return segment.Reservation{}, false, err
+	case echo != word || name != req.Tag:
+		return segment.Reservation{}, false, errAnswer
 	}
 	res, err := rangeBelow(hi, req.LengthFor(step), step)
 	return res, true, err
+}
+
+// giveBackPostgres is the one compare-and-set of a give-back: a statement that commits
+// by itself.
+func giveBackPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
+	result, err := conn.ExecContext(ctx, s.sql.advance, lo, tag, tag, hi)
+	if err != nil {
+		return err
+	}
+	switch n, err := result.RowsAffected(); {
+	case err != nil || n == 1:
+		return err
+	case n > 1:
+		return errTwoRows
+	}
+	row, err := s.readRow(ctx, conn, tag)
+	if err != nil {
+		return err
+	}
+	return notAt(row, hi)
 }
 
 func postgresKind(err error) kind {

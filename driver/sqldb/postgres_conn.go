@@ -22,11 +22,15 @@ type pgConnector struct{ config *pgconn.Config }
 
 // Connect implements driver.Connector.
 func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := pgconn.ConnectConfig(ctx, c.config)
+	p := new(pgConn)
+	config := c.config.Copy()
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.notice(n) }
+	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return &pgConn{conn: conn, used: time.Now()}, nil
+	p.conn, p.used = conn, time.Now()
+	return p, nil
 }
 
 // Driver implements driver.Connector.
@@ -40,8 +44,31 @@ func (pgDriver) Open(string) (driver.Conn, error) { return nil, errors.ErrUnsupp
 // pgConn implements driver.Conn as far as the store needs it: no prepared
 // statements, and transactions by statements.
 type pgConn struct {
-	conn *pgconn.PgConn
-	used time.Time
+	conn    *pgconn.PgConn
+	used    time.Time
+	warning *pgconn.Notice // the last one of the statement under way
+}
+
+// errWarning: the server has warned between a statement that commits and its end. A
+// server whose wait for its synchronous standby is cancelled says so: the commit is on
+// no other server, and a failover takes it back.
+var errWarning = errors.New("the server warned at the commit, so the outcome is unknown")
+
+// notice is called while a statement is under way, by the goroutine that reads.
+func (c *pgConn) notice(n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" || n.SeverityUnlocalized == "" && n.Severity == "WARNING" {
+		c.warning = n
+	}
+}
+
+// committed returns errWarning if the statement with this tag ended a transaction that
+// may have written, and the server warned meanwhile. Inside of a transaction and beside
+// a read a warning says nothing about what is kept.
+func (c *pgConn) committed(tag pgconn.CommandTag) error {
+	if c.warning == nil || c.conn.TxStatus() != 'I' || tag.Select() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %s (SQLSTATE %s)", errWarning, c.warning.Message, c.warning.Detail, c.warning.Code)
 }
 
 var (
@@ -101,6 +128,9 @@ func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.Na
 	} else {
 		tag, err = c.start(ctx, query, args).Close()
 	}
+	if err == nil {
+		err = c.committed(tag)
+	}
 	if err != nil {
 		return nil, c.failed(err)
 	}
@@ -120,13 +150,13 @@ func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.N
 			return nil, c.failed(err)
 		}
 	}
-	return &pgRows{reader: reader, fields: fields}, nil
+	return &pgRows{conn: c, reader: reader, fields: fields}, nil
 }
 
 // text sends statements as they are. An error of any of them is its error, and those
 // that follow are not carried out.
 func (c *pgConn) text(ctx context.Context, statements string) (last pgconn.CommandTag, err error) {
-	c.used = time.Now()
+	c.used, c.warning = time.Now(), nil
 	results, err := c.conn.Exec(ctx, statements).ReadAll()
 	if err == nil && len(results) > 0 {
 		last = results[len(results)-1].CommandTag
@@ -135,7 +165,7 @@ func (c *pgConn) text(ctx context.Context, statements string) (last pgconn.Comma
 }
 
 func (c *pgConn) start(ctx context.Context, query string, args []driver.NamedValue) *pgconn.ResultReader {
-	c.used = time.Now()
+	c.used, c.warning = time.Now(), nil
 	values := make([][]byte, len(args))
 	types := make([]uint32, len(args))
 	for i, arg := range args {
@@ -161,6 +191,7 @@ func (c *pgConn) failed(err error) error {
 
 // pgRows streams a result in text format.
 type pgRows struct {
+	conn   *pgConn
 	reader *pgconn.ResultReader
 	fields []pgconn.FieldDescription
 }
@@ -177,7 +208,10 @@ func (r *pgRows) Columns() []string {
 // Close implements driver.Rows. It reads to the end of the answer and returns an
 // error that the server reported after the last row.
 func (r *pgRows) Close() error {
-	_, err := r.reader.Close()
+	tag, err := r.reader.Close()
+	if err == nil {
+		err = r.conn.committed(tag)
+	}
 	return err
 }
 

@@ -16,22 +16,30 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 		return res, err
 	}
 	defer s.done(ctx, time.Now(), &err, "reserve tag %q", req.Tag)
-	if s.dialect.reserveOnce != nil {
+	if s.dialect.reserveOnce == nil {
+		return s.reserveLocked(ctx, req)
+	}
+	for range 3 {
 		res, matched, err := s.dialect.reserveOnce(ctx, s, req)
 		if matched || err != nil && s.dialect.kindOf(err) != kindBadText {
 			return res, err
 		}
-		// Nothing was written, or the database cannot express the name: see below.
-		// Look before locking: locking a row that does not exist locks a gap, and a
-		// name that the column's character set cannot express would be searched for,
-		// and locked, in the whole table.
+		// Nothing was written, or the database cannot express the name. Look before
+		// locking for longer than one message: locking a row that does not exist locks a
+		// gap, and a name that the column's character set cannot express would be
+		// searched for, and locked, in the whole table.
 		row, err := s.readRow(ctx, s.read, req.Tag)
 		if err != nil {
 			return segment.Reservation{}, err
 		}
-		if err := segment.CheckRow(req.Tag, row.maxID, row.step, req.LengthFor(row.step)); err != nil {
+		length := req.LengthFor(row.step)
+		if err := segment.CheckRow(req.Tag, row.maxID, row.step, length); err != nil {
 			return segment.Reservation{}, err
 		}
+		if row.step == req.Step {
+			break // it was written meanwhile, or there is no such statement for it
+		}
+		req.Step, req.Length = row.step, length
 	}
 	return s.reserveLocked(ctx, req)
 }

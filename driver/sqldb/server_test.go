@@ -267,8 +267,9 @@ func (f flavour) faulty(t *testing.T) (drivertest.Faulty, *sql.DB) {
 func TestFaultsMariaDB(t *testing.T) {
 	drivertest.RunFaults(t, func(t *testing.T) drivertest.Faulty {
 		f, db := named("mysql").faulty(t)
-		f.Alone = "LAST_INSERT_ID"
+		f.Alone = "max_id + "
 		f.Begin, f.Write, f.Commit = "START TRANSACTION", " AND max_id = ", "COMMIT"
+		f.AlwaysAlone = true
 		f.RefuseCommits = func(t *testing.T) func() {
 			t.Helper()
 			execAll(t, db, "CREATE TRIGGER refuse BEFORE UPDATE ON leaf_alloc FOR EACH ROW SIGNAL SQLSTATE '45000'")

@@ -38,7 +38,7 @@ const sqliteReaders = 4
 // openSQLite makes a pool of one writer, because SQLite's own waiting starves
 // some of several writers for a second, and one of readers. The writer's waiting
 // is short: begin repeats it for as long as its context lasts.
-func openSQLite(t target, _ Config) (pools, error) {
+func openSQLite(t target, cfg Config) (pools, error) {
 	write, err := sqlite.NewConnector(sqliteDSN(t.path, url.Values{
 		"_busy_timeout": {"5"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_pragma": {"fullfsync(1)"},
 	}))
@@ -49,7 +49,11 @@ func openSQLite(t target, _ Config) (pools, error) {
 	if err != nil {
 		return pools{}, leaf.BadField("store path", t.path, err.Error())
 	}
-	p := pools{write: sql.OpenDB(sqliteFile{write, t.path}), read: sql.OpenDB(sqliteFile{read, t.path})}
+	tracked := track(cfg.Logger)
+	p := pools{
+		write: sql.OpenDB(tracked(sqliteFile{cfg.below(write), t.path})),
+		read:  sql.OpenDB(tracked(sqliteFile{cfg.below(read), t.path})),
+	}
 	p.write.SetMaxOpenConns(1)
 	p.read.SetMaxOpenConns(sqliteReaders)
 	p.read.SetMaxIdleConns(sqliteReaders)

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,9 @@ type Config struct {
 	// Logger receives what the database drivers want to say, at debug level, and what
 	// is left out of a list of nodes. nil: discarded. Errors are returned, not logged.
 	Logger *slog.Logger
+
+	// faults stands between this package and the drivers, in tests. nil: nothing does.
+	faults func(driver.Connector) driver.Connector
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -63,7 +67,6 @@ type Store struct {
 	cfg     Config
 	sql     statements
 	layout  atomic.Pointer[layout] // nil: not known
-	silent  atomic.Bool            // the server does not report what LAST_INSERT_ID(expr) set
 	made    atomic.Bool            // this process made the file of an embedded database
 
 	born   time.Time
@@ -104,9 +107,17 @@ func openTarget(t target, cfg Config) (*Store, error) {
 	return &Store{pools: p, dialect: t.dialect, target: t, cfg: cfg, sql: t.dialect.statements(), born: time.Now()}, nil
 }
 
+// below returns a driver's connector as the rest of the package is to see it.
+func (c Config) below(base driver.Connector) driver.Connector {
+	if c.faults != nil {
+		base = c.faults(base)
+	}
+	return base
+}
+
 // openPool returns the pool of a server.
 func openPool(c connector, cfg Config) pools {
-	db := sql.OpenDB(c)
+	db := sql.OpenDB(track(cfg.Logger)(c))
 	db.SetMaxOpenConns(cfg.MaxConns)
 	db.SetMaxIdleConns(cfg.MaxConns)
 	return pools{write: db, read: db}
@@ -144,7 +155,7 @@ func (s *Store) done(ctx context.Context, start time.Time, err *error, step stri
 // connections are of no use any more.
 func (s *Store) freshen(start time.Time, err error) {
 	if s.dialect.embedded {
-		return
+		return // its connections are dropped one by one, see tracked
 	}
 	// A server that went silent leaves a pool full of dead connections, each of
 	// which would cost a deadline; one that became a replica leaves a pool full of

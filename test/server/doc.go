@@ -15,6 +15,8 @@
 // [Pair] is a primary and its synchronous standby ([OwnMariaDBPair],
 // [OwnPostgresPair]), which loses nothing that was answered when it fails over,
 // or exactly what was committed after [Pair.Detach], or ends with two primaries.
+// The standby of [OwnMariaDBAwkwardPair] gets statements instead of rows, and has other
+// settings than the primary.
 // The nodes of a [Galera] all accept writes, as long as they are a majority
 // ([OwnGalera]). All groups can be used without a test, by the Start functions.
 //

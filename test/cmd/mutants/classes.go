@@ -41,10 +41,13 @@ var rules = []class{
 	{"rule E", "two bounds, neither grows without its keeper"},
 	{"rule F", "floors are whole units; a jump of the clock is not believed"},
 	{"rule G", "give-back in order, by one compare-and-set"},
-	{"rule H", "a load in one statement on MySQL, by the step believed"},
+	{"rule H", "a load in one message on MySQL, by the step believed"},
 	{"rule I", "ZooKeeper in the original's layout"},
 	{"rule J", "migration to and from Java"},
 	{"rule K", "tags belong to one database, and names are compared bytewise"},
+	{"rule N", "a replicated statement means the same on every replica"},
+	{"rule O", "a connection is used again after an acknowledged end only"},
+	{"rule P", "a warning at the commit is an unknown outcome"},
 }
 
 var peers = []class{

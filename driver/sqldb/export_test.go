@@ -1,0 +1,22 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+)
+
+// Transact runs a statement and f in a transaction.
+func (s *Store) Transact(ctx context.Context, statement string, f func()) error {
+	return s.transact(ctx, func(conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, statement)
+		f()
+		return err
+	})
+}
+
+// WithFaults returns c with something between this package and the database drivers.
+func WithFaults(c Config, faults func(driver.Connector) driver.Connector) Config {
+	c.faults = faults
+	return c
+}

@@ -1,0 +1,144 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// mysqlPacket is a whole transaction that changes one row, in one round trip. It sets
+// nothing and asks nothing of the session: whether the session commits by itself, which
+// sql_mode it has and what it did before make no difference, neither here nor on a
+// replica that carries out the statement again. The row is read under its lock before
+// and after the change, so that what the server did is seen and not believed.
+//
+// Each answer repeats a random word of its question, so that the answer to another
+// question is not taken for it. The last one comes after the COMMIT: the server skips
+// everything behind a statement that fails.
+func mysqlPacket(set, where string) string {
+	const row = "SELECT ?, biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE; "
+	return "START TRANSACTION; " + row +
+		"UPDATE leaf_alloc SET max_id = " + set + ", update_time = CURRENT_TIMESTAMP" +
+		" WHERE biz_tag = ? AND " + mysqlExact + " AND " + where + "; " +
+		row + "COMMIT; SELECT ?"
+}
+
+var (
+	mysqlReserve  = mysqlPacket("max_id + ?", "step = ? AND max_id >= 0 AND max_id <= ?")
+	mysqlGiveBack = mysqlPacket("?", "max_id = ?")
+)
+
+// errAnswer: the server has answered something else than what it was asked.
+var errAnswer = errors.New("the answer does not belong to the question; a proxy or the driver has mixed up its connections")
+
+// sendPacket sends a packet whose UPDATE has the parameters set, tag, tag, where, and
+// returns the row as it was before and after. A nil error means that the server
+// acknowledged the COMMIT.
+func sendPacket(ctx context.Context, q querier, packet, tag string, set any, where ...any) (before, after state, err error) {
+	word := rand.Text()
+	args := append(append([]any{word, tag, set, tag, tag}, where...), word, tag, word)
+	rows, err := q.QueryContext(ctx, packet, args...)
+	if err != nil {
+		return state{}, state{}, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	first, err := packetRow(rows)
+	if err != nil {
+		return state{}, state{}, err
+	}
+	second, err := packetRow(rows)
+	if err != nil {
+		return state{}, state{}, err
+	}
+	var echo string
+	if found, err := packetAnswer(rows, &echo); err != nil || !found || echo != word {
+		return state{}, state{}, fmt.Errorf("commit: %w", errors.Join(err, errAnswer))
+	}
+	return first.state, second.state, errors.Join(first.check(word, tag), second.check(word, tag))
+}
+
+// packetRead is the answer to a SELECT of a packet.
+type packetRead struct {
+	found      bool
+	echo, name string
+	state
+}
+
+// check returns leaf.ErrUnknownTag without a row, or with one of another tag.
+func (r packetRead) check(word, tag string) error {
+	switch {
+	case !r.found:
+		return leaf.ErrUnknownTag
+	case r.echo != word:
+		return errAnswer
+	case r.name != tag:
+		return fmt.Errorf("%w: the table compares %q as equal, but it is another tag", leaf.ErrUnknownTag, r.name)
+	}
+	return nil
+}
+
+func packetRow(rows *sql.Rows) (r packetRead, err error) {
+	r.found, err = packetAnswer(rows, &r.echo, &r.name, &r.maxID, &r.step)
+	return r, err
+}
+
+// packetAnswer reads one answer of at most one row, and turns to the next answer.
+func packetAnswer(rows *sql.Rows, dest ...any) (found bool, err error) {
+	for rows.Next() {
+		if found {
+			return false, errTwoRows
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return false, err
+		}
+		found = true
+	}
+	if err := rows.Err(); err != nil {
+		return false, err
+	}
+	rows.NextResultSet() // false after the last answer, or with an error
+	return found, rows.Err()
+}
+
+// reserveMySQL is rule H of the specification: the row's step is compared with the one
+// that the caller believes, so that an edited step counts from the next load.
+func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
+	if req.Step == 0 {
+		return segment.Reservation{}, false, nil
+	}
+	before, after, err := sendPacket(ctx, s.write, mysqlReserve, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
+	var refused *mysql.MySQLError
+	switch {
+	case errors.As(err, &refused) && refused.Number == 1064: // a proxy that takes one statement at a time
+		return segment.Reservation{}, false, nil
+	case err != nil:
+		return segment.Reservation{}, false, err
+	case after.maxID == before.maxID:
+		return segment.Reservation{}, false, nil
+	case after.maxID-before.maxID != req.Length || after.step != req.Step:
+		return segment.Reservation{}, false, fmt.Errorf("the database took max_id from %d to %d where %d was to be added: no range", before.maxID, after.maxID, req.Length)
+	}
+	res, err := rangeBelow(after.maxID, req.Length, req.Step)
+	return res, true, err
+}
+
+// giveBackMySQL is the one compare-and-set of a give-back.
+func giveBackMySQL(ctx context.Context, _ *Store, conn *sql.Conn, tag string, hi, lo int64) error {
+	before, after, err := sendPacket(ctx, conn, mysqlGiveBack, tag, lo, hi)
+	switch {
+	case err != nil:
+		return err
+	case before.maxID != hi:
+		return notAt(before, hi)
+	case after.maxID != lo:
+		return fmt.Errorf("the database took max_id from %d to %d where it was to be %d", hi, after.maxID, lo)
+	}
+	return nil
+}
