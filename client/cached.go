@@ -16,7 +16,7 @@ import (
 // after a Close). The Runtime of config is that of the client. Snowflake mode is not
 // cached. See package client/cache for the fields and their limits.
 func WithCache(config cache.Config) Option {
-	return func(o *options) { o.cache = &config }
+	return func(o *options) { o.cache = &config } // New copies it: the option may be used again
 }
 
 // WithUniquenessCheck makes the client remember every ID that it receives, overriding

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client/cache"
 	"github.com/leaf-idgen/leaf/client/check"
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -28,6 +29,8 @@ type Client struct {
 	hedgeAfter time.Duration
 	timeout    time.Duration
 	dial       dialer
+	checkHost  func(discovery.Node) error
+	trace      func(context.Context, Call) func(error) // nil: none
 
 	nodes  balance
 	budget *budget
@@ -67,6 +70,12 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
+	if o.tls != nil {
+		o.tls = o.tls.Clone()
+	}
+	if err := o.checkTrust(nodes); err != nil {
+		return nil, err
+	}
 	if o.dial == nil {
 		o.dial = overGRPC(o)
 	}
@@ -80,6 +89,8 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		hedgeAfter: o.hedgeAfter,
 		timeout:    o.timeout,
 		dial:       o.dial,
+		checkHost:  o.checkHost,
+		trace:      o.trace,
 		nodes:      balance{rt: o.runtime, zone: o.zone},
 		budget:     newBudget(o.runtime, o.ratio, o.perSecond),
 		swept:      o.runtime.Now(),
@@ -89,8 +100,9 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		c.seen = check.New(check.Config{})
 	}
 	if o.cache != nil {
-		o.cache.Runtime = o.runtime
-		held, err := cache.New(uncached{c}, *o.cache)
+		config := *o.cache
+		config.Runtime = o.runtime
+		held, err := cache.New(uncached{c}, config)
 		if err != nil {
 			cancel()
 			return nil, err
@@ -189,7 +201,17 @@ func (c *Client) nextN(ctx context.Context, mode leafpb.Mode, tag string, n int)
 }
 
 // wait returns a waiter that was served IDs.
-func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) (*waiter, error) {
+func (c *Client) wait(ctx context.Context, mode leafpb.Mode, tag string, n int) (_ *waiter, err error) {
+	if c.trace != nil {
+		call := Call{Tag: tag, Snowflake: mode == leafpb.Mode_MODE_SNOWFLAKE, Count: max(n, 1)}
+		if end := c.trace(ctx, call); end != nil {
+			defer func() { end(err) }()
+		}
+	}
+	return c.serve(ctx, mode, tag, n)
+}
+
+func (c *Client) serve(ctx context.Context, mode leafpb.Mode, tag string, n int) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, late(nil, err)
 	}

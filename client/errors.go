@@ -1,9 +1,11 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -55,8 +57,15 @@ func (e *lateError) Unwrap() []error {
 }
 
 // late returns the error of a call that ended before an answer came; said is nil if no
-// node has said anything.
+// node has said anything. A call that its caller has cancelled has no class: it says
+// nothing about the nodes, and is not to be repeated.
 func late(said, ctx error) error {
+	if errors.Is(ctx, context.Canceled) {
+		if said == nil {
+			return fmt.Errorf("the caller has cancelled the call: %w", ctx)
+		}
+		return fmt.Errorf("the caller has cancelled the call: %w; the nodes said last: %v", ctx, said) //nolint:errorlint // said must not give it a class
+	}
 	if said == nil {
 		said = fmt.Errorf("%w: no node has answered yet", leaf.ErrNotReady)
 	}
@@ -157,10 +166,8 @@ func verdictOf(err error) verdict {
 	case class.Retryable, class.Err == nil:
 		return elsewhere
 	}
-	for _, err := range doubtful {
-		if class.Err == err { //nolint:errorlint // the sentinels themselves
-			return doubted
-		}
+	if slices.Contains(doubtful, class.Err) {
+		return doubted
 	}
 	return final
 }

@@ -14,8 +14,8 @@ var ErrNotServing = errNotServing
 // ErrGivenUp is the end of a request that the client itself has cut off.
 var ErrGivenUp = errGivenUp
 
-// WithDialer replaces gRPC.
-func WithDialer(dial func(discovery.Node) (Link, error)) Option {
+// WithLinks replaces gRPC.
+func WithLinks(dial func(discovery.Node) (Link, error)) Option {
 	return func(o *options) { o.dial = dial }
 }
 

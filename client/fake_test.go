@@ -72,7 +72,7 @@ func (c *cluster) dial(n discovery.Node) (client.Link, error) {
 // client returns one that is closed at the test's end, in the bubble.
 func (c *cluster) client(t testing.TB, opts ...client.Option) *client.Client {
 	t.Helper()
-	return newClient(t, c, append([]client.Option{client.WithDialer(c.dial)}, opts...)...)
+	return newClient(t, c, append([]client.Option{client.WithLinks(c.dial)}, opts...)...)
 }
 
 // fake is one node. Its fields are changed with set.

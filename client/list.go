@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -26,6 +27,7 @@ const (
 // follow keeps the list of nodes until ctx ends.
 func (c *Client) follow(ctx context.Context) {
 	var last []discovery.Node // as it came from the Resolver
+	usable := false           // it names a node that can be
 	failing, known := false, false
 	timeout := listTimeout
 	if c.nodeFile != "" {
@@ -33,12 +35,19 @@ func (c *Client) follow(ctx context.Context) {
 	}
 	for ; ctx.Err() == nil; timeout = listTimeout {
 		nodes, err := c.list(ctx, timeout)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil || len(nodes) == 0:
+		}
+		if err == nil && !reflect.DeepEqual(nodes, last) {
+			last = slices.Clone(nodes)
+			if usable = c.apply(ctx, nodes) > 0; usable {
+				c.save(nodes)
+			}
+		}
+		switch {
+		case err != nil || !usable:
 			if !failing {
-				c.log.add(slog.LevelWarn, "no list of nodes, going on with the last one", "err", err)
+				c.log.add(slog.LevelWarn, "the resolver gives no list with a node that can be used; the client goes on with the last one", "err", err)
 			}
 			failing = true
 			if !known {
@@ -49,15 +58,9 @@ func (c *Client) follow(ctx context.Context) {
 				c.log.add(slog.LevelInfo, "the list of nodes is back", "nodes", len(nodes))
 			}
 			failing, known = false, true
-			if !reflect.DeepEqual(nodes, last) {
-				last = slices.Clone(nodes)
-				if c.apply(ctx, nodes) > 0 {
-					c.save(nodes)
-				}
-			}
 		}
 		pause := c.refresh
-		if last == nil {
+		if !known {
 			pause = min(pause, firstRefresh)
 		}
 		c.sweepLanes(c.rt.Now())
@@ -113,7 +116,7 @@ func (c *Client) apply(ctx context.Context, list []discovery.Node) int {
 		if info.GRPC == "" {
 			continue // it serves other protocols
 		}
-		if err := checkNode(info); err != nil {
+		if err := errors.Join(checkNode(info), c.checkHost(info)); err != nil {
 			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
 			continue
 		}

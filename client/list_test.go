@@ -103,19 +103,38 @@ func TestNodeFile(t *testing.T) {
 	if left, _ := filepath.Glob(file + "*"); len(left) != 1 {
 		t.Errorf("files %v; want one", left)
 	}
-	bubble(t, func(t *testing.T) {
-		cl := newCluster(node("a", "x", 7), node("b", "", 100))
-		cl.set(nil, errRegistry)
-		c := cl.client(t, client.WithNodeFile(file))
-		if got := cl.shares(t, c, 10); got["a"] != 10 {
-			t.Errorf("requests: %v", got)
-		}
-		cl.set([]discovery.Node{node("b", "", 100)}, nil)
-		time.Sleep(3 * time.Second)
-		if got := cl.shares(t, c, 10); got["b"] != 10 {
-			t.Errorf("requests after the registry is back: %v", got)
-		}
-	})
+	for _, useless := range []struct {
+		name string
+		list []discovery.Node
+		err  error
+	}{
+		{"no list", nil, errRegistry},
+		{"an empty list", nil, nil},
+		{"nodes that cannot be", []discovery.Node{{ID: "a", Weight: -1, GRPC: "a:1"}, {ID: "b", Weight: 1, HTTP: "b:1"}}, nil},
+	} {
+		t.Run(useless.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				again := filepath.Join(t.TempDir(), "nodes.json")
+				if err := os.WriteFile(again, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				cl := newCluster(node("a", "x", 7), node("b", "", 100))
+				cl.set(useless.list, useless.err)
+				c := cl.client(t, client.WithNodeFile(again))
+				if got := cl.shares(t, c, 10); got["a"] != 10 {
+					t.Errorf("requests: %v", got)
+				}
+				if now, err := os.ReadFile(again); err != nil || string(now) != string(text) {
+					t.Errorf("the file has become %s, %v", now, err)
+				}
+				cl.set([]discovery.Node{node("b", "", 100)}, nil)
+				time.Sleep(3 * time.Second)
+				if got := cl.shares(t, c, 10); got["b"] != 10 {
+					t.Errorf("requests after the registry is back: %v", got)
+				}
+			})
+		})
+	}
 }
 
 // TestNodeFileWhileTheRegistryHangs: a registry that leaves the question open is down,
@@ -127,7 +146,7 @@ func TestNodeFileWhileTheRegistryHangs(t *testing.T) {
 	}
 	bubble(t, func(t *testing.T) {
 		cl := newCluster(node("a", "", 1))
-		c := newClient(t, mute{}, client.WithDialer(cl.dial), client.WithNodeFile(file))
+		c := newClient(t, mute{}, client.WithLinks(cl.dial), client.WithNodeFile(file))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Next(ctx, "order"); err != nil {

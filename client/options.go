@@ -1,11 +1,16 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
+	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client/cache"
@@ -18,7 +23,15 @@ type Option func(*options)
 
 type options struct {
 	zone       string
-	token      string
+	token      func(context.Context) (string, error) // nil: none
+	fixedToken string
+	plainToken bool
+	hosts      []string // patterns; empty: not set
+	anyHost    bool
+	connect    func(context.Context, string) (net.Conn, error) // nil: TCP
+	intercept  []grpc.StreamClientInterceptor
+	keepAlive  time.Duration
+	trace      func(context.Context, Call) func(error)
 	name       string
 	tls        *tls.Config
 	plain      bool
@@ -54,9 +67,38 @@ func defaults() *options {
 func WithZone(zone string) Option { return func(o *options) { o.zone = zone } }
 
 // WithToken sets the token that the client shows (auth.token of the nodes), overriding
-// the default of none. At most 4 KiB of printable ASCII. Without TLS it crosses the
-// network as plain text.
-func WithToken(token string) Option { return func(o *options) { o.token = token } }
+// the default of none. At most 4 KiB of printable ASCII. It needs [WithTLS], or
+// [WithPlainToken].
+func WithToken(token string) Option {
+	return func(o *options) {
+		o.fixedToken = token
+		o.token = func(context.Context) (string, error) { return token, nil }
+		if token == "" {
+			o.token = nil
+		}
+	}
+}
+
+// WithTokenFunc sets where the token comes from, overriding [WithToken]: a new stream or
+// connection asks f, so that a token can be changed while the client runs. f may block
+// until ctx ends. Its error fails the calls with leaf.ErrUnauthenticated.
+func WithTokenFunc(f func(ctx context.Context) (string, error)) Option {
+	return func(o *options) { o.token, o.fixedToken = f, "" }
+}
+
+// WithPlainToken allows the token to cross the network as plain text to any address that
+// the Resolver lists, overriding the default of refusing it without [WithTLS].
+func WithPlainToken() Option { return func(o *options) { o.plainToken = true } }
+
+// WithHosts sets which hosts the Resolver may name, overriding the default of all. A
+// pattern is a name, an address, *.DOMAIN for all names below DOMAIN, or a CIDR such as
+// 10.0.0.0/8. Nodes at other hosts are not used.
+func WithHosts(patterns ...string) Option { return func(o *options) { o.hosts = patterns } }
+
+// WithAnyHost trusts the Resolver to name nodes of this cluster only, overriding the
+// default of refusing TLS without an expected name: with write access to a directory
+// another host with a certificate of its own can pass as a node.
+func WithAnyHost() Option { return func(o *options) { o.anyHost = true } }
 
 // WithName sets what the client calls itself, overriding the default of "". Limits per
 // client count by this name unless the client has a certificate. At most 128 bytes of
@@ -64,9 +106,10 @@ func WithToken(token string) Option { return func(o *options) { o.token = token 
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
 // WithTLS turns TLS on, overriding the default of plain connections. With a certificate
-// in config the client is known by the name in it. ServerName is needed where addresses
-// are not the names in the nodes' certificates, e.g. with [DNS]. The config is copied
-// and must not be nil.
+// in config the client is known by the name in it. The name that is checked is
+// ServerName; without one it is the host in the address, which must then be an expected
+// one: of [Addresses], [Nodes] or [DNS], or one of [WithHosts]. The config is copied and
+// must not be nil.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) { o.tls, o.plain = config, false }
 }
@@ -110,6 +153,37 @@ func WithRuntime(rt leaf.Runtime) Option { return func(o *options) { o.runtime =
 // call the client: no call waits for it.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
+// WithDialer sets how connections are made, overriding the default of TCP without a
+// proxy. address is HOST:PORT; TLS comes on top.
+func WithDialer(dial func(ctx context.Context, address string) (net.Conn, error)) Option {
+	return func(o *options) { o.connect = dial }
+}
+
+// WithStreamInterceptors adds interceptors to the streams that carry requests and health
+// checks, the first one outermost. A stream carries many calls; [WithTrace] sees each call.
+func WithStreamInterceptors(interceptors ...grpc.StreamClientInterceptor) Option {
+	return func(o *options) { o.intercept = append(slices.Clone(o.intercept), interceptors...) }
+}
+
+// WithKeepAlive sets how long a connection may be silent before the client asks it for a
+// sign of life, overriding the default of 0, never: health checks do it every 2 s. Nodes
+// end connections that ask more often than their grpc.min-ping. 0, or 10 s to 1 h.
+func WithKeepAlive(every time.Duration) Option { return func(o *options) { o.keepAlive = every } }
+
+// Call is what a trace is told of a call.
+type Call struct {
+	Tag       string
+	Snowflake bool // the mode; false: segment
+	Count     int  // IDs
+}
+
+// WithTrace sets a hook for tracing, overriding the default of none: it is called when a
+// call begins, by the caller's goroutine, and what it returns, unless it is nil, when the
+// call ends. Calls that [WithCache] answers from memory are not traced; its fetches are.
+func WithTrace(begin func(context.Context, Call) (end func(error))) Option {
+	return func(o *options) { o.trace = begin }
+}
+
 // maxNameLen is what nodes accept (limit.MaxClientLen), in bytes.
 const maxNameLen = 128
 
@@ -119,7 +193,7 @@ func (o *options) validate() error {
 		longest     int
 	}{
 		{"WithZone", o.zone, discovery.MaxNameLen},
-		{"WithToken", o.token, 4 << 10},
+		{"WithToken", o.fixedToken, 4 << 10},
 		{"WithName", o.name, maxNameLen},
 	} {
 		if len(s.value) > s.longest {
@@ -140,6 +214,7 @@ func (o *options) validate() error {
 		{"WithRefresh", o.refresh, 10 * time.Millisecond, time.Hour, false},
 		{"WithHedgeAfter", o.hedgeAfter, time.Millisecond, time.Minute, true},
 		{"WithTimeout", o.timeout, time.Millisecond, time.Hour, false},
+		{"WithKeepAlive", o.keepAlive, 10 * time.Second, time.Hour, true},
 	} {
 		if d.value == 0 && d.zero {
 			continue

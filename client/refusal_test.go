@@ -153,7 +153,7 @@ func TestSecondOpinion(t *testing.T) {
 				}
 				start := time.Now()
 				_, err := leafClient.Next(t.Context(), "order")
-				if leaf.ClassOf(err).Code != leaf.ClassOf(c.want).Code && !(c.want == nil && err == nil) || leaf.RetryAfter(err) != leaf.RetryAfter(c.want) {
+				if (err == nil) != (c.want == nil) || leaf.ClassOf(err).Code != leaf.ClassOf(c.want).Code || leaf.RetryAfter(err) != leaf.RetryAfter(c.want) {
 					t.Errorf("%v, want %v", err, c.want)
 				}
 				if took := time.Since(start); took > c.took {

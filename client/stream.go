@@ -12,10 +12,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
@@ -90,15 +93,22 @@ type stream struct {
 // overGRPC returns the dialer of real programs.
 func overGRPC(o *options) dialer {
 	var header []string
-	if o.token != "" {
-		header = append(header, "authorization", "Bearer "+o.token)
-	}
 	if o.name != "" {
 		header = append(header, "leaf-client", o.name)
 	}
 	secure := insecure.NewCredentials()
 	if o.tls != nil {
-		secure = credentials.NewTLS(o.tls.Clone())
+		secure = credentials.NewTLS(o.tls)
+	}
+	known := func(ctx context.Context) (context.Context, error) {
+		if o.token != nil {
+			token, err := o.token(ctx)
+			if err != nil {
+				return ctx, status.Errorf(codes.Unauthenticated, "the function of WithTokenFunc gives no token: %v", err)
+			}
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+		}
+		return metadata.AppendToOutgoingContext(ctx, header...), nil
 	}
 	settings := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure),
@@ -110,12 +120,20 @@ func overGRPC(o *options) dialer {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 300 * time.Millisecond},
 			MinConnectTimeout: connectTimeout,
 		}),
+		grpc.WithChainStreamInterceptor(o.intercept...),
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			return open(metadata.AppendToOutgoingContext(ctx, header...), d, cc, method, opts...)
+			ctx, err := known(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return open(ctx, d, cc, method, opts...)
 		}),
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return call(metadata.AppendToOutgoingContext(ctx, header...), method, req, reply, cc, opts...)
-		}),
+	}
+	if o.connect != nil {
+		settings = append(settings, grpc.WithContextDialer(o.connect))
+	}
+	if o.keepAlive > 0 {
+		settings = append(settings, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.keepAlive, Timeout: connectTimeout, PermitWithoutStream: true}))
 	}
 	streams := new(atomic.Int64)
 	return func(n discovery.Node) (link, error) {

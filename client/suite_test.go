@@ -45,7 +45,7 @@ func TestBehaviour(t *testing.T) {
 	startAs := func(t testing.TB, a leaf.Access, shown leaf.Credentials) leaf.Issuers {
 		address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{Access: a, Logger: slog.New(slog.DiscardHandler)})
 		c := newClient(t, client.Addresses(address), client.WithTimeout(100*time.Millisecond),
-			client.WithToken(shown.Token), client.WithName(shown.Name))
+			client.WithToken(shown.Token), client.WithPlainToken(), client.WithName(shown.Name))
 		return leaf.Issuers{Segment: c, Snowflake: c.Snowflake()}
 	}
 	servertest.Options{StartAs: startAs}.Run(t, func(t testing.TB, a leaf.Access) leaf.Issuers {

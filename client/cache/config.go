@@ -26,9 +26,10 @@ type Config struct {
 	// fetches per tag. Defaults 10 and leaf.MaxBatch.
 	Min, Max int
 
-	// Span is how long the IDs of one fetch should last: how long an outage of the source
-	// is ridden out at the present rate, and how old an ID may be when it is handed out.
-	// 1 ms to 24 h, default 5 s.
+	// Span is how long the IDs of one fetch should last at the present rate, and so how
+	// long an outage of the source is ridden out. It is no limit of age: IDs in memory do
+	// not expire, so the next ID of a tag that was not used for a day is a day old. 1 ms to
+	// 24 h, default 5 s.
 	Span time.Duration
 
 	// FetchTimeout is the deadline of one fetch. It does not depend on the callers',

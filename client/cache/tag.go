@@ -140,6 +140,9 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 		if f != nil {
 			err := t.cache.cfg.Runtime.Wait(ctx, f.done, 0)
 			t.left()
+			if errors.Is(err, context.Canceled) {
+				return leaf.Range{}, fmt.Errorf("tag %q: the caller has cancelled the call: %w", t.name, err)
+			}
 			if err != nil {
 				return leaf.Range{}, fmt.Errorf("%w: tag %q: the next range did not arrive in time: %w", leaf.ErrExhausted, t.name, err)
 			}
