@@ -7,7 +7,7 @@ type SnowflakeConfig struct {
 	Enable bool `key:"enable" default:"true" help:"Serve snowflake mode."`
 
 	Layout     string `key:"layout" default:"leaf" hint:"LAYOUT" help:"Bits of an ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. All nodes of a registry need the same, and IDs of two layouts can be equal: never change it in place. leaf decode --layout shows them."`
-	Datacenter int64  `key:"datacenter" default:"0" min:"0" max:"4194303" help:"This node's datacentre, if the layout has that field. Every datacentre then has a registry, name or worker range of its own."`
+	Datacenter int64  `key:"datacenter" default:"-1" min:"-1" max:"4194303" help:"This node's datacentre: needed if the layout has that field. Every datacentre then has a registry or name of its own. -1: none."`
 
 	Registry  string   `key:"registry" default:"auto" oneof:"auto sql zookeeper zookeeper-recycle etcd static" hint:"KIND" help:"Where worker IDs are claimed. auto: sql, in the first database. static: the number is configured and nobody checks that it is given once."`
 	Addresses []string `key:"registry-address" hint:"ADDRESS" secret:"true" help:"Servers of the registry: HOST:PORT of ZooKeeper, HOST:PORT or URL of etcd, one database URL for sql. Repeatable. Default for sql: the first database."`
@@ -27,7 +27,7 @@ type SnowflakeConfig struct {
 
 	Lease   time.Duration `key:"lease" default:"15s" min:"1s" max:"10m" help:"How long a node that is not heard of counts as alive."`
 	Renew   time.Duration `key:"renew-interval" default:"3s" min:"100ms" max:"1m" help:"How often the claim and its time bound are renewed."`
-	Horizon time.Duration `key:"horizon" default:"0s" min:"0s" max:"24h" help:"How far ahead the time bound in the registry is set: an outage of the registry is ridden out for that long, and a successor of a crashed node waits that long. 0: 1m for numbers that return to a pool, 10m for those of an address."`
+	Horizon time.Duration `key:"horizon" default:"0s" min:"0s" max:"24h" help:"How far ahead the time bound in the registry is set: an outage of the registry is ridden out for that long, and a successor of a crashed node waits that long. 0: 10m."`
 	Margin  time.Duration `key:"margin" default:"5s" min:"100ms" max:"10m" help:"How far the clocks of the nodes may be apart."`
 	Release bool          `key:"release-on-stop" default:"true" help:"At a clean stop, give the worker ID back, and the time that was reserved but not used."`
 

@@ -173,8 +173,9 @@ func TestBadConfigurations(t *testing.T) {
 		// snowflake mode
 		{name: "layout", flags: flags("snowflake.layout", "lief"), want: `snowflake.layout="lief" (--snowflake-layout): layout="lief": must be one of leaf, dc, seconds, js53, or a list of epoch=, unit=, time=, datacenter=, worker=, sequence=`},
 		{name: "layout too wide", flags: flags("snowflake.layout", "leaf,worker=11"), want: `snowflake.layout="leaf,worker=11" (--snowflake-layout): time+datacenter+worker+sequence=64: must be at most 63 bits`},
-		{name: "datacentre without a field", flags: flags("snowflake.datacenter", "1"), want: `snowflake.datacenter="1" (--snowflake-datacenter): must be 0 to 0 in the layout leaf`},
-		{name: "datacentre too large", flags: flags("snowflake.layout", "dc", "snowflake.datacenter", "32"), want: `snowflake.datacenter="32" (--snowflake-datacenter): must be 0 to 31 in the layout dc`},
+		{name: "datacentre without a field", flags: flags("snowflake.datacenter", "1"), want: `snowflake.datacenter="1" (--snowflake-datacenter): must not be set: the layout leaf has no such field`},
+		{name: "no datacentre", flags: flags("snowflake.layout", "dc"), want: `snowflake.datacenter="-1": must be 0 to 31 in the layout dc, another one in each datacentre`},
+		{name: "datacentre too large", flags: flags("snowflake.layout", "dc", "snowflake.datacenter", "32"), want: `snowflake.datacenter="32" (--snowflake-datacenter): must be 0 to 31 in the layout dc, another one in each datacentre`},
 		{name: "worker range", flags: flags("snowflake.worker-range", "512-1024"), want: `snowflake.worker-range="512-1024" (--snowflake-worker-range): must be FIRST-LAST within 0-1023, the workers of the layout`},
 		{name: "worker range backwards", flags: flags("snowflake.worker-range", "9-8"), want: `snowflake.worker-range="9-8" (--snowflake-worker-range): must be FIRST-LAST within 0-1023, the workers of the layout`},
 		{name: "address", flags: flags("snowflake.address", "db.example.com:8080"), want: `snowflake.address="db.example.com:8080" (--snowflake-address): must be IP:PORT, IP or :PORT, with a port from 1 to 65535; an IPv6 address with a port stands in brackets: [2001:db8::1]:8080`},

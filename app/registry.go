@@ -28,7 +28,7 @@ type registry struct {
 
 // namespace is what all nodes of the registry must agree on.
 func (r *registry) namespace(c SnowflakeConfig) worker.Namespace {
-	return worker.Namespace{Name: c.Namespace, Fingerprint: r.layout.Fingerprint()}
+	return worker.NewNamespace(c.Namespace, r.layout, c.Datacenter)
 }
 
 // usesStores reports whether worker IDs are claimed in the first store.

@@ -69,9 +69,6 @@ func TestSnowflakeServesWithoutConfiguration(t *testing.T) {
 	if len(slices.Compact(sorted)) != 3000 || !slices.IsSorted(all) {
 		t.Errorf("%d distinct IDs of 3000, in order: %v", len(slices.Compact(sorted)), slices.IsSorted(all))
 	}
-	if _, err := os.Stat(filepath.Join(dir, "worker.json")); err != nil {
-		t.Errorf("package worker names its file otherwise: %v", err)
-	}
 }
 
 // TestDeletedDatabaseIsNotNew: the database is gone, but the directory has had a worker

@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// workerFile is the node's own record of its claim, as package worker names it; a
-	// test compares.
-	workerFile = "worker.json"
-
 	// madeFile says that leaf.db was made in this data directory. If it is not there
 	// any more, it was deleted, and others may still use it.
 	madeFile = "made"
@@ -28,8 +24,8 @@ const (
 	unusedFile = "unused"
 )
 
-// firstMade is called before leaf.db is made, and reports whether it never was, in a
-// data directory that never had a worker ID.
+// firstMade is called before leaf.db is made, and reports whether it never was in this
+// data directory.
 func firstMade(dir *datadir.Dir) (first bool, err error) {
 	if first, err = hasNo(dir, madeFile); err != nil || !first {
 		return false, err
@@ -37,7 +33,7 @@ func firstMade(dir *datadir.Dir) (first bool, err error) {
 	if err := dir.Replace(madeFile, []byte("leaf.db was made here. If it is gone, other nodes may still use it, and this one waits.\n")); err != nil {
 		return false, err
 	}
-	return hasNo(dir, workerFile)
+	return true, nil
 }
 
 // markUnused leaves the word of a command for the first node. first is what firstMade
@@ -61,7 +57,7 @@ func takeUnused(dir *datadir.Dir) (unused bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
-	return hasNo(dir, workerFile)
+	return true, nil
 }
 
 func hasNo(dir *datadir.Dir, name string) (bool, error) {

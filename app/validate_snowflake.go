@@ -37,8 +37,11 @@ func (c SnowflakeConfig) validate() []error {
 	if err != nil {
 		return append(errs, err) // the limits below depend on it
 	}
-	if most := int64(1)<<layout.DatacenterBits - 1; c.Datacenter > most {
-		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must be 0 to %d in the layout %s", most, c.Layout))
+	switch most := int64(1)<<layout.DatacenterBits - 1; {
+	case c.Datacenter > most && most == 0:
+		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must not be set: the layout %s has no such field", c.Layout))
+	case c.Datacenter > most, c.Enable && most > 0 && c.Datacenter < 0:
+		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must be 0 to %d in the layout %s, another one in each datacentre", most, c.Layout))
 	}
 	if _, err := workerRange(c.WorkerRange, layout); err != nil {
 		errs = append(errs, err)

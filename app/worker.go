@@ -54,7 +54,7 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 	c := a.cfg.Snowflake
 	w := worker.Config{
 		Layout:     a.registry.layout,
-		Datacenter: c.Datacenter,
+		Datacenter: max(0, c.Datacenter),
 		Namespace:  c.Namespace,
 		Address:    a.registry.address,
 		Numbers:    a.registry.numbers,

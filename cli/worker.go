@@ -116,7 +116,7 @@ type workerInitCmd struct{ workerFlags }
 
 // Help implements kong.HelpProvider.
 func (workerInitCmd) Help() string {
-	return `Declares the registry new. Without it the first node that claims a number in an empty registry waits before it issues (lease, horizon and margin: 80 s by default, 620 s with zookeeper), because nobody can tell an empty registry from one that was wiped while nodes still run. Do not run it for a registry that lost its data.
+	return `Declares the registry new. Without it the first node that claims a number in an empty registry waits before it issues (lease, horizon and margin: 620 s by default), because nobody can tell an empty registry from one that was wiped while nodes still run. Do not run it for a registry that lost its data.
 
 A registry that is in use already by the same namespace and layout is left as it is.`
 }

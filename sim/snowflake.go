@@ -169,7 +169,7 @@ func (m *snowflakeMode) addOthers(s *side) {
 }
 
 func (m *snowflakeMode) namespace() worker.Namespace {
-	return worker.Namespace{Name: "sim", Fingerprint: m.layout.Fingerprint()}
+	return worker.NewNamespace("sim", m.layout, m.datacenter)
 }
 
 // now returns the true time, Unix ms.
@@ -247,6 +247,9 @@ func (m *snowflakeMode) mine(c *claimant, s *side) leaf.Range {
 
 // nonce makes the nonce of a new claim.
 func (m *snowflakeMode) nonce(e *holder) string {
+	if !e.looked { // the engine's first look at the clock follows
+		e.looked, e.boot = true, e.proc.Offset()
+	}
 	e.node.begun++
 	text := fmt.Sprintf("%s/%d/%d", e.node.Name, e.life, e.node.begun)
 	m.nonces[text] = e.node

@@ -58,9 +58,6 @@ type notedDisk struct {
 // ReadFile implements worker.Disk.
 func (d *notedDisk) ReadFile(name string) ([]byte, error) {
 	content, err := d.DiskHandle.ReadFile(name)
-	if !d.e.looked { // the engine's first look at the clock follows
-		d.e.looked, d.e.boot = true, d.e.proc.Offset()
-	}
 	d.e.mode.read(d.e, content)
 	return content, err
 }

@@ -85,7 +85,7 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		return Record{}, err
 	}
 	req := Request{
-		Namespace: Namespace{Name: h.cfg.Namespace, Fingerprint: h.fingerprint},
+		Namespace: h.namespace,
 		Address:   h.cfg.Address,
 		Nonce:     nonce,
 		Numbers:   h.cfg.Numbers,
@@ -186,10 +186,13 @@ func (h *Holder) release(ctx context.Context, t *tenure) error {
 		defer cancel()
 		return h.reg.Withdraw(ctx, h.self(own))
 	}
-	if !t.confirmed.Load() || h.cfg.KeepOnStop {
-		return errors.Join(h.writeFile(own, end, max(end, t.bound.Load())), withdraw())
+	if h.cfg.KeepOnStop && t.confirmed.Load() {
+		return withdraw() // the file stays as it is: the registry has recorded its t
 	}
-	if err := h.writeFile(own, end, end); err != nil {
+	if !t.confirmed.Load() {
+		return errors.Join(h.writeFile(ctx, own, end, max(end, t.bound.Load())), withdraw())
+	}
+	if err := h.writeFile(ctx, own, end, end); err != nil {
 		return errors.Join(fmt.Errorf("the worker ID is not released: %w", err), withdraw())
 	}
 	ask, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)

@@ -132,7 +132,7 @@ func TestReturnIsNoJump(t *testing.T) {
 // repeats, and a pool lends another number when the own one lies far in the future.
 func TestStepBackAcrossRestarts(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
-		n := w.node("a").up()
+		n := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 16 }).up()
 		for i, step := range []time.Duration{-time.Second, time.Hour, -time.Minute, -time.Hour, 10 * time.Second, -10 * time.Second} {
 			n.issue(5000)
 			if i%2 == 0 {

@@ -33,16 +33,17 @@ type Config struct {
 	NodeID string
 
 	// Horizon is how far T lies in the future after a renewal: how long an outage of
-	// the registry is ridden out, and how long others wait after a crash. Default 60 s
-	// for leased registries and 10 min for fixed ones; at least three times Renew.
+	// the registry is ridden out, and how long others wait after a crash. Default
+	// 10 min; at least three times Renew.
 	Horizon time.Duration
 
 	// Renew is the time between two renewals. 10 ms to 1 min; default 3 s.
 	Renew time.Duration
 
-	// Ahead is how far the inner bound t of the own file lies in the future. It is
-	// written three times as often, and a restart without clock trouble waits no
-	// longer. 10 ms to 1 min; default 3 s.
+	// Ahead is how far the inner bound t lies in the future: no clock that jumps takes
+	// IDs further. It is raised three times as often. For a fixed number it is on the
+	// disk, and a restart without clock trouble waits no longer. 10 ms to 1 min;
+	// default 3 s.
 	Ahead time.Duration
 
 	// Lease is how long a process counts as running after its last sign of life.
@@ -121,14 +122,9 @@ type ClockCheck struct {
 	RefuseAlone bool
 }
 
-// WithDefaults returns c with every zero field set to its default for a registry of
-// this kind.
-func (c Config) WithDefaults(kind Kind) Config {
-	horizon := time.Minute
-	if kind == Fixed {
-		horizon = 10 * time.Minute
-	}
-	c.Horizon = cmp.Or(c.Horizon, horizon)
+// WithDefaults returns c with every zero field set to its default.
+func (c Config) WithDefaults() Config {
+	c.Horizon = cmp.Or(c.Horizon, 10*time.Minute)
 	c.Renew = cmp.Or(c.Renew, 3*time.Second)
 	c.Ahead = cmp.Or(c.Ahead, 3*time.Second)
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
@@ -194,11 +190,13 @@ func (c Config) Validate(info Info) error {
 }
 
 // quiet is how long a claimer that finds no namespace waits: whoever used it before
-// has stopped by then, also one that does not know that it is gone (rule D). A static
-// number has no registry; its owner issued at most Ahead in the future.
+// has stopped by then, also one that does not know that it is gone (rule D). The wait
+// counts from before the call, and a claim that lives may have been renewed as late as
+// its end: so a long Timeout counts in place of the lease. A static number has no
+// registry; its owner issued at most Ahead in the future.
 func (c Config) quiet(info Info) time.Duration {
 	if !info.Shared && info.Kind == Fixed {
 		return c.Ahead + c.Margin
 	}
-	return c.Lease + c.Horizon + c.Margin
+	return max(c.Lease, c.Timeout) + c.Horizon + c.Margin
 }

@@ -245,3 +245,19 @@ func TestStaticRegistry(t *testing.T) {
 		t.Errorf("Free: %v", err)
 	}
 }
+
+// TestDatacentreIsIdentity: a registry, and a file, belong to one datacentre.
+func TestDatacentreIsIdentity(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		dc := func(number int64) func(*worker.Config) {
+			return func(c *worker.Config) { c.Layout, c.Datacenter = snowflake.DC(), number }
+		}
+		w.node("a", dc(0)).up()
+		if err := w.node("b", dc(1)).begin(); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), "datacenter=0") {
+			t.Errorf("another datacentre at the same registry: %v", err)
+		}
+		if err := w.node("c", dc(0)).begin(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -3,7 +3,7 @@ package worker
 import "io/fs"
 
 // Disk is the node's own durable, locked folder, of which the engine uses one
-// file. Names are plain file names. The driver is driver/datadir.
+// file, for a fixed number. Names are plain file names. The driver is driver/datadir.
 type Disk interface {
 	// ReadFile returns the content of name, or an error that matches
 	// fs.ErrNotExist.
@@ -13,7 +13,7 @@ type Disk interface {
 	Replace(name string, content []byte) error
 }
 
-// noDisk remembers nothing.
+// noDisk remembers nothing: a leased number needs no memory but T.
 type noDisk struct{}
 
 func (noDisk) ReadFile(string) ([]byte, error) { return nil, fs.ErrNotExist }

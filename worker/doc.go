@@ -9,7 +9,8 @@
 //     rules of a pool. [Static] needs no registry.
 //   - [Holder] is the engine: a leaf.Issuer that claims, renews, loses and claims
 //     again by itself.
-//   - [Disk] keeps the node's own bound, so that a restart need not wait.
+//   - [Disk] keeps the bound of a fixed number, so that a restart need not wait.
+//     A leased number has no file: T suffices, and a restart takes another number.
 //
 // A claim is a number together with a time bound T: IDs are issued for moments
 // before T only, and T is durable at the registry before the first of them. All
@@ -18,8 +19,9 @@
 // Invariants, by the numbers of spec section 6:
 //
 //  1. A number is what one atomic operation of the registry returned (guarantee 4).
-//  2. Every ID lies below the T that the registry acknowledged, and below the inner
-//     bound t that the node's own file holds durably; t <= T (6, 7, rule E).
+//  2. Every ID lies below the T that the registry acknowledged, and below an inner
+//     bound t <= T, which for a fixed number the node's own file holds durably (6, 7,
+//     rule E).
 //  3. A successor issues from T on, or from t if it is the same data directory, or
 //     from the end of what was issued if its predecessor released the claim (6, J).
 //  4. T is never deleted and only a release by its owner lowers it (rule D).

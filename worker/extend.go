@@ -34,7 +34,7 @@ func (h *Holder) extendOnce(t *tenure) {
 			Do: "set the clock right (slew it, do not step it); if it is right now, run: leaf worker confirm-clock",
 		})
 		if h.unwritten != nil { // the alarm of the disk must not outlast its trouble
-			_ = h.writeFile(*t.claim.Load(), t.inner.Load(), t.bound.Load())
+			_ = h.writeFile(h.base, *t.claim.Load(), t.inner.Load(), t.bound.Load())
 		}
 		return
 	}
@@ -46,7 +46,7 @@ func (h *Holder) extendOnce(t *tenure) {
 	if inner == t.inner.Load() && h.unwritten == nil {
 		return
 	}
-	if err := h.writeFile(claim, inner, bound); err != nil {
+	if err := h.writeFile(h.base, claim, inner, bound); err != nil {
 		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(t.inner.Load()).UTC(), "error", err)
 		return
 	}

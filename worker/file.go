@@ -2,11 +2,13 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -69,11 +71,11 @@ func decodeFile(content []byte) (file, error) {
 }
 
 // admit returns errFile if the file was not written by this node with this layout.
-func (f file) admit(c Config, fingerprint string) error {
+func (f file) admit(node string, ns Namespace) error {
 	for _, d := range []struct{ field, got, want string }{
-		{"node", f.Node, c.NodeID},
-		{"namespace", f.Namespace, c.Namespace},
-		{"layout", f.Fingerprint, fingerprint},
+		{"node", f.Node, node},
+		{"namespace", f.Namespace, ns.Name},
+		{"layout", f.Fingerprint, ns.Fingerprint},
 	} {
 		if d.got != d.want {
 			return fmt.Errorf("%w %s is of another %s: %q, this one is %q", errFile, fileName, d.field, d.got, d.want)
@@ -93,7 +95,7 @@ func (h *Holder) readFile() (*file, error) {
 	}
 	f, err := decodeFile(content)
 	if err == nil {
-		err = f.admit(h.cfg, h.fingerprint)
+		err = f.admit(h.cfg.NodeID, h.namespace)
 	}
 	if err != nil {
 		return nil, err
@@ -101,27 +103,81 @@ func (h *Holder) readFile() (*file, error) {
 	return &f, nil
 }
 
-// writeFile makes what the node knows durable. Only one goroutine writes at a time:
-// the one that extends t, or the one that has ended it.
-func (h *Holder) writeFile(r Record, inner, bound int64) error {
+// writeFile makes what the node knows durable. It returns soon after ctx ends, also if
+// the disk hangs; nobody knows then what the disk will hold.
+func (h *Holder) writeFile(ctx context.Context, r Record, inner, bound int64) error {
 	content, err := file{
-		Node: h.cfg.NodeID, Namespace: h.cfg.Namespace, Fingerprint: h.fingerprint, Registry: h.info.Name,
+		Node: h.cfg.NodeID, Namespace: h.namespace.Name, Fingerprint: h.namespace.Fingerprint, Registry: h.info.Name,
 		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound,
 	}.encode()
 	if err != nil {
 		return err
 	}
 	h.unwritten = nil
-	if err := h.disk.Replace(fileName, content); err != nil {
+	if err := h.replace(ctx, content); err != nil {
 		h.unwritten = &written{r, inner, bound}
-		h.cfg.Alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmDisk, Subject: fileName, Text: fmt.Sprintf("the worker's file cannot be written: %v", err),
-			Do: "make the data directory writable; IDs end with the bound that is on the disk",
-		})
+		h.diskAlarm(fmt.Sprintf("the worker's file cannot be written: %v", err))
 		return fmt.Errorf("%w: %s: %w", errDisk, fileName, err)
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
 	return nil
+}
+
+// diskPatience is how long a write may take without an alarm. The write before it ended
+// at most Ahead/3 earlier.
+const diskPatience = time.Second
+
+// replace is Disk.Replace with a deadline. A write that hangs may still reach the disk
+// later, so the next one waits for its end.
+func (h *Holder) replace(ctx context.Context, content []byte) error {
+	if err := h.flush(ctx); err != nil {
+		return err
+	}
+	if h.disk == (noDisk{}) {
+		return nil
+	}
+	done := make(chan struct{})
+	h.writing = done
+	var err error
+	h.rt.Go(func() {
+		err = h.disk.Replace(fileName, content)
+		close(done)
+	})
+	if hangs := h.flush(ctx); hangs != nil {
+		return hangs
+	}
+	return err
+}
+
+// flush waits for the end of the last write.
+func (h *Holder) flush(ctx context.Context) error {
+	if h.writing == nil {
+		return nil
+	}
+	select {
+	case <-h.writing:
+		return nil
+	default:
+	}
+	start := h.rt.Now()
+	err := h.rt.Wait(ctx, h.writing, diskPatience)
+	for err == nil {
+		select {
+		case <-h.writing:
+			return nil
+		default:
+		}
+		h.diskAlarm(fmt.Sprintf("the disk has not answered to a write of the worker's file for %v", h.rt.Now().Sub(start).Round(time.Millisecond)))
+		err = h.rt.Wait(ctx, h.writing, 0)
+	}
+	return fmt.Errorf("the disk does not answer: %w", err)
+}
+
+func (h *Holder) diskAlarm(text string) {
+	h.cfg.Alarms.Raise(leaf.Alarm{
+		Code: leaf.AlarmDisk, Subject: fileName, Text: text,
+		Do: "make the data directory writable; IDs end with the bound that is on the disk",
+	})
 }
 
 // written is what writeFile was called with.
@@ -135,6 +191,6 @@ type written struct {
 // the trouble of the disk, and the loss of a number must get there.
 func (h *Holder) rewrite() {
 	if w := h.unwritten; w != nil {
-		_ = h.writeFile(w.Record, w.inner, w.bound) // the alarm tells
+		_ = h.writeFile(h.base, w.Record, w.inner, w.bound) // the alarm tells
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -22,7 +23,7 @@ func TestFileIsTorn(t *testing.T) {
 		n := w.node("a").up()
 		n.issue(10)
 		n.crash()
-		whole = n.disk.content(fileName)
+		whole = n.disk.content()
 	})
 	torn := [][]byte{append(slices.Clone(whole), 'x')}
 	for i := range whole {
@@ -44,7 +45,7 @@ func TestFileIsTorn(t *testing.T) {
 			w.records.breakOff(false)
 			time.Sleep(2 * time.Second)
 			n.issue(10)
-			if f := n.disk.content(fileName); bytes.Equal(f, content) {
+			if f := n.disk.content(); bytes.Equal(f, content) {
 				t.Errorf("the torn file stayed: %q", content)
 			}
 		})
@@ -61,6 +62,7 @@ func TestFileOfAnotherNode(t *testing.T) {
 		{"node", func(c *worker.Config) { c.NodeID = "copy" }, `is of another node: "a", this one is "copy"`},
 		{"namespace", func(c *worker.Config) { c.Namespace = "prod" }, `is of another namespace: "test", this one is "prod"`},
 		{"layout", func(c *worker.Config) { c.Layout.Epoch += 1000 }, `is of another layout: "e1288834974657 `},
+		{"layout", func(c *worker.Config) { c.Layout, c.Datacenter = snowflake.DC(), 3 }, `datacenter=3"`},
 		{"address", func(c *worker.Config) { c.Address = "z:1" }, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +130,7 @@ func TestStatic(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		n.issue(5000)
 		n.stop()
-		n.disk.put(n.disk.content(fileName)[1:])
+		n.disk.put(n.disk.content()[1:])
 		if _, err := static(n); err == nil || !strings.Contains(err.Error(), "a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits 8s") {
 			t.Errorf("damaged file: %v", err)
 		}
@@ -141,7 +143,7 @@ func TestStatic(t *testing.T) {
 
 // TestDiskFails: what is not on the disk is not issued.
 func TestDiskFails(t *testing.T) {
-	run(t, worker.Leased, func(w *world) {
+	run(t, worker.Fixed, func(w *world) {
 		n := w.node("a").up()
 		n.issue(10)
 		full := errors.New("no space left on device")
@@ -206,6 +208,7 @@ func TestKeepOnStop(t *testing.T) {
 		n.stop()
 		w.records.breakOff(true)
 		n.up()
+		time.Sleep(4 * time.Second) // until the file's t has passed
 		n.issue(5000)
 		n.crash()
 		w.records.breakOff(false)

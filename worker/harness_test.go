@@ -58,6 +58,9 @@ func (w *world) node(name string, change ...func(*worker.Config)) *node {
 		Layout: snowflake.Leaf(), Namespace: "test", Address: name + ":8080", Numbers: leaf.Range{Lo: 0, Hi: 4},
 		NodeID: name, Fresh: true, Alarms: n.alarms, Runtime: n.clock, Elapsed: n.clock.elapsed,
 	}
+	if w.kind == worker.Leased {
+		n.cfg.Horizon = time.Minute // short enough to wait for
+	}
 	for _, c := range change {
 		c(&n.cfg)
 	}
@@ -215,8 +218,9 @@ func (c *clock) step(d time.Duration) {
 type disk struct {
 	mu    sync.Mutex
 	files map[string][]byte
-	dead  bool  // writes vanish with the process
-	err   error // writes fail
+	dead  bool          // writes vanish with the process
+	err   error         // writes fail
+	hang  chan struct{} // writes end when it is closed; nil: at once
 }
 
 func (d *disk) set(f func(*disk)) {
@@ -225,13 +229,13 @@ func (d *disk) set(f func(*disk)) {
 	f(d)
 }
 
-// content returns what a file holds now, nil when there is none, and put replaces the
-// worker's own one from outside. A node that runs writes in the background, so a test
+// content returns what the worker's own file holds now, nil when there is none, and put replaces
+// it from outside. A node that runs writes in the background, so a test
 // never touches the map itself.
-func (d *disk) content(name string) []byte {
+func (d *disk) content() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.files[name])
+	return slices.Clone(d.files[fileName])
 }
 
 func (d *disk) put(content []byte) {
@@ -249,6 +253,12 @@ func (d *disk) ReadFile(name string) ([]byte, error) {
 }
 
 func (d *disk) Replace(name string, content []byte) error {
+	d.mu.Lock()
+	hang := d.hang
+	d.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.dead {

@@ -19,13 +19,13 @@ var _ leaf.Issuer = (*Holder)(nil)
 // renews it, notices its loss and claims again by itself. Make it with New, call
 // Start, and Close it. All methods are safe for concurrent use.
 type Holder struct {
-	cfg         Config
-	rt          leaf.Runtime
-	log         *slog.Logger
-	reg         Registry
-	info        Info
-	disk        Disk
-	fingerprint string
+	cfg       Config
+	rt        leaf.Runtime
+	log       *slog.Logger
+	reg       Registry
+	info      Info
+	disk      Disk
+	namespace Namespace
 
 	// tenure is what IDs are issued with, nil while nothing may be issued. It is
 	// published after its bound is durable and withdrawn after its generator stopped.
@@ -41,7 +41,9 @@ type Holder struct {
 	doubts   bool    // the clock cannot be trusted, and the peers must not believe it
 	asked    string  // nonce of a confirmation whose number this node does not hold, "" if none
 
-	unwritten *written // what the last write of the file failed to make durable, nil if none; whoever writes the file owns it
+	// Of the goroutine that writes the file: the one that extends t, or the one that has ended it.
+	unwritten *written      // what the last write of the file failed to make durable, nil if none
+	writing   chan struct{} // closed when the last write has ended; nil: there was none
 
 	base   context.Context //nolint:containedctx // parent of all calls, cancelled when Close begins
 	cancel context.CancelFunc
@@ -75,26 +77,27 @@ const (
 	Closed   State = "closed"
 )
 
-// New prepares a Holder and touches neither registry nor disk. A nil disk is for
-// programs without a data directory: every restart then starts at T.
+// New prepares a Holder and touches neither registry nor disk. Only a fixed number has
+// a file on disk: a restart with a leased one takes another number. A nil disk is for
+// programs without a data directory: every restart of a fixed number then starts at T.
 func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	info := reg.Info()
-	cfg = cfg.WithDefaults(info.Kind)
+	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(info); err != nil {
 		return nil, err
 	}
-	if disk == nil {
+	if disk == nil || info.Kind == Leased {
 		disk = noDisk{}
 	}
 	h := &Holder{
 		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, reg: reg, info: info, disk: disk,
-		fingerprint: cfg.Layout.Fingerprint(),
-		first:       make(chan struct{}),
-		done:        make(chan struct{}),
-		closed:      make(chan struct{}),
-		wake:        make(chan struct{}),
-		state:       Starting,
-		reason:      errors.New("no worker ID is claimed yet"),
+		namespace: NewNamespace(cfg.Namespace, cfg.Layout, cfg.Datacenter),
+		first:     make(chan struct{}),
+		done:      make(chan struct{}),
+		closed:    make(chan struct{}),
+		wake:      make(chan struct{}),
+		state:     Starting,
+		reason:    errors.New("no worker ID is claimed yet"),
 	}
 	if h.rt == nil {
 		h.rt = leaf.SystemRuntime()

@@ -44,6 +44,7 @@ func TestBoundsStayAhead(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
+		kind  worker.Kind
 		clean bool
 		wipe  bool // the data directory is gone
 		one   bool // there is only one number
@@ -51,12 +52,13 @@ func TestRestart(t *testing.T) {
 	}{
 		{name: "clean stop", clean: true, one: true, wait: 0},
 		{name: "clean stop, new data directory", clean: true, wipe: true, one: true, wait: 0},
-		{name: "crash", one: true, wait: 3 * time.Second},
+		{name: "crash", kind: worker.Fixed, one: true, wait: 3 * time.Second},
+		{name: "crash, the only leased number", one: true, wait: 65*time.Second + 3*time.Second},
 		{name: "crash, new data directory, other numbers are free", wipe: true, wait: 0},
 		{name: "crash, new data directory, the only number", wipe: true, one: true, wait: 65*time.Second + 3*time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			run(t, worker.Leased, func(w *world) {
+			run(t, tt.kind, func(w *world) {
 				n := w.node("a", func(c *worker.Config) {
 					if tt.one {
 						c.Numbers.Hi = 1

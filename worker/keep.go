@@ -13,7 +13,8 @@ import (
 
 // tenure is one generator on one number, from a claim to its loss.
 type tenure struct {
-	gen *snowflake.Generator
+	gen  *snowflake.Generator
+	from int64 // the floor of the claim: nothing below is issued
 
 	claim     atomic.Pointer[Record] // as this process wrote it last, or as the file had it
 	confirmed atomic.Bool            // the registry knows claim; else it stems from the node's file
@@ -28,12 +29,12 @@ func (t *tenure) number() int64 { return t.claim.Load().Number }
 
 // begin makes the bound of a new claim durable and prepares its generator.
 func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
-	t := &tenure{ended: make(chan struct{}), extended: make(chan struct{})}
+	t := &tenure{from: own.Floor, ended: make(chan struct{}), extended: make(chan struct{})}
 	t.claim.Store(&own)
 	t.confirmed.Store(confirmed)
 	t.bound.Store(own.Bound)
 	inner := min(own.Bound, max(own.Floor, h.unit(h.rt.Now().Add(h.cfg.Ahead))))
-	if err := h.writeFile(own, inner, own.Bound); err != nil {
+	if err := h.writeFile(h.base, own, inner, own.Bound); err != nil {
 		return nil, err
 	}
 	t.inner.Store(inner)
@@ -133,7 +134,7 @@ func (h *Holder) forfeit(t *tenure, end int64, lost error) {
 	h.mu.Lock()
 	h.previous = &Previous{Number: t.number(), Nonce: t.claim.Load().Nonce, Inner: end}
 	h.mu.Unlock()
-	if err := h.writeFile(*t.claim.Load(), end, end); err != nil {
+	if err := h.writeFile(h.base, *t.claim.Load(), end, end); err != nil {
 		h.log.Warn("the loss of the worker ID is not on the disk", "error", err)
 	}
 	h.cfg.Alarms.Raise(leaf.Alarm{
@@ -149,7 +150,7 @@ func (h *Holder) await(t *tenure) error {
 	_, began := h.read()
 	for !h.isClosing() {
 		now := h.rt.Now()
-		left := time.UnixMilli(t.claim.Load().Floor).Sub(now)
+		left := time.UnixMilli(t.from).Sub(now)
 		if left <= 0 {
 			break
 		}
@@ -182,7 +183,7 @@ func (h *Holder) await(t *tenure) error {
 // waits reports a floor in the future. A short wait is the normal end of a crash; a
 // longer one than any claim causes means that some clock was or is wrong.
 func (h *Holder) waits(t *tenure, left time.Duration) {
-	from := time.UnixMilli(t.claim.Load().Floor).UTC().Format(time.RFC3339)
+	from := time.UnixMilli(t.from).UTC().Format(time.RFC3339)
 	reason := fmt.Errorf("worker ID %d may be used from %s on, in %v, because until then somebody may have issued with it", t.number(), from, left.Round(time.Millisecond))
 	if left > h.longest() {
 		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)
@@ -243,7 +244,7 @@ func (h *Holder) renew(t *tenure) error {
 // trusted (rule F).
 func (h *Holder) renewOnce(t *tenure) (lost error) {
 	bound := t.bound.Load()
-	position := t.gen.Position()
+	inner := t.inner.Load()
 	now, err := h.trusted(t)
 	h.doubts = err != nil && (h.tenure.Load() == t || h.clock.jumped() != nil) // a floor ahead is no fault of the clock
 	if err == nil {
@@ -252,8 +253,8 @@ func (h *Holder) renewOnce(t *tenure) (lost error) {
 	own := *t.claim.Load()
 	switch {
 	case t.confirmed.Load():
-		// A file that knows less than this was rolled back (see previous in pool.go).
-		own.Floor = min(max(own.Floor, position), own.Bound)
+		// A file with less than this t is an old copy (see previous in pool.go).
+		own.Floor = min(max(own.Floor, inner), own.Bound)
 		ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 		own, err = h.reg.Renew(ctx, own, bound)
 		cancel()

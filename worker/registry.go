@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // Kind says what a claim is tied to.
@@ -35,10 +37,21 @@ type Info struct {
 	Shared bool // other machines use it too, so that a loopback address would be ambiguous
 }
 
-// Namespace is what all nodes that share a registry must agree on.
+// Namespace is what all nodes that share a registry must agree on. Use NewNamespace.
 type Namespace struct {
 	Name        string // label of the environment, e.g. "prod"; 1 to 64 characters
-	Fingerprint string // of layout and epoch (snowflake.Layout.Fingerprint)
+	Fingerprint string // of layout, epoch and datacentre
+}
+
+// NewNamespace returns the namespace of a node whose IDs have this layout and, if the
+// layout has that field, this datacentre: a number of one datacentre says nothing about
+// the same number of another.
+func NewNamespace(name string, layout snowflake.Layout, datacenter int64) Namespace {
+	fingerprint := layout.Fingerprint()
+	if layout.DatacenterBits > 0 {
+		fingerprint += fmt.Sprintf(" datacenter=%d", datacenter)
+	}
+	return Namespace{Name: name, Fingerprint: fingerprint}
 }
 
 // Registry hands out worker IDs. The engine owns this interface; drivers implement
@@ -132,7 +145,7 @@ type Record struct {
 	Number   int64
 	Address  string // of the last owner
 	Nonce    string // of the last owner; "" if an operator took it away, or only T is left
-	Floor    int64  // the last owner issues nothing below (any more: a renewal may raise it)
+	Floor    int64  // where the last owner began; since its last renewal its t, below which no file of it that is current lies
 	Bound    int64  // T: the last owner issues nothing at or above
 	Released bool   // by its owner or an operator
 	Version  string // "" if there is no record; only the registry reads it

@@ -56,7 +56,7 @@ func (h *Holder) Status() Status {
 		return s
 	}
 	s.Number, s.Confirmed = t.number(), t.confirmed.Load()
-	s.Floor, s.Position, s.Inner, s.Bound = t.claim.Load().Floor, t.gen.Position(), t.inner.Load(), t.bound.Load()
+	s.Floor, s.Position, s.Inner, s.Bound = t.from, t.gen.Position(), t.inner.Load(), t.bound.Load()
 	now, err := h.trusted(t)
 	switch {
 	case s.State != Serving:

@@ -1,0 +1,119 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestLeasedNumberNeedsNoDisk: T is all the memory that a leased number has.
+func TestLeasedNumberNeedsNoDisk(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a")
+		n.disk.set(func(d *disk) { d.hang = make(chan struct{}) })
+		n.up().issue(5000)
+		time.Sleep(time.Minute)
+		n.issue(5000)
+		if text := n.alarms.has(leaf.AlarmDisk); text != "" {
+			t.Errorf("alarm %q", text)
+		}
+		n.stop()
+		if f := n.disk.content(); f != nil {
+			t.Errorf("the file holds %q", f)
+		}
+	})
+}
+
+// TestDiskHangs: a write that never ends raises an alarm within 2 s. IDs go on up to the
+// t that is on the disk, and a stop ends with its deadline without a release: nobody
+// knows what the disk will hold.
+func TestDiskHangs(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a").up()
+		n.issue(10)
+		hang := make(chan struct{})
+		inner := n.Status().Inner
+		n.disk.set(func(d *disk) { d.hang = hang })
+		time.Sleep(2*time.Second + time.Millisecond)
+		if text := n.alarms.has(leaf.AlarmDisk); !strings.Contains(text, "has not answered") {
+			t.Errorf("alarm %q", text)
+		}
+		if last := n.issue(10); millis(last) >= inner {
+			t.Errorf("issued at %d, the disk holds t=%d", millis(last), inner)
+		}
+		time.Sleep(5 * time.Second)
+		n.refuses(leaf.ErrNotReady)
+
+		ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+		defer cancel()
+		begin := time.Now()
+		h := n.Holder
+		n.Holder = nil
+		if err := h.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 11*time.Second {
+			t.Errorf("close after %v: %v", time.Since(begin), err)
+		}
+		if r := w.records.record(0); r.Released {
+			t.Errorf("released, and the file may still claim the time up to T: %+v", r)
+		}
+		close(hang)
+		n.disk.set(func(d *disk) { d.hang = nil })
+		time.Sleep(time.Second)
+		n.up()
+		time.Sleep(4 * time.Second)
+		n.issue(5000)
+	})
+}
+
+// TestOldCopyOfAnIdleNode: a renewal records the t of the file and not what was issued,
+// so that the old copy of a node that issued nothing meanwhile is seen.
+func TestOldCopyOfAnIdleNode(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
+		time.Sleep(time.Minute)
+		old := a.disk.content()
+		time.Sleep(time.Minute)
+		last := a.issue(5000) // after the last renewal
+		a.crash()
+		a.disk.put(old)
+		a.clock.step(-time.Minute)
+		a.up()
+		for range 90 {
+			time.Sleep(time.Second)
+			if id, err := a.Next(w.t.Context(), "k"); err == nil {
+				if p := w.take(id, "a"); millis(p) <= millis(last) {
+					t.Fatalf("issued at %d, and before at %d", millis(p), millis(last))
+				}
+			}
+		}
+	})
+}
+
+// TestQuietCoversTheCall: a claim that lives may have been renewed as late as the end of
+// the call that creates the namespace.
+func TestQuietCoversTheCall(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Fresh, c.Timeout = false, 40*time.Second })
+		now := n.clock.Now()
+		n.up()
+		if got, want := w.records.record(n.claimed()).Floor, now.Add(40*time.Second+time.Minute+5*time.Second).UnixMilli(); got < want {
+			t.Errorf("issues from %d on, want %d", got, want)
+		}
+	})
+}
+
+// claimed returns the number that the node's claim has in the registry.
+func (n *node) claimed() int64 {
+	n.w.t.Helper()
+	for number := n.cfg.Numbers.Lo; number < n.cfg.Numbers.Hi; number++ {
+		if n.w.records.record(number).Address == n.cfg.Address {
+			return number
+		}
+	}
+	n.w.t.Fatal("no claim")
+	return 0
+}
