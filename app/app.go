@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -30,6 +32,11 @@ type Options struct {
 	Logger  *slog.Logger // default: discard
 	Version string       // shown by commands
 	Notes   []string     // of Load, for the log
+
+	// Reload makes Run read the configuration again, with Load, and put into force what
+	// can change while the node runs (App.Reload). nil: it never does.
+	Reload <-chan os.Signal
+	Load   func() (Config, error)
 
 	// Warn is told what the user of a command should know beside its outcome. nil: nobody.
 	Warn func(text string)
@@ -65,7 +72,9 @@ type App struct {
 	unpublished error          // why presence is nil although there is a directory; nil: there is none
 	closers     []func() error // undo New, last first
 
-	secure          *tls.Config // of the public servers; nil: plain TCP
+	tokens          tokens
+	certificate     atomic.Pointer[tls.Certificate] // that secure shows
+	secure          *tls.Config                     // of the public servers; nil: plain TCP
 	listeners       listeners
 	public, private []server
 	serving         sync.WaitGroup
@@ -102,7 +111,8 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 			err = errors.Join(err, a.undo())
 		}
 	}()
-	if a.secure, err = cfg.TLS.tlsConfig(); err != nil {
+	a.tokens = newTokens(cfg)
+	if a.secure, err = a.openTLS(); err != nil {
 		return nil, err
 	}
 	path, err := filepath.Abs(cfg.DataDir)
@@ -337,13 +347,25 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	err = a.Start(ctx)
 	if err == nil {
-		select {
-		case <-ctx.Done():
-		case err = <-a.failures:
-		case <-a.drain.asked:
-		}
+		err = a.untilEnd(ctx)
 	} else if ctx.Err() != nil {
 		err = nil // asked to stop while starting
 	}
 	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+}
+
+// untilEnd reloads the configuration when it is asked to, until the node is to be stopped.
+func (a *App) untilEnd(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-a.failures:
+			return err
+		case <-a.drain.asked:
+			return nil
+		case <-a.opts.Reload:
+			a.reload()
+		}
+	}
 }

@@ -1,13 +1,10 @@
 package app
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 )
 
@@ -26,12 +23,13 @@ type RESPConfig struct {
 
 // AdminConfig is the section admin.
 type AdminConfig struct {
-	Addr string `key:"addr" hint:"HOST:PORT" help:"Address for administration over TCP, beside the socket in the data directory, or off. With health checks and metrics that stay reachable when http.addr is full. A host that is not loopback needs auth.token. Default: port 8081 on 127.0.0.1; a free port if http.addr has port 0."`
+	Addr   string   `key:"addr" hint:"HOST:PORT" help:"Address for administration over TCP, beside the socket in the data directory, or off. With health checks and metrics that stay reachable when http.addr is full. Changes need admin.token; a host that is not loopback needs it at all. Default: port 8081 on 127.0.0.1; a free port if http.addr has port 0."`
+	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What administrators over TCP must show: Authorization: Bearer. Repeatable: each value is valid. Default: none, and administration only over the socket in the data directory."`
 }
 
 // AuthConfig is the section auth.
 type AuthConfig struct {
-	Token string `key:"token" hint:"SECRET" secret:"all" help:"What clients and administrators over TCP must show: Authorization: Bearer over HTTP and gRPC, AUTH over the Redis protocol. Default: nothing is asked for."`
+	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What clients must show: Authorization: Bearer over HTTP and gRPC, AUTH over the Redis protocol. Repeatable: each value is valid, so that a token can be exchanged while both are in use. Default: nothing is asked for."`
 }
 
 // TLSConfig is the section tls.
@@ -84,8 +82,8 @@ func (c Config) validateServers() (errs []error) {
 			errs = append(errs, err)
 		}
 	}
-	if host, _, err := net.SplitHostPort(c.adminAddr()); err == nil && c.Auth.Token == "" && !isLoopback(host) {
-		errs = append(errs, &ConfigError{Key: "admin.addr", Value: c.Admin.Addr, Limit: "must be on 127.0.0.1, [::1] or localhost as long as auth.token is not set, because who reaches it can change every tag"})
+	if host, _, err := net.SplitHostPort(c.adminAddr()); err == nil && len(c.Admin.Tokens) == 0 && !isLoopback(host) {
+		errs = append(errs, &ConfigError{Key: "admin.addr", Value: c.Admin.Addr, Limit: "must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set"})
 	}
 	switch {
 	case c.TLS.Cert != "" && c.TLS.Key == "":
@@ -101,30 +99,6 @@ func (c Config) validateServers() (errs []error) {
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// tlsConfig reads the files of the section tls, nil without any.
-func (c TLSConfig) tlsConfig() (*tls.Config, error) {
-	if c.Cert == "" {
-		return nil, nil //nolint:nilnil // plain TCP is a valid configuration
-	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	if err != nil {
-		return nil, &ConfigError{Key: "tls.cert", Value: c.Cert, Limit: "with tls.key=" + c.Key + " must be a certificate and its key: " + err.Error()}
-	}
-	t := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	if c.ClientCA == "" {
-		return t, nil
-	}
-	pem, err := os.ReadFile(c.ClientCA)
-	if err != nil {
-		return nil, &ConfigError{Key: "tls.client-ca", Value: c.ClientCA, Limit: err.Error()}
-	}
-	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-	if !t.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, &ConfigError{Key: "tls.client-ca", Value: c.ClientCA, Limit: "must hold a certificate in PEM form"}
-	}
-	return t, nil
 }
 
 // listen binds the address of a server, nil if it is off.

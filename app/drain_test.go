@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf/leafpb"
 )
@@ -72,13 +75,19 @@ func TestDrainRefusesALongDelay(t *testing.T) {
 // health checks and metrics.
 func TestAdminOverTCP(t *testing.T) {
 	t.Parallel()
-	a, _ := start(t, config(shortDir(t)))
+	c := config(shortDir(t))
+	c.Admin.Tokens = []string{"s3cret"}
+	a, _ := start(t, c)
 	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	tags, err := leafpb.NewAdminServiceClient(conn).ListTags(t.Context(), &leafpb.ListTagsRequest{})
+	if _, err := leafpb.NewAdminServiceClient(conn).ListTags(t.Context(), &leafpb.ListTagsRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("ListTags over gRPC without a token: %v", err)
+	}
+	shown := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer s3cret")
+	tags, err := leafpb.NewAdminServiceClient(conn).ListTags(shown, &leafpb.ListTagsRequest{})
 	if err != nil || len(tags.GetTags()) != 1 {
 		t.Errorf("ListTags over gRPC: %v, %v", tags, err)
 	}
@@ -92,6 +101,7 @@ func TestAdminOverTCP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Authorization", "Bearer s3cret")
 		tr := &http.Transport{DisableKeepAlives: true}
 		resp, err := tr.RoundTrip(req)
 		if err != nil {

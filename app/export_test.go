@@ -111,3 +111,6 @@ func DirectoryOf(c Config) (where string, err error) {
 
 // ClientAddress is the address by which clients reach a listener.
 var ClientAddress = clientAddress
+
+// CheckToken tells whether a client may show this token.
+func (a *App) CheckToken(token string) error { return a.tokens.clients.Check(token) }

@@ -29,6 +29,8 @@ type Key struct {
 
 	secretPath bool // all but scheme and host is secret
 	secretAll  bool // the whole value is
+
+	content string // the value is a file that holds the value of this key; "": it is no such key
 }
 
 // Env returns the name of the environment variable: LEAF_HTTP_ADDR.
@@ -74,9 +76,27 @@ func fieldKeys(t reflect.Type, prefix, title string, index []int) []Key {
 		}
 		k.Limit, k.Hint = k.limitAndHint()
 		keys = append(keys, k)
+		if k.Secret {
+			keys = append(keys, k.asFile())
+		}
 	}
 	return keys
 }
+
+// asFile returns the key that names a file with the value of k. Every key that may hold a
+// secret has one: a command line stands in the list of processes.
+func (k Key) asFile() Key {
+	what := "the value of " + k.Name
+	if k.List {
+		what = "the values of " + k.Name + ", one per line"
+	}
+	return Key{
+		Name: k.Name + fileSuffix, Title: k.Title, Hint: "FILE", typ: reflect.TypeFor[string](),
+		Help: "File that holds " + what + ".", content: k.Name,
+	}
+}
+
+const fileSuffix = "-file"
 
 // mustNumber reads a tag of Config. It panics on a tag that nobody could have
 // shipped, because every program and test that looks at a key comes by here.

@@ -25,7 +25,7 @@ func (a *App) openLimits() (err error) {
 		issuers.Snowflake = a.worker
 	}
 	c := a.cfg.Limit
-	if a.gate, err = limit.New(issuers, limit.Config{Token: a.cfg.Auth.Token, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
+	if a.gate, err = limit.New(issuers, limit.Config{Tokens: a.tokens.clients, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
 		return err
 	}
 	sources := a.limitCatalog().sources()

@@ -34,6 +34,7 @@ type Loaded struct {
 	Notes []string // what was ignored or translated, for the log
 
 	sources    map[string]string // by key name; missing: the default
+	files      map[string]string // by key name: the file that its value was read from
 	needsStore error             // see legacyConfig
 }
 
@@ -52,15 +53,17 @@ func Load(in Input) (*Loaded, error) {
 	if in.File != "" {
 		file = in.File
 	}
-	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}}
+	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}}
 
 	fromFile, fileErr := l.readFile(file)
 	if fileErr != nil {
 		errs = append([]error{fileErr}, errs...)
 	}
-	for _, s := range slices.Concat(fromFile, env, flagSettings(in.Flags)) {
-		if err := l.set(s); err != nil {
-			errs = append(errs, err)
+	for _, source := range [][]setting{fromFile, env, flagSettings(in.Flags)} {
+		for _, s := range source {
+			if err := l.set(s, source); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	if l.needsStore != nil && !l.IsSet("store") {
@@ -81,6 +84,7 @@ func Load(in Input) (*Loaded, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	l.Notes = append(l.Notes, l.exposed()...)
 	return l, nil
 }
 
@@ -130,13 +134,17 @@ func flagSettings(flags map[string][]string) []setting {
 	return settings
 }
 
-// set parses s into its field. Sources are applied in rising precedence, so the
+// set parses s into its field. beside are all settings of the same source. Sources are applied in rising precedence, so the
 // last one wins; that every source is parsed means that a bad value is reported
 // even if a better source overrides it.
-func (l *Loaded) set(s setting) error {
+func (l *Loaded) set(s setting, beside []setting) error {
 	k, known := keyByName(s.key)
 	if !known {
 		return fmt.Errorf("app: setting for unknown key %q", s.key)
+	}
+	delete(l.files, k.Name)
+	if k.content != "" {
+		return l.setFromFile(k, s, beside)
 	}
 	if !k.List && len(s.values) != 1 {
 		return &ConfigError{Key: k.Name, Value: strings.Join(redactAll(k, s.values), listSeparator), Source: s.source, Limit: "must be given once"}
@@ -195,8 +203,15 @@ func (l *Loaded) Settings() []Setting {
 	var out []Setting
 	root := reflect.ValueOf(l.Config)
 	for _, k := range Keys() {
-		field := root.FieldByIndex(k.index)
 		s := Setting{Key: k.Name, Values: []string{}, Source: "default"}
+		if k.content != "" {
+			if file := l.files[k.content]; file != "" {
+				s.Values, s.Source = []string{file}, l.sources[k.content]
+				out = append(out, s)
+			}
+			continue
+		}
+		field := root.FieldByIndex(k.index)
 		if source, set := l.sources[k.Name]; set {
 			s.Source = source
 		}

@@ -100,7 +100,7 @@ func TestAddressesOfTheServers(t *testing.T) {
 		{"RESP taken", func(c *app.Config) { c.RESP.Addr = taken.Addr().String() }, "choose another --resp-addr, or --resp-addr=off"},
 		{"HTTP taken", func(c *app.Config) { c.HTTP.Addr = taken.Addr().String() }, "choose another --http-addr"},
 		{"no address", func(c *app.Config) { c.GRPC.Addr = "9090" }, `grpc.addr="9090": must be HOST:PORT`},
-		{"administration for everybody", func(c *app.Config) { c.Admin.Addr = ":8081" }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as auth.token is not set`},
+		{"administration for everybody", func(c *app.Config) { c.Admin.Addr = ":8081" }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set`},
 		{"key without certificate", func(c *app.Config) { c.TLS.Key = "x" }, "tls.cert"},
 		{"no such certificate", func(c *app.Config) { c.TLS.Cert, c.TLS.Key = "/none", "/none" }, `tls.cert="/none": with tls.key=/none must be a certificate and its key`},
 	} {

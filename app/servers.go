@@ -100,7 +100,7 @@ func (a *App) openServers() error {
 	s := admin.NewServer(backend, cfg)
 	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil, nil})
 	if ln := a.listeners.admin; ln != nil {
-		cfg.TCP = &admin.TCP{Token: a.cfg.Auth.Token, Open: a.openRoutes()}
+		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, Open: a.openRoutes()}
 		s := admin.NewServer(backend, cfg)
 		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil, nil})
 	}

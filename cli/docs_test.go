@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,6 +97,7 @@ var examples = map[string]struct {
 	"node.discovery":             {value: "etcd://h:2379/leaf"},
 	"node.advertise":             {value: "leaf-1.example.org"},
 	"auth.token":                 {value: "xxxxx"},
+	"admin.token":                {value: "xxxxx"},
 	"tls.cert":                   {"/cert.pem", []string{"--tls-key=/key.pem"}},
 	"tls.key":                    {"/key.pem", []string{"--tls-cert=/cert.pem"}},
 	"tls.client-ca":              {"/ca.pem", []string{"--tls-cert=/cert.pem", "--tls-key=/key.pem"}},
@@ -106,9 +108,16 @@ var examples = map[string]struct {
 func TestEveryKeyIsAFlagAndAVariable(t *testing.T) {
 	t.Parallel()
 	for _, k := range app.Keys() {
-		value, dependent := k.Default, examples[k.Name].dependent
+		of, isFile := strings.CutSuffix(k.Name, "-file")
+		value, dependent := k.Default, examples[of].dependent
 		if value == "" {
 			value = examples[k.Name].value
+		}
+		if isFile {
+			value = filepath.Join(t.TempDir(), "secret")
+			if err := os.WriteFile(value, []byte(examples[of].value+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()

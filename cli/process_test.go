@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -188,4 +189,54 @@ func TestTwoProcessesShareOneSQLiteFile(t *testing.T) {
 	a.end(t, syscall.SIGTERM)
 	seen.add(t, b.ids(t, 5000))
 	b.end(t, syscall.SIGTERM)
+}
+
+// TestHangupReloads sends SIGHUP: the node goes on, and its tokens are those of the file.
+func TestHangupReloads(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	write := func(text string) {
+		if err := os.WriteFile(tokens, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old\n")
+	p := serve(t, dir, "--auth-token-file", tokens)
+	hangup := func(want string) {
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.log.String(), want); <-tick.C {
+			if time.Now().After(deadline) {
+				t.Fatalf("%q is not in the log:\n%s", want, p.log)
+			}
+		}
+	}
+	status := func(token string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.addr+"/api/segment/get/leaf-segment-test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	write("")
+	hangup("the configuration is not reloaded")
+	if got := status("old"); got != 200 {
+		t.Errorf("an empty file took the token away: %d", got)
+	}
+	write("new\nnewer\n")
+	hangup("configuration reloaded")
+	if old, next := status("old"), status("newer"); old != 401 || next != 200 {
+		t.Errorf("old token %d, new one %d, want 401 and 200", old, next)
+	}
+	p.end(t, syscall.SIGTERM)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -30,6 +31,17 @@ var storeHelp = map[string]string{
 	"store":                 "Open this database, even if a node runs: mysql://user:password@host:3306/db, postgres://user:password@host:5432/db or sqlite:PATH. Several: repeat as NAME=URL.",
 	"segment.cluster-fence": "The cluster fence of the nodes: zookeeper://HOST:PORT,…/NAME or etcd://HOST:PORT,…/NAME.",
 	"tag-rule":              "Which database holds which tags, if there are several; the same as the nodes have.",
+}
+
+// withFiles adds the keys that name a file with the value of one of helps.
+func withFiles(helps map[string]string) map[string]string {
+	all := maps.Clone(helps)
+	for _, k := range app.Keys() {
+		if name, ok := strings.CutSuffix(k.Name, "-file"); ok && helps[name] != "" {
+			all[k.Name] = k.Help
+		}
+	}
+	return all
 }
 
 func storeSettings() settings { return someSettings(storeHelp) }
@@ -63,6 +75,7 @@ func nodeSettings() settings {
 
 func someSettings(helps map[string]string) settings {
 	var keys []app.Key
+	helps = withFiles(helps)
 	for _, k := range app.Keys() {
 		if help, needed := helps[k.Name]; needed {
 			k.Help = help

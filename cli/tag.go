@@ -22,7 +22,8 @@ func (b *backendFlags) with(ctx context.Context, p Process, f func(admin.Backend
 	if err != nil {
 		return err
 	}
-	_, direct := b.Settings.values()["store"]
+	given := b.Settings.values()
+	direct := given["store"] != nil || given["store-file"] != nil
 	warn := func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }
 	backend, done, err := app.OpenBackend(ctx, l.Config, app.Options{Version: version(), Warn: warn}, direct)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 	"github.com/leaf-idgen/leaf/limit"
 )
 
@@ -61,7 +62,7 @@ func BenchmarkNext(b *testing.B) {
 
 // BenchmarkOpen is what a server pays per request or connection.
 func BenchmarkOpen(b *testing.B) {
-	g, err := limit.New(leaf.Issuers{Segment: new(counting), Snowflake: new(counting)}, limit.Config{Token: "0123456789abcdef0123456789abcdef"})
+	g, err := limit.New(leaf.Issuers{Segment: new(counting), Snowflake: new(counting)}, limit.Config{Tokens: auth.NewTokens("0123456789abcdef0123456789abcdef")})
 	if err != nil {
 		b.Fatal(err)
 	}

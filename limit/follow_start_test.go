@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 	"github.com/leaf-idgen/leaf/limit"
 )
 
@@ -207,7 +208,7 @@ func TestWhatIsNotHeld(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		off := limit.NewFollower(newGate(t, limit.Config{Token: "secret"}, leaf.Disabled("segment"), leaf.Disabled("snowflake")), []limit.Source{{Store: a}}, limit.FollowConfig{})
+		off := limit.NewFollower(newGate(t, limit.Config{Tokens: auth.NewTokens("secret")}, leaf.Disabled("segment"), leaf.Disabled("snowflake")), []limit.Source{{Store: a}}, limit.FollowConfig{})
 		off.Run(gone)
 		if _, err := off.Access().Open(leaf.Credentials{Token: "wrong"}); !errors.Is(err, leaf.ErrUnauthenticated) {
 			t.Errorf("a wrong token: %v", err)

@@ -1,19 +1,20 @@
 package limit
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 )
 
 // Config tunes a Gate. The zero value asks for no token and has the defaults.
 type Config struct {
-	// Token is what every client must show, also one with a certificate. "": none.
-	Token string
+	// Tokens are those of which every client must show one, also one with a certificate.
+	// nil: none is asked for.
+	Tokens *auth.Tokens
 
 	// TargetWait is how long the requests that have to wait may wait on average before
 	// newer ones are turned away. It should be a fraction of the time that callers have.
@@ -42,6 +43,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Runtime == nil {
 		c.Runtime = leaf.SystemRuntime()
 	}
+	if c.Tokens == nil {
+		c.Tokens = auth.NewTokens()
+	}
 	switch {
 	case c.TargetWait < 0:
 		return c, leaf.BadField("target wait", c.TargetWait, "must be above 0")
@@ -56,7 +60,7 @@ func (c Config) withDefaults() (Config, error) {
 // Gate is a leaf.Access that lets through what the rules allow. Make it with New; it has
 // nothing to close. All methods are safe for concurrent use.
 type Gate struct {
-	token  string
+	tokens *auth.Tokens
 	rt     leaf.Runtime
 	table  atomic.Pointer[table]
 	rooms  [modes]*room
@@ -85,7 +89,7 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 	if issuers.Segment == nil || issuers.Snowflake == nil {
 		return nil, fmt.Errorf("%w: a mode that is off is leaf.Disabled, not nil", leaf.ErrBadRequest)
 	}
-	g := &Gate{token: c.Token, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}}
+	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}}
 	for i := range g.rooms {
 		g.rooms[i] = newRoom(c, i == segment)
 	}
@@ -97,12 +101,9 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 // Open implements leaf.Access. A name that [ValidateClient] refuses is refused here too,
 // for all protocols.
 func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
-	if g.token != "" && subtle.ConstantTimeCompare([]byte(c.Token), []byte(g.token)) != 1 {
+	if err := g.tokens.Check(c.Token); err != nil {
 		g.refused.unauthenticated.Add(1)
-		if c.Token == "" {
-			return nil, fmt.Errorf("%w: this server asks for a token", leaf.ErrUnauthenticated)
-		}
-		return nil, fmt.Errorf("%w: the token is not the one that this server asks for", leaf.ErrUnauthenticated)
+		return nil, err
 	}
 	switch {
 	case c.Certificate != "":

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 	"github.com/leaf-idgen/leaf/limit"
 )
 
@@ -31,7 +32,7 @@ func TestConfigIsChecked(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, limit.Config{Token: "secret"}, new(engine), new(engine))
+	g := newGate(t, limit.Config{Tokens: auth.NewTokens("secret")}, new(engine), new(engine))
 	for _, c := range []struct {
 		shown leaf.Credentials
 		ok    bool

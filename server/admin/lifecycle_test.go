@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/auth"
 	"github.com/leaf-idgen/leaf/server/admin"
 )
 
@@ -22,7 +23,7 @@ func TestStartStopStress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{}})
+		s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{Tokens: auth.NewTokens("s3cret")}})
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(ln) }()
 		var clients sync.WaitGroup
@@ -35,6 +36,7 @@ func TestStartStopStress(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				req.Header.Set("Authorization", "Bearer s3cret")
 				reply, err := tr.RoundTrip(req)
 				if err != nil {
 					return // the server was stopped first

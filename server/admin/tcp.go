@@ -1,24 +1,23 @@
 package admin
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 	"github.com/leaf-idgen/leaf/server/problem"
 )
 
 // TCP is what a server on a TCP listener needs, where no file permissions decide who
 // may connect.
 type TCP struct {
-	// Token is what every administrative request must show, as "Authorization: Bearer
-	// TOKEN". Default: none is asked for, and the listener must be on loopback.
-	Token string
+	// Tokens are those of which every administrative request must show one, as
+	// "Authorization: Bearer TOKEN". nil, or a set that asks for none: administrative
+	// requests are refused, because every user of the machine can connect to loopback.
+	Tokens *auth.Tokens
 
 	// MaxConns limits the open connections. One more is closed at once. The socket has
 	// no limit, so that an administrator can always get in. Default 1,000.
@@ -29,11 +28,7 @@ type TCP struct {
 	Open map[string]http.Handler
 }
 
-// guard lets only those requests through to next that an administrator can have meant.
-//
-// A web page that an administrator visits can make the browser send requests to
-// 127.0.0.1. Two things give such a request away: its Origin, or, after the page has
-// pointed a name of its own at 127.0.0.1 (DNS rebinding), its Host.
+// guard lets only requests with a token through to next.
 func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 	admin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := t.admit(r); err != nil {
@@ -52,25 +47,15 @@ func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 }
 
 func (t *TCP) admit(r *http.Request) error {
-	if t.Token != "" {
-		shown, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !found || subtle.ConstantTimeCompare([]byte(shown), []byte(t.Token)) != 1 {
-			return fmt.Errorf("%w: administration needs the header Authorization: Bearer with the value of auth.token", leaf.ErrUnauthenticated)
-		}
-		return nil
+	if t.Tokens == nil || !t.Tokens.Required() {
+		return fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
 	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		return fmt.Errorf("%w: a request with an Origin (%.64q) comes from a web page; set auth.token to allow it", leaf.ErrUnauthenticated, origin)
+	shown, err := auth.Bearer(r.Header["Authorization"])
+	if err == nil {
+		err = t.Tokens.Check(shown)
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {
-		return fmt.Errorf("%w: the request comes from another web site; set auth.token to allow it", leaf.ErrUnauthenticated)
-	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%w: Host %.64q is not this machine's loopback address; set auth.token to be reachable by name", leaf.ErrUnauthenticated, r.Host)
+	if err != nil {
+		return fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token", err)
 	}
 	return nil
 }

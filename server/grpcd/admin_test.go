@@ -89,11 +89,11 @@ func (n *node) SetWeight(_ context.Context, weight int) (admin.Node, error) {
 
 func (n *node) Drain(_ context.Context, delay time.Duration) error { return n.note(delay) }
 
-// startAdmin serves n where the program does: behind the administrator's listener.
+// startAdmin serves n as the administrator's socket does, without the guard of TCP.
 func startAdmin(t *testing.T, n admin.NodeBackend) *grpc.ClientConn {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s := admin.NewServer(n, admin.Config{Logger: log, GRPC: grpcd.NewAdmin(n, log), TCP: &admin.TCP{}})
+	s := admin.NewServer(n, admin.Config{Logger: log, GRPC: grpcd.NewAdmin(n, log)})
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"strings"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 	"github.com/leaf-idgen/leaf/server/accept"
 )
 
@@ -23,12 +23,8 @@ func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
 	if id := identityOf(ctx); id != nil {
 		c.Certificate = id.certificate
 	}
-	authorization, err := single(ctx, "authorization")
-	if err != nil {
+	if c.Token, err = auth.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
 		return c, err
-	}
-	if scheme, token, ok := strings.Cut(authorization, " "); ok && strings.EqualFold(scheme, "bearer") {
-		c.Token = strings.TrimSpace(token)
 	}
 	c.Name, err = single(ctx, "leaf-client")
 	return c, err

@@ -3,10 +3,10 @@ package httpd
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/auth"
 )
 
 const (
@@ -52,12 +52,8 @@ func (a *api) admit(shown leaf.Credentials) (_ client, err error) {
 // than Bearer is for somebody else.
 func credentials(r *http.Request) (shown leaf.Credentials, err error) {
 	shown.Certificate, _ = r.Context().Value(certificateKey{}).(string)
-	authorization, err := single(r.Header, "Authorization")
-	if err != nil {
+	if shown.Token, err = auth.Bearer(r.Header["Authorization"]); err != nil {
 		return shown, err
-	}
-	if n := len(bearer); len(authorization) > n && strings.EqualFold(authorization[:n], bearer) {
-		shown.Token = strings.TrimLeft(authorization[n:], " ")
 	}
 	shown.Name, err = single(r.Header, "Leaf-Client")
 	if err != nil {

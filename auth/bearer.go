@@ -1,0 +1,26 @@
+package auth
+
+import (
+	"strings"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Bearer returns the token in the values of the field Authorization (RFC 6750): "" if the
+// field is missing or has another scheme, which is meant for a proxy. The case of the
+// scheme does not matter. Error: leaf.ErrBadRequest if the field is there twice, because
+// a proxy before the node may have looked at the other one.
+func Bearer(values []string) (token string, err error) {
+	switch len(values) {
+	case 0:
+		return "", nil
+	case 1:
+	default:
+		return "", leaf.BadField("header field", "Authorization", "must be given once")
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", nil
+	}
+	return strings.Trim(token, " "), nil
+}

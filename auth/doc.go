@@ -1,0 +1,14 @@
+// Package auth compares what a client or an administrator shows with the tokens that are
+// valid now. One [Tokens] serves all protocols, so that a token which is exchanged while
+// the node runs is exchanged for all of them.
+//
+// Invariants:
+//
+//  1. A comparison takes the same time for every wrong token of one length.
+//  2. A set that asks for a token never becomes one that asks for none: [Tokens.Replace]
+//     refuses an empty list.
+//
+// What it does not do: it reads no files and knows no roles. A server may keep the access
+// that it opened for a connection, so a token that was removed is refused from the next
+// connection, or from the next request that shows a token, on.
+package auth
