@@ -34,7 +34,7 @@ func rowAlarm(tag string, err error) leaf.Alarm {
 }
 
 func exhaustedAlarm(tag string, err error) leaf.Alarm {
-	text := fmt.Sprintf("callers of tag %q are turned away: its ranges are used up and the next one did not arrive", tag)
+	text := fmt.Sprintf("callers of tag %q are turned away: they want more IDs than are in memory and the next range did not arrive", tag)
 	if err != nil {
 		text += ": " + firstLine(err)
 	}

@@ -14,6 +14,7 @@ type buffer struct {
 	whole leaf.Range // the range being issued, empty before the first one
 	rest  leaf.Range // its part that is not published as a piece yet
 	next  leaf.Range // the range after it, empty if not loaded
+	after leaf.Range // the range after that, loaded only for a batch that wants more
 	prior int64      // the fence before this process's first range
 
 	wrote held // the entry that holds the end of the last range; none if that was taken without
@@ -65,11 +66,12 @@ func (t *Tag) advance(seen *piece, w *waiter) (obstacle, error) {
 		return t.follow(seen, w)
 	}
 	defer t.mu.Unlock()
-	if t.cur.Load() != seen {
-		return obstacle{}, nil
-	}
 	b := t.buffer()
 	switch {
+	case w.wants > 1:
+		return t.gather(b, w)
+	case t.cur.Load() != seen:
+		return obstacle{}, nil
 	case b.rest.Len() > 0:
 		t.publish(b)
 		if b.next.Len() == 0 {
@@ -77,11 +79,16 @@ func (t *Tag) advance(seen *piece, w *waiter) (obstacle, error) {
 		}
 		return obstacle{}, nil
 	case b.next.Len() > 0:
-		b.whole, b.rest, b.next = b.next, b.next, leaf.Range{}
+		b.turn()
 		t.publish(b)
 		return obstacle{}, nil
 	}
 	return t.block(b, w)
+}
+
+// turn makes the next range the current one.
+func (b *buffer) turn() {
+	b.whole, b.rest, b.next, b.after = b.next, b.next, b.after, leaf.Range{}
 }
 
 // publish makes the next part of the current range takable: a tenth of the range
@@ -117,10 +124,12 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 	b.loading, b.ahead = b.place != nil, ahead
 }
 
-// block is advance without anything in memory.
+// block is advance without anything in memory that the caller may take.
 func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	w.joinLocked(t, b)
-	t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
+	if t.stockLocked() == 0 {
+		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
+	}
 	if t.alloc.fence.mark(t.name).Latched {
 		return obstacle{}, t.latchedError()
 	}
@@ -163,8 +172,8 @@ func (t *Tag) latchedError() error {
 // tail of the last range, empty if there is none, from both of which nothing is
 // issued any more, and the entry of the cluster fence that holds the range's end.
 //
-// The tail is the next range with the rest of the current one before it, if the
-// two touch; if they do not, the rest of the current one is lost, because somebody
+// The tail is the ranges after the current one with its rest before them, as far as
+// they touch; if they do not, the rest of the current one is lost, because somebody
 // else's numbers lie between.
 func (t *Tag) retire() (issued int64, tail leaf.Range, wrote held) {
 	t.mu.Lock()
@@ -181,11 +190,14 @@ func (t *Tag) retire() (issued int64, tail leaf.Range, wrote held) {
 			tail = leaf.Range{Lo: issued, Hi: b.whole.Hi}
 		}
 	}
-	if b.next.Len() > 0 {
-		if tail.Hi != b.next.Lo || tail.Len() == 0 {
-			tail.Lo = b.next.Lo
+	for _, r := range []leaf.Range{b.next, b.after} {
+		if r.Len() == 0 {
+			continue
 		}
-		tail.Hi = b.next.Hi
+		if tail.Hi != r.Lo || tail.Len() == 0 {
+			tail.Lo = r.Lo
+		}
+		tail.Hi = r.Hi
 	}
 	if b.loading {
 		// The load that Close did not wait for may still move row and fence.
@@ -193,7 +205,7 @@ func (t *Tag) retire() (issued int64, tail leaf.Range, wrote held) {
 		tail = leaf.Range{}
 	}
 	t.cur.Store(t.alloc.drained)
-	b.whole, b.rest, b.next = leaf.Range{}, leaf.Range{}, leaf.Range{}
+	b.whole, b.rest, b.next, b.after = leaf.Range{}, leaf.Range{}, leaf.Range{}, leaf.Range{}
 	b.wakeAll()
 	return issued, tail, b.wrote
 }

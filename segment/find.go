@@ -166,7 +166,7 @@ func (t *Tag) detach() {
 	t.cur.Load().shut()
 	t.cur.Store(t.alloc.drained)
 	if t.buf != nil {
-		t.buf.rest, t.buf.next = leaf.Range{}, leaf.Range{}
+		t.buf.rest, t.buf.next, t.buf.after = leaf.Range{}, leaf.Range{}, leaf.Range{}
 		t.rowIsFineLocked(t.buf)
 		t.stockedLocked(t.buf)
 		t.buf.wakeAll()

@@ -161,7 +161,11 @@ func (t *Tag) loadDone(r reserved) {
 			b.prior = r.prior
 		}
 		t.step = r.Step
-		b.next, b.wrote = r.Range, r.wrote
+		if b.wrote = r.wrote; b.next.Len() == 0 {
+			b.next = r.Range
+		} else {
+			b.after = r.Range
+		}
 		b.last = lastLoad{count: b.last.count + 1, asked: b.asked, step: r.Step, length: r.Range.Len()}
 		b.asked, b.retryAt, b.failures, b.failed = time.Time{}, time.Time{}, 0, nil
 		t.rowIsFineLocked(b)

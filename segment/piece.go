@@ -45,6 +45,28 @@ func (p *piece) take(n int64) leaf.Range {
 	return leaf.Range{Lo: lo, Hi: min(lo+n, p.end)}
 }
 
+// takeWhole takes n IDs, or none if fewer are left.
+func (p *piece) takeWhole(n int64) leaf.Range {
+	if n == 1 {
+		return p.take(1)
+	}
+	return p.takeBetween(n, n)
+}
+
+// takeBetween takes up to most IDs, or none if fewer than least are left.
+func (p *piece) takeBetween(least, most int64) leaf.Range {
+	for {
+		lo := p.cursor.Load()
+		n := min(p.end-lo, most)
+		if n <= 0 || n < least {
+			return leaf.Range{}
+		}
+		if p.cursor.CompareAndSwap(lo, lo+n) {
+			return leaf.Range{Lo: lo, Hi: lo + n}
+		}
+	}
+}
+
 // shut ends the piece and returns what was not taken. No caller issues from the
 // returned range any more: an add that came before the swap is below what the swap
 // returned, one that comes after it starts at end (rule G).

@@ -56,14 +56,14 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 	if n < 1 || n > leaf.MaxBatch {
 		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
 	}
-	return t.nextN(ctx, int64(n), make([]leaf.Range, 0, 1))
+	return t.nextN(ctx, int64(n))
 }
 
 // Name returns the tag's name.
 func (t *Tag) Name() string { return t.name }
 
 func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
-	got, err := t.nextN(ctx, 1, make([]leaf.Range, 0, 1))
+	got, err := t.nextN(ctx, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -71,19 +71,21 @@ func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
 }
 
 // nextN alternates between taking from the current piece and advancing to the
-// next one, and waits where advance says so.
-func (t *Tag) nextN(ctx context.Context, n int64, dst []leaf.Range) ([]leaf.Range, error) {
-	w := waiter{alloc: t.alloc, caller: ctx}
+// next one, and waits where advance says so. A batch that the piece cannot fill takes
+// nothing from it: that is for gather to decide.
+func (t *Tag) nextN(ctx context.Context, n int64) ([]leaf.Range, error) {
+	w := waiter{alloc: t.alloc, caller: ctx, wants: n, got: make([]leaf.Range, 0, 1)}
 	defer w.leave()
 	for {
 		p := t.cur.Load()
-		r := p.take(n)
-		dst = leaf.AppendRange(dst, r)
-		if n -= r.Len(); n == 0 {
-			return dst, nil
+		if w.keep(p.takeWhole(w.wants)); w.wants == 0 {
+			return w.got, nil
 		}
 		on, err := t.advance(p, &w)
 		w.settle()
+		if w.wants == 0 {
+			return w.got, nil
+		}
 		if err == nil && on.wake != nil {
 			err = w.wait(ctx, on)
 		}
@@ -110,6 +112,17 @@ type waiter struct {
 	cancel context.CancelFunc
 	tag    *Tag // counts this waiter
 	before *Tag // counted it before, until settle
+
+	wants int64        // IDs that the call still wants
+	got   []leaf.Range // what it has
+	proof *Tag         // the tag that loads is about
+	loads int          // loads of it when the call began, or last took something
+}
+
+// keep adds r to what the call has.
+func (w *waiter) keep(r leaf.Range) {
+	w.got = leaf.AppendRange(w.got, r)
+	w.wants -= r.Len()
 }
 
 // joinLocked makes t count the waiter. t.mu is held, so the count is right before

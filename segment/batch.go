@@ -1,0 +1,67 @@
+package segment
+
+import "github.com/leaf-idgen/leaf"
+
+// stockLocked returns how many IDs of a listed tag are in memory. t.mu is held; singles
+// may take from the current piece meanwhile.
+func (t *Tag) stockLocked() int64 {
+	p := t.cur.Load()
+	n := p.end - p.position()
+	if b := t.buf; b != nil {
+		n += b.rest.Len() + b.next.Len() + b.after.Len()
+	}
+	return n
+}
+
+// gather is advance for a batch that the current piece cannot fill. While the batch wants
+// more than what is in memory, it takes nothing until a load has succeeded since the call
+// began or last took something. In an outage the stock so stays for the calls that it can
+// serve. t.mu is held.
+//
+// The load for a batch may find the next range in memory: its own goes behind that one.
+// If there is a third one, too, the batch makes room with what is left of the first, or
+// with all of the second if that is nothing.
+func (t *Tag) gather(b *buffer, w *waiter) (obstacle, error) {
+	if w.proof != t {
+		w.proof, w.loads = t, b.last.count
+	}
+	later := b.rest.Len() + b.next.Len() + b.after.Len() // changes under t.mu only
+	p := t.cur.Load()
+	least := max(w.wants-later, 0)
+	first := p.takeBetween(least, w.wants)
+	switch {
+	case first.Len() >= least: // with the later ranges it is enough
+	case b.last.count > w.loads:
+		first = p.take(w.wants)
+	case b.after.Len() > 0:
+		if first, later = p.take(w.wants), b.rest.Len(); first.Len()+later == 0 {
+			later = b.next.Len()
+		}
+	default:
+		return t.block(b, w)
+	}
+	w.loads = b.last.count
+	w.keep(first)
+	if w.wants > 0 && later > 0 {
+		t.takeLater(b, w, later)
+	}
+	if b.next.Len() == 0 {
+		t.ask(b, true)
+	}
+	return obstacle{}, nil
+}
+
+// takeLater takes up to most IDs behind the current piece, which is used up, and
+// publishes what follows them. t.mu is held.
+func (t *Tag) takeLater(b *buffer, w *waiter, most int64) {
+	for w.wants > 0 && most > 0 {
+		if b.rest.Len() == 0 {
+			b.turn()
+		}
+		n := min(w.wants, b.rest.Len(), most)
+		w.keep(leaf.Range{Lo: b.rest.Lo, Hi: b.rest.Lo + n})
+		b.rest.Lo += n
+		most -= n
+	}
+	t.publish(b)
+}
