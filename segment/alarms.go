@@ -44,11 +44,20 @@ func exhaustedAlarm(tag string, err error) leaf.Alarm {
 	}
 }
 
-func storeAlarm(name, why string) leaf.Alarm {
+func storeAlarm(name string, err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmStore, Subject: name,
-		Text: fmt.Sprintf("store %q does not answer; its tags are served from memory while that lasts%s", name, why),
+		Text: fmt.Sprintf("store %q does not answer; its tags are served from memory while that lasts: %s", name, firstLine(err)),
 		Do:   "look at the database, and at the network between it and this node",
+	}
+}
+
+// loadsAlarm is for a store that may answer otherwise.
+func loadsAlarm(name string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmStore, Subject: name,
+		Text: fmt.Sprintf("no range can be loaded from store %q; its tags are served from memory while that lasts: %s", name, firstLine(err)),
+		Do:   "look at the database: whether it runs, takes writes, and lets the user of this node update leaf_alloc",
 	}
 }
 

@@ -147,6 +147,9 @@ func (t *Tag) describe(row Row) {
 	}
 	if t.buf != nil && errors.Is(t.buf.failed, leaf.ErrInvalidRow) && CheckRow(t.name, row.MaxID, row.Step, 0) == nil {
 		t.rowIsFineLocked(t.buf)
+		if t.buf.turnedAway {
+			t.shard.retry.add(t)
+		}
 	}
 	t.options = nil
 	if o := row.Options; o != (Options{}) && o.Validate() == nil {
@@ -169,6 +172,7 @@ func (t *Tag) detach() {
 		t.buf.rest, t.buf.next, t.buf.after = leaf.Range{}, leaf.Range{}, leaf.Range{}
 		t.rowIsFineLocked(t.buf)
 		t.stockedLocked(t.buf)
+		t.shard.retry.drop(t)
 		t.buf.wakeAll()
 	}
 }

@@ -13,7 +13,7 @@ import (
 // load does one load of the tag, from a goroutine of the shard's queue, and
 // returns what it tells about the store. It is carried through whoever leaves meanwhile,
 // and what it brings is kept for who comes next.
-func (t *Tag) load() health {
+func (t *Tag) load() (health, error) {
 	t.mu.Lock()
 	state := t.state
 	t.mu.Unlock()
@@ -21,23 +21,23 @@ func (t *Tag) load() health {
 	case listed:
 	case detached: // deleted meanwhile: reserving would only waste a range
 		t.loadEnded(func(b *buffer) { b.asked = time.Time{} })
-		return unknownHealth
+		return unknownHealth, nil
 	case provisional:
 		row, err := t.shard.lookup(t.alloc.base, t.name)
 		if err != nil {
-			return t.loadFailed(err)
+			return t.loadFailed(err), err
 		}
 		if !t.alloc.list(t, row) {
 			t.loadEnded(func(*buffer) {})
-			return healthy
+			return healthy, nil
 		}
 	}
 	r, err := t.reserve()
 	if err != nil {
-		return t.loadFailed(err)
+		return t.loadFailed(err), err
 	}
 	t.loadDone(r)
-	return healthy
+	return healthy, nil
 }
 
 // reserved is a range that passed the fences.
@@ -168,6 +168,7 @@ func (t *Tag) loadDone(r reserved) {
 		}
 		b.last = lastLoad{count: b.last.count + 1, asked: b.asked, step: r.Step, length: r.Range.Len()}
 		b.asked, b.retryAt, b.failures, b.failed = time.Time{}, time.Time{}, 0, nil
+		t.shard.retry.drop(t)
 		t.rowIsFineLocked(b)
 		t.stockedLocked(b)
 	})
@@ -176,21 +177,30 @@ func (t *Tag) loadDone(r reserved) {
 // loadFailed notes the failure and returns what it tells about the store.
 func (t *Tag) loadFailed(err error) health {
 	a := t.alloc
-	a.counters.failures.Add(1)
+	unknown := errors.Is(err, leaf.ErrUnknownTag)
+	if unknown { // the store answered: no fault
+		a.counters.unknown.Add(1)
+	} else {
+		a.counters.failures.Add(1)
+	}
 	var failures int
 	t.loadEnded(func(b *buffer) {
 		b.failures++
 		failures = b.failures
 		b.failed = err
 		b.retryAt = a.rt.Now().Add(backoff(a.rt, b.failures))
-		if needsOperator(err) && t.state != detached {
+		switch {
+		case t.state != listed, unknown, errors.Is(err, leaf.ErrRegress):
+		case needsOperator(err):
 			b.badRow = true
 			a.alarms.Raise(rowAlarm(t.name, err))
+		default:
+			t.shard.retry.add(t)
 		}
 	})
 	a.forget(t) // a provisional tag whose callers left while it loaded
 	switch {
-	case errors.Is(err, leaf.ErrUnknownTag):
+	case unknown:
 		a.unlist(t)
 		return healthy
 	case errors.Is(err, leaf.ErrRegress): // told when it latched

@@ -3,6 +3,7 @@ package segment
 import (
 	"container/list"
 	"context"
+	"math/bits"
 	"sync"
 	"time"
 
@@ -23,9 +24,12 @@ type queue struct {
 	max   int
 	quit  chan struct{} // closed at shutdown
 
-	// report is told when the queue begins or ceases to take the store for down. It is
-	// called under mu.
-	report func(down bool)
+	// report is told why the queue takes the store for down when it begins to, and nil
+	// when it ceases to. It is called under mu.
+	report func(why error)
+
+	// alone is told of a tag whose loads alone find the store unusable. No lock is held.
+	alone func(t *Tag, why error)
 
 	mu         sync.Mutex
 	open       bool // false until the database is bound, and after close
@@ -35,6 +39,7 @@ type queue struct {
 	running    int
 	failures   int    // loads in a row, of changing tags, that found the store unusable
 	lastFailed string // tag of the last one
+	inARow     int    // loads in a row of that tag that found the store unusable
 	reported   bool   // that it takes the store for down
 	retryAt    time.Time
 }
@@ -49,7 +54,10 @@ const (
 	unknownHealth               // it was not asked, or one call took too long
 )
 
-const downAfter = 2 // failures after which the store counts as down
+const (
+	downAfter  = 2 // failures of different tags after which the store counts as down
+	aloneAfter = 4 // failures of one tag after which another one is tried
+)
 
 // push queues a load and returns its place in the line, nil if the queue is closed.
 func (q *queue) push(t *Tag, unknown, ahead bool) *list.Element {
@@ -129,7 +137,10 @@ func (q *queue) run() {
 		case t == nil:
 			return
 		default:
-			q.done(t, t.load())
+			h, err := t.load()
+			if q.done(t, h, err) {
+				q.alone(t, err)
+			}
 		}
 	}
 }
@@ -166,31 +177,57 @@ func (q *queue) next(oldest bool) *Tag {
 	return q.unknown.pop(oldest)
 }
 
-// done notes the outcome of a load.
-func (q *queue) done(t *Tag, h health) {
+// done notes the outcome of a load. alone says that it is time to ask with another tag:
+// one that fails over and over says nothing about the database.
+func (q *queue) done(t *Tag, h health, err error) (alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch h {
 	case healthy:
-		q.failures, q.lastFailed = 0, ""
+		q.failures, q.lastFailed, q.inARow = 0, "", 0
 		if q.reported {
 			q.reported = false
-			q.report(false)
+			q.report(nil)
 		}
 		q.startRunners()
-		return
+		return false
 	case unknownHealth:
-		return
+		return false
 	case unusable, blocked:
 	}
-	// One tag that fails over and over says nothing about the database.
 	if t.name != q.lastFailed || q.failures >= downAfter {
 		q.failures++
 	}
+	if t.name != q.lastFailed {
+		q.inARow = 0
+	}
 	q.lastFailed = t.name
 	q.retryAt = q.rt.Now().Add(backoff(q.rt, q.failures))
-	if h == unusable && q.failures >= downAfter && !q.reported {
+	if h == blocked {
+		return false
+	}
+	q.inARow++
+	if q.failures >= downAfter {
+		q.isDown(err)
+		return false
+	}
+	return q.inARow >= aloneAfter && bits.OnesCount(uint(q.inARow)) == 1 // the 4th, 8th, 16th ...
+}
+
+// isDown takes the store for down. q.mu is held.
+func (q *queue) isDown(why error) {
+	q.failures = max(q.failures, downAfter)
+	if !q.reported {
 		q.reported = true
-		q.report(true)
+		q.report(why)
+	}
+}
+
+// condemn takes the store for down although the loads of one tag alone have failed.
+func (q *queue) condemn(t *Tag, why error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lastFailed == t.name { // else a load of another one has ended meanwhile
+		q.isDown(why)
 	}
 }

@@ -30,7 +30,9 @@ type shard struct {
 	bound    bool
 	synced   bool  // all rows were read at least once
 	last     error // why the last sync failed, nil if it did not
-	starving bool  // the queue takes the store for down
+	starving error // why the queue takes the store for down, nil if it does not
+
+	retry retries
 }
 
 // longestSyncBackoff is for a store that was read once: its tags serve, and news
@@ -42,7 +44,8 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls: callee{alloc: a, what: fmt.Sprintf("store %q", s.Name)},
 	}
-	shard.queue = queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads}
+	shard.queue = queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}
+	shard.retry = retries{shard: shard, tags: map[*Tag]struct{}{}}
 	return shard
 }
 
@@ -109,9 +112,6 @@ func (s *shard) sync() error {
 	first := err == nil && !s.synced
 	s.synced = s.synced || err == nil
 	s.last = err
-	if err == nil {
-		s.starving = false // the next loads will tell
-	}
 	s.alarmLocked()
 	s.mu.Unlock()
 
@@ -132,12 +132,43 @@ func (s *shard) sync() error {
 	return nil
 }
 
-// reportLoads takes the queue's word on whether loads find the store unusable.
-func (s *shard) reportLoads(down bool) {
+// reportLoads takes the queue's word on whether, and why, loads find the store unusable.
+// Loads tell, not reads: a database that may be read but not written serves nothing.
+func (s *shard) reportLoads(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.starving = down
+	s.starving = why
 	s.alarmLocked()
+}
+
+// askAnother finds out whether it is the store or the tag that makes the loads of one
+// tag fail: it loads a range of another tag. While one has stock the node can serve, and
+// no load is wasted. Without another tag it is the store.
+func (s *shard) askAnother(failed *Tag, why error) {
+	var other *Tag
+	for _, t := range *s.alloc.table.Load() {
+		if t.shard != s || t == failed {
+			continue
+		}
+		t.mu.Lock()
+		stock := t.stockLocked()
+		t.mu.Unlock()
+		if stock > 0 {
+			return
+		}
+		if (other == nil || t.name < other.name) && !s.alloc.fence.mark(t.name).Latched {
+			other = t
+		}
+	}
+	if other == nil {
+		s.queue.condemn(failed, why)
+		return
+	}
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	if other.state == listed {
+		other.ask(other.buffer(), true)
+	}
 }
 
 // alarmLocked brings the alarm in line with what is known. s.mu is held, so that
@@ -147,9 +178,9 @@ func (s *shard) alarmLocked() {
 	switch {
 	case a.isClosing():
 	case s.last != nil:
-		a.alarms.Raise(storeAlarm(s.name, ": "+firstLine(s.last)))
-	case s.starving:
-		a.alarms.Raise(storeAlarm(s.name, ": the loads of its tags fail"))
+		a.alarms.Raise(storeAlarm(s.name, s.last))
+	case s.starving != nil:
+		a.alarms.Raise(loadsAlarm(s.name, s.starving))
 	default:
 		a.alarms.Clear(leaf.AlarmStore, s.name)
 	}
@@ -307,6 +338,9 @@ func (t *Tag) newsCount() uint64 {
 func (t *Tag) tryAgainLocked() {
 	if t.buf != nil {
 		t.buf.retryAt, t.buf.failed = time.Time{}, nil
+		if t.buf.turnedAway {
+			t.shard.retry.add(t)
+		}
 		t.buf.wakeAll()
 	}
 }

@@ -12,17 +12,18 @@ import (
 
 // counters count since New.
 type counters struct {
-	loads, failures, regresses, races, waits, abandoned, givenBack, lost atomic.Int64
+	loads, failures, unknown, regresses, races, waits, abandoned, givenBack, lost atomic.Int64
 }
 
 // Status is the state of an Allocator as a whole. The counters run since New.
 type Status struct {
-	Ready   bool     // a database was read, the cluster fence was open once (or the policy is degrade), and Close has not begun
+	Ready   bool     // a store can serve, the cluster fence was open once (or the policy is degrade), and Close has not begun
 	Reasons []string // why not ready, or what needs attention though ready
 	Tags    int      // tags in the table
 
 	Loads     int64 // ranges loaded
 	Failures  int64 // loads that failed
+	Unknown   int64 // loads of tags that the store did not have
 	Regresses int64 // ranges refused by a fence
 	Races     int64 // ranges dropped because another node moved the cluster fence first
 	Waits     int64 // calls that had to wait for a load
@@ -35,19 +36,14 @@ type Status struct {
 func (a *Allocator) Status() Status {
 	c := &a.counters
 	st := Status{
-		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
+		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Unknown: c.unknown.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
 		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), GivenBack: c.givenBack.Load(), Lost: c.lost.Load(),
 	}
 	for _, s := range a.shards {
-		s.mu.Lock()
-		synced, last := s.synced, s.last
-		s.mu.Unlock()
-		st.Ready = st.Ready || synced
-		switch {
-		case !synced:
-			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q has not answered yet", s.name))
-		case last != nil:
-			st.Reasons = append(st.Reasons, fmt.Sprintf("store %q does not answer; tags are served from memory", s.name))
+		serves, reason := s.serves()
+		st.Ready = st.Ready || serves
+		if reason != "" {
+			st.Reasons = append(st.Reasons, reason)
 		}
 	}
 	if a.cluster != nil {
@@ -65,6 +61,53 @@ func (a *Allocator) Status() Status {
 		st.Reasons = append(st.Reasons, "shutting down")
 	}
 	return st
+}
+
+// serves reports whether IDs can be had of the store's tags: from memory, or by loads.
+func (s *shard) serves() (ok bool, reason string) {
+	s.mu.Lock()
+	synced, last, starving := s.synced, s.last, s.starving
+	s.mu.Unlock()
+	switch {
+	case !synced:
+		return false, fmt.Sprintf("store %q has not answered yet", s.name)
+	case last != nil:
+		reason = fmt.Sprintf("store %q does not answer", s.name)
+	case starving != nil:
+		reason = fmt.Sprintf("no range can be loaded from store %q", s.name)
+	}
+	switch tags, some := s.someServes(starving == nil); {
+	case tags > 0 && !some && starving != nil:
+		return false, reason + ", and no tag has IDs in memory"
+	case tags > 0 && !some:
+		return false, fmt.Sprintf("all tags of store %q are latched until repaired, and none has IDs in memory", s.name)
+	case reason == "":
+		return true, ""
+	}
+	return true, reason + "; tags are served from memory"
+}
+
+// someServes reports whether a tag of the store has IDs in memory or, if loads are
+// possible, is not latched. It ends at the first; before, it counted tags of the store.
+func (s *shard) someServes(loads bool) (tags int, some bool) {
+	a := s.alloc
+	latched := a.fence.latchedTags() > 0
+	for _, t := range *a.table.Load() {
+		if t.shard != s {
+			continue
+		}
+		tags++
+		if loads && !(latched && a.fence.mark(t.name).Latched) {
+			return tags, true
+		}
+		t.mu.Lock()
+		stock := t.stockLocked()
+		t.mu.Unlock()
+		if stock > 0 {
+			return tags, true
+		}
+	}
+	return tags, false
 }
 
 // Answers reports whether the last reading of a store's tags succeeded. store is its

@@ -1,0 +1,182 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var errReadOnly = errors.New("UPDATE command denied to user 'leaf'")
+
+// readOnly makes the store refuse writes and answer reads.
+func (s *store) readOnly(except ...string) {
+	s.set(func(s *store) {
+		s.onReserve = func(_ context.Context, req segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+			for _, tag := range except {
+				if req.Tag == tag {
+					return do()
+				}
+			}
+			return segment.Reservation{}, errReadOnly
+		}
+	})
+}
+
+// wantReady fails unless the node is ready or not, as wanted, with a reason that has the text.
+func wantReady(t *testing.T, a *segment.Allocator, ready bool, reason string) {
+	t.Helper()
+	st := a.Status()
+	all := strings.Join(st.Reasons, "; ")
+	if st.Ready != ready || !strings.Contains(all, reason) || reason == "" && all != "" {
+		t.Fatalf("ready %v because %q; want %v because of %q", st.Ready, all, ready, reason)
+	}
+}
+
+// TestStoreThatTakesNoWrites: reads succeed, and still the node says that it is not ready,
+// raises the alarm with the cause, and serves by itself once writes are possible.
+func TestStoreThatTakesNoWrites(t *testing.T) {
+	for _, rows := range [][]segment.Row{
+		{row(10)},
+		{row(10), {Tag: "cart", MaxID: 1, Step: 10}, {Tag: "user", MaxID: 1, Step: 10}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, al := newStore(rows...), newAlarms()
+			s.readOnly()
+			a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second, SyncInterval: 5 * time.Second})
+			for range 3 {
+				_, err := a.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrNotReady)
+			}
+			time.Sleep(time.Minute) // readings of the rows succeed meanwhile
+			al.want(t, "store default")
+			if text := al.text("store", "default"); !strings.Contains(text, "UPDATE command denied") || strings.Contains(text, "does not answer") {
+				t.Errorf("text %q", text)
+			}
+			wantReady(t, a, false, `no range can be loaded from store "default", and no tag has IDs in memory`)
+			s.heal()
+			time.Sleep(2 * time.Second)
+			al.want(t)
+			wantReady(t, a, true, "")
+			waits := a.Status().Waits
+			next(t, a, "order")
+			if a.Status().Waits != waits {
+				t.Error("the first call after the outage had to wait")
+			}
+		})
+	}
+}
+
+// TestOneTagThatFails does not speak for the store: another one is tried, once.
+func TestOneTagThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), newAlarms()
+		s.readOnly("cart")
+		a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second})
+		for range 20 {
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrNotReady)
+		}
+		time.Sleep(5 * time.Minute)
+		al.want(t)
+		wantReady(t, a, true, "")
+		if got := s.maxID(t, "cart"); got != 11 {
+			t.Errorf("max_id of the other tag = %d, want one range reserved", got)
+		}
+	})
+}
+
+// TestAlarmsEndWithTheOutage although nobody asks any more: load balancers have sent the
+// callers elsewhere.
+func TestAlarmsEndWithTheOutage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fail func(s *store)
+	}{
+		{"store down", (*store).breakDown},
+		{"no writes", func(s *store) { s.readOnly() }},
+		{"loads hang", func(s *store) {
+			s.set(func(s *store) {
+				s.onReserve = func(ctx context.Context, _ segment.Request, _ func() (segment.Reservation, error)) (segment.Reservation, error) {
+					<-ctx.Done()
+					return segment.Reservation{}, ctx.Err()
+				}
+			})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second, FixedStep: true})
+				for _, tag := range []string{"order", "cart"} {
+					drain(t, a, tag, 1)
+				}
+				synctest.Wait()
+				c.fail(s)
+				for _, tag := range []string{"order", "cart"} {
+					exhaust(t, a, tag)
+				}
+				if al.text("exhausted", "order") == "" || al.text("exhausted", "cart") == "" {
+					t.Fatalf("alarms %q", al.history())
+				}
+				time.Sleep(time.Minute)
+				s.heal()
+				time.Sleep(10 * time.Second)
+				al.want(t)
+				wantReady(t, a, true, "")
+			})
+		})
+	}
+}
+
+func exhaust(t *testing.T, a *segment.Allocator, tag string) {
+	t.Helper()
+	for {
+		if _, err := a.Next(t.Context(), tag); err != nil {
+			wantErr(t, err, leaf.ErrExhausted)
+			return
+		}
+	}
+}
+
+// TestReadyInAnOutage lasts as long as a tag has IDs in memory.
+func TestReadyInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10})
+		a := node(t, s, nil, segment.Config{MaxWait: time.Second, FixedStep: true})
+		drain(t, a, "order", 1)
+		drain(t, a, "cart", 1)
+		synctest.Wait()
+		s.breakDown()
+		exhaust(t, a, "order")
+		time.Sleep(2 * time.Minute)
+		wantReady(t, a, true, "served from memory")
+		exhaust(t, a, "cart")
+		time.Sleep(2 * time.Second)
+		wantReady(t, a, false, "no tag has IDs in memory")
+		s.heal()
+		time.Sleep(6 * time.Second)
+		wantReady(t, a, true, "")
+	})
+}
+
+// TestUnknownTagsAreNoFailures of loads: a client that asks for what is not there is no
+// trouble of the store.
+func TestUnknownTagsAreNoFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := node(t, newStore(row(10)), nil, segment.Config{NegativeTTL: time.Millisecond})
+		for range 7 {
+			_, err := a.Next(t.Context(), "nope")
+			wantErr(t, err, leaf.ErrUnknownTag)
+			time.Sleep(time.Second)
+		}
+		if st := a.Status(); st.Failures != 0 || st.Unknown != 7 {
+			t.Errorf("%d failures and %d unknown, want 0 and 7", st.Failures, st.Unknown)
+		}
+	})
+}
