@@ -72,6 +72,8 @@ func (a *App) sampleSegment(s samples) {
 	s.gauge("leaf_segment_tags", "Tags known.", float64(st.Tags))
 	s.counter("leaf_segment_loads_total", "Ranges loaded.", st.Loads)
 	s.counter("leaf_segment_load_failures_total", "Loads that failed.", st.Failures)
+	s.counter("leaf_segment_unknown_tags_total", "Look-ups of tags that the database does not have.", st.Unknown)
+	s.counter("leaf_segment_vanished_tags_total", "Readings of a database's tags that lacked most of those that were there.", st.Vanished)
 	s.counter("leaf_segment_regresses_total", "Ranges refused, because a store went backwards.", st.Regresses)
 	s.counter("leaf_segment_waits_total", "Calls that had to wait for a load.", st.Waits)
 	s.counter("leaf_segment_abandoned_calls_total", "Calls of a store given up, because they ignored their deadline.", st.Abandoned)

@@ -69,9 +69,25 @@ func diskAlarm(file string, err error) leaf.Alarm {
 	}
 }
 
+func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmVanished, Subject: name,
+		Text: fmt.Sprintf("the list of tags of store %q lacks %d of %d tags; this node serves %d of them until their ranges in memory are used up", name, missing, known, kept),
+		Do:   "find out who deleted rows of leaf_alloc; if it was a mistake, stop all nodes before rows are put back, and give each row a max_id above every number in use; if not, the alarm ends when the ranges are used up, or with this node's next start",
+	}
+}
+
+func ruleAlarm(name string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmRule, Subject: name,
+		Text: fmt.Sprintf("this node issues nothing from store %q any more, not even from memory: %s", name, firstLine(err)),
+		Do:   "find out who changed the tag rule; if it was on purpose, restart this node with the new rule",
+	}
+}
+
 // rowIsFineLocked and stockedLocked end the alarms of a tag. t.mu is held.
 func (t *Tag) rowIsFineLocked(b *buffer) {
-	if b.badRow {
+	if b.badRow && !b.unread {
 		b.badRow = false
 		t.alloc.alarms.Clear(leaf.AlarmRow, t.name)
 	}

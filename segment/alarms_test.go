@@ -128,7 +128,7 @@ func TestAlarmOfARow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, al := newStore(row(-5)), newAlarms()
+				s, al := newStore(row(-5), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), newAlarms()
 				a := node(t, s, nil, segment.Config{Alarms: al})
 				al.want(t) // nobody asked for it yet
 				_, err := a.Next(t.Context(), "order")

@@ -130,6 +130,9 @@ func (a *Allocator) Start(ctx context.Context) error {
 	}
 	var permanent error
 	for i, err := range results {
+		if errors.Is(err, ErrRule) {
+			err = fmt.Errorf("%w; if the rows were moved to where the new rule expects them, stop the nodes that run with the old one, then run: leaf schema apply --accept-rule", err)
+		}
 		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) {
 			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))
 		}

@@ -13,6 +13,12 @@ func (t *Tag) stockLocked() int64 {
 	return n
 }
 
+func (t *Tag) hasStock() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state == listed && t.stockLocked() > 0
+}
+
 // gather is advance for a batch that the current piece cannot fill. While the batch wants
 // more than what is in memory, it takes nothing until a load has succeeded since the call
 // began or last took something. In an outage the stock so stays for the calls that it can

@@ -21,6 +21,7 @@ type buffer struct {
 
 	turnedAway bool // the alarm exhausted is raised
 	badRow     bool // the alarm row is raised
+	unread     bool // because the last reading could not read the row
 
 	last     lastLoad
 	asked    time.Time     // when the load that is wanted was first asked for
@@ -129,6 +130,9 @@ func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	w.joinLocked(t, b)
 	if t.stockLocked() == 0 {
 		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
+	}
+	if err := t.shard.refuses(); err != nil {
+		return obstacle{}, err
 	}
 	if t.alloc.fence.mark(t.name).Latched {
 		return obstacle{}, t.latchedError()

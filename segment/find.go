@@ -140,7 +140,19 @@ func (a *Allocator) forget(t *Tag) {
 // describe takes over what the row says. a.mu and t.mu are held.
 func (t *Tag) describe(row Row) {
 	t.epoch = t.shard.epoch.Load()
+	if row.Problem != nil {
+		t.step = 0 // unknown: the store will judge the row at the next load
+		t.buffer().unread = true
+		t.buf.badRow = true
+		t.alloc.alarms.Raise(rowAlarm(t.name, row.Problem))
+		return
+	}
 	t.news++
+	if b := t.buf; b != nil && b.unread {
+		if b.unread = false; !needsOperator(b.failed) {
+			t.rowIsFineLocked(b)
+		}
+	}
 	t.step = row.Step
 	if CheckRow(t.name, 0, row.Step, 0) != nil {
 		t.step = 0 // unknown: the store will judge it again at the next load

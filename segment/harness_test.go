@@ -121,6 +121,7 @@ type store struct {
 	*memory.Store
 	mu         sync.Mutex
 	reserves   int
+	rows       func([]segment.Row) []segment.Row // what a reading of them returns
 	onBind     func(ctx context.Context, do func() error) error
 	onRows     func(ctx context.Context) error
 	onLookup   func(ctx context.Context, tag string) error
@@ -161,9 +162,12 @@ func (s *store) Bind(ctx context.Context, b segment.Binding) error {
 
 func (s *store) Rows(ctx context.Context) ([]segment.Row, error) {
 	s.mu.Lock()
-	hook := s.onRows
+	hook, change := s.onRows, s.rows
 	s.mu.Unlock()
 	rows, err := s.Store.Rows(ctx)
+	if change != nil {
+		rows = change(rows)
+	}
 	if hook != nil {
 		if err := hook(ctx); err != nil {
 			return nil, err
@@ -222,7 +226,10 @@ func (s *store) breakDown() {
 }
 
 func (s *store) heal() {
-	s.set(func(s *store) { s.onBind, s.onRows, s.onLookup, s.onReserve, s.onGiveBack = nil, nil, nil, nil, nil })
+	s.set(func(s *store) {
+		s.rows = nil
+		s.onBind, s.onRows, s.onLookup, s.onReserve, s.onGiveBack = nil, nil, nil, nil, nil
+	})
 }
 
 func (s *store) maxID(t testing.TB, tag string) int64 {

@@ -17,6 +17,10 @@ func (t *Tag) load() (health, error) {
 	t.mu.Lock()
 	state := t.state
 	t.mu.Unlock()
+	if err := t.shard.refuses(); err != nil {
+		err = &blockedError{err}
+		return t.loadFailed(err), err
+	}
 	switch state {
 	case listed:
 	case detached: // deleted meanwhile: reserving would only waste a range
@@ -153,8 +157,8 @@ func (t *Tag) loadDone(r reserved) {
 	a := t.alloc
 	a.counters.loads.Add(1)
 	t.loadEnded(func(b *buffer) {
-		if t.state == detached || a.isRetired() {
-			a.counters.lost.Add(r.Range.Len()) // deleted or shut down meanwhile
+		if t.state == detached || a.isRetired() || t.shard.refuses() != nil {
+			a.counters.lost.Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
 			return
 		}
 		if b.last.count == 0 {
@@ -201,7 +205,9 @@ func (t *Tag) loadFailed(err error) health {
 	a.forget(t) // a provisional tag whose callers left while it loaded
 	switch {
 	case unknown:
-		a.unlist(t)
+		if !t.hasStock() { // else the next reading decides, which sees how many rows are gone
+			a.unlist(t)
+		}
 		return healthy
 	case errors.Is(err, leaf.ErrRegress): // told when it latched
 		return unknownHealth

@@ -137,7 +137,8 @@ func TestAliasedTag(t *testing.T) {
 // the order of the names, and management commands are told.
 func TestViewOfAStoreThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}, segment.Row{Tag: "a", MaxID: 1, Step: 10})
+		s := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}, segment.Row{Tag: "a", MaxID: 1, Step: 10},
+			segment.Row{Tag: "idle", MaxID: 1, Step: 10}, segment.Row{Tag: "idle too", MaxID: 1, Step: 10})
 		a := newNode(t, s, nil, segment.Config{FixedStep: true, MaxWait: time.Second})
 		wantErr(t, a.Bound("order"), leaf.ErrNotReady)
 		if err := a.Start(t.Context()); err != nil {

@@ -24,10 +24,12 @@ type shard struct {
 
 	calls callee
 
-	epoch atomic.Uint64 // number of the sync under way or last done
+	epoch    atomic.Uint64 // number of the sync under way or last done
+	vanished bool          // the alarm of that name is raised; guarded by Allocator.mu
 
 	mu       sync.Mutex
 	bound    bool
+	foreign  error // why nothing is issued from the store: its binding is another one than ours
 	synced   bool  // all rows were read at least once
 	last     error // why the last sync failed, nil if it did not
 	starving error // why the queue takes the store for down, nil if it does not
@@ -76,15 +78,32 @@ func (s *shard) follow(fresh bool) {
 	}
 }
 
-// admits returns leaf.ErrNotReady until the database is bound: no statement may
+// admits returns leaf.ErrNotReady unless the database is bound: no statement may
 // reach one that could belong to another division of tags.
 func (s *shard) admits() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.bound {
+	switch {
+	case s.foreign != nil:
+		return s.foreignLocked()
+	case !s.bound:
 		return fmt.Errorf("%w: store %q has not answered yet", leaf.ErrNotReady, s.name)
 	}
 	return nil
+}
+
+// refuses returns why nothing may be issued from the store, nil if something may.
+func (s *shard) refuses() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.foreign != nil {
+		return s.foreignLocked()
+	}
+	return nil
+}
+
+func (s *shard) foreignLocked() error {
+	return fmt.Errorf("%w: store %q belongs to another tag rule now", leaf.ErrNotReady, s.name)
 }
 
 // Bound returns nil if the tag's database is bound to this node's division of tags,
@@ -177,6 +196,15 @@ func (s *shard) alarmLocked() {
 	a := s.alloc
 	switch {
 	case a.isClosing():
+		return
+	case s.foreign != nil:
+		a.alarms.Raise(ruleAlarm(s.name, s.foreign))
+	default:
+		a.alarms.Clear(leaf.AlarmRule, s.name)
+	}
+	switch {
+	case s.foreign != nil:
+		a.alarms.Clear(leaf.AlarmStore, s.name)
 	case s.last != nil:
 		a.alarms.Raise(storeAlarm(s.name, s.last))
 	case s.starving != nil:
@@ -188,20 +216,8 @@ func (s *shard) alarmLocked() {
 
 func (s *shard) read() ([]Row, error) {
 	a := s.alloc
-	s.mu.Lock()
-	bound := s.bound
-	s.mu.Unlock()
-	if !bound {
-		_, err := call(a.reading, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
-		})
-		if err != nil {
-			return nil, err
-		}
-		s.mu.Lock()
-		s.bound = true
-		s.mu.Unlock()
-		s.queue.resume()
+	if err := s.bind(); err != nil {
+		return nil, err
 	}
 	s.epoch.Add(1)
 	rows, err := call(a.reading, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
@@ -209,6 +225,66 @@ func (s *shard) read() ([]Row, error) {
 		return nil, fmt.Errorf("read all tags: %w", err)
 	}
 	return rows, nil
+}
+
+// bind compares the database's binding with ours, before every reading of the rows: the
+// tags of a database may be moved elsewhere while this node runs. From then on it issues
+// nothing of them, not even from memory: a range that was reserved after the rows were
+// copied is in use elsewhere, too.
+func (s *shard) bind() error {
+	a := s.alloc
+	s.mu.Lock()
+	first, timeout := !s.bound, a.cfg.LoadTimeout
+	s.mu.Unlock()
+	if !first {
+		timeout *= 10 // as the reading that follows
+	}
+	_, err := call(a.reading, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
+	})
+	s.mu.Lock()
+	switch {
+	case err == nil:
+		s.bound, s.foreign = true, nil
+	case errors.Is(err, ErrRule):
+		s.foreign = err
+	}
+	s.mu.Unlock()
+	switch {
+	case err == nil && first:
+		s.queue.resume()
+	case errors.Is(err, ErrRule):
+		a.dropStock(s)
+	}
+	return err
+}
+
+// dropStock takes what is in memory from all tags of a store. Loads that are under way
+// find that the store refuses.
+func (a *Allocator) dropStock(s *shard) {
+	for _, t := range *a.table.Load() {
+		if t.shard != s {
+			continue
+		}
+		t.mu.Lock()
+		if t.state == listed {
+			a.counters.lost.Add(t.dropStockLocked())
+		}
+		t.mu.Unlock()
+	}
+}
+
+// dropStockLocked shuts the tag's ranges and returns how many IDs were not issued. t.mu is
+// held.
+func (t *Tag) dropStockLocked() int64 {
+	dropped := t.cur.Load().shut().Len()
+	t.cur.Store(t.alloc.drained)
+	if b := t.buf; b != nil {
+		dropped += b.rest.Len() + b.next.Len() + b.after.Len()
+		b.rest, b.next, b.after = leaf.Range{}, leaf.Range{}, leaf.Range{}
+		b.wakeAll()
+	}
+	return dropped
 }
 
 // lookup asks the store for one row.
@@ -230,7 +306,7 @@ func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
 func (a *Allocator) apply(s *shard, rows []Row) {
 	epoch := s.epoch.Load()
 	var add, drop []*Tag
-	skipped := 0
+	skipped, listedNow := 0, 0
 	a.mu.Lock()
 	current := *a.table.Load()
 	for _, row := range rows {
@@ -246,6 +322,7 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 			delete(a.pending, row.Tag)
 			add = append(add, t)
 		}
+		listedNow++
 		t.mu.Lock()
 		t.state = listed
 		if t.epoch < epoch { // else it was told later than these rows were read
@@ -254,11 +331,16 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 		t.mu.Unlock()
 		delete(a.misses, row.Tag)
 	}
+	known := 0
 	for _, t := range current {
-		if t.missed(s, epoch) {
+		if t.shard != s {
+			continue
+		}
+		if known++; t.missed(epoch) {
 			drop = append(drop, t)
 		}
 	}
+	drop = s.mayGo(drop, known, listedNow)
 	slices.SortFunc(drop, func(x, y *Tag) int { return strings.Compare(x.name, y.name) })
 	if len(add)+len(drop) > 0 {
 		a.table.Store(current.with(add, drop))
@@ -273,11 +355,11 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 	}
 }
 
-// missed reports whether the shard's sync number epoch did not see the tag's row.
-func (t *Tag) missed(s *shard, epoch uint64) bool {
+// missed reports whether the sync number epoch of the tag's store did not see its row.
+func (t *Tag) missed(epoch uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.shard == s && t.epoch < epoch
+	return t.epoch < epoch
 }
 
 // Refresh reads one tag's row now, so that a change by a management command counts

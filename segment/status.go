@@ -12,7 +12,7 @@ import (
 
 // counters count since New.
 type counters struct {
-	loads, failures, unknown, regresses, races, waits, abandoned, givenBack, lost atomic.Int64
+	loads, failures, unknown, vanished, regresses, races, waits, abandoned, givenBack, lost atomic.Int64
 }
 
 // Status is the state of an Allocator as a whole. The counters run since New.
@@ -24,6 +24,7 @@ type Status struct {
 	Loads     int64 // ranges loaded
 	Failures  int64 // loads that failed
 	Unknown   int64 // loads of tags that the store did not have
+	Vanished  int64 // readings of a store's tags that lacked most of those that were there
 	Regresses int64 // ranges refused by a fence
 	Races     int64 // ranges dropped because another node moved the cluster fence first
 	Waits     int64 // calls that had to wait for a load
@@ -36,7 +37,7 @@ type Status struct {
 func (a *Allocator) Status() Status {
 	c := &a.counters
 	st := Status{
-		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Unknown: c.unknown.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
+		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Unknown: c.unknown.Load(), Vanished: c.vanished.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
 		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), GivenBack: c.givenBack.Load(), Lost: c.lost.Load(),
 	}
 	for _, s := range a.shards {
@@ -66,9 +67,11 @@ func (a *Allocator) Status() Status {
 // serves reports whether IDs can be had of the store's tags: from memory, or by loads.
 func (s *shard) serves() (ok bool, reason string) {
 	s.mu.Lock()
-	synced, last, starving := s.synced, s.last, s.starving
+	synced, last, starving, foreign := s.synced, s.last, s.starving, s.foreign
 	s.mu.Unlock()
 	switch {
+	case foreign != nil:
+		return false, fmt.Sprintf("store %q belongs to another tag rule now; nothing is issued from it", s.name)
 	case !synced:
 		return false, fmt.Sprintf("store %q has not answered yet", s.name)
 	case last != nil:

@@ -38,10 +38,11 @@ var (
 // of the column: a row that differs in one byte is leaf.ErrUnknownTag and is not
 // written (spec rule K).
 type Store interface {
-	// Bind is called until it succeeds, and before every other method but the
-	// Catalog's: it verifies that the tables can be used (ErrSchema) and that the
-	// database belongs to the binding (ErrRule), which it records where none is
-	// recorded. Both errors are permanent for this start.
+	// Bind is called until it succeeds, before every other method but the Catalog's,
+	// and again before every Rows: it verifies that the tables can be used (ErrSchema)
+	// and that the database belongs to the binding (ErrRule), which it records where none
+	// is recorded. Both errors are permanent for a start. A node that runs issues nothing
+	// from the database after ErrRule, until Bind succeeds again.
 	Bind(ctx context.Context, b Binding) error
 
 	// Reserve advances one row and returns the range that the committed statement
@@ -76,7 +77,8 @@ type Store interface {
 	Lookup(ctx context.Context, tag string) (Row, error)
 
 	// Rows returns all rows, in no particular order. Rows whose tag name is not
-	// valid (leaf.ValidateTag) are included; the engine skips them.
+	// valid (leaf.ValidateTag) are included; the engine skips them. A row that cannot be
+	// read, or whose options cannot, has a Problem and hides no other row.
 	Rows(ctx context.Context) ([]Row, error)
 }
 
@@ -127,6 +129,8 @@ type Row struct {
 	Description string
 	UpdateTime  time.Time // zero if unknown
 	Options     Options
+
+	Problem error // why the row cannot be read; then the other fields but Tag are zero
 }
 
 // CheckRow returns leaf.ErrInvalidRow, naming column, value and limit, if the row

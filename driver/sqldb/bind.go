@@ -86,8 +86,7 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 	case found == nil, *found == b, found.Rule == "" && b.Rule == "":
 		return nil
 	}
-	return fmt.Errorf("%w: the database belongs to %s, this node takes it for %s; if the rows are where the new rule expects them: leaf schema apply --accept-rule",
-		segment.ErrRule, describe(*found), describe(b))
+	return fmt.Errorf("%w: the database belongs to %s, this node takes it for %s", segment.ErrRule, describe(*found), describe(b))
 }
 
 func describe(b segment.Binding) string {
@@ -99,7 +98,8 @@ func describe(b segment.Binding) string {
 
 // AcceptRule records b in place of whatever binding the database has. It is the
 // operator's word that the tags were moved to where the new rule expects them. A
-// binding without a rule removes the record.
+// binding without a rule is recorded as well: a node that runs with the old rule would
+// take a record that is gone for one that is still to be made.
 func (s *Store) AcceptRule(ctx context.Context, b segment.Binding) (err error) {
 	defer s.done(ctx, time.Now(), &err, "accept rule")
 	l, err := s.detect(ctx)
@@ -115,9 +115,6 @@ func (s *Store) AcceptRule(ctx context.Context, b segment.Binding) (err error) {
 	err = s.transact(ctx, func(conn *sql.Conn) error {
 		if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil {
 			return err
-		}
-		if b.Rule == "" {
-			return nil
 		}
 		return s.insertBinding(ctx, conn, b)
 	})

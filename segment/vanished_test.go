@@ -1,0 +1,200 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// cutRows makes readings of the list lack the tags, or all.
+func (s *store) cutRows(tags ...string) {
+	s.set(func(s *store) {
+		s.rows = func(all []segment.Row) []segment.Row {
+			return slices.DeleteFunc(all, func(r segment.Row) bool { return len(tags) == 0 || slices.Contains(tags, r.Tag) })
+		}
+	})
+}
+
+func fourTags() *store {
+	s := newStore()
+	for _, tag := range []string{"a", "b", "c", "idle"} {
+		s.Put(segment.Row{Tag: tag, MaxID: 1, Step: 100})
+	}
+	return s
+}
+
+// TestListThatLacksMostTags: the stock of the tags is served on, an alarm lasts as long
+// as they are missing, and all is well when the list is.
+func TestListThatLacksMostTags(t *testing.T) {
+	for name, cut := range map[string][]string{"empty": nil, "most": {"a", "b", "idle"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, al := fourTags(), newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true})
+				for _, tag := range []string{"a", "b", "c"} {
+					drain(t, a, tag, 5)
+				}
+				synctest.Wait()
+				loads := s.count()
+				s.cutRows(cut...)
+				time.Sleep(5 * time.Minute)
+				al.want(t, "vanished default")
+				if got := a.Status().Vanished; got != 1 {
+					t.Errorf("counted %d, want 1", got)
+				}
+				for _, tag := range []string{"a", "b", "c"} {
+					for want := int64(6); want <= 90; want++ {
+						if id := next(t, a, tag); id != want {
+							t.Fatalf("%s: ID %d, want %d: the stock was thrown away", tag, id, want)
+						}
+					}
+				}
+				s.heal()
+				time.Sleep(2 * time.Minute)
+				al.want(t)
+				if n := a.Status().Tags; n != 4 {
+					t.Errorf("%d tags, want 4", n)
+				}
+				if n := s.count(); n > loads+3 {
+					t.Errorf("%d ranges were loaded meanwhile", n-loads)
+				}
+			})
+		})
+	}
+}
+
+// TestTableThatWasEmptied: loads find no rows either. Each tag is served to the end of its
+// stock and unknown from then on; the last tag leaves, too.
+func TestTableThatWasEmptied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := fourTags(), newAlarms()
+		a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true})
+		used := []string{"a", "b", "c"}
+		for _, tag := range used {
+			drain(t, a, tag, 15)
+		}
+		synctest.Wait() // two ranges of each are in memory
+		for _, tag := range append(used, "idle") {
+			if err := s.Delete(t.Context(), tag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		for _, tag := range used {
+			drain(t, a, tag, 150)
+		}
+		al.want(t, "vanished default")
+		time.Sleep(2 * time.Minute)
+		for _, tag := range used {
+			drain(t, a, tag, 35)
+			_, err := a.Next(t.Context(), tag)
+			wantErr(t, err, leaf.ErrUnknownTag)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := a.Status().Tags; n != 0 {
+			t.Errorf("%d tags are left", n)
+		}
+		al.want(t, "vanished default") // until there is a row
+		create(t, s, "fresh", 1)
+		time.Sleep(2 * time.Minute)
+		al.want(t)
+		next(t, a, "fresh")
+	})
+}
+
+// TestRowThatCannotBeRead stops its own tag at most, and says so.
+func TestRowThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := fourTags(), newAlarms()
+		a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true})
+		drain(t, a, "a", 5)
+		s.set(func(s *store) {
+			s.rows = func(all []segment.Row) []segment.Row {
+				for i := range all {
+					if all[i].Tag == "a" {
+						all[i] = segment.Row{Tag: "a", Problem: errors.New("column step is NULL")}
+					}
+				}
+				return all
+			}
+		})
+		create(t, s, "fresh", 1)
+		time.Sleep(2 * time.Minute)
+		al.want(t, "row a")
+		if text := al.text("row", "a"); !strings.Contains(text, "column step is NULL") {
+			t.Errorf("text %q", text)
+		}
+		wantReady(t, a, true, "")
+		if n := a.Status().Tags; n != 5 {
+			t.Errorf("%d tags, want 5: the other rows were read", n)
+		}
+		drain(t, a, "a", 50)
+		s.heal()
+		time.Sleep(2 * time.Minute)
+		al.want(t)
+	})
+}
+
+// TestRuleThatChanges while the node runs: it issues nothing of the database any more, and
+// what a load brings that was under way is dropped. It goes on when the database is its
+// own again.
+func TestRuleThatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := fourTags(), newAlarms()
+		a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true, LoadTimeout: 5 * time.Second})
+		drain(t, a, "a", 50)
+		handle := a.Tag("b")
+		if _, err := handle.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		time.Sleep(59 * time.Second)
+		s.set(func(s *store) {
+			s.onBind = func(context.Context, func() error) error { return segment.ErrRule }
+			s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+				r, err := do()
+				time.Sleep(3 * time.Second)
+				return r, err
+			}
+		})
+		late := make(chan error)
+		go func() {
+			_, err := a.Next(t.Context(), "c") // its load begins before the rule is read
+			late <- err
+		}()
+		wantErr(t, <-late, leaf.ErrNotReady)
+		for _, tag := range []string{"a", "b", "c", "idle", "new"} {
+			for range 3 {
+				if id, err := a.Next(t.Context(), tag); err == nil {
+					t.Fatalf("%s: issued %d of a database that belongs to another rule", tag, id)
+				}
+			}
+		}
+		if id, err := handle.Next(t.Context()); err == nil {
+			t.Fatalf("the handle issued %d", id)
+		}
+		al.want(t, "rule default")
+		wantReady(t, a, false, "belongs to another tag rule")
+		if _, err := a.Repair(t.Context(), "a", 10_000); err == nil {
+			t.Error("a repair wrote to it")
+		}
+		reserved := s.count()
+		time.Sleep(10 * time.Minute)
+		if n := s.count(); n != reserved {
+			t.Errorf("%d ranges reserved", n-reserved)
+		}
+		s.heal()
+		time.Sleep(2 * time.Minute)
+		al.want(t)
+		if id := next(t, a, "a"); id < 201 {
+			t.Errorf("ID %d from memory that was to be dropped", id)
+		}
+	})
+}
