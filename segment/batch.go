@@ -51,7 +51,7 @@ func (t *Tag) gather(b *buffer, w *waiter) (obstacle, error) {
 	if w.wants > 0 && later > 0 {
 		t.takeLater(b, w, later)
 	}
-	if b.next.Len() == 0 {
+	if b.next.Len() == 0 && t.positionLocked() > b.whole.Lo+b.tenth() {
 		t.ask(b, true)
 	}
 	return obstacle{}, nil

@@ -98,12 +98,14 @@ func (b *buffer) turn() {
 func (t *Tag) publish(b *buffer) {
 	part := b.rest
 	if b.next.Len() == 0 {
-		tenth := (b.whole.Len() + 9) / 10
-		part.Hi = min(part.Hi, part.Lo+tenth)
+		part.Hi = min(part.Hi, part.Lo+b.tenth())
 	}
 	b.rest.Lo = part.Hi
 	t.cur.Store(newPiece(part))
 }
+
+// tenth is the length of a piece while no next range is in memory.
+func (b *buffer) tenth() int64 { return (b.whole.Len() + 9) / 10 }
 
 // ask wants a load: for a caller that waits, or ahead of need. There is no second one
 // while one is queued or under way, and none before the back-off of a failed one has

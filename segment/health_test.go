@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,10 +19,8 @@ var errReadOnly = errors.New("UPDATE command denied to user 'leaf'")
 func (s *store) readOnly(except ...string) {
 	s.set(func(s *store) {
 		s.onReserve = func(_ context.Context, req segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
-			for _, tag := range except {
-				if req.Tag == tag {
-					return do()
-				}
+			if slices.Contains(except, req.Tag) {
+				return do()
 			}
 			return segment.Reservation{}, errReadOnly
 		}

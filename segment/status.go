@@ -100,7 +100,7 @@ func (s *shard) someServes(loads bool) (tags int, some bool) {
 			continue
 		}
 		tags++
-		if loads && !(latched && a.fence.mark(t.name).Latched) {
+		if loads && (!latched || !a.fence.mark(t.name).Latched) {
 			return tags, true
 		}
 		t.mu.Lock()

@@ -170,6 +170,7 @@ func TestRuleThatChanges(t *testing.T) {
 			late <- err
 		}()
 		wantErr(t, <-late, leaf.ErrNotReady)
+		time.Sleep(5 * time.Second) // the load ends
 		for _, tag := range []string{"a", "b", "c", "idle", "new"} {
 			for range 3 {
 				if id, err := a.Next(t.Context(), tag); err == nil {

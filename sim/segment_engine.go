@@ -255,6 +255,11 @@ func (m *segmentMode) latchedLately(tag string) bool {
 	})
 }
 
+// lacksTags reports whether a tag of a database was deleted for good.
+func (m *segmentMode) lacksTags(db string) bool {
+	return slices.ContainsFunc(m.tags, func(t *tag) bool { return t.db.Name == db && !t.exists })
+}
+
 // problems returns what is wrong with a process that had time to recover.
 func (e *segmentEngine) problems() []string {
 	var all []string
@@ -264,6 +269,9 @@ func (e *segmentEngine) problems() []string {
 		t := e.mode.tag(a.Subject)
 		if a.Code == leaf.AlarmRow && t != nil && e.now()-e.since[[2]string{a.Code, a.Subject}] < operatorsTime {
 			continue
+		}
+		if a.Code == leaf.AlarmVanished && e.mode.lacksTags(a.Subject) {
+			continue // rows were deleted for good, and the stock of their tags is still there
 		}
 		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < operatorsTime {
 			latched++
