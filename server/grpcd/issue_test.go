@@ -250,7 +250,7 @@ func TestCredentialsGivenTwice(t *testing.T) {
 		}
 		_, err = st.Recv()
 		checkStatus(t, err, "bad_request")
-		if !strings.Contains(err.Error(), key) {
+		if !strings.Contains(strings.ToLower(err.Error()), key) {
 			t.Errorf("%v does not name %s", err, key)
 		}
 	}
