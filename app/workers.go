@@ -57,9 +57,11 @@ func (w *workers) Workers(ctx context.Context) (admin.Workers, error) {
 
 func describeWorker(r worker.Record, own int64, running bool, now int64) admin.Worker {
 	d := admin.Worker{
-		Number: r.Number, Address: r.Address, Own: r.Number == own, Floor: r.Floor, Bound: r.Bound, Released: r.Released,
+		Number: r.Number, Address: r.Address, Own: r.Number == own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
 	}
 	switch {
+	case r.Damage != "":
+		d.State = admin.WorkerUnreadable
 	case r.Released:
 		d.State = admin.WorkerReleased
 	case d.Own || running:

@@ -36,10 +36,12 @@ type Holder struct {
 	made  time.Time // by New
 
 	// The loop's own, and Close's once the loop has ended.
-	held     *tenure // claimed and not lost
-	failures int     // renewals without an answer in a row
-	doubts   bool    // the clock cannot be trusted, and the peers must not believe it
-	asked    string  // nonce of a confirmation whose number this node does not hold, "" if none
+	held      *tenure       // claimed and not lost
+	failures  int           // renewals without an answer in a row
+	damaged   bool          // the registry has records that cannot be read
+	inspected time.Duration // elapsed time of the last look for those
+	doubts    bool          // the clock cannot be trusted, and the peers must not believe it
+	asked     string        // nonce of a confirmation whose number this node does not hold, "" if none
 
 	// Of the goroutine that writes the file: the one that extends t, or the one that has ended it.
 	unwritten *written      // what the last write of the file failed to make durable, nil if none

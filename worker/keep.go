@@ -222,6 +222,7 @@ func (h *Holder) publish(t *tenure) bool {
 func (h *Holder) renew(t *tenure) error {
 	if t.confirmed.Load() {
 		h.announce(*t.claim.Load())
+		h.inspect()
 	}
 	for {
 		h.pause(h.cfg.Renew)
@@ -232,6 +233,7 @@ func (h *Holder) renew(t *tenure) error {
 			return lost
 		}
 		h.recheck()
+		h.reinspect()
 		h.warnOfEnd()
 		if lost := h.outOfReach(t); lost != nil {
 			return lost

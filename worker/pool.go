@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
@@ -22,7 +22,8 @@ import (
 //     the margin. Then come the numbers that can be used at once, those that nobody can
 //     hold before those of an unclean holder, which may be alive and about to renew; of
 //     the rest the ones usable soonest.
-//   - A number that another program gave to another address is never taken.
+//   - A number that another program gave to another address is never taken, nor is one
+//     whose record cannot be read: nobody knows what its owner may have issued.
 //
 // No rule needs the clocks to agree: a node whose clock is ahead may take a number
 // too early, but it starts at T all the same, and the owner finds its claim lost.
@@ -129,66 +130,52 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	if isOwn && own.Floor <= req.Now+req.Margin {
 		return own, nil
 	}
-	var idle, expired, later []Record
-	var freed int64 // the lowest T of those that return when it and the margin have passed
-	put := func(r Record, expires bool) {
-		switch {
-		case r.Floor > req.Now:
-			if len(later) > 0 && r.Floor < later[0].Floor {
-				later = nil
-			}
-			if len(later) == 0 || r.Floor == later[0].Floor {
-				later = append(later, r)
-			}
-		case expires:
-			expired = append(expired, r)
-		default:
-			idle = append(idle, r)
-		}
-	}
+	all := candidates{now: req.Now}
+	var taken []int64 // numbers of the range that are not unused
+	var freed int64   // the lowest T of those that return when it and the margin have passed
 	barred := make(map[int64]bool, len(reserved))
 	for _, a := range reserved {
+		if !barred[a.Number] && inRange(req.Numbers, a.Number) {
+			taken = append(taken, a.Number)
+		}
 		barred[a.Number] = true
 		switch r, ok := adopt(known, a, issueFrom, req); {
 		case isOwn && a.Number == own.Number:
-			put(own, true)
+			all.put(own, true)
 		case ok && r.Floor <= req.Now+req.Margin+reportLag:
 			return r, nil
 		case ok:
-			put(r, true)
+			all.put(r, true)
 		}
 	}
-	for n := req.Numbers.Lo; n < req.Numbers.Hi; n++ {
-		if barred[n] {
+	damaged := 0
+	for _, n := range slices.Sorted(maps.Keys(known)) {
+		if barred[n] || !inRange(req.Numbers, n) {
 			continue
 		}
-		r, used := known[n]
+		taken = append(taken, n)
+		r := known[n]
 		switch {
+		case r.Damage != "":
+			damaged++
 		case isOwn && n == own.Number:
-			r = own
-		case !used:
-			r = Record{Number: n, Floor: issueFrom}
-		default:
-			if !r.free(req) {
-				if freed == 0 || r.Bound < freed {
-					freed = r.Bound
-				}
-				continue
-			}
+			all.put(own, !r.Released)
+		case r.free(req):
 			r.Floor = r.Bound
-		}
-		put(r, used && !r.Released)
-	}
-	for _, candidates := range [][]Record{idle, expired, later} {
-		if len(candidates) > 0 {
-			// Any will do. Claimers that start together would all try the first one,
-			// and all but one lose.
-			h := fnv.New64a()
-			h.Write([]byte(req.Nonce))
-			return candidates[h.Sum64()%uint64(len(candidates))], nil
+			all.put(r, !r.Released)
+		case freed == 0 || r.Bound < freed:
+			freed = r.Bound
 		}
 	}
-	return Record{}, full(req, len(barred), freed)
+	all.putUnused(req.Numbers.Len()-int64(len(taken)), issueFrom)
+	r, rank, ok := all.pick(req.Nonce)
+	if !ok {
+		return Record{}, full(req, len(barred), damaged, freed)
+	}
+	if rank >= 0 {
+		r = Record{Number: unusedAt(req.Numbers.Lo, rank, taken), Floor: issueFrom}
+	}
+	return r, nil
 }
 
 // free reports whether anybody may take the number.
@@ -224,7 +211,7 @@ func adopt(known map[int64]Record, a Adoptable, issueFrom int64, req Request) (R
 		return Record{}, false
 	}
 	r, used := known[a.Number]
-	if used && !r.free(req) {
+	if used && (r.Damage != "" || !r.free(req)) {
 		return Record{}, false
 	}
 	if !used {
@@ -236,10 +223,13 @@ func adopt(known map[int64]Record, a Adoptable, issueFrom int64, req Request) (R
 
 func inRange(r leaf.Range, n int64) bool { return r.Lo <= n && n < r.Hi }
 
-func full(req Request, barred int, freed int64) error {
+func full(req Request, barred, damaged int, freed int64) error {
 	text := fmt.Sprintf("all %d worker IDs %d to %d are taken", req.Numbers.Len(), req.Numbers.Lo, req.Numbers.Hi-1)
 	if barred > 0 {
 		text += fmt.Sprintf(", %d of them by rows of another program", barred)
+	}
+	if damaged > 0 {
+		text += fmt.Sprintf(", the records of %d cannot be read", damaged)
 	}
 	if freed > 0 {
 		text += fmt.Sprintf("; unless renewed, the next one returns in %d s", max(0, freed-req.Now+req.Margin+999)/1000)
@@ -305,6 +295,8 @@ func (p pool) find(ctx context.Context, number int64) (Record, bool, error) {
 // holder says in a few words who holds the record.
 func (r Record) holder() string {
 	switch {
+	case r.Damage != "":
+		return "has a record that cannot be read: " + r.Damage
 	case r.Released:
 		return "was released by an operator"
 	case r.Nonce == "":
@@ -322,6 +314,9 @@ func (p pool) Free(ctx context.Context, number int64) error {
 		}
 		if !found {
 			return fmt.Errorf("%w: %d", ErrNotFound, number)
+		}
+		if r.Damage != "" {
+			return fmt.Errorf("%w: the record of worker ID %d cannot be read, so it is unknown what its owner has issued; no claim takes the number: %s", leaf.ErrConflict, number, r.Damage)
 		}
 		r.Nonce, r.Released = "", true
 		if _, err := p.Put(ctx, r); !errors.Is(err, ErrLost) {

@@ -21,7 +21,9 @@ type Records interface {
 	Reserved(ctx context.Context) ([]Adoptable, error)
 
 	// List returns all records, in any order. A number whose claim was deleted but
-	// whose T is left is among them, with an empty nonce.
+	// whose T is left is among them, with an empty nonce. What cannot be read, or is of
+	// a format that this version does not know, or is a claim without a T, is a record
+	// with a Damage: one of them must not keep all other numbers from being claimed.
 	List(ctx context.Context) ([]Record, error)
 
 	// Put writes r if the stored record still has the version r.Version ("": there is

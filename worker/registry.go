@@ -91,7 +91,8 @@ type Registry interface {
 	Release(ctx context.Context, own Record, floor int64) error
 
 	// Free is the operator's release of somebody's number: T stays, the nonce goes,
-	// and the owner, if it lives, finds its claim lost. Error: ErrNotFound.
+	// and the owner, if it lives, finds its claim lost. Errors: ErrNotFound, and
+	// leaf.ErrConflict if the record cannot be read.
 	Free(ctx context.Context, number int64) error
 
 	// List returns all records, by number.
@@ -149,6 +150,11 @@ type Record struct {
 	Bound    int64  // T: the last owner issues nothing at or above
 	Released bool   // by its owner or an operator
 	Version  string // "" if there is no record; only the registry reads it
+
+	// Damage says why the record cannot be read, "" if it can. Such a record has no
+	// other field but Number, -1 where not even that can be read, and no claim takes
+	// the number. Only List returns it.
+	Damage string
 }
 
 // Peer is an announced process.

@@ -28,6 +28,9 @@ type RegistryTarget struct {
 	// Overwrite puts another nonce into the claim of a number, and leaves its T.
 	Overwrite func(t *testing.T, number int64, nonce string)
 
+	// Garble makes what is stored of a number unreadable, its T included.
+	Garble func(t *testing.T, number int64)
+
 	// Wipe deletes everything, the namespace too.
 	Wipe func(t *testing.T)
 

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
 var lossCases = []registryCase{
 	{"claim deleted", claimDeleted},
 	{"claim overwritten", claimOverwritten},
+	{"record garbled", garbled},
 	{"registry wiped", wiped},
 	{"registry wiped and declared anew", wipedAndDeclared},
 }
@@ -22,6 +24,39 @@ var registryReadCases = []registryCase{
 	{"List shows what was written, by number", lists},
 	{"peers", peers},
 	{"a killed process is announced no longer", peerExpires},
+}
+
+// garbled: a record that cannot be read is given to nobody, and keeps no other number
+// from being claimed.
+func garbled(t *testing.T, b *registryBench) {
+	if b.Garble == nil {
+		t.Skip("in this registry every record can be read")
+	}
+	owner, r := b.founded(t)
+	b.Garble(t, r.Number)
+	wantLost(t, owner, r)
+	owner.die(t)
+	next := b.start(t)
+	again := b.request(address(2))
+	again.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: b.now}
+	if got := claim(t, next, again); got.Number == r.Number {
+		t.Errorf("claim = %+v, whose record cannot be read", got)
+	}
+	b.now = max(b.now, r.Bound) + 10*margin
+	if got := claim(t, b.start(t), b.request(address(3))); got.Number == r.Number {
+		t.Errorf("claim after T = %+v, whose record cannot be read", got)
+	}
+	if err := next.Free(ctx(t), r.Number); !errors.Is(err, leaf.ErrConflict) && !errors.Is(err, worker.ErrNotFound) {
+		t.Errorf("Free: %v; want ErrConflict", err)
+	}
+	all, err := next.List(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(r worker.Record) bool { return r.Damage != "" })
+	if i < 0 || all[i] != (worker.Record{Number: r.Number, Damage: all[i].Damage}) {
+		t.Errorf("List = %+v; want number %d with a damage and nothing else", all, r.Number)
+	}
 }
 
 // claimDeleted: T outlives the claim (rule D).

@@ -33,9 +33,11 @@
 //  5. Every call ends soon after its context, and no lock is held over a call. The
 //     first call connects; connections that died are noticed and re-made, within
 //     about 15 s if they died in silence, and at once where etcd tells.
-//  6. A value that this version does not understand is worker.ErrForeign with the
-//     name of the key, or for the fence an error: it is never guessed at. The directory
-//     leaves it out and names it in the log.
+//  6. A value that this version does not understand is never guessed at. The namespace
+//     is then worker.ErrForeign with the name of the key, a claim or T is the Damage
+//     of its number, the fence an error; the directory leaves it out and names it in
+//     the log. A field that this version does not know is overlooked: one that changes
+//     what the others mean comes with another format.
 //
 // It does not compact or defragment, and it needs no rights outside its prefix. It
 // works with etcd 3.4 and later.

@@ -13,8 +13,19 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
+// formatted is the version of a value; 0 is the first one. A new field that an older
+// program may overlook does not change it. One that changes what the other fields mean
+// does, and then an older program reads nothing of the value.
+type formatted struct {
+	Format int `json:"format,omitempty"`
+}
+
+func (f formatted) format() int { return f.Format }
+
 // namespaceValue is the value of the key namespace.
 type namespaceValue struct {
+	formatted
+
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
 	IssueFrom   int64  `json:"issue_from"`
@@ -22,6 +33,8 @@ type namespaceValue struct {
 
 // claimValue is the value of a key claims/<n>.
 type claimValue struct {
+	formatted
+
 	Address  string `json:"address"`
 	Nonce    string `json:"nonce"`
 	Floor    int64  `json:"floor"`
@@ -30,6 +43,8 @@ type claimValue struct {
 
 // peerValue is the value of a key peers/<nonce>.
 type peerValue struct {
+	formatted
+
 	Address string `json:"address"`
 	Clock   string `json:"clock"`
 	Nonce   string `json:"nonce"`
@@ -45,14 +60,15 @@ func encode(v any) string {
 	return string(text)
 }
 
-// decode reads the value of a key. A field that it does not know may change the
-// meaning of those that it does, so it refuses them.
-func decode(key string, value []byte, into any) error {
+// decode reads the value of a key. It overlooks fields that it does not know, and
+// refuses a format that it does not know.
+func decode(key string, value []byte, into interface{ format() int }) error {
 	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	switch {
 	case err != nil:
+	case into.format() != 0:
+		err = fmt.Errorf("format %d, which this version of leaf does not know", into.format())
 	case string(bytes.TrimSpace(value[:d.InputOffset()])) == "null":
 		err = errors.New("it is no object")
 	default:

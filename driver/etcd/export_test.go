@@ -12,7 +12,7 @@ var Values = []string{"namespace", "claim", "peer"}
 
 // Rewrite reads a value of this kind and returns it as we would write it.
 func Rewrite(kind, key string, value []byte) (string, error) {
-	into := map[string]any{"namespace": new(namespaceValue), "claim": new(claimValue), "peer": new(peerValue)}[kind]
+	into := map[string]interface{ format() int }{"namespace": new(namespaceValue), "claim": new(claimValue), "peer": new(peerValue)}[kind]
 	if err := decode(key, value, into); err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ import (
 // be remembered or repaired, and the lease of the call before ends by itself without
 // taking the key along.
 func (r *Records) Announce(ctx context.Context, p worker.Peer) error {
-	key, value := r.peersKey()+p.Nonce, encode(peerValue(p))
+	key, value := r.peersKey()+p.Nonce, encode(peerValue{Address: p.Address, Clock: p.Clock, Nonce: p.Nonce, Number: p.Number})
 	err := r.do(ctx, func(client *clientv3.Client) error {
 		lease, err := client.Grant(ctx, int64(r.cfg.Lease/time.Second))
 		if err != nil {
@@ -52,13 +52,11 @@ func (r *Records) Peers(ctx context.Context) (peers []worker.Peer, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read peers below etcd key %q: %w", r.peersKey(), err)
 	}
-	peers = make([]worker.Peer, len(response.Kvs))
-	for i, kv := range response.Kvs {
+	for _, kv := range response.Kvs {
 		var value peerValue
-		if err := decode(string(kv.Key), kv.Value, &value); err != nil {
-			return nil, err
+		if decode(string(kv.Key), kv.Value, &value) == nil { // else it is a peer of nobody
+			peers = append(peers, worker.Peer{Address: value.Address, Clock: value.Clock, Nonce: value.Nonce, Number: value.Number})
 		}
-		peers[i] = worker.Peer(value)
 	}
 	return peers, nil
 }

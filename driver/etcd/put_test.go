@@ -127,11 +127,13 @@ func TestOnlyPeersAreLeased(t *testing.T) {
 	}
 }
 
-// TestForeignValues: what this version does not understand is named, never guessed at.
+// TestForeignValues: what this version does not understand is named, never guessed at,
+// and keeps no other number from being read. A field that it does not know is overlooked.
 func TestForeignValues(t *testing.T) {
 	ns := server.Etcd(t)
 	const claim = `{"address":"a","nonce":"n","floor":1,"released":false}`
 	for i, tt := range []struct{ name, key, value string }{
+		{"claim of a later format", "/claims/7", strings.Replace(claim, "}", `,"format":1}`, 1)},
 		{"claim is no JSON", "/claims/7", "x"},
 		{"claim with a field of a later version", "/claims/7", strings.Replace(claim, "}", `,"region":"eu"}`, 1)},
 		{"claim with more after it", "/claims/7", claim + claim},
@@ -145,6 +147,7 @@ func TestForeignValues(t *testing.T) {
 		{"T of a negative number", "/bounds/-1", "1"},
 		{"T of no number", "/bounds/", "1"},
 		{"namespace is no JSON", "/namespace", "prod"},
+		{"namespace of a later format", "/namespace", `{"name":"prod","fingerprint":"layout","issue_from":0,"format":1}`},
 		{"namespace with a field of a later version", "/namespace", `{"name":"prod","fingerprint":"layout","issue_from":0,"v":2}`},
 		{"peer is no JSON", "/peers/x", "x"},
 	} {
@@ -154,12 +157,17 @@ func TestForeignValues(t *testing.T) {
 			declare(t, records)
 			put(t, records, worker.Record{Number: 7, Nonce: "mine", Bound: 100})
 			p.put(t, p.prefix+tt.key, tt.value)
-			_, errNamespace := records.Namespace(short(t), nil)
-			_, errList := records.List(short(t))
-			_, errPeers := records.Peers(short(t))
-			err := errors.Join(errNamespace, errList, errPeers)
-			if !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), p.prefix+tt.key) {
-				t.Errorf("error %v; want ErrForeign that names %s", err, tt.key)
+			put(t, records, worker.Record{Number: 8, Nonce: "mine", Bound: 100})
+			_, err := records.Namespace(short(t), nil)
+			all, errList := records.List(short(t))
+			peers, errPeers := records.Peers(short(t))
+			if errList != nil || errPeers != nil || len(peers) > 0 || !slices.ContainsFunc(all, func(r worker.Record) bool { return r.Number == 8 && r.Nonce == "mine" }) {
+				t.Fatalf("List = %+v, %v; Peers = %+v, %v", all, errList, peers, errPeers)
+			}
+			named := err != nil && errors.Is(err, worker.ErrForeign) && strings.Contains(err.Error(), p.prefix+tt.key) ||
+				slices.ContainsFunc(all, func(r worker.Record) bool { return strings.Contains(r.Damage, p.prefix+tt.key) })
+			if want := !strings.Contains(tt.name, "with a field") && !strings.HasPrefix(tt.name, "peer"); named != want {
+				t.Errorf("it is named: %t, want %t: %+v, %v", named, want, all, err)
 			}
 		})
 	}

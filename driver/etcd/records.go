@@ -74,45 +74,14 @@ func (r *Records) List(ctx context.Context) ([]worker.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list worker IDs below etcd key %q: %w", r.cfg.Prefix, err)
 	}
-	records := map[int64]worker.Record{}
-	versions := map[int64]version{}
+	l := listing{records: map[int64]worker.Record{}, versions: map[int64]version{}, damage: map[int64]string{}}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		n, err := decodeNumber(string(kv.Key), r.claimsKey())
-		if err != nil {
-			return nil, err
-		}
-		var c claimValue
-		if err := decode(string(kv.Key), kv.Value, &c); err != nil {
-			return nil, err
-		}
-		records[n] = worker.Record{
-			Number: n, Address: c.Address, Nonce: c.Nonce, Floor: c.Floor, Released: c.Released,
-		}
-		versions[n] = version{claim: kv.ModRevision, text: string(kv.Value)}
+		l.claim(string(kv.Key), r.claimsKey(), kv.Value, kv.ModRevision)
 	}
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
-		n, err := decodeNumber(string(kv.Key), r.boundsKey())
-		if err != nil {
-			return nil, err
-		}
-		record, v := records[n], versions[n]
-		if record.Bound, err = decodeBound(string(kv.Key), kv.Value); err != nil {
-			return nil, err
-		}
-		record.Number, v.bound = n, kv.ModRevision
-		records[n], versions[n] = record, v
+		l.bound(string(kv.Key), r.boundsKey(), kv.Value, kv.ModRevision)
 	}
-	list := make([]worker.Record, 0, len(records))
-	for n, record := range records {
-		if versions[n].bound == 0 {
-			// Without T nobody knows what its owner has issued.
-			return nil, fmt.Errorf("%w: etcd key %q exists and %s%d does not; if no node with this number runs, delete the first and wait out the longest horizon",
-				worker.ErrForeign, r.claimsKey()+strconv.FormatInt(n, 10), r.boundsKey(), n)
-		}
-		record.Version = versions[n].String()
-		list = append(list, record)
-	}
-	return list, nil
+	return l.all(r.claimsKey(), r.boundsKey()), nil
 }
 
 // Put implements worker.Records.

@@ -16,9 +16,13 @@ func (p *place) target() drivertest.RegistryTarget {
 		Open:        p.open,
 		DeleteClaim: p.deleteClaim,
 		Overwrite:   p.overwrite,
-		Wipe:        p.wipe,
-		Partition:   func(*testing.T) func() { return p.partition() },
-		Lease:       2 * time.Second,
+		Garble: func(t *testing.T, number int64) {
+			t.Helper()
+			p.put(t, fmt.Sprintf("%s/bounds/%d", p.prefix, number), "soon")
+		},
+		Wipe:      p.wipe,
+		Partition: func(*testing.T) func() { return p.partition() },
+		Lease:     2 * time.Second,
 	}
 }
 

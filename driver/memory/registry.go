@@ -15,7 +15,7 @@ import (
 // All methods are safe for concurrent use and never block. Nothing survives the
 // process, and announcements last until their handle is closed.
 //
-// DeleteClaim, Overwrite, Wipe and Backup act past the rules, as an operator or an
+// DeleteClaim, Overwrite, Garble, Wipe and Backup act past the rules, as an operator or an
 // accident would.
 type Registry struct {
 	mu        sync.Mutex
@@ -68,6 +68,14 @@ func (r *Registry) Overwrite(number int64, nonce string) {
 	c := r.claims[number]
 	c.Number, c.Nonce, c.version = number, nonce, r.writes
 	r.claims[number] = c
+}
+
+// Garble makes the record of a number unreadable.
+func (r *Registry) Garble(number int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes++
+	r.claims[number] = claimEntry{worker.Record{Number: number, Damage: "it was garbled"}, r.writes}
 }
 
 // Backup returns a function that sets claims, bounds and namespace back to what they
@@ -133,7 +141,9 @@ func (h *Records) List(ctx context.Context) (records []worker.Record, err error)
 		}
 		for n := range numbers {
 			record := r.claims[n].Record
-			record.Number, record.Bound, record.Version = n, r.bounds[n].bound, r.versionLocked(n)
+			if record.Damage == "" {
+				record.Number, record.Bound, record.Version = n, r.bounds[n].bound, r.versionLocked(n)
+			}
 			records = append(records, record)
 		}
 		return nil

@@ -21,6 +21,7 @@ func TestRegistryConformance(t *testing.T) {
 			},
 			DeleteClaim: func(_ *testing.T, number int64) { registry.DeleteClaim(number) },
 			Overwrite:   func(_ *testing.T, number int64, nonce string) { registry.Overwrite(number, nonce) },
+			Garble:      func(_ *testing.T, number int64) { registry.Garble(number) },
 			Wipe:        func(*testing.T) { registry.Wipe() },
 			Partition:   func(*testing.T) func() { return hole.open(false) },
 			Pause:       func(*testing.T) func() { return hole.open(true) },

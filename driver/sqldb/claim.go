@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,6 +21,9 @@ const (
 	maxFingerprint = 255
 	maxAddress     = 255
 )
+
+// maxMoment is far beyond every layout, and leaves room for sums.
+const maxMoment = math.MaxInt64 / 4
 
 // boundRow is a row of leaf_worker_bound.
 type boundRow struct {
@@ -100,12 +104,18 @@ func (r *Records) list(ctx context.Context) (all []worker.Record, err error) {
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	numbers := make(map[int64]number)
+	damage := make(map[int64]string)
 	for rows.Next() {
 		var id int64
 		var isClaim bool
 		var c claimRow
 		if err := rows.Scan(append([]any{&id, &isClaim}, c.dest()...)...); err != nil {
-			return nil, err
+			damage[r.damaged(rows)] = err.Error()
+			continue
+		}
+		if id < 0 || min(c.floor, c.bound) < 0 || max(c.floor, c.bound) > maxMoment {
+			damage[max(id, -1)] = fmt.Sprintf("the tables leaf_worker… hold for id %d floor=%d and bound=%d, which are no moments", id, c.floor, c.bound)
+			continue
 		}
 		n := numbers[id]
 		switch {
@@ -122,9 +132,27 @@ func (r *Records) list(ctx context.Context) (all []worker.Record, err error) {
 		return nil, err
 	}
 	for id, n := range numbers {
-		all = append(all, n.record(id))
+		if damage[id] == "" {
+			all = append(all, n.record(id))
+		}
+	}
+	for id, why := range damage {
+		all = append(all, worker.Record{Number: id, Damage: why})
 	}
 	return all, nil
+}
+
+// damaged returns the number of a row that cannot be read, -1 if not even that can be.
+func (*Records) damaged(rows *sql.Rows) int64 {
+	var id sql.NullInt64
+	dest := []any{&id}
+	for range 1 + len(new(claimRow).dest()) {
+		dest = append(dest, new(any))
+	}
+	if rows.Scan(dest...) != nil || !id.Valid || id.Int64 < 0 {
+		return -1
+	}
+	return id.Int64
 }
 
 // Put implements worker.Records. The row of the bound is locked first, by everybody,

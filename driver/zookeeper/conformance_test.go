@@ -20,6 +20,15 @@ func TestOriginalConformance(t *testing.T) {
 	drivertest.RunRegistry(t, func(t *testing.T) drivertest.RegistryTarget {
 		p := newPlace(t, ns)
 		target := p.target(t, func(t *testing.T, p place) worker.Registry { return p.original(t) })
+		target.Garble = func(t *testing.T, number int64) {
+			t.Helper()
+			for _, name := range p.children(t, p.root()+"/leaf_owner") {
+				path := p.root() + "/leaf_owner/" + name
+				if strings.Contains(p.get(t, path), `"number":`+strconv.FormatInt(number, 10)+",") {
+					p.set(t, path, "garbage")
+				}
+			}
+		}
 		// Claim and T are one entry to Java: DeleteClaim has tests of its own.
 		target.Overwrite = func(t *testing.T, number int64, nonce string) {
 			t.Helper()
@@ -41,6 +50,10 @@ func TestRecycleConformance(t *testing.T) {
 		p := newPlace(t, ns)
 		claims := p.root() + "/leaf_pool/claims/"
 		target := p.target(t, func(t *testing.T, p place) worker.Registry { return p.recycle(t) })
+		target.Garble = func(t *testing.T, number int64) {
+			t.Helper()
+			p.set(t, p.root()+"/leaf_pool/bounds/"+strconv.FormatInt(number, 10), `{"format":1}`)
+		}
 		target.DeleteClaim = func(t *testing.T, number int64) {
 			t.Helper()
 			p.remove(t, claims+strconv.FormatInt(number, 10))

@@ -134,8 +134,9 @@ func encode(record any) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// decode reads a record of ours, strictly: what we do not know may forbid what we
-// are about to do.
+// decode reads a record of ours. It overlooks fields that it does not know, which may
+// be added as long as an older program may overlook them. What changes the meaning of
+// the others raises the format, and another format is refused.
 func decode(p string, data []byte, record any) error {
 	var head struct {
 		Format int `json:"format"`
@@ -146,9 +147,7 @@ func decode(p string, data []byte, record any) error {
 	if head.Format != format {
 		return unreadable(p, data, fmt.Errorf("format %d, this program knows %d", head.Format, format))
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(record); err != nil {
+	if err := json.Unmarshal(data, record); err != nil {
 		return unreadable(p, data, err)
 	}
 	return nil

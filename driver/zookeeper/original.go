@@ -159,8 +159,9 @@ func (o *Original) admitJava(ctx context.Context, fingerprint string) error {
 type owner struct {
 	ownerRecord
 
-	path string
-	node *node // nil: there is none
+	path   string
+	node   *node  // nil: there is none
+	damage string // why it cannot be read, "" if it can; only listOwners returns such
 }
 
 // readOwner returns the owner node of an address, with a nil node if there is none.

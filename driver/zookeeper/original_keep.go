@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -166,7 +167,8 @@ func (o *Original) Free(ctx context.Context, number int64) error {
 	}
 }
 
-// listOwners returns all owner nodes.
+// listOwners returns all owner nodes. One that cannot be read keeps nobody else from a
+// claim.
 func (o *Original) listOwners(ctx context.Context) ([]owner, error) {
 	nodes, err := o.list(ctx, o.owners())
 	if err != nil {
@@ -176,7 +178,7 @@ func (o *Original) listOwners(ctx context.Context) ([]owner, error) {
 	for i, n := range nodes {
 		all[i] = owner{path: o.ownerPath(n.name), node: n.node}
 		if err := all[i].parse(); err != nil {
-			return nil, err
+			all[i].ownerRecord, all[i].damage = ownerRecord{}, err.Error()
 		}
 	}
 	return all, nil
@@ -191,7 +193,11 @@ func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 		return nil, err
 	}
 	byNode := map[string]owner{}
+	damage := map[string]string{} // by address
 	for _, own := range owners {
+		if own.damage != "" {
+			damage[strings.TrimPrefix(own.path, o.owners()+"/")] = own.damage
+		}
 		if own.Node != "" {
 			byNode[own.Node] = own
 		}
@@ -209,7 +215,13 @@ func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 		}
 		timestamp, err := parseTimestamp(o.childPath(n.name), n.data)
 		if err != nil {
-			return nil, err
+			damage[address] = err.Error()
+		}
+		if damage[address] != "" {
+			records = append(records, worker.Record{Number: number, Damage: damage[address]})
+			delete(byNode, n.name)
+			seen[number] = true
+			continue
 		}
 		c := &numbered{node: n.node, name: n.name, address: address, number: number, timestamp: timestamp}
 		own := byNode[n.name]

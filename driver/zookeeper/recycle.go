@@ -118,48 +118,57 @@ func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
 		version poolVersion
 	}
 	entries := map[int64]*entry{}
-	at := func(folder, name string) (*entry, string, error) {
-		p := folder + "/" + name
+	damage := map[int64]string{} // what cannot be read keeps no other number from being claimed
+	at := func(folder, name string) (e *entry, p string) {
+		p = folder + "/" + name
 		number, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || number < 0 || strconv.FormatInt(number, 10) != name {
-			return nil, p, fmt.Errorf("%w: node %s is not named by a number", worker.ErrForeign, p)
+		if err != nil || number < 0 {
+			number = -1
+		}
+		if strconv.FormatInt(number, 10) != name || number < 0 {
+			damage[number] = fmt.Sprintf("node %s is not named by a number", p)
+			return nil, p
 		}
 		if entries[number] == nil {
 			entries[number] = &entry{worker.Record{Number: number}, poolVersion{claim: absent, bound: absent}}
 		}
-		return entries[number], p, nil
+		return entries[number], p
 	}
 	for _, c := range claims {
-		e, p, err := at(r.claims(), c.name)
-		if err != nil {
-			return nil, err
+		e, p := at(r.claims(), c.name)
+		if e == nil {
+			continue
 		}
 		var found claimRecord
 		if err := decode(p, c.data, &found); err != nil {
-			return nil, err
+			damage[e.Number] = err.Error()
 		}
 		e.Address, e.Nonce, e.Floor, e.Released = found.Address, found.Nonce, found.Floor, found.Released
 		e.version.claim, e.version.nonce = c.stat.Version, found.Nonce
 	}
 	for _, b := range bounds {
-		e, p, err := at(r.bounds(), b.name)
-		if err != nil {
-			return nil, err
+		e, p := at(r.bounds(), b.name)
+		if e == nil {
+			continue
 		}
 		if e.Bound, err = parseBound(p, b.data); err != nil {
-			return nil, err
+			damage[e.Number] = err.Error()
 		}
 		e.version.bound = b.stat.Version
 	}
 	records := make([]worker.Record, 0, len(entries))
-	for _, e := range entries {
-		if e.version.bound == absent {
+	for n, e := range entries {
+		if e.version.bound == absent && damage[n] == "" {
 			// Without T nobody knows what its owner has issued.
-			return nil, fmt.Errorf("%w: node %s/%d exists and %s/%d does not; if no process with this number runs, delete the first and wait out the longest horizon",
-				worker.ErrForeign, r.claims(), e.Number, r.bounds(), e.Number)
+			damage[n] = fmt.Sprintf("node %s/%d exists and %s/%d does not", r.claims(), n, r.bounds(), n)
 		}
-		e.Version = e.version.String()
-		records = append(records, e.Record)
+		if damage[n] == "" {
+			e.Version = e.version.String()
+			records = append(records, e.Record)
+		}
+	}
+	for n, why := range damage {
+		records = append(records, worker.Record{Number: n, Damage: why})
 	}
 	return records, nil
 }

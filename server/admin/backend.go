@@ -110,6 +110,9 @@ const (
 	WorkerHeld     = "held"     // its owner was not heard of, and T has not passed
 	WorkerExpired  = "expired"  // T has passed without a release
 	WorkerReleased = "released" // by its owner or an operator
+
+	// WorkerUnreadable: its record cannot be read, and no claim takes the number, -1 where not even that can be.
+	WorkerUnreadable = "unreadable"
 )
 
 // Info describes who answers.

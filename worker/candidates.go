@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"hash/fnv"
+	"slices"
+)
+
+// candidates are the numbers that a claim may take, in three groups of falling worth.
+// The numbers without a record are counted, not listed: a layout may have millions.
+type candidates struct {
+	now int64 // of the claim
+
+	idle    group // of use at once, and held by nobody
+	expired group // of use at once, and perhaps held by an owner that is about to renew
+	later   group // of use soonest
+	soonest int64 // the floor of those
+}
+
+// group is some records, and the numbers without one if unused is more than 0.
+type group struct {
+	records []Record
+	unused  int64
+}
+
+func (g group) len() int64 { return int64(len(g.records)) + g.unused }
+
+// at returns the group that a number with this floor belongs to, nil if others are of
+// use sooner.
+func (c *candidates) at(floor int64, expires bool) *group {
+	switch {
+	case floor <= c.now && expires:
+		return &c.expired
+	case floor <= c.now:
+		return &c.idle
+	case c.later.len() == 0 || floor < c.soonest:
+		c.later, c.soonest = group{}, floor
+	case floor > c.soonest:
+		return nil
+	}
+	return &c.later
+}
+
+// put adds a record. expires says that its owner went without a release.
+func (c *candidates) put(r Record, expires bool) {
+	if g := c.at(r.Floor, expires); g != nil {
+		g.records = append(g.records, r)
+	}
+}
+
+// putUnused adds so many numbers without a record.
+func (c *candidates) putUnused(count, floor int64) {
+	if count > 0 {
+		if g := c.at(floor, false); g != nil {
+			g.unused = count
+		}
+	}
+}
+
+// pick returns one of the best group. Any will do: claimers that start together would
+// all try the first one, and all but one lose. A number without a record is the rank-th
+// one, from 0, and has the floor of all of those.
+func (c *candidates) pick(nonce string) (r Record, rank int64, ok bool) {
+	for _, g := range []group{c.idle, c.expired, c.later} {
+		if g.len() == 0 {
+			continue
+		}
+		h := fnv.New64a()
+		h.Write([]byte(nonce))
+		i := int64(h.Sum64() % uint64(g.len()))
+		if i < int64(len(g.records)) {
+			return g.records[i], -1, true
+		}
+		return Record{}, i - int64(len(g.records)), true
+	}
+	return Record{}, -1, false
+}
+
+// unusedAt returns the rank-th number from lo on that is not among taken.
+func unusedAt(lo, rank int64, taken []int64) int64 {
+	slices.Sort(taken)
+	n := lo + rank
+	for _, t := range slices.Compact(taken) {
+		if t > n {
+			break
+		}
+		n++
+	}
+	return n
+}
