@@ -14,6 +14,7 @@ type Readiness struct {
 	Segment, Snowflake ModeReadiness
 
 	Reasons []string // about the node as a whole: alarms, or why no mode serves
+	Cluster string   // the cluster's ID, "" if it is not known
 }
 
 // ModeReadiness is the part of one mode. The zero value is a mode that is not enabled.

@@ -66,8 +66,9 @@ type App struct {
 	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
 	fence    io.Closer          // of the cluster fence; nil: none
 	presence *presence          // nil: in no directory
-	gate     *limit.Gate        // what all protocols take their IDs from
-	limits   *limit.Follower    // of the gate; before it until the limits are known
+	cluster  cluster
+	gate     *limit.Gate     // what all protocols take their IDs from
+	limits   *limit.Follower // of the gate; before it until the limits are known
 
 	unpublished error          // why presence is nil although there is a directory; nil: there is none
 	closers     []func() error // undo New, last first
@@ -84,6 +85,7 @@ type App struct {
 	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
 	abortStart func()
 	follow     func() // the limits, until abortStart
+	identify   func() // learns the ID of the cluster
 
 	start, stop       sync.Once
 	startErr, stopErr error
@@ -152,6 +154,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	stopping, cancel := context.WithCancel(context.Background())
 	a.abortStart = cancel
 	a.follow = func() { a.limits.Run(stopping) }
+	a.identify = func() { a.learnCluster(stopping) }
 	a.contact = func(ctx context.Context) error {
 		ctx, done := context.WithCancel(ctx)
 		defer done()
@@ -219,6 +222,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.start.Do(func() {
 		a.announce()
 		a.serving.Go(a.follow)
+		a.serving.Go(a.identify)
 		a.serveAll()
 		a.presence.start()
 		a.startErr = a.contact(ctx)

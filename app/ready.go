@@ -33,7 +33,7 @@ func (a *App) ready() leaf.Readiness {
 	if a.leftOut != nil {
 		r.Snowflake.Reasons = []string{"snowflake mode is off: " + a.leftOut.Error()}
 	}
-	r.Reasons = a.alarmReasons()
+	r.Reasons, r.Cluster = a.alarmReasons(), a.cluster.get()
 	if stage, leaving := a.drain.now(); leaving {
 		r = r.Without("the node is being stopped: " + stage)
 	}

@@ -78,7 +78,7 @@ func (a *App) openServers() error {
 		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
 	}, h.Leave})
 	if ln := a.listeners.grpc; ln != nil {
-		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Ready: a.ready, TLS: a.secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
+		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
 		if err != nil {
 			return err
 		}

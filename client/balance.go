@@ -50,7 +50,7 @@ func (b *balance) pick(now time.Time, except []*node, hedge bool) (_ *node, abro
 	var memory [16]candidate
 	best, candidates, total := ranks, memory[:0], int64(0)
 	for _, n := range *b.list.Load() {
-		if slices.Contains(except, n) {
+		if slices.Contains(except, n) || n.foreign.Load() {
 			continue
 		}
 		rank, weight := n.standing(now, b.foreign(n))

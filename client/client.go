@@ -30,6 +30,7 @@ type Client struct {
 	timeout    time.Duration
 	dial       dialer
 	checkHost  func(discovery.Node) error
+	cluster    *cluster
 	trace      func(context.Context, Call) func(error) // nil: none
 
 	nodes  balance
@@ -90,6 +91,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		timeout:    o.timeout,
 		dial:       o.dial,
 		checkHost:  o.checkHost,
+		cluster:    o.cluster,
 		trace:      o.trace,
 		nodes:      balance{rt: o.runtime, zone: o.zone},
 		budget:     newBudget(o.runtime, o.ratio, o.perSecond),

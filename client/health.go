@@ -93,6 +93,7 @@ func (n *node) wasStuck() bool {
 
 // judge takes in the result of a check and returns whether the node is ejected.
 func (n *node) judge(now time.Time, err error) bool {
+	n.foreign.Store(errors.Is(err, ErrOtherCluster))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	was := n.state
@@ -105,7 +106,7 @@ func (n *node) judge(now time.Time, err error) bool {
 		n.ejectLocked(now, err)
 		return true
 	default:
-		n.state = StateUsable
+		n.state, n.why = StateUsable, nil
 		if was == StateEjected || was == StateDraining {
 			n.warm, n.row = now, 0
 		} else if n.row == 0 && now.Sub(n.warm) > warmUp {

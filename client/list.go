@@ -108,6 +108,8 @@ func (c *Client) apply(ctx context.Context, list []discovery.Node) int {
 		byKey[n.key] = n
 	}
 	now := make([]*node, 0, len(list))
+	others := int64(0)
+	defer func() { c.stats.others.Store(others) }()
 	for _, info := range list {
 		key := info.ID + " " + info.GRPC
 		if slices.ContainsFunc(now, func(n *node) bool { return n.key == key }) {
@@ -116,7 +118,13 @@ func (c *Client) apply(ctx context.Context, list []discovery.Node) int {
 		if info.GRPC == "" {
 			continue // it serves other protocols
 		}
-		if err := errors.Join(checkNode(info), c.checkHost(info)); err != nil {
+		err := errors.Join(checkNode(info), c.checkHost(info))
+		if err == nil {
+			if err = c.cluster.admit(info.Cluster); err != nil {
+				others++
+			}
+		}
+		if err != nil {
 			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
 			continue
 		}

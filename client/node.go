@@ -66,9 +66,11 @@ type node struct {
 	requests atomic.Int64
 	failures atomic.Int64
 	ejected  atomic.Int64
+	foreign  atomic.Bool // of another cluster, as far as it says
 
 	mu        sync.Mutex
 	state     State
+	why       error         // of the last ejection; nil: it has been usable since
 	row       int           // failures in a row
 	ejections int           // in a row
 	due       time.Time     // when watch looks next
@@ -93,6 +95,9 @@ func (n *node) answered(now, started time.Time, err error) {
 	n.inFlight.Add(-1)
 	if errors.Is(err, errGivenUp) {
 		return // by the client
+	}
+	if errors.Is(err, ErrOtherCluster) {
+		n.foreign.Store(true)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,7 +145,7 @@ func (n *node) ejectLocked(now time.Time, err error) {
 		n.ejected.Add(1)
 		n.log.add(slog.LevelWarn, "node ejected", "node", n.info.Load().ID, "err", err)
 	}
-	n.state, n.mute = StateEjected, time.Time{}
+	n.state, n.why, n.mute = StateEjected, err, time.Time{}
 	n.due = now.Add(n.rt.Jitter(min(firstEjection<<min(n.ejections, 10), longestEjection)))
 	n.ejections++
 }

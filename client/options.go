@@ -28,6 +28,7 @@ type options struct {
 	plainToken bool
 	hosts      []string // patterns; empty: not set
 	anyHost    bool
+	cluster    *cluster
 	connect    func(context.Context, string) (net.Conn, error) // nil: TCP
 	intercept  []grpc.StreamClientInterceptor
 	keepAlive  time.Duration
@@ -52,6 +53,7 @@ type options struct {
 func defaults() *options {
 	return &options{
 		plain:     true,
+		cluster:   &cluster{},
 		refresh:   2 * time.Second,
 		ratio:     0.2,
 		perSecond: 100,
@@ -153,6 +155,12 @@ func WithRuntime(rt leaf.Runtime) Option { return func(o *options) { o.runtime =
 // call the client: no call waits for it.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
+// WithCluster sets the ID of the cluster (in /readyz of its nodes, and in the directory),
+// overriding the default of the first ID that a node or a list names. Nodes that say that
+// they belong to another one are not used: [ErrOtherCluster]. At most 64 letters, digits,
+// hyphens, dots or underscores.
+func WithCluster(id string) Option { return func(o *options) { o.cluster = &cluster{id: id} } }
+
 // WithDialer sets how connections are made, overriding the default of TCP without a
 // proxy. address is HOST:PORT; TLS comes on top.
 func WithDialer(dial func(ctx context.Context, address string) (net.Conn, error)) Option {
@@ -222,6 +230,9 @@ func (o *options) validate() error {
 		if d.value < d.min || d.value > d.max {
 			return leaf.BadField(d.name, d.value, fmt.Sprintf("must be %v to %v", d.min, d.max))
 		}
+	}
+	if id := o.cluster.get(); id != "" && discovery.CheckID(id) != nil {
+		return leaf.BadField("WithCluster", id, "must be the ID of a cluster")
 	}
 	switch {
 	case strings.TrimSpace(o.name) != o.name:

@@ -19,6 +19,9 @@ func (l *grpcLink) Check(ctx context.Context) error {
 	c := l.conn
 	l.mu.Unlock()
 	answer, err := c.check(ctx)
+	if errors.Is(err, ErrOtherCluster) {
+		return err
+	}
 	switch status.Code(err) {
 	case codes.OK:
 		if answer.GetStatus() == grpc_health_v1.HealthCheckResponse_NOT_SERVING {
@@ -45,6 +48,9 @@ func (c *conn) check(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, 
 		return nil, err
 	}
 	if err := s.RecvMsg(&answer); err != nil { // io.EOF of SendMsg: it says why
+		return nil, err
+	}
+	if err := c.link.of.admitHeader(s); err != nil {
 		return nil, err
 	}
 	return &answer, nil

@@ -15,6 +15,7 @@ type counters struct {
 	late       atomic.Int64
 	lost       atomic.Int64
 	violations atomic.Int64
+	others     atomic.Int64
 }
 
 // Stats is a picture of a client. Numbers count from its start.
@@ -27,6 +28,8 @@ type Stats struct {
 	Budget     float64 // how many could be sent now
 	Late       int64   // answers that came after another one had won, or after all callers had left
 	Lost       int64   // IDs that came and that nobody got; those of answers that never came are not known
+	Cluster    string  // the ID of the cluster; "": no node has said it
+	Others     int64   // entries of the list that are not used because they belong to another cluster
 	Violations int64   // answers that WithUniquenessCheck refused
 
 	Cache cache.Stats // of WithCache
@@ -43,6 +46,7 @@ type NodeStats struct {
 	Requests  int64         // sent; one may carry many calls
 	Failures  int64         // without an answer
 	Ejections int64         // times that it was taken out
+	Err       error         // why it was last ejected, e.g. ErrOtherCluster; nil: it has answered health checks since
 	Latency   time.Duration // about the 95th percentile; 0: not known
 }
 
@@ -56,6 +60,8 @@ func (c *Client) Stats() Stats {
 		Late:       c.stats.late.Load(),
 		Lost:       c.stats.lost.Load(),
 		Violations: c.stats.violations.Load(),
+		Others:     c.stats.others.Load(),
+		Cluster:    c.cluster.get(),
 	}
 	if c.cache != nil {
 		s.Cache = c.cache.Stats()
@@ -63,11 +69,11 @@ func (c *Client) Stats() Stats {
 	for _, n := range *c.nodes.list.Load() {
 		info := n.info.Load()
 		n.mu.Lock()
-		state, latency := n.state, n.p95
+		state, latency, why := n.state, n.p95, n.why
 		n.mu.Unlock()
 		s.Nodes = append(s.Nodes, NodeStats{
 			ID: info.ID, Zone: info.Zone, Address: info.GRPC, Weight: info.Weight,
-			State: state, Latency: latency,
+			State: state, Latency: latency, Err: why,
 			InFlight: n.inFlight.Load(), Requests: n.requests.Load(),
 			Failures: n.failures.Load(), Ejections: n.ejected.Load(),
 		})

@@ -54,6 +54,7 @@ type grpcLink struct {
 	dial  func() (*grpc.ClientConn, error)
 	name  func() string  // of a new stream
 	tasks sync.WaitGroup // goroutines of streams
+	of    *cluster
 
 	mu   sync.Mutex
 	conn *conn
@@ -138,7 +139,7 @@ func overGRPC(o *options) dialer {
 	streams := new(atomic.Int64)
 	return func(n discovery.Node) (link, error) {
 		name := func() string { return fmt.Sprintf("stream %d to %s", streams.Add(1), n.GRPC) }
-		l := &grpcLink{name: name, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
+		l := &grpcLink{name: name, of: o.cluster, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
 		c, err := l.connect()
 		if err != nil {
 			return nil, leaf.BadField("address", n.GRPC, "must be HOST:PORT: "+err.Error())
@@ -355,8 +356,12 @@ func (s *stream) flush() {
 func (s *stream) receive() {
 	mu := &s.conn.link.mu
 	var answer leafpb.StreamResponse
-	for {
-		if err := s.rpc.RecvMsg(&answer); err != nil {
+	for first := true; ; first = false {
+		err := s.rpc.RecvMsg(&answer)
+		if err == nil && first {
+			err = s.conn.link.of.admitHeader(s.rpc)
+		}
+		if err != nil {
 			s.end(err)
 			return
 		}

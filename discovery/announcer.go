@@ -156,6 +156,22 @@ func (a *Announcer) SetWeight(ctx context.Context, weight int) error {
 	}
 }
 
+// SetCluster changes the cluster's ID in the entry, and has it published at once. It does
+// not wait. Error: leaf.ErrBadRequest.
+func (a *Announcer) SetCluster(id string) error {
+	a.mu.Lock()
+	n := a.node
+	n.Cluster = id
+	err := n.Validate()
+	if err == nil {
+		a.node = n
+		a.change++
+	}
+	a.mu.Unlock()
+	a.poke()
+	return err
+}
+
 func (a *Announcer) poke() {
 	select {
 	case a.wake <- struct{}{}:

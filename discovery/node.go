@@ -22,6 +22,10 @@ type Node struct {
 	HTTP   string `json:"http,omitempty"`
 	GRPC   string `json:"grpc,omitempty"`
 	RESP   string `json:"resp,omitempty"`
+
+	// Cluster is the ID of the node's cluster, "" while the node has not read it, and in a
+	// cluster without a database. Two nodes of one cluster never have different ones.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // Limits and default of a Node.
@@ -41,6 +45,9 @@ func (n Node) Validate() error {
 	}
 	if err := CheckWeight(n.Weight); err != nil {
 		return err
+	}
+	if n.Cluster != "" && CheckID(n.Cluster) != nil {
+		return leaf.BadField("node cluster", n.Cluster, "must be as the ID of a node, or empty")
 	}
 	for _, a := range n.addresses() {
 		if a.value != "" && !isAddress(a.value) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 )
 
 // call is a stream as its handler sees it, and as the server watches it. The handler
@@ -83,6 +84,9 @@ func (c *call) look(now time.Time) (state uint64, still time.Duration) {
 
 // serveStream runs the handler of a stream. It is a grpc.StreamServerInterceptor.
 func (s *Server) serveStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if id := s.limits.Cluster(); id != "" {
+		_ = ss.SetHeader(metadata.Pairs(clusterHeader, id)) // fails after the end of the stream only
+	}
 	c := newCall(ss)
 	s.watch(c)
 	defer s.unwatch(c)

@@ -54,6 +54,11 @@ type Config struct {
 	// RESOURCE_EXHAUSTED. Default 1,000.
 	MaxWatches int
 
+	// Cluster returns the ID of the node's cluster, "" if it is not known (yet). It must not
+	// block. Every call and stream that begins shows it in the header leaf-cluster, so that
+	// a client notices a node of another cluster. Default: not known.
+	Cluster func() string
+
 	// TLS makes the server speak TLS only. Default: plain.
 	TLS *tls.Config
 
@@ -100,6 +105,9 @@ func (c Config) WithDefaults() Config {
 	if c.Ready == nil {
 		serves := leaf.ModeReadiness{Enabled: true, Ready: true}
 		c.Ready = func() leaf.Readiness { return leaf.Readiness{Segment: serves, Snowflake: serves} }
+	}
+	if c.Cluster == nil {
+		c.Cluster = func() string { return "" }
 	}
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
 	c.MaxWatches = cmp.Or(c.MaxWatches, defaultMaxWatches)

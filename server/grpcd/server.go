@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 
 	"github.com/leaf-idgen/leaf/leafpb"
@@ -112,10 +113,16 @@ func (s *Server) Serve() error {
 	return fmt.Errorf("serve gRPC on %s: %w", s.Addr(), err)
 }
 
+// clusterHeader is what clients compare.
+const clusterHeader = "leaf-cluster"
+
 // serveCall runs the handler of a call that is no stream. It is a
 // grpc.UnaryServerInterceptor.
 func (s *Server) serveCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
 	defer recoverStatus(s.log, &err)
+	if id := s.limits.Cluster(); id != "" {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(clusterHeader, id)) // fails after the end of the call only
+	}
 	return handler(ctx, req)
 }
 

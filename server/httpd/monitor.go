@@ -27,6 +27,7 @@ type readiness struct {
 	Ready   bool                     `json:"ready"`
 	Modes   map[string]modeReadiness `json:"modes,omitempty"`
 	Reasons []string                 `json:"reasons,omitempty"`
+	Cluster string                   `json:"cluster,omitempty"`
 }
 
 type modeReadiness struct {
@@ -55,7 +56,7 @@ func (a *api) serveReady(w http.ResponseWriter, r *http.Request) error {
 			modes[name] = modeReadiness{mode.Ready, mode.Reasons}
 		}
 	}
-	return writeJSON(w, status, readiness{ready, modes, reasons})
+	return writeJSON(w, status, readiness{ready, modes, reasons, state.Cluster})
 }
 
 func (a *api) serveState(state func(context.Context) (any, error)) handler {

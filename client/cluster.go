@@ -1,0 +1,62 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/metadata"
+)
+
+// ErrOtherCluster says that a node belongs to another cluster than those before: an
+// address was given to another cluster, or a list names nodes of two. Its IDs may be the
+// same as those of the first cluster, so it is not used.
+var ErrOtherCluster = errors.New("client: the node belongs to another cluster")
+
+// clusterHeader is where a node says which cluster it belongs to.
+const clusterHeader = "leaf-cluster"
+
+// cluster is the one whose nodes are used: that of WithCluster, or the first that a node
+// or an entry of a list names.
+type cluster struct {
+	mu sync.Mutex
+	id string // "": not known yet
+}
+
+// admit returns ErrOtherCluster for a node of another cluster. A node that does not know
+// its cluster, "", is of this one.
+func (c *cluster) admit(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case id == "" || id == c.id:
+		return nil
+	case c.id == "":
+		c.id = id
+		return nil
+	}
+	return fmt.Errorf("%w: %s, and this client uses %s", ErrOtherCluster, id, c.id)
+}
+
+// admitHeader is admit for what a stream begins with.
+func (c *cluster) admitHeader(stream interface {
+	Header() (metadata.MD, error)
+},
+) error {
+	header, err := stream.Header()
+	if err != nil {
+		return err
+	}
+	for _, id := range header.Get(clusterHeader) {
+		if err := c.admit(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) get() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}

@@ -1,0 +1,148 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/server/grpcd"
+)
+
+// TestOtherCluster: of two nodes over real sockets that belong to two clusters with the
+// same numbers, the client uses one.
+func TestOtherCluster(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ids  [2]string // what the nodes say
+		opts []client.Option
+		only string // the node that is used; "": the one that answered first
+	}{
+		{"two clusters", [2]string{"one", "two"}, nil, ""},
+		{"the first is named", [2]string{"one", "two"}, []client.Option{client.WithCluster("one")}, "0"},
+		{"the second is named", [2]string{"one", "two"}, []client.Option{client.WithCluster("two")}, "1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var nodes []discovery.Node
+			for i, id := range c.ids {
+				issuer := &counter{}
+				address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{
+					Access: leaf.Anyone(issuer, issuer), Cluster: func() string { return id }, Logger: slog.New(slog.DiscardHandler),
+				})
+				nodes = append(nodes, discovery.Node{ID: string(rune('0' + i)), Weight: 100, GRPC: address})
+			}
+			leafClient := newClient(t, client.Nodes(nodes...), c.opts...)
+			var ids ledger
+			for range 500 {
+				id, err := leafClient.Next(t.Context(), "order")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids.add(t, leaf.Range{Lo: id, Hi: id + 1})
+			}
+			s := leafClient.Stats()
+			refused := 0
+			for i, n := range s.Nodes {
+				if errors.Is(n.Err, client.ErrOtherCluster) {
+					refused++
+					if c.only == n.ID || s.Cluster == c.ids[i] {
+						t.Errorf("node %s is refused, %+v", n.ID, s)
+					}
+				}
+			}
+			if refused > 1 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestOtherClusterInTheList: an entry that names another cluster is not used, whichever
+// way the list came.
+func TestOtherClusterInTheList(t *testing.T) {
+	of := func(id, cluster string) discovery.Node {
+		n := node(id, "", 100)
+		n.Cluster = cluster
+		return n
+	}
+	for _, c := range []struct {
+		name  string
+		first []discovery.Node
+		then  []discovery.Node
+		opts  []client.Option
+		want  string // the nodes that are asked at the end
+	}{
+		{"one list", []discovery.Node{of("a", "one"), of("b", "two"), of("c", "one")}, nil, nil, "ac"},
+		{"one that does not know", []discovery.Node{of("a", "one"), of("b", "")}, nil, nil, "ab"},
+		{"named", []discovery.Node{of("a", "one"), of("b", "two")}, nil, []client.Option{client.WithCluster("two")}, "b"},
+		{"later", []discovery.Node{of("a", "one")}, []discovery.Node{of("b", "two"), of("c", "one")}, nil, "c"},
+		{"another cluster only", []discovery.Node{of("a", "one")}, []discovery.Node{of("b", "two")}, nil, "a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(append(c.first, c.then...)...)
+				cl.set(c.first, nil)
+				leafClient := cl.client(t, c.opts...)
+				synctest.Wait()
+				if c.then != nil {
+					cl.set(c.then, nil)
+					time.Sleep(10 * time.Second)
+				}
+				got := ""
+				asked := cl.shares(t, leafClient, 300)
+				for _, id := range []string{"a", "b", "c"} {
+					if asked[id] > 0 {
+						got += id
+					}
+				}
+				if got != c.want {
+					t.Errorf("asked %q, want %q; %+v", got, c.want, leafClient.Stats())
+				}
+			})
+		})
+	}
+}
+
+// TestAddressOfAnotherCluster: a node of another cluster that takes the address of one
+// whose cluster the client knows gives it no ID, also before a health check.
+func TestAddressOfAnotherCluster(t *testing.T) {
+	startAs := func(address, cluster string) (string, func()) {
+		issuer := &counter{}
+		return startNode(t, address, grpcd.Config{
+			Access: leaf.Anyone(issuer, issuer), Cluster: func() string { return cluster }, Logger: slog.New(slog.DiscardHandler),
+		})
+	}
+	address, stop := startAs("127.0.0.1:0", "one")
+	c := newClient(t, client.Addresses(address))
+	calls(t, c, 1)
+	stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var callers sync.WaitGroup
+	for i := range 20 {
+		callers.Go(func() { // before the other node is there, so that they are the first that it hears of
+			for ctx.Err() == nil {
+				if id, err := c.Next(ctx, fmt.Sprint("tag ", i)); err == nil {
+					t.Errorf("%d of another cluster", id)
+					return
+				}
+			}
+		})
+	}
+	startAs(address, "two")
+	callers.Wait()
+	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, client.ErrOtherCluster) && !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("a call afterwards: %v", err)
+	}
+	if n := c.Stats().Nodes[0]; !errors.Is(n.Err, client.ErrOtherCluster) {
+		t.Errorf("%+v", n)
+	}
+}
