@@ -121,13 +121,13 @@ func (b *batch) fail(err error) {
 
 // expire fails the waiters whose time is up and returns when the next one's will be;
 // zero: nobody waits any more.
-func (b *batch) expire(now time.Time, err error) (next time.Time) {
+func (b *batch) expire(now time.Time, said error) (next time.Time) {
 	for _, w := range b.waiters {
 		if w.state.Load() != waiting {
 			continue
 		}
 		if !w.expires.After(now) {
-			w.fail(err)
+			w.fail(late(said, nil))
 			continue
 		}
 		if next.IsZero() || w.expires.Before(next) {

@@ -46,13 +46,13 @@ func (c *Client) observe(a *attempt, ranges []leaf.Range) error {
 	if c.seen == nil {
 		return nil
 	}
-	tag := a.request.Tag
-	if a.request.Mode == leafpb.Mode_MODE_SNOWFLAKE {
+	tag := a.Tag
+	if a.Mode == leafpb.Mode_MODE_SNOWFLAKE {
 		tag = "snowflake" // its IDs are one series, whatever the caller calls them
 	} else {
 		tag = "segment/" + tag
 	}
-	err := c.seen.Observe(a.request.Stream, tag, ranges)
+	err := c.seen.Observe(a.Stream, tag, ranges)
 	if err != nil {
 		c.stats.violations.Add(1)
 		c.log.add(slog.LevelError, "an ID came that must not: stop using this cluster and look at its databases and nodes", "node", a.node.info.Load().ID, "err", err)

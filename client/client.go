@@ -46,6 +46,7 @@ type Client struct {
 	swept time.Time   // of follow
 
 	closed  atomic.Bool
+	root    context.Context    //nolint:containedctx // of the flights, which serve many callers: it ends with Close
 	cancel  context.CancelFunc // ends what the client does by itself
 	fly     func(*lane)
 	flights tasks
@@ -96,6 +97,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		nodes:      balance{rt: o.runtime, zone: o.zone},
 		budget:     newBudget(o.runtime, o.ratio, o.perSecond),
 		swept:      o.runtime.Now(),
+		root:       ctx,
 		cancel:     cancel,
 	}
 	if o.unique {
@@ -219,7 +221,7 @@ func (c *Client) serve(ctx context.Context, mode leafpb.Mode, tag string, n int)
 	}
 	expires, bounded := ctx.Deadline()
 	w := c.waiters.get(n, expires)
-	l, err := c.join(mode, tag, w)
+	l, err := c.join(ctx, mode, tag, w)
 	if err != nil {
 		return nil, err
 	}
@@ -242,8 +244,8 @@ func (c *Client) serve(ctx context.Context, mode leafpb.Mode, tag string, n int)
 	return nil, w.err
 }
 
-// join puts w into the lane of the tag.
-func (c *Client) join(mode leafpb.Mode, tag string, w *waiter) (*lane, error) {
+// join puts w into the lane of the tag, and begins a flight if there is none.
+func (c *Client) join(ctx context.Context, mode leafpb.Mode, tag string, w *waiter) (*lane, error) {
 	for {
 		if c.closed.Load() {
 			return nil, errClosed
@@ -257,7 +259,11 @@ func (c *Client) join(mode leafpb.Mode, tag string, w *waiter) (*lane, error) {
 			continue // a new one takes its place in the map
 		}
 		if start {
-			c.launch(l)
+			if c.flights.enter() {
+				l.begin(ctx)
+			} else {
+				l.abort(errClosed)
+			}
 		}
 		return l, err
 	}
@@ -271,7 +277,7 @@ func (c *Client) lane(mode leafpb.Mode, tag string) (*lane, error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return nil, err
 	}
-	l, _ := lanes.LoadOrStore(tag, &lane{mode: mode, tag: tag, rt: c.rt, timeout: c.timeout, limit: leaf.MaxBatch})
+	l, _ := lanes.LoadOrStore(tag, &lane{client: c, mode: mode, tag: tag, rt: c.rt, timeout: c.timeout, limit: leaf.MaxBatch})
 	return l.(*lane), nil
 }
 

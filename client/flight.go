@@ -44,18 +44,44 @@ type flight struct {
 
 // attempt is one request of a flight to one node.
 type attempt struct {
+	request
 	node    *node
 	batch   *batch
-	request *request
 	count   int
 	started time.Time
 }
 
-// run returns when nobody in the batch waits any more.
+// start notes when the flight begins.
+func (f *flight) start() {
+	f.started = f.client.rt.Now()
+	f.next = f.started
+}
+
+// try is the beginning of a flight by the caller who starts it, which spares a lone caller
+// two changes of goroutine: it asks one node and waits for the answer, at most until
+// another node is to be asked or ctx ends. It returns whether the batch has ended; if not,
+// run goes on with it.
+func (f *flight) try(ctx context.Context) (ended bool) {
+	f.start()
+	if f.step(f.started) {
+		f.end(nil)
+		return true
+	}
+	wake := f.expire(f.started)
+	for _, t := range []time.Time{f.next, f.started.Add(maxPatience)} { // those who come meanwhile have deadlines, too
+		if t.Before(wake) {
+			wake = t
+		}
+	}
+	if len(f.flying) == 0 || f.client.rt.Wait(ctx, f.batch.wake, max(wake.Sub(f.started), 1)) != nil {
+		return false
+	}
+	return f.collect()
+}
+
+// run returns when no caller in the batch waits any more.
 func (f *flight) run(ctx context.Context) {
 	c := f.client
-	f.started = c.rt.Now()
-	f.next = f.started
 	for {
 		if f.collect() {
 			return
@@ -171,12 +197,8 @@ func (f *flight) ask(n *node, now time.Time) {
 	f.flying = append(f.flying, a)
 	f.next = now.Add(n.patience(f.client.hedgeAfter))
 	n.asked()
-	a.request = &request{
-		Mode: f.lane.mode, Tag: f.lane.tag, Count: a.count,
-		Done:      func(r []leaf.Range, err error) { f.client.answered(a, r, err) },
-		Abandoned: b.isClosed,
-	}
-	n.link.Ask(a.request)
+	a.request = request{Mode: f.lane.mode, Tag: f.lane.tag, Count: a.count, attempt: a}
+	n.link.Ask(&a.request)
 }
 
 // answered is called once for each attempt, in time or not.
@@ -227,9 +249,8 @@ func (f *flight) land(a answer) {
 // expire fails callers whose time is up, here and in the lane, and returns when to look
 // again; zero: nobody in the batch waits any more.
 func (f *flight) expire(now time.Time) time.Time {
-	err := late(f.batch.said, nil)
-	next := f.batch.expire(now, err)
-	if others := f.lane.expire(now, err); !next.IsZero() && !others.IsZero() && others.Before(next) {
+	next := f.batch.expire(now, f.batch.said)
+	if others := f.lane.expire(now, f.batch.said); !next.IsZero() && !others.IsZero() && others.Before(next) {
 		next = others
 	}
 	return next
@@ -257,7 +278,7 @@ func (f *flight) end(from *node) (others bool) {
 	for _, a := range f.flying {
 		a.node.abandoned(now, a.started)
 		if from == nil { // the answer of one that was only slower than another comes soon
-			a.node.link.Abandon(a.request)
+			a.node.link.Abandon(&a.request)
 		}
 	}
 	return f.lane.ended(from, f.slow)

@@ -130,6 +130,28 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// TestTimeLimitOfTheFirst: the caller that starts a request ends in time, and so do those
+// who come after it, however long a hedge may take.
+func TestTimeLimitOfTheFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		cl.nodes["a"].mute, cl.nodes["b"].mute = true, true
+		c := cl.client(t, client.WithHedgeAfter(time.Minute), client.WithTimeout(100*time.Millisecond))
+		synctest.Wait()
+		var callers sync.WaitGroup
+		for i := range 3 {
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * 50 * time.Millisecond)
+				start := time.Now()
+				if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) || time.Since(start) > 350*time.Millisecond {
+					t.Errorf("caller %d: %v after %v", i, err, time.Since(start))
+				}
+			})
+		}
+		callers.Wait()
+	})
+}
+
 // TestHedge: a node that is late is not waited for, and what it says in the end is lost,
 // counted, and nobody's.
 func TestHedge(t *testing.T) {

@@ -18,6 +18,7 @@ const maxFlights = 8
 // starts one at once; who comes while one is on its way waits and leaves with the next.
 // So nobody waits for company, and the size of the batches follows the load.
 type lane struct {
+	client  *Client
 	mode    leafpb.Mode
 	tag     string
 	rt      leaf.Runtime
@@ -111,7 +112,7 @@ func (l *lane) depart() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.flights-l.slow > 1 || len(l.waiting) == 0 {
-		l.flights-- // another one takes those who wait, or nobody waits
+		l.flights-- // another one takes those who wait, or no caller waits
 		return nil
 	}
 	b := &batch{lane: l, waiters: l.spare[:0], wake: make(chan struct{}, 1)}
@@ -180,7 +181,7 @@ func (l *lane) slowed() bool {
 
 // expire fails the callers that wait for a flight and whose time is up, and returns when
 // the next one's will be; zero: nobody waits.
-func (l *lane) expire(now time.Time, err error) (next time.Time) {
+func (l *lane) expire(now time.Time, said error) (next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
@@ -191,7 +192,7 @@ func (l *lane) expire(now time.Time, err error) (next time.Time) {
 			}
 			return false
 		}
-		w.fail(err)
+		w.fail(late(said, nil))
 		return true
 	})
 	return next
@@ -264,10 +265,48 @@ func (l *lane) retire() bool {
 	return l.retired
 }
 
+// begin is the first part of a flight, by the caller that starts it; the rest, if there is
+// any, follows in a goroutine. Other callers that wait for a flight are part of the rest.
+func (l *lane) begin(ctx context.Context) {
+	c := l.client
+	b := l.depart()
+	if b == nil {
+		c.flights.done()
+		return
+	}
+	f := flight{client: c, lane: l, batch: b}
+	ended := f.try(ctx)
+	if ended && !l.more() {
+		c.flights.done()
+		return
+	}
+	rest := f
+	c.rt.Go(func() {
+		defer c.flights.done()
+		if !ended {
+			rest.run(c.root)
+		}
+		l.fly(c.root, c)
+	})
+}
+
+// more reports whether a flight whose batch has ended goes on with another one, and
+// counts it as ended if not.
+func (l *lane) more() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flights-l.slow > 1 || len(l.waiting) == 0 {
+		l.flights--
+		return false
+	}
+	return true
+}
+
 // fly takes one batch after the other to the nodes until nobody waits.
 func (l *lane) fly(ctx context.Context, c *Client) {
 	for b := l.depart(); b != nil; b = l.depart() {
 		f := flight{client: c, lane: l, batch: b}
+		f.start()
 		f.run(ctx)
 	}
 }

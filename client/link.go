@@ -49,10 +49,15 @@ type request struct {
 	// requests. No two streams of a client share it.
 	Stream string
 
-	// Done gets exactly Count IDs in growing order, or an error. It does not block and
-	// may be called from any goroutine, but not from within Ask.
-	Done func([]leaf.Range, error)
-
-	// Abandoned says that nobody waits for the answer any more.
-	Abandoned func() bool
+	attempt *attempt // that it is part of
 }
+
+// Done takes exactly Count IDs in growing order, or an error. It does not block and may be
+// called from any goroutine, but not from within Ask.
+func (r *request) Done(ranges []leaf.Range, err error) {
+	a := r.attempt
+	a.batch.lane.client.answered(a, ranges, err)
+}
+
+// Abandoned says that no caller waits for the answer any more.
+func (r *request) Abandoned() bool { return r.attempt.batch.isClosed() }

@@ -30,6 +30,17 @@ func (t *tasks) start(rt leaf.Runtime, f func()) bool {
 	return true
 }
 
+// enter counts the calling goroutine until it calls done, or returns false after close.
+func (t *tasks) enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.n++
+	return true
+}
+
 func (t *tasks) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
