@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -95,6 +96,8 @@ func (s *Store) scanRow(ctx context.Context, q querier, query, tag string) (stat
 	switch {
 	case err != nil && s.dialect.kindOf(err) == kindBadText:
 		return state{}, leaf.ErrUnknownTag // the database has no such character, hence no such tag
+	case errors.Is(err, errUnreadable):
+		return state{}, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
 	case err != nil:
 		return state{}, fmt.Errorf("read row: %w", err)
 	case !ok:

@@ -27,6 +27,8 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 				return nameErr
 			}
 			return err
+		case errors.Is(err, errUnreadable):
+			return fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
 		case err != nil:
 			return err
 		case !ok:
@@ -55,7 +57,7 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 		s.layout.CompareAndSwap(l, nil) // a schema may have been applied
 	}
 	err = s.withLayout(ctx, func(l *layout) error {
-		var options map[string]segment.Options
+		var options map[string]readOption
 		var err error
 		if l.options {
 			if options, err = s.readAllOptions(ctx); err != nil {
@@ -71,7 +73,7 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 	return all, nil
 }
 
-func (s *Store) scanRows(ctx context.Context, l *layout, options map[string]segment.Options) (all []segment.Row, err error) {
+func (s *Store) scanRows(ctx context.Context, l *layout, options map[string]readOption) (all []segment.Row, err error) {
 	rows, err := s.read.QueryContext(ctx, l.readAll)
 	if err != nil {
 		return nil, err
@@ -81,13 +83,48 @@ func (s *Store) scanRows(ctx context.Context, l *layout, options map[string]segm
 	dest := found.dest()
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
-			return nil, err
+			tag, nameErr := nameOnly(rows, len(dest))
+			if nameErr != nil {
+				return nil, err
+			}
+			all = append(all, segment.Row{Tag: tag, Problem: err})
+			continue
 		}
 		row := found.value()
-		row.Options = options[row.Tag]
+		option := options[row.Tag]
+		if row.Options = option.value; option.problem != nil {
+			row = segment.Row{Tag: row.Tag, Problem: fmt.Errorf("options: %w", option.problem)}
+		}
 		all = append(all, row)
 	}
 	return all, rows.Err()
+}
+
+// readOption is the options of a tag, or why they cannot be read.
+type readOption struct {
+	value   segment.Options
+	problem error
+}
+
+// nameOnly scans the name of a row whose other columns cannot be read: one such row must
+// not hide the others. A name that cannot be read either is "".
+func nameOnly(rows *sql.Rows, columns int) (string, error) {
+	var name any
+	dest := make([]any, columns)
+	for i := range dest {
+		dest[i] = new(any)
+	}
+	dest[0] = &name
+	if err := rows.Scan(dest...); err != nil {
+		return "", err
+	}
+	switch name := name.(type) {
+	case string:
+		return name, nil
+	case []byte:
+		return string(name), nil
+	}
+	return "", nil
 }
 
 // record is a row of leaf_alloc as a statement returns it.
@@ -114,6 +151,9 @@ func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment
 	var name string
 	var o segment.Options
 	ok, err := queryRow(ctx, q, s.sql.options, []any{tag}, []any{&name, &o.MinStep, &o.MaxStep, &o.FixedStep})
+	if errors.Is(err, errUnreadable) {
+		return segment.Options{}, fmt.Errorf("%w: options: %w", leaf.ErrInvalidRow, err)
+	}
 	if err != nil {
 		return segment.Options{}, fmt.Errorf("read options: %w", err)
 	}
@@ -123,20 +163,24 @@ func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment
 	return o, nil
 }
 
-func (s *Store) readAllOptions(ctx context.Context) (all map[string]segment.Options, err error) {
+func (s *Store) readAllOptions(ctx context.Context) (all map[string]readOption, err error) {
 	rows, err := s.read.QueryContext(ctx, s.sql.allOptions)
 	if err != nil {
 		return nil, fmt.Errorf("read options: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	all = make(map[string]segment.Options)
+	all = make(map[string]readOption)
 	for rows.Next() {
 		var name string
 		var o segment.Options
-		if err := rows.Scan(&name, &o.MinStep, &o.MaxStep, &o.FixedStep); err != nil {
-			return nil, fmt.Errorf("read options: %w", err)
+		err := rows.Scan(&name, &o.MinStep, &o.MaxStep, &o.FixedStep)
+		if err != nil {
+			var nameErr error
+			if name, nameErr = nameOnly(rows, 4); nameErr != nil {
+				return nil, fmt.Errorf("read options: %w", err)
+			}
 		}
-		all[name] = o
+		all[name] = readOption{o, err}
 	}
 	return all, rows.Err()
 }

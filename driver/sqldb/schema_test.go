@@ -208,6 +208,11 @@ func TestAcceptRule(t *testing.T) {
 				if err := s.AcceptRule(t.Context(), b); err != nil {
 					t.Fatalf("AcceptRule(%+v): %v", b, err)
 				}
+				for _, old := range []segment.Binding{first, second, {Store: "default"}} { // as a node that runs asks
+					if err := s.Bind(t.Context(), old); old != b && !errors.Is(err, segment.ErrRule) {
+						t.Errorf("Bind(%+v) after AcceptRule(%+v): %v; want ErrRule", old, b, err)
+					}
+				}
 				if err := s.Bind(t.Context(), b); err != nil {
 					t.Errorf("Bind(%+v) after AcceptRule: %v", b, err)
 				}

@@ -83,6 +83,9 @@ func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
+// errUnreadable: a row is there, and a column of it is not what it must be.
+var errUnreadable = errors.New("the row cannot be read")
+
 // queryRow runs a query for at most one row and scans it. ok is false without a
 // row. It reads to the end of the answer, where a server reports what failed
 // after the row was sent.
@@ -102,7 +105,7 @@ func queryRow(ctx context.Context, q querier, query string, args, dest []any) (o
 			return false, errTwoRows
 		}
 		if err := rows.Scan(dest...); err != nil {
-			return false, err
+			return false, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 		ok = true
 	}
