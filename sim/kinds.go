@@ -17,7 +17,7 @@ var (
 	}
 	segmentKinds = []world.Kind{
 		world.CallDoubled, world.UnsyncedLost, world.UnsyncedTorn, world.RenameUndone,
-		world.DatabaseDown, world.DatabaseSlow, world.CommitError, world.CallHangs, world.RowLocked,
+		world.DatabaseDown, world.DatabaseSlow, world.CommitError, world.CallHangs, world.ListCut, world.RowLocked,
 		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,

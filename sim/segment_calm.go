@@ -15,7 +15,7 @@ func (m *segmentMode) heal() {
 	for _, d := range m.dbs {
 		d.Join(m.w.rng.IntN(2))
 		d.SetDown(false)
-		d.CommitError, d.Hang, d.Slow, d.Next = 0, 0, 0, nil
+		d.CommitError, d.Hang, d.Slow, d.CutList, d.Next = 0, 0, 0, 0, nil
 	}
 	if m.fence != nil {
 		m.fence.Down, m.fence.Mute = false, false

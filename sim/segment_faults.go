@@ -180,17 +180,20 @@ func mend(l *world.Link) {
 	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency = 0, 0, 0, 0, 0
 }
 
-// trouble makes a database slow, or lie about commits, or hang.
+// trouble makes a database slow, or lie about commits, or leave rows out of its list, or
+// hang.
 func (m *segmentMode) trouble(d *world.Database) bool {
-	switch rng := m.w.rng; rng.IntN(3) {
+	switch rng := m.w.rng; rng.IntN(4) {
 	case 0:
-		d.Slow = m.w.upTo(4 * time.Second)
+		d.CutList = 0.2 + 0.8*rng.Float64()
 	case 1:
+		d.Slow = m.w.upTo(4 * time.Second)
+	case 2:
 		d.CommitError = 0.1 + 0.5*rng.Float64()
 	default:
 		d.Hang = 0.1 + 0.5*rng.Float64()
 	}
-	m.w.sched.After(m.outage(), func() { d.Slow, d.CommitError, d.Hang = 0, 0, 0 })
+	m.w.sched.After(m.outage(), func() { d.Slow, d.CommitError, d.CutList, d.Hang = 0, 0, 0, 0 })
 	return true
 }
 

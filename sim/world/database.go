@@ -20,6 +20,7 @@ const (
 	DatabaseSlow  Kind = "database slow"
 	CommitError   Kind = "commit error after the commit"
 	CallHangs     Kind = "call hangs beyond its deadline"
+	ListCut       Kind = "list of tags without rows, or without most"
 	RowLocked     Kind = "row locked"
 	Failover      Kind = "failover without loss"
 	FailoverLoses Kind = "failover to a replica that misses commits"
@@ -45,6 +46,7 @@ type Database struct {
 	Faults *Faults
 
 	CommitError float64       // chance per write to fail after its commit
+	CutList     float64       // chance per reading of all rows to return none, or few
 	Hang        float64       // chance per call to return late, whatever its deadline
 	Slow        time.Duration // every call takes up to this much longer
 

@@ -190,6 +190,10 @@ func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
 	return ask(ctx, s, "read rows", "", Repeatable, func(x *side) ([]segment.Row, error) {
 		rows, err := x.store.Rows(context.Background())
 		slices.SortFunc(rows, func(a, b segment.Row) int { return cmp.Compare(a.Tag, b.Tag) })
+		if d := s.c.db; err == nil && draw(d.s.Rand(), d.CutList) {
+			d.Faults.Hit(ListCut)
+			rows = rows[:d.s.Rand().IntN((len(rows)+1)/2+1)/2]
+		}
 		return rows, err
 	})
 }
