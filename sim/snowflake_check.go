@@ -246,6 +246,10 @@ func (m *snowflakeMode) checkBound(s *side, c *claimant, before, after worker.Re
 	if m.asks {
 		return // the peers may be wrong, too
 	}
+	// A jump that stood for what it is longer than the horizon is believed.
+	if off := c.Machine.Offset(); off-max(c.now.boot, 0) <= c.Machine.Stood()+s.horizon+10*time.Second {
+		c.now.boot = max(c.now.boot, off)
+	}
 	most := m.now() + (s.horizon + jumpSlack + max(c.now.boot, 0)).Milliseconds()
 	if after.Bound > max(most, after.Floor, before.Bound, c.acked[after.Number]) {
 		m.w.Failf("%s raised T of number %d to %s, its clock is ahead by %v and was by %v when it started: %+v",

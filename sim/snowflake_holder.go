@@ -27,7 +27,7 @@ type holder struct {
 	began    time.Duration
 
 	rescued int
-	boot    time.Duration // how far the clock was ahead at the first look at it, or when an operator confirmed it
+	boot    time.Duration // how far the clock was ahead when it was believed: at the first look, by an operator, or because it stood
 	looked  bool
 	resumed string          // nonce of the claim that it went on with from its file, "" if none
 	unused  map[int64]int   // by number: how often the registry was wiped when this process claimed it and it had no T, else -1

@@ -23,6 +23,7 @@ type Machine struct {
 
 	wall   time.Time     // wall clock at mono 0, without steps
 	step   time.Duration // sum of all steps
+	moved  time.Duration // true time of the last step
 	asleep time.Duration // suspended until then
 	frozen *time.Time    // what the wall clock shows while it stands still
 }
@@ -62,11 +63,15 @@ func (m *Machine) Wall() time.Time {
 func (m *Machine) Step(d time.Duration) {
 	m.s.Note(m.name, "clock steps", int64(d))
 	m.step += d
+	m.moved = m.s.now
 	if m.frozen != nil {
 		f := m.frozen.Add(d)
 		m.frozen = &f
 	}
 }
+
+// Stood returns for how long the wall clock was not stepped.
+func (m *Machine) Stood() time.Duration { return m.s.now - m.moved }
 
 // Offset returns how far the wall clock is ahead of that of a machine which started
 // with the same time and was never touched.
