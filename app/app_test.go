@@ -346,7 +346,7 @@ func TestBackendsBehaveAlike(t *testing.T) {
 			if _, err := b.RepairTag(ctx, "order", 5); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("repair below the fence: got %v, want ErrConflict", err)
 			}
-			if tag, err = b.RepairTag(ctx, "order", 5000); err != nil || tag.MaxID != 5000 {
+			if tag, err = b.RepairTag(ctx, "order", 5000); err != nil || tag.MaxID != 5001 {
 				t.Errorf("repair: got %+v, %v", tag, err)
 			}
 
@@ -372,14 +372,14 @@ func TestBackendsBehaveAlike(t *testing.T) {
 				t.Errorf("next of a deleted tag: got %v", err)
 			}
 			// The numbers up to the fence are in use: the tag must not start below.
-			_, err = b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 1099, Step: 1000})
-			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(fmt.Sprint(err), "use --start 1100 or more") {
+			_, err = b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 5000, Step: 1000})
+			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(fmt.Sprint(err), "use --start 5001 or more") {
 				t.Errorf("create below the fence: got %v", err)
 			}
-			if _, err = b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 1100, Step: 1000}); err != nil {
+			if _, err = b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 5001, Step: 1000}); err != nil {
 				t.Error(err)
 			}
-			if ranges, err = b.Next(ctx, "order", 1); err != nil || ranges[0].Lo != 1100 {
+			if ranges, err = b.Next(ctx, "order", 1); err != nil || ranges[0].Lo != 5001 {
 				t.Errorf("next: got %v, %v", ranges, err)
 			}
 

@@ -121,12 +121,3 @@ func (c *catalog) delete(ctx context.Context, name string) error {
 	defer cancel()
 	return storeError(c.dbs.stores[i].Delete(ctx, name))
 }
-
-// checkAbove refuses a repair that leaves it to us to know the highest number in use,
-// unless there is a cluster fence that does. 0 means that none was given.
-func checkAbove(c SegmentConfig, above int64) error {
-	if above == 0 && c.ClusterFence == "" {
-		return fmt.Errorf("%w: --above is missing: without segment.cluster-fence nobody here knows the highest number that other nodes issued", leaf.ErrBadRequest)
-	}
-	return nil
-}

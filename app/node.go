@@ -90,9 +90,6 @@ func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.T
 	if n.app.alloc == nil {
 		return admin.Tag{}, errNoSegment
 	}
-	if err := checkAbove(n.app.cfg.Segment, above); err != nil {
-		return admin.Tag{}, err
-	}
 	if _, err := n.app.alloc.Repair(ctx, name, above); err != nil {
 		return admin.Tag{}, err
 	}

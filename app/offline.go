@@ -226,9 +226,6 @@ func (o *offline) refreshed(ctx context.Context, tag string, err error) error {
 }
 
 func (o *offline) RepairTag(ctx context.Context, name string, above int64) (admin.Tag, error) {
-	if err := checkAbove(o.cfg.Segment, above); err != nil {
-		return admin.Tag{}, err
-	}
 	alloc, err := o.engine(ctx)
 	if err != nil {
 		return admin.Tag{}, err

@@ -160,16 +160,18 @@ func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
 type tagRepairCmd struct {
 	backendFlags
 	Tag   string `arg:"" help:"Name of the tag."`
-	Above int64  `placeholder:"N" help:"Issue nothing below N from now on: at least one more than the highest number that any node ever issued for the tag. (default: what the cluster fence knows, if there is one)"`
+	Above int64  `placeholder:"N" help:"Issue nothing at or below N, and leave out the nodes that do not answer: N is the highest number of the tag that is in use anywhere. (default: what the nodes say; all of them must answer)"`
 }
 
 // Help implements kong.HelpProvider.
 func (tagRepairCmd) Help() string {
-	return `A node latches a tag when its database hands out numbers that the node has used before: a restored backup, a failover that lost commits, a row that was deleted and created again. It then issues nothing for this tag.
+	return `A node latches a tag when its database hands out numbers that the node has used before: a restored backup, a failover that lost commits, a row that was deleted and created again. It tells the other nodes, and all of them stop the tag.
 
-Find the highest number in use, in your own tables and over all nodes (leaf tag show prints the fence of one node), and give the next one as --above. The row is moved there, and the tag is released. Repeat the command on every node that latched it. It never lowers anything and can be repeated. A tag whose row was deleted is released too: the node then refuses a new row of that name below N.
+Start the nodes that are stopped, and run this command once, on any one node. It asks every node that uses the tag's database for its highest number, moves the row above all of them, and releases the tag on every node. Ranges that nodes still hold below that are dropped. It never lowers anything and can be repeated. A tag whose row was deleted is released too: the nodes then refuse a new row of that name below its numbers.
 
-With segment.cluster-fence the highest number of all nodes is known, and --above can be left out.`
+It changes nothing if a node does not answer. Nodes that crashed count for 24 hours. If one is gone for good with its data directory, find the highest number of the tag in your own tables and give it as --above.
+
+It cannot ask a node that was stopped cleanly, nor a Java server: if one of those may have issued the highest number, start the node first, or give the number as --above.`
 }
 
 // Run repairs a tag.

@@ -1010,8 +1010,8 @@ type RepairTagRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
-	// max_id moves to at least this. 0: the end that the cluster fence knows, a
-	// bad_request without a cluster fence.
+	// The highest number in use, if nodes that cannot be asked may have issued more than
+	// the others know; those are then left out. 0: what the nodes say.
 	Above         int64 `protobuf:"varint,2,opt,name=above,proto3" json:"above,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -59,9 +59,10 @@ type AdminServiceClient interface {
 	UpdateTag(ctx context.Context, in *UpdateTagRequest, opts ...grpc.CallOption) (*UpdateTagResponse, error)
 	// DeleteTag removes a tag and its options. Error: unknown_tag.
 	DeleteTag(ctx context.Context, in *DeleteTagRequest, opts ...grpc.CallOption) (*DeleteTagResponse, error)
-	// RepairTag releases a latched tag. It may be repeated. Errors: conflict if above lies
-	// below the highest end that is known; unknown_tag, which releases a latched tag without
-	// a row all the same; bad_request.
+	// RepairTag moves a tag above the highest number in use, for which it asks all nodes, and
+	// releases it on every node. It may be repeated. Errors: not_ready if a node does not
+	// answer; conflict if above lies below a number that is known; unknown_tag, which
+	// releases a latched tag without a row all the same; bad_request.
 	RepairTag(ctx context.Context, in *RepairTagRequest, opts ...grpc.CallOption) (*RepairTagResponse, error)
 	// ListLimits returns all limits, those of tags, by name, before those of clients, and
 	// what the node refused.
@@ -297,9 +298,10 @@ type AdminServiceServer interface {
 	UpdateTag(context.Context, *UpdateTagRequest) (*UpdateTagResponse, error)
 	// DeleteTag removes a tag and its options. Error: unknown_tag.
 	DeleteTag(context.Context, *DeleteTagRequest) (*DeleteTagResponse, error)
-	// RepairTag releases a latched tag. It may be repeated. Errors: conflict if above lies
-	// below the highest end that is known; unknown_tag, which releases a latched tag without
-	// a row all the same; bad_request.
+	// RepairTag moves a tag above the highest number in use, for which it asks all nodes, and
+	// releases it on every node. It may be repeated. Errors: not_ready if a node does not
+	// answer; conflict if above lies below a number that is known; unknown_tag, which
+	// releases a latched tag without a row all the same; bad_request.
 	RepairTag(context.Context, *RepairTagRequest) (*RepairTagResponse, error)
 	// ListLimits returns all limits, those of tags, by name, before those of clients, and
 	// what the node refused.

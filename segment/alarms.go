@@ -12,18 +12,17 @@ import (
 // cleared under the lock of the state that it tells of, so that its end never
 // overtakes its beginning.
 
-func regressAlarm(tag, text string, shared bool) leaf.Alarm {
-	do := "find the highest number any node issued, then run on every node: leaf tag repair TAG --above NUMBER; if this data directory served another database before, use a new one instead"
-	if shared {
-		do = "find out why the database lost commits, then run on every node that latched the tag: leaf tag repair TAG"
+func regressAlarm(tag, text string) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmRegress, Subject: tag, Text: text,
+		Do: "find out why the database lost commits, start the nodes that are stopped, then run on any one node: leaf tag repair TAG",
 	}
-	return leaf.Alarm{Code: leaf.AlarmRegress, Subject: tag, Text: text, Do: do}
 }
 
 // latchedAlarm is for a tag that was latched when the process started.
-func latchedAlarm(tag string, m Mark, shared bool) leaf.Alarm {
+func latchedAlarm(tag string, m Mark) leaf.Alarm {
 	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
-	return regressAlarm(tag, text, shared)
+	return regressAlarm(tag, text)
 }
 
 func rowAlarm(tag string, err error) leaf.Alarm {

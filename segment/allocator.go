@@ -89,7 +89,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 	}
 	for tag, m := range a.fence.all() {
 		if m.Latched {
-			a.alarms.Raise(latchedAlarm(tag, m, a.cluster != nil))
+			a.alarms.Raise(latchedAlarm(tag, m))
 		}
 	}
 	a.base, a.cancel = context.WithCancel(context.Background())

@@ -15,7 +15,8 @@ type buffer struct {
 	rest  leaf.Range // its part that is not published as a piece yet
 	next  leaf.Range // the range after it, empty if not loaded
 	after leaf.Range // the range after that, loaded only for a batch that wants more
-	prior int64      // the fence before this process's first range
+	prior int64      // the fence before this process's first range, or the floor
+	floor int64      // ranges that start below are dropped, see Allocator.heed
 
 	wrote held // the entry that holds the end of the last range; none if that was taken without
 

@@ -44,6 +44,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 			a.counters.lost.Add(t.unused.Len())
 		}
 	}
+	a.leaveBoards(ctx)
 	return errors.Join(err, a.fence.close(ctx))
 }
 

@@ -377,12 +377,12 @@ func TestClusterRepair(t *testing.T) {
 			maxID int64
 			fence int64
 		}{
-			{"no entry", "new", 0, leaf.ErrConflict, "--above", 1, -1},
-			{"no entry, with a number", "new", 50, nil, "", 50, 50},
-			{"below the cluster fence", "order", 110, leaf.ErrConflict, "cluster fence holds numbers of tag \"order\" up to 111", 111, 111},
-			{"nothing to repair", "order", 0, nil, "", 111, 111},
-			{"above the cluster fence", "order", 500, nil, "", 500, 500},
-			{"unknown tag", "nobody", 0, leaf.ErrConflict, "no entry", 0, -1},
+			{"no entry", "new", 0, nil, "", 2, 2},
+			{"no entry, with a number", "new", 50, nil, "", 51, 51},
+			{"below the cluster fence", "order", 109, leaf.ErrConflict, "cluster fence holds numbers of tag \"order\" up to 111", 111, 111},
+			{"nothing to repair", "order", 0, nil, "", 112, 112},
+			{"above the cluster fence", "order", 500, nil, "", 501, 501},
+			{"unknown tag", "nobody", 0, leaf.ErrUnknownTag, "", 0, -1},
 			{"unknown tag, with a number", "nobody", 5, leaf.ErrUnknownTag, "", 0, -1},
 		} {
 			maxID, err := b.Repair(t.Context(), c.tag, c.above)
@@ -393,8 +393,8 @@ func TestClusterRepair(t *testing.T) {
 				t.Errorf("%s: cluster fence %d, want %d, row %d", c.name, f.end(t, c.tag), c.fence, c.maxID)
 			}
 		}
-		if id := next(t, b, "order"); id != 500 {
-			t.Errorf("first ID after the repair = %d, want 500", id)
+		if id := next(t, b, "order"); id != 501 {
+			t.Errorf("first ID after the repair = %d, want 501", id)
 		}
 		f.breakDown()
 		s.Put(row(10))

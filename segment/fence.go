@@ -119,15 +119,7 @@ func (f *fence) latch(tag string, before Mark, why leaf.Alarm) error {
 	})
 }
 
-// release ends a latch and its alarm, and raises the mark to floor if it lies below.
-// lower takes the mark down to what was issued. Both are errOvertaken like advance.
-func (f *fence) release(tag string, before Mark, floor int64) error {
-	return f.change(tag, &before, func(m Mark) Mark {
-		f.alarms.Clear(leaf.AlarmRegress, tag)
-		return Mark{High: max(m.High, floor)}
-	})
-}
-
+// lower takes the mark down to what was issued. It is errOvertaken like advance.
 func (f *fence) lower(tag string, before Mark, issued int64) error {
 	return f.change(tag, &before, func(Mark) Mark { return Mark{High: issued} })
 }

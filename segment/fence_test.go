@@ -73,7 +73,7 @@ func TestRegress(t *testing.T) {
 				_, err := a.Next(t.Context(), "order")
 				wantErr(t, err, leaf.ErrRegress)
 
-				_, err = a.Repair(t.Context(), "order", m.High-1)
+				_, err = a.Repair(t.Context(), "order", m.High-2)
 				wantErr(t, err, leaf.ErrConflict)
 				if !strings.Contains(err.Error(), fmt.Sprintf("use %d or more", m.High)) {
 					t.Errorf("text %q does not say which number works", err)

@@ -137,9 +137,10 @@ func (t *Tag) latch(r leaf.Range, before Mark, why string) error {
 	a.counters.regresses.Add(1)
 	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
 	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
-	if diskErr := a.fence.latch(t.name, before, regressAlarm(t.name, text, a.cluster != nil)); diskErr != nil {
+	if diskErr := a.fence.latch(t.name, before, regressAlarm(t.name, text)); diskErr != nil {
 		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
 	}
+	t.shard.lookNow()
 	return err
 }
 
@@ -161,8 +162,13 @@ func (t *Tag) loadDone(r reserved) {
 			a.counters.lost.Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
 			return
 		}
+		if r.Range.Lo < b.floor {
+			a.counters.lost.Add(r.Range.Len()) // it was under way when the tag was stopped or repaired
+			b.asked = time.Time{}
+			return
+		}
 		if b.last.count == 0 {
-			b.prior = r.prior
+			b.prior = max(b.prior, r.prior)
 		}
 		t.step = r.Step
 		if b.wrote = r.wrote; b.next.Len() == 0 {

@@ -4,23 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
+)
+
+// ErrSilentNodes says that nodes which take ranges from the tag's database do not answer, so
+// that the highest number in use is not known.
+var ErrSilentNodes = errors.New("segment: nodes do not answer")
+
+const (
+	answerPause = 200 * time.Millisecond // between two looks for answers
+	patience    = 5 * time.Second        // how long a node may take to answer
+	mostRounds  = 3                      // of a repair
 )
 
 // Mark returns what this node's fence knows of a tag; the zero Mark if nothing.
 func (a *Allocator) Mark(tag string) Mark { return a.fence.mark(tag) }
 
-// Repair moves the tag's max_id to at least above and releases the tag if it is
-// latched. above must be higher than every number that any node ever issued: this
-// node can only check its own, and those in the cluster fence. With a cluster fence
-// above may be 0: the end that it holds then decides, and its entry is raised to
-// above where it lies below. Repair may be repeated, and must be run on every node
-// that latched the tag. It returns the new max_id.
+// Repair makes every node go on above the highest number in use, and releases the tag
+// where it is latched. It finds that number: it asks every node that takes ranges from
+// the tag's database, and takes the row and the cluster fence into account. Nothing at
+// or below the number is issued afterwards by any node; ranges in memory that start
+// there are dropped. Call it on any one node. It may be repeated. It returns the new
+// max_id.
 //
-// Errors: leaf.ErrBadRequest; leaf.ErrConflict if above lies below a fence, or is 0
-// and the cluster fence has no entry; leaf.ErrUnknownTag; leaf.ErrNotReady if the
-// store or the cluster fence does not answer.
+// With above other than 0 the number is at least above, and nodes that do not answer are
+// left out: no number above it may ever have been issued by one of those. They heed the
+// repair before they load again. Without a Board, or without its tables, Repair reaches
+// this node only and needs above; it is then called on every node with the same number.
+//
+// Errors: leaf.ErrBadRequest; leaf.ErrConflict if above lies below what is known, or is
+// missing where it is needed; ErrSilentNodes with leaf.ErrNotReady, naming them;
+// ErrSchema with leaf.ErrNotReady if the board's tables are missing; leaf.ErrOverflow;
+// leaf.ErrUnknownTag, also for a tag that was released and has no row; leaf.ErrNotReady
+// if the store or the cluster fence does not answer, after which the tag may be released
+// on some nodes: repeat it.
 func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64, error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return 0, err
@@ -36,72 +57,209 @@ func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64,
 	if err := s.admits(); err != nil {
 		return 0, err
 	}
-	mark := a.fence.mark(tag)
-	above, space, err := a.repairAbove(ctx, tag, above, mark)
-	if err != nil {
-		return 0, err
-	}
-	maxID, err := call(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
-		return s.store.Raise(ctx, tag, above)
-	})
-	missing := errors.Is(err, leaf.ErrUnknownTag)
-	if err != nil && (!missing || !mark.Latched) {
-		return 0, fmt.Errorf("raise max_id of tag %q: %w", tag, storeError(err))
-	}
-	if a.cluster != nil {
-		if err := a.cluster.raiseTo(ctx, space, tag, above); err != nil {
-			return 0, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", tag, maxID, storeError(err))
+	r := &repair{alloc: a, shard: s, tag: tag, above: above, board: s.watcher.board}
+	for range mostRounds {
+		if err := r.ask(ctx); err != nil {
+			return 0, err
+		}
+		again, err := r.move(ctx)
+		if !again {
+			return r.maxID, err
 		}
 	}
-	if mark.Latched {
-		floor := mark.High
-		if missing {
-			floor = above // else the row is there, and another node may give numbers back to below it (rule M)
-		}
-		if err := a.fence.release(tag, mark, floor); errors.Is(err, errOvertaken) {
-			return 0, fmt.Errorf("%w: the state of tag %q changed meanwhile; look at it and run the command again if need be", leaf.ErrConflict, tag)
-		} else if err != nil {
-			return 0, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, tag, maxID, err)
-		}
-		a.log.Info("tag repaired and released", "tag", tag, "max_id", maxID, "fence", mark.High, "above", above)
-		if missing {
-			return 0, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, tag, above)
-		}
-	} else if a.fence.mark(tag).Latched {
-		return 0, fmt.Errorf("%w: tag %q latched while it was being repaired; run the command again", leaf.ErrConflict, tag)
-	}
-	if t := a.tag(tag); t != nil {
-		t.mu.Lock()
-		t.tryAgainLocked()
-		t.mu.Unlock()
-	}
-	return maxID, nil
+	return 0, fmt.Errorf("%w: tag %q latches again while it is being repaired; run the command again", leaf.ErrConflict, tag)
 }
 
-// repairAbove returns the number that nothing may be issued below of: above, if no
-// fence contradicts it, or what the fences say if it is 0. space is the incarnation
-// of the cluster fence that was asked.
-func (a *Allocator) repairAbove(ctx context.Context, tag string, above int64, mark Mark) (_ int64, space string, err error) {
-	known, who := mark.High, "this node holds"
+// repair is one call of Repair.
+type repair struct {
+	alloc *Allocator
+	shard *shard
+	tag   string
+	above int64
+	board Board // nil: only this node is reached
+
+	asked   int64 // the question
+	high    int64 // the highest end that is known
+	latched bool  // on some node
+
+	repaired int64 // where the last repair moved the row: a lower number was heeded then
+
+	silent []string // nodes that do not answer
+	space  string   // incarnation of the cluster fence
+	maxID  int64
+}
+
+// ask finds the highest number in use.
+func (r *repair) ask(ctx context.Context) error {
+	a := r.alloc
+	mark := a.fence.mark(r.tag)
+	r.high, r.latched = mark.High, mark.Latched
+	row, err := r.shard.lookup(ctx, r.tag)
+	missing := errors.Is(err, leaf.ErrUnknownTag)
+	if err != nil && !missing {
+		return storeError(err)
+	}
+	holder, fenced := "this node holds", false
 	if a.cluster != nil {
-		e, ok, in, err := a.cluster.entry(ctx, tag)
-		space = in
+		e, ok, space, err := a.cluster.entry(ctx, r.tag)
+		if err != nil {
+			return storeError(err)
+		}
+		r.space, fenced = space, ok && !a.cluster.degrade
+		if e.End > r.high {
+			r.high, holder = e.End, "the cluster fence holds"
+		}
+	}
+	if r.board != nil {
+		node, err := r.askNodes(ctx, missing)
 		switch {
+		case errors.Is(err, ErrSchema) && (r.above > 0 || fenced):
+			r.board = nil
 		case err != nil:
-			return 0, "", storeError(err)
-		case !ok && above == 0:
-			return 0, "", fmt.Errorf("%w: the cluster fence has no entry of tag %q: give the number above which to issue (--above)", leaf.ErrConflict, tag)
-		case e.End > known:
-			known, who = e.End, "the cluster fence holds"
-		}
-		if above == 0 {
-			above = known
+			return fmt.Errorf("ask the nodes for the highest number of tag %q: %w", r.tag, storeError(err))
+		case node != "":
+			holder = fmt.Sprintf("node %s holds", node)
 		}
 	}
-	if above < known {
-		return 0, "", fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more", leaf.ErrConflict, who, tag, known, above, known)
+	switch {
+	case r.above != 0 && r.above < r.high-1 && r.above >= r.repaired:
+		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more", leaf.ErrConflict, holder, r.tag, r.high, r.above, r.high)
+	case r.above != 0, fenced:
+	case r.board == nil:
+		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: give the highest number in use (--above)", leaf.ErrConflict, r.tag)
+	case len(r.silent) > 0:
+		return r.silence("start them and repeat the command. If one is gone for good with its data directory, give the highest number of the tag that is in use anywhere, in your own tables too (--above)")
 	}
-	return above, space, nil
+	r.high = max(r.high, r.above, row.MaxID)
+	if r.high >= MaxMaxID {
+		return fmt.Errorf("%w: tag %q has numbers up to %d", leaf.ErrOverflow, r.tag, r.high)
+	}
+	return nil
+}
+
+// askNodes posts a question and waits for the answers. node names the one with the
+// highest end, if that is higher than what was known.
+func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err error) {
+	notices, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
+	if err != nil {
+		return "", err
+	}
+	n := Notice{Tag: r.tag}
+	if i := slices.IndexFunc(notices, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
+		n = notices[i]
+	} else if missing && !r.latched {
+		return "", unknownTag(r.tag)
+	}
+	r.high, r.repaired = max(r.high, n.Regress, n.Repaired-1), n.Repaired
+	// An answer to this question, or to a later one, is younger than the look at the
+	// board: there was no such question then.
+	r.asked = n.Asked + 1
+	if err := r.post(ctx, Notice{Tag: r.tag, Asked: r.asked}); err != nil {
+		return "", err
+	}
+	answers, err := r.answers(ctx, listenFor)
+	for _, x := range answers {
+		r.latched = r.latched || x.Latched
+		if x.High > r.high {
+			r.high, node = x.High, x.Node
+		}
+	}
+	return node, err
+}
+
+// move moves the row above the number and lets every node heed it. again: the number
+// was too low for some node.
+func (r *repair) move(ctx context.Context) (again bool, err error) {
+	a, to := r.alloc, r.high+1
+	r.maxID, err = call(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+		return r.shard.store.Raise(ctx, r.tag, to)
+	})
+	missing := errors.Is(err, leaf.ErrUnknownTag)
+	if err != nil && (!missing || !r.latched) {
+		return false, fmt.Errorf("raise max_id of tag %q: %w", r.tag, storeError(err))
+	}
+	if a.cluster != nil {
+		if err := a.cluster.raiseTo(ctx, r.space, r.tag, to); err != nil {
+			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.maxID, storeError(err))
+		}
+	}
+	n := Notice{Tag: r.tag, Asked: r.asked + 1, Repaired: to}
+	if r.board != nil {
+		if err := r.post(ctx, n); err != nil {
+			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.maxID, storeError(err))
+		}
+	}
+	if _, err := a.heed(n); err != nil {
+		return false, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, r.tag, r.maxID, err)
+	}
+	if r.board != nil {
+		if again, err = r.confirm(ctx, n); again || err != nil {
+			return again, err
+		}
+	}
+	if a.fence.mark(r.tag).Latched {
+		return true, nil
+	}
+	a.log.Info("tag repaired", "tag", r.tag, "max_id", r.maxID, "above", r.high, "silent_nodes", strings.Join(r.silent, " "))
+	if missing {
+		return false, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, r.tag, to)
+	}
+	return false, nil
+}
+
+// confirm waits until the nodes have heeded n. again: one holds higher numbers.
+func (r *repair) confirm(ctx context.Context, n Notice) (again bool, err error) {
+	known := r.silent
+	r.asked = n.Asked
+	answers, err := r.answers(ctx, 0)
+	for _, x := range answers {
+		again = again || x.Asked >= n.Asked && x.Latched
+	}
+	r.silent = slices.DeleteFunc(r.silent, func(node string) bool { return slices.Contains(known, node) })
+	switch {
+	case err != nil:
+		return false, storeError(err)
+	case len(r.silent) > 0:
+		return false, r.silence(fmt.Sprintf("max_id of tag %q is %d, but these nodes may still issue numbers below it. Repeat the command", r.tag, r.maxID))
+	}
+	r.silent = known
+	return again, nil
+}
+
+// answers waits for the answers of all nodes, and notes in r.silent which are missing
+// after a while. If no other node is listed it listens for one.
+func (r *repair) answers(ctx context.Context, listen time.Duration) ([]Answer, error) {
+	a, calls, timeout := r.alloc, &r.shard.calls, r.alloc.cfg.LoadTimeout
+	for began := a.rt.Now(); ; {
+		nodes, err := call(ctx, calls, timeout, r.board.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		all, err := call(ctx, calls, timeout, func(ctx context.Context) ([]Answer, error) { return r.board.Answers(ctx, r.tag) })
+		if err != nil {
+			return nil, err
+		}
+		r.silent = slices.DeleteFunc(slices.Sorted(slices.Values(nodes)), func(node string) bool {
+			return node == a.cfg.NodeID || slices.ContainsFunc(all, func(x Answer) bool { return x.Node == node && x.Asked >= r.asked })
+		})
+		all = slices.DeleteFunc(all, func(x Answer) bool { return x.Node == a.cfg.NodeID }) // this node speaks for itself
+		alone := !slices.ContainsFunc(nodes, func(node string) bool { return node != a.cfg.NodeID })
+		waited := a.rt.Now().Sub(began)
+		if len(r.silent) == 0 && (!alone || waited >= listen) || waited >= patience {
+			return all, nil
+		}
+		if err := a.rt.Wait(ctx, nil, answerPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *repair) post(ctx context.Context, n Notice) error {
+	return r.shard.post(ctx, func(ctx context.Context) error { return r.board.Post(ctx, n) })
+}
+
+func (r *repair) silence(do string) error {
+	return fmt.Errorf("%w: %w: %s: %s", leaf.ErrNotReady, ErrSilentNodes, strings.Join(r.silent, ", "), do)
 }
 
 // entry returns the tag's entry as of now, for management commands. Error:

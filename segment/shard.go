@@ -22,7 +22,8 @@ type shard struct {
 	store Store
 	queue queue
 
-	calls callee
+	calls   callee
+	watcher watcher
 
 	epoch    atomic.Uint64 // number of the sync under way or last done
 	vanished bool          // the alarm of that name is raised; guarded by Allocator.mu
@@ -35,6 +36,8 @@ type shard struct {
 	starving error // why the queue takes the store for down, nil if it does not
 
 	retry retries
+
+	look chan struct{} // closed when watch must look at the board at once
 }
 
 // longestSyncBackoff is for a store that was read once: its tags serve, and news
@@ -44,7 +47,8 @@ const longestSyncBackoff = 5 * time.Second
 func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
-		calls: callee{alloc: a, what: fmt.Sprintf("store %q", s.Name)},
+		calls:   callee{alloc: a, what: fmt.Sprintf("store %q", s.Name)},
+		watcher: newWatcher(a, s.Store), look: make(chan struct{}),
 	}
 	shard.queue = queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}
 	shard.retry = retries{shard: shard, tags: map[*Tag]struct{}{}}
@@ -242,6 +246,11 @@ func (s *shard) bind() error {
 	_, err := call(a.reading, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 	})
+	if err == nil && first { // before the first range: this node may have been away during a regress
+		if err := s.readBoard(); err != nil {
+			return fmt.Errorf("read the notices of other nodes: %w", err)
+		}
+	}
 	s.mu.Lock()
 	switch {
 	case err == nil:
@@ -253,6 +262,9 @@ func (s *shard) bind() error {
 	switch {
 	case err == nil && first:
 		s.queue.resume()
+		if s.watcher.board != nil {
+			a.tasks.start(s.watch)
+		}
 	case errors.Is(err, ErrRule):
 		a.dropStock(s)
 	}

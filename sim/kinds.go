@@ -21,7 +21,7 @@ var (
 		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
-		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted,
+		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairRefused,
 		FenceAway, FenceFileLost, ApplicationKilled, ApplicationPaused, ApplicationWeather,
 	}
 	snowflakeKinds = []world.Kind{

@@ -23,6 +23,8 @@ type segmentMode struct {
 	tags      []*tag
 	nodes     map[*Node]*segmentNode
 	apps      []*application
+	stopped   map[string]bool  // tags that a regress or a repair took stock from
+	floors    map[string]int64 // the numbers below which a repair said that nothing is issued, by tag
 	exposures
 }
 
@@ -47,7 +49,7 @@ type segmentNode struct {
 }
 
 func newSegment(w *World) mode {
-	m := &segmentMode{w: w, nodes: map[*Node]*segmentNode{}}
+	m := &segmentMode{w: w, nodes: map[*Node]*segmentNode{}, stopped: map[string]bool{}, floors: map[string]int64{}}
 	m.exposures = exposures{mode: m, exposed: map[string][]exposure{}, regress: map[string]bool{}, alone: map[string]int64{}}
 	rng := w.rng
 	names := []string{"main"}

@@ -87,6 +87,9 @@ func (e *segmentEngine) Raise(a leaf.Alarm) {
 		e.since[k] = e.now()
 	}
 	e.active[k] = a
+	if a.Code == leaf.AlarmRegress {
+		e.mode.stopped[a.Subject] = true
+	}
 	if _, ok := e.latched[a.Subject]; a.Code == leaf.AlarmRegress && !ok {
 		e.latched[a.Subject] = e.now()
 	}
@@ -173,7 +176,7 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	defer cancel()
 	c := &clientCall{tag: name, n: n, began: e.now(), limit: min(limit, time.Second)}
 	e.calls = append(e.calls, c)
-	high := e.state.high[name]
+	high, floor := e.state.high[name], e.mode.floors[name]
 	var got []leaf.Range
 	var one int64
 	var err error
@@ -204,6 +207,9 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 		return nil, err
 	}
 	e.check(name, n, got, high)
+	if id := got[0].Lo; id < floor && !e.node.Forgot && !e.mode.cloned(e.node) {
+		w.Failf("%s issues %d of %q after a repair that ended with %d", e.node.Name, id, name, floor)
+	}
 	return got, nil
 }
 

@@ -17,6 +17,7 @@ const (
 	Degraded        world.Kind = "ranges taken without the cluster fence (degrade)"
 	Repaired        world.Kind = "latched tag repaired"
 	RepairedDeleted world.Kind = "latched tag without a row released"
+	RepairRefused   world.Kind = "repair refused because a node does not answer"
 	FenceAway       world.Kind = "commits lost while, or just after, the cluster fence was away"
 	FenceFileLost   world.Kind = "damaged fence file moved away"
 )

@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/sim/world"
 )
 
@@ -24,7 +26,7 @@ func (m *segmentMode) operate() {
 				switch {
 				case t == nil:
 				case a.Code == leaf.AlarmRegress:
-					m.repair(e, t)
+					m.repair(t)
 				case a.Code == leaf.AlarmRow && !t.db.Down():
 					if row, ok := t.db.Row(t.name); ok && row.Step != t.step {
 						row.Step = t.step
@@ -73,28 +75,32 @@ func (m *segmentMode) known(t *tag) int64 {
 	return above
 }
 
-// repair is `leaf tag repair` on one node: without a number where there is a cluster
-// fence that knows it. A tag whose row somebody deleted is released by it, too.
-func (m *segmentMode) repair(e *segmentEngine, t *tag) {
+// repair does what the alarm says, with no better knowledge: it runs `leaf tag repair
+// TAG` on any one node. A tag whose row somebody deleted is released by it, too. Nodes
+// that do not answer are started by others; the next round repeats the command.
+func (m *segmentMode) repair(t *tag) {
 	me := m.w.sched.World()
-	above := int64(0)
-	if m.fence == nil {
-		above = m.known(t)
+	all := m.running()
+	if len(all) == 0 {
+		return
 	}
+	e := all[m.w.rng.IntN(len(all))]
+	m.stopped[t.name] = true
 	done := make(chan struct{})
 	var err error
 	run := func() {
 		e.mending = true
 		defer func() { e.mending = false }()
-		ctx, cancel := e.proc.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := e.proc.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		if _, err = e.alloc.Repair(ctx, t.name, above); errors.Is(err, leaf.ErrConflict) && above == 0 {
-			_, err = e.alloc.Repair(ctx, t.name, m.known(t))
+		// Under a cluster fence a node that does not answer keeps its stock, which is its own.
+		if _, err = e.alloc.Repair(ctx, t.name, 0); err == nil && (m.fence == nil || m.cfg.Degrade) {
+			m.floors[t.name] = max(m.floors[t.name], t.db.Repaired(t.name))
 		}
 		close(done)
 	}
 	e.proc.Go(run)
-	if me.Wait(context.Background(), done, 30*time.Second) != nil || e.proc.Dead() {
+	if me.Wait(context.Background(), done, time.Minute) != nil || e.proc.Dead() {
 		return
 	}
 	switch {
@@ -102,7 +108,15 @@ func (m *segmentMode) repair(e *segmentEngine, t *tag) {
 		m.w.faults.Hit(Repaired)
 	case errors.Is(err, leaf.ErrUnknownTag) && !e.alloc.Mark(t.name).Latched:
 		m.w.faults.Hit(RepairedDeleted)
+	case errors.Is(err, segment.ErrSilentNodes):
+		m.w.faults.Hit(RepairRefused)
 	}
+}
+
+// cloned reports whether the node is a copy or was copied. Both have one name on the
+// board, so that a repair reaches either.
+func (m *segmentMode) cloned(n *Node) bool {
+	return n.ClonedFrom != nil || slices.ContainsFunc(m.w.nodes, func(x *Node) bool { return x.ClonedFrom == n })
 }
 
 // forgetFence is what an operator does with a fence file that is refused: it is moved

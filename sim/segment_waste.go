@@ -150,7 +150,7 @@ func (e *segmentEngine) waste() []string {
 	whole := int64(0)
 	var problems []string
 	for _, tag := range slices.Sorted(maps.Keys(e.taken)) {
-		if e.twice[tag] {
+		if e.twice[tag] || e.mode.stopped[tag] {
 			continue
 		}
 		left := int64(0)

@@ -1,5 +1,5 @@
-// Package drivertest is the conformance suite of segment.Store, segment.Catalog and
-// limit.Store, of segment.ClusterFence, of worker.Registry and of
+// Package drivertest is the conformance suite of segment.Store, segment.Catalog,
+// segment.Board and limit.Store, of segment.ClusterFence, of worker.Registry and of
 // discovery.Directory. Every driver passes it; a bug found in one becomes a case for
 // all.
 //
@@ -26,6 +26,7 @@ import (
 type Store interface {
 	segment.Store
 	segment.Catalog
+	segment.Board
 	limit.Store
 }
 
@@ -58,7 +59,7 @@ type Backend struct {
 	NoText    bool // leaf_alloc has no text column
 	NoOptions bool // there is no leaf_tag_option
 	NoLimits  bool // there is no room for limits; so it is without leaf_tag_option
-	NoMeta    bool // there is no leaf_meta
+	NoMeta    bool // there is no leaf_meta, nor a board
 }
 
 // New returns a backend on an empty database. It is called once per case.
@@ -80,6 +81,7 @@ func Run(t *testing.T, newBackend New) {
 		{"Limits", limitCases},
 		{"Tag", tagCases},
 		{"Bind", bindCases},
+		{"Board", boardCases},
 		{"Lock", lockCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {

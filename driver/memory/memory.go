@@ -27,6 +27,7 @@ type Store struct {
 	rows    map[string]segment.Row
 	limits  limit.Rules
 	binding *segment.Binding // nil: not bound yet
+	board   board
 }
 
 // New returns an empty store.
@@ -34,6 +35,7 @@ func New() *Store {
 	return &Store{
 		rows:   make(map[string]segment.Row),
 		limits: limit.Rules{Tags: make(map[string]limit.Rule), Clients: make(map[string]limit.Rule)},
+		board:  newBoard(),
 	}
 }
 

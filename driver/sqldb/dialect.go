@@ -33,6 +33,7 @@ type dialect struct {
 	now       string // the expression: the database's clock in ms since 1970
 	upsert    string // follows an INSERT whose key may exist; %s: the key
 	proposed  string // in it, the value that the INSERT would have written; %s: the column
+	greatest  string // the function: the largest of its arguments
 
 	// reserveOnce tries to reserve in one round trip. matched is false if it wrote
 	// nothing, because the row is not there, not valid, or not as req believes; the

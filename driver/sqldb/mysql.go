@@ -35,6 +35,7 @@ var mysqlDialect = dialect{
 	now:         "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)", // without the session's time zone
 	upsert:      " ON DUPLICATE KEY UPDATE ",
 	proposed:    "VALUES(%s)",
+	greatest:    "GREATEST",
 	reserveOnce: reserveMySQL,
 	giveBack:    giveBackMySQL,
 	check:       checkMySQL,

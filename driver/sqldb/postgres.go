@@ -31,6 +31,7 @@ var postgresDialect = dialect{
 	now:         "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
 	upsert:      " ON CONFLICT (%s) DO UPDATE SET ",
 	proposed:    "excluded.%s",
+	greatest:    "GREATEST",
 	reserveOnce: reservePostgres,
 	giveBack:    giveBackPostgres,
 	check:       func(context.Context, *Store, ...string) error { return nil },

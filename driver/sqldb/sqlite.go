@@ -27,6 +27,7 @@ var sqliteDialect = dialect{
 	now:      "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
 	upsert:   " ON CONFLICT (%s) DO UPDATE SET ",
 	proposed: "excluded.%s",
+	greatest: "MAX",
 	check:    checkSQLite,
 	kindOf:   sqliteKind,
 }

@@ -66,6 +66,7 @@ type Store struct {
 	target  target
 	cfg     Config
 	sql     statements
+	board   boardStatements
 	layout  atomic.Pointer[layout] // nil: not known
 	made    atomic.Bool            // this process made the file of an embedded database
 
@@ -104,7 +105,7 @@ func openTarget(t target, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{pools: p, dialect: t.dialect, target: t, cfg: cfg, sql: t.dialect.statements(), born: time.Now()}, nil
+	return &Store{pools: p, dialect: t.dialect, target: t, cfg: cfg, sql: t.dialect.statements(), board: t.dialect.boardStatements(), born: time.Now()}, nil
 }
 
 // below returns a driver's connector as the rest of the package is to see it.

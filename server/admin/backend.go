@@ -38,11 +38,12 @@ type Backend interface {
 	// DeleteTag removes the row and its options. Error: leaf.ErrUnknownTag.
 	DeleteTag(ctx context.Context, name string) error
 
-	// RepairTag releases a latched tag: it moves max_id to at least above, which
-	// must not lie below the highest end that this node or the cluster fence knows
-	// (leaf.ErrConflict). above 0 means the end that the cluster fence knows, and is
-	// leaf.ErrBadRequest without one. It may be repeated. Errors: leaf.ErrUnknownTag,
-	// which releases a latched tag without a row all the same; leaf.ErrBadRequest.
+	// RepairTag moves a tag above the highest number in use and releases it on every
+	// node; it asks all nodes for that number. With above other than 0 the number is at
+	// least above, and nodes that do not answer are left out. It may be repeated. Errors:
+	// leaf.ErrNotReady if a node does not answer, named in the text; leaf.ErrConflict if
+	// above lies below a number that is known; leaf.ErrUnknownTag, which releases a latched
+	// tag without a row all the same; leaf.ErrBadRequest.
 	RepairTag(ctx context.Context, name string, above int64) (Tag, error)
 
 	// Next issues exactly n IDs of a tag.

@@ -78,6 +78,7 @@ type side struct {
 	server *Server
 	store  *memory.Store
 	past   []change
+	board  []boardChange
 	bound  *segment.Binding
 }
 
@@ -184,6 +185,12 @@ func (d *Database) as(n int, name string) *side {
 	for _, tag := range slices.Sorted(maps.Keys(rows)) {
 		if c := rows[tag]; !c.gone {
 			x.store.Put(c.row)
+		}
+	}
+	for _, c := range from.board {
+		if c.after <= n {
+			c.do(x.store)
+			x.board = append(x.board, c)
 		}
 	}
 	if x.bound != nil {

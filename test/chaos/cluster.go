@@ -100,16 +100,16 @@ func (c *cluster) close() error {
 }
 
 // leaf runs a command of the program.
-func (c *cluster) leaf(ctx context.Context, args ...string) (string, error) {
+func (c *cluster) leaf(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.cfg.Binary, args...)
 	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s") // a busy machine
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("leaf %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("leaf %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
-	return string(out), nil
+	return nil
 }
 
 // open connects to the database that counts now.
@@ -187,12 +187,12 @@ func (c *cluster) prepare(ctx context.Context) error {
 	store := c.database().URL()
 	kind, _, _ := strings.Cut(store, ":")
 	c.versions = append(c.versions, kind+" "+version)
-	if _, err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
+	if err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
 		return err
 	}
 	for _, t := range tags {
 		args := append([]string{"tag", "create", t.name, "--step", strconv.Itoa(t.step), "--store", store}, t.flags...)
-		if _, err := c.leaf(ctx, args...); err != nil {
+		if err := c.leaf(ctx, args...); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func (c *cluster) withoutRegistry() {
 // addrs are its servers; flags, for a client of given addresses, its kind and where it is.
 func (c *cluster) withRegistry(ctx context.Context, addrs []string, flags func(addrs []string) []string) error {
 	c.registry = true
-	if _, err := c.leaf(ctx, append([]string{"worker", "init"}, flags(addrs)...)...); err != nil {
+	if err := c.leaf(ctx, append([]string{"worker", "init"}, flags(addrs)...)...); err != nil {
 		return err
 	}
 	for _, n := range c.nodes {

@@ -2,11 +2,9 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -54,7 +52,7 @@ func (c *cluster) rowFaults() []fault {
 			},
 		},
 		{
-			name: "row re-created", about: "a tag's row is deleted and created again at 1; leaf tag repair at every node.",
+			name: "row re-created", about: "a tag's row is deleted and created again at 1; leaf tag repair at one node.",
 			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
 			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
 				return func(ctx context.Context) error { return c.repair(ctx, reborn) }, "",
@@ -65,7 +63,7 @@ func (c *cluster) rowFaults() []fault {
 	}
 	if c.fenced {
 		faults = append(faults, fault{
-			name: "table restored", about: "all rows go back to those of the run's first second, as a restore from a dump does; leaf tag repair of every tag at every node.",
+			name: "table restored", about: "all rows go back to those of the run's first second, as a restore from a dump does; leaf tag repair of every tag at one node.",
 			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
 			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
 				if err := c.untilReserved(ctx); err != nil { // at the beginning it would bring back what is there
@@ -98,52 +96,20 @@ func (c *cluster) takeDump(ctx context.Context) error {
 
 // setStep edits the step of the tag that is there for it.
 func (c *cluster) setStep(ctx context.Context, step int) error {
-	_, err := c.leaf(ctx, "tag", "set", edited, "--step", strconv.Itoa(step), "--store", c.database().URL())
-	return err
+	return c.leaf(ctx, "tag", "set", edited, "--step", strconv.Itoa(step), "--store", c.database().URL())
 }
 
-// repair does what an operator does about latched tags: on every node, and without
-// a cluster fence from above the highest mark of all nodes. That is looked up anew
-// for each attempt: a node that did not latch takes ranges meanwhile. A node whose
-// database has just come back may need a moment.
+// repair does what the alarm of a latched tag says: the command on any one node. A node
+// whose database has just come back may need a moment.
 func (c *cluster) repair(ctx context.Context, tags ...string) error {
-	for _, tag := range tags {
-		for _, n := range c.nodes {
-			err := poll(ctx, c.cfg.Recovery, func(ctx context.Context) error {
-				args := []string{"tag", "repair", tag, "--data-dir", n.dir}
-				if !c.fenced {
-					highest, err := c.highest(ctx, tag)
-					if err != nil {
-						return err
-					}
-					args = append(args, "--above", strconv.FormatInt(highest, 10))
-				}
-				_, err := c.leaf(ctx, args...)
-				return err
-			})
-			if err != nil {
-				return err
-			}
+	for i, tag := range tags {
+		n := c.nodes[i%len(c.nodes)]
+		err := poll(ctx, c.cfg.Recovery, func(ctx context.Context) error {
+			return c.leaf(ctx, "tag", "repair", tag, "--data-dir", n.dir)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// highest returns the highest mark that any node has for a tag.
-func (c *cluster) highest(ctx context.Context, tag string) (int64, error) {
-	var highest int64
-	for _, n := range c.nodes {
-		out, err := c.leaf(ctx, "tag", "show", tag, "--json", "--data-dir", n.dir)
-		if err != nil {
-			return 0, err
-		}
-		var shown struct {
-			Fence int64 `json:"fence,string"`
-		}
-		if err := json.Unmarshal([]byte(out), &shown); err != nil {
-			return 0, permanent{fmt.Errorf("leaf tag show %s: %w: %s", tag, err, strings.TrimSpace(out))}
-		}
-		highest = max(highest, shown.Fence)
-	}
-	return highest, nil
 }

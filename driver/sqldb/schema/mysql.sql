@@ -89,3 +89,24 @@ CREATE TABLE IF NOT EXISTS leaf_node (
   update_time timestamp     NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (id)
 ) ENGINE=InnoDB;
+
+-- What nodes tell one another when the database loses commits, and what a repair asks.
+CREATE TABLE IF NOT EXISTS leaf_repair (
+  biz_tag     varbinary(512) NOT NULL,
+  asked       bigint         NOT NULL,
+  regress     bigint         NOT NULL,
+  repaired    bigint         NOT NULL,
+  update_time timestamp      NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS leaf_repair_node (
+  biz_tag     varbinary(512) NOT NULL,
+  node        varchar(64)    CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  asked       bigint         NOT NULL,
+  high        bigint         NOT NULL,
+  latched     boolean        NOT NULL,
+  seen        bigint         NOT NULL,
+  update_time timestamp      NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag, node)
+) ENGINE=InnoDB;

@@ -79,3 +79,23 @@ CREATE TABLE IF NOT EXISTS leaf_node (
   expires     bigint        NOT NULL,
   update_time timestamptz   NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
+
+-- What nodes tell one another when the database loses commits, and what a repair asks.
+CREATE TABLE IF NOT EXISTS leaf_repair (
+  biz_tag     varchar(128) COLLATE "C" NOT NULL PRIMARY KEY,
+  asked       bigint       NOT NULL,
+  regress     bigint       NOT NULL,
+  repaired    bigint       NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE TABLE IF NOT EXISTS leaf_repair_node (
+  biz_tag     varchar(128) COLLATE "C" NOT NULL,
+  node        varchar(64)  COLLATE "C" NOT NULL,
+  asked       bigint       NOT NULL,
+  high        bigint       NOT NULL,
+  latched     boolean      NOT NULL,
+  seen        bigint       NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag, node)
+);

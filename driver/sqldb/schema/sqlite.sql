@@ -79,3 +79,23 @@ CREATE TABLE IF NOT EXISTS leaf_node (
   expires     INTEGER NOT NULL,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
+
+-- What nodes tell one another when the database loses commits, and what a repair asks.
+CREATE TABLE IF NOT EXISTS leaf_repair (
+  biz_tag     TEXT    NOT NULL PRIMARY KEY,
+  asked       INTEGER NOT NULL,
+  regress     INTEGER NOT NULL,
+  repaired    INTEGER NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS leaf_repair_node (
+  biz_tag     TEXT    NOT NULL,
+  node        TEXT    NOT NULL,
+  asked       INTEGER NOT NULL,
+  high        INTEGER NOT NULL,
+  latched     INTEGER NOT NULL,
+  seen        INTEGER NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag, node)
+) STRICT;

@@ -1,0 +1,91 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var _ segment.Board = (*Store)(nil)
+
+// board is what the nodes tell one another. A node that entered stays until it leaves.
+type board struct {
+	notices map[string]segment.Notice
+	answers map[answerKey]segment.Answer
+	nodes   map[string]bool
+}
+
+type answerKey struct{ tag, node string }
+
+func newBoard() board {
+	return board{notices: map[string]segment.Notice{}, answers: map[answerKey]segment.Answer{}, nodes: map[string]bool{}}
+}
+
+// onBoard runs f under the lock, unless ctx has ended.
+func (s *Store) onBoard(ctx context.Context, what string, f func(b *board)) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.board)
+	return nil
+}
+
+// Notices implements segment.Board.
+func (s *Store) Notices(ctx context.Context) (all []segment.Notice, err error) {
+	err = s.onBoard(ctx, "read notices", func(b *board) {
+		for _, tag := range slices.Sorted(maps.Keys(b.notices)) {
+			all = append(all, b.notices[tag])
+		}
+	})
+	return all, err
+}
+
+// Post implements segment.Board.
+func (s *Store) Post(ctx context.Context, n segment.Notice) error {
+	return s.onBoard(ctx, "post a notice", func(b *board) {
+		was := b.notices[n.Tag]
+		b.notices[n.Tag] = segment.Notice{
+			Tag: n.Tag, Asked: max(was.Asked, n.Asked), Regress: max(was.Regress, n.Regress), Repaired: max(was.Repaired, n.Repaired),
+		}
+	})
+}
+
+// Answer implements segment.Board.
+func (s *Store) Answer(ctx context.Context, a segment.Answer) error {
+	return s.onBoard(ctx, "answer", func(b *board) { b.answers[answerKey{a.Tag, a.Node}] = a })
+}
+
+// Answers implements segment.Board.
+func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, err error) {
+	err = s.onBoard(ctx, "read answers", func(b *board) {
+		for key, a := range b.answers {
+			if key.tag == tag {
+				all = append(all, a)
+			}
+		}
+		slices.SortFunc(all, func(x, y segment.Answer) int { return strings.Compare(x.Node, y.Node) })
+	})
+	return all, err
+}
+
+// Enter implements segment.Board.
+func (s *Store) Enter(ctx context.Context, node string) error {
+	return s.onBoard(ctx, "enter", func(b *board) { b.nodes[node] = true })
+}
+
+// Leave implements segment.Board.
+func (s *Store) Leave(ctx context.Context, node string) error {
+	return s.onBoard(ctx, "leave", func(b *board) { delete(b.nodes, node) })
+}
+
+// Nodes implements segment.Board.
+func (s *Store) Nodes(ctx context.Context) (nodes []string, err error) {
+	err = s.onBoard(ctx, "read the nodes", func(b *board) { nodes = slices.Sorted(maps.Keys(b.nodes)) })
+	return nodes, err
+}

@@ -1,0 +1,133 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var _ segment.Board = (*Store)(nil)
+
+// boardStatements are the texts for leaf_repair and leaf_repair_node. A node that takes
+// ranges has a row in the second one whose tag is empty, beside its answers.
+type boardStatements struct {
+	notices string
+	post    string // tag, asked, regress, repaired
+	answer  string // tag, node, asked, high, latched
+	answers string // tag
+	leave   string // node
+	nodes   string // BoardAge in ms
+}
+
+func (d *dialect) boardStatements() boardStatements {
+	larger := func(column string) string {
+		return fmt.Sprintf("%s = %s(leaf_repair.%s, %s)", column, d.greatest, column, fmt.Sprintf(d.proposed, column))
+	}
+	return boardStatements{
+		notices: "SELECT biz_tag, asked, regress, repaired FROM leaf_repair",
+		post: d.bind("INSERT INTO leaf_repair (biz_tag, asked, regress, repaired, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)" +
+			d.onConflict("biz_tag", "update_time") + ", " + larger("asked") + ", " + larger("regress") + ", " + larger("repaired")),
+		answer: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES (?, ?, ?, ?, ?, " + d.now +
+			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "asked", "high", "latched", "seen", "update_time")),
+		answers: d.bind("SELECT biz_tag, node, asked, high, latched FROM leaf_repair_node WHERE biz_tag = ?"),
+		leave:   d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
+		nodes:   d.bind("SELECT node FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
+	}
+}
+
+// Notices implements segment.Board.
+func (s *Store) Notices(ctx context.Context) (all []segment.Notice, err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "read the notices of a regress")
+	err = s.boardRows(ctx, s.board.notices, nil, func(rows *sql.Rows) error {
+		var n segment.Notice
+		err := rows.Scan(&n.Tag, &n.Asked, &n.Regress, &n.Repaired)
+		all = append(all, n)
+		return err
+	})
+	return all, err
+}
+
+// Post implements segment.Board.
+func (s *Store) Post(ctx context.Context, n segment.Notice) (err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "post a notice of tag %q", n.Tag)
+	return s.boardExec(ctx, s.board.post, n.Tag, n.Asked, n.Regress, n.Repaired)
+}
+
+// Answer implements segment.Board.
+func (s *Store) Answer(ctx context.Context, a segment.Answer) (err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "answer about tag %q", a.Tag)
+	return s.boardExec(ctx, s.board.answer, a.Tag, a.Node, a.Asked, a.High, a.Latched)
+}
+
+// Answers implements segment.Board.
+func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "read the answers about tag %q", tag)
+	err = s.boardRows(ctx, s.board.answers, []any{tag}, func(rows *sql.Rows) error {
+		var a segment.Answer
+		err := rows.Scan(&a.Tag, &a.Node, &a.Asked, &a.High, &a.Latched)
+		all = append(all, a)
+		return err
+	})
+	return all, err
+}
+
+// Enter implements segment.Board.
+func (s *Store) Enter(ctx context.Context, node string) (err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is there", node)
+	return s.boardExec(ctx, s.board.answer, "", node, 0, 0, false)
+}
+
+// Leave implements segment.Board.
+func (s *Store) Leave(ctx context.Context, node string) (err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is gone", node)
+	return s.boardExec(ctx, s.board.leave, node)
+}
+
+// Nodes implements segment.Board.
+func (s *Store) Nodes(ctx context.Context) (nodes []string, err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
+	err = s.boardRows(ctx, s.board.nodes, []any{segment.BoardAge.Milliseconds()}, func(rows *sql.Rows) error {
+		var node string
+		err := rows.Scan(&node)
+		nodes = append(nodes, node)
+		return err
+	})
+	return nodes, err
+}
+
+// boardExec runs one statement in a transaction, because the server's default may be not
+// to commit by itself. Each may be repeated.
+func (s *Store) boardExec(ctx context.Context, query string, args ...any) error {
+	return s.again(ctx, func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, query, args...)
+			return err
+		})
+	})
+}
+
+func (s *Store) boardRows(ctx context.Context, query string, args []any, each func(rows *sql.Rows) error) (err error) {
+	rows, err := s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// boardDone is done, with the name of the table that is missing.
+func (s *Store) boardDone(ctx context.Context, start time.Time, err *error, step string, args ...any) {
+	if *err != nil && ctx.Err() == nil && s.dialect.kindOf(*err).missing() {
+		*err = s.schemaError("the database has no usable tables leaf_repair and leaf_repair_node", *err)
+	}
+	s.done(ctx, start, err, step, args...)
+}

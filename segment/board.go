@@ -1,0 +1,58 @@
+package segment
+
+import "context"
+
+// Board is where the nodes of a database tell one another of a regress, and where a
+// repair asks them (docs/adr/0013). It is in the database of the tags that it tells of:
+// whoever may write there is trusted with ranges anyway. A driver's store may implement
+// it beside Store. Without it a repair reaches one node only.
+//
+// The contract of Store holds here too. Where the tables are missing, every method is
+// ErrSchema. A board may forget, as its database may: what a node must not forget is in
+// its own fence.
+type Board interface {
+	// Notices returns what is posted, one notice per tag, in no particular order.
+	Notices(ctx context.Context) ([]Notice, error)
+
+	// Post raises the numbers of the tag's notice to those of n where they lie below, in
+	// one atomic step, or makes the notice. It may be repeated.
+	Post(ctx context.Context, n Notice) error
+
+	// Answer replaces the node's answer about the tag.
+	Answer(ctx context.Context, a Answer) error
+
+	// Answers returns all answers about a tag, one per node, in no particular order.
+	Answers(ctx context.Context, tag string) ([]Answer, error)
+
+	// Enter notes that the node takes ranges from this database. It lasts for BoardAge
+	// by the clock of the database, or until Leave. Nodes returns those that are noted.
+	Enter(ctx context.Context, node string) error
+	Leave(ctx context.Context, node string) error
+	Nodes(ctx context.Context) ([]string, error)
+}
+
+// Notice is what the nodes must know of a tag. Its numbers only grow, unless the
+// database goes back.
+type Notice struct {
+	Tag string
+
+	// Asked is the number of the last question. A node answers each with an Answer.
+	Asked int64
+
+	// Regress is the highest end that a node held when the store offered it less, 0 if
+	// none did. While it is not below Repaired, the tag is stopped on every node.
+	Regress int64
+
+	// Repaired is where the last repair moved the row, 0 if there was none. No node
+	// issues a number below it.
+	Repaired int64
+}
+
+// Answer is what a node knows of a tag.
+type Answer struct {
+	Tag     string
+	Node    string // identity of its data directory
+	Asked   int64  // the question that it answers
+	High    int64  // the highest end that the node reserved
+	Latched bool
+}
