@@ -1,6 +1,9 @@
 package leaf
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+)
 
 // Range is the half-open interval [Lo, Hi) of IDs. The zero Range is empty.
 type Range struct {
@@ -31,4 +34,17 @@ func AppendRange(dst []Range, r Range) []Range {
 		return dst
 	}
 	return append(dst, r)
+}
+
+// IDs iterates over the IDs of ranges, in their order.
+func IDs(ranges []Range) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, r := range ranges {
+			for id := r.Lo; id < r.Hi; id++ {
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
 }

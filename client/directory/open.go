@@ -24,6 +24,8 @@ const etcdFolder = "/leaf/node"
 //	etcd://[user:password@]host:2379,host:2379/NAME      etcds:// with TLS
 //	zookeeper://host:2181,host:2181/[FOLDER/]NAME
 //
+// A database is connected to for each reading of the list only.
+//
 // Entries that cannot be a node are named in slog.Default(). The caller closes it. The
 // error is leaf.ErrBadRequest.
 func Open(url string) (discovery.Directory, error) {
@@ -44,7 +46,7 @@ func Open(url string) (discovery.Directory, error) {
 		cfg.Logger = log
 		return opened(etcd.NewDirectory(cfg))
 	case "mysql", "mariadb", "postgres", "postgresql", "sqlite":
-		return opened(sqldb.OpenDirectory(url, sqldb.Config{Logger: log}))
+		return opened(sqldb.OpenDirectory(url, sqldb.Config{Logger: log, Brief: true}))
 	}
 	return nil, leaf.BadField("directory scheme", scheme(url), "must be mysql, postgres, sqlite, etcd, etcds or zookeeper")
 }

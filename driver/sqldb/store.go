@@ -28,12 +28,24 @@ type Config struct {
 	// readers, whatever MaxConns is.
 	MaxConns int
 
+	// Brief closes each connection to a server after its call, for a program that asks
+	// rarely: a hundred of them that kept theirs would use up what MySQL allows.
+	Brief bool
+
 	// Logger receives what the database drivers want to say, at debug level, and what
 	// is left out of a list of nodes. nil: discarded. Errors are returned, not logged.
 	Logger *slog.Logger
 
 	// faults stands between this package and the drivers, in tests. nil: nothing does.
 	faults func(driver.Connector) driver.Connector
+}
+
+// maxIdle returns how many connections are kept for later calls.
+func (c Config) maxIdle() int {
+	if c.Brief {
+		return -1 // none
+	}
+	return c.MaxConns
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -120,7 +132,7 @@ func (c Config) below(base driver.Connector) driver.Connector {
 func openPool(c connector, cfg Config) pools {
 	db := sql.OpenDB(track(cfg.Logger)(c))
 	db.SetMaxOpenConns(cfg.MaxConns)
-	db.SetMaxIdleConns(cfg.MaxConns)
+	db.SetMaxIdleConns(cfg.maxIdle())
 	return pools{write: db, read: db}
 }
 
@@ -165,6 +177,6 @@ func (s *Store) freshen(start time.Time, err error) {
 	silent := errors.Is(err, context.DeadlineExceeded) && s.lastOK.Load() < int64(start.Sub(s.born))
 	if silent || s.dialect.kindOf(err) == kindReadOnly {
 		s.write.SetMaxIdleConns(0)
-		s.write.SetMaxIdleConns(s.cfg.MaxConns)
+		s.write.SetMaxIdleConns(s.cfg.maxIdle())
 	}
 }
