@@ -125,7 +125,7 @@ func storeError(err error) error {
 		return err
 	case errors.Is(err, segment.ErrRule):
 		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
-	case errors.Is(err, segment.ErrSchema):
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
 	}
 	return fmt.Errorf("%w: the database does not answer: %w", leaf.ErrNotReady, err)

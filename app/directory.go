@@ -75,7 +75,7 @@ func (d *directory) nodes(ctx context.Context, own string) (admin.Nodes, error) 
 	defer cancel()
 	list, err := d.List(ctx)
 	switch {
-	case errors.Is(err, segment.ErrSchema):
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return admin.Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
 	case err != nil:
 		return admin.Nodes{}, fmt.Errorf("%w: the directory of nodes does not answer: %w", leaf.ErrNotReady, err)

@@ -136,7 +136,7 @@ func registryError(err error) error {
 		return err
 	case errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrNotFound), errors.Is(err, worker.ErrTaken):
 		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
-	case errors.Is(err, worker.ErrSchema), errors.Is(err, segment.ErrSchema):
+	case errors.Is(err, worker.ErrSchema), errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
 	}
 	return fmt.Errorf("%w: the registry of worker IDs does not answer: %w", leaf.ErrNotReady, err)

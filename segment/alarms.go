@@ -46,8 +46,8 @@ func exhaustedAlarm(tag string, err error) leaf.Alarm {
 func storeAlarm(name string, err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmStore, Subject: name,
-		Text: fmt.Sprintf("store %q does not answer; its tags are served from memory while that lasts: %s", name, firstLine(err)),
-		Do:   "look at the database, and at the network between it and this node",
+		Text: fmt.Sprintf("store %q cannot be used; its tags are served from memory while that lasts: %s", name, firstLine(err)),
+		Do:   "do what the text says; if it names no cure, look at the database, and at the network between it and this node",
 	}
 }
 

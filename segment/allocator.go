@@ -103,7 +103,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 }
 
 // Start makes first contact with every database, one attempt each, and begins to
-// follow them. It returns permanent errors only (ErrSchema, ErrRule), after which
+// follow them. It returns permanent errors only (ErrSchema, ErrRule, leaf.ErrConflict), after which
 // the Allocator must be closed; a database that cannot be reached is tried again
 // in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
 func (a *Allocator) Start(ctx context.Context) error {
@@ -133,7 +133,7 @@ func (a *Allocator) Start(ctx context.Context) error {
 		if errors.Is(err, ErrRule) {
 			err = fmt.Errorf("%w; if the rows were moved to where the new rule expects them, stop the nodes that run with the old one, then run: leaf schema apply --accept-rule", err)
 		}
-		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) {
+		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) || errors.Is(err, leaf.ErrConflict) {
 			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))
 		}
 	}

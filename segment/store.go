@@ -22,6 +22,10 @@ var (
 	// a table that the configuration needs. The text says which command creates it.
 	ErrSchema = errors.New("segment: schema")
 
+	// ErrDenied: the database answers, but lets the node's user not in, or not do what
+	// the call needs. The text says what an administrator of the database does.
+	ErrDenied = errors.New("access denied")
+
 	// ErrRule: the database belongs to another division of tags over databases
 	// than this node's (spec rule K). Serving would repeat IDs.
 	ErrRule = errors.New("segment: another tag-to-database rule")

@@ -346,14 +346,14 @@ func (h *Holder) self(own Record) Peer {
 	return p
 }
 
-// registryAlarm says that the registry does not answer, and until when that is
+// registryAlarm says that the registry cannot be used, and why, and until when that is
 // harmless; until is 0 if nothing is issued.
 func (h *Holder) registryAlarm(err error, until int64) {
-	text := fmt.Sprintf("registry %s does not answer: %v", h.info.Name, err)
+	text := fmt.Sprintf("registry %s cannot be used: %v", h.info.Name, err)
 	if until > 0 {
 		text += fmt.Sprintf("; IDs are issued until %s", time.UnixMilli(until).UTC().Format(time.RFC3339))
 	}
-	h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmRegistry, Subject: h.info.Name, Text: text, Do: "bring the registry back; the node goes on by itself"})
+	h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmRegistry, Subject: h.info.Name, Text: text, Do: "do what the text says, or bring the registry back; the node goes on by itself"})
 }
 
 // warnOfEnd raises an alarm in the last year of the layout.

@@ -48,6 +48,11 @@ type dialect struct {
 	// check verifies that the server can be trusted with existing tables.
 	check func(ctx context.Context, s *Store, tables ...string) error
 
+	// grant returns the rights, and what they are on, that would have spared an error of
+	// kindDenied; "" if there are none. account is a query for the account that has them.
+	grant   func(t target, err error) string
+	account string
+
 	// kindOf classifies an error of the driver by its typed code.
 	kindOf func(err error) kind
 }

@@ -210,6 +210,9 @@ func (d *Directory) explain(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("%w (%w)", ended, err)
 	}
+	if refused := d.store.refused(ctx, err); refused != nil {
+		return refused
+	}
 	if d.store.dialect.kindOf(err).missing() && !errors.Is(err, segment.ErrSchema) {
 		return d.store.schemaError("the database has no usable table leaf_node", err)
 	}

@@ -13,18 +13,22 @@ import (
 type kind int
 
 const (
-	kindOther     kind = iota // unreachable, refused, unknown: the outcome of a write is unknown
-	kindNoTable               // a table, a column or the database is not there
-	kindHidden                // a table is not there or may not be read: the server does not tell which
-	kindDuplicate             // a unique key exists
-	kindTooBig                // a number does not fit
-	kindBadText               // a text does not fit its column, or has a character that the column cannot hold
-	kindReadOnly              // the server accepts no writes
-	kindBusy                  // another process writes; nothing was done
-	kindSerialize             // rolled back because of a concurrent transaction
+	kindOther      kind = iota // unreachable, refused, unknown: the outcome of a write is unknown
+	kindNoTable                // a table or a column is not there
+	kindHidden                 // a table is not there or may not be read: the server does not tell which
+	kindLogin                  // the user may not come in
+	kindDenied                 // the user may not do it
+	kindNoDatabase             // the database is not there
+	kindPooling                // a pooler in between has no transactions
+	kindDuplicate              // a unique key exists
+	kindTooBig                 // a number does not fit
+	kindBadText                // a text does not fit its column, or has a character that the column cannot hold
+	kindReadOnly               // the server accepts no writes
+	kindBusy                   // another process writes; nothing was done
+	kindSerialize              // rolled back because of a concurrent transaction
 )
 
-// missing reports whether a table, a column or the database is not there for us.
+// missing reports whether a table or a column is not there for us.
 func (k kind) missing() bool { return k == kindNoTable || k == kindHidden }
 
 // explain returns err with the sentinel that its kind stands for, and with the
@@ -33,6 +37,9 @@ func (k kind) missing() bool { return k == kindNoTable || k == kindHidden }
 func (s *Store) explain(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("%w (%w)", ended, err)
+	}
+	if refused := s.refused(ctx, err); refused != nil {
+		return refused
 	}
 	switch s.dialect.kindOf(err) {
 	case kindNoTable, kindHidden:

@@ -34,12 +34,15 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 		return nil, err
 	}
 	if columns == nil {
-		return nil, s.schemaError("the database has no table leaf_alloc that this user may read", nil)
+		return nil, s.schemaError("the database has no table leaf_alloc, or does not let this user read it", nil)
 	}
 	for _, name := range []string{"biz_tag", "max_id", "step", "update_time"} {
 		if !slices.Contains(columns, name) {
 			return nil, s.schemaError(fmt.Sprintf("the table leaf_alloc has no column %s", name), nil)
 		}
+	}
+	if err := s.checkTypes(ctx); err != nil {
+		return nil, err
 	}
 	l := &layout{seen: time.Now()}
 	for _, name := range []string{"description", "desc"} {

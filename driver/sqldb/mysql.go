@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -39,6 +40,8 @@ var mysqlDialect = dialect{
 	reserveOnce: reserveMySQL,
 	giveBack:    giveBackMySQL,
 	check:       checkMySQL,
+	grant:       mysqlGrant,
+	account:     mysqlAccount,
 	kindOf:      mysqlKind,
 }
 
@@ -149,11 +152,19 @@ func mysqlKind(err error) kind {
 	}
 	switch e.Number {
 	case 1146, // no such table
-		1054, // unknown column
-		1049: // unknown database
+		1054: // unknown column
 		return kindNoTable
-	case 1142: // no privilege on the table, which is also the answer for one that does not exist
-		return kindHidden
+	case 1049: // unknown database
+		return kindNoDatabase
+	case 1045, 1698, 1044, 1130, 1820, 1862, 3118, 4151: // wrong password, no right to the database, wrong host, password expired, account locked
+		return kindLogin
+	case 1142: // no privilege on the table, which is also the answer to a SELECT from one that does not exist
+		if strings.HasPrefix(e.Message, "SELECT command") {
+			return kindHidden
+		}
+		return kindDenied
+	case 1143, 1227: // no privilege on the column, no privilege of an administrator
+		return kindDenied
 	case 1062, 1586, 1050: // duplicate key, table exists
 		return kindDuplicate
 	case 1264, 1690: // out of range for the column, or for any integer

@@ -50,6 +50,9 @@ func sendPacket(ctx context.Context, q querier, packet, tag string, set any, whe
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	first, err := packetRow(rows)
+	if errors.Is(err, errUnreadable) {
+		err = fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
+	}
 	if err != nil {
 		return state{}, state{}, err
 	}
@@ -96,7 +99,7 @@ func packetAnswer(rows *sql.Rows, dest ...any) (found bool, err error) {
 			return false, errTwoRows
 		}
 		if err := rows.Scan(dest...); err != nil {
-			return false, err
+			return false, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 		found = true
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -34,7 +35,9 @@ var postgresDialect = dialect{
 	greatest:    "GREATEST",
 	reserveOnce: reservePostgres,
 	giveBack:    giveBackPostgres,
-	check:       func(context.Context, *Store, ...string) error { return nil },
+	check:       checkPostgres,
+	grant:       postgresGrant,
+	account:     "SELECT quote_ident(current_user)",
 	kindOf:      postgresKind,
 }
 
@@ -93,6 +96,8 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}
 	ok, err := queryRow(ctx, s.write, postgresReserve, args, []any{&echo, &name, &hi, &step})
 	switch kind := s.dialect.kindOf(err); {
+	case errors.Is(err, errUnreadable):
+		return segment.Reservation{}, false, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
 	case err != nil && (kind == kindBadText || kind == kindSerialize):
 		return segment.Reservation{}, false, nil // nothing was written: the slower way decides
 	case err != nil || !ok:
@@ -124,14 +129,32 @@ func giveBackPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string,
 	return notAt(row, hi)
 }
 
+// checkPostgres begins and ends a transaction, which a pooler of statements refuses.
+func checkPostgres(ctx context.Context, s *Store, _ ...string) error {
+	return s.transact(ctx, func(*sql.Conn) error { return nil })
+}
+
 func postgresKind(err error) kind {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		return kindOther
 	}
 	switch e.Code {
-	case "42P01", "42703", "3D000", "3F000": // undefined table, column, database, schema
+	case "42P01", "42703", "3F000": // undefined table, column, schema
 		return kindNoTable
+	case "3D000": // undefined database
+		return kindNoDatabase
+	case "28P01", "28000": // wrong password, no such user or not from here
+		return kindLogin
+	case "42501": // no privilege
+		if _, connecting := errors.AsType[*pgconn.ConnectError](err); connecting {
+			return kindLogin
+		}
+		return kindDenied
+	case "08P01": // protocol violation, with which pgbouncer answers to BEGIN
+		if strings.Contains(e.Message, "statement pooling") {
+			return kindPooling
+		}
 	case "23505", "42P07", "42710": // unique violation, duplicate table, duplicate object
 		return kindDuplicate
 	case "22003": // numeric value out of range

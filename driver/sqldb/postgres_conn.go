@@ -205,6 +205,17 @@ func (r *pgRows) Columns() []string {
 	return names
 }
 
+var pgTypes = pgtype.NewMap()
+
+// ColumnTypeDatabaseTypeName implements driver.RowsColumnTypeDatabaseTypeName.
+func (r *pgRows) ColumnTypeDatabaseTypeName(i int) string {
+	oid := r.fields[i].DataTypeOID
+	if known, ok := pgTypes.TypeForOID(oid); ok {
+		return known.Name
+	}
+	return fmt.Sprintf("with OID %d", oid)
+}
+
 // Close implements driver.Rows. It reads to the end of the answer and returns an
 // error that the server reported after the last row.
 func (r *pgRows) Close() error {

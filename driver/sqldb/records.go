@@ -200,6 +200,9 @@ func (r *Records) explain(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("%w (%w)", ended, err)
 	}
+	if refused := r.store.refused(ctx, err); refused != nil {
+		return refused
+	}
 	switch {
 	case errors.Is(err, worker.ErrSchema), errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrLost):
 		return err
