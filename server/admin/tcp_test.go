@@ -65,6 +65,37 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// TestTCPTokenOverHTTP2: no spelling of a token that is not there is one, in either version
+// of HTTP; over HTTP/2 a field keeps the spaces at its end.
+func TestTCPTokenOverHTTP2(t *testing.T) {
+	t.Parallel()
+	addr := startTCP(t, "s3cret")
+	for _, version := range []int{1, 2} {
+		var p http.Protocols
+		p.SetHTTP1(version == 1)
+		p.SetUnencryptedHTTP2(version == 2)
+		transport := &http.Transport{Protocols: &p}
+		defer transport.CloseIdleConnections()
+		for value, want := range map[string]int{
+			"": 401, "Bearer": 401, "Bearer ": 401, "Bearer  ": 401, "Bearer s3cre": 401, "Bearer s3cret2": 401, "Basic s3cret": 401, "Bearer s3cret": 200,
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/info", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header["Authorization"] = []string{value}
+			resp, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want || resp.ProtoMajor != version {
+				t.Errorf("%q over %s: %d, want %d", value, resp.Proto, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
 // TestTCPConnections: strangers who connect and say nothing cost a bounded number of file
 // descriptors, which the public servers need, too.
 func TestTCPConnections(t *testing.T) {
@@ -115,7 +146,7 @@ func startTCP(t *testing.T, token string) (addr string) {
 	if token != "" {
 		tokens = auth.NewTokens("other", token)
 	}
-	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{
+	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), GRPC: http.NotFoundHandler(), TCP: &admin.TCP{
 		Tokens:   tokens,
 		MaxConns: maxTCP,
 		Open:     map[string]http.Handler{"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })},

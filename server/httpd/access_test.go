@@ -138,6 +138,8 @@ func TestAccessIsAskedOncePerConnection(t *testing.T) {
 		{[]string{"Authorization: Bearer 1"}, 200, nil},
 		{[]string{"Authorization: Bearer 1", "Leaf-Client: n"}, 200, []leaf.Credentials{two}},
 		{[]string{"Leaf-Client: n", "Authorization: Bearer 1"}, 200, nil},
+		{[]string{"Authorization: Bearer 1"}, 200, []leaf.Credentials{one}}, // the name is gone
+		{[]string{"Leaf-Client: n"}, 200, []leaf.Credentials{{Name: "n"}}},  // the token is gone
 		{[]string{"Authorization: Bearer wrong"}, 401, []leaf.Credentials{wrong}},
 		{[]string{"Authorization: Bearer wrong"}, 401, []leaf.Credentials{wrong}},
 		{nil, 200, []leaf.Credentials{plain}},

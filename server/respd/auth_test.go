@@ -62,12 +62,30 @@ func TestAuth(t *testing.T) {
 	c.ask(":1\r\n", "INCR", "a")
 	c.ask(wrong, "AUTH", "wrong")
 	c.ask(":2\r\n", "INCR", "a") // as in Redis, a failure takes nothing away
+	c.ask(wrong, "AUTH", "")
+	c.ask(wrong, "AUTH", "default", "")
+	c.ask(wrong, "HELLO", "3", "AUTH", "default", "")
 
 	c.ask("+RESET\r\n", "RESET")
 	c.fails("NOAUTH", "INCR", "a")
 	c.send(request("HELLO", "3", "AUTH", "billing", "s3cret", "SETNAME", "me"))
 	c.reply()
 	c.ask(":3\r\n", "INCR", "a")
+}
+
+// TestEmptyPassword: a client that has logged in and shows an empty password is asked
+// about what it shows now, not about what it showed before.
+func TestEmptyPassword(t *testing.T) {
+	t.Parallel()
+	g, cfg := guarded()
+	c := dial(t, start(t, cfg))
+	c.ask("+OK\r\n", "AUTH", "billing", "s3cret")
+	for _, words := range [][]string{{"AUTH", ""}, {"AUTH", "shop", ""}, {"HELLO", "3", "AUTH", "shop", ""}} {
+		c.ask("-WRONGPASS invalid username-password pair or user is disabled.\r\n", words...)
+		if got := g.last(); got.Token != "" {
+			t.Errorf("%q showed the token %q", words, got.Token)
+		}
+	}
 }
 
 // TestCredentials: what Access is shown.
