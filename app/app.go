@@ -45,6 +45,7 @@ type Options struct {
 	// that a node which can never serve it does not start.
 	Snowflake bool
 
+	openFiles  func() uint64                   // the limit of this process, 0 for none; default: the system's
 	interfaces func() ([]Interface, error)     // default: those of this machine
 	limits     func(s limit.Store) limit.Store // what stands before a database when limits are read; default: nothing
 }
@@ -77,6 +78,7 @@ type App struct {
 	certificate     atomic.Pointer[tls.Certificate] // that secure shows
 	secure          *tls.Config                     // of the public servers; nil: plain TCP
 	listeners       listeners
+	conns           connections // the bounds of the listeners
 	public, private []server
 	serving         sync.WaitGroup
 	drain           drain
@@ -103,11 +105,15 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.openFiles == nil {
+		opts.openFiles = openFiles
+	}
 	if opts.interfaces == nil {
 		opts.interfaces = systemInterfaces
 	}
 	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 8)}
 	a.drain.asked = make(chan struct{})
+	a.conns = a.boundConnections()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.undo())
@@ -179,7 +185,7 @@ func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
 		Ready:         a.ready,
 		Metrics:       a.metrics(),
 		Decode:        decoder(layout),
-		MaxConns:      int(a.cfg.HTTP.MaxConns),
+		MaxConns:      int(a.conns.http),
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
 		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
@@ -268,6 +274,7 @@ func (a *App) announce() {
 			a.log.Info("listening", "protocol", s.protocol, "address", reachable(s.addr))
 		}
 	}
+	a.logConnections()
 	if a.presence != nil {
 		a.log.Info("clients find this node", "directory", a.presence.where, "id", a.dir.NodeID(), "zone", a.cfg.Node.Zone, "weight", a.cfg.Node.Weight)
 	}

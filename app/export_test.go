@@ -114,3 +114,11 @@ var ClientAddress = clientAddress
 
 // CheckToken tells whether a client may show this token.
 func (a *App) CheckToken(token string) error { return a.tokens.clients.Check(token) }
+
+// BoundConnections returns the bounds that a node with this limit of open files uses.
+func BoundConnections(c Config, files uint64, log *slog.Logger) (http, grpc, resp, admin int64) {
+	a := &App{cfg: c, log: log, opts: Options{openFiles: func() uint64 { return files }}}
+	a.conns = a.boundConnections()
+	a.logConnections()
+	return a.conns.http, a.conns.grpc, a.conns.resp, a.conns.admin
+}

@@ -78,7 +78,7 @@ func (a *App) openServers() error {
 		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
 	}, h.Leave})
 	if ln := a.listeners.grpc; ln != nil {
-		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: int(a.cfg.GRPC.MaxConns), Logger: a.log})
+		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: int(a.conns.grpc), Logger: a.log})
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (a *App) openServers() error {
 	if ln := a.listeners.resp; ln != nil {
 		r, err := respd.NewOn(ln, respd.Config{
 			Access: access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(layout),
-			MaxConns: int(a.cfg.RESP.MaxConns), IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
+			MaxConns: int(a.conns.resp), IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
 		})
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (a *App) openServers() error {
 	s := admin.NewServer(backend, cfg)
 	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil, nil})
 	if ln := a.listeners.admin; ln != nil {
-		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, Open: a.openRoutes()}
+		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.admin), Open: a.openRoutes()}
 		s := admin.NewServer(backend, cfg)
 		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil, nil})
 	}

@@ -55,8 +55,14 @@ func dataDir(t *testing.T) string {
 // serve starts leaf serve on a free port and waits until it answers.
 func serve(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
+	return serveAs(t, dir, append([]string{"leaf", "serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0"}, args...)...)
+}
+
+// serveAs is serve with a whole command, which becomes the node.
+func serveAs(t *testing.T, dir string, command ...string) *process {
+	t.Helper()
 	p := &process{dir: dir, log: &syncBuffer{}, done: make(chan error, 1)}
-	p.cmd = exec.Command("leaf", append([]string{"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0"}, args...)...)
+	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Env = append(os.Environ(), "GORACE="+noExitSleep)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {

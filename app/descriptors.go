@@ -1,0 +1,76 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A process has one limit of open files for everything, and a public connection needs no
+// token. So the public listeners share what is left once the parts of a node that IDs rest
+// on have theirs: files, databases, registries, administration.
+const (
+	ownFiles     = 64 // data directory, listeners, registry, cluster fence, alarms, peers
+	refusedConns = 64 // per public listener, being told that there is no room
+	leastConns   = 16 // per public listener, however low the limit is
+	adminConns   = 1000
+)
+
+// connections are the bounds of the listeners that clients reach.
+type connections struct{ http, grpc, resp, admin int64 }
+
+// asked returns what c wants; a server that is off wants nothing.
+func (c Config) asked() connections {
+	n := connections{http: c.HTTP.MaxConns, grpc: c.GRPC.MaxConns, resp: c.RESP.MaxConns, admin: adminConns}
+	if c.grpcAddr() == addrOff {
+		n.grpc = 0
+	}
+	if c.respAddr() == addrOff {
+		n.resp = 0
+	}
+	return n
+}
+
+// reserve returns how many descriptors are no connections of clients.
+func (c Config) reserve() int64 {
+	stores := max(len(c.Stores), 1)
+	return ownFiles + int64(stores)*(c.Segment.MaxLoads+spareConns) + 3*refusedConns
+}
+
+// within returns bounds that fit into a limit of open files, each public one in proportion
+// to what it wants. 0: there is no limit.
+func (n connections) within(files uint64, reserve int64) connections {
+	public := n.http + n.grpc + n.resp
+	if files == 0 || files >= uint64(public+n.admin+reserve) {
+		return n
+	}
+	admin := min(n.admin, max(int64(files)/8, leastConns))
+	room := max(int64(files)-reserve-admin, 0)
+	share := func(want int64) int64 { return min(want, max(want*room/public, leastConns)) }
+	return connections{http: share(n.http), grpc: share(n.grpc), resp: share(n.resp), admin: admin}
+}
+
+// boundConnections returns the bounds of the configuration, lowered to what the limit of
+// open files allows.
+func (a *App) boundConnections() connections {
+	return a.cfg.asked().within(a.opts.openFiles(), a.cfg.reserve())
+}
+
+// logConnections says which bounds were lowered.
+func (a *App) logConnections() {
+	asked := a.cfg.asked()
+	if a.conns == asked {
+		return
+	}
+	var lowered []string
+	for _, b := range []struct {
+		key     string
+		is, was int64
+	}{{"http.max-conns", a.conns.http, asked.http}, {"grpc.max-conns", a.conns.grpc, asked.grpc}, {"resp.max-conns", a.conns.resp, asked.resp}, {"administration", a.conns.admin, asked.admin}} {
+		if b.is < b.was {
+			lowered = append(lowered, fmt.Sprintf("%s=%d instead of %d", b.key, b.is, b.was))
+		}
+	}
+	a.log.Warn("the limit of open files lowers the limits of connections, so that files, databases and administration keep theirs",
+		"limit", a.opts.openFiles(), "lowered", strings.Join(lowered, ", "),
+		"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower the three keys", asked.http+asked.grpc+asked.resp+asked.admin+a.cfg.reserve()))
+}
