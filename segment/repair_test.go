@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,23 @@ import (
 // board decorates a store's board with faults.
 type board struct {
 	*store
+	hooks     sync.Mutex
 	onNotices func() error
 	onAnswer  func(a segment.Answer) error
 }
 
+func (b *board) change(f func(b *board)) {
+	b.hooks.Lock()
+	defer b.hooks.Unlock()
+	f(b)
+}
+
 func (b *board) Notices(ctx context.Context) ([]segment.Notice, error) {
-	if b.onNotices != nil {
-		if err := b.onNotices(); err != nil {
+	b.hooks.Lock()
+	hook := b.onNotices
+	b.hooks.Unlock()
+	if hook != nil {
+		if err := hook(); err != nil {
 			return nil, err
 		}
 	}
@@ -30,8 +41,11 @@ func (b *board) Notices(ctx context.Context) ([]segment.Notice, error) {
 }
 
 func (b *board) Answer(ctx context.Context, a segment.Answer) error {
-	if b.onAnswer != nil {
-		if err := b.onAnswer(a); err != nil {
+	b.hooks.Lock()
+	hook := b.onAnswer
+	b.hooks.Unlock()
+	if hook != nil {
+		if err := hook(a); err != nil {
 			return err
 		}
 	}
@@ -178,7 +192,7 @@ func TestRepairNeedsEveryNode(t *testing.T) {
 		drain(t, b, "order", 95)
 		synctest.Wait()
 		high := b.Mark("order").High
-		mute.onNotices = func() error { return errDown }
+		mute.change(func(b *board) { b.onNotices = func() error { return errDown } })
 		before := s.maxID(t, "order")
 		_, err := a.Repair(t.Context(), "order", 0)
 		wantErr(t, err, segment.ErrSilentNodes)
@@ -189,7 +203,7 @@ func TestRepairNeedsEveryNode(t *testing.T) {
 		if maxID, err := a.Repair(t.Context(), "order", 5000); err != nil || maxID != 5001 {
 			t.Errorf("Repair above 5000 = %d, %v", maxID, err)
 		}
-		mute.onNotices = nil
+		mute.change(func(b *board) { b.onNotices = nil })
 		time.Sleep(5 * time.Second)
 		if m := b.Mark("order"); m.High != 5001 || m.High <= high {
 			t.Errorf("mark %+v of the node that was away, want 5001", m)
@@ -214,18 +228,20 @@ func TestRepairIsNotConfirmed(t *testing.T) {
 		node(t, slow, nil, segment.Config{NodeID: "b", FixedStep: true})
 		drain(t, a, "order", 5)
 		answers := 0
-		slow.onAnswer = func(segment.Answer) error {
-			if answers++; answers > 1 {
-				return errDown
+		slow.change(func(b *board) {
+			b.onAnswer = func(segment.Answer) error {
+				if answers++; answers > 1 {
+					return errDown
+				}
+				return nil
 			}
-			return nil
-		}
+		})
 		_, err := a.Repair(t.Context(), "order", 0)
 		wantErr(t, err, segment.ErrSilentNodes)
 		if !strings.Contains(err.Error(), "may still issue numbers below it. Repeat the command") {
 			t.Error(err)
 		}
-		slow.onAnswer = nil
+		slow.change(func(b *board) { b.onAnswer = nil })
 		if _, err = a.Repair(t.Context(), "order", 0); err != nil {
 			t.Error(err)
 		}
