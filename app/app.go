@@ -182,7 +182,7 @@ func openDir(path string) (*datadir.Dir, error) {
 
 func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
 	c := httpd.Config{
-		Ready:         a.ready,
+		Ready:         a.publicReady,
 		Metrics:       a.metrics(),
 		Decode:        decoder(layout),
 		MaxConns:      int(a.conns.http),

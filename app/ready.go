@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"net"
+	"slices"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -36,6 +38,37 @@ func (a *App) ready() leaf.Readiness {
 	r.Reasons, r.Cluster = a.alarmReasons(), a.cluster.get()
 	if stage, leaving := a.drain.now(); leaving {
 		r = r.Without("the node is being stopped: " + stage)
+	}
+	return r
+}
+
+// publicReady is ready for the public HTTP server. Where strangers may reach it, the
+// reasons are codes: texts name hosts, users and databases. The administrator's port and
+// the log have the texts.
+func (a *App) publicReady() leaf.Readiness {
+	r := a.ready()
+	if host, _, err := net.SplitHostPort(a.Addr()); err == nil && isLoopback(host) {
+		return r
+	}
+	code := func(m *leaf.ModeReadiness, notReady string) {
+		if m.Reasons = nil; m.Enabled && !m.Ready {
+			m.Reasons = []string{notReady}
+		}
+	}
+	code(&r.Segment, "not_ready")
+	state := "not_ready"
+	if a.worker != nil {
+		state = string(a.worker.Status().State)
+	}
+	code(&r.Snowflake, state)
+	r.Reasons = nil
+	for _, alarm := range a.alarms.Active() {
+		if text := "alarm: " + alarm.Code; !slices.Contains(r.Reasons, text) {
+			r.Reasons = append(r.Reasons, text)
+		}
+	}
+	if _, leaving := a.drain.now(); leaving {
+		r.Reasons = append(r.Reasons, "stopping")
 	}
 	return r
 }

@@ -31,7 +31,8 @@ func TestClientName(t *testing.T) {
 		{"an empty chain", tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{}}}, ""},
 		{"DNS names", verified(cert("common", "first", "second")), "first"},
 		{"common name", verified(cert("common")), "common"},
-		{"nothing in it", verified(cert("")), ""},
+		{"an empty DNS name", verified(cert("common", "")), "common"},
+		{"no name", verified(cert("")), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -313,7 +313,7 @@ func TestStateHasADeadline(t *testing.T) {
 	bubble(t, cfg, func(t *testing.T, p *pipes) {
 		begin := time.Now()
 		c := p.dial(t)
-		c.send("GET /db HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.send("GET /db HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if r := c.reply(); r.status != 503 || !strings.Contains(r.body, "not_ready") {
 			t.Errorf("got %v", r)
 		}

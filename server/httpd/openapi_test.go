@@ -183,7 +183,7 @@ func (s *sample) send(t *testing.T) {
 		dial(t, server).ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "ok\n")
 	}
 	c := dial(t, server)
-	fields := append([]string{"Host: x", fmt.Sprintf("Content-Length: %d", len(s.body))}, s.fields...)
+	fields := append([]string{"Host: localhost", fmt.Sprintf("Content-Length: %d", len(s.body))}, s.fields...)
 	c.send(s.method + " " + s.target + " HTTP/1.1\r\n" + strings.Join(fields, "\r\n") + "\r\n\r\n" + s.body)
 	s.reply = c.reply()
 }

@@ -75,7 +75,7 @@ func TestBesideTheOriginal(t *testing.T) {
 				if row.field != "" {
 					field = row.field + "\r\n"
 				}
-				c.send(row.line + " HTTP/1.1\r\nHost: leaf\r\n" + field + other + "\r\n")
+				c.send(row.line + " HTTP/1.1\r\nHost: localhost\r\n" + field + other + "\r\n")
 				r := c.reply()
 				media, _, _ := mime.ParseMediaType(r.header.Get("Content-Type"))
 				text := r.body

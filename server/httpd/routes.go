@@ -119,6 +119,11 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 			if c, err = a.admit(shown); err != nil {
 				return err
 			}
+			if !strings.HasPrefix(rt.path, "/api/") {
+				if err := a.refusePage(r); err != nil {
+					return err
+				}
+			}
 		}
 		return rt.serve(w, r, c, text)
 	}

@@ -186,7 +186,7 @@ func TestStateErrors(t *testing.T) {
 	})
 	c := dial(t, start(t, cfg))
 	for _, path := range []string{"/cache", "/db"} {
-		c.send("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if r := c.reply(); r.status != 500 || !bytes.Contains([]byte(r.body), []byte(`"code":"internal"`)) {
 			t.Errorf("%s: got %v", path, r)
 		}
