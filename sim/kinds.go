@@ -27,7 +27,7 @@ var (
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved,
 		YearAhead, WrongStart, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
-		world.RegistryOld, world.RegistryWiped, world.CommitsLost, world.CommitUnknown,
+		world.RegistryOld, world.RegistryWiped, world.RecordsDeleted, world.CommitsLost, world.CommitUnknown,
 		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, sessionsLate, world.SessionExpired, world.SessionGone,
 	}
 )

@@ -257,7 +257,7 @@ func (m *snowflakeMode) checkBound(s *side, c *claimant, before, after worker.Re
 	}
 }
 
-// named is told that a namespace was created. If the registry was wiped before, whoever
+// named is told that a namespace was created, or amended because records are gone. If the registry was wiped before, whoever
 // issued with its numbers must have stopped by the time from which on they are used.
 func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
 	// A request from before the wipe may create the namespace after it.
@@ -276,6 +276,9 @@ func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.Store
 	}
 	for n, t := range s.wiped {
 		s.gone[n] = max(s.gone[n], t)
+	}
+	if s.wiped == nil {
+		s.wipes++ // amended once more: who has a number already does not wait for that
 	}
 	s.wiped, s.wrong = nil, false
 }

@@ -57,6 +57,7 @@ func (m *snowflakeMode) registryFaults() []fault {
 			return s.registry.Free(n) == nil
 		})},
 		{world.RegistryWiped, 3, some(func(s *side) bool { return w.rng.IntN(2) == 0 && m.wipe(s) || m.wipeAmidClaims(s) })},
+		{world.RecordsDeleted, 3, some(m.forget)},
 		{world.CommitsLost, 3, some(func(s *side) bool {
 			replica := s.registry.Backup()
 			m.rush()
@@ -114,7 +115,15 @@ func fair(l *world.Link) {
 }
 
 // wipe deletes everything in a registry.
-func (m *snowflakeMode) wipe(s *side) bool {
+func (m *snowflakeMode) wipe(s *side) bool { return m.empty(s, s.registry.Wipe) }
+
+// forget deletes the records of all numbers in a registry. The next claimer sees that.
+func (m *snowflakeMode) forget(s *side) bool {
+	return len(s.registry.Numbers()) > 0 && m.empty(s, s.registry.Forget)
+}
+
+// empty empties a registry, and remembers what its numbers were held until.
+func (m *snowflakeMode) empty(s *side, how func()) bool {
 	if s.registry.Namespace() == nil {
 		return false
 	}
@@ -137,7 +146,7 @@ func (m *snowflakeMode) wipe(s *side) bool {
 	for _, t := range s.wiped {
 		s.wrong = s.wrong || t > right
 	}
-	s.registry.Wipe()
+	how()
 	s.wipes++
 	s.backup, s.wipedAt = nil, m.w.sched.Elapsed()
 	return true

@@ -94,8 +94,12 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		Margin:    h.cfg.Margin.Milliseconds(),
 		Previous:  last,
 	}
+	quiet := h.unit(now.Add(h.cfg.quiet(h.info)))
 	if !h.cfg.Fresh || h.counters.claims.Load() > 0 {
-		req.Quiet = h.unit(now.Add(h.cfg.quiet(h.info)))
+		req.Quiet = quiet
+	}
+	if lost := h.last(nil); lost != nil && lost == last && lost.Quiet == 0 {
+		lost.Quiet = quiet // once, by a clock that is trusted: the moment must not move with each attempt
 	}
 	own, err := h.reg.Claim(ctx, req)
 	if err == nil || answered(err) {
@@ -120,8 +124,8 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 func (h *Holder) last(f *file) *Previous {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.previous == nil && f != nil {
-		return &Previous{Number: f.Number, Nonce: f.Nonce, Inner: f.Inner}
+	if h.previous == nil && f != nil && f.of(h.info) {
+		return &Previous{Number: f.Number, Nonce: f.Nonce, Inner: f.Inner, Incarnation: f.Incarnation}
 	}
 	return h.previous
 }
@@ -131,13 +135,13 @@ func (h *Holder) last(f *file) *Previous {
 // once it answers, as proof that the number was ours, never as our own.
 func (h *Holder) fromFile(f *file) (Record, bool) {
 	lost := h.last(nil) != nil // by this process: going on would ignore what the registry said
-	if f == nil || lost || f.Registry != h.info.Name || f.Address != h.cfg.Address || !inRange(h.cfg.Numbers, f.Number) {
+	if f == nil || lost || !f.of(h.info) || f.Address != h.cfg.Address || !inRange(h.cfg.Numbers, f.Number) {
 		return Record{}, false
 	}
 	if f.Inner >= f.Bound || h.rt.Now().UnixMilli() >= f.Bound {
 		return Record{}, false
 	}
-	return Record{Number: f.Number, Address: f.Address, Nonce: f.Nonce, Floor: f.Inner, Bound: f.Bound}, true
+	return Record{Number: f.Number, Address: f.Address, Nonce: f.Nonce, Floor: f.Inner, Bound: f.Bound, Incarnation: f.Incarnation}, true
 }
 
 // refused notes a failed attempt and raises its alarm.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -25,6 +27,9 @@ type file struct {
 	Namespace   string `json:"namespace"`
 	Fingerprint string `json:"fingerprint"`
 	Registry    string `json:"registry"`
+	Place       string `json:"place,omitempty"`
+	Servers     string `json:"servers,omitempty"`
+	Incarnation string `json:"incarnation,omitempty"`
 	Address     string `json:"address"`
 	Number      int64  `json:"number"`
 	Nonce       string `json:"nonce"`
@@ -84,6 +89,14 @@ func (f file) admit(node string, ns Namespace) error {
 	return nil
 }
 
+// of reports whether the file stems from the registry that info describes, as far as can
+// be told while that does not answer: another path, or other servers altogether, may have
+// given the number to another node.
+func (f file) of(info Info) bool {
+	same := func(server string) bool { return slices.Contains(strings.Split(f.Servers, ","), server) }
+	return f.Registry == info.Name && f.Place == info.Place && slices.ContainsFunc(strings.Split(info.Servers, ","), same)
+}
+
 // readFile returns the node's file, nil if there is none, or errFile.
 func (h *Holder) readFile() (*file, error) {
 	content, err := h.disk.ReadFile(fileName)
@@ -107,7 +120,8 @@ func (h *Holder) readFile() (*file, error) {
 // the disk hangs; nobody knows then what the disk will hold.
 func (h *Holder) writeFile(ctx context.Context, r Record, inner, bound int64) error {
 	content, err := file{
-		Node: h.cfg.NodeID, Namespace: h.namespace.Name, Fingerprint: h.namespace.Fingerprint, Registry: h.info.Name,
+		Node: h.cfg.NodeID, Namespace: h.namespace.Name, Fingerprint: h.namespace.Fingerprint,
+		Registry: h.info.Name, Place: h.info.Place, Servers: h.info.Servers, Incarnation: r.Incarnation,
 		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound,
 	}.encode()
 	if err != nil {

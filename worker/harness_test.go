@@ -361,10 +361,26 @@ func (r *records) Info() worker.Info { return worker.Info{Name: "test", Kind: r.
 func (r *records) Namespace(_ context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ns == nil {
-		r.ns = want
+	if r.ns == nil && want != nil && r.down == nil {
+		r.version++
+		created := *want
+		created.Incarnation, created.Given = fmt.Sprint("incarnation ", r.version), 0
+		r.ns = &created
 	}
 	return r.ns, r.down
+}
+
+func (r *records) Amend(_ context.Context, old, next worker.StoredNamespace) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.down != nil:
+		return r.down
+	case r.ns == nil || *r.ns != old:
+		return worker.ErrLost
+	}
+	r.ns = &next
+	return nil
 }
 
 func (r *records) Reserved(context.Context) ([]worker.Adoptable, error) { return nil, nil }
@@ -389,7 +405,14 @@ func (r *records) Put(_ context.Context, rec worker.Record) (string, error) {
 		return "", errors.New("connection reset")
 	case r.byNum[rec.Number].Version != rec.Version:
 		return "", worker.ErrLost
+	case rec.Incarnation != "" && (r.ns == nil || r.ns.Incarnation != rec.Incarnation):
+		return "", worker.ErrLost
+	case rec.Incarnation != "" && rec.Version == "":
+		given := *r.ns
+		given.Given++
+		r.ns = &given
 	}
+	rec.Incarnation = ""
 	r.version++
 	rec.Version = fmt.Sprint(r.version)
 	r.byNum[rec.Number] = rec
@@ -459,4 +482,11 @@ func (i *island) Put(ctx context.Context, r worker.Record) (string, error) {
 		return "", err
 	}
 	return i.records.Put(ctx, r)
+}
+
+// namespace returns what is stored.
+func (r *records) namespace() worker.StoredNamespace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *r.ns
 }

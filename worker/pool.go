@@ -17,6 +17,8 @@ import (
 //   - A number is free if it was never used, if it was released, or if its T and the
 //     margin have passed.
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
+//   - If records are gone that the namespace or the claimer remembers, IssueFrom is
+//     moved to the end of the quiet time: their owners may live.
 //   - The node's own last number comes first, then the one that another program gave
 //     to its address, unless a clock that was ahead has put the floor further away than
 //     the margin. Then come the numbers that can be used at once, those that nobody can
@@ -78,6 +80,12 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
+		if next := ns.after(records, req); next != *ns {
+			if err := p.Amend(ctx, *ns, next); err != nil && !errors.Is(err, ErrLost) {
+				return Record{}, err
+			}
+			continue
+		}
 		r, err := choose(records, reserved, ns.IssueFrom, req)
 		if err != nil {
 			return Record{}, err
@@ -85,28 +93,31 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		// No record of this namespace knows less, but one that was on its way while the
 		// namespace before was wiped may.
 		r.Floor = max(r.Floor, ns.IssueFrom)
-		if r.Nonce == req.Nonce && !r.Released {
-			r.Bound = max(r.Bound, r.Floor) // made by an earlier call whose answer was lost, or by the round before
-		} else {
-			r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
-			r.Released = false
-			r.Version, err = p.Put(ctx, r)
-		}
-		switch {
-		case errors.Is(err, ErrLost):
-			continue
-		case err != nil:
-			return Record{}, err
-		}
-		// A number that was never used looks the same after a wipe that came in between.
-		now, err := p.Namespace(ctx, nil)
-		switch {
-		case err != nil:
-			return Record{}, err
-		case now != nil && *now == *ns:
+		if r.Nonce == req.Nonce && !r.Released { // written by the round before, or an earlier call
+			r.Bound, r.Incarnation = max(r.Bound, r.Floor), ns.Incarnation
 			return r, nil
 		}
+		// The next round looks again: a number that was never used looks the same after
+		// the loss of its record that came in between.
+		r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
+		r.Released, r.Incarnation = false, ns.Incarnation
+		if _, err := p.Put(ctx, r); err != nil && !errors.Is(err, ErrLost) {
+			return Record{}, err
+		}
 	}
+}
+
+// after returns the namespace as it must be now that a claimer has seen these records,
+// which it read later than ns. If records are gone, so is what they knew: numbers
+// without one, whose owners may live, wait as after a wipe (rule U).
+func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
+	if have := int64(len(records)); have < s.Given {
+		s.Given, s.IssueFrom = have, max(s.IssueFrom, req.Quiet)
+	}
+	if p := req.Previous; p != nil && !slices.ContainsFunc(records, func(r Record) bool { return r.Number == p.Number }) {
+		s.IssueFrom = max(s.IssueFrom, p.Quiet)
+	}
+	return s
 }
 
 // reportLag is how much later than it says a driver takes another program's report of
@@ -264,6 +275,13 @@ func (p pool) rewrite(ctx context.Context, own Record, change func(*Record)) (Re
 		if !errors.Is(err, ErrLost) {
 			return own, err
 		}
+		ns, err := p.Namespace(ctx, nil)
+		if err != nil {
+			return own, err
+		}
+		if own.Incarnation != "" && (ns == nil || ns.Incarnation != own.Incarnation) {
+			return own, fmt.Errorf("%w: worker ID %d was claimed in a namespace that is gone", ErrLost, own.Number)
+		}
 		stored, found, err := p.find(ctx, own.Number)
 		switch {
 		case err != nil:
@@ -275,6 +293,7 @@ func (p pool) rewrite(ctx context.Context, own Record, change func(*Record)) (Re
 		case stored.Version == own.Version:
 			return own, fmt.Errorf("worker ID %d: the registry refused version %q and then showed it", own.Number, own.Version)
 		}
+		stored.Incarnation = own.Incarnation
 		stored.Bound = max(stored.Bound, own.Bound) // a store that was rolled back must learn again what it promised
 		own = stored
 	}

@@ -285,7 +285,7 @@ func TestPoolChooses(t *testing.T) {
 				Number: tt.number, Address: req.Address, Nonce: req.Nonce, Floor: poolNow + tt.floor, Bound: poolNow + tt.bound,
 				Version: got.Version,
 			}
-			if err != nil || got != want {
+			if err != nil || !same(got, want) {
 				t.Fatalf("Claim = %+v, %v; want %+v", got, err, want)
 			}
 			after, err := w.List(t.Context())

@@ -10,10 +10,15 @@ type Records interface {
 	// Info describes the registry, without a call.
 	Info() Info
 
-	// Namespace returns what is stored. If nothing is, it stores want in one atomic
-	// create-if-absent and returns what is then there. A nil want only reads; without
-	// a namespace it then returns nil. Error: ErrSchema.
+	// Namespace returns what is stored. If nothing is, it stores want, with a new
+	// Incarnation and no number given, in one atomic create-if-absent and returns what
+	// is then there. A nil want only reads; without a namespace it then returns nil.
+	// Error: ErrSchema.
 	Namespace(ctx context.Context, want *StoredNamespace) (*StoredNamespace, error)
+
+	// Amend replaces IssueFrom and Given by those of next, if what is stored is exactly
+	// old, in one atomic operation. Error: ErrLost.
+	Amend(ctx context.Context, old, next StoredNamespace) error
 
 	// Reserved returns numbers that must not be given to anybody, such as those of
 	// another program's rows, with the claims that addresses may adopt from there. A
@@ -31,7 +36,9 @@ type Records interface {
 	// A version is never used twice for one number, also not after a deletion; where
 	// the store cannot promise that, the driver compares the old nonce too. Claim and
 	// T are two entries where the store allows it, so that deleting the claim leaves
-	// T. Nothing that Put writes is ever tied to a session or a lease. Error: ErrLost.
+	// T. Nothing that Put writes is ever tied to a session or a lease. If
+	// r.Incarnation is not empty, the same operation fails where the namespace has
+	// another one, or is gone, and with r.Version "" it adds one to Given. Error: ErrLost.
 	Put(ctx context.Context, r Record) (version string, err error)
 
 	Announce(ctx context.Context, p Peer) error
@@ -44,6 +51,14 @@ type Records interface {
 type StoredNamespace struct {
 	Namespace
 	IssueFrom int64 // numbers without a T may be used from this moment on; 0: at once
+
+	// Incarnation is random, made with the namespace: another one is another registry,
+	// or what stands where one was wiped.
+	Incarnation string
+
+	// Given counts the numbers that got their first record. Fewer records than that
+	// means that some are gone, and with them what was issued.
+	Given int64
 }
 
 // Adoptable is a number that another program gave to an address.

@@ -35,6 +35,11 @@ type Info struct {
 	Name   string // e.g. "etcd", for messages and alarms
 	Kind   Kind
 	Shared bool // other machines use it too, so that a loopback address would be ambiguous
+
+	// Place is where the registry lies on its servers, such as a path, and Servers are
+	// their addresses, with commas between: a node's file is of this registry only if
+	// the first is equal and one of the second is the same. "" where there is none.
+	Place, Servers string
 }
 
 // Namespace is what all nodes that share a registry must agree on. Use NewNamespace.
@@ -138,6 +143,14 @@ type Previous struct {
 	Number int64
 	Nonce  string
 	Inner  int64 // t: nothing at or above it was issued
+
+	// Incarnation is that of the namespace in which it was made, "" if unknown.
+	Incarnation string
+
+	// Quiet is the moment by which every node has stopped that could still issue when
+	// the claim was found lost: numbers of a registry that has no record of it any more
+	// may be used from then on (rule U). 0: unknown.
+	Quiet int64
 }
 
 // Record is what a registry knows about a number. A claim is the record that its
@@ -155,6 +168,8 @@ type Record struct {
 	// other field but Number, -1 where not even that can be read, and no claim takes
 	// the number. Only List returns it.
 	Damage string
+	// Incarnation is that of the namespace in which a claim was made. List leaves it empty.
+	Incarnation string
 }
 
 // Peer is an announced process.

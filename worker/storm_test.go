@@ -252,6 +252,14 @@ func (p *process) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 	return p.s.records.Namespace(ctx, want)
 }
 
+// Amend implements worker.Records.
+func (p *process) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
+	if err := p.reach(ctx); err != nil {
+		return err
+	}
+	return p.s.records.Amend(ctx, old, next)
+}
+
 // Reserved implements worker.Records.
 func (p *process) Reserved(ctx context.Context) ([]worker.Adoptable, error) { return nil, p.reach(ctx) }
 

@@ -30,6 +30,12 @@ type RegistryTarget struct {
 
 	// Garble makes what is stored of a number unreadable, its T included.
 	Garble func(t *testing.T, number int64)
+	// Forget deletes all that is stored of all numbers, claims and T, but not the
+	// namespace.
+	Forget func(t *testing.T)
+
+	// Rename deletes the namespace, but nothing of the numbers.
+	Rename func(t *testing.T)
 
 	// Wipe deletes everything, the namespace too.
 	Wipe func(t *testing.T)

@@ -15,6 +15,8 @@ var lossCases = []registryCase{
 	{"claim deleted", claimDeleted},
 	{"claim overwritten", claimOverwritten},
 	{"record garbled", garbled},
+	{"records deleted, namespace kept", forgotten},
+	{"namespace deleted, records kept", renamed},
 	{"registry wiped", wiped},
 	{"registry wiped and declared anew", wipedAndDeclared},
 }
@@ -107,6 +109,55 @@ func claimOverwritten(t *testing.T, b *registryBench) {
 	}
 }
 
+// forgotten: the namespace knows how many numbers were given, so every claimer finds that
+// records are gone. Their owners may live, so numbers without a record wait as after a
+// wipe, once (rule U).
+func forgotten(t *testing.T, b *registryBench) {
+	if b.Forget == nil {
+		t.Skip("this registry never gives a number twice")
+	}
+	owner, r := b.founded(t)
+	second := claim(t, b.start(t), b.request(address(2)))
+	b.now += 1000
+	b.Forget(t)
+	var first int64
+	for i := range 3 {
+		req := b.request(address(3 + i))
+		req.Quiet += int64(1000 * i)
+		got := claim(t, b.start(t), req)
+		if first = max(first, got.Floor); got.Floor < b.now+quiet || got.Floor > first {
+			t.Errorf("claim %d after the loss of all records = %+v; want the floor %d, the same for all", i, got, b.now+quiet)
+		}
+	}
+	wantLost(t, owner, r)
+	wantLost(t, owner, second)
+	b.now += quiet + 1000
+	if got := claim(t, b.start(t), b.request(address(7))); got.Floor > b.now {
+		t.Errorf("claim after the quiet time = %+v; want a floor of at most %d: the loss is over", got, b.now)
+	}
+}
+
+// renamed: what stands where the namespace was may have another layout, so a claim does
+// not outlive its namespace.
+func renamed(t *testing.T, b *registryBench) {
+	if b.Rename == nil {
+		t.Skip("the namespace of this registry cannot be deleted alone")
+	}
+	owner, r := b.founded(t)
+	r, err := owner.Renew(ctx(t), r, r.Bound+1000)
+	if err != nil || r.Incarnation == "" {
+		t.Fatalf("Renew = %+v, %v; want a record with an incarnation", r, err)
+	}
+	b.Rename(t)
+	wantLost(t, owner, r)
+	other := b.start(t)
+	b.declare(t, other)
+	wantLost(t, owner, r)
+	if all, err := other.List(ctx(t)); err != nil || len(all) != 1 || all[0].Bound != r.Bound {
+		t.Errorf("List = %+v, %v; want T %d", all, err, r.Bound)
+	}
+}
+
 // wiped: nobody can tell a wiped registry from a new one.
 func wiped(t *testing.T, b *registryBench) {
 	if b.Wipe == nil {
@@ -179,7 +230,7 @@ func lists(t *testing.T, b *registryBench) {
 		if got[i].Version == "" {
 			t.Errorf("record %+v has no version", got[i])
 		}
-		got[i].Version = want[i].Version
+		got[i].Version, got[i].Incarnation = want[i].Version, want[i].Incarnation
 		if got[i] != want[i] {
 			t.Errorf("List()[%d] = %+v; want %+v", i, got[i], want[i])
 		}

@@ -29,6 +29,11 @@ type namespaceValue struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
 	IssueFrom   int64  `json:"issue_from"`
+	Incarnation string `json:"incarnation"`
+
+	// Forgotten is how many of the numbers that were given have lost their record. The
+	// key given counts those that were: it is written once for each.
+	Forgotten int64 `json:"forgotten,omitempty"`
 }
 
 // claimValue is the value of a key claims/<n>.

@@ -100,6 +100,22 @@ func (p *place) deleteClaim(t *testing.T, number int64) {
 	}
 }
 
+func (p *place) forget(t *testing.T) {
+	t.Helper()
+	for _, key := range []string{"/claims/", "/bounds/"} {
+		if _, err := p.raw.Delete(short(t), p.prefix+key, clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (p *place) rename(t *testing.T) {
+	t.Helper()
+	if r, err := p.raw.Delete(short(t), p.prefix+"/namespace"); err != nil || r.Deleted != 1 {
+		t.Fatalf("delete the namespace: %+v, %v", r, err)
+	}
+}
+
 func (p *place) overwrite(t *testing.T, number int64, nonce string) {
 	t.Helper()
 	p.put(t, p.claimKey(number), fmt.Sprintf(`{"address":"10.9.9.9:1","nonce":%q,"floor":0,"released":false}`, nonce))

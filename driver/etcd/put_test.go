@@ -104,7 +104,7 @@ func TestPutForeignVersion(t *testing.T) {
 			t.Errorf("Put with version %q: %v", version, err)
 		}
 	}
-	if keys := p.keys(t, false); !slices.Equal(keys, []string{"/namespace"}) {
+	if keys := p.keys(t, false); !slices.Equal(keys, []string{"/incarnation", "/namespace"}) {
 		t.Errorf("keys %q", keys)
 	}
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 
@@ -26,10 +27,12 @@ func NewRecords(cfg Config) (*Records, error) {
 	return &Records{newConn(cfg)}, nil
 }
 
-func (r *Records) namespaceKey() string { return r.cfg.Prefix + "/namespace" }
-func (r *Records) claimsKey() string    { return r.cfg.Prefix + "/claims/" }
-func (r *Records) boundsKey() string    { return r.cfg.Prefix + "/bounds/" }
-func (r *Records) peersKey() string     { return r.cfg.Prefix + "/peers/" }
+func (r *Records) namespaceKey() string   { return r.cfg.Prefix + "/namespace" }
+func (r *Records) incarnationKey() string { return r.cfg.Prefix + "/incarnation" }
+func (r *Records) givenKey() string       { return r.cfg.Prefix + "/given" }
+func (r *Records) claimsKey() string      { return r.cfg.Prefix + "/claims/" }
+func (r *Records) boundsKey() string      { return r.cfg.Prefix + "/bounds/" }
+func (r *Records) peersKey() string       { return r.cfg.Prefix + "/peers/" }
 
 // Info implements worker.Records.
 func (r *Records) Info() worker.Info {
@@ -38,28 +41,81 @@ func (r *Records) Info() worker.Info {
 
 // Namespace implements worker.Records.
 func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
-	key := r.namespaceKey()
-	absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
-	var create []clientv3.Op
 	if want != nil {
-		create = []clientv3.Op{clientv3.OpPut(key, encode(namespaceValue{
-			Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom,
-		}))}
+		incarnation := rand.Text()
+		absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.namespaceKey()), "=", 0)}
+		if _, err := r.commit(ctx, absent, []clientv3.Op{
+			clientv3.OpPut(r.namespaceKey(), encode(namespaceValue{
+				Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom, Incarnation: incarnation,
+			})),
+			clientv3.OpDelete(r.givenKey()),
+			clientv3.OpPut(r.incarnationKey(), incarnation),
+		}, nil); err != nil {
+			return nil, fmt.Errorf("write etcd key %q: %w", r.namespaceKey(), err)
+		}
 	}
-	response, err := r.commit(ctx, absent, create, []clientv3.Op{clientv3.OpGet(key)})
-	if err != nil {
-		return nil, fmt.Errorf("read etcd key %q: %w", key, err)
-	}
-	if response.Succeeded {
-		return want, nil
-	}
-	var value namespaceValue
-	if err := decode(key, response.Responses[0].GetResponseRange().Kvs[0].Value, &value); err != nil {
+	stored, err := r.readNamespace(ctx)
+	if stored == nil || err != nil {
 		return nil, err
 	}
-	return &worker.StoredNamespace{
-		Namespace: worker.Namespace{Name: value.Name, Fingerprint: value.Fingerprint}, IssueFrom: value.IssueFrom,
-	}, nil
+	return &stored.StoredNamespace, nil
+}
+
+// namespace is a stored namespace with the revisions of its keys.
+type namespace struct {
+	worker.StoredNamespace
+
+	revision, counted int64 // ModRevision of namespace; version of given
+}
+
+// readNamespace returns what is stored, nil if nothing is.
+func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
+	response, err := r.commit(ctx, nil, []clientv3.Op{clientv3.OpGet(r.namespaceKey()), clientv3.OpGet(r.givenKey())}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read etcd key %q: %w", r.namespaceKey(), err)
+	}
+	kvs := response.Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 {
+		return nil, nil
+	}
+	var value namespaceValue
+	if err := decode(r.namespaceKey(), kvs[0].Value, &value); err != nil {
+		return nil, err
+	}
+	ns := &namespace{revision: kvs[0].ModRevision, StoredNamespace: worker.StoredNamespace{
+		Namespace: worker.Namespace{Name: value.Name, Fingerprint: value.Fingerprint}, IssueFrom: value.IssueFrom, Incarnation: value.Incarnation,
+	}}
+	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
+		ns.counted = kv.Version
+	}
+	ns.Given = ns.counted - value.Forgotten
+	return ns, nil
+}
+
+// Amend implements worker.Records.
+func (r *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
+	stored, err := r.readNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	changed := fmt.Errorf("%w: the etcd key %q is not what it was", worker.ErrLost, r.namespaceKey())
+	if stored == nil || stored.StoredNamespace != old {
+		return changed
+	}
+	response, err := r.commit(ctx, []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(r.namespaceKey()), "=", stored.revision),
+		clientv3.Compare(clientv3.Version(r.givenKey()), "=", stored.counted),
+	}, []clientv3.Op{clientv3.OpPut(r.namespaceKey(), encode(namespaceValue{
+		Name: old.Name, Fingerprint: old.Fingerprint, IssueFrom: next.IssueFrom, Incarnation: old.Incarnation,
+		Forgotten: stored.counted - next.Given,
+	}))}, nil)
+	if err != nil {
+		return fmt.Errorf("write etcd key %q: %w", r.namespaceKey(), err)
+	}
+	if !response.Succeeded {
+		return changed
+	}
+	return nil
 }
 
 // Reserved implements worker.Records: no other program has numbers in etcd.
@@ -102,10 +158,19 @@ func (r *Records) Put(ctx context.Context, record worker.Record) (string, error)
 	text := encode(claimValue{
 		Address: record.Address, Nonce: record.Nonce, Floor: record.Floor, Released: record.Released,
 	})
-	response, err := r.commit(ctx, conditions, []clientv3.Op{
+	writes := []clientv3.Op{
 		clientv3.OpPut(claim, text),
 		clientv3.OpPut(bound, strconv.FormatInt(record.Bound, 10)),
-	}, nil)
+	}
+	if record.Incarnation != "" {
+		conditions = append(conditions,
+			clientv3.Compare(clientv3.CreateRevision(r.namespaceKey()), ">", 0),
+			clientv3.Compare(clientv3.Value(r.incarnationKey()), "=", record.Incarnation))
+		if record.Version == "" {
+			writes = append(writes, clientv3.OpPut(r.givenKey(), ""))
+		}
+	}
+	response, err := r.commit(ctx, conditions, writes, nil)
 	if err != nil {
 		return "", fmt.Errorf("write etcd keys of worker ID %d: %w", record.Number, err)
 	}

@@ -20,6 +20,8 @@ func (p *place) target() drivertest.RegistryTarget {
 			t.Helper()
 			p.put(t, fmt.Sprintf("%s/bounds/%d", p.prefix, number), "soon")
 		},
+		Forget:    p.forget,
+		Rename:    p.rename,
 		Wipe:      p.wipe,
 		Partition: func(*testing.T) func() { return p.partition() },
 		Lease:     2 * time.Second,

@@ -15,7 +15,8 @@ import (
 // All methods are safe for concurrent use and never block. Nothing survives the
 // process, and announcements last until their handle is closed.
 //
-// DeleteClaim, Overwrite, Garble, Wipe and Backup act past the rules, as an operator or an
+// DeleteClaim, Forget, Rename, Overwrite, Garble, Wipe and Backup act past the
+// rules, as an operator or an
 // accident would.
 type Registry struct {
 	mu        sync.Mutex
@@ -58,6 +59,20 @@ func (r *Registry) DeleteClaim(number int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.claims, number)
+}
+
+// Forget deletes all records, claims and T, but not the namespace.
+func (r *Registry) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.claims, r.bounds = map[int64]claimEntry{}, map[int64]boundEntry{}
+}
+
+// Rename deletes the namespace, but no record.
+func (r *Registry) Rename() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.namespace = nil
 }
 
 // Overwrite puts another nonce into the claim of a number, and leaves its T.
@@ -112,7 +127,9 @@ func (*Records) Info() worker.Info { return worker.Info{Name: "memory", Kind: wo
 func (h *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (ns *worker.StoredNamespace, err error) {
 	err = h.do(ctx, "namespace", func(r *Registry) error {
 		if r.namespace == nil && want != nil {
+			r.writes++
 			created := *want
+			created.Incarnation, created.Given = "incarnation "+strconv.FormatInt(r.writes, 10), 0
 			r.namespace = &created
 		}
 		if r.namespace != nil {
@@ -122,6 +139,19 @@ func (h *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		return nil
 	})
 	return ns, err
+}
+
+// Amend implements worker.Records.
+func (h *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
+	return h.do(ctx, "amend", func(r *Registry) error {
+		if r.namespace == nil || *r.namespace != old {
+			return fmt.Errorf("%w: the namespace is not what it was", worker.ErrLost)
+		}
+		amended := old
+		amended.IssueFrom, amended.Given = next.IssueFrom, next.Given
+		r.namespace = &amended
+		return nil
+	})
 }
 
 // Reserved implements worker.Records: there is no other program.
@@ -156,6 +186,17 @@ func (h *Records) Put(ctx context.Context, record worker.Record) (version string
 	err = h.do(ctx, "put", func(r *Registry) error {
 		if have := r.versionLocked(record.Number); have != record.Version {
 			return fmt.Errorf("%w: worker ID %d has version %q, not %q", worker.ErrLost, record.Number, have, record.Version)
+		}
+		if record.Incarnation != "" {
+			if r.namespace == nil || r.namespace.Incarnation != record.Incarnation {
+				return fmt.Errorf("%w: the namespace is gone, or another one", worker.ErrLost)
+			}
+			if record.Version == "" {
+				given := *r.namespace
+				given.Given++
+				r.namespace = &given
+			}
+			record.Incarnation = ""
 		}
 		r.writes++
 		r.claims[record.Number] = claimEntry{record, r.writes}

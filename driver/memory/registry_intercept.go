@@ -60,6 +60,11 @@ func (i intercepted) Namespace(ctx context.Context, want *worker.StoredNamespace
 	})
 }
 
+// Amend implements worker.Records.
+func (i intercepted) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
+	return i.via(ctx, "Amend", func(ctx context.Context) error { return i.Records.Amend(ctx, old, next) })
+}
+
 // Reserved implements worker.Records.
 func (i intercepted) Reserved(ctx context.Context) ([]worker.Adoptable, error) {
 	return ask(ctx, i, "Reserved", i.Records.Reserved)

@@ -22,6 +22,8 @@ func TestRegistryConformance(t *testing.T) {
 			DeleteClaim: func(_ *testing.T, number int64) { registry.DeleteClaim(number) },
 			Overwrite:   func(_ *testing.T, number int64, nonce string) { registry.Overwrite(number, nonce) },
 			Garble:      func(_ *testing.T, number int64) { registry.Garble(number) },
+			Forget:      func(*testing.T) { registry.Forget() },
+			Rename:      func(*testing.T) { registry.Rename() },
 			Wipe:        func(*testing.T) { registry.Wipe() },
 			Partition:   func(*testing.T) func() { return hole.open(false) },
 			Pause:       func(*testing.T) func() { return hole.open(true) },

@@ -174,6 +174,9 @@ func (r *Records) Put(ctx context.Context, rec worker.Record) (version string, e
 		},
 	}
 	err = r.transact(ctx, func(conn *sql.Conn) error {
+		if err := r.admit(ctx, conn, rec); err != nil {
+			return err
+		}
 		if err := r.putBound(ctx, conn, rec.Number, seenBound, *next.bound); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		return stored, err
 	}
 	err = r.transact(ctx, func(conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, r.sql.insertNamespace, want.Name, want.Fingerprint, want.IssueFrom)
+		_, err := conn.ExecContext(ctx, r.sql.insertNamespace, want.Name, want.Fingerprint, want.IssueFrom, rand.Text())
 		return err
 	})
 	if err != nil && r.store.dialect.kindOf(err) != kindDuplicate { // duplicate: another claimer was faster
@@ -150,13 +151,38 @@ func (r *Records) readNamespace(ctx context.Context) (*worker.StoredNamespace, e
 	var n worker.StoredNamespace
 	var found bool
 	err := r.store.again(ctx, func() (err error) {
-		found, err = queryRow(ctx, r.store.read, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom})
+		found, err = queryRow(ctx, r.store.read, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom, &n.Incarnation, &n.Given})
 		return err
 	})
 	if err != nil || !found {
 		return nil, err
 	}
 	return &n, nil
+}
+
+// Amend implements worker.Records.
+func (r *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) (err error) {
+	defer r.done(ctx, time.Now(), &err, "amend the namespace")
+	return r.transact(ctx, func(conn *sql.Conn) error {
+		return r.update(ctx, conn, r.sql.amendNamespace, next.IssueFrom, next.Given, old.Incarnation, old.IssueFrom, old.Given)
+	})
+}
+
+// admit expects the namespace in which a record was claimed, and counts a number that
+// gets its first one. Its row comes before those of numbers, for everybody.
+func (r *Records) admit(ctx context.Context, conn *sql.Conn, rec worker.Record) error {
+	switch {
+	case rec.Incarnation == "":
+		return nil
+	case rec.Version == "":
+		return r.update(ctx, conn, r.sql.count, rec.Incarnation)
+	}
+	var incarnation string
+	found, err := queryRow(ctx, conn, r.sql.incarnation, nil, []any{&incarnation})
+	if err == nil && (!found || incarnation != rec.Incarnation) {
+		err = fmt.Errorf("%w: the namespace in which it was claimed is gone", worker.ErrLost)
+	}
+	return err
 }
 
 // check verifies, until it has succeeded once, that the database keeps a transaction.

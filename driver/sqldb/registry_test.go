@@ -55,6 +55,14 @@ func registryTarget(t *testing.T, url string, db *sql.DB) drivertest.RegistryTar
 			t.Helper()
 			execAll(t, db, fmt.Sprintf("UPDATE leaf_worker_bound SET bound = -1 WHERE id = %d", number))
 		},
+		Forget: func(t *testing.T) {
+			t.Helper()
+			execAll(t, db, "DELETE FROM leaf_worker_bound", "DELETE FROM leaf_worker")
+		},
+		Rename: func(t *testing.T) {
+			t.Helper()
+			execAll(t, db, "DELETE FROM leaf_worker_namespace")
+		},
 		Wipe: func(t *testing.T) {
 			t.Helper()
 			execAll(t, db, "DELETE FROM leaf_worker_namespace", "DELETE FROM leaf_worker_bound", "DELETE FROM leaf_worker", "DELETE FROM leaf_worker_peer")

@@ -97,18 +97,19 @@ func columnOf(create, name string) string {
 	return regexp.MustCompile(`(?m)^  ` + name + ` .*[^,\n]`).FindString(create)
 }
 
-// addColumns adds to leaf_tag_option what it lacks of limitColumns, and reports.
+// laterColumns are those that older tables lack.
+var laterColumns = map[string][]string{"leaf_tag_option": limitColumns, "leaf_worker_namespace": {"incarnation", "given"}}
+
+// addColumns adds to a table what it lacks of laterColumns, and reports.
 func (s *Store) addColumns(ctx context.Context, create, table string, has []string) (report []string, err error) {
-	if table == "leaf_tag_option" {
-		for _, name := range limitColumns {
-			if slices.Contains(has, name) {
-				continue
-			}
-			if err := s.addColumn(ctx, table, name, columnOf(create, name)); err != nil {
-				return nil, err
-			}
-			report = append(report, "table "+table+": column "+name+" added")
+	for _, name := range laterColumns[table] {
+		if slices.Contains(has, name) {
+			continue
 		}
+		if err := s.addColumn(ctx, table, name, columnOf(create, name)); err != nil {
+			return nil, err
+		}
+		report = append(report, "table "+table+": column "+name+" added")
 	}
 	if report == nil {
 		report = []string{"table " + table + " exists, left as it is"}

@@ -158,3 +158,9 @@ func remove(p string, version int32) any { return &zk.DeleteRequest{Path: p, Ver
 
 // check expects a node that was never set: one whose existence is what it says.
 func check(p string) any { return &zk.CheckVersionRequest{Path: p, Version: 0} }
+
+// exists expects a node, however often it was set, and count sets it once more.
+func exists(p string) any { return &zk.CheckVersionRequest{Path: p, Version: anyVersion} }
+func count(p string) any  { return set(p, nil, anyVersion) }
+
+const anyVersion = -1

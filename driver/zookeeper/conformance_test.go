@@ -39,6 +39,7 @@ func TestOriginalConformance(t *testing.T) {
 				}
 			}
 		}
+		target.Rename = func(t *testing.T) { p.remove(t, p.root()+"/leaf_namespace") }
 		return target
 	})
 }
@@ -63,6 +64,15 @@ func TestRecycleConformance(t *testing.T) {
 			path := claims + strconv.FormatInt(number, 10)
 			p.set(t, path, withNonce(p.get(t, path), nonce))
 		}
+		target.Forget = func(t *testing.T) {
+			t.Helper()
+			for _, folder := range []string{claims, p.root() + "/leaf_pool/bounds/"} {
+				for _, name := range p.children(t, strings.TrimSuffix(folder, "/")) {
+					p.remove(t, folder+name)
+				}
+			}
+		}
+		target.Rename = func(t *testing.T) { p.remove(t, p.root()+"/leaf_pool/namespace") }
 		return target
 	})
 }

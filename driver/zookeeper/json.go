@@ -71,6 +71,10 @@ type namespaceRecord struct {
 	IssueFrom   int64  `json:"issue_from"`
 	Incarnation string `json:"incarnation"` // random; the name of a node below
 
+	// Forgotten is how many of the numbers that were given have lost their record. The
+	// node named by Incarnation counts those that were given: it is set once for each.
+	Forgotten int64 `json:"forgotten,omitempty"`
+
 	// Forever is the czxid of the node whose children are numbered, if there is one:
 	// another forever counts from 0 again.
 	Forever int64 `json:"forever,omitempty"`

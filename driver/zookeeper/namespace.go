@@ -16,6 +16,9 @@ type namespace struct {
 	guard   string // path of a node that exists as long as this namespace does
 	forever int64
 	version int32
+
+	forgotten int64
+	counted   int32 // version of guard, read by given only
 }
 
 // readNamespace returns the namespace at p, nil if there is none.
@@ -32,8 +35,8 @@ func (c *conn) readNamespace(ctx context.Context, p string) (*namespace, error) 
 		return nil, unreadable(p, n.data, errors.New("no incarnation, or no moment"))
 	}
 	return &namespace{
-		StoredNamespace: worker.StoredNamespace{Namespace: worker.Namespace{Name: r.Name, Fingerprint: r.Fingerprint}, IssueFrom: r.IssueFrom},
-		guard:           p + "/" + r.Incarnation, forever: r.Forever, version: n.stat.Version,
+		StoredNamespace: worker.StoredNamespace{Namespace: worker.Namespace{Name: r.Name, Fingerprint: r.Fingerprint}, IssueFrom: r.IssueFrom, Incarnation: r.Incarnation},
+		forgotten:       r.Forgotten, guard: p + "/" + r.Incarnation, forever: r.Forever, version: n.stat.Version,
 	}, nil
 }
 
@@ -54,6 +57,43 @@ func (c *conn) openNamespace(ctx context.Context, p string, want worker.StoredNa
 			return nil, err
 		}
 	}
+}
+
+// given completes a namespace by its Given.
+func (c *conn) given(ctx context.Context, ns *namespace) error {
+	guard, err := c.get(ctx, ns.guard)
+	if err != nil {
+		return err
+	}
+	if guard == nil {
+		return fmt.Errorf("the namespace at %s is being replaced", ns.guard)
+	}
+	ns.counted = guard.stat.Version
+	ns.Given = int64(guard.stat.Version) - ns.forgotten
+	return nil
+}
+
+// amendNamespace implements worker.Records.Amend for the namespace at p.
+func (c *conn) amendNamespace(ctx context.Context, p string, old, next worker.StoredNamespace) error {
+	stored, err := c.readNamespace(ctx, p)
+	if stored != nil && err == nil {
+		err = c.given(ctx, stored)
+	}
+	if err != nil {
+		return err
+	}
+	if stored == nil || stored.StoredNamespace != old {
+		return fmt.Errorf("%w: the namespace at %s is not what it was", worker.ErrLost, p)
+	}
+	data := encode(namespaceRecord{
+		Format: format, Name: old.Name, Fingerprint: old.Fingerprint, IssueFrom: next.IssueFrom, Incarnation: old.Incarnation,
+		Forgotten: int64(stored.counted) + 1 - next.Given, Forever: stored.forever,
+	})
+	_, err = c.change(ctx, p, set(p, data, stored.version), set(stored.guard, nil, stored.counted))
+	if errors.Is(err, errMoved) {
+		err = fmt.Errorf("%w: %w", worker.ErrLost, err)
+	}
+	return err
 }
 
 // writeNamespace makes the namespace at p from want, in place of old.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,9 +67,10 @@ func NewOriginal(cfg Config) (*Original, error) {
 
 // Info implements worker.Registry.
 func (o *Original) Info() worker.Info {
-	return worker.Info{Name: "zookeeper", Kind: worker.Fixed, Shared: true}
+	return worker.Info{Name: "zookeeper", Kind: worker.Fixed, Shared: true, Place: o.root, Servers: strings.Join(o.cfg.Servers, ",")}
 }
 
+func (o *Original) namespace() string               { return o.root + "/leaf_namespace" }
 func (o *Original) forever() string                 { return o.root + "/forever" }
 func (o *Original) owners() string                  { return o.root + "/leaf_owner" }
 func (o *Original) temporary() string               { return o.root + "/leaf_temporary" }
@@ -94,7 +96,7 @@ func (o *Original) open(ctx context.Context, want worker.StoredNamespace, now in
 	if err := o.admitJava(ctx, want.Fingerprint); err != nil {
 		return nil, err
 	}
-	p := o.root + "/leaf_namespace"
+	p := o.namespace()
 	for {
 		stored, err := o.readNamespace(ctx, p)
 		if err != nil {

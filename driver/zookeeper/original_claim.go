@@ -72,7 +72,7 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 	case c != nil && a.own.wrote(c) && held && a.own.Claimed:
 		r := a.own.record(c) // made by an earlier call whose answer was lost
 		r.Floor = max(r.Floor, a.ns.IssueFrom)
-		r.Bound = max(r.Bound, r.Floor)
+		r.Bound, r.Incarnation = max(r.Bound, r.Floor), a.ns.Incarnation
 		return r, nil
 	case c != nil && a.own.wrote(c):
 		return a.takeOver(ctx, c)
@@ -192,6 +192,10 @@ func (a *attempt) ownerOps(ctx context.Context, record ownerRecord) ([]any, erro
 
 // finish writes the child and the owner node in one multi.
 func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (worker.Record, error) {
+	if prev := a.req.Previous; prev != nil && prev.Incarnation != "" && prev.Incarnation != a.ns.Incarnation {
+		floor = max(floor, a.req.Quiet) // the namespace of our last claim is gone, and what it knew (rule U)
+		bound = max(bound, floor)
+	}
 	record := ownerRecord{
 		Format: format, Nonce: a.req.Nonce, Claimed: true,
 		Node: c.name, NodeVersion: c.stat.Version + 1, NodeCzxid: c.stat.Czxid,
@@ -226,5 +230,7 @@ func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (
 	if a.own.node != nil {
 		v.owner = a.own.node.stat.Version + 1
 	}
-	return record.record(a.req.Address, v), nil
+	r := record.record(a.req.Address, v)
+	r.Incarnation = a.ns.Incarnation
+	return r, nil
 }

@@ -96,10 +96,11 @@ func (o *Original) write(ctx context.Context, r worker.Record, v versions) error
 		Format: format, Nonce: r.Nonce, Claimed: true, Node: name, NodeVersion: v.node + 1, NodeCzxid: v.czxid,
 		Number: r.Number, Floor: min(r.Floor, r.Bound), Bound: r.Bound, Released: r.Released,
 	}
-	results, err := o.change(ctx, own.path,
-		check(own.guard(r.Nonce)),
-		set(own.path, encode(record), v.owner),
-		set(o.childPath(name), data, v.node))
+	ops := []any{check(own.guard(r.Nonce)), set(own.path, encode(record), v.owner), set(o.childPath(name), data, v.node)}
+	if r.Incarnation != "" {
+		ops = append(ops, check(o.namespace()+"/"+r.Incarnation))
+	}
+	results, err := o.change(ctx, own.path, ops...)
 	if err == nil && results[2].Stat.Czxid != v.czxid {
 		return fmt.Errorf("%w: %s was deleted and created again", worker.ErrLost, o.childPath(name))
 	}
@@ -123,6 +124,12 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	if err == nil {
 		guard, err = o.get(ctx, stored.guard(own.Nonce))
 	}
+	if err == nil && own.Incarnation != "" {
+		var namespace *node
+		if namespace, err = o.get(ctx, o.namespace()+"/"+own.Incarnation); err == nil && namespace == nil {
+			return lost("was claimed in a namespace that is gone")
+		}
+	}
 	switch {
 	case errors.Is(err, worker.ErrForeign):
 		return lost(err.Error())
@@ -139,7 +146,9 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	case !stored.Claimed || !stored.wrote(c):
 		return lost("was written by somebody else, such as a Java server with the address " + own.Address)
 	}
-	return stored.record(c), nil
+	r := stored.record(c)
+	r.Incarnation = own.Incarnation
+	return r, nil
 }
 
 // Free implements worker.Registry. What belongs to a Java server cannot be freed.

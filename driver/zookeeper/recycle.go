@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
@@ -23,10 +22,6 @@ type Recycle struct {
 	*conn
 
 	root string // /snowflake/<name>/leaf_pool, below the chroot
-
-	// guard is a node that exists as long as the namespace that was read last. Who
-	// becomes the owner of a number expects it: its floor stems from that namespace.
-	guard atomic.Pointer[string]
 }
 
 var _ worker.Records = (*Recycle)(nil)
@@ -46,21 +41,29 @@ func (r *Recycle) Info() worker.Info {
 	return worker.Info{Name: "zookeeper-recycle", Kind: worker.Leased, Shared: true}
 }
 
+func (r *Recycle) namespace() string { return r.root + "/namespace" }
+
 func (r *Recycle) claims() string { return r.root + "/claims" }
 func (r *Recycle) bounds() string { return r.root + "/bounds" }
 
 // Namespace implements worker.Records.
 func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
-	p := r.root + "/namespace"
-	stored, err := r.readNamespace(ctx, p)
+	stored, err := r.readNamespace(ctx, r.namespace())
 	if stored == nil && err == nil && want != nil {
-		stored, err = r.openNamespace(ctx, p, *want, r.claims(), r.bounds(), r.presences())
+		stored, err = r.openNamespace(ctx, r.namespace(), *want, r.claims(), r.bounds(), r.presences())
 	}
 	if stored == nil || err != nil {
 		return nil, err
 	}
-	r.guard.Store(&stored.guard)
+	if err := r.given(ctx, stored); err != nil {
+		return nil, err
+	}
 	return &stored.StoredNamespace, nil
+}
+
+// Amend implements worker.Records.
+func (r *Recycle) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
+	return r.amendNamespace(ctx, r.namespace(), old, next)
 }
 
 // Reserved implements worker.Records. Nobody else uses the path.
@@ -188,6 +191,13 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 	claimOp, claimVersion := write(p, claim, old.claim)
 	boundOp, boundVersion := write(r.bounds()+"/"+number, encode(boundRecord{Format: format, Bound: new(record.Bound)}), old.bound)
 	ops := []any{claimOp, boundOp}
+	if record.Incarnation != "" {
+		guard := exists(r.namespace() + "/" + record.Incarnation)
+		if record.Version == "" {
+			guard = count(r.namespace() + "/" + record.Incarnation)
+		}
+		ops = append(ops, guard)
+	}
 	if record.Nonce == old.nonce && old.claim != absent {
 		if record.Nonce != "" {
 			ops = append(ops, check(p+"/"+escape(record.Nonce)))
@@ -222,9 +232,6 @@ func (r *Recycle) newOwner(ctx context.Context, ops []any, p string, old poolVer
 	}
 	if record.Nonce == "" {
 		return ops, nil
-	}
-	if guard := r.guard.Load(); guard != nil {
-		ops = append(ops, check(*guard))
 	}
 	return append(ops, create(p+"/"+escape(record.Nonce), nil)), nil
 }

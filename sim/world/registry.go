@@ -36,8 +36,8 @@ type Registry struct {
 	// handle, nil for an operator or an accident.
 	Wrote func(by *RegistryHandle, before, after worker.Record)
 
-	// Named is told that a namespace was created, by a request that was sent at a
-	// moment of the true time.
+	// Named is told that a namespace was created or amended, by a request that was sent
+	// at a moment of the true time.
 	Named func(by *RegistryHandle, ns worker.StoredNamespace, sent time.Duration)
 
 	s        *sched.Scheduler
@@ -119,6 +119,20 @@ func (h *RegistryHandle) Namespace(ctx context.Context, want *worker.StoredNames
 	})
 }
 
+// Amend implements worker.Records.
+func (h *RegistryHandle) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
+	r := h.registry
+	sent := r.s.Elapsed()
+	_, err := Call(ctx, h.Process, h.link, "amend", Repeatable, func() (struct{}, error) {
+		err := r.inside.Amend(context.Background(), old, next)
+		if err == nil && r.Named != nil {
+			r.Named(h, next, sent)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
 // Reserved implements worker.Records.
 func (h *RegistryHandle) Reserved(ctx context.Context) ([]worker.Adoptable, error) {
 	r := h.registry
@@ -160,7 +174,7 @@ func (h *RegistryHandle) Put(ctx context.Context, record worker.Record) (string,
 // note keeps last and the watcher up to date.
 func (r *Registry) note(by *RegistryHandle, record worker.Record) {
 	before := r.last[record.Number]
-	record.Version = ""
+	record.Version, record.Incarnation = "", ""
 	r.last[record.Number] = record
 	if r.Wrote != nil {
 		r.Wrote(by, before, record)

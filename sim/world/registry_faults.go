@@ -15,6 +15,7 @@ const (
 	ClaimTaken     Kind = "nonce of a claim overwritten"
 	ClaimFreed     Kind = "number released by an operator while its owner lives"
 	RegistryWiped  Kind = "registry wiped"
+	RecordsDeleted Kind = "all records of worker IDs deleted, the namespace kept"
 	RegistryOld    Kind = "registry restored from a backup"
 	CommitsLost    Kind = "registry failed over to a replica that misses commits"
 	SessionGone    Kind = "session expired while its owner lives"
@@ -62,6 +63,13 @@ func (r *Registry) Wipe() {
 	r.Faults.Hit(RegistryWiped)
 	r.memory.Wipe()
 	r.last, r.sessions = map[int64]worker.Record{}, nil
+}
+
+// Forget deletes the records of all numbers, but not the namespace.
+func (r *Registry) Forget() {
+	r.Faults.Hit(RecordsDeleted)
+	r.memory.Forget()
+	r.last = map[int64]worker.Record{}
 }
 
 // Lost is a number whose T has gone back.

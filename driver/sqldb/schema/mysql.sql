@@ -46,6 +46,8 @@ CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
   name        varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   fingerprint varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   issue_from  bigint       NOT NULL,
+  incarnation varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  given       bigint       NOT NULL DEFAULT 0,
   update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (id)
 ) ENGINE=InnoDB;

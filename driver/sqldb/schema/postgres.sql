@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
   name        varchar(64)  NOT NULL,
   fingerprint varchar(255) NOT NULL,
   issue_from  bigint       NOT NULL,
+  incarnation varchar(64)  NOT NULL DEFAULT '',
+  given       bigint       NOT NULL DEFAULT 0,
   update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
 

@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
   name        TEXT    NOT NULL,
   fingerprint TEXT    NOT NULL,
   issue_from  INTEGER NOT NULL,
+  incarnation TEXT    NOT NULL DEFAULT '',
+  given       INTEGER NOT NULL DEFAULT 0,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
 
