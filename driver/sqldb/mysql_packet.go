@@ -116,7 +116,12 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	if req.Step == 0 {
 		return segment.Reservation{}, false, nil
 	}
-	before, after, err := sendPacket(ctx, s.write, mysqlReserve, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
+	var before, after state
+	// In a Galera group a COMMIT that meets another node's is taken back.
+	err := s.again(ctx, func() (err error) {
+		before, after, err = sendPacket(ctx, s.write, mysqlReserve, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
+		return err
+	})
 	var refused *mysql.MySQLError
 	switch {
 	case errors.As(err, &refused) && refused.Number == 1064: // a proxy that takes one statement at a time
