@@ -58,7 +58,7 @@ func TestEveryIDIsAccountedFor(t *testing.T) {
 					t.Error(err)
 				}
 				s, issued := leafClient.Stats(), cl.issuer.last.Load()
-				if got := int64(ids.len()) + s.Lost + s.Cache.Unused; got != issued || s.Late == 0 || s.Lost == 0 {
+				if got := ids.len() + s.Lost + s.Cache.Unused; got != issued || s.Late == 0 || s.Lost == 0 {
 					t.Errorf("%d delivered, %d lost, %d unused: %d of %d issued; %d answers late", ids.len(), s.Lost, s.Cache.Unused, got, issued, s.Late)
 				}
 			})
@@ -95,7 +95,7 @@ func TestEveryIDIsAccountedForOverSockets(t *testing.T) {
 		}
 	}
 	stats, issued := c.Stats(), s.Last("order")
-	if int64(ids.len())+stats.Lost != issued || stats.Late < 10 {
+	if ids.len()+stats.Lost != issued || stats.Late < 10 {
 		t.Errorf("%d delivered, %d lost of %d issued; %d answers late", ids.len(), stats.Lost, issued, stats.Late)
 	}
 }

@@ -66,10 +66,9 @@ type conn struct {
 	cc      *grpc.ClientConn
 	streams map[*stream]struct{} // open
 	limit   int                  // of streams: maxStreams, or what the node allows less one for the health check
-	surplus int                  // streams to be ended when they are idle
 	opening *stream              // nil: none is being opened
 	idle    []*stream            // open, nothing in flight; the last one used is the next one used
-	waiting []*request           // for a stream; not empty: one is being opened
+	waiting []*request           // for a stream that is being opened, or for the only one to make way
 	broken  bool                 // by Reset or Close: no new streams
 }
 
@@ -81,6 +80,7 @@ type stream struct {
 
 	// Guarded by the link's mutex.
 	open    bool       // among the streams of conn: it may get requests
+	leaving bool       // it gets no more requests, and is shut when it is idle
 	shut    bool       // the client has ended it
 	queue   []*request // in flight, the oldest first
 	unsent  int        // how many at the queue's end were not sent yet
@@ -187,21 +187,29 @@ func (c *conn) spreadLocked() {
 	case len(c.streams) < c.limit:
 		c.openLocked()
 	default:
-		for _, r := range c.waiting {
-			c.queueLocked(r)
+		for len(c.waiting) > 0 {
+			s := c.shortestLocked()
+			if s == nil {
+				return // the only one makes way
+			}
+			c.queueLocked(c.waiting[0], s)
+			c.waiting = c.waiting[1:]
 		}
-		c.waiting = nil
 	}
 }
 
-// queueLocked puts r behind another request.
-func (c *conn) queueLocked(r *request) {
-	var shortest *stream
+// shortestLocked returns the stream with the fewest requests, nil if there is none.
+func (c *conn) shortestLocked() (shortest *stream) {
 	for s := range c.streams {
-		if shortest == nil || len(s.queue) < len(shortest.queue) {
+		if !s.leaving && (shortest == nil || len(s.queue) < len(shortest.queue)) {
 			shortest = s
 		}
 	}
+	return shortest
+}
+
+// queueLocked puts r behind the other requests of a stream.
+func (c *conn) queueLocked(r *request, shortest *stream) {
 	shortest.pushLocked(r)
 	if !shortest.sending {
 		shortest.sending = true
@@ -239,10 +247,14 @@ func (c *conn) makeRoom() {
 		c.opening.shutLocked()
 		c.opening = nil
 	}
-	if len(c.idle) > 0 {
-		c.idle[0].shutLocked()
-	} else {
-		c.surplus = 1
+	if s := c.shortestLocked(); s != nil {
+		s.leaving = true
+		kept := len(s.queue) - s.unsent
+		c.waiting = append(c.waiting, s.queue[kept:]...)
+		s.queue, s.unsent = slices.Delete(s.queue, kept, len(s.queue)), 0
+		if len(s.queue) == 0 {
+			s.shutLocked()
+		}
 	}
 	c.spreadLocked()
 }
@@ -282,10 +294,8 @@ func (s *stream) nextLocked() (flush bool) {
 	c := s.conn
 	switch {
 	case !s.open:
-	case c.surplus > 0:
-		c.surplus--
+	case s.leaving:
 		s.shutLocked()
-		c.spreadLocked()
 	case len(c.waiting) > 0:
 		s.pushLocked(c.waiting[0])
 		c.waiting = c.waiting[1:]
@@ -314,7 +324,7 @@ func (s *stream) removeLocked() {
 		c.idle = slices.Delete(c.idle, i, i+1)
 	}
 	if len(c.streams) == 0 {
-		c.limit, c.surplus = maxStreams, 0 // it may be another connection from now on
+		c.limit = maxStreams // it may be another connection from now on
 		c.spreadLocked()
 	}
 }
