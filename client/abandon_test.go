@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -22,6 +23,28 @@ type moments struct {
 func (m *moments) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
 	time.Sleep(m.takes)
 	return m.counter.NextN(ctx, tag, n)
+}
+
+// TestTooShortDeadlines: a node that answers none of its callers in time, because their
+// deadlines are shorter than it takes, does not count as one that has stopped.
+func TestTooShortDeadlines(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100))
+		cl.nodes["a"].latency = 5 * time.Millisecond
+		c := cl.client(t)
+		synctest.Wait()
+		for range 5000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if id, err := c.Next(ctx, "order"); err == nil {
+				t.Errorf("%d before the node has answered", id)
+			}
+			cancel()
+		}
+		if n := c.Stats().Nodes[0]; n.Failures > 0 || n.Ejections > 0 {
+			t.Errorf("%+v", n)
+		}
+		calls(t, c, 10)
+	})
 }
 
 // TestShortDeadlines: callers whose deadlines end about when the answer comes take no

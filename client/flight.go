@@ -276,7 +276,7 @@ func (f *flight) end(from *node) (others bool) {
 	f.client.late(f.batch.close())
 	now := f.client.rt.Now()
 	for _, a := range f.flying {
-		a.node.abandoned(now, a.started)
+		a.node.abandoned(now, a.started, f.client.hedgeAfter)
 		if from == nil { // the answer of one that was only slower than another comes soon
 			a.node.link.Abandon(&a.request)
 		}

@@ -163,11 +163,13 @@ func (n *node) suspect(now, started time.Time) {
 }
 
 // abandoned is called when a flight ends without the answer of this node. A node that
-// answers health checks and no requests is found by this.
-func (n *node) abandoned(now, started time.Time) {
+// answers health checks and no requests is found by this. That it did not answer before a
+// hedge would have been asked is no evidence: callers may have little time. fixed is as
+// for patience.
+func (n *node) abandoned(now, started time.Time, fixed time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.heard.After(started) {
+	if n.heard.After(started) || now.Sub(started) < n.patienceLocked(fixed) {
 		return
 	}
 	if n.mute.IsZero() {
