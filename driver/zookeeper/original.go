@@ -96,6 +96,12 @@ func (o *Original) open(ctx context.Context, want worker.StoredNamespace, now in
 	if err := o.admitJava(ctx, want.Fingerprint); err != nil {
 		return nil, err
 	}
+	if err := o.refuseOther(ctx, "zookeeper-recycle", o.root+"/leaf_pool/bounds", func(p string, data []byte) int64 {
+		bound, _ := parseBound(p, data)
+		return bound
+	}); err != nil {
+		return nil, err
+	}
 	p := o.namespace()
 	for {
 		stored, err := o.readNamespace(ctx, p)

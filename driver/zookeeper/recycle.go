@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,15 @@ func (r *Recycle) bounds() string { return r.root + "/bounds" }
 
 // Namespace implements worker.Records.
 func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	if want != nil {
+		err := r.refuseOther(ctx, "zookeeper", path.Dir(r.root)+"/forever", func(p string, data []byte) int64 {
+			timestamp, _ := parseTimestamp(p, data) // one that cannot be read holds nothing that could be renewed
+			return timestamp
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	stored, err := r.readNamespace(ctx, r.namespace())
 	if stored == nil && err == nil && want != nil {
 		stored, err = r.openNamespace(ctx, r.namespace(), *want, r.claims(), r.bounds(), r.presences())
