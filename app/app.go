@@ -266,6 +266,11 @@ func (a *App) announce() {
 		if info.Shared && a.selfClock() == "" {
 			a.log.Warn("other nodes cannot ask this one for its time, because http.addr is not an address of snowflake.address", "http", a.Addr(), "address", a.registry.address)
 		}
+		if newDir, err := hasNo(a.dir, "worker.json"); err == nil {
+			if text := a.cfg.Snowflake.unstable(newDir); text != "" {
+				a.log.Warn(text, "address", a.registry.address)
+			}
+		}
 		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
 		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
 	}

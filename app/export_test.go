@@ -122,3 +122,6 @@ func BoundConnections(c Config, files uint64, log *slog.Logger) (http, grpc, res
 	a.logConnections()
 	return a.conns.http, a.conns.grpc, a.conns.resp, a.conns.admin
 }
+
+// Unstable is SnowflakeConfig.unstable.
+func Unstable(c SnowflakeConfig, newDir bool) string { return c.unstable(newDir) }

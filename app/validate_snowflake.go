@@ -93,6 +93,15 @@ func (c SnowflakeConfig) identity(httpAddr string) error {
 	return nil
 }
 
+// unstable says what a node should know that uses up a number of zookeeper with each new
+// address, "" if there is nothing: newDir says that its data directory never had a number.
+func (c SnowflakeConfig) unstable(newDir bool) string {
+	if c.Registry != registryZooKeeper || c.Address != "" || !newDir {
+		return ""
+	}
+	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: use etcd, sql or zookeeper-recycle, or set snowflake.address"
+}
+
 var (
 	pathName = regexp.MustCompile(`^[^/\pC]{1,64}$`)
 	label    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
