@@ -1,9 +1,6 @@
 package datadir
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -40,12 +38,22 @@ func (e *LockedError) Error() string {
 // different file names.
 type Dir struct {
 	path   string
+	sys    system
 	nodeID string
-	lock   *os.File
+	folder *os.File // locked: no other process can take it while this one lives
+	lock   *os.File // locked for programs that know the lock file alone; names the holder
+
+	saving chan struct{} // has room for one: who adds to node.json
+
+	mu    sync.Mutex
+	kept  map[string]bool    // what node.json says exists
+	inUse map[string][]inode // what each name may stand for, of the files that are watched
+	lost  error              // the first that Check found lost; nil: none
 }
 
 // Open creates the folder if it is missing (mode 0700), locks it and reads its
-// identity. The error is a *LockedError if another process holds it.
+// identity. The error is a *LockedError if another process holds it. A folder that
+// every user can write, or that has a symbolic link in it, is refused.
 func Open(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -54,12 +62,11 @@ func Open(path string) (*Dir, error) {
 	if err := makeFolder(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	lock, err := acquire(path)
-	if err != nil {
-		return nil, err
+	d := &Dir{path: path, sys: osSystem{}, saving: make(chan struct{}, 1), kept: map[string]bool{}, inUse: map[string][]inode{}}
+	if err := d.acquire(); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
-	d := &Dir{path: path, lock: lock}
-	if err := errors.Join(d.removeLeftovers(), d.loadIdentity()); err != nil {
+	if err := errors.Join(d.admit(), d.loadIdentity()); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", path, errors.Join(err, d.Close()))
 	}
 	return d, nil
@@ -73,36 +80,68 @@ func (d *Dir) NodeID() string { return d.nodeID }
 
 // Close releases the lock. It may be called more than once.
 func (d *Dir) Close() error {
-	if err := d.lock.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fmt.Errorf("unlock data directory: %w", err)
+	var errs []error
+	d.mu.Lock()
+	for name, files := range d.inUse {
+		for _, f := range files {
+			if name != lockName {
+				_ = f.Close() // what is in it was synced
+			}
+		}
+		delete(d.inUse, name)
+	}
+	d.mu.Unlock()
+	for _, f := range []*os.File{d.lock, d.folder} { // so that who gets the second lock gets both
+		if f == nil {
+			continue
+		}
+		if err := f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			errs = append(errs, fmt.Errorf("unlock data directory: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// acquire locks the folder itself, because a file in it could be deleted and locked
+// anew by a second process, and then the lock file. It leaves our process number
+// there, for the text that the next process prints. The number is a courtesy: the
+// locks are the kernel's, and they go with the process.
+func (d *Dir) acquire() (err error) {
+	if d.folder, err = os.Open(d.path); err != nil {
+		return fmt.Errorf("lock data directory: %w", err)
+	}
+	lockPath := filepath.Join(d.path, lockName)
+	if err := flock(d.folder); errors.Is(err, syscall.EWOULDBLOCK) {
+		return &LockedError{Path: d.path, PID: holder(lockPath)}
+	} // Where a folder cannot be locked, the lock file is, and Check misses it.
+	if d.lock, err = os.OpenFile(lockPath, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600); err != nil {
+		return fmt.Errorf("lock data directory: %w", err)
+	}
+	if err := flock(d.lock); errors.Is(err, syscall.EWOULDBLOCK) {
+		return &LockedError{Path: d.path, PID: holder(lockPath)}
+	} else if err != nil {
+		return fmt.Errorf("lock data directory %s: %w", d.path, err)
+	}
+	err = d.lock.Truncate(0)
+	if err == nil {
+		_, err = d.lock.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
+	}
+	if err == nil {
+		err = d.watch(lockName, d.lock)
+	}
+	if err != nil {
+		return fmt.Errorf("lock data directory %s: %w", d.path, err)
 	}
 	return nil
 }
 
-// acquire takes the lock and leaves our process number in the lock file, for the
-// text that the next process prints. The number is a courtesy: the lock itself is
-// the kernel's, and it goes with the process.
-func acquire(path string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock data directory: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock data directory %s: %w", path, errors.Join(err, f.Close()))
-		}
-		content, _ := os.ReadFile(f.Name()) // without a readable number the text says "another process"
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
-		return nil, errors.Join(&LockedError{Path: path, PID: pid}, f.Close())
-	}
-	err = f.Truncate(0)
-	if err == nil {
-		_, err = f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lock data directory %s: %w", path, errors.Join(err, f.Close()))
-	}
-	return f, nil
+func flock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// holder returns the process number in a lock file, 0 if there is none.
+func holder(lockPath string) int {
+	content, _ := os.ReadFile(lockPath) // without a readable number the text says "another process"
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
+	return pid
 }
 
 // makeFolder is os.MkdirAll that makes each new folder's name durable.
@@ -120,57 +159,33 @@ func makeFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncFolder(parent)
+	return syncFolder(osSystem{}, parent)
 }
 
 // leftover matches what os.CreateTemp makes of Replace's pattern.
-var leftover = regexp.MustCompile(`^[a-z.]+\.tmp-[0-9]+$`)
+var leftover = regexp.MustCompile(`^[a-z.-]+\.tmp-[0-9]+$`)
 
-// removeLeftovers deletes temporary files that a crash inside Replace left.
-func (d *Dir) removeLeftovers() error {
+// admit refuses a folder in which other users could exchange our files, and deletes
+// temporary files that a crash inside Replace left.
+func (d *Dir) admit() error {
+	info, err := d.folder.Stat()
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
+		return fmt.Errorf("every user can write to it (mode %04o) and exchange the files that unique IDs rest on; run: chmod o-w %q", mode.Perm(), d.path)
+	}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if leftover.MatchString(e.Name()) && e.Type().IsRegular() {
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			err = errors.Join(err, fmt.Errorf("%s is a symbolic link, and the node follows none here; stop every node that uses its target, then move the target itself here", e.Name()))
+		case leftover.MatchString(e.Name()) && e.Type().IsRegular():
 			err = errors.Join(err, os.Remove(filepath.Join(d.path, e.Name())))
 		}
 	}
 	return err
-}
-
-// identity is the content of node.json.
-type identity struct {
-	Node string `json:"node"`
-}
-
-func (d *Dir) loadIdentity() error {
-	content, err := d.ReadFile(nodeName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return d.createIdentity()
-	}
-	if err != nil {
-		return err
-	}
-	var id identity
-	if err := json.Unmarshal(content, &id); err != nil {
-		return fmt.Errorf("%s: %w", nodeName, err)
-	}
-	if len(id.Node) != 32 {
-		return fmt.Errorf("%s: node=%q: must have 32 hexadecimal digits", nodeName, id.Node)
-	}
-	d.nodeID = id.Node
-	return nil
-}
-
-func (d *Dir) createIdentity() error {
-	var raw [16]byte
-	rand.Read(raw[:]) // never fails (crypto/rand)
-	d.nodeID = hex.EncodeToString(raw[:])
-	content, err := json.Marshal(identity{Node: d.nodeID})
-	if err != nil {
-		return err
-	}
-	return d.Replace(nodeName, append(content, '\n'))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/datadir"
 )
 
-func open(t *testing.T, path string) *datadir.Dir {
+func open(t testing.TB, path string) *datadir.Dir {
 	t.Helper()
 	d, err := datadir.Open(path)
 	if err != nil {

@@ -3,55 +3,125 @@ package datadir
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/leaf-idgen/leaf/segment"
 )
 
 var _ segment.Disk = (*Dir)(nil)
 
-// ReadFile implements segment.Disk.
+// ReadFile implements segment.Disk. The error is a *MissingError if node.json records
+// that the file was written.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(d.path, name))
+	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.kept[name] {
+			return nil, &MissingError{Path: d.path, Name: name}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return content, nil
 }
 
 // Append implements segment.Disk.
 func (d *Dir) Append(name string) (segment.AppendFile, error) {
-	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err // a nil *os.File in a non-nil interface would look open
+	if err := d.lostError(); err != nil {
+		return nil, err
 	}
-	return f, nil
+	f, err := d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err // a nil file in a non-nil interface would look open
+	}
+	return appendFile{f, d}, nil
+}
+
+// appendFile refuses to sync once the folder has lost a file: another process may use
+// the folder, and what this one appends would not be there for the next.
+type appendFile struct {
+	file
+
+	d *Dir
+}
+
+func (f appendFile) Sync() error {
+	if err := f.d.lostError(); err != nil {
+		return err
+	}
+	return f.file.Sync()
 }
 
 // Replace implements segment.Disk. The order is what makes it durable: the
 // content reaches the medium before the name points to it, and the name before
 // the caller hears of success.
 func (d *Dir) Replace(name string, content []byte) error {
-	tmp, err := os.CreateTemp(d.path, name+tmpMark+"*") // mode 0600
+	if err := d.lostError(); err != nil {
+		return err
+	}
+	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
-	_, err = tmp.Write(content)
-	if err == nil {
-		err = tmp.Sync()
+	if err := d.put(tmp, name, content); err != nil {
+		return fmt.Errorf("replace %s: %w", name, errors.Join(err, tmp.Close(), os.Remove(tmp.Name())))
 	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), filepath.Join(d.path, name))
-	}
-	if err != nil {
-		return fmt.Errorf("replace %s: %w", name, errors.Join(err, os.Remove(tmp.Name())))
-	}
-	if err := syncFolder(d.path); err != nil {
+	if err := syncFolder(d.sys, d.path); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	if err := d.keep(name); err != nil {
+		return fmt.Errorf("record that %s exists: %w", name, err)
 	}
 	return nil
 }
 
+// put writes a new file and gives it the name. Unless there is an error it closes the
+// file, or keeps it open for Check.
+func (d *Dir) put(f file, name string, content []byte) error {
+	if _, err := f.Write(content); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	path := filepath.Join(d.path, name)
+	switch {
+	case !watched(name):
+		if err := d.sys.Rename(f.Name(), path); err != nil {
+			return err
+		}
+		return f.Close()
+	case !d.isWatched(name): // the name need not exist before the rename
+		if err := d.sys.Rename(f.Name(), path); err != nil {
+			return err
+		}
+		return d.watch(name, f)
+	}
+	if err := d.watch(name, f); err != nil {
+		return err
+	}
+	err := d.sys.Rename(f.Name(), path)
+	for _, other := range d.settle(name, err == nil) {
+		if other.file != f {
+			_ = other.Close() // what is in it was synced, and another file has its name
+		}
+	}
+	return err
+}
+
 // syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
+func syncFolder(sys system, path string) error {
+	folder, err := sys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ var rules = []class{
 	{"rule N", "a replicated statement means the same on every replica"},
 	{"rule O", "a connection is used again after an acknowledged end only"},
 	{"rule P", "a warning at the commit is an unknown outcome"},
+	{"rule Q", "a file that uniqueness rests on is missed when it is gone"},
 	{"rule U", "whoever finds T gone knows that it was lost"},
 	{"rule V", "what separates two ID spaces is compared at each renewal"},
 }
