@@ -133,7 +133,6 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	if a.dir, err = openDir(path); err != nil {
 		return nil, err
 	}
-	a.closers = append(a.closers, a.dir.Close)
 	a.dbs = &databases{}
 	if cfg.needsStores() {
 		if a.dbs, err = openDatabases(cfg, a.log); err != nil {
@@ -197,13 +196,18 @@ func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
 	return c
 }
 
-// undo closes what New opened, in reverse order.
+// undo closes what New opened, in reverse order, and the data directory last. As in
+// shutdown, its lock goes with the process if something did not end: an engine may still
+// write there.
 func (a *App) undo() error {
 	var errs []error
 	for _, f := range slices.Backward(a.closers) {
 		errs = append(errs, f())
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || a.dir == nil {
+		return err
+	}
+	return a.dir.Close()
 }
 
 // Addr returns the address of the HTTP server, also with port 0 in the
