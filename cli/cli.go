@@ -72,6 +72,9 @@ type grammar struct {
 		Delete tagDeleteCmd `cmd:"" help:"Delete a tag."`
 		Repair tagRepairCmd `cmd:"" help:"Release a tag that is latched because its store went backwards."`
 	} `cmd:"" help:"Manage tags."`
+	Fence struct {
+		Rebuild fenceRebuildCmd `cmd:"" help:"Make the fence files of a stopped node anew, with every tag latched."`
+	} `cmd:"" help:"Manage what a node remembers of its ranges."`
 	Limit struct {
 		List  limitListCmd  `cmd:"" help:"List the limits of tags and clients."`
 		Set   limitSetCmd   `cmd:"" help:"Limit a tag or a client, or switch it off. What is not named stays as it is."`
@@ -108,6 +111,7 @@ func newGrammar() *grammar {
 	g := &grammar{}
 	g.Serve.Settings = allSettings()
 	g.Config.Check.Settings = allSettings()
+	g.Fence.Rebuild.Settings = allSettings()
 	for _, s := range []*settings{
 		&g.Next.Settings, &g.Tag.List.Settings, &g.Tag.Show.Settings, &g.Tag.Create.Settings, &g.Tag.Set.Settings,
 		&g.Tag.Delete.Settings, &g.Tag.Repair.Settings, &g.Limit.List.Settings, &g.Limit.Set.Settings, &g.Limit.Clear.Settings, &g.Schema.Print.Settings, &g.Schema.Apply.Settings,

@@ -22,6 +22,9 @@ func regressAlarm(tag, text string) leaf.Alarm {
 // latchedAlarm is for a tag that was latched when the process started.
 func latchedAlarm(tag string, m Mark) leaf.Alarm {
 	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
+	if m.Rebuilt {
+		text = fmt.Sprintf("the fence file of this node was made anew; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges", tag)
+	}
 	return regressAlarm(tag, text)
 }
 

@@ -33,7 +33,10 @@ func (a *Allocator) Close(ctx context.Context) error {
 		}
 	}
 	err := a.waitForLoads(ctx)
-	a.remember()
+	err = errors.Join(err, within(ctx, a.rt, "write the list of recent tags", func() error {
+		a.remember()
+		return nil
+	}))
 	a.retired.Store(true)
 	tails := a.retireAll()
 	if !a.cfg.NoGiveBack {

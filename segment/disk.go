@@ -2,13 +2,15 @@ package segment
 
 import "io"
 
-// Disk is the node's own durable folder. The engine keeps two files there, the
-// fence and the list of recent tags; it reaches no other file. A name is a plain
+// Disk is the node's own durable folder. The engine keeps the fence in two files there,
+// what it knows of the cluster fence and the list of recent tags; it reaches no other file. A name is a plain
 // file name without separators. All methods are safe for concurrent use on
 // different names.
 type Disk interface {
 	// ReadFile returns the content of name, or an error that matches
-	// fs.ErrNotExist.
+	// fs.ErrNotExist if it was never written. A disk that knows that the fence was
+	// written and is gone returns another error, so that the engine does not take the
+	// node for a new one.
 	ReadFile(name string) ([]byte, error)
 
 	// Replace sets the content of name atomically and durably: after a crash at

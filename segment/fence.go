@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"sync"
 
@@ -39,8 +38,10 @@ type fence struct {
 
 	// The leader alone touches these; the done channels order one leader after
 	// another.
-	file     AppendFile // nil: the next write replaces the whole file
-	appended int        // bytes since the file was last replaced
+	file     AppendFile // nil: the next write replaces both files
+	end      AppendFile // of the file that says how many lines there are
+	lines    int64      // of all that was ever written
+	appended int        // bytes since the files were last replaced
 	whole    int        // bytes of the file when it was last replaced
 }
 
@@ -48,6 +49,7 @@ type batch struct {
 	entries []fenceEntry
 	done    chan struct{}
 	err     error // set before done is closed
+	over    bool  // set under mu: the write has ended
 }
 
 // compactAbove is how much may be appended, beside twice the size of the
@@ -60,20 +62,8 @@ func openFence(a *Allocator) (*fence, error) {
 		disk: a.disk, rt: a.rt, node: a.cfg.NodeID, alarms: a.alarms, tasks: &a.tasks, quit: a.closing,
 		marks: map[string]Mark{},
 	}
-	content, err := f.disk.ReadFile(fenceName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("read the fence file: %w", err)
-	default:
-		if f.marks, _, err = decodeFence(content, f.node); err != nil {
-			return nil, err
-		}
-		for _, m := range f.marks {
-			if m.Latched {
-				f.latched++
-			}
-		}
+	if err := f.read(); err != nil {
+		return nil, err
 	}
 	// Always written anew: that drops a torn line and old marks, and shows at the
 	// start that the disk can be written.
@@ -147,7 +137,7 @@ func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 	case old.Latched && !m.Latched:
 		f.latched--
 	}
-	return f.commit(fenceEntry{tag, m.High, m.Latched})
+	return f.commit(entryOf(tag, m))
 }
 
 // commit makes entries durable together with those that others bring meanwhile. It
@@ -174,9 +164,11 @@ func (f *fence) commit(entries ...fenceEntry) error {
 	closed := f.closed
 	f.mu.Unlock()
 	if b.err = errClosed; !closed {
+		f.tasks.start(func() { f.watch(b) })
 		b.err = f.write(b.entries)
 	}
 	f.mu.Lock()
+	b.over = true
 	if f.broken = b.err != nil; f.broken && !closed {
 		f.alarms.Raise(diskAlarm(fenceName, b.err))
 		f.mending = f.mending || f.tasks.start(f.mend)
@@ -197,36 +189,60 @@ func (f *fence) write(entries []fenceEntry) error {
 		return f.replace()
 	}
 	line := appendLine(nil, entries)
-	_, err := f.file.Write(line)
+	end := appendLine(nil, f.lines+1)
+	err := appendTo(f.file, line)
 	if err == nil {
-		err = f.file.Sync()
+		err = appendTo(f.end, end)
 	}
 	if err != nil {
 		// After a failed write or sync nobody knows what the file holds, and a
 		// later sync that succeeds proves nothing about this one.
-		err = errors.Join(err, f.file.Close())
-		f.file = nil
-		return fmt.Errorf("append to the fence file: %w", err)
+		return fmt.Errorf("append to the fence file: %w", errors.Join(err, f.drop()))
 	}
-	f.appended += len(line)
+	f.lines++
+	f.appended += len(line) + len(end)
 	return nil
 }
 
-// replace writes the whole content of memory, which includes the batch.
-func (f *fence) replace() error {
-	content := encodeFence(f.node, f.all()) // encoding them under the lock would hold up every tag
-	if f.file != nil {
-		_ = f.file.Close() // everything in it was synced; the new file takes its place
-		f.file = nil
+func appendTo(file AppendFile, line []byte) error {
+	if _, err := file.Write(line); err != nil {
+		return err
 	}
+	return file.Sync()
+}
+
+// drop closes the files.
+func (f *fence) drop() (err error) {
+	if f.file != nil {
+		err = f.file.Close()
+	}
+	if f.end != nil {
+		err = errors.Join(err, f.end.Close())
+	}
+	f.file, f.end = nil, nil
+	return err
+}
+
+// replace writes the whole content of memory, which includes the batch, and then how
+// many lines there are. After a crash in between there are more.
+func (f *fence) replace() (err error) {
+	marks := f.all() // encoding them under the lock would hold up every tag
+	content := encodeFence(f.node, f.lines, marks)
+	_ = f.drop() // everything in the files was synced, or is in the new ones
 	if err := f.disk.Replace(fenceName, content); err != nil {
 		return fmt.Errorf("write the fence file: %w", err)
 	}
-	file, err := f.disk.Append(fenceName)
-	if err != nil {
-		return fmt.Errorf("open the fence file: %w", err)
+	lines := f.lines + int64(len(marks))
+	if err := f.disk.Replace(fenceEndName, encodeFenceEnd(f.node, lines)); err != nil {
+		return fmt.Errorf("write the end of the fence file: %w", err)
 	}
-	f.file, f.appended, f.whole = file, 0, len(content)
+	if f.file, err = f.disk.Append(fenceName); err == nil {
+		f.end, err = f.disk.Append(fenceEndName)
+	}
+	if err != nil {
+		return fmt.Errorf("open the fence file: %w", errors.Join(err, f.drop()))
+	}
+	f.lines, f.appended, f.whole = lines, 0, len(content)
 	return nil
 }
 
@@ -247,17 +263,28 @@ func (f *fence) close(ctx context.Context) error {
 	f.mu.Lock()
 	broken := f.broken
 	f.mu.Unlock()
-	if broken {
-		if err := f.replace(); err != nil {
-			return err
+	return within(ctx, f.rt, "close the fence file", func() error {
+		if broken {
+			if err := f.replace(); err != nil {
+				return err
+			}
 		}
+		return f.drop()
+	})
+}
+
+// within calls f, which uses the disk, and waits for its end as long as ctx allows.
+func within(ctx context.Context, rt leaf.Runtime, what string, f func() error) error {
+	var result error // read only after done is closed
+	done := make(chan struct{})
+	rt.Go(func() {
+		defer close(done)
+		result = f()
+	})
+	if err := rt.Wait(ctx, done, 0); err != nil {
+		return fmt.Errorf("%s: the disk does not answer: %w", what, err)
 	}
-	if f.file == nil {
-		return nil
-	}
-	err := f.file.Close()
-	f.file = nil
-	return err
+	return result
 }
 
 // latchedTags returns the number of latched tags.

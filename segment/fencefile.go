@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -21,10 +22,15 @@ import (
 // line. That line was never acknowledged and is dropped. A line that is spoilt
 // anywhere else was acknowledged once: the file is refused, because a forgotten
 // mark could repeat IDs.
+//
+// The lines are counted, over all files that ever had the name: the header says how
+// many came before it. How many there were at least stands in a second file, which is
+// synced after each write (fenceend.go), so that a file that lost whole lines at its end,
+// or is an older one, is refused as well. Version 1 counted nothing.
 
 const (
 	fenceName    = "fence"
-	fenceVersion = 1
+	fenceVersion = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -32,20 +38,25 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Mark is what a node knows of a tag's ranges.
 type Mark struct {
 	High    int64 // highest end of the ranges this node reserved, 0 if none
-	Latched bool  // the store went backwards: no loads until repaired
+	Latched bool  // no loads until repaired: the store went backwards, or the mark is Rebuilt
+	Rebuilt bool  // latched because this node lost its fence; the others need not stop
 }
 
 type fenceHeader struct {
 	File    string `json:"file"` // "leaf-fence"
 	Version int    `json:"version"`
-	Node    string `json:"node"` // identity of the data directory
+	Node    string `json:"node"`            // identity of the data directory
+	Lines   int64  `json:"lines,omitempty"` // that were written before, without headers
 }
 
 type fenceEntry struct {
 	Tag     string `json:"tag"`
 	High    int64  `json:"high"`
 	Latched bool   `json:"latched,omitempty"`
+	Rebuilt bool   `json:"rebuilt,omitempty"`
 }
+
+func entryOf(tag string, m Mark) fenceEntry { return fenceEntry{tag, m.High, m.Latched, m.Rebuilt} }
 
 // appendLine appends the line for v to dst.
 func appendLine(dst []byte, v any) []byte {
@@ -103,62 +114,63 @@ func swallowed(line []byte) bool {
 	return fmt.Sprintf("%08x", crc32.Checksum(text[:d.InputOffset()], castagnoli)) == string(sum)
 }
 
-// encodeFence returns a whole file.
-func encodeFence(node string, marks map[string]Mark) []byte {
-	out := appendLine(nil, fenceHeader{File: "leaf-fence", Version: fenceVersion, Node: node})
+// encodeFence returns a whole file; lines were written before it.
+func encodeFence(node string, lines int64, marks map[string]Mark) []byte {
+	out := appendLine(nil, fenceHeader{File: "leaf-fence", Version: fenceVersion, Node: node, Lines: lines})
 	tags := make([]string, 0, len(marks))
 	for tag := range marks {
 		tags = append(tags, tag)
 	}
 	slices.Sort(tags)
 	for _, tag := range tags {
-		out = appendLine(out, []fenceEntry{{tag, marks[tag].High, marks[tag].Latched}})
+		out = appendLine(out, []fenceEntry{entryOf(tag, marks[tag])})
 	}
 	return out
 }
 
-// decodeFence reads a file that belongs to node. torn reports that the last line
-// was incomplete and left out; the file must then be written anew before anything
-// is appended to it.
-func decodeFence(content []byte, node string) (marks map[string]Mark, torn bool, err error) {
-	const remedy = "restore the file, or move it away and make sure that every max_id is above all numbers ever issued"
+// decodeFence reads a file that belongs to node. lines is how many were written up to
+// its end. A last line that was not written to its end is left out; the file must be
+// written anew before anything is appended to it.
+func decodeFence(content []byte, node string) (marks map[string]Mark, lines int64, err error) {
 	if len(content) == 0 {
-		return nil, false, fmt.Errorf("fence file is empty; %s", remedy)
+		return nil, 0, errors.New("the fence file is empty")
 	}
 	marks = make(map[string]Mark)
 	for number := 1; len(content) > 0; number++ {
 		line, rest, complete := bytes.Cut(content, []byte("\n"))
 		if number == 1 {
-			err = readHeader(line, node)
+			lines, err = readHeader(line, node)
 		} else {
 			err = readMarks(line, marks)
 		}
 		switch {
+		case err == nil && complete && number == 1:
 		case err == nil && complete:
+			lines++
 		case number > 1 && len(rest) == 0 && !swallowed(line) && (err == nil || !whole(line)):
-			return marks, true, nil
+			return marks, lines, nil
 		case err == nil: // only the header can be cut just before its line break and get here
-			return nil, false, fmt.Errorf("fence file, line %d: ends before its line break; %s", number, remedy)
+			return nil, 0, fmt.Errorf("fence file, line %d: ends before its line break", number)
 		default:
-			return nil, false, fmt.Errorf("fence file, line %d: %w; %s", number, err, remedy)
+			return nil, 0, fmt.Errorf("fence file, line %d: %w", number, err)
 		}
 		content = rest
 	}
-	return marks, false, nil
+	return marks, lines, nil
 }
 
-func readHeader(line []byte, node string) error {
+func readHeader(line []byte, node string) (lines int64, err error) {
 	var h fenceHeader
 	if err := readLine(line, &h); err != nil {
-		return err
+		return 0, err
 	}
 	switch {
-	case h.File != "leaf-fence" || h.Version != fenceVersion:
-		return fmt.Errorf("is a %q of version %d, should be a leaf-fence of version %d", h.File, h.Version, fenceVersion)
+	case h.File != "leaf-fence" || h.Version < 1 || h.Version > fenceVersion || h.Lines < 0:
+		return 0, fmt.Errorf("is a %q of version %d, should be a leaf-fence of version %d", h.File, h.Version, fenceVersion)
 	case h.Node != node:
-		return fmt.Errorf("belongs to node %s, but this data directory is node %s", h.Node, node)
+		return 0, fmt.Errorf("belongs to node %s, but this data directory is node %s", h.Node, node)
 	}
-	return nil
+	return h.Lines, nil
 }
 
 func readMarks(line []byte, marks map[string]Mark) error {
@@ -173,7 +185,7 @@ func readMarks(line []byte, marks map[string]Mark) error {
 		if e.High < 0 || e.High > MaxMaxID {
 			return fmt.Errorf("tag %q has high=%d, must be 0 to %d", e.Tag, e.High, int64(MaxMaxID))
 		}
-		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched}
+		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt}
 	}
 	return nil
 }

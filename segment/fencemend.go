@@ -2,7 +2,10 @@ package segment
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/leaf-idgen/leaf"
 )
 
 // heal makes the file whole again after a failed write, so that no range is
@@ -42,5 +45,23 @@ func (f *fence) mend() {
 			return
 		}
 		f.mu.Unlock()
+	}
+}
+
+// slowDisk is how long a write may take before it is an alarm: every load of the node
+// waits for it.
+const slowDisk = 2 * time.Second
+
+// watch raises the alarm for a batch whose write hangs; the end of the write clears it.
+func (f *fence) watch(b *batch) {
+	_ = f.rt.Wait(context.Background(), b.done, slowDisk)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !b.over {
+		f.alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmDisk, Subject: fenceName,
+			Text: fmt.Sprintf("the disk of the data directory has not written file %q for %v, so this node serves no new ranges; what it has in memory is served", fenceName, slowDisk),
+			Do:   "look at the health of the disk that holds the data directory; a larger step does not help",
+		})
 	}
 }

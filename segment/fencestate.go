@@ -12,7 +12,10 @@ import (
 // fenceStateName is the file that remembers which cluster fence this node's marks
 // are in. It has one line like those of the fence file. A file that is lost or
 // cannot be read only means that the marks are merged again.
-const fenceStateName = "cluster-fence"
+const (
+	fenceStateName    = "cluster-fence"
+	fenceStateVersion = 1
+)
 
 // fenceState is the state file's content. The zero value: nothing is known.
 type fenceState struct {
@@ -32,8 +35,8 @@ func readFenceState(disk Disk, node string) (fenceState, error) {
 	if err == nil {
 		err = readLine(bytes.TrimSuffix(content, []byte("\n")), &s)
 	}
-	if err == nil && (s.File != "leaf-cluster-fence" || s.Version != fenceVersion || s.Node != node) {
-		err = fmt.Errorf("is a %q of version %d and node %s, should be a leaf-cluster-fence of version %d and node %s", s.File, s.Version, s.Node, fenceVersion, node)
+	if err == nil && (s.File != "leaf-cluster-fence" || s.Version != fenceStateVersion || s.Node != node) {
+		err = fmt.Errorf("is a %q of version %d and node %s, should be a leaf-cluster-fence of version %d and node %s", s.File, s.Version, s.Node, fenceStateVersion, node)
 	}
 	if err != nil {
 		return fenceState{}, err
@@ -44,7 +47,7 @@ func readFenceState(disk Disk, node string) (fenceState, error) {
 // remember makes s durable; it does nothing if that is what is known.
 func (c *cluster) remember(s fenceState) error {
 	a := c.alloc
-	s.File, s.Version, s.Node = "leaf-cluster-fence", fenceVersion, a.cfg.NodeID
+	s.File, s.Version, s.Node = "leaf-cluster-fence", fenceStateVersion, a.cfg.NodeID
 	c.mu.Lock()
 	same := c.known == s
 	c.mu.Unlock()

@@ -27,7 +27,7 @@ func seal(text string) string {
 
 const fenceHeader = `{"file":"leaf-fence","version":1,"node":"node-1"}`
 
-var atLine = regexp.MustCompile(`^fence file, line (\d+): `)
+var atLine = regexp.MustCompile(`^leaf: conflict: fence file, line (\d+): `)
 
 // FuzzFenceLines: a line whose checksum is right was acknowledged once, so all of its
 // marks are known after a start, or there is no start. What a crash leaves of the next

@@ -24,6 +24,17 @@ type disk struct {
 	onReplace func(name string) error
 	onWrite   func() error
 	onSync    func() error
+	outside   func() error // before a sync or a replacement, without the lock: it may hang
+}
+
+func (d *disk) hang() error {
+	d.mu.Lock()
+	f := d.outside
+	d.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f()
 }
 
 func newDisk() *disk { return &disk{files: map[string][]byte{}} }
@@ -47,6 +58,9 @@ func (d *disk) content(name string) []byte {
 }
 
 func (d *disk) Replace(name string, content []byte) error {
+	if err := d.hang(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.onReplace != nil {
@@ -101,6 +115,9 @@ func (f *file) Write(p []byte) (int, error) {
 }
 
 func (f *file) Sync() error {
+	if err := f.d.hang(); err != nil {
+		return err
+	}
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if f.d.onSync != nil {
@@ -290,6 +307,14 @@ func closeNode(t testing.TB, a *segment.Allocator) {
 	if err := a.Close(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// closeWithin returns what Close says in a limited time.
+func closeWithin(t testing.TB, a *segment.Allocator, d time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return a.Close(ctx)
 }
 
 func next(t testing.TB, a leaf.Issuer, tag string) int64 {

@@ -43,7 +43,7 @@ func TestDiskThatFailsAtTheStart(t *testing.T) {
 	full := newDisk()
 	full.onReplace = func(string) error { return failed }
 	newer := newDisk()
-	newer.files["fence"] = []byte(seal(strings.Replace(fenceHeader, `"version":1`, `"version":2`, 1)))
+	newer.files["fence"] = []byte(seal(strings.Replace(fenceHeader, `"version":1`, `"version":3`, 1)))
 	for _, c := range []struct {
 		name string
 		disk segment.Disk
@@ -52,7 +52,7 @@ func TestDiskThatFailsAtTheStart(t *testing.T) {
 		{"read", &brokenDisk{disk: newDisk(), read: failed}, "read the fence file: input/output error"},
 		{"write", full, "write the fence file: input/output error"},
 		{"append", &brokenDisk{disk: newDisk(), appendTo: failed}, "open the fence file: input/output error"},
-		{"newer program", newer, "of version 2, should be a leaf-fence of version 1"},
+		{"newer program", newer, "of version 3, should be a leaf-fence of version 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)

@@ -120,7 +120,8 @@ func (s *shard) exchange() error {
 	return errors.Join(err, s.tell(posted))
 }
 
-// tell posts the tags that are latched on this node and of which the others do not know.
+// tell posts the tags that are latched on this node and of which the others do not know,
+// but for those of which only this node lost its memory.
 // Under a cluster fence they need not know: it refuses what this node refused.
 func (s *shard) tell(posted map[string]int64) (err error) {
 	a := s.alloc
@@ -130,7 +131,7 @@ func (s *shard) tell(posted map[string]int64) (err error) {
 	marks := a.fence.all()
 	for _, tag := range slices.Sorted(maps.Keys(marks)) {
 		m := marks[tag]
-		if m.Latched && posted[tag] < m.High && a.router.Route(tag) == s.index {
+		if m.Latched && !m.Rebuilt && posted[tag] < m.High && a.router.Route(tag) == s.index {
 			n := Notice{Tag: tag, Regress: m.High}
 			err = errors.Join(err, s.post(a.reading, func(ctx context.Context) error { return s.watcher.board.Post(ctx, n) }))
 		}

@@ -32,8 +32,9 @@ func (w *World) diskFaults() []fault {
 			w.sched.After(w.upTo(3*time.Minute), func() { soundDisk(d) })
 			return true
 		}},
-		{world.FileTorn, 2, w.onStopped(func(n *Node) bool { return n.Disk.Tear(w.file(n)) })},
-		{world.FileOlder, 2, w.onStopped(func(n *Node) bool { return n.Disk.RollBack(w.file(n), w.upTo(w.sched.Elapsed()+1)) })},
+		{world.FileTorn, 2, w.onFile(func(n *Node, name string) bool { return n.Disk.Tear(name) })},
+		{world.FileOlder, 2, w.onFile(func(n *Node, name string) bool { return n.Disk.RollBack(name, w.upTo(w.sched.Elapsed()+1)) })},
+		{world.FileVanished, 2, w.onFile(func(n *Node, name string) bool { return n.Disk.Vanish(name) })},
 		{world.DiskOlder, 1, w.onStopped(func(n *Node) bool { return n.Disk.RollBackAll(w.upTo(w.sched.Elapsed() + 1)) })},
 		{world.MachineCloned, 1, w.onUpOK(func(n *Node) bool { return w.clone(n) != nil })},
 	}
@@ -48,6 +49,26 @@ func (w *World) file(n *Node) string {
 		return ""
 	}
 	return names[w.rng.IntN(len(names))]
+}
+
+// onFile makes a strike on one file of a random node, whose process dies first. Of the
+// fence file it takes no memory away that the node does not miss: either it starts with
+// all marks, or not at all. The second file of the fence is what tells.
+func (w *World) onFile(f func(n *Node, name string) bool) func() bool {
+	return func() bool {
+		n := w.nodes[w.rng.IntN(len(w.nodes))]
+		name := w.file(n)
+		if name == "" {
+			return false
+		}
+		n.Kill()
+		w.restartLater(n)
+		if !f(n, name) {
+			return false
+		}
+		n.Forgot = n.Forgot || name != "fence"
+		return true
+	}
 }
 
 // onStopped makes a strike on the disk of a random node, whose process dies first.

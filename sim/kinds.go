@@ -13,7 +13,7 @@ var (
 		Crash, crashPlanned, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
 		world.ServerDown, world.CutOff, world.RequestLost, world.ReplyLost, world.CallDelayed,
 		world.DiskFull, world.DiskRefuses, world.DiskLies, world.DiskSlow,
-		world.FileTorn, world.FileOlder, world.DiskOlder, world.MachineCloned, DiskTrouble,
+		world.FileTorn, world.FileOlder, world.FileVanished, world.DiskOlder, world.MachineCloned, DiskTrouble,
 	}
 	segmentKinds = []world.Kind{
 		world.CallDoubled, world.UnsyncedLost, world.UnsyncedTorn, world.RenameUndone,
@@ -22,7 +22,7 @@ var (
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
 		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairRefused,
-		FenceAway, FenceFileLost, ApplicationKilled, ApplicationPaused, ApplicationWeather,
+		FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
 	}
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved,

@@ -184,19 +184,19 @@ func identity(n *Node) string {
 }
 
 // refused implements mode: a supervisor starts the process again, and an operator
-// looks at a file that the node does not take.
+// does what the error of a fence file that the node does not take says.
 func (m *segmentMode) refused(n *Node, err error) {
-	damaged := strings.Contains(err.Error(), "fence file, line") || strings.Contains(err.Error(), "fence file is empty")
+	damaged := strings.Contains(err.Error(), "run: leaf fence rebuild")
 	life := n.Life()
 	m.w.sched.After(time.Second+m.w.upTo(time.Minute), func() {
-		if n.Life() != life {
-			return
+		switch {
+		case n.Life() != life:
+		case damaged:
+			m.rebuildFence(n)
+		default:
+			n.Kill()
+			n.Start()
 		}
-		if damaged {
-			m.forgetFence(n)
-		}
-		n.Kill()
-		n.Start()
 	})
 }
 

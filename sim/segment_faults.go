@@ -19,7 +19,7 @@ const (
 	RepairedDeleted world.Kind = "latched tag without a row released"
 	RepairRefused   world.Kind = "repair refused because a node does not answer"
 	FenceAway       world.Kind = "commits lost while, or just after, the cluster fence was away"
-	FenceFileLost   world.Kind = "damaged fence file moved away"
+	FenceRebuilt    world.Kind = "fence file refused and made anew"
 )
 
 // faults implements mode.

@@ -119,21 +119,29 @@ func (m *segmentMode) cloned(n *Node) bool {
 	return n.ClonedFrom != nil || slices.ContainsFunc(m.w.nodes, func(x *Node) bool { return x.ClonedFrom == n })
 }
 
-// forgetFence is what an operator does with a fence file that is refused: it is moved
-// away, and every row is raised above all numbers in use, in a database that is up.
-func (m *segmentMode) forgetFence(n *Node) {
-	for _, d := range m.dbs {
-		if d.Down() {
-			return // next time
-		}
-	}
+// rebuildFence is `leaf fence rebuild` on a node that is down, and then its start. Every
+// tag is latched, and operate repairs it.
+func (m *segmentMode) rebuildFence(n *Node) {
+	n.Kill()
+	tags := map[string]int64{}
 	for _, t := range m.tags {
-		if row, ok := t.db.Row(t.name); ok {
-			row.MaxID = max(row.MaxID, m.known(t))
-			t.db.Put(FenceFileLost, row, false)
+		if t.db.Down() {
+			n.Start() // the command refuses, and so does the node
+			return
 		}
+		row, _ := t.db.Row(t.name)
+		tags[t.name] = max(row.MaxID, t.db.Repaired(t.name))
 	}
-	n.Disk.Remove("fence")
-	n.Forgot = true
-	m.w.faults.Hit(FenceFileLost)
+	command := n.Machine.Boot()
+	command.Go(func() {
+		err := segment.RebuildFence(n.Disk.For(command), identity(n), tags)
+		m.w.sched.After(0, func() {
+			command.Kill()
+			if err == nil {
+				n.Forgot = true
+				m.w.faults.Hit(FenceRebuilt)
+			}
+			n.Start() // which is refused again if the disk failed
+		})
+	})
 }

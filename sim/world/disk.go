@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 	RenameUndone  Kind = "file replaced without a sync of its folder, undone by a crash"
 	FileTorn      Kind = "file torn"
 	FileOlder     Kind = "file rolled back"
+	FileVanished  Kind = "file deleted"
 	DiskOlder     Kind = "disk rolled back"
 	MachineCloned Kind = "machine cloned with its disk"
 )
@@ -47,6 +49,7 @@ type Disk struct {
 
 	s     *sched.Scheduler
 	files map[string]*inode
+	kept  map[string]time.Duration // since when the folder records that a file was written
 	past  []moment
 }
 
@@ -72,7 +75,7 @@ var (
 
 // NewDisk returns an empty disk.
 func NewDisk(s *sched.Scheduler, faults *Faults) *Disk {
-	return &Disk{Faults: faults, s: s, files: map[string]*inode{}}
+	return &Disk{Faults: faults, s: s, files: map[string]*inode{}, kept: map[string]time.Duration{}}
 }
 
 // DiskHandle is a process's use of a disk. It does nothing once the process is dead:
@@ -100,6 +103,9 @@ func (h *DiskHandle) begin() {
 func (h *DiskHandle) ReadFile(name string) ([]byte, error) {
 	h.begin()
 	f := h.d.files[name]
+	if _, kept := h.d.kept[name]; f == nil && kept {
+		return nil, fmt.Errorf("file %s is gone", name)
+	}
 	if f == nil {
 		return nil, fmt.Errorf("read %s: %w", name, fs.ErrNotExist)
 	}
@@ -123,6 +129,9 @@ func (h *DiskHandle) Replace(name string, content []byte) error {
 	}
 	h.d.files[name] = f
 	h.d.remember(name, f.content)
+	if _, kept := h.d.kept[name]; !kept && strings.HasPrefix(name, "fence") { // as driver/datadir keeps them
+		h.d.kept[name] = h.d.s.Elapsed()
+	}
 	return nil
 }
 
@@ -240,6 +249,16 @@ func (d *Disk) Remove(name string) {
 	}
 }
 
+// Vanish deletes a file, as a mistaken command does, and reports whether there was one.
+func (d *Disk) Vanish(name string) bool {
+	if d.files[name] == nil {
+		return false
+	}
+	d.Faults.Hit(FileVanished)
+	d.Remove(name)
+	return true
+}
+
 // Crash is the machine's loss of power: of what was not synced, a part is left at most,
 // and zeros may stand where the rest would be. No process may use the disk then.
 func (d *Disk) Crash() {
@@ -311,6 +330,7 @@ func (d *Disk) RollBackAll(to time.Duration) bool {
 	for _, name := range d.Names() {
 		changed = d.back(name, to) || changed
 	}
+	maps.DeleteFunc(d.kept, func(_ string, since time.Duration) bool { return since > to })
 	if changed {
 		d.Faults.Hit(DiskOlder)
 	}
@@ -349,5 +369,6 @@ func (d *Disk) Clone() *Disk {
 	for _, name := range d.Names() {
 		c.Put(name, d.files[name].content)
 	}
+	c.kept = maps.Clone(d.kept)
 	return c
 }

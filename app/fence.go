@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// RebuildFence makes the fence files of cfg's data directory anew, with every tag of the
+// databases latched, and returns the tags. It is leaf.ErrConflict if the files are whole,
+// if a node runs there, or if there is no such directory; leaf.ErrNotReady if a database
+// does not answer, because a tag that is not latched could repeat IDs.
+func RebuildFence(ctx context.Context, cfg Config) (tags []string, err error) {
+	if _, err := os.Stat(cfg.DataDir); err != nil {
+		return nil, fmt.Errorf("%w: data directory: %w", leaf.ErrConflict, err)
+	}
+	dir, err := openDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dbs.Close()) }()
+	all := catalog{dbs: dbs, timeout: cfg.Segment.LoadTimeout, mark: func(string) segment.Mark { return segment.Mark{} }}
+	rows, err := all.tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]int64{}
+	for _, row := range rows {
+		tags = append(tags, row.Name)
+		at[row.Name] = row.MaxID
+	}
+	for _, s := range dbs.stores {
+		notices, err := s.Notices(ctx)
+		if err != nil && !errors.Is(err, segment.ErrSchema) {
+			return nil, storeError(err)
+		}
+		for _, n := range notices {
+			at[n.Tag] = max(at[n.Tag], n.Repaired)
+		}
+	}
+	if err := segment.RebuildFence(dir, dir.NodeID(), at); err != nil {
+		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, err)
+	}
+	return tags, nil
+}
