@@ -182,7 +182,7 @@ func (r *Records) Put(ctx context.Context, rec worker.Record) (version string, e
 		}
 		return r.putClaim(ctx, conn, rec.Number, seenClaim, *next.claim)
 	})
-	if errors.Is(err, errReplaced) {
+	if errors.Is(err, ErrFileLost) {
 		err = fmt.Errorf("%w: %w", worker.ErrLost, err)
 	}
 	if err != nil {

@@ -40,9 +40,11 @@
 //
 // And all, in an embedded database (SQLite):
 //
-//  14. What was written to a file that has been deleted or replaced under us is an
-//     error, for a claim worker.ErrLost, and the next call uses the file that the
-//     path names then. None is made beside the -wal or -shm of a deleted one.
+//  14. What was written after the file, its -wal or its -shm was deleted or replaced
+//     under us is an error, for a claim worker.ErrLost, and the next call uses the file
+//     that the path names then. None is made beside the -wal or -shm of a deleted one.
+//     CheckFile tells of the loss for ever. Every commit is copied into the main file at
+//     once, so that the loss of the -wal takes none back.
 //
 // And all, on a server:
 //

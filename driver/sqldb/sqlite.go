@@ -41,7 +41,10 @@ const sqliteReaders = 4
 // is short: begin repeats it for as long as its context lasts.
 func openSQLite(t target, cfg Config) (pools, error) {
 	write, err := sqlite.NewConnector(sqliteDSN(t.path, url.Values{
-		"_busy_timeout": {"5"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_pragma": {"fullfsync(1)"},
+		"_busy_timeout": {"5"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
+		// Each commit is copied into the main file at once: a process that starts after the
+		// -wal was deleted finds there what this one was given.
+		"_pragma": {"fullfsync(1)", "checkpoint_fullfsync(1)", "wal_autocheckpoint(1)"},
 	}))
 	if err != nil {
 		return pools{}, leaf.BadField("store path", t.path, err.Error())
@@ -51,9 +54,11 @@ func openSQLite(t target, cfg Config) (pools, error) {
 		return pools{}, leaf.BadField("store path", t.path, err.Error())
 	}
 	tracked := track(cfg.Logger)
+	file := &sqliteWatch{path: t.path, conns: map[*sqliteConn]bool{}}
 	p := pools{
-		write: sql.OpenDB(tracked(sqliteFile{cfg.below(write), t.path})),
-		read:  sql.OpenDB(tracked(sqliteFile{cfg.below(read), t.path})),
+		write: sql.OpenDB(tracked(sqliteFile{cfg.below(write), file})),
+		read:  sql.OpenDB(tracked(sqliteFile{cfg.below(read), file})),
+		file:  file,
 	}
 	p.write.SetMaxOpenConns(1)
 	p.read.SetMaxOpenConns(sqliteReaders)

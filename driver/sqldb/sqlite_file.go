@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,25 +13,27 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// errReplaced: the statement was carried out on a file that has lost its name, so that
-// nobody who comes later will see what it did.
-var errReplaced = errors.New("the database file was deleted or replaced")
+// ErrFileLost says that a statement was carried out on a file that has lost its name, so that
+// no process which opens the path later sees what it did.
+var ErrFileLost = errors.New("the database file was deleted or replaced")
 
-// sqliteFile opens connections to an existing file and ties each to the file that the
+// sqliteFile opens connections to an existing file and ties each to the files that the
 // path named then. It reports a missing file as what it is: only createFile makes
 // one, so that nothing but Bind, Prepare and ApplySchema leaves an empty database
 // behind where a path was mistyped.
 type sqliteFile struct {
 	driver.Connector
-	path string
+
+	of *sqliteWatch
 }
 
 // Connect implements driver.Connector.
 func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
-	info, err := os.Stat(f.path)
+	path := f.of.path
+	info, err := os.Stat(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: no file %s; run: leaf schema apply --store %q", segment.ErrSchema, f.path, "sqlite:"+f.path)
+			return nil, fmt.Errorf("%w: no file %s; run: leaf schema apply --store %q", segment.ErrSchema, path, "sqlite:"+path)
 		}
 		return nil, err
 	}
@@ -42,11 +45,27 @@ func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's %T is not what database/sql needs", conn), conn.Close())
 	}
-	c := sqliteConn{sqliteBase: base, path: f.path, info: info}
-	if err := c.named(); err != nil {
+	// Reading opens the -wal and the -shm, and from then on nothing exchanges them.
+	if err := readOnce(ctx, base); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	c := &sqliteConn{sqliteBase: base, of: f.of, info: [...]fs.FileInfo{info, nil, nil}}
+	f.of.add(c)
+	if err := c.named(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	return c, nil
+}
+
+func readOnce(ctx context.Context, conn driver.QueryerContext) error {
+	rows, err := conn.QueryContext(ctx, "SELECT 1 FROM sqlite_schema LIMIT 1", nil)
+	if err != nil {
+		return err
+	}
+	if err := rows.Next(make([]driver.Value, 1)); err != nil && !errors.Is(err, io.EOF) {
+		return errors.Join(err, rows.Close())
+	}
+	return rows.Close()
 }
 
 // sqliteBase is what a connection of the driver can do.
@@ -61,34 +80,52 @@ type sqliteBase interface {
 	driver.Validator
 }
 
-// sqliteConn is a connection to one file, whatever its path names later. SQLite itself
-// goes on with a file that was deleted or replaced, for as long as it has it open: its
-// owner would renew T and reserve ranges there, while others begin in the new file.
+// sqliteEnds are what the names of a database's files end in. The other two hold what is
+// not in the first yet, and what says so to other processes.
+var sqliteEnds = [...]string{"", "-wal", "-shm"}
+
+// sqliteConn is a connection to the files of one database, whatever their paths name
+// later. SQLite itself goes on with files that were deleted or replaced, for as long as
+// it has them open: their owner would renew T and reserve ranges there, while others
+// begin in the new ones.
 //
-// The path is compared before a pooled connection is used again, and after everything
+// The paths are compared before a pooled connection is used again, and after everything
 // that may write, COMMIT included. A replacement after that comparison is like the
-// loss of a database whose commit was acknowledged. The open file keeps its identity
-// from being given to another one.
+// loss of a database whose commit was acknowledged. The open files keep their identity
+// from being given to other ones.
 type sqliteConn struct {
 	sqliteBase
-	path string
-	info fs.FileInfo
+
+	of   *sqliteWatch
+	info [len(sqliteEnds)]fs.FileInfo // under of.mu; nil: not seen yet
 }
 
-// named returns errReplaced unless the path still names the file of the connection.
-func (c sqliteConn) named() error {
-	switch now, err := os.Stat(c.path); {
-	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, c.info):
-		return fmt.Errorf("%w: %s", errReplaced, c.path)
-	case err != nil:
-		return fmt.Errorf("look whether the database file is still the same: %w", err)
+// Close implements driver.Conn.
+func (c *sqliteConn) Close() error {
+	c.of.remove(c)
+	return c.sqliteBase.Close()
+}
+
+// named returns ErrFileLost unless the paths still name the files of the connection.
+func (c *sqliteConn) named() error {
+	for i, end := range sqliteEnds {
+		path := c.of.path + end
+		now, err := os.Stat(path)
+		own := c.of.first(c, i, now)
+		switch {
+		case own == nil: // SQLite has not made it yet
+		case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, own):
+			return c.of.lose(fmt.Errorf("%w: %s", ErrFileLost, path))
+		case err != nil:
+			return fmt.Errorf("look whether the database file is still the same: %w", err)
+		}
 	}
 	return nil
 }
 
 // ResetSession implements driver.SessionResetter: the pool drops the connection and
 // opens the file that the path names now.
-func (c sqliteConn) ResetSession(ctx context.Context) error {
+func (c *sqliteConn) ResetSession(ctx context.Context) error {
 	if c.named() != nil {
 		return driver.ErrBadConn
 	}
@@ -96,7 +133,7 @@ func (c sqliteConn) ResetSession(ctx context.Context) error {
 }
 
 // ExecContext implements driver.ExecerContext.
-func (c sqliteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *sqliteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := c.sqliteBase.ExecContext(ctx, query, args)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,10 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // pools are the connections of a store. For a server both are the same.
-type pools struct{ write, read *sql.DB }
+type pools struct {
+	write, read *sql.DB
+	file        *sqliteWatch // nil: on a server
+}
 
 // Store is one database. It implements segment.Store and segment.Catalog. All
 // methods are safe for concurrent use.

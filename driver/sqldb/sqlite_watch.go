@@ -1,0 +1,83 @@
+package sqldb
+
+import (
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// sqliteWatch knows the open connections to a database file, and whether one of them
+// lost its files.
+type sqliteWatch struct {
+	path string
+
+	mu    sync.Mutex
+	conns map[*sqliteConn]bool
+	lost  error // the first ErrFileLost
+}
+
+func (w *sqliteWatch) add(c *sqliteConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns[c] = true
+}
+
+// remove is called before SQLite closes the connection: the last one takes the -wal and
+// the -shm with it.
+func (w *sqliteWatch) remove(c *sqliteConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+}
+
+// first returns the file that the connection has open, which is the first that its path
+// named: now, which may be nil, if it named none before. nil: there was none yet, or the
+// connection is closed.
+func (w *sqliteWatch) first(c *sqliteConn, which int, now fs.FileInfo) fs.FileInfo {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.conns[c] {
+		return nil
+	}
+	if c.info[which] == nil {
+		c.info[which] = now
+	}
+	return c.info[which]
+}
+
+func (w *sqliteWatch) lose(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lost == nil {
+		w.lost = err
+	}
+	return err
+}
+
+func (w *sqliteWatch) check() error {
+	w.mu.Lock()
+	lost, conns := w.lost, slices.Collect(maps.Keys(w.conns))
+	w.mu.Unlock()
+	for _, c := range conns {
+		if lost != nil {
+			break
+		}
+		lost = c.named()
+	}
+	return lost
+}
+
+// CheckFile compares the files of an embedded database that this process has open with
+// what their paths name now. Once one was gone or another one it returns ErrFileLost for
+// ever: what this process committed may be in no file that others see. It returns nil for
+// a database on a server, and reads no content.
+func (s *Store) CheckFile() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.check()
+}
+
+// CheckFile is Store.CheckFile of the registry's database.
+func (r *Records) CheckFile() error { return r.store.CheckFile() }
