@@ -8,6 +8,7 @@ const (
 	AlarmStore     = "store"     // a database does not answer; subject: its name
 	AlarmExhausted = "exhausted" // callers were turned away for want of a range, or a layout ends within a year; subject: the tag, or "layout"
 	AlarmDisk      = "disk"      // a file of the data directory cannot be written; subject: the file
+	AlarmFile      = "file"      // a file that unique IDs rest on was deleted or replaced while the node ran; subject: "files"
 	AlarmVanished  = "vanished"  // a store's list of tags lacks most of those that were there; subject: its name
 	AlarmRule      = "rule"      // a store belongs to another division of tags now; subject: its name
 	AlarmFence     = "fence"     // the cluster fence does not answer, or was replaced; subject: its name

@@ -68,6 +68,8 @@ type App struct {
 	fence    io.Closer          // of the cluster fence; nil: none
 	presence *presence          // nil: in no directory
 	cluster  cluster
+	files    *files          // that unique IDs rest on
+	issuers  leaf.Issuers    // the engines, as long as no file is lost
 	gate     *limit.Gate     // what all protocols take their IDs from
 	limits   *limit.Follower // of the gate; before it until the limits are known
 
@@ -88,6 +90,7 @@ type App struct {
 	abortStart func()
 	follow     func() // the limits, until abortStart
 	identify   func() // learns the ID of the cluster
+	lookAfter  func() // the files, until abortStart
 
 	start, stop       sync.Once
 	startErr, stopErr error
@@ -150,6 +153,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.closers = append(a.closers, a.presence.close)
+	a.openFiles()
 	if err = a.openLimits(); err != nil {
 		return nil, err
 	}
@@ -160,6 +164,7 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	a.abortStart = cancel
 	a.follow = func() { a.limits.Run(stopping) }
 	a.identify = func() { a.learnCluster(stopping) }
+	a.lookAfter = func() { a.files.watch(stopping) }
 	a.contact = func(ctx context.Context) error {
 		ctx, done := context.WithCancel(ctx)
 		defer done()
@@ -233,6 +238,7 @@ func (a *App) Start(ctx context.Context) error {
 		a.announce()
 		a.serving.Go(a.follow)
 		a.serving.Go(a.identify)
+		a.serving.Go(a.lookAfter)
 		a.serveAll()
 		a.presence.start()
 		a.startErr = a.contact(ctx)

@@ -17,15 +17,15 @@ var errNoLimits = fmt.Errorf("%w: limits are kept in the database of segment mod
 
 // openLimits puts the gate in front of the engines, which may be nil.
 func (a *App) openLimits() (err error) {
-	issuers := leaf.Issuers{Segment: leaf.Disabled("segment"), Snowflake: leaf.Disabled("snowflake")}
+	a.issuers = leaf.Issuers{Segment: leaf.Disabled("segment"), Snowflake: leaf.Disabled("snowflake")}
 	if a.alloc != nil {
-		issuers.Segment = a.alloc
+		a.issuers.Segment = a.files.guard(a.alloc)
 	}
 	if a.worker != nil {
-		issuers.Snowflake = a.worker
+		a.issuers.Snowflake = a.files.guard(a.worker)
 	}
 	c := a.cfg.Limit
-	if a.gate, err = limit.New(issuers, limit.Config{Tokens: a.tokens.clients, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
+	if a.gate, err = limit.New(a.issuers, limit.Config{Tokens: a.tokens.clients, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
 		return err
 	}
 	sources := a.limitCatalog().sources()

@@ -100,7 +100,7 @@ func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, e
 	if n.app.alloc == nil {
 		return nil, errNoSegment
 	}
-	return n.app.alloc.NextN(ctx, tag, count)
+	return n.app.issuers.Segment.NextN(ctx, tag, count)
 }
 
 // bound reports whether the tag's database belongs to the configured division of tags.
@@ -115,7 +115,7 @@ func (n *node) NextSnowflake(ctx context.Context, count int) ([]leaf.Range, erro
 	if n.app.worker == nil {
 		return nil, n.app.noSnowflake()
 	}
-	return n.app.worker.NextN(ctx, "", count)
+	return n.app.issuers.Snowflake.NextN(ctx, "", count)
 }
 
 func (n *node) ConfirmClock(context.Context) (time.Time, error) {

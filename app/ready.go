@@ -36,6 +36,9 @@ func (a *App) ready() leaf.Readiness {
 		r.Snowflake.Reasons = []string{"snowflake mode is off: " + a.leftOut.Error()}
 	}
 	r.Reasons, r.Cluster = a.alarmReasons(), a.cluster.get()
+	if err := a.files.lostError(); err != nil {
+		r = r.Without("this node lost a file; its alarms say which")
+	}
 	if stage, leaving := a.drain.now(); leaving {
 		r = r.Without("the node is being stopped: " + stage)
 	}
