@@ -42,6 +42,10 @@ var sections = []struct {
 		lines(b, "total_connections_received", s.accepted.Load(), "rejected_connections", s.ln.Refused(),
 			"total_commands_processed", s.commands.Load(), "total_error_replies", s.failures.Load())
 	}},
+	// Some clients, valkey-glide among them, connect only to a server that says its role.
+	{"replication", func(_ *Server, b *strings.Builder) {
+		lines(b, "role", "master", "connected_slaves", 0)
+	}},
 }
 
 // lines writes pairs of a name and a value.

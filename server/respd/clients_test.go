@@ -286,6 +286,15 @@ func TestGoRedis(t *testing.T) {
 			if err := rdb.Set(ctx, "order", 1, 0).Err(); err == nil || !strings.Contains(err.Error(), "IDs only grow") {
 				t.Errorf("SET: %v", err)
 			}
+			before := rdb.Incr(ctx, "order").Val()
+			if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				return errors.Join(p.Incr(ctx, "order").Err(), p.Incr(ctx, "order").Err())
+			}); err == nil || !strings.Contains(err.Error(), "MULTI is refused") {
+				t.Errorf("a transaction: %v", err)
+			}
+			if after, err := rdb.Incr(ctx, "order").Result(); err != nil || after != before+1 {
+				t.Errorf("after a refused transaction: %d, %v, want %d", after, err, before+1)
+			}
 			for _, wrong := range []string{"", "wrong"} {
 				stranger := redis.NewClient(&redis.Options{Addr: s.Addr().String(), Protocol: protocol, Password: wrong, MaxRetries: -1})
 				if err := stranger.Incr(ctx, "order").Err(); err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") && !strings.HasPrefix(err.Error(), "WRONGPASS") {

@@ -57,6 +57,7 @@ type command struct {
 	params  []param
 	hidden  bool // known in order to say why not
 	open    bool // to clients that have not authenticated
+	leaves  bool // carried out after a refused MULTI, too
 	run     func(c *conn, a args) error
 }
 
@@ -74,7 +75,7 @@ type table struct {
 
 func newTable() *table {
 	t := &table{byName: map[string]*command{}}
-	for _, rows := range [][]command{idCommands, sessionCommands, aboutCommands} {
+	for _, rows := range [][]command{idCommands, sessionCommands, aboutCommands, transactionCommands} {
 		for i := range rows {
 			cmd := &rows[i]
 			t.byName[cmd.name] = cmd
@@ -116,6 +117,8 @@ func (c *conn) dispatch(a args) error {
 	switch {
 	case cmd == nil:
 		return c.unknown(a)
+	case c.inMulti && !cmd.leaves:
+		return errMulti
 	case cmd.arity > 0 && a.len() != cmd.arity, a.len() < -cmd.arity:
 		return wrongArity(cmd.name)
 	case c.issuers == nil && !cmd.open:

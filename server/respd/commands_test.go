@@ -245,6 +245,7 @@ func TestInfo(t *testing.T) {
 		"redis_version": "7.0.15", "leaf_version": "1.2.3", "redis_mode": "standalone", "tcp_port": port, "# Server": "",
 		"connected_clients": "1", "maxclients": "10000", "# Clients": "",
 		"total_connections_received": "1", "total_commands_processed": "3", "total_error_replies": "1", "rejected_connections": "0", "# Stats": "",
+		"role": "master", "connected_slaves": "0", "# Replication": "",
 	} {
 		if got, ok := all[name]; !ok || got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -254,10 +255,15 @@ func TestInfo(t *testing.T) {
 	if _, ok := one["connected_clients"]; !ok || len(one) != 3 {
 		t.Errorf("INFO clients: %v", one)
 	}
+	for _, section := range []string{"REPLICATION", "replication", "Replication"} {
+		if got := read("INFO", section); len(got) != 3 || got["role"] != "master" {
+			t.Errorf("INFO %s: %v, want the role and one section", section, got)
+		}
+	}
 	if everything := read("INFO", "everything"); len(everything) != len(all) {
 		t.Errorf("INFO everything has %d fields, INFO %d", len(everything), len(all))
 	}
-	if got, want := s.Stats(), (respd.Stats{Connections: 1, Accepted: 1, Commands: 5, Errors: 1}); got != want {
+	if got, want := s.Stats(), (respd.Stats{Connections: 1, Accepted: 1, Commands: 8, Errors: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

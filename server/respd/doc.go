@@ -30,11 +30,14 @@
 //     the buffers of each. See [Config].
 //  6. A client that has not shown what Config.Access asks for can do nothing but AUTH,
 //     HELLO, RESET and QUIT.
-//  7. A panic of an Issuer is logged and answered as an internal error; neither the
+//  7. After a MULTI, which is refused, nothing is carried out up to EXEC, DISCARD, RESET or
+//     QUIT: no ID is issued for a transaction.
+//  8. A panic of an Issuer is logged and answered as an internal error; neither the
 //     process nor the connection ends.
-//  8. Shutdown answers every request that has been read, or says how many connections
+//  9. Shutdown answers every request that has been read, or says how many connections
 //     it had to cut.
-//  9. INCR costs no allocation on a connection that stays with a few tags.
+//
+// 10. INCR costs no allocation on a connection that stays with a few tags.
 //
 // # What it does not do
 //

@@ -33,6 +33,7 @@ type session struct {
 	token, user string        // of the last AUTH that was accepted
 	name        string        // of CLIENT SETNAME
 	lib, libVer string        // of CLIENT SETINFO
+	inMulti     bool          // MULTI was refused, and neither EXEC nor DISCARD has come
 }
 
 var sessionCommands = []command{
@@ -58,11 +59,11 @@ var sessionCommands = []command{
 	},
 	{
 		name: "reset", arity: 1, flags: []string{"noscript", "loading", "stale", "fast", "no_auth", "allow_busy"}, group: "connection", since: "6.2.0",
-		summary: "Makes the connection as it was at its start.", open: true, run: reset,
+		summary: "Makes the connection as it was at its start.", open: true, leaves: true, run: reset,
 	},
 	{
 		name: "quit", arity: -1, flags: []string{"noscript", "loading", "stale", "fast", "no_auth", "allow_busy"}, group: "connection", since: "1.0.0",
-		summary: "Ends the connection.", open: true, run: quit,
+		summary: "Ends the connection.", open: true, leaves: true, run: quit,
 	},
 	{
 		name: "ping", arity: -1, flags: []string{"fast"}, group: "connection", since: "1.0.0",
@@ -294,7 +295,7 @@ func reset(c *conn, _ args) error {
 		c.loginBy, c.idleAt = time.Now().Add(loginTime), 0
 	}
 	c.issuers, c.lib, c.libVer, c.out.resp3 = nil, "", "", false
-	c.token, c.user, c.name = "", "", ""
+	c.token, c.user, c.name, c.inMulti = "", "", "", false
 	if err := c.open("", "", ""); err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
 		return err
 	}
