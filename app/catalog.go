@@ -41,6 +41,41 @@ func (c *catalog) tags(ctx context.Context) ([]admin.Tag, error) {
 	return all, nil
 }
 
+// tagsAfter returns at most limit of the tags behind after, in the order of their names'
+// bytes, and the name behind which the next page begins, "" if there is none. It reads at
+// most one row more from each database. A page can be shorter than limit although another
+// one follows: rows that the rule sends to another database are read and left out.
+func (c *catalog) tagsAfter(ctx context.Context, after string, limit int) (page []admin.Tag, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*c.timeout)
+	defer cancel()
+	page = []admin.Tag{}
+	for i, s := range c.dbs.stores {
+		rows, err := s.RowsAfter(ctx, after, limit+1)
+		if err != nil {
+			return nil, "", storeError(fmt.Errorf("list tags: %w", err))
+		}
+		if len(rows) > limit { // what lies behind its last row is not known
+			if end := rows[limit-1].Tag; next == "" || end < next {
+				next = end
+			}
+			rows = rows[:limit]
+		}
+		for _, row := range rows {
+			if r := c.dbs.router.Route(row.Tag); r == i || len(c.dbs.stores) == 1 {
+				page = append(page, c.describe(i, row))
+			}
+		}
+	}
+	if next != "" {
+		page = slices.DeleteFunc(page, func(t admin.Tag) bool { return t.Name > next })
+	}
+	slices.SortFunc(page, func(a, b admin.Tag) int { return strings.Compare(a.Name, b.Name) })
+	if len(page) > limit {
+		page, next = page[:limit], page[limit-1].Name
+	}
+	return page, next, nil
+}
+
 func (c *catalog) tag(ctx context.Context, name string) (admin.Tag, error) {
 	i, err := c.dbs.route(name)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/server/admin"
+	"github.com/leaf-idgen/leaf/server/httpd"
 )
 
 // node is the admin.NodeBackend of a running App.
@@ -166,13 +167,23 @@ func (n *node) refresh(ctx context.Context, tag string) {
 }
 
 // rows is what /db shows.
-func (n *node) rows(ctx context.Context) (any, error) { return n.catalog.tags(ctx) }
+func (n *node) rows(ctx context.Context, ask httpd.PageRequest) (httpd.Page, error) {
+	rows, next, err := n.catalog.tagsAfter(ctx, ask.After, ask.Limit)
+	if err != nil {
+		return httpd.Page{}, err
+	}
+	return httpd.Page{Rows: rows, Next: next}, nil
+}
 
 // buffers is what /cache shows.
-func (a *App) buffers(context.Context) (any, error) {
-	tags := a.alloc.Snapshot()
+func (a *App) buffers(_ context.Context, ask httpd.PageRequest) (httpd.Page, error) {
+	tags, more := a.alloc.SnapshotAfter(ask.After, ask.Limit)
 	if tags == nil {
 		tags = []segment.TagStatus{} // an empty list, not null
 	}
-	return tags, nil
+	page := httpd.Page{Rows: tags}
+	if more {
+		page.Next = tags[len(tags)-1].Tag
+	}
+	return page, nil
 }

@@ -29,6 +29,12 @@ type Catalog interface {
 
 	// Delete removes the row and its options. Error: leaf.ErrUnknownTag.
 	Delete(ctx context.Context, tag string) error
+
+	// RowsAfter returns the first limit rows, or all if there are fewer, whose tag names
+	// come after the name after, in the order of the names' bytes whatever the collation
+	// of the column. limit is 1 or more. Rows are as Store.Rows has them; a row without a
+	// name comes after nothing. Error: ErrSchema.
+	RowsAfter(ctx context.Context, after string, limit int) ([]Row, error)
 }
 
 // NewRow is a row to be created.

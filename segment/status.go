@@ -140,17 +140,49 @@ type TagStatus struct {
 	Problem  string     `json:"problem,omitempty"`              // class of the last failure
 }
 
-// Snapshot returns the tags that have been used since New, sorted by name. It looks
+// Snapshot returns all tags that have been used since New, sorted by name. It looks
 // at one tag after another, so two of them may be of different moments.
 func (a *Allocator) Snapshot() []TagStatus {
-	var all []TagStatus
+	all, _ := a.SnapshotAfter("", len(*a.table.Load()))
+	return all
+}
+
+// SnapshotAfter is Snapshot for the first limit tags whose names come after the name
+// after, in the order of their bytes; limit is 1 or more, or nothing is returned. more
+// says that there are others behind them. It keeps no more than about two pages in
+// memory, however many tags there are.
+func (a *Allocator) SnapshotAfter(after string, limit int) (page []TagStatus, more bool) {
+	if limit < 1 {
+		return nil, false
+	}
+	byName := func(x, y *Tag) int { return strings.Compare(x.name, y.name) }
+	var first []*Tag // the tags of the page and one more are among these
 	for _, t := range *a.table.Load() {
-		if st, used := t.status(); used {
-			all = append(all, st)
+		if t.name <= after || !t.used() {
+			continue
+		}
+		if first = append(first, t); len(first) > 2*limit {
+			slices.SortFunc(first, byName)
+			first = first[:limit+1]
 		}
 	}
-	slices.SortFunc(all, func(x, y TagStatus) int { return strings.Compare(x.Tag, y.Tag) })
-	return all
+	slices.SortFunc(first, byName)
+	if more = len(first) > limit; more {
+		first = first[:limit]
+	}
+	for _, t := range first {
+		if st, used := t.status(); used {
+			page = append(page, st)
+		}
+	}
+	return page, more && len(page) > 0
+}
+
+// used reports whether the tag was ever asked for an ID.
+func (t *Tag) used() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf != nil
 }
 
 // status returns the tag's line of the snapshot; used is false if it was never asked

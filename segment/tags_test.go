@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -316,6 +317,43 @@ func TestSnapshot(t *testing.T) {
 		}
 		if st != want {
 			t.Errorf("snapshot %+v, want %+v", st, want)
+		}
+	})
+}
+
+// TestSnapshotAfter: pages of each size show every tag in use once, in order.
+func TestSnapshotAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := []string{"B", "a", "a b", "b", "c", "中"}
+		rows := []segment.Row{{Tag: "aa", MaxID: 1, Step: 1}} // never used
+		for _, tag := range want {
+			rows = append(rows, segment.Row{Tag: tag, MaxID: 1, Step: 100})
+		}
+		a := node(t, newStore(rows...), nil, segment.Config{})
+		for _, tag := range want {
+			next(t, a, tag)
+		}
+		synctest.Wait()
+		for limit := 1; limit <= len(want)+1; limit++ {
+			var got []string
+			after, more := "", true
+			for more && len(got) <= len(want) {
+				var page []segment.TagStatus
+				page, more = a.SnapshotAfter(after, limit)
+				if len(page) == 0 || len(page) > limit || more && len(page) != limit {
+					t.Fatalf("SnapshotAfter(%q, %d): %d tags, more %v", after, limit, len(page), more)
+				}
+				for _, st := range page {
+					got = append(got, st.Tag)
+				}
+				after = page[len(page)-1].Tag
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("by pages of %d: %q, want %q", limit, got, want)
+			}
+		}
+		if page, more := a.SnapshotAfter("", 0); page != nil || more {
+			t.Errorf("a page of nothing: %v, %v", page, more)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ var catalogCases = []testCase{
 	{"Update refuses bad values", updateBad},
 	{"Update repairs an invalid row", updateRepair},
 	{"Delete", deleteRow},
+	{"RowsAfter", rowsAfter},
 	{"options need their table", optionsMissing},
 	{"a description needs its column", textMissing},
 }
@@ -264,5 +266,52 @@ func textMissing(t *testing.T, b Backend) {
 	}
 	if err := b.Store.Create(ctx(t), segment.NewRow{Tag: "b", Start: 1, Step: 7, Description: "x"}); !errors.Is(err, segment.ErrSchema) {
 		t.Errorf("Create with a description: %v; want ErrSchema", err)
+	}
+}
+
+// rowsAfter walks over all rows by pages of each size: each row comes once, in the order
+// of the bytes of its name, with its own options.
+func rowsAfter(t *testing.T, b Backend) {
+	var want []string
+	for _, tag := range []string{"B", "a", "a ", "a!", "aB", "ab", "b", "z", "Ä", "ä", "中"} {
+		if err := b.Store.Create(ctx(t), segment.NewRow{Tag: tag, Start: 1, Step: 5, Options: segment.Options{MinStep: int64(len(want) + 1)}}); err != nil {
+			if errors.Is(err, leaf.ErrConflict) {
+				continue // the column cannot tell it from another one
+			}
+			t.Fatal(err)
+		}
+		want = append(want, tag)
+	}
+	options := make(map[string]int64, len(want))
+	for _, tag := range want {
+		row, err := b.Store.Lookup(ctx(t), tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options[tag] = row.Options.MinStep
+	}
+	slices.Sort(want)
+	for limit := 1; limit <= len(want)+1; limit++ {
+		var got []string
+		after := ""
+		for {
+			page, err := b.Store.RowsAfter(ctx(t), after, limit)
+			if err != nil || len(page) > limit {
+				t.Fatalf("RowsAfter(%q, %d): %d rows, %v", after, limit, len(page), err)
+			}
+			for _, row := range page {
+				got = append(got, row.Tag)
+				if row.Problem != nil || row.Step != 5 || row.Options.MinStep != options[row.Tag] {
+					t.Errorf("RowsAfter(%q, %d): %+v, want the min_step %d", after, limit, row, options[row.Tag])
+				}
+			}
+			if len(page) < limit || len(got) > len(want) {
+				break
+			}
+			after = page[limit-1].Tag
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("pages of %d rows (-want +got):\n%s", limit, diff)
+		}
 	}
 }

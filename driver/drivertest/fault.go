@@ -251,8 +251,12 @@ func hangs(t *testing.T, f Faulty) {
 		"Raise":    func(c context.Context) error { _, err := f.Store.Raise(c, "tag", 1000); return err },
 		"Lookup":   func(c context.Context) error { _, err := f.Store.Lookup(c, "tag"); return err },
 		"Rows":     func(c context.Context) error { _, err := f.Store.Rows(c); return err },
-		"Bind":     func(c context.Context) error { return f.Store.Bind(c, alone) },
-		"Delete":   func(c context.Context) error { return f.Store.Delete(c, "tag") },
+		"RowsAfter": func(c context.Context) error {
+			_, err := f.Store.RowsAfter(c, "", 10)
+			return err
+		},
+		"Bind":   func(c context.Context) error { return f.Store.Bind(c, alone) },
+		"Delete": func(c context.Context) error { return f.Store.Delete(c, "tag") },
 	} {
 		if _, err := f.Store.Lookup(ctx(t), "tag"); err != nil { // a connection for the call to hang on
 			t.Fatal(err)

@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -73,6 +75,17 @@ func (s *Store) Delete(ctx context.Context, tag string) error {
 	delete(s.rows, tag)
 	delete(s.limits.Tags, tag)
 	return nil
+}
+
+// RowsAfter implements segment.Catalog.
+func (s *Store) RowsAfter(ctx context.Context, after string, limit int) ([]segment.Row, error) {
+	rows, err := s.Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(row segment.Row) bool { return row.Tag <= after })
+	slices.SortFunc(rows, func(a, b segment.Row) int { return strings.Compare(a.Tag, b.Tag) })
+	return rows[:min(limit, len(rows))], nil
 }
 
 // change applies f to one row and keeps the result unless f returns an error.

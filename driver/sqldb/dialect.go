@@ -29,6 +29,8 @@ type dialect struct {
 	begin     string // starts a transaction that may write
 	forUpdate string // appended to a SELECT to lock its row
 	exact     string // a condition with one parameter: biz_tag equals it byte by byte
+	bytes     string // the expression: biz_tag as what is compared and ordered byte by byte
+	after     string // a condition with one parameter: bytes comes after it
 	epoch     string // the expression: update_time in seconds since 1970
 	now       string // the expression: the database's clock in ms since 1970
 	upsert    string // follows an INSERT whose key may exist; %s: the key
@@ -85,6 +87,7 @@ type statements struct {
 
 	options       string // one row of options: tag
 	allOptions    string
+	optionsAfter  string // those of the tags behind one, up to another: tag, tag
 	deleteOptions string // tag
 	insertOptions string // tag, min_step, max_step, fixed_step
 
@@ -115,6 +118,7 @@ func (d *dialect) statements() statements {
 
 		options:       d.bind(options + " WHERE biz_tag = ?"),
 		allOptions:    options,
+		optionsAfter:  d.bind(options + " WHERE " + d.after + " AND NOT (" + d.after + ")"),
 		deleteOptions: d.bind("DELETE FROM leaf_tag_option WHERE biz_tag = ?"),
 		insertOptions: d.bind("INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step, update_time)" +
 			" VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"),

@@ -19,8 +19,9 @@ type layout struct {
 
 	seen time.Time
 
-	read    string // statement: one row with its text, by tag
-	readAll string
+	read     string // statement: one row with its text, by tag
+	readAll  string
+	readPage string // a page of readAll: tag, number of rows
 }
 
 // complete reports whether nothing is left that a schema could still add.
@@ -67,6 +68,7 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 	}
 	l.readAll = "SELECT biz_tag, max_id, step, " + s.dialect.epoch + ", " + text + " FROM leaf_alloc"
 	l.read = s.dialect.bind(l.readAll + " WHERE biz_tag = ?")
+	l.readPage = s.dialect.bind(l.readAll + " WHERE " + s.dialect.after + " ORDER BY " + s.dialect.bytes + " LIMIT ?")
 	s.layout.Store(l)
 	return l, nil
 }

@@ -32,6 +32,8 @@ var mysqlDialect = dialect{
 	begin:       "START TRANSACTION",
 	forUpdate:   " FOR UPDATE",
 	exact:       mysqlExact,
+	bytes:       mysqlBytes,
+	after:       mysqlBytes + " > CAST(? AS BINARY)",
 	epoch:       "CAST(UNIX_TIMESTAMP(update_time) AS SIGNED)",
 	now:         "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)", // without the session's time zone
 	upsert:      " ON DUPLICATE KEY UPDATE ",
@@ -48,7 +50,8 @@ var mysqlDialect = dialect{
 const (
 	// Binary strings are compared byte by byte and without padding; the conversion
 	// serves tables in another character set than the connection's.
-	mysqlExact = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
+	mysqlBytes = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY)"
+	mysqlExact = mysqlBytes + " = CAST(? AS BINARY)"
 
 	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
 		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ?"

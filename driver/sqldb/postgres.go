@@ -28,6 +28,8 @@ var postgresDialect = dialect{
 	begin:       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle,
 	forUpdate:   " FOR UPDATE",
 	exact:       postgresExact,
+	bytes:       postgresBytes,
+	after:       postgresBytes + " > ?",
 	epoch:       postgresEpoch,
 	now:         "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
 	upsert:      " ON CONFLICT (%s) DO UPDATE SET ",
@@ -42,7 +44,8 @@ var postgresDialect = dialect{
 }
 
 const (
-	postgresExact = `CAST(biz_tag AS text) COLLATE "C" = ?`
+	postgresBytes = `CAST(biz_tag AS text) COLLATE "C"`
+	postgresExact = postgresBytes + " = ?"
 
 	// A time of "infinity" has no number: it is not known.
 	postgresEpoch = "CASE WHEN isfinite(CAST(update_time AS timestamptz))" +

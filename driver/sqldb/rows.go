@@ -60,11 +60,12 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 		var options map[string]readOption
 		var err error
 		if l.options {
-			if options, err = s.readAllOptions(ctx); err != nil {
+			if options, err = s.readManyOptions(ctx, s.sql.allOptions); err != nil {
 				return err
 			}
 		}
-		all, err = s.scanRows(ctx, l, options)
+		all, err = s.scanRows(ctx, l.readAll)
+		join(all, options)
 		return err
 	})
 	if err != nil {
@@ -73,8 +74,43 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 	return all, nil
 }
 
-func (s *Store) scanRows(ctx context.Context, l *layout, options map[string]readOption) (all []segment.Row, err error) {
-	rows, err := s.read.QueryContext(ctx, l.readAll)
+// RowsAfter implements segment.Catalog. The database sorts all names, but only a page of
+// rows leaves it.
+func (s *Store) RowsAfter(ctx context.Context, after string, limit int) (page []segment.Row, err error) {
+	defer s.done(ctx, time.Now(), &err, "read rows behind %q", after)
+	err = s.withLayout(ctx, func(l *layout) error {
+		var err error
+		if page, err = s.scanRows(ctx, l.readPage, after, limit); err != nil || len(page) == 0 || !l.options {
+			return err
+		}
+		options, err := s.readManyOptions(ctx, s.sql.optionsAfter, after, page[len(page)-1].Tag)
+		join(page, options)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// join puts the options into their rows.
+func join(rows []segment.Row, options map[string]readOption) {
+	for i, row := range rows {
+		option := options[row.Tag]
+		switch {
+		case row.Problem != nil:
+		case option.problem != nil:
+			rows[i] = segment.Row{Tag: row.Tag, Problem: fmt.Errorf("options: %w", option.problem)}
+		default:
+			rows[i].Options = option.value
+		}
+	}
+}
+
+// scanRows returns what a statement with the columns of layout.readAll reads, without the
+// options.
+func (s *Store) scanRows(ctx context.Context, query string, args ...any) (all []segment.Row, err error) {
+	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +126,7 @@ func (s *Store) scanRows(ctx context.Context, l *layout, options map[string]read
 			all = append(all, segment.Row{Tag: tag, Problem: err})
 			continue
 		}
-		row := found.value()
-		option := options[row.Tag]
-		if row.Options = option.value; option.problem != nil {
-			row = segment.Row{Tag: row.Tag, Problem: fmt.Errorf("options: %w", option.problem)}
-		}
-		all = append(all, row)
+		all = append(all, found.value())
 	}
 	return all, rows.Err()
 }
@@ -163,8 +194,9 @@ func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment
 	return o, nil
 }
 
-func (s *Store) readAllOptions(ctx context.Context) (all map[string]readOption, err error) {
-	rows, err := s.read.QueryContext(ctx, s.sql.allOptions)
+// readManyOptions returns what a statement with the columns of allOptions reads, by tag.
+func (s *Store) readManyOptions(ctx context.Context, query string, args ...any) (all map[string]readOption, err error) {
+	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read options: %w", err)
 	}

@@ -23,6 +23,8 @@ var sqliteDialect = dialect{
 	quote:    `"`,
 	begin:    "BEGIN IMMEDIATE", // takes the write lock now, not at the first write, where it could not wait
 	exact:    "biz_tag = ? COLLATE BINARY",
+	bytes:    "biz_tag COLLATE BINARY",
+	after:    "biz_tag COLLATE BINARY > ?",
 	epoch:    "CAST(strftime('%s', update_time) AS INTEGER)",
 	now:      "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
 	upsert:   " ON CONFLICT (%s) DO UPDATE SET ",

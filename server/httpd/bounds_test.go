@@ -306,9 +306,9 @@ func TestConnectionLimit(t *testing.T) {
 // TestStateHasADeadline: a database that hangs does not hang /db.
 func TestStateHasADeadline(t *testing.T) {
 	t.Parallel()
-	cfg := httpd.Config{DB: func(ctx context.Context) (any, error) {
+	cfg := httpd.Config{DB: func(ctx context.Context, _ httpd.PageRequest) (httpd.Page, error) {
 		<-ctx.Done()
-		return nil, fmt.Errorf("list rows: %w", ctx.Err())
+		return httpd.Page{}, fmt.Errorf("list rows: %w", ctx.Err())
 	}}
 	bubble(t, cfg, func(t *testing.T, p *pipes) {
 		begin := time.Now()

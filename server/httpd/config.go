@@ -36,10 +36,10 @@ type Config struct {
 	// leaf.Credentials.Certificate. Default: plain TCP.
 	TLS *tls.Config
 
-	// Cache and DB return what /cache and /db show, as a value for encoding/json.
-	// Their context ends after half of WriteTimeout. Default: 501.
-	Cache func(ctx context.Context) (any, error)
-	DB    func(ctx context.Context) (any, error)
+	// Cache and DB return a page of what /cache and /db show. Their context ends after
+	// half of WriteTimeout. Default: 501.
+	Cache func(ctx context.Context, ask PageRequest) (Page, error)
+	DB    func(ctx context.Context, ask PageRequest) (Page, error)
 
 	// Decode takes an ID of snowflake mode apart, for /decodeSnowflakeId. Its error is
 	// leaf.ErrBadRequest for a number that is none. Default: 501.
@@ -107,9 +107,9 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-func notMounted(path string) func(context.Context) (any, error) {
-	return func(context.Context) (any, error) {
-		return nil, fmt.Errorf("%w: %s", leaf.ErrDisabled, path)
+func notMounted(path string) func(context.Context, PageRequest) (Page, error) {
+	return func(context.Context, PageRequest) (Page, error) {
+		return Page{}, fmt.Errorf("%w: %s", leaf.ErrDisabled, path)
 	}
 }
 

@@ -1,14 +1,12 @@
 package httpd
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/server/accept"
 )
 
 // view is the handler of a route that takes no IDs.
@@ -57,18 +55,6 @@ func (a *api) serveReady(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return writeJSON(w, status, readiness{ready, modes, reasons, state.Cluster})
-}
-
-func (a *api) serveState(state func(context.Context) (any, error)) handler {
-	return view(func(w http.ResponseWriter, r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), a.viewTime)
-		defer cancel()
-		value, err := state(ctx)
-		if err != nil {
-			return accept.Ended(err)
-		}
-		return writeJSON(w, http.StatusOK, value)
-	})
 }
 
 // serveClock tells the time to a peer that compares its own clock with it.

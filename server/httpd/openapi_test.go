@@ -58,9 +58,11 @@ var servers = map[string]func() httpd.Config{
 	"serving": func() httpd.Config {
 		return httpd.Config{
 			Access: leaf.Anyone(documented{newIssuer()}, documented{newIssuer()}),
-			Cache:  func(context.Context) (any, error) { return []any{map[string]any{"tag": "order", "value": "5"}}, nil },
-			DB: func(context.Context) (any, error) {
-				return []any{map[string]any{"biz_tag": "order", "step": 1000}}, nil
+			Cache: func(context.Context, httpd.PageRequest) (httpd.Page, error) {
+				return httpd.Page{Rows: []any{map[string]any{"tag": "order", "value": "5"}}}, nil
+			},
+			DB: func(context.Context, httpd.PageRequest) (httpd.Page, error) {
+				return httpd.Page{Rows: []any{map[string]any{"biz_tag": "order", "step": 1000}}}, nil
 			},
 			Decode: func(int64) (httpd.Decoded, error) {
 				return httpd.Decoded{UnixMilli: 1795132800000, Worker: 7, Sequence: 5}, nil
@@ -75,7 +77,7 @@ var servers = map[string]func() httpd.Config{
 	},
 	"off": func() httpd.Config { return httpd.Config{} },
 	"waiting": func() httpd.Config {
-		wait := func(context.Context) (any, error) { return nil, errorOf["cold"] }
+		wait := func(context.Context, httpd.PageRequest) (httpd.Page, error) { return httpd.Page{}, errorOf["cold"] }
 		return httpd.Config{Cache: wait, DB: wait, Ready: func() leaf.Readiness {
 			return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Reasons: []string{"database a: no answer yet"}}}
 		}}
@@ -144,6 +146,9 @@ func samples() (all []*sample) {
 	}
 	for _, path := range []string{"/cache", "/db"} {
 		add("off", path, path)
+		for _, query := range []string{"?limit=1", "?limit=10000&after=order", "?limit=0", "?limit=10001", "?limit=x"} {
+			add("serving", path, path+query)
+		}
 	}
 	add("off", "/decodeSnowflakeId", "/decodeSnowflakeId?snowflakeId=42")
 	add("serving", "/decodeSnowflakeId", "/decodeSnowflakeId?snowflakeId=42")

@@ -58,7 +58,7 @@ func comparisons(t *testing.T) (rows []comparison) {
 // server could see a difference, on the fast path and through net/http.
 func TestBesideTheOriginal(t *testing.T) {
 	t.Parallel()
-	view := func(context.Context) (any, error) { return []string{}, nil }
+	view := func(context.Context, httpd.PageRequest) (httpd.Page, error) { return httpd.Page{Rows: []string{}}, nil }
 	rows := comparisons(t)
 	if len(rows) < 12 {
 		t.Errorf("%d rows were found: rows are missing, or the test does not see them", len(rows))

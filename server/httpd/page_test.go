@@ -59,7 +59,7 @@ func TestWebPages(t *testing.T) {
 		if tt.token {
 			access = asksForToken{access}
 		}
-		empty := func(context.Context) (any, error) { return []string{}, nil }
+		empty := func(context.Context, httpd.PageRequest) (httpd.Page, error) { return httpd.Page{Rows: []string{}}, nil }
 		h := httpd.Handler(httpd.Config{Access: access, Cache: empty, DB: empty})
 		method, path, posted := strings.Cut(tt.path, " ")
 		if !posted {

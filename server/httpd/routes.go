@@ -19,8 +19,8 @@ import (
 type api struct {
 	access    leaf.Access
 	routes    []route
-	cache     func(context.Context) (any, error)
-	db        func(context.Context) (any, error)
+	cache     func(context.Context, PageRequest) (Page, error)
+	db        func(context.Context, PageRequest) (Page, error)
 	decode    func(id int64) (Decoded, error)
 	metrics   http.Handler // nil: no such route
 	ready     func() leaf.Readiness
@@ -70,8 +70,8 @@ func (a *api) table() []route {
 		{"/api/segment/get/{tag}", get, false, a.serveIDs(Segment)},
 		{"/api/snowflake/get/{key}", get, false, a.serveIDs(Snowflake)},
 		{"/v1/next", []string{http.MethodPost}, false, a.serveNext},
-		{"/cache", read, false, a.serveState(a.cache)},
-		{"/db", read, false, a.serveState(a.db)},
+		{"/cache", read, false, a.servePages("/cache", a.cache)},
+		{"/db", read, false, a.servePages("/db", a.db)},
 		{"/decodeSnowflakeId", read, false, view(a.serveDecode)},
 		{"/v1/clock", read, true, view(a.serveClock)},
 		{"/healthz", read, true, view(a.serveHealth)},

@@ -23,10 +23,10 @@ var update = flag.Bool("update", false, "rewrite the replies in testdata")
 func wireConfig() httpd.Config {
 	return quiet(httpd.Config{
 		Access: leaf.Anyone(newIssuer(), nil),
-		Cache: func(context.Context) (any, error) {
-			return []map[string]any{{"tag": "order", "value": "5"}}, nil
+		Cache: func(context.Context, httpd.PageRequest) (httpd.Page, error) {
+			return httpd.Page{Rows: []map[string]any{{"tag": "order", "value": "5"}}}, nil
 		},
-		DB: func(context.Context) (any, error) { return nil, leaf.ErrNotReady },
+		DB: func(context.Context, httpd.PageRequest) (httpd.Page, error) { return httpd.Page{}, leaf.ErrNotReady },
 		Ready: func() leaf.Readiness {
 			return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Reasons: []string{"database a: no answer yet"}}}
 		},
@@ -181,8 +181,10 @@ func TestInternalErrorsAreLogged(t *testing.T) {
 func TestStateErrors(t *testing.T) {
 	t.Parallel()
 	cfg := quiet(httpd.Config{
-		Cache: func(context.Context) (any, error) { return make(chan int), nil },
-		DB:    func(context.Context) (any, error) { panic(errors.New("broken")) },
+		Cache: func(context.Context, httpd.PageRequest) (httpd.Page, error) {
+			return httpd.Page{Rows: make(chan int)}, nil
+		},
+		DB: func(context.Context, httpd.PageRequest) (httpd.Page, error) { panic(errors.New("broken")) },
 	})
 	c := dial(t, start(t, cfg))
 	for _, path := range []string{"/cache", "/db"} {

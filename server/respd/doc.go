@@ -36,8 +36,7 @@
 //     process nor the connection ends.
 //  9. Shutdown answers every request that has been read, or says how many connections
 //     it had to cut.
-//
-// 10. INCR costs no allocation on a connection that stays with a few tags.
+//  10. INCR costs no allocation on a connection that stays with a few tags.
 //
 // # What it does not do
 //
