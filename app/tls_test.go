@@ -56,6 +56,19 @@ func certificate(t *testing.T) (files app.TLSConfig, trust *tls.Config) {
 	return files, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 }
 
+// TestPeersShowCertificates: where clients must show a certificate, a node can still ask
+// its peers for the time.
+func TestPeersShowCertificates(t *testing.T) {
+	t.Parallel()
+	c := config(shortDir(t))
+	c.TLS, _ = certificate(t)
+	c.TLS.ClientCA = c.TLS.Cert
+	a, _ := start(t, c)
+	if _, err := a.AskPeer(t.Context(), worker.Peer{Clock: a.Addr()}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTLS: with tls.cert every public server speaks TLS, and other nodes with TLS still
 // learn this one's time.
 func TestTLS(t *testing.T) {

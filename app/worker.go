@@ -120,8 +120,9 @@ func (a *App) askClock(ctx context.Context, p worker.Peer) (time.Time, error) {
 		return askClock(ctx, "http", p.Clock, nil)
 	}
 	own := &tls.Config{
-		Certificates: a.secure.Certificates, // where clients must show one
-		MinVersion:   a.secure.MinVersion,
+		// Where clients must show a certificate, the node shows its own.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil },
+		MinVersion:           a.secure.MinVersion,
 		// Peers are known by an IP that no certificate need name. A false answer can
 		// raise an alarm or delay a start, as it could over plain HTTP, and no more.
 		InsecureSkipVerify: true, //nolint:gosec // see above

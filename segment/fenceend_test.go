@@ -182,8 +182,9 @@ func TestFenceEndFollows(t *testing.T) {
 	note := func() { crashes = append(crashes, crash{maps.Clone(d.files), issued}) }
 	d.onSync = func() error { note(); return nil }
 	d.onReplace = func(string) error { note(); return nil }
-	for range 3 {
-		a := node(t, newStore(segment.Row{Tag: "order", MaxID: 1 + issued, Step: 10}), d, segment.Config{NoGiveBack: true, FixedStep: true})
+	for round := range int64(3) {
+		// A range that was loaded ahead lies above what was issued, so each round has its own numbers.
+		a := node(t, newStore(segment.Row{Tag: "order", MaxID: 1 + 1000*round, Step: 10}), d, segment.Config{NoGiveBack: true, FixedStep: true})
 		for range 40 {
 			id := next(t, a, "order")
 			d.set(func(*disk) { issued = id })

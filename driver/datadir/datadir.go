@@ -172,12 +172,16 @@ func (d *Dir) admit() error {
 	if err != nil {
 		return err
 	}
-	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
-		return fmt.Errorf("every user can write to it (mode %04o) and exchange the files that unique IDs rest on; run: chmod o-w %q", mode.Perm(), d.path)
-	}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
+		do := ""
+		if len(entries) == 1 { // our lock only: a volume of Kubernetes, say, whose mode the node's user cannot change
+			do = fmt.Sprintf(", or name a folder below it that does not exist yet: the node makes it, as in --data-dir %q", filepath.Join(d.path, "leaf"))
+		}
+		return fmt.Errorf("every user can write to it (mode %04o) and exchange the files that unique IDs rest on; run: chmod o-w %q%s", mode.Perm(), d.path, do)
 	}
 	for _, e := range entries {
 		switch {

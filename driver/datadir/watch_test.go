@@ -154,8 +154,14 @@ func TestOthersMayNotWrite(t *testing.T) {
 	if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // that is what is refused
 		t.Fatal(err)
 	}
-	if _, err := datadir.Open(path); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+	below := filepath.Join(path, "leaf")
+	if _, err := datadir.Open(path); err == nil || !strings.Contains(err.Error(), "chmod o-w") || !strings.Contains(err.Error(), below) {
 		t.Errorf("Open = %v, want a refusal that says what to do", err)
+	}
+	open(t, below) // as the text says
+	// A folder with files may hold a fence, which a new folder would lack.
+	if _, err := datadir.Open(path); err == nil || strings.Contains(err.Error(), "does not exist yet") {
+		t.Errorf("Open of a folder with files = %v", err)
 	}
 	if err := os.Chmod(path, 0o770); err != nil { //nolint:gosec // a group is the administrator's choice
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestOnlyPeersAreLeased(t *testing.T) {
 	if keys := p.keys(t, true); !slices.Equal(keys, []string{"/peers/mine"}) {
 		t.Errorf("keys on a lease: %q", keys)
 	}
-	if keys := p.keys(t, false); !slices.Equal(keys, []string{"/bounds/7", "/claims/7", "/namespace"}) {
+	if keys := p.keys(t, false); !slices.Equal(keys, []string{"/bounds/7", "/claims/7", "/incarnation", "/namespace"}) {
 		t.Errorf("keys on none: %q", keys)
 	}
 }

@@ -56,15 +56,18 @@ func TestPoolVersionsComeBack(t *testing.T) {
 	p := newPlace(t, server.ZooKeeper(t))
 	first, second := opened(t, p.cfg, newRecycle), opened(t, p.cfg, newRecycle)
 	want := worker.StoredNamespace{Namespace: request(addr).Namespace}
+	read := map[worker.Records]string{} // the incarnation that each process has read
 	open := func(r worker.Records) {
 		t.Helper()
-		if _, err := r.Namespace(ctx(t), &want); err != nil {
+		ns, err := r.Namespace(ctx(t), &want)
+		if err != nil {
 			t.Fatal(err)
 		}
+		read[r] = ns.Incarnation
 	}
 	open(first)
 	put := func(r worker.Records, nonce, version string) (string, error) {
-		return r.Put(ctx(t), worker.Record{Number: 7, Address: addr, Nonce: nonce, Bound: now, Version: version})
+		return r.Put(ctx(t), worker.Record{Number: 7, Address: addr, Nonce: nonce, Bound: now, Version: version, Incarnation: read[r]})
 	}
 	mine, err := put(first, "first", "")
 	if err != nil {
