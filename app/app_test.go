@@ -346,8 +346,17 @@ func TestBackendsBehaveAlike(t *testing.T) {
 			if _, err := b.RepairTag(ctx, "order", 5); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("repair below the fence: got %v, want ErrConflict", err)
 			}
-			if tag, err = b.RepairTag(ctx, "order", 5000); err != nil || tag.MaxID != 5001 {
-				t.Errorf("repair: got %+v, %v", tag, err)
+			if plan, err := b.PlanRepair(ctx, "order", 5); err != nil || !strings.Contains(plan.Refused, "use ") || plan.First != 0 {
+				t.Errorf("plan of a repair below the fence: got %+v, %v", plan, err)
+			}
+			if plan, err := b.PlanRepair(ctx, "order", 5000); err != nil || plan.Row != 2000 || plan.Above != 5000 || plan.First != 5001 || plan.Refused != "" {
+				t.Errorf("plan: got %+v, %v", plan, err)
+			}
+			if tag, err = b.Tag(ctx, "order"); err != nil || tag.MaxID != 2000 {
+				t.Errorf("after a plan: got %+v, %v", tag, err)
+			}
+			if repaired, err := b.RepairTag(ctx, "order", 5000); err != nil || repaired.MaxID != 5001 || repaired.Plan.Row != 2000 || repaired.Plan.First != 5001 {
+				t.Errorf("repair: got %+v, %v", repaired, err)
 			}
 
 			tags, err := b.Tags(ctx)

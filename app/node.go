@@ -87,14 +87,19 @@ func (n *node) DeleteTag(ctx context.Context, name string) error {
 	return nil
 }
 
-func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.Tag, error) {
+func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.Repair, error) {
 	if n.app.alloc == nil {
-		return admin.Tag{}, errNoSegment
+		return admin.Repair{}, errNoSegment
 	}
-	if _, err := n.app.alloc.Repair(ctx, name, above); err != nil {
-		return admin.Tag{}, err
+	return n.catalog.repair(ctx, n.app.alloc, name, above)
+}
+
+func (n *node) PlanRepair(ctx context.Context, name string, above int64) (admin.RepairPlan, error) {
+	if n.app.alloc == nil {
+		return admin.RepairPlan{}, errNoSegment
 	}
-	return n.catalog.tag(ctx, name)
+	plan, err := n.app.alloc.PlanRepair(ctx, name, above)
+	return planOf(plan), err
 }
 
 func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, error) {

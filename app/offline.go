@@ -225,15 +225,21 @@ func (o *offline) refreshed(ctx context.Context, tag string, err error) error {
 	return o.alloc.Refresh(ctx, tag)
 }
 
-func (o *offline) RepairTag(ctx context.Context, name string, above int64) (admin.Tag, error) {
+func (o *offline) RepairTag(ctx context.Context, name string, above int64) (admin.Repair, error) {
 	alloc, err := o.engine(ctx)
 	if err != nil {
-		return admin.Tag{}, err
+		return admin.Repair{}, err
 	}
-	if _, err := alloc.Repair(ctx, name, above); err != nil {
-		return admin.Tag{}, err
+	return o.catalog.repair(ctx, alloc, name, above)
+}
+
+func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (admin.RepairPlan, error) {
+	alloc, err := o.engine(ctx)
+	if err != nil {
+		return admin.RepairPlan{}, err
 	}
-	return o.catalog.tag(ctx, name)
+	plan, err := alloc.PlanRepair(ctx, name, above)
+	return planOf(plan), err
 }
 
 func (o *offline) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {

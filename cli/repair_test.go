@@ -85,7 +85,19 @@ func TestRepairAsTheTextsSay(t *testing.T) {
 						words[i] = strconv.FormatInt(r.highest, 10)
 					}
 				}
-				leafOK(t, append(append([]string{"tag", "repair"}, words...), "--data-dir", r.nodes[on].dir)...)
+				run := func() {
+					leafOK(t, append(append([]string{"tag", "repair"}, words...), "--data-dir", r.nodes[on].dir)...)
+				}
+				run()
+				if i := slices.Index(words, "--plan"); i >= 0 {
+					for i, n := range r.nodes {
+						if status, body, err := httpGet(n.addr, "/api/segment/get/leaf-segment-test"); err != nil || status == 200 {
+							t.Errorf("node %d after a plan: %d %s, %v; want it latched", i, status, body, err)
+						}
+					}
+					words = slices.Delete(words, i, i+1)
+					run()
+				}
 				r.goesOn(t)
 			})
 		}

@@ -161,6 +161,7 @@ type tagRepairCmd struct {
 	backendFlags
 	Tag   string `arg:"" help:"Name of the tag."`
 	Above int64  `placeholder:"N" help:"Issue nothing at or below N, and leave out the nodes that do not answer: N is the highest number of the tag that is in use anywhere. (default: what the nodes say; all of them must answer)"`
+	Plan  bool   `help:"Only show what the repair goes by and what comes of it; change nothing."`
 }
 
 // Help implements kong.HelpProvider.
@@ -171,16 +172,34 @@ Start the nodes that are stopped, and run this command once, on any one node. It
 
 It changes nothing if a node does not answer. Nodes that crashed count for 24 hours. If one is gone for good with its data directory, find the highest number of the tag in your own tables and give it as --above.
 
+It prints its plan: what the row says, what each node answered, the cluster fence if there is one, the number above which IDs go on, and the first ID. With --plan it prints nothing else and changes nothing, and says why a repair would be refused.
+
 It cannot ask a node that was stopped cleanly, nor a Java server: if one of those may have issued the highest number, start the node first, or give the number as --above.`
 }
 
 // Run repairs a tag.
 func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
 	return c.with(ctx, p, func(b admin.Backend) error {
-		tag, err := b.RepairTag(ctx, c.Tag, c.Above)
-		if err != nil {
-			return err
+		if c.Plan {
+			plan, err := b.PlanRepair(ctx, c.Tag, c.Above)
+			if err != nil {
+				return err
+			}
+			return printRepairPlan(p.Stdout, c.JSON, plan)
 		}
-		return printTag(p.Stdout, c.JSON, tag)
+		repair, err := b.RepairTag(ctx, c.Tag, c.Above)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(p.Stdout, repair)
+		}
+		if len(repair.Plan.Nodes) > 0 { // a node of an earlier version tells of none
+			if err := printRepairPlan(p.Stdout, false, repair.Plan); err != nil {
+				return err
+			}
+			fmt.Fprintln(p.Stdout)
+		}
+		return printTag(p.Stdout, false, repair.Tag)
 	})
 }

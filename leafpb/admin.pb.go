@@ -1065,7 +1065,9 @@ func (x *RepairTagRequest) GetAbove() int64 {
 type RepairTagResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tag.
-	Tag           *Tag `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	Tag *Tag `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// What the repair went by.
+	Plan          *RepairPlan `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1107,6 +1109,280 @@ func (x *RepairTagResponse) GetTag() *Tag {
 	return nil
 }
 
+func (x *RepairTagResponse) GetPlan() *RepairPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+// PlanRepairRequest names a tag.
+type PlanRepairRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// As in RepairTagRequest.
+	Above         int64 `protobuf:"varint,2,opt,name=above,proto3" json:"above,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRepairRequest) Reset() {
+	*x = PlanRepairRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRepairRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRepairRequest) ProtoMessage() {}
+
+func (x *PlanRepairRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRepairRequest.ProtoReflect.Descriptor instead.
+func (*PlanRepairRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PlanRepairRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *PlanRepairRequest) GetAbove() int64 {
+	if x != nil {
+		return x.Above
+	}
+	return 0
+}
+
+// PlanRepairResponse holds the plan.
+type PlanRepairResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The plan.
+	Plan          *RepairPlan `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRepairResponse) Reset() {
+	*x = PlanRepairResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRepairResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRepairResponse) ProtoMessage() {}
+
+func (x *PlanRepairResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRepairResponse.ProtoReflect.Descriptor instead.
+func (*PlanRepairResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PlanRepairResponse) GetPlan() *RepairPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+// RepairPlan is what a repair goes by, and what comes of it. Its numbers are ends of
+// ranges: all that was issued lies below. 0: none is known.
+type RepairPlan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The row's max_id, 0 without a row.
+	Row int64 `protobuf:"varint,1,opt,name=row,proto3" json:"row,omitempty"`
+	// What the nodes know. The one that asks is the first.
+	Nodes []*RepairNode `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// What nodes posted of a regress or of an earlier repair.
+	Posted int64 `protobuf:"varint,3,opt,name=posted,proto3" json:"posted,omitempty"`
+	// The cluster fence's end, 0 without a cluster fence.
+	ClusterFence int64 `protobuf:"varint,4,opt,name=cluster_fence,json=clusterFence,proto3" json:"cluster_fence,omitempty"`
+	// No node issues a number at or below it after the repair. 0 if it is refused.
+	Above int64 `protobuf:"varint,5,opt,name=above,proto3" json:"above,omitempty"`
+	// The row's max_id after the repair, where IDs go on. 0 if it is refused.
+	First int64 `protobuf:"varint,6,opt,name=first,proto3" json:"first,omitempty"`
+	// Why nothing would be repaired.
+	Refused       string `protobuf:"bytes,7,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepairPlan) Reset() {
+	*x = RepairPlan{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepairPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepairPlan) ProtoMessage() {}
+
+func (x *RepairPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepairPlan.ProtoReflect.Descriptor instead.
+func (*RepairPlan) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RepairPlan) GetRow() int64 {
+	if x != nil {
+		return x.Row
+	}
+	return 0
+}
+
+func (x *RepairPlan) GetNodes() []*RepairNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *RepairPlan) GetPosted() int64 {
+	if x != nil {
+		return x.Posted
+	}
+	return 0
+}
+
+func (x *RepairPlan) GetClusterFence() int64 {
+	if x != nil {
+		return x.ClusterFence
+	}
+	return 0
+}
+
+func (x *RepairPlan) GetAbove() int64 {
+	if x != nil {
+		return x.Above
+	}
+	return 0
+}
+
+func (x *RepairPlan) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *RepairPlan) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+// RepairNode is what a node knows of a tag that is repaired.
+type RepairNode struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identity of its data directory.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The highest end that it reserved.
+	End int64 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	// "ok", "latched", "silent" if it did not answer, "left" if it was not asked. The end
+	// of the last two is from an earlier answer.
+	State         string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepairNode) Reset() {
+	*x = RepairNode{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepairNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepairNode) ProtoMessage() {}
+
+func (x *RepairNode) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepairNode.ProtoReflect.Descriptor instead.
+func (*RepairNode) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RepairNode) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RepairNode) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *RepairNode) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
 // Limit is what a tag or a client may have, of each node.
 type Limit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1132,7 +1408,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1420,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1433,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Limit) GetKind() LimitKind {
@@ -1237,7 +1513,7 @@ type NodeTraffic struct {
 
 func (x *NodeTraffic) Reset() {
 	*x = NodeTraffic{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1525,7 @@ func (x *NodeTraffic) String() string {
 func (*NodeTraffic) ProtoMessage() {}
 
 func (x *NodeTraffic) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1538,7 @@ func (x *NodeTraffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeTraffic.ProtoReflect.Descriptor instead.
 func (*NodeTraffic) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NodeTraffic) GetUnauthenticated() int64 {
@@ -1322,7 +1598,7 @@ type WaitingRoom struct {
 
 func (x *WaitingRoom) Reset() {
 	*x = WaitingRoom{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1610,7 @@ func (x *WaitingRoom) String() string {
 func (*WaitingRoom) ProtoMessage() {}
 
 func (x *WaitingRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1623,7 @@ func (x *WaitingRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingRoom.ProtoReflect.Descriptor instead.
 func (*WaitingRoom) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WaitingRoom) GetWaiting() int64 {
@@ -1380,7 +1656,7 @@ type ListLimitsRequest struct {
 
 func (x *ListLimitsRequest) Reset() {
 	*x = ListLimitsRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1668,7 @@ func (x *ListLimitsRequest) String() string {
 func (*ListLimitsRequest) ProtoMessage() {}
 
 func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1681,7 @@ func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsRequest.ProtoReflect.Descriptor instead.
 func (*ListLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 // ListLimitsResponse holds all limits.
@@ -1421,7 +1697,7 @@ type ListLimitsResponse struct {
 
 func (x *ListLimitsResponse) Reset() {
 	*x = ListLimitsResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1433,7 +1709,7 @@ func (x *ListLimitsResponse) String() string {
 func (*ListLimitsResponse) ProtoMessage() {}
 
 func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1446,7 +1722,7 @@ func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsResponse.ProtoReflect.Descriptor instead.
 func (*ListLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListLimitsResponse) GetLimits() []*Limit {
@@ -1480,7 +1756,7 @@ type SetTagLimitRequest struct {
 
 func (x *SetTagLimitRequest) Reset() {
 	*x = SetTagLimitRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1768,7 @@ func (x *SetTagLimitRequest) String() string {
 func (*SetTagLimitRequest) ProtoMessage() {}
 
 func (x *SetTagLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1781,7 @@ func (x *SetTagLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTagLimitRequest.ProtoReflect.Descriptor instead.
 func (*SetTagLimitRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetTagLimitRequest) GetTag() string {
@@ -1547,7 +1823,7 @@ type SetTagLimitResponse struct {
 
 func (x *SetTagLimitResponse) Reset() {
 	*x = SetTagLimitResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1835,7 @@ func (x *SetTagLimitResponse) String() string {
 func (*SetTagLimitResponse) ProtoMessage() {}
 
 func (x *SetTagLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1848,7 @@ func (x *SetTagLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTagLimitResponse.ProtoReflect.Descriptor instead.
 func (*SetTagLimitResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetTagLimitResponse) GetLimit() *Limit {
@@ -1600,7 +1876,7 @@ type SetClientLimitRequest struct {
 
 func (x *SetClientLimitRequest) Reset() {
 	*x = SetClientLimitRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1888,7 @@ func (x *SetClientLimitRequest) String() string {
 func (*SetClientLimitRequest) ProtoMessage() {}
 
 func (x *SetClientLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1901,7 @@ func (x *SetClientLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClientLimitRequest.ProtoReflect.Descriptor instead.
 func (*SetClientLimitRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetClientLimitRequest) GetClient() string {
@@ -1667,7 +1943,7 @@ type SetClientLimitResponse struct {
 
 func (x *SetClientLimitResponse) Reset() {
 	*x = SetClientLimitResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +1955,7 @@ func (x *SetClientLimitResponse) String() string {
 func (*SetClientLimitResponse) ProtoMessage() {}
 
 func (x *SetClientLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +1968,7 @@ func (x *SetClientLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClientLimitResponse.ProtoReflect.Descriptor instead.
 func (*SetClientLimitResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetClientLimitResponse) GetLimit() *Limit {
@@ -1725,7 +2001,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +2013,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +2026,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Worker) GetNumber() int64 {
@@ -1811,7 +2087,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +2099,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +2112,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 // ListWorkersResponse is a registry of worker IDs.
@@ -1862,7 +2138,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2150,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2163,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListWorkersResponse) GetRegistry() string {
@@ -1950,7 +2226,7 @@ type ReleaseWorkerRequest struct {
 
 func (x *ReleaseWorkerRequest) Reset() {
 	*x = ReleaseWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2238,7 @@ func (x *ReleaseWorkerRequest) String() string {
 func (*ReleaseWorkerRequest) ProtoMessage() {}
 
 func (x *ReleaseWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2251,7 @@ func (x *ReleaseWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseWorkerRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReleaseWorkerRequest) GetNumber() int64 {
@@ -1994,7 +2270,7 @@ type ReleaseWorkerResponse struct {
 
 func (x *ReleaseWorkerResponse) Reset() {
 	*x = ReleaseWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2282,7 @@ func (x *ReleaseWorkerResponse) String() string {
 func (*ReleaseWorkerResponse) ProtoMessage() {}
 
 func (x *ReleaseWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2295,7 @@ func (x *ReleaseWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseWorkerResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 // InitWorkersRequest asks for nothing in particular.
@@ -2031,7 +2307,7 @@ type InitWorkersRequest struct {
 
 func (x *InitWorkersRequest) Reset() {
 	*x = InitWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[29]
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2319,7 @@ func (x *InitWorkersRequest) String() string {
 func (*InitWorkersRequest) ProtoMessage() {}
 
 func (x *InitWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[29]
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2332,7 @@ func (x *InitWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitWorkersRequest.ProtoReflect.Descriptor instead.
 func (*InitWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 // InitWorkersResponse says that the registry is declared new.
@@ -2068,7 +2344,7 @@ type InitWorkersResponse struct {
 
 func (x *InitWorkersResponse) Reset() {
 	*x = InitWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[30]
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2080,7 +2356,7 @@ func (x *InitWorkersResponse) String() string {
 func (*InitWorkersResponse) ProtoMessage() {}
 
 func (x *InitWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[30]
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2093,7 +2369,7 @@ func (x *InitWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitWorkersResponse.ProtoReflect.Descriptor instead.
 func (*InitWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 // ConfirmClockRequest asks for nothing in particular.
@@ -2105,7 +2381,7 @@ type ConfirmClockRequest struct {
 
 func (x *ConfirmClockRequest) Reset() {
 	*x = ConfirmClockRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[31]
+	mi := &file_leaf_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2117,7 +2393,7 @@ func (x *ConfirmClockRequest) String() string {
 func (*ConfirmClockRequest) ProtoMessage() {}
 
 func (x *ConfirmClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[31]
+	mi := &file_leaf_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2130,7 +2406,7 @@ func (x *ConfirmClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmClockRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmClockRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 // ConfirmClockResponse holds the time that is now believed.
@@ -2144,7 +2420,7 @@ type ConfirmClockResponse struct {
 
 func (x *ConfirmClockResponse) Reset() {
 	*x = ConfirmClockResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[32]
+	mi := &file_leaf_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2432,7 @@ func (x *ConfirmClockResponse) String() string {
 func (*ConfirmClockResponse) ProtoMessage() {}
 
 func (x *ConfirmClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[32]
+	mi := &file_leaf_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2445,7 @@ func (x *ConfirmClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmClockResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmClockResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ConfirmClockResponse) GetTime() *timestamppb.Timestamp {
@@ -2204,7 +2480,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[33]
+	mi := &file_leaf_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2492,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[33]
+	mi := &file_leaf_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2505,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Node) GetId() string {
@@ -2290,7 +2566,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[34]
+	mi := &file_leaf_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2578,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[34]
+	mi := &file_leaf_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2591,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 // ListNodesResponse is the directory of nodes.
@@ -2331,7 +2607,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[35]
+	mi := &file_leaf_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2619,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[35]
+	mi := &file_leaf_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2632,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListNodesResponse) GetDirectory() string {
@@ -2384,7 +2660,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[36]
+	mi := &file_leaf_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2672,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[36]
+	mi := &file_leaf_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2685,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetWeightRequest) GetWeight() int32 {
@@ -2430,7 +2706,7 @@ type SetWeightResponse struct {
 
 func (x *SetWeightResponse) Reset() {
 	*x = SetWeightResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[37]
+	mi := &file_leaf_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2718,7 @@ func (x *SetWeightResponse) String() string {
 func (*SetWeightResponse) ProtoMessage() {}
 
 func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[37]
+	mi := &file_leaf_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2731,7 @@ func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetWeightResponse) GetNode() *Node {
@@ -2476,7 +2752,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[38]
+	mi := &file_leaf_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2764,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[38]
+	mi := &file_leaf_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2777,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DrainRequest) GetDelay() *durationpb.Duration {
@@ -2520,7 +2796,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[39]
+	mi := &file_leaf_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2808,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[39]
+	mi := &file_leaf_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2821,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 var File_leaf_v1_admin_proto protoreflect.FileDescriptor
@@ -2624,9 +2900,29 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x11DeleteTagResponse\":\n" +
 	"\x10RepairTagRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
-	"\x05above\x18\x02 \x01(\x03R\x05above\"3\n" +
+	"\x05above\x18\x02 \x01(\x03R\x05above\"\\\n" +
 	"\x11RepairTagResponse\x12\x1e\n" +
-	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"\xcb\x01\n" +
+	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\x12'\n" +
+	"\x04plan\x18\x02 \x01(\v2\x13.leaf.v1.RepairPlanR\x04plan\";\n" +
+	"\x11PlanRepairRequest\x12\x10\n" +
+	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
+	"\x05above\x18\x02 \x01(\x03R\x05above\"=\n" +
+	"\x12PlanRepairResponse\x12'\n" +
+	"\x04plan\x18\x01 \x01(\v2\x13.leaf.v1.RepairPlanR\x04plan\"\xcc\x01\n" +
+	"\n" +
+	"RepairPlan\x12\x10\n" +
+	"\x03row\x18\x01 \x01(\x03R\x03row\x12)\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x13.leaf.v1.RepairNodeR\x05nodes\x12\x16\n" +
+	"\x06posted\x18\x03 \x01(\x03R\x06posted\x12#\n" +
+	"\rcluster_fence\x18\x04 \x01(\x03R\fclusterFence\x12\x14\n" +
+	"\x05above\x18\x05 \x01(\x03R\x05above\x12\x14\n" +
+	"\x05first\x18\x06 \x01(\x03R\x05first\x12\x18\n" +
+	"\arefused\x18\a \x01(\tR\arefused\"H\n" +
+	"\n" +
+	"RepairNode\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\x03R\x03end\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\"\xcb\x01\n" +
 	"\x05Limit\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.leaf.v1.LimitKindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -2729,7 +3025,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x14WORKER_STATE_RUNNING\x10\x01\x12\x15\n" +
 	"\x11WORKER_STATE_HELD\x10\x02\x12\x18\n" +
 	"\x14WORKER_STATE_EXPIRED\x10\x03\x12\x19\n" +
-	"\x15WORKER_STATE_RELEASED\x10\x042\xad\t\n" +
+	"\x15WORKER_STATE_RELEASED\x10\x042\xf4\t\n" +
 	"\fAdminService\x12<\n" +
 	"\aGetInfo\x12\x17.leaf.v1.GetInfoRequest\x1a\x18.leaf.v1.GetInfoResponse\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x129\n" +
@@ -2738,6 +3034,8 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\tUpdateTag\x12\x19.leaf.v1.UpdateTagRequest\x1a\x1a.leaf.v1.UpdateTagResponse\x12B\n" +
 	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12B\n" +
 	"\tRepairTag\x12\x19.leaf.v1.RepairTagRequest\x1a\x1a.leaf.v1.RepairTagResponse\x12E\n" +
+	"\n" +
+	"PlanRepair\x12\x1a.leaf.v1.PlanRepairRequest\x1a\x1b.leaf.v1.PlanRepairResponse\x12E\n" +
 	"\n" +
 	"ListLimits\x12\x1a.leaf.v1.ListLimitsRequest\x1a\x1b.leaf.v1.ListLimitsResponse\x12H\n" +
 	"\vSetTagLimit\x12\x1b.leaf.v1.SetTagLimitRequest\x1a\x1c.leaf.v1.SetTagLimitResponse\x12Q\n" +
@@ -2763,7 +3061,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leaf_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(LimitKind)(0),                 // 0: leaf.v1.LimitKind
 	(WorkerState)(0),               // 1: leaf.v1.WorkerState
@@ -2782,94 +3080,103 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*DeleteTagResponse)(nil),      // 14: leaf.v1.DeleteTagResponse
 	(*RepairTagRequest)(nil),       // 15: leaf.v1.RepairTagRequest
 	(*RepairTagResponse)(nil),      // 16: leaf.v1.RepairTagResponse
-	(*Limit)(nil),                  // 17: leaf.v1.Limit
-	(*NodeTraffic)(nil),            // 18: leaf.v1.NodeTraffic
-	(*WaitingRoom)(nil),            // 19: leaf.v1.WaitingRoom
-	(*ListLimitsRequest)(nil),      // 20: leaf.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),     // 21: leaf.v1.ListLimitsResponse
-	(*SetTagLimitRequest)(nil),     // 22: leaf.v1.SetTagLimitRequest
-	(*SetTagLimitResponse)(nil),    // 23: leaf.v1.SetTagLimitResponse
-	(*SetClientLimitRequest)(nil),  // 24: leaf.v1.SetClientLimitRequest
-	(*SetClientLimitResponse)(nil), // 25: leaf.v1.SetClientLimitResponse
-	(*Worker)(nil),                 // 26: leaf.v1.Worker
-	(*ListWorkersRequest)(nil),     // 27: leaf.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),    // 28: leaf.v1.ListWorkersResponse
-	(*ReleaseWorkerRequest)(nil),   // 29: leaf.v1.ReleaseWorkerRequest
-	(*ReleaseWorkerResponse)(nil),  // 30: leaf.v1.ReleaseWorkerResponse
-	(*InitWorkersRequest)(nil),     // 31: leaf.v1.InitWorkersRequest
-	(*InitWorkersResponse)(nil),    // 32: leaf.v1.InitWorkersResponse
-	(*ConfirmClockRequest)(nil),    // 33: leaf.v1.ConfirmClockRequest
-	(*ConfirmClockResponse)(nil),   // 34: leaf.v1.ConfirmClockResponse
-	(*Node)(nil),                   // 35: leaf.v1.Node
-	(*ListNodesRequest)(nil),       // 36: leaf.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),      // 37: leaf.v1.ListNodesResponse
-	(*SetWeightRequest)(nil),       // 38: leaf.v1.SetWeightRequest
-	(*SetWeightResponse)(nil),      // 39: leaf.v1.SetWeightResponse
-	(*DrainRequest)(nil),           // 40: leaf.v1.DrainRequest
-	(*DrainResponse)(nil),          // 41: leaf.v1.DrainResponse
-	(*timestamppb.Timestamp)(nil),  // 42: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 43: google.protobuf.Duration
+	(*PlanRepairRequest)(nil),      // 17: leaf.v1.PlanRepairRequest
+	(*PlanRepairResponse)(nil),     // 18: leaf.v1.PlanRepairResponse
+	(*RepairPlan)(nil),             // 19: leaf.v1.RepairPlan
+	(*RepairNode)(nil),             // 20: leaf.v1.RepairNode
+	(*Limit)(nil),                  // 21: leaf.v1.Limit
+	(*NodeTraffic)(nil),            // 22: leaf.v1.NodeTraffic
+	(*WaitingRoom)(nil),            // 23: leaf.v1.WaitingRoom
+	(*ListLimitsRequest)(nil),      // 24: leaf.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),     // 25: leaf.v1.ListLimitsResponse
+	(*SetTagLimitRequest)(nil),     // 26: leaf.v1.SetTagLimitRequest
+	(*SetTagLimitResponse)(nil),    // 27: leaf.v1.SetTagLimitResponse
+	(*SetClientLimitRequest)(nil),  // 28: leaf.v1.SetClientLimitRequest
+	(*SetClientLimitResponse)(nil), // 29: leaf.v1.SetClientLimitResponse
+	(*Worker)(nil),                 // 30: leaf.v1.Worker
+	(*ListWorkersRequest)(nil),     // 31: leaf.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),    // 32: leaf.v1.ListWorkersResponse
+	(*ReleaseWorkerRequest)(nil),   // 33: leaf.v1.ReleaseWorkerRequest
+	(*ReleaseWorkerResponse)(nil),  // 34: leaf.v1.ReleaseWorkerResponse
+	(*InitWorkersRequest)(nil),     // 35: leaf.v1.InitWorkersRequest
+	(*InitWorkersResponse)(nil),    // 36: leaf.v1.InitWorkersResponse
+	(*ConfirmClockRequest)(nil),    // 37: leaf.v1.ConfirmClockRequest
+	(*ConfirmClockResponse)(nil),   // 38: leaf.v1.ConfirmClockResponse
+	(*Node)(nil),                   // 39: leaf.v1.Node
+	(*ListNodesRequest)(nil),       // 40: leaf.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 41: leaf.v1.ListNodesResponse
+	(*SetWeightRequest)(nil),       // 42: leaf.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),      // 43: leaf.v1.SetWeightResponse
+	(*DrainRequest)(nil),           // 44: leaf.v1.DrainRequest
+	(*DrainResponse)(nil),          // 45: leaf.v1.DrainResponse
+	(*timestamppb.Timestamp)(nil),  // 46: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 47: google.protobuf.Duration
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	42, // 0: leaf.v1.GetInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	42, // 1: leaf.v1.Tag.update_time:type_name -> google.protobuf.Timestamp
+	46, // 0: leaf.v1.GetInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	46, // 1: leaf.v1.Tag.update_time:type_name -> google.protobuf.Timestamp
 	4,  // 2: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	4,  // 3: leaf.v1.GetTagResponse.tag:type_name -> leaf.v1.Tag
 	4,  // 4: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	4,  // 5: leaf.v1.UpdateTagResponse.tag:type_name -> leaf.v1.Tag
 	4,  // 6: leaf.v1.RepairTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 7: leaf.v1.Limit.kind:type_name -> leaf.v1.LimitKind
-	19, // 8: leaf.v1.NodeTraffic.segment:type_name -> leaf.v1.WaitingRoom
-	19, // 9: leaf.v1.NodeTraffic.snowflake:type_name -> leaf.v1.WaitingRoom
-	17, // 10: leaf.v1.ListLimitsResponse.limits:type_name -> leaf.v1.Limit
-	18, // 11: leaf.v1.ListLimitsResponse.node:type_name -> leaf.v1.NodeTraffic
-	17, // 12: leaf.v1.SetTagLimitResponse.limit:type_name -> leaf.v1.Limit
-	17, // 13: leaf.v1.SetClientLimitResponse.limit:type_name -> leaf.v1.Limit
-	1,  // 14: leaf.v1.Worker.state:type_name -> leaf.v1.WorkerState
-	26, // 15: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	42, // 16: leaf.v1.ConfirmClockResponse.time:type_name -> google.protobuf.Timestamp
-	35, // 17: leaf.v1.ListNodesResponse.nodes:type_name -> leaf.v1.Node
-	35, // 18: leaf.v1.SetWeightResponse.node:type_name -> leaf.v1.Node
-	43, // 19: leaf.v1.DrainRequest.delay:type_name -> google.protobuf.Duration
-	2,  // 20: leaf.v1.AdminService.GetInfo:input_type -> leaf.v1.GetInfoRequest
-	5,  // 21: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	7,  // 22: leaf.v1.AdminService.GetTag:input_type -> leaf.v1.GetTagRequest
-	9,  // 23: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	11, // 24: leaf.v1.AdminService.UpdateTag:input_type -> leaf.v1.UpdateTagRequest
-	13, // 25: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	15, // 26: leaf.v1.AdminService.RepairTag:input_type -> leaf.v1.RepairTagRequest
-	20, // 27: leaf.v1.AdminService.ListLimits:input_type -> leaf.v1.ListLimitsRequest
-	22, // 28: leaf.v1.AdminService.SetTagLimit:input_type -> leaf.v1.SetTagLimitRequest
-	24, // 29: leaf.v1.AdminService.SetClientLimit:input_type -> leaf.v1.SetClientLimitRequest
-	27, // 30: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	29, // 31: leaf.v1.AdminService.ReleaseWorker:input_type -> leaf.v1.ReleaseWorkerRequest
-	31, // 32: leaf.v1.AdminService.InitWorkers:input_type -> leaf.v1.InitWorkersRequest
-	33, // 33: leaf.v1.AdminService.ConfirmClock:input_type -> leaf.v1.ConfirmClockRequest
-	36, // 34: leaf.v1.AdminService.ListNodes:input_type -> leaf.v1.ListNodesRequest
-	38, // 35: leaf.v1.AdminService.SetWeight:input_type -> leaf.v1.SetWeightRequest
-	40, // 36: leaf.v1.AdminService.Drain:input_type -> leaf.v1.DrainRequest
-	3,  // 37: leaf.v1.AdminService.GetInfo:output_type -> leaf.v1.GetInfoResponse
-	6,  // 38: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	8,  // 39: leaf.v1.AdminService.GetTag:output_type -> leaf.v1.GetTagResponse
-	10, // 40: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	12, // 41: leaf.v1.AdminService.UpdateTag:output_type -> leaf.v1.UpdateTagResponse
-	14, // 42: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	16, // 43: leaf.v1.AdminService.RepairTag:output_type -> leaf.v1.RepairTagResponse
-	21, // 44: leaf.v1.AdminService.ListLimits:output_type -> leaf.v1.ListLimitsResponse
-	23, // 45: leaf.v1.AdminService.SetTagLimit:output_type -> leaf.v1.SetTagLimitResponse
-	25, // 46: leaf.v1.AdminService.SetClientLimit:output_type -> leaf.v1.SetClientLimitResponse
-	28, // 47: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	30, // 48: leaf.v1.AdminService.ReleaseWorker:output_type -> leaf.v1.ReleaseWorkerResponse
-	32, // 49: leaf.v1.AdminService.InitWorkers:output_type -> leaf.v1.InitWorkersResponse
-	34, // 50: leaf.v1.AdminService.ConfirmClock:output_type -> leaf.v1.ConfirmClockResponse
-	37, // 51: leaf.v1.AdminService.ListNodes:output_type -> leaf.v1.ListNodesResponse
-	39, // 52: leaf.v1.AdminService.SetWeight:output_type -> leaf.v1.SetWeightResponse
-	41, // 53: leaf.v1.AdminService.Drain:output_type -> leaf.v1.DrainResponse
-	37, // [37:54] is the sub-list for method output_type
-	20, // [20:37] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	19, // 7: leaf.v1.RepairTagResponse.plan:type_name -> leaf.v1.RepairPlan
+	19, // 8: leaf.v1.PlanRepairResponse.plan:type_name -> leaf.v1.RepairPlan
+	20, // 9: leaf.v1.RepairPlan.nodes:type_name -> leaf.v1.RepairNode
+	0,  // 10: leaf.v1.Limit.kind:type_name -> leaf.v1.LimitKind
+	23, // 11: leaf.v1.NodeTraffic.segment:type_name -> leaf.v1.WaitingRoom
+	23, // 12: leaf.v1.NodeTraffic.snowflake:type_name -> leaf.v1.WaitingRoom
+	21, // 13: leaf.v1.ListLimitsResponse.limits:type_name -> leaf.v1.Limit
+	22, // 14: leaf.v1.ListLimitsResponse.node:type_name -> leaf.v1.NodeTraffic
+	21, // 15: leaf.v1.SetTagLimitResponse.limit:type_name -> leaf.v1.Limit
+	21, // 16: leaf.v1.SetClientLimitResponse.limit:type_name -> leaf.v1.Limit
+	1,  // 17: leaf.v1.Worker.state:type_name -> leaf.v1.WorkerState
+	30, // 18: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	46, // 19: leaf.v1.ConfirmClockResponse.time:type_name -> google.protobuf.Timestamp
+	39, // 20: leaf.v1.ListNodesResponse.nodes:type_name -> leaf.v1.Node
+	39, // 21: leaf.v1.SetWeightResponse.node:type_name -> leaf.v1.Node
+	47, // 22: leaf.v1.DrainRequest.delay:type_name -> google.protobuf.Duration
+	2,  // 23: leaf.v1.AdminService.GetInfo:input_type -> leaf.v1.GetInfoRequest
+	5,  // 24: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	7,  // 25: leaf.v1.AdminService.GetTag:input_type -> leaf.v1.GetTagRequest
+	9,  // 26: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	11, // 27: leaf.v1.AdminService.UpdateTag:input_type -> leaf.v1.UpdateTagRequest
+	13, // 28: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	15, // 29: leaf.v1.AdminService.RepairTag:input_type -> leaf.v1.RepairTagRequest
+	17, // 30: leaf.v1.AdminService.PlanRepair:input_type -> leaf.v1.PlanRepairRequest
+	24, // 31: leaf.v1.AdminService.ListLimits:input_type -> leaf.v1.ListLimitsRequest
+	26, // 32: leaf.v1.AdminService.SetTagLimit:input_type -> leaf.v1.SetTagLimitRequest
+	28, // 33: leaf.v1.AdminService.SetClientLimit:input_type -> leaf.v1.SetClientLimitRequest
+	31, // 34: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	33, // 35: leaf.v1.AdminService.ReleaseWorker:input_type -> leaf.v1.ReleaseWorkerRequest
+	35, // 36: leaf.v1.AdminService.InitWorkers:input_type -> leaf.v1.InitWorkersRequest
+	37, // 37: leaf.v1.AdminService.ConfirmClock:input_type -> leaf.v1.ConfirmClockRequest
+	40, // 38: leaf.v1.AdminService.ListNodes:input_type -> leaf.v1.ListNodesRequest
+	42, // 39: leaf.v1.AdminService.SetWeight:input_type -> leaf.v1.SetWeightRequest
+	44, // 40: leaf.v1.AdminService.Drain:input_type -> leaf.v1.DrainRequest
+	3,  // 41: leaf.v1.AdminService.GetInfo:output_type -> leaf.v1.GetInfoResponse
+	6,  // 42: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	8,  // 43: leaf.v1.AdminService.GetTag:output_type -> leaf.v1.GetTagResponse
+	10, // 44: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	12, // 45: leaf.v1.AdminService.UpdateTag:output_type -> leaf.v1.UpdateTagResponse
+	14, // 46: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	16, // 47: leaf.v1.AdminService.RepairTag:output_type -> leaf.v1.RepairTagResponse
+	18, // 48: leaf.v1.AdminService.PlanRepair:output_type -> leaf.v1.PlanRepairResponse
+	25, // 49: leaf.v1.AdminService.ListLimits:output_type -> leaf.v1.ListLimitsResponse
+	27, // 50: leaf.v1.AdminService.SetTagLimit:output_type -> leaf.v1.SetTagLimitResponse
+	29, // 51: leaf.v1.AdminService.SetClientLimit:output_type -> leaf.v1.SetClientLimitResponse
+	32, // 52: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	34, // 53: leaf.v1.AdminService.ReleaseWorker:output_type -> leaf.v1.ReleaseWorkerResponse
+	36, // 54: leaf.v1.AdminService.InitWorkers:output_type -> leaf.v1.InitWorkersResponse
+	38, // 55: leaf.v1.AdminService.ConfirmClock:output_type -> leaf.v1.ConfirmClockResponse
+	41, // 56: leaf.v1.AdminService.ListNodes:output_type -> leaf.v1.ListNodesResponse
+	43, // 57: leaf.v1.AdminService.SetWeight:output_type -> leaf.v1.SetWeightResponse
+	45, // 58: leaf.v1.AdminService.Drain:output_type -> leaf.v1.DrainResponse
+	41, // [41:59] is the sub-list for method output_type
+	23, // [23:41] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -2878,17 +3185,17 @@ func file_leaf_v1_admin_proto_init() {
 		return
 	}
 	file_leaf_v1_admin_proto_msgTypes[9].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[20].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[22].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[27].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[36].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[24].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[26].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[31].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   40,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	AdminService_UpdateTag_FullMethodName      = "/leaf.v1.AdminService/UpdateTag"
 	AdminService_DeleteTag_FullMethodName      = "/leaf.v1.AdminService/DeleteTag"
 	AdminService_RepairTag_FullMethodName      = "/leaf.v1.AdminService/RepairTag"
+	AdminService_PlanRepair_FullMethodName     = "/leaf.v1.AdminService/PlanRepair"
 	AdminService_ListLimits_FullMethodName     = "/leaf.v1.AdminService/ListLimits"
 	AdminService_SetTagLimit_FullMethodName    = "/leaf.v1.AdminService/SetTagLimit"
 	AdminService_SetClientLimit_FullMethodName = "/leaf.v1.AdminService/SetClientLimit"
@@ -64,6 +65,9 @@ type AdminServiceClient interface {
 	// answer; conflict if above lies below a number that is known; unknown_tag, which
 	// releases a latched tag without a row all the same; bad_request.
 	RepairTag(ctx context.Context, in *RepairTagRequest, opts ...grpc.CallOption) (*RepairTagResponse, error)
+	// PlanRepair returns what RepairTag with the same fields would do, or why it would
+	// refuse, and changes nothing. Errors: those that keep it from asking the nodes.
+	PlanRepair(ctx context.Context, in *PlanRepairRequest, opts ...grpc.CallOption) (*PlanRepairResponse, error)
 	// ListLimits returns all limits, those of tags, by name, before those of clients, and
 	// what the node refused.
 	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
@@ -171,6 +175,16 @@ func (c *adminServiceClient) RepairTag(ctx context.Context, in *RepairTagRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RepairTagResponse)
 	err := c.cc.Invoke(ctx, AdminService_RepairTag_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) PlanRepair(ctx context.Context, in *PlanRepairRequest, opts ...grpc.CallOption) (*PlanRepairResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanRepairResponse)
+	err := c.cc.Invoke(ctx, AdminService_PlanRepair_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -303,6 +317,9 @@ type AdminServiceServer interface {
 	// answer; conflict if above lies below a number that is known; unknown_tag, which
 	// releases a latched tag without a row all the same; bad_request.
 	RepairTag(context.Context, *RepairTagRequest) (*RepairTagResponse, error)
+	// PlanRepair returns what RepairTag with the same fields would do, or why it would
+	// refuse, and changes nothing. Errors: those that keep it from asking the nodes.
+	PlanRepair(context.Context, *PlanRepairRequest) (*PlanRepairResponse, error)
 	// ListLimits returns all limits, those of tags, by name, before those of clients, and
 	// what the node refused.
 	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
@@ -366,6 +383,9 @@ func (UnimplementedAdminServiceServer) DeleteTag(context.Context, *DeleteTagRequ
 }
 func (UnimplementedAdminServiceServer) RepairTag(context.Context, *RepairTagRequest) (*RepairTagResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RepairTag not implemented")
+}
+func (UnimplementedAdminServiceServer) PlanRepair(context.Context, *PlanRepairRequest) (*PlanRepairResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanRepair not implemented")
 }
 func (UnimplementedAdminServiceServer) ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLimits not implemented")
@@ -540,6 +560,24 @@ func _AdminService_RepairTag_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdminServiceServer).RepairTag(ctx, req.(*RepairTagRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_PlanRepair_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanRepairRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).PlanRepair(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_PlanRepair_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).PlanRepair(ctx, req.(*PlanRepairRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -758,6 +796,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RepairTag",
 			Handler:    _AdminService_RepairTag_Handler,
+		},
+		{
+			MethodName: "PlanRepair",
+			Handler:    _AdminService_PlanRepair_Handler,
 		},
 		{
 			MethodName: "ListLimits",

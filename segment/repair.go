@@ -43,31 +43,47 @@ func (a *Allocator) Mark(tag string) Mark { return a.fence.mark(tag) }
 // if the store or the cluster fence does not answer, after which the tag may be released
 // on some nodes: repeat it.
 func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64, error) {
-	if err := leaf.ValidateTag(tag); err != nil {
-		return 0, err
+	plan, err := a.RepairByPlan(ctx, tag, above)
+	return plan.First, err
+}
+
+// RepairByPlan is Repair that returns what it went by.
+func (a *Allocator) RepairByPlan(ctx context.Context, tag string, above int64) (RepairPlan, error) {
+	r, err := a.newRepair(tag, above)
+	if err != nil {
+		return RepairPlan{}, err
 	}
-	if above < 0 || above > MaxMaxID {
-		return 0, leaf.BadField("above", above, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
-	}
-	route := a.router.Route(tag)
-	if route < 0 {
-		return 0, unknownTag(tag)
-	}
-	s := a.shards[route]
-	if err := s.admits(); err != nil {
-		return 0, err
-	}
-	r := &repair{alloc: a, shard: s, tag: tag, above: above, board: s.watcher.board}
 	for range mostRounds {
 		if err := r.ask(ctx); err != nil {
-			return 0, err
+			return RepairPlan{}, err
+		}
+		if err := r.decide(); err != nil {
+			return RepairPlan{}, err
 		}
 		again, err := r.move(ctx)
 		if !again {
-			return r.maxID, err
+			return r.plan, err
 		}
 	}
-	return 0, fmt.Errorf("%w: tag %q latches again while it is being repaired; run the command again", leaf.ErrConflict, tag)
+	return RepairPlan{}, fmt.Errorf("%w: tag %q latches again while it is being repaired; run the command again", leaf.ErrConflict, tag)
+}
+
+func (a *Allocator) newRepair(tag string, above int64) (*repair, error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		return nil, err
+	}
+	if above < 0 || above > MaxMaxID {
+		return nil, leaf.BadField("above", above, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
+	}
+	route := a.router.Route(tag)
+	if route < 0 {
+		return nil, unknownTag(tag)
+	}
+	s := a.shards[route]
+	if err := s.admits(); err != nil {
+		return nil, err
+	}
+	return &repair{alloc: a, shard: s, tag: tag, above: above, board: s.watcher.board}, nil
 }
 
 // repair is one call of Repair.
@@ -78,62 +94,71 @@ type repair struct {
 	above int64
 	board Board // nil: only this node is reached
 
-	asked   int64 // the question
-	high    int64 // the highest end that is known
-	latched bool  // on some node
+	asked   int64  // the question
+	high    int64  // the highest end that is known
+	holder  string // where high is from, for people
+	fenced  bool   // the cluster fence refuses what any node may have
+	latched bool   // on some node
 
 	repaired int64 // where the last repair moved the row: a lower number was heeded then
 
 	silent []string // nodes that do not answer
 	space  string   // incarnation of the cluster fence
-	maxID  int64
+	plan   RepairPlan
 }
 
-// ask finds the highest number in use.
+// ask finds the highest number in use. It changes nothing but the question.
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
 	mark := a.fence.mark(r.tag)
-	r.high, r.latched = mark.High, mark.Latched
+	r.high, r.latched, r.holder, r.fenced = mark.High, mark.Latched, "this node holds", false
+	r.plan = RepairPlan{Nodes: []RepairNode{{Node: a.cfg.NodeID, End: mark.High, State: markState(mark.Latched)}}}
 	row, err := r.shard.lookup(ctx, r.tag)
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil && !missing {
 		return storeError(err)
 	}
-	holder, fenced := "this node holds", false
+	r.plan.Row = row.MaxID
 	if a.cluster != nil {
 		e, ok, space, err := a.cluster.entry(ctx, r.tag)
 		if err != nil {
 			return storeError(err)
 		}
-		r.space, fenced = space, ok && !a.cluster.degrade
+		r.space, r.fenced, r.plan.ClusterFence = space, ok && !a.cluster.degrade, e.End
 		if e.End > r.high {
-			r.high, holder = e.End, "the cluster fence holds"
+			r.high, r.holder = e.End, "the cluster fence holds"
 		}
 	}
 	if r.board != nil {
 		node, err := r.askNodes(ctx, missing)
 		switch {
-		case errors.Is(err, ErrSchema) && (r.above > 0 || fenced):
+		case errors.Is(err, ErrSchema) && (r.above > 0 || r.fenced):
 			r.board = nil
 		case err != nil:
 			return fmt.Errorf("ask the nodes for the highest number of tag %q: %w", r.tag, storeError(err))
 		case node != "":
-			holder = fmt.Sprintf("node %s holds", node)
+			r.holder = fmt.Sprintf("node %s holds", node)
 		}
 	}
+	return nil
+}
+
+// decide completes the plan, or says why there is none.
+func (r *repair) decide() error {
 	switch {
 	case r.above != 0 && r.above < r.high-1 && r.above >= r.repaired:
-		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more", leaf.ErrConflict, holder, r.tag, r.high, r.above, r.high)
-	case r.above != 0, fenced:
+		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high)
+	case r.above != 0, r.fenced:
 	case r.board == nil:
 		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: give the highest number in use (--above)", leaf.ErrConflict, r.tag)
 	case len(r.silent) > 0:
 		return r.silence("start them and repeat the command. If one is gone for good with its data directory, give the highest number of the tag that is in use anywhere, in your own tables too (--above)")
 	}
-	r.high = max(r.high, r.above, row.MaxID)
+	r.high = max(r.high, r.above, r.plan.Row)
 	if r.high >= MaxMaxID {
 		return fmt.Errorf("%w: tag %q has numbers up to %d", leaf.ErrOverflow, r.tag, r.high)
 	}
+	r.plan.Above, r.plan.First = r.high, r.high+1
 	return nil
 }
 
@@ -151,6 +176,7 @@ func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err e
 		return "", unknownTag(r.tag)
 	}
 	r.high, r.repaired = max(r.high, n.Regress, n.Repaired-1), n.Repaired
+	r.plan.Posted = max(n.Regress, n.Repaired-1, 0)
 	// An answer to this question, or to a later one, is younger than the look at the
 	// board: there was no such question then.
 	r.asked = n.Asked + 1
@@ -164,6 +190,7 @@ func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err e
 			r.high, node = x.High, x.Node
 		}
 	}
+	r.note(answers)
 	return node, err
 }
 
@@ -171,7 +198,7 @@ func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err e
 // was too low for some node.
 func (r *repair) move(ctx context.Context) (again bool, err error) {
 	a, to := r.alloc, r.high+1
-	r.maxID, err = call(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+	r.plan.First, err = call(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return r.shard.store.Raise(ctx, r.tag, to)
 	})
 	missing := errors.Is(err, leaf.ErrUnknownTag)
@@ -180,17 +207,17 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 	}
 	if a.cluster != nil {
 		if err := a.cluster.raiseTo(ctx, r.space, r.tag, to); err != nil {
-			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.maxID, storeError(err))
+			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.plan.First, storeError(err))
 		}
 	}
 	n := Notice{Tag: r.tag, Asked: r.asked + 1, Repaired: to}
 	if r.board != nil {
 		if err := r.post(ctx, n); err != nil {
-			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.maxID, storeError(err))
+			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.plan.First, storeError(err))
 		}
 	}
 	if _, err := a.heed(n); err != nil {
-		return false, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, r.tag, r.maxID, err)
+		return false, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, r.tag, r.plan.First, err)
 	}
 	if r.board != nil {
 		if again, err = r.confirm(ctx, n); again || err != nil {
@@ -200,7 +227,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 	if a.fence.mark(r.tag).Latched {
 		return true, nil
 	}
-	a.log.Info("tag repaired", "tag", r.tag, "max_id", r.maxID, "above", r.high, "silent_nodes", strings.Join(r.silent, " "))
+	a.log.Info("tag repaired", "tag", r.tag, "max_id", r.plan.First, "above", r.high, "silent_nodes", strings.Join(r.silent, " "))
 	if missing {
 		return false, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, r.tag, to)
 	}
@@ -220,7 +247,7 @@ func (r *repair) confirm(ctx context.Context, n Notice) (again bool, err error) 
 	case err != nil:
 		return false, storeError(err)
 	case len(r.silent) > 0:
-		return false, r.silence(fmt.Sprintf("max_id of tag %q is %d, but these nodes may still issue numbers below it. Repeat the command", r.tag, r.maxID))
+		return false, r.silence(fmt.Sprintf("max_id of tag %q is %d, but these nodes may still issue numbers below it. Repeat the command", r.tag, r.plan.First))
 	}
 	r.silent = known
 	return again, nil

@@ -21,6 +21,11 @@ import (
 	"github.com/leaf-idgen/leaf/server/admin"
 )
 
+var repairPlan = admin.RepairPlan{
+	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no",
+	Nodes: []admin.RepairNode{{Node: "a", End: 121, State: admin.RepairNodeLatched}, {Node: "b", State: admin.RepairNodeSilent}},
+}
+
 // fake records the arguments of the last call and answers tag or err.
 type fake struct {
 	got []any
@@ -54,9 +59,14 @@ func (f *fake) DeleteTag(_ context.Context, name string) error {
 	return f.err
 }
 
-func (f *fake) RepairTag(_ context.Context, name string, above int64) (admin.Tag, error) {
+func (f *fake) RepairTag(_ context.Context, name string, above int64) (admin.Repair, error) {
 	f.got = []any{name, above}
-	return f.tag, f.err
+	return admin.Repair{Tag: f.tag, Plan: repairPlan}, f.err
+}
+
+func (f *fake) PlanRepair(_ context.Context, name string, above int64) (admin.RepairPlan, error) {
+	f.got = []any{"plan", name, above}
+	return repairPlan, f.err
 }
 
 func (f *fake) Limits(context.Context) (admin.Limits, error) { return limits, f.err }
@@ -183,7 +193,8 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"set", func() (any, error) { return c.SetTag(ctx, strange, change) }, []any{strange, change}, tag},
 		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", admin.TagChange{}) }, []any{"x", admin.TagChange{}}, tag},
 		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
-		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, tag},
+		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, admin.Repair{Tag: tag, Plan: repairPlan}},
+		{"plan a repair", func() (any, error) { return c.PlanRepair(ctx, strange, big) }, []any{"plan", strange, int64(big)}, repairPlan},
 		{"limits", func() (any, error) { return c.Limits(ctx) }, nil, limits},
 		{"limit a tag", func() (any, error) { return c.SetTagLimit(ctx, strange, limitChange) }, []any{"tag", strange, limitChange}, limits.Limits[0]},
 		{"limit a client", func() (any, error) { return c.SetClientLimit(ctx, strange, limitChange) }, []any{"client", strange, limitChange}, limits.Limits[1]},
@@ -340,6 +351,7 @@ func TestRawRequestsAreBounded(t *testing.T) {
 		{"unknown field", "POST", "/v1/tag", `{"name":"x"}`, 400, "unknown field"},
 		{"two values", "POST", "/v1/tag", `{"tag":"x","start":"1","step":1} {}`, 400, "one JSON value"},
 		{"no body", "POST", "/v1/repair?tag=x", "", 400, "bad request"},
+		{"above is no number", "GET", "/v1/repair?tag=x&above=y", "", 400, "bad request"},
 		{"limit of no client", "PATCH", "/v1/limit/client", "{}", 400, "must be given once"},
 		{"limit of two tags", "PATCH", "/v1/limit/tag?tag=a&tag=b", "{}", 400, "must be given once"},
 		{"limit with an unknown field", "PATCH", "/v1/limit/tag?tag=a", `{"max":"1"}`, 400, "unknown field"},

@@ -44,7 +44,11 @@ type Backend interface {
 	// leaf.ErrNotReady if a node does not answer, named in the text; leaf.ErrConflict if
 	// above lies below a number that is known; leaf.ErrUnknownTag, which releases a latched
 	// tag without a row all the same; leaf.ErrBadRequest.
-	RepairTag(ctx context.Context, name string, above int64) (Tag, error)
+	RepairTag(ctx context.Context, name string, above int64) (Repair, error)
+
+	// PlanRepair returns what RepairTag with the same arguments would do, or why it would
+	// refuse, and changes nothing. Errors: those of RepairTag that keep it from asking.
+	PlanRepair(ctx context.Context, name string, above int64) (RepairPlan, error)
 
 	// Next issues exactly n IDs of a tag.
 	Next(ctx context.Context, tag string, n int) ([]leaf.Range, error)

@@ -94,8 +94,14 @@ func (c *Client) DeleteTag(ctx context.Context, name string) error {
 }
 
 // RepairTag implements Backend.
-func (c *Client) RepairTag(ctx context.Context, name string, above int64) (Tag, error) {
-	return call[Tag](ctx, c, http.MethodPost, "/v1/repair", url.Values{"tag": {name}}, repairRequest{above})
+func (c *Client) RepairTag(ctx context.Context, name string, above int64) (Repair, error) {
+	return call[Repair](ctx, c, http.MethodPost, "/v1/repair", url.Values{"tag": {name}}, repairRequest{above})
+}
+
+// PlanRepair implements Backend. It has a method of its own on the wire: a node that
+// does not know it refuses, and repairs nothing.
+func (c *Client) PlanRepair(ctx context.Context, name string, above int64) (RepairPlan, error) {
+	return call[RepairPlan](ctx, c, http.MethodGet, "/v1/repair", url.Values{"tag": {name}, "above": {strconv.FormatInt(above, 10)}}, nil)
 }
 
 // Next implements Backend.

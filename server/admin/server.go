@@ -140,6 +140,14 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 		}
 		return b.RepairTag(ctx, tagName(r), req.Above)
 	})
+	handle("GET /v1/repair", func(ctx context.Context, r *http.Request) (any, error) {
+		text := r.URL.Query().Get("above")
+		above, err := strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
+		if err != nil {
+			return nil, leaf.BadField("above", text, "must be a number")
+		}
+		return b.PlanRepair(ctx, tagName(r), above)
+	})
 	handle("GET /v1/limits", func(ctx context.Context, _ *http.Request) (any, error) { return b.Limits(ctx) })
 	limit := func(set func(ctx context.Context, name string, change LimitChange) (Limit, error), word string) func(context.Context, *http.Request) (any, error) {
 		return func(ctx context.Context, r *http.Request) (any, error) {

@@ -69,11 +69,30 @@ func (s *adminService) DeleteTag(ctx context.Context, req *leafpb.DeleteTagReque
 
 // RepairTag releases a latched tag.
 func (s *adminService) RepairTag(ctx context.Context, req *leafpb.RepairTagRequest) (*leafpb.RepairTagResponse, error) {
-	tag, err := s.b.RepairTag(ctx, req.GetTag(), req.GetAbove())
+	repair, err := s.b.RepairTag(ctx, req.GetTag(), req.GetAbove())
 	if err != nil {
 		return nil, err
 	}
-	return &leafpb.RepairTagResponse{Tag: tagOf(tag)}, nil
+	return &leafpb.RepairTagResponse{Tag: tagOf(repair.Tag), Plan: planOf(repair.Plan)}, nil
+}
+
+// PlanRepair says what RepairTag would do.
+func (s *adminService) PlanRepair(ctx context.Context, req *leafpb.PlanRepairRequest) (*leafpb.PlanRepairResponse, error) {
+	plan, err := s.b.PlanRepair(ctx, req.GetTag(), req.GetAbove())
+	if err != nil {
+		return nil, err
+	}
+	return &leafpb.PlanRepairResponse{Plan: planOf(plan)}, nil
+}
+
+func planOf(p admin.RepairPlan) *leafpb.RepairPlan {
+	plan := &leafpb.RepairPlan{
+		Row: p.Row, Posted: p.Posted, ClusterFence: p.ClusterFence, Above: p.Above, First: p.First, Refused: p.Refused,
+	}
+	for _, n := range p.Nodes {
+		plan.Nodes = append(plan.Nodes, &leafpb.RepairNode{Node: n.Node, End: n.End, State: n.State})
+	}
+	return plan
 }
 
 func tagOf(t admin.Tag) *leafpb.Tag {

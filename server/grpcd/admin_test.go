@@ -61,8 +61,12 @@ func (n *node) SetTag(_ context.Context, name string, change admin.TagChange) (a
 
 func (n *node) DeleteTag(_ context.Context, name string) error { return n.note(name) }
 
-func (n *node) RepairTag(_ context.Context, name string, above int64) (admin.Tag, error) {
-	return fullTag, n.note(name, above)
+func (n *node) RepairTag(_ context.Context, name string, above int64) (admin.Repair, error) {
+	return admin.Repair{Tag: fullTag, Plan: fullPlan}, n.note(name, above)
+}
+
+func (n *node) PlanRepair(_ context.Context, name string, above int64) (admin.RepairPlan, error) {
+	return fullPlan, n.note("plan", name, above)
 }
 
 func (n *node) Limits(context.Context) (admin.Limits, error) { return fullLimits, n.note() }
@@ -130,7 +134,8 @@ var adminCalls = []struct {
 	{"UpdateTag", &leafpb.UpdateTagRequest{Tag: "t"}, &leafpb.UpdateTagResponse{Tag: fullTagPB}, []any{"t", admin.TagChange{}}},
 	{"UpdateTag", fullUpdatePB, &leafpb.UpdateTagResponse{Tag: fullTagPB}, []any{"t", fullTagChange}},
 	{"DeleteTag", &leafpb.DeleteTagRequest{Tag: "t"}, &leafpb.DeleteTagResponse{}, []any{"t"}},
-	{"RepairTag", &leafpb.RepairTagRequest{Tag: "t", Above: 9}, &leafpb.RepairTagResponse{Tag: fullTagPB}, []any{"t", int64(9)}},
+	{"RepairTag", &leafpb.RepairTagRequest{Tag: "t", Above: 9}, &leafpb.RepairTagResponse{Tag: fullTagPB, Plan: fullPlanPB}, []any{"t", int64(9)}},
+	{"PlanRepair", &leafpb.PlanRepairRequest{Tag: "t", Above: 9}, &leafpb.PlanRepairResponse{Plan: fullPlanPB}, []any{"plan", "t", int64(9)}},
 	{"ListLimits", &leafpb.ListLimitsRequest{}, fullLimitsPB, []any{}},
 	{"SetTagLimit", &leafpb.SetTagLimitRequest{Tag: "../a b"}, &leafpb.SetTagLimitResponse{Limit: limitPB(1)}, []any{"../a b", admin.LimitChange{}}},
 	{"SetTagLimit", fullTagLimitPB, &leafpb.SetTagLimitResponse{Limit: limitPB(1)}, []any{"t", fullLimitChange}},

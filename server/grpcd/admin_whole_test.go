@@ -27,6 +27,17 @@ var fullInfoPB = &leafpb.GetInfoResponse{
 	Resp: "r", Admin: "m", Stage: "serving", Ready: true, Reasons: []string{"x"},
 }
 
+var (
+	fullPlan = admin.RepairPlan{
+		Row: 31, Nodes: []admin.RepairNode{{Node: "a", End: 121, State: admin.RepairNodeLatched}},
+		Posted: 119, ClusterFence: 120, Above: 121, First: 122, Refused: "no",
+	}
+	fullPlanPB = &leafpb.RepairPlan{
+		Row: 31, Nodes: []*leafpb.RepairNode{{Node: "a", End: 121, State: "latched"}},
+		Posted: 119, ClusterFence: 120, Above: 121, First: 122, Refused: "no",
+	}
+)
+
 var fullTag = admin.Tag{
 	Name: "order", MaxID: 1 << 60, Step: 2, Description: "d", UpdateTime: when, MinStep: 3, MaxStep: 4,
 	FixedStep: true, Store: "s", Fence: 5, State: admin.TagLatched,
@@ -130,6 +141,8 @@ func TestAdminLeavesNothingOut(t *testing.T) {
 	}{
 		{fullInfo, fullInfoPB, 0},
 		{fullTag, fullTagPB, 0},
+		{fullPlan, fullPlanPB, 0},
+		{fullPlan.Nodes[0], fullPlanPB.GetNodes()[0], 0},
 		{fullNewTag, fullCreatePB, 0},
 		{fullTagChange, fullUpdatePB, 1}, // the tag's name
 		{fullLimits, fullLimitsPB, 0},

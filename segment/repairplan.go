@@ -1,0 +1,80 @@
+package segment
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// RepairPlan is what a repair of a tag goes by, and what comes of it. Its numbers are
+// ends of ranges: all that was issued lies below. 0: none is known.
+type RepairPlan struct {
+	Row          int64        // max_id of the row, 0 without a row
+	Nodes        []RepairNode // this node first, then the others by name
+	Posted       int64        // what nodes posted of a regress or a repair
+	ClusterFence int64        // of the tag, 0 without a cluster fence
+	Above        int64        // nothing at or below is issued after the repair; 0 if it is refused
+	First        int64        // the row's max_id after the repair: IDs go on here; 0 if it is refused
+	Refused      string       // why nothing is repaired; "" if nothing speaks against it
+}
+
+// RepairNode is what a node knows of a tag that is repaired.
+type RepairNode struct {
+	Node  string // identity of its data directory
+	End   int64  // the highest end that it reserved
+	State string // RepairNodeOK and its neighbours
+}
+
+// States of a RepairNode.
+const (
+	RepairNodeOK      = "ok"
+	RepairNodeLatched = "latched" // it issues nothing of the tag until it is repaired
+	RepairNodeSilent  = "silent"  // it is listed, and did not answer; End is from an earlier answer
+	RepairNodeLeft    = "left"    // it is not listed any more; End is from an earlier answer
+)
+
+// PlanRepair returns what Repair with the same arguments would do. It changes nothing,
+// but for the question that it posts for the nodes. Where Repair would refuse, the plan
+// says why. Errors: those of Repair that keep it from asking.
+func (a *Allocator) PlanRepair(ctx context.Context, tag string, above int64) (RepairPlan, error) {
+	r, err := a.newRepair(tag, above)
+	if err != nil {
+		return RepairPlan{}, err
+	}
+	if err := r.ask(ctx); err != nil {
+		return RepairPlan{}, err
+	}
+	if err := r.decide(); err != nil {
+		r.plan.Refused = err.Error()
+	}
+	return r.plan, nil
+}
+
+// note adds the answers of the other nodes to the plan, and those that did not answer.
+func (r *repair) note(answers []Answer) {
+	var nodes []RepairNode
+	for _, x := range answers {
+		n := RepairNode{Node: x.Node, End: x.High, State: markState(x.Latched)}
+		switch {
+		case slices.Contains(r.silent, x.Node):
+			n.State = RepairNodeSilent
+		case x.Asked < r.asked:
+			n.State = RepairNodeLeft
+		}
+		nodes = append(nodes, n)
+	}
+	for _, name := range r.silent {
+		if !slices.ContainsFunc(nodes, func(n RepairNode) bool { return n.Node == name }) {
+			nodes = append(nodes, RepairNode{Node: name, State: RepairNodeSilent})
+		}
+	}
+	slices.SortFunc(nodes, func(a, b RepairNode) int { return strings.Compare(a.Node, b.Node) })
+	r.plan.Nodes = append(r.plan.Nodes, nodes...)
+}
+
+func markState(latched bool) string {
+	if latched {
+		return RepairNodeLatched
+	}
+	return RepairNodeOK
+}

@@ -1,0 +1,34 @@
+package admin
+
+// Repair is what RepairTag did.
+type Repair struct {
+	Tag             // afterwards
+	Plan RepairPlan `json:"plan"`
+}
+
+// RepairPlan is what a repair of a tag goes by, and what comes of it. Its numbers are
+// ends of ranges: all that was issued lies below. 0: none is known.
+type RepairPlan struct {
+	Row          int64        `json:"row,string"`                     // max_id, 0 without a row
+	Nodes        []RepairNode `json:"nodes"`                          // the one that asks is the first
+	Posted       int64        `json:"posted,string,omitempty"`        // what nodes posted of a regress or a repair
+	ClusterFence int64        `json:"cluster_fence,string,omitempty"` // 0 without a cluster fence
+	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued then; 0 if refused
+	First        int64        `json:"first,string,omitempty"`         // max_id afterwards, where IDs go on; 0 if refused
+	Refused      string       `json:"refused,omitempty"`              // why nothing would be repaired
+}
+
+// RepairNode is what a node knows of a tag that is repaired.
+type RepairNode struct {
+	Node  string `json:"node"`       // identity of its data directory
+	End   int64  `json:"end,string"` // the highest end that it reserved
+	State string `json:"state"`      // see the constants
+}
+
+// States of a RepairNode.
+const (
+	RepairNodeOK      = "ok"
+	RepairNodeLatched = "latched"
+	RepairNodeSilent  = "silent" // it did not answer; End is from an earlier answer
+	RepairNodeLeft    = "left"   // it was not asked; End is from an earlier answer
+)
