@@ -45,11 +45,10 @@ func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's %T is not what database/sql needs", conn), conn.Close())
 	}
-	// Reading opens the -wal and the -shm, and from then on nothing exchanges them.
-	if err := readOnce(ctx, base); err != nil {
+	c := &sqliteConn{sqliteBase: base, of: f.of, info: [...]fs.FileInfo{info, nil, nil}}
+	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	c := &sqliteConn{sqliteBase: base, of: f.of, info: [...]fs.FileInfo{info, nil, nil}}
 	f.of.add(c)
 	if err := c.named(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -57,15 +56,40 @@ func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-func readOnce(ctx context.Context, conn driver.QueryerContext) error {
-	rows, err := conn.QueryContext(ctx, "SELECT 1 FROM sqlite_schema LIMIT 1", nil)
-	if err != nil {
+// open reads, which opens the -wal and the -shm. From then on, until the connection is
+// closed, SQLite of any process neither deletes nor exchanges them. A connection to a file
+// that is not in WAL mode yet has none, and those of others come and go beside it.
+func (c *sqliteConn) open(ctx context.Context) error {
+	if _, err := readText(ctx, c.sqliteBase, "SELECT name FROM sqlite_schema LIMIT 1"); err != nil {
 		return err
 	}
-	if err := rows.Next(make([]driver.Value, 1)); err != nil && !errors.Is(err, io.EOF) {
-		return errors.Join(err, rows.Close())
+	mode, err := readText(ctx, c.sqliteBase, "PRAGMA journal_mode")
+	if err != nil || mode != "wal" {
+		return err
 	}
-	return rows.Close()
+	for i := 1; i < len(sqliteEnds); i++ {
+		path := c.of.path + sqliteEnds[i]
+		if c.info[i], err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %s", ErrFileLost, path)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readText returns the text of the first row, "" if there is none.
+func readText(ctx context.Context, conn driver.QueryerContext, query string) (string, error) {
+	rows, err := conn.QueryContext(ctx, query, nil)
+	if err != nil {
+		return "", err
+	}
+	value := make([]driver.Value, 1)
+	if err = rows.Next(value); errors.Is(err, io.EOF) {
+		err = nil
+	}
+	text, _ := value[0].(string)
+	return text, errors.Join(err, rows.Close())
 }
 
 // sqliteBase is what a connection of the driver can do.
@@ -97,7 +121,7 @@ type sqliteConn struct {
 	sqliteBase
 
 	of   *sqliteWatch
-	info [len(sqliteEnds)]fs.FileInfo // under of.mu; nil: not seen yet
+	info [len(sqliteEnds)]fs.FileInfo // what it has open; nil: none. It does not change
 }
 
 // Close implements driver.Conn.
@@ -111,9 +135,9 @@ func (c *sqliteConn) named() error {
 	for i, end := range sqliteEnds {
 		path := c.of.path + end
 		now, err := os.Stat(path)
-		own := c.of.first(c, i, now)
+		own := c.info[i]
 		switch {
-		case own == nil: // SQLite has not made it yet
+		case own == nil || !c.of.has(c): // of a connection that was closed meanwhile it is not missed
 		case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, own):
 			return c.of.lose(fmt.Errorf("%w: %s", ErrFileLost, path))
 		case err != nil:

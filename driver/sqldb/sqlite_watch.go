@@ -1,7 +1,6 @@
 package sqldb
 
 import (
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -31,19 +30,10 @@ func (w *sqliteWatch) remove(c *sqliteConn) {
 	delete(w.conns, c)
 }
 
-// first returns the file that the connection has open, which is the first that its path
-// named: now, which may be nil, if it named none before. nil: there was none yet, or the
-// connection is closed.
-func (w *sqliteWatch) first(c *sqliteConn, which int, now fs.FileInfo) fs.FileInfo {
+func (w *sqliteWatch) has(c *sqliteConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.conns[c] {
-		return nil
-	}
-	if c.info[which] == nil {
-		c.info[which] = now
-	}
-	return c.info[which]
+	return w.conns[c]
 }
 
 func (w *sqliteWatch) lose(err error) error {

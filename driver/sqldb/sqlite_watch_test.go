@@ -94,3 +94,36 @@ func TestSQLiteDurability(t *testing.T) {
 		}
 	}
 }
+
+// TestSQLiteFilesOfOthers: a connection that was made before the file was in WAL mode
+// does not miss a -wal that others made and took away.
+func TestSQLiteFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, "sqlite:"+path)
+	if _, err := s.Rows(t.Context()); !errors.Is(err, segment.ErrSchema) { // through a connection that only reads
+		t.Fatalf("Rows of an empty file: %v; want ErrSchema", err)
+	}
+	other, err := sqldb.Open("sqlite:"+path, sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CheckFile(); err != nil {
+		t.Error(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the last connection left the -wal: %v", err)
+	}
+	if err := s.CheckFile(); err != nil {
+		t.Errorf("a -wal that this process never opened is missed: %v", err)
+	}
+}
