@@ -24,6 +24,9 @@
 //     each time that it arrived; after its Close the rest is counted.
 //  7. Waste is bounded: numbers reserved and never issued are explained by the ranges
 //     that crashes, unknown outcomes and refusals may cost.
+//  8. In the calm, without an operator: a right node starts within a bound although the
+//     clock of one peer of several is an hour off, and a lone node serves within a bound
+//     after its clock jumped, and after it stepped back.
 //
 // # What cannot hold
 //

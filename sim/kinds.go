@@ -25,8 +25,8 @@ var (
 		FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
 	}
 	snowflakeKinds = []world.Kind{
-		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved,
-		YearAhead, WrongStart, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
+		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,
+		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
 		world.RegistryOld, world.RegistryWiped, world.RecordsDeleted, world.CommitsLost, world.CommitUnknown,
 		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, sessionsLate, world.SessionExpired, world.SessionGone,
 	}

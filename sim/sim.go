@@ -246,7 +246,7 @@ func (w *World) settle() {
 		w.fill()
 		checked = true
 	})
-	limit := time.Duration(len(w.modes)) * 30 * time.Minute // one mode after the other
+	limit := time.Duration(len(w.modes)) * time.Hour // one mode after the other
 	for end := w.sched.Elapsed() + limit; !checked && w.sched.Elapsed() < end; {
 		w.sched.Run(w.sched.Elapsed() + time.Second)
 	}

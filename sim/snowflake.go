@@ -41,6 +41,8 @@ type snowflakeMode struct {
 	nonces  map[string]*claimant
 	excuses []excuse
 
+	alone bool // no operator looks
+
 	troubled time.Duration // until then calls to registries may have failed
 }
 
@@ -58,6 +60,15 @@ type side struct {
 	wipes    int
 	wrong    bool // clocks were not right then
 	backup   *world.Backup
+	moves    int // how often its nodes were moved to another cluster, whose IDs are a series of its own
+}
+
+// series is the set of IDs in which those of the side's numbers do not repeat.
+func (s *side) series() Series {
+	if s.moves == 0 {
+		return Series{"snowflake", ""}
+	}
+	return Series{"snowflake", fmt.Sprintf("%s/%d", s.name, s.moves)}
 }
 
 // claimant is what this mode knows of a node, whatever process runs there.
@@ -69,9 +80,10 @@ type claimant struct {
 	links  []*world.Link // to each side's registry
 	peers  *world.Link
 	side   int
-	stray  bool    // configured with another layout
-	now    *holder // of the current or last process
-	begun  int     // tenures of all processes
+	tells  time.Duration // how far the time that it tells its peers is off
+	stray  bool          // configured with another layout
+	now    *holder       // of the current or last process
+	begun  int           // tenures of all processes
 
 	acked map[int64]int64 // by number: the T that a registry held for a claim of this node, ms
 	inner map[int64]int64 // by number: the t that is durable in this node's file, ms
@@ -132,12 +144,7 @@ func (m *snowflakeMode) addSide(name string, kind worker.Kind, numbers leaf.Rang
 		s.horizon = pick(rng, 30*time.Second, time.Minute, time.Minute, 2*time.Minute)
 	}
 	if name != "static" {
-		server := &world.Server{Name: name}
-		s.registry = world.NewRegistry(m.w.sched, server, m.w.faults, worker.Info{Name: name, Kind: kind, Shared: true})
-		s.registry.Wrote = func(by *world.RegistryHandle, before, after worker.Record) { m.wrote(s, by, before, after) }
-		s.registry.Named = func(by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
-			m.named(s, by, ns, sent)
-		}
+		m.place(s)
 		if rng.IntN(3) > 0 {
 			if err := s.registry.Init(m.namespace()); err != nil {
 				m.w.Failf("init of a new registry: %v", err)
@@ -145,6 +152,16 @@ func (m *snowflakeMode) addSide(name string, kind worker.Kind, numbers leaf.Rang
 		}
 	}
 	m.sides = append(m.sides, s)
+}
+
+// place gives a side a registry, empty, at a place where none of this side was.
+func (m *snowflakeMode) place(s *side) {
+	info := worker.Info{Name: s.name, Kind: s.kind, Shared: true, Place: fmt.Sprintf("/%d", s.moves)}
+	s.registry = world.NewRegistry(m.w.sched, &world.Server{Name: s.name}, m.w.faults, info)
+	s.registry.Wrote = func(by *world.RegistryHandle, before, after worker.Record) { m.wrote(s, by, before, after) }
+	s.registry.Named = func(by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
+		m.named(s, by, ns, sent)
+	}
 }
 
 // addOthers puts numbers of another program into a registry, as docs/MIGRATION.md has
@@ -161,7 +178,7 @@ func (m *snowflakeMode) addOthers(s *side) {
 	last := reported + 3000 // when it was stopped
 	id, err := m.layout.Encode(snowflake.Parts{Unit: (last - m.layout.Epoch) / max(1, m.layout.Unit.Milliseconds()), Worker: s.numbers.Lo, Datacenter: m.datacenter})
 	if err == nil {
-		err = m.w.ledger.add(Series{"snowflake", ""}, issue{leaf.Range{Lo: id, Hi: id + 100}, m.w.nodes[0], 0})
+		err = m.w.ledger.add(s.series(), issue{leaf.Range{Lo: id, Hi: id + 100}, m.w.nodes[0], 0})
 	}
 	if err != nil {
 		m.w.Failf("IDs of another program: %v", err)
@@ -267,7 +284,7 @@ func (e *holder) ask(ctx context.Context, peer worker.Peer) (time.Time, error) {
 	return world.Call(ctx, e.proc, e.node.peers, "clock", world.Repeatable, func() (time.Time, error) {
 		for _, c := range e.mode.nodes {
 			if c.Address == peer.Clock && c.Up() && !c.Proc.Paused() {
-				return c.Machine.Now(), nil
+				return c.Machine.Now().Add(c.tells), nil
 			}
 		}
 		return time.Time{}, fmt.Errorf("%s: %w", peer.Clock, world.ErrUnreachable)

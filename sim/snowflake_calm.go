@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -58,21 +59,6 @@ func (m *snowflakeMode) mend(c *claimant, e *holder) {
 	c.Start()
 }
 
-// rescue ends what only an operator can end: a number that a wrong clock has put out of
-// reach, though another one is free.
-func (m *snowflakeMode) rescue(c *claimant, e *holder) {
-	st := e.Status()
-	if st.Ready && len(e.alarms.active) == 0 || e.side.single || e.side.registry == nil {
-		return
-	}
-	if errors.Is(st.Err, leaf.ErrClock) || st.Number >= 0 && st.Position > m.now()+time.Minute.Milliseconds() {
-		if e.rescued++; e.rescued == 5 {
-			m.w.sched.Note("operator", "restarts a node whose number is out of reach")
-			c.Stop(func() { m.w.sched.After(time.Second, c.Start) })
-		}
-	}
-}
-
 // settled implements mode: every number that can be in use is, within the time that the
 // last crash or wipe costs, and nobody complains without cause.
 func (m *snowflakeMode) settled() error {
@@ -83,9 +69,13 @@ func (m *snowflakeMode) settled() error {
 		longest = max(longest, s.horizon)
 	}
 	for end := m.w.sched.Elapsed() + 9*time.Minute + longest; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
-		if left = m.unsettled(); left == "" {
-			return nil
+		if left = m.unsettled(); left != "" {
+			continue
 		}
+		if left = m.trial(); left != "" {
+			break
+		}
+		return nil
 	}
 	return fmt.Errorf("snowflake mode: %s", left)
 }
@@ -113,10 +103,15 @@ func (m *snowflakeMode) unsettled() string {
 				fmt.Fprintf(&text, "%s is %s: %s; ", c.Name, st.State, st.Reason)
 				continue
 			}
+			complains := false
 			for _, a := range c.now.alarms.active {
+				if a.Code == leaf.AlarmClock && m.livesOnReserve(s, st) {
+					continue
+				}
+				complains = true
 				fmt.Fprintf(&text, "%s serves and has an alarm: %+v; ", c.Name, a)
 			}
-			if len(c.now.alarms.active) == 0 {
+			if !complains {
 				ready++
 			}
 		}
@@ -133,6 +128,17 @@ func (m *snowflakeMode) unsettled() string {
 		}
 	}
 	return ""
+}
+
+// livesOnReserve reports whether a node serves from what its number had in reserve when
+// the clock stepped back. It says so until that is spent, and takes another number then.
+func (m *snowflakeMode) livesOnReserve(s *side, st worker.Status) bool {
+	return m.mayReserve(s) && st.Position > m.now()+time.Minute.Milliseconds()
+}
+
+// mayReserve reports whether nodes with other numbers to take use their reserve first.
+func (m *snowflakeMode) mayReserve(s *side) bool {
+	return m.policy == snowflake.UseReserved && s.kind == worker.Leased && !s.single
 }
 
 // others returns the numbers of another program, of which nobody knows whether

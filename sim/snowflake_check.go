@@ -29,7 +29,7 @@ type latest struct{ tenure, id int64 }
 func (m *snowflakeMode) took(e *holder, ids []leaf.Range, last *latest) {
 	for _, r := range ids {
 		m.check(e, r, last)
-		e.node.Issued(Series{"snowflake", ""}, r)
+		e.node.Issued(e.side.series(), r)
 	}
 }
 

@@ -4,20 +4,22 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/sim/world"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // The kinds of faults of snowflake mode. Those of registries are in package world.
 const (
-	RegistryDown    world.Kind = "registry down"
-	RegistryCut     world.Kind = "a node cut off from its registry"
-	RegistryWeather world.Kind = "calls to a registry lost, late and doubled"
-	RegistryUnsure  world.Kind = "a registry that is unsure of its commits"
-	YearAhead       world.Kind = "clock steps ahead by a year"
-	WrongStart      world.Kind = "restart with a wrong clock"
-	TwoAddresses    world.Kind = "two nodes with one address"
-	RegistryMoved   world.Kind = "node moves between fixed and leased registry"
-	OtherLayout     world.Kind = "node started with another layout"
-	OthersNumbers   world.Kind = "numbers of another program in the registry"
+	RegistryDown     world.Kind = "registry down"
+	RegistryCut      world.Kind = "a node cut off from its registry"
+	RegistryWeather  world.Kind = "calls to a registry lost, late and doubled"
+	RegistryUnsure   world.Kind = "a registry that is unsure of its commits"
+	YearAhead        world.Kind = "clock steps ahead by a year"
+	WrongStart       world.Kind = "restart with a wrong clock"
+	TwoAddresses     world.Kind = "two nodes with one address"
+	RegistryMoved    world.Kind = "node moves between fixed and leased registry"
+	RegistryReplaced world.Kind = "nodes moved to another cluster, whose registry does not answer"
+	OtherLayout      world.Kind = "node started with another layout"
+	OthersNumbers    world.Kind = "numbers of another program in the registry"
 )
 
 // Kinds of plans, which the world may prevent: what took effect is counted apart.
@@ -64,6 +66,9 @@ func (m *snowflakeMode) faults() []fault {
 		return all
 	}
 	all = append(all, fault{OtherLayout, 2, m.strayed})
+	if m.sides[0].kind == worker.Fixed { // a leased number is never taken from the node's file
+		all = append(all, fault{RegistryReplaced, 3, func() bool { return m.replace(m.sides[0]) }})
+	}
 	if len(m.sides) > 1 {
 		all = append(all, fault{movePlanned, 12, w.onUp(func(n *Node) {
 			move := func() {

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"errors"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // operate is an operator's look at the alarms, every minute or two.
@@ -17,6 +19,9 @@ func (m *snowflakeMode) operate() {
 		if s.registry != nil && s.wiped == nil && m.w.rng.IntN(5) == 0 {
 			s.backup = s.registry.Backup()
 		}
+	}
+	if m.alone {
+		return
 	}
 	for _, c := range m.nodes {
 		if e := c.now; c.Up() && e != nil && e.proc == c.Proc && !c.Proc.Paused() {
@@ -49,6 +54,21 @@ func (m *snowflakeMode) attend(c *claimant, e *holder) {
 	}
 	if m.w.calm {
 		m.rescue(c, e)
+	}
+}
+
+// rescue restarts a node whose fixed number a wrong clock has put out of reach. A node
+// with a leased number takes another one by itself.
+func (m *snowflakeMode) rescue(c *claimant, e *holder) {
+	st := e.Status()
+	if st.Ready && len(e.alarms.active) == 0 || e.side.single || e.side.registry == nil || e.side.kind == worker.Leased {
+		return
+	}
+	if errors.Is(st.Err, leaf.ErrClock) || st.Number >= 0 && st.Position > m.now()+time.Minute.Milliseconds() {
+		if e.rescued++; e.rescued == 5 {
+			m.w.sched.Note("operator", "restarts a node whose number is out of reach")
+			c.Stop(func() { m.w.sched.After(time.Second, c.Start) })
+		}
 	}
 }
 

@@ -61,7 +61,11 @@ func (m *snowflakeMode) registryFaults() []fault {
 		{world.CommitsLost, 3, some(func(s *side) bool {
 			replica := s.registry.Backup()
 			m.rush()
+			registry := s.registry
 			w.sched.After(w.upTo(20*time.Second), func() {
+				if s.registry != registry {
+					return
+				}
 				m.restore(s, replica, world.CommitsLost)
 				m.scatter()
 			})

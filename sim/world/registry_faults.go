@@ -2,9 +2,11 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -124,4 +126,15 @@ func (b beside) Put(ctx context.Context, record worker.Record) (string, error) {
 // Init declares the namespace new, as `leaf worker init` does.
 func (r *Registry) Init(ns worker.Namespace) error {
 	return worker.NewPool(beside{r.inside, r}).Init(context.Background(), ns)
+}
+
+// Hold gives a number to a node of which this simulation knows nothing else, until a
+// moment.
+func (r *Registry) Hold(number int64, ns worker.Namespace, now, until int64) error {
+	name := fmt.Sprintf("10.8.8.%d:8080", number%250)
+	_, err := worker.NewPool(beside{r.inside, r}).Claim(context.Background(), worker.Request{
+		Namespace: ns, Address: name, Nonce: "holder of " + name,
+		Numbers: leaf.Range{Lo: number, Hi: number + 1}, Now: now, Bound: until,
+	})
+	return err
 }
