@@ -113,7 +113,9 @@ func DirectoryOf(c Config) (where string, err error) {
 var ClientAddress = clientAddress
 
 // AskPeer asks a peer for its time.
-func (a *App) AskPeer(ctx context.Context, p worker.Peer) (time.Time, error) { return a.askClock(ctx, p) }
+func (a *App) AskPeer(ctx context.Context, p worker.Peer) (time.Time, error) {
+	return a.askClock(ctx, p)
+}
 
 // CheckToken tells whether a client may show this token.
 func (a *App) CheckToken(token string) error { return a.tokens.clients.Check(token) }
