@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 		{"all well", "./good", 0, []string{
 			`(?m)^== 1 of 2: module/good FuzzGood for 1s; about 2s left$`,
 			`(?m)^== 2 of 2: module/good FuzzFine for 1s; about 1s left$`,
-			`(?m)^FUZZ: 2 targets, 0 failed, \d+s$`,
+			`(?m)^FUZZ: 2 targets, 0 failed, [0-9ms]+$`,
 		}, "FAILED"},
 		{"a failure ends nothing", "./bad", 1, []string{
 			`(?m)^== 2 of 2: module/bad FuzzSeed`,
