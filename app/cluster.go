@@ -37,14 +37,13 @@ func (a *App) learnCluster(ctx context.Context) {
 		bounded, cancel := rt.WithTimeout(ctx, registryTimeout)
 		id, err := a.dbs.stores[0].ClusterID(bounded)
 		cancel()
-		if err == nil {
-			err = a.presence.setCluster(id)
+		if err == nil && id != "" { // else the table that holds it is not made yet
+			if err = a.presence.setCluster(id); err == nil {
+				a.cluster.id.Store(&id)
+				return
+			}
 		}
-		if err == nil {
-			a.cluster.id.Store(&id)
-			return
-		}
-		if pause == longestClusterRetry && !warned && !errors.Is(ctx.Err(), context.Canceled) {
+		if err != nil && pause == longestClusterRetry && !warned && !errors.Is(ctx.Err(), context.Canceled) {
 			warned = true
 			a.log.Warn("the node has not read the cluster's ID in its first database; until then clients cannot tell this node from one of another cluster; the node tries again every 5 s", "store", a.dbs.stores[0].Redacted(), "error", err)
 		}
