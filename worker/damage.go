@@ -11,7 +11,7 @@ import (
 const damageSubject = "records"
 
 // inspect raises an alarm about records that cannot be read, and ends it when there are
-// none. It is called after a claim, and while there are some.
+// none; and one about numbers that run out. It is called after a claim, and while there are some.
 func (h *Holder) inspect() {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
@@ -21,6 +21,7 @@ func (h *Holder) inspect() {
 		h.log.Debug("the records of the worker IDs are not inspected", "error", err)
 		return
 	}
+	h.forecast(records)
 	const named = 3
 	var texts []string
 	count := 0
