@@ -27,6 +27,12 @@ type tenure struct {
 
 func (t *tenure) number() int64 { return t.claim.Load().Number }
 
+// previous is the claim for the one that follows it; nothing at or above inner was issued.
+func (t *tenure) previous(inner int64) *Previous {
+	own := t.claim.Load()
+	return &Previous{Number: own.Number, Nonce: own.Nonce, Inner: inner, Incarnation: own.Incarnation}
+}
+
 // begin makes the bound of a new claim durable and prepares its generator.
 func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
 	t := &tenure{from: own.Floor, ended: make(chan struct{}), extended: make(chan struct{})}
@@ -101,7 +107,7 @@ func (h *Holder) giveUp(t *tenure, end int64, why error) {
 	h.held = nil
 	h.counters.losses.Add(1)
 	h.mu.Lock()
-	h.previous = &Previous{Number: t.number(), Nonce: t.claim.Load().Nonce, Inner: end}
+	h.previous = t.previous(end)
 	h.mu.Unlock()
 	h.log.Warn("worker ID is given back, another one is being claimed", "worker", t.number(), "reason", why)
 	if err := h.release(h.base, t); err != nil && !h.isClosing() {
@@ -132,7 +138,7 @@ func (h *Holder) forfeit(t *tenure, end int64, lost error) {
 	h.held = nil
 	h.counters.losses.Add(1)
 	h.mu.Lock()
-	h.previous = &Previous{Number: t.number(), Nonce: t.claim.Load().Nonce, Inner: end}
+	h.previous = t.previous(end)
 	h.mu.Unlock()
 	if err := h.writeFile(h.base, *t.claim.Load(), end, end); err != nil {
 		h.log.Warn("the loss of the worker ID is not on the disk", "error", err)
@@ -304,7 +310,7 @@ func (h *Holder) confirm(t *tenure) (Record, error) {
 	}
 	old := t.claim.Load()
 	inner := t.inner.Load()
-	own, err := h.claim(h.asked, &Previous{Number: old.Number, Nonce: old.Nonce, Inner: inner})
+	own, err := h.claim(h.asked, t.previous(inner))
 	switch {
 	case err != nil:
 		return own, err

@@ -109,13 +109,25 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 
 // after returns the namespace as it must be now that a claimer has seen these records,
 // which it read later than ns. If records are gone, so is what they knew: numbers
-// without one, whose owners may live, wait as after a wipe (rule U).
+// without one, whose owners may live, wait as after a wipe (rule U). A record that cannot be
+// read is gone, too: it must not stand in for one that was deleted.
 func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
-	if have := int64(len(records)); have < s.Given {
-		s.Given, s.IssueFrom = have, max(s.IssueFrom, req.Quiet)
+	var have int64
+	known := false // the claimer's last number has a record
+	for _, r := range records {
+		if r.Number >= 0 && r.Damage == "" {
+			have++
+		}
+		known = known || req.Previous != nil && r.Number == req.Previous.Number
 	}
-	if p := req.Previous; p != nil && !slices.ContainsFunc(records, func(r Record) bool { return r.Number == p.Number }) {
-		s.IssueFrom = max(s.IssueFrom, p.Quiet)
+	switch {
+	case have < s.Given:
+		s.Given, s.IssueFrom = have, max(s.IssueFrom, req.Quiet)
+	case have > s.Given: // they outlived the namespace before this one, or were mended
+		s.Given = have
+	}
+	if p := req.Previous; p != nil && (!known || p.Incarnation != s.Incarnation) {
+		s.IssueFrom = max(s.IssueFrom, p.Quiet) // what was known then is gone
 	}
 	return s
 }

@@ -181,6 +181,8 @@ func wiped(t *testing.T, b *registryBench) {
 	wantLost(t, b.start(t), r)
 }
 
+// wipedAndDeclared: the declaration says that the registry is new. A process that had a
+// number before knows better, also when another one has its number now.
 func wipedAndDeclared(t *testing.T, b *registryBench) {
 	if b.Wipe == nil {
 		t.Skip("this registry cannot be wiped")
@@ -193,6 +195,12 @@ func wipedAndDeclared(t *testing.T, b *registryBench) {
 	b.declare(t, p)
 	if got := claim(t, p, b.request(address(2))); got.Floor > b.now {
 		t.Errorf("claim in a namespace that was declared new = %+v; want a floor of at most %d", got, b.now)
+	}
+	survivor := b.request(address(1))
+	survivor.Previous = &worker.Previous{Number: r.Number, Nonce: r.Nonce, Inner: b.now, Incarnation: r.Incarnation, Quiet: b.now + quiet}
+	survivor.Quiet = 0
+	if got := claim(t, b.start(t), survivor); got.Floor < b.now+quiet {
+		t.Errorf("claim by a process of the namespace that was wiped = %+v; want a floor of at least %d", got, b.now+quiet)
 	}
 	wantLost(t, b.start(t), r)
 }

@@ -44,7 +44,7 @@ type attempt struct {
 func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record, error) {
 	a := attempt{Original: o, req: req}
 	var err error
-	if a.ns, err = o.open(ctx, worker.StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet}, req.Now); err != nil {
+	if a.ns, err = o.open(ctx, req.Namespace, &req); err != nil {
 		return worker.Record{}, err
 	}
 	if a.own, err = o.readOwner(ctx, req.Address); err != nil {
@@ -192,8 +192,12 @@ func (a *attempt) ownerOps(ctx context.Context, record ownerRecord) ([]any, erro
 
 // finish writes the child and the owner node in one multi.
 func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (worker.Record, error) {
-	if prev := a.req.Previous; prev != nil && prev.Incarnation != "" && prev.Incarnation != a.ns.Incarnation {
-		floor = max(floor, a.req.Quiet) // the namespace of our last claim is gone, and what it knew (rule U)
+	// The namespace of our last claim is gone, and what it knew (rule U).
+	if prev := a.req.Previous; prev != nil && prev.Incarnation != a.ns.Incarnation {
+		floor = max(floor, prev.Quiet)
+		if prev.Incarnation != "" {
+			floor = max(floor, a.req.Quiet)
+		}
 		bound = max(bound, floor)
 	}
 	record := ownerRecord{
