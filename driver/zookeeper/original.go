@@ -81,19 +81,20 @@ func (o *Original) childPath(name string) string { return o.forever() + "/" + na
 
 // Init implements worker.Registry.
 func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
-	_, err := o.open(ctx, worker.StoredNamespace{Namespace: ns}, 0)
+	_, err := o.open(ctx, ns, nil)
 	return err
 }
 
-// open returns the namespace, made from want if there is none, and refuses it if
-// it is another one. A namespace belongs to one forever: if somebody deleted that,
-// ZooKeeper counts from 0 again, and fresh numbers wait as in a new namespace.
+// open returns the namespace, made if there is none, and refuses it if it is another
+// one. A namespace belongs to one forever: if somebody deleted that, ZooKeeper counts
+// from 0 again, and the next claim makes fresh numbers wait as in a new namespace. Without
+// a claim the namespace is declared new, which changes nothing if there is one.
 //
 // Where Java servers were before us nobody declares the namespace. If it was wiped,
 // then before its forever was born, so the wait counts from there, by the clock of the
 // servers, and is mostly over.
-func (o *Original) open(ctx context.Context, want worker.StoredNamespace, now int64) (*namespace, error) {
-	if err := o.admitJava(ctx, want.Fingerprint); err != nil {
+func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.Request) (*namespace, error) {
+	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
 	}
 	if err := o.refuseOther(ctx, "zookeeper-recycle", o.root+"/leaf_pool/bounds", func(p string, data []byte) int64 {
@@ -109,8 +110,8 @@ func (o *Original) open(ctx context.Context, want worker.StoredNamespace, now in
 			return nil, err
 		}
 		if stored != nil {
-			if err := stored.Admit(want.Namespace); err != nil {
-				return nil, err
+			if err := stored.Admit(ns); err != nil || claim == nil {
+				return stored, err
 			}
 		}
 		forever, err := o.get(ctx, o.forever())
@@ -129,9 +130,15 @@ func (o *Original) open(ctx context.Context, want worker.StoredNamespace, now in
 				continue
 			}
 		}
-		fresh := want
-		if quiet := want.IssueFrom - now; want.IssueFrom > 0 && stored == nil && forever.stat.NumChildren > 0 {
-			fresh.IssueFrom = min(want.IssueFrom, forever.stat.Ctime+quiet)
+		fresh := worker.StoredNamespace{Namespace: ns}
+		if claim != nil {
+			fresh.IssueFrom = claim.Quiet
+		}
+		switch {
+		case stored != nil:
+			fresh.IssueFrom = max(fresh.IssueFrom, stored.IssueFrom)
+		case fresh.IssueFrom > 0 && forever.stat.NumChildren > 0:
+			fresh.IssueFrom = min(fresh.IssueFrom, forever.stat.Ctime+claim.Quiet-claim.Now)
 		}
 		if err := o.writeNamespace(ctx, p, stored, fresh, forever.stat.Czxid); err != nil && !errors.Is(err, errMoved) {
 			return nil, err

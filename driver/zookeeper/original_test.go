@@ -103,6 +103,42 @@ func TestOriginalForeverDeleted(t *testing.T) {
 	}
 }
 
+// TestInitChangesNoNamespace: Init beside a namespace whose forever was deleted does not
+// declare it new. The next claim waits for the owners of the numbers that are counted anew.
+func TestInitChangesNoNamespace(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	r := claim(t, p.original(t), request(addr))
+	before := p.get(t, p.root()+"/leaf_namespace")
+	p.remove(t, p.root()+"/forever")
+	p.remove(t, p.root()+"/leaf_owner")
+	declare(t, p.original(t))
+	if after := p.get(t, p.root()+"/leaf_namespace"); after != before {
+		t.Errorf("Init changed the namespace from %s to %s", before, after)
+	}
+	got := claim(t, p.original(t), request("10.0.0.2:8080"))
+	if got.Number != r.Number || got.Floor != now+quiet {
+		t.Errorf("claim = %+v; want number %d from %d on", got, r.Number, now+quiet)
+	}
+}
+
+// TestForeverDeletedTwice: a claim that makes the namespace anew forgets no wait of the
+// namespace before.
+func TestForeverDeletedTwice(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	claim(t, p.original(t), request(addr))
+	for i, less := range []int64{0, 30_000} {
+		p.remove(t, p.root()+"/forever")
+		p.remove(t, p.root()+"/leaf_owner")
+		req := request(fmt.Sprintf("10.0.0.%d:8080", 2+i))
+		req.Quiet -= less // such as that of a node whose clock is behind
+		if got := claim(t, p.original(t), req); got.Floor != now+quiet {
+			t.Errorf("claim after deletion %d = %+v; want the floor %d", i, got, now+quiet)
+		}
+	}
+}
+
 // TestOriginalFull: a number outside the range leaves nothing behind.
 func TestOriginalFull(t *testing.T) {
 	t.Parallel()
