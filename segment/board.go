@@ -1,9 +1,14 @@
 package segment
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
 
 // Board is where the nodes of a database tell one another of a regress, and where a
-// repair asks them (docs/adr/0013). It is in the database of the tags that it tells of:
+// repair asks them (docs/adr/0015). It is in the database of the tags that it tells of:
 // whoever may write there is trusted with ranges anyway. A driver's store may implement
 // it beside Store. Without it a repair reaches one node only.
 //
@@ -55,4 +60,17 @@ type Answer struct {
 	Asked   int64  // the question that it answers
 	High    int64  // the highest end that the node reserved
 	Latched bool
+}
+
+// check returns why no node can have written n, nil if one can.
+func (n Notice) check() error {
+	if err := leaf.ValidateTag(n.Tag); err != nil {
+		return err
+	}
+	for _, number := range []int64{n.Asked, n.Regress, n.Repaired} {
+		if number < 0 || number > MaxMaxID {
+			return fmt.Errorf("tag %q has a number %d, must be 0 to %d", n.Tag, number, int64(MaxMaxID))
+		}
+	}
+	return nil
 }

@@ -127,6 +127,9 @@ func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
 	if mark.Latched {
 		return errors.New("the tag is latched")
 	}
+	if mark.High != t.unused.Hi {
+		return fmt.Errorf("the fence is at %d: a repair or a later range raised it", mark.High)
+	}
 	if a.cluster != nil {
 		if err := a.cluster.lower(ctx, t); err != nil {
 			return err

@@ -30,10 +30,12 @@ type fence struct {
 	mu      sync.Mutex
 	marks   map[string]Mark
 	latched int           // tags that are latched
+	repairs int           // how many this node has carried out, see look
 	broken  bool          // the last write failed
 	mending bool          // a task tries it again
 	closed  bool          // nothing is written any more
 	open    *batch        // collecting, nil if none
+	loose   []fenceEntry  // set in memory, written with the next batch
 	last    chan struct{} // done channel of the newest batch, closed once it is written
 
 	// The leader alone touches these; the done channels order one leader after
@@ -130,14 +132,19 @@ func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
 		return fmt.Errorf("%w: tag %q", errOvertaken, tag)
 	}
 	m := to(old)
-	f.marks[tag] = m
-	switch {
+	f.setLocked(tag, m)
+	return f.commit(entryOf(tag, m))
+}
+
+// setLocked sets a mark in memory. f.mu is held.
+func (f *fence) setLocked(tag string, m Mark) {
+	switch old := f.marks[tag]; {
 	case m.Latched && !old.Latched:
 		f.latched++
 	case old.Latched && !m.Latched:
 		f.latched--
 	}
-	return f.commit(entryOf(tag, m))
+	f.marks[tag] = m
 }
 
 // commit makes entries durable together with those that others bring meanwhile. It
@@ -149,7 +156,8 @@ func (f *fence) commit(entries ...fenceEntry) error {
 		b, leader = &batch{done: make(chan struct{})}, true
 		f.open, previous, f.last = b, f.last, b.done
 	}
-	b.entries = append(b.entries, entries...)
+	// What is loose was set before entries: of two marks of one tag the later counts.
+	b.entries, f.loose = append(append(b.entries, f.loose...), entries...), nil
 	f.mu.Unlock()
 
 	// Neither wait takes the caller's context: a leader that left would strand its
@@ -261,7 +269,7 @@ func (f *fence) close(ctx context.Context) error {
 		return fmt.Errorf("close the fence file: %w", err)
 	}
 	f.mu.Lock()
-	broken := f.broken
+	broken := f.broken || len(f.loose) > 0
 	f.mu.Unlock()
 	return within(ctx, f.rt, "close the fence file", func() error {
 		if broken {

@@ -9,7 +9,8 @@ import (
 // heed makes this node do what a notice says, and returns what it knows of the tag
 // afterwards. It is the one operation of a repair on a node: monotone, and harmless when
 // it is repeated or comes late. After an error the mark may not be durable; it must be
-// repeated then.
+// repeated then. Memory heeds at once, whatever the disk does: nothing that the notice
+// forbids is issued while the disk hangs.
 //
 //   - A repair above all that this node held releases the tag. One that is not above it
 //     does not know of the node's numbers, or is an old one: the latch stays.
@@ -19,13 +20,20 @@ import (
 //     before the loss, unless another node held more than it.
 //   - Ranges in memory below the repair are dropped.
 func (a *Allocator) heed(n Notice) (Mark, error) {
-	before := a.fence.mark(n.Tag)
-	after := n.over(before)
-	var err error
-	if after == before {
-		err = a.fence.heal()
-	} else {
-		after, err = a.fence.heed(n, regressAlarm(n.Tag, hearsay(n)))
+	after, _ := a.heedInMemory(n, ownRepair)
+	return after, a.fence.settle()
+}
+
+// ownRepair is the look of the node that carries out the repair.
+const ownRepair = -1
+
+// heedInMemory is heed without the disk: settle makes it durable. look is from before the
+// notice was read. If this node has carried out a repair since then, the notice is
+// perhaps from before the repair and would latch the tag again: it is not heeded.
+func (a *Allocator) heedInMemory(n Notice, look int) (after Mark, ok bool) {
+	before, after, ok := a.fence.heed(n, look, regressAlarm(n.Tag, hearsay(n)))
+	if !ok {
+		return after, false
 	}
 	floor := n.Repaired
 	if after.Latched && after != before {
@@ -34,7 +42,7 @@ func (a *Allocator) heed(n Notice) (Mark, error) {
 	if floor > 0 {
 		a.dropBelow(n.Tag, floor)
 	}
-	return after, err
+	return after, true
 }
 
 // over returns the mark of a node that heeds n.
@@ -57,18 +65,54 @@ func hearsay(n Notice) string {
 }
 
 // heed sets the mark to what the notice makes of it, and begins or ends the alarm.
-func (f *fence) heed(n Notice, why leaf.Alarm) (after Mark, err error) {
-	err = f.change(n.Tag, nil, func(m Mark) Mark {
-		after = n.over(m)
-		switch {
-		case after.Latched && !m.Latched:
-			f.alarms.Raise(why)
-		case m.Latched && !after.Latched:
-			f.alarms.Clear(leaf.AlarmRegress, n.Tag)
+func (f *fence) heed(n Notice, look int, why leaf.Alarm) (before, after Mark, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before = f.marks[n.Tag]
+	switch look {
+	case f.repairs:
+	case ownRepair:
+		f.repairs++
+	default:
+		return before, before, false
+	}
+	if after = n.over(before); after == before || f.closed {
+		return before, before, true
+	}
+	switch {
+	case after.Latched && !before.Latched:
+		f.alarms.Raise(why)
+	case before.Latched && !after.Latched:
+		f.alarms.Clear(leaf.AlarmRegress, n.Tag)
+	}
+	f.setLocked(n.Tag, after)
+	f.loose = append(f.loose, entryOf(n.Tag, after))
+	return before, after, true
+}
+
+// look returns what tells a later heed whether this node carried out a repair meanwhile.
+func (f *fence) look() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.repairs
+}
+
+// settle returns when every mark that was set before is durable.
+func (f *fence) settle() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return errClosed
+	}
+	if len(f.loose) == 0 && !f.broken {
+		select {
+		case <-f.last:
+			f.mu.Unlock()
+			return nil
+		default:
 		}
-		return after
-	})
-	return after, err
+	}
+	return f.commit()
 }
 
 // dropBelow drops what is in memory of the tag's ranges that start below floor, and what
@@ -93,6 +137,7 @@ func (t *Tag) dropBelow(floor int64) {
 	}
 	b.floor, b.prior = floor, max(b.prior, floor)
 	if b.whole.Len() > 0 && b.whole.Lo < floor {
+		b.prior = max(b.prior, b.whole.Hi) // some of it is issued, perhaps above floor
 		lost := b.rest.Len() + t.cur.Load().shut().Len()
 		t.alloc.counters.lost.Add(lost)
 		t.cur.Store(t.alloc.drained)

@@ -100,9 +100,12 @@ type repair struct {
 	fenced  bool   // the cluster fence refuses what any node may have
 	latched bool   // on some node
 
-	repaired int64 // where the last repair moved the row: a lower number was heeded then
+	// Where the last repair moved the row. The same command again, with a lower number, is
+	// no mistake unless it speaks for nodes that are silent now.
+	repaired int64
 
 	silent []string // nodes that do not answer
+	heard  []string // nodes that said before the row moved what they hold
 	space  string   // incarnation of the cluster fence
 	plan   RepairPlan
 }
@@ -146,7 +149,7 @@ func (r *repair) ask(ctx context.Context) error {
 // decide completes the plan, or says why there is none.
 func (r *repair) decide() error {
 	switch {
-	case r.above != 0 && r.above < r.high-1 && r.above >= r.repaired:
+	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
 		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high)
 	case r.above != 0, r.fenced:
 	case r.board == nil:
@@ -177,14 +180,15 @@ func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err e
 	}
 	r.high, r.repaired = max(r.high, n.Regress, n.Repaired-1), n.Repaired
 	r.plan.Posted = max(n.Regress, n.Repaired-1, 0)
-	// An answer to this question, or to a later one, is younger than the look at the
-	// board: there was no such question then.
-	r.asked = n.Asked + 1
-	if err := r.post(ctx, Notice{Tag: r.tag, Asked: r.asked}); err != nil {
+	if err := r.question(ctx, n.Asked); err != nil {
 		return "", err
 	}
-	answers, err := r.answers(ctx, listenFor)
+	answers, err := r.answers(ctx, 0)
+	r.heard = nil
 	for _, x := range answers {
+		if x.Asked >= r.asked {
+			r.heard = append(r.heard, x.Node)
+		}
 		r.latched = r.latched || x.Latched
 		if x.High > r.high {
 			r.high, node = x.High, x.Node
@@ -210,7 +214,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.plan.First, storeError(err))
 		}
 	}
-	n := Notice{Tag: r.tag, Asked: r.asked + 1, Repaired: to}
+	n := Notice{Tag: r.tag, Repaired: to}
 	if r.board != nil {
 		if err := r.post(ctx, n); err != nil {
 			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.plan.First, storeError(err))
@@ -220,7 +224,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 		return false, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, r.tag, r.plan.First, err)
 	}
 	if r.board != nil {
-		if again, err = r.confirm(ctx, n); again || err != nil {
+		if again, err = r.confirm(ctx, to); again || err != nil {
 			return again, err
 		}
 	}
@@ -232,53 +236,6 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 		return false, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, r.tag, to)
 	}
 	return false, nil
-}
-
-// confirm waits until the nodes have heeded n. again: one holds higher numbers.
-func (r *repair) confirm(ctx context.Context, n Notice) (again bool, err error) {
-	known := r.silent
-	r.asked = n.Asked
-	answers, err := r.answers(ctx, 0)
-	for _, x := range answers {
-		again = again || x.Asked >= n.Asked && x.Latched
-	}
-	r.silent = slices.DeleteFunc(r.silent, func(node string) bool { return slices.Contains(known, node) })
-	switch {
-	case err != nil:
-		return false, storeError(err)
-	case len(r.silent) > 0:
-		return false, r.silence(fmt.Sprintf("max_id of tag %q is %d, but these nodes may still issue numbers below it. Repeat the command", r.tag, r.plan.First))
-	}
-	r.silent = known
-	return again, nil
-}
-
-// answers waits for the answers of all nodes, and notes in r.silent which are missing
-// after a while. If no other node is listed it listens for one.
-func (r *repair) answers(ctx context.Context, listen time.Duration) ([]Answer, error) {
-	a, calls, timeout := r.alloc, &r.shard.calls, r.alloc.cfg.LoadTimeout
-	for began := a.rt.Now(); ; {
-		nodes, err := call(ctx, calls, timeout, r.board.Nodes)
-		if err != nil {
-			return nil, err
-		}
-		all, err := call(ctx, calls, timeout, func(ctx context.Context) ([]Answer, error) { return r.board.Answers(ctx, r.tag) })
-		if err != nil {
-			return nil, err
-		}
-		r.silent = slices.DeleteFunc(slices.Sorted(slices.Values(nodes)), func(node string) bool {
-			return node == a.cfg.NodeID || slices.ContainsFunc(all, func(x Answer) bool { return x.Node == node && x.Asked >= r.asked })
-		})
-		all = slices.DeleteFunc(all, func(x Answer) bool { return x.Node == a.cfg.NodeID }) // this node speaks for itself
-		alone := !slices.ContainsFunc(nodes, func(node string) bool { return node != a.cfg.NodeID })
-		waited := a.rt.Now().Sub(began)
-		if len(r.silent) == 0 && (!alone || waited >= listen) || waited >= patience {
-			return all, nil
-		}
-		if err := a.rt.Wait(ctx, nil, answerPause); err != nil {
-			return nil, err
-		}
-	}
 }
 
 func (r *repair) post(ctx context.Context, n Notice) error {

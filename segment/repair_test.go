@@ -1,11 +1,9 @@
 package segment_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,44 +11,6 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
-
-// board decorates a store's board with faults.
-type board struct {
-	*store
-	hooks     sync.Mutex
-	onNotices func() error
-	onAnswer  func(a segment.Answer) error
-}
-
-func (b *board) change(f func(b *board)) {
-	b.hooks.Lock()
-	defer b.hooks.Unlock()
-	f(b)
-}
-
-func (b *board) Notices(ctx context.Context) ([]segment.Notice, error) {
-	b.hooks.Lock()
-	hook := b.onNotices
-	b.hooks.Unlock()
-	if hook != nil {
-		if err := hook(); err != nil {
-			return nil, err
-		}
-	}
-	return b.Store.Notices(ctx)
-}
-
-func (b *board) Answer(ctx context.Context, a segment.Answer) error {
-	b.hooks.Lock()
-	hook := b.onAnswer
-	b.hooks.Unlock()
-	if hook != nil {
-		if err := hook(a); err != nil {
-			return err
-		}
-	}
-	return b.Store.Answer(ctx, a)
-}
 
 // three starts nodes a, b and c on one store, without a cluster fence.
 func three(t *testing.T, s segment.Store) (all [3]*segment.Allocator) {

@@ -247,7 +247,7 @@ func (s *shard) bind() error {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 	})
 	if err == nil && first { // before the first range: this node may have been away during a regress
-		if err := s.readBoard(); err != nil {
+		if err := s.readBoard(false); err != nil {
 			return fmt.Errorf("read the notices of other nodes: %w", err)
 		}
 	}

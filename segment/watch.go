@@ -1,10 +1,13 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,6 +37,9 @@ type watcher struct {
 	entered  time.Time
 	answered map[string]int64 // the questions that were answered last, by tag
 	missing  bool             // the tables are missing: it was logged
+	failed   string           // why the last look failed, as logged
+	odd      string           // the notices that are not heeded, as logged
+	saving   *saving          // what was heeded, on its way to the disk; nil if none is
 }
 
 func newWatcher(a *Allocator, s Store) watcher {
@@ -51,9 +57,7 @@ func (s *shard) watch() {
 		s.mu.Lock()
 		look := s.look // from before the reading, so that no call of lookNow is missed
 		s.mu.Unlock()
-		if err := s.readBoard(); err != nil {
-			a.log.Debug("the notices of other nodes cannot be read or answered", "store", s.name, "error", err)
-		}
+		s.failed(s.readBoard(true))
 		pause := a.rt.Jitter(2 * watchPause)
 		if s.watcher.missing {
 			pause = missingPause
@@ -70,54 +74,166 @@ func (s *shard) lookNow() {
 	s.look = make(chan struct{})
 }
 
-// readBoard reads the board, heeds it, and tells the others what they must know. A board
-// without tables is no error: the node serves, but hears of no regress.
-func (s *shard) readBoard() error {
-	err := s.exchange()
-	if errors.Is(err, ErrSchema) {
+// failed logs why a look failed, once per cause.
+func (s *shard) failed(err error) {
+	text := ""
+	if err != nil {
+		text = firstLine(err)
+	}
+	if text != "" && text != s.watcher.failed {
+		s.alloc.log.Warn("the notices of other nodes cannot be read or answered: this node may not hear of a regress, and a repair waits for it in vain", "store", s.name, "error", err)
+	}
+	s.watcher.failed = text
+}
+
+// readBoard reads the board, heeds it, and, if it is to answer, tells the others what
+// they must know. A board without tables, or one that the database does not let the node
+// use, is no error: the node serves, but hears of no regress.
+func (s *shard) readBoard(answer bool) error {
+	err := s.exchange(answer)
+	switch {
+	case errors.Is(err, ErrSchema), errors.Is(err, ErrDenied):
 		if !s.watcher.missing {
 			s.watcher.missing = true
-			s.alloc.log.Warn("nodes cannot tell one another that the database lost commits, and a repair cannot ask them; run: leaf schema apply", "store", s.name, "error", err)
+			s.alloc.log.Warn("this node cannot tell the others that the database lost commits, or hear of it, and a repair cannot ask it; "+
+				"do what the error says, or run: leaf schema apply", "store", s.name, "error", err)
 		}
 		return nil
-	}
-	if err == nil {
+	case err == nil:
 		s.watcher.missing = false
 	}
 	return err
 }
 
-func (s *shard) exchange() error {
+// exchange is one look at the board. The disk comes last: what a notice forbids is not
+// issued while the disk hangs, and such a disk hides no later notice.
+func (s *shard) exchange(answer bool) error {
 	a, w := s.alloc, &s.watcher
 	if w.board == nil {
 		return nil
 	}
-	if now := a.rt.Now(); w.entered.IsZero() || now.Sub(w.entered) >= enterPause || now.Before(w.entered) {
-		if err := s.post(a.reading, func(ctx context.Context) error { return w.board.Enter(ctx, a.cfg.NodeID) }); err != nil {
-			return err
-		}
-		w.entered = now
-	}
+	entered := s.enter(enterPause)
+	look := a.fence.look()
 	notices, err := call(a.reading, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
 	if err != nil {
-		return err
+		return errors.Join(entered, err)
 	}
 	posted := map[string]int64{} // the regresses that the others know of
-	for _, n := range notices {
-		if a.router.Route(n.Tag) != s.index {
-			continue
-		}
+	var open []Notice            // questions
+	for _, n := range s.usable(notices) {
 		posted[n.Tag] = n.Regress
-		m, heeded := a.heed(n)
-		if heeded == nil && n.Asked != w.answered[n.Tag] {
-			answer := Answer{Tag: n.Tag, Node: a.cfg.NodeID, Asked: n.Asked, High: m.High, Latched: m.Latched}
-			if heeded = s.post(a.reading, func(ctx context.Context) error { return w.board.Answer(ctx, answer) }); heeded == nil {
-				w.answered[n.Tag] = n.Asked
-			}
+		if _, ok := a.heedInMemory(n, look); !ok {
+			return errors.Join(entered, errLateLook)
 		}
-		err = errors.Join(err, heeded)
+		if n.Asked != w.answered[n.Tag] {
+			open = append(open, n)
+		}
 	}
-	return errors.Join(err, s.tell(posted))
+	if err := s.saved(); err != nil {
+		return errors.Join(entered, err)
+	}
+	if !answer {
+		return entered
+	}
+	return errors.Join(entered, s.answer(open), s.tell(posted))
+}
+
+// errLateLook: a repair on this node has overtaken a look at the board.
+var errLateLook = errors.New("segment: this node repaired a tag meanwhile")
+
+// enter notes that the node is there, unless that was noted a short time ago.
+func (s *shard) enter(pause time.Duration) error {
+	a, w := s.alloc, &s.watcher
+	now := a.rt.Now()
+	if !w.entered.IsZero() && now.Sub(w.entered) < pause && !now.Before(w.entered) {
+		return nil
+	}
+	err := s.post(a.reading, func(ctx context.Context) error { return w.board.Enter(ctx, a.cfg.NodeID) })
+	if err == nil {
+		w.entered = now
+	}
+	return err
+}
+
+// usable returns the notices of the shard's tags, without those that no node wrote.
+func (s *shard) usable(notices []Notice) (good []Notice) {
+	var odd []string
+	for _, n := range notices {
+		switch {
+		case n.check() != nil:
+			odd = append(odd, n.check().Error())
+		case s.alloc.router.Route(n.Tag) == s.index:
+			good = append(good, n)
+		}
+	}
+	slices.Sort(odd)
+	if text := strings.Join(odd, "; "); text != s.watcher.odd {
+		s.watcher.odd = text
+		if text != "" {
+			s.alloc.log.Warn("rows of leaf_repair are ignored: no node wrote them", "store", s.name, "rows", text)
+		}
+	}
+	return good
+}
+
+// answer answers questions, the newest first: many old ones must not hide one that
+// somebody waits for. What takes too long is left to the next look.
+func (s *shard) answer(open []Notice) (err error) {
+	a, w := s.alloc, &s.watcher
+	if len(open) == 0 {
+		return nil
+	}
+	// A repair that does not find this node on the list does not wait for it, and the
+	// list may have been lost with the commits.
+	if err := s.enter(0); err != nil {
+		return err
+	}
+	slices.SortFunc(open, func(x, y Notice) int { return cmp.Compare(y.Asked, x.Asked) })
+	began := a.rt.Now()
+	for _, n := range open {
+		if a.rt.Now().Sub(began) >= watchPause {
+			break
+		}
+		m := a.fence.mark(n.Tag)
+		answer := Answer{Tag: n.Tag, Node: a.cfg.NodeID, Asked: n.Asked, High: m.High, Latched: m.Latched}
+		failed := s.post(a.reading, func(ctx context.Context) error { return w.board.Answer(ctx, answer) })
+		if failed == nil {
+			w.answered[n.Tag] = n.Asked
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// saving is one wait for the fence file.
+type saving struct {
+	done chan struct{}
+	err  error // read only after done is closed
+}
+
+// saved waits until what was heeded is on the disk, but not for a disk that hangs.
+func (s *shard) saved() error {
+	a, w := s.alloc, &s.watcher
+	for {
+		last := w.saving
+		if last == nil {
+			now := &saving{done: make(chan struct{})}
+			if !a.tasks.start(func() { now.err = a.fence.settle(); close(now.done) }) {
+				return errClosed
+			}
+			w.saving = now
+		}
+		ctx, cancel := a.rt.WithTimeout(a.reading, a.cfg.LoadTimeout)
+		err := a.rt.Wait(ctx, w.saving.done, 0)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("the disk does not answer: what this node heard is not written to file %q: %w", fenceName, err)
+		}
+		err, w.saving = w.saving.err, nil
+		if last == nil {
+			return err
+		}
+	}
 }
 
 // tell posts the tags that are latched on this node and of which the others do not know,

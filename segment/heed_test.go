@@ -1,0 +1,199 @@
+package segment_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestCleanStopAfterARepair: a repair drops the current range, some of which is issued. The
+// fence that a clean stop leaves is not below that.
+func TestCleanStopAfterARepair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(row(10)), newDisk()
+		cfg := segment.Config{NodeID: "a", FixedStep: true, MaxWait: time.Second}
+		a := node(t, s, d, cfg)
+		last := drain(t, a, "order", 9)[8] // of [1, 11), and there is a next one
+		synctest.Wait()
+		if err := s.Post(t.Context(), segment.Notice{Tag: "order", Repaired: 5}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		closeNode(t, a)
+		restored(s, 6)
+		a = node(t, s, d, cfg)
+		if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
+			t.Errorf("ID %d, %v after a restart; %d was issued before", id, err, last)
+		}
+	})
+}
+
+// TestRepairBesideACleanStop: a repair reaches a node that has taken its ranges out of
+// service and is about to give the rest back. Its fence stays at the repair.
+func TestRepairBesideACleanStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(row(10)), newDisk()
+		cfg := segment.Config{NodeID: "a", FixedStep: true, MaxWait: time.Second}
+		a := node(t, s, d, cfg)
+		drain(t, a, "order", 9)
+		synctest.Wait()
+		// The node hangs where it lists the recent tags, after its last look at the board.
+		entered, release := make(chan struct{}), make(chan struct{})
+		d.set(func(d *disk) {
+			d.outside = func() error {
+				d.set(func(d *disk) { d.outside = nil })
+				close(entered)
+				<-release
+				return nil
+			}
+		})
+		closed := make(chan struct{})
+		go func() { closeNode(t, a); close(closed) }()
+		<-entered
+		repaired := make(chan struct{})
+		go func() { _, _ = a.Repair(t.Context(), "order", 5000); close(repaired) }()
+		synctest.Wait()
+		close(release)
+		<-closed
+		<-repaired
+		a = node(t, s, d, cfg)
+		if s.maxID(t, "order") > 5000 && a.Mark("order").High < 5000 {
+			t.Errorf("mark %+v after a repair above 5000", a.Mark("order"))
+		}
+	})
+}
+
+// TestRegressIsHeardWhileTheDiskHangs: what was heard holds at once, also what is heard
+// later.
+func TestRegressIsHeardWhileTheDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(row(1000), segment.Row{Tag: "user", MaxID: 1, Step: 1000}), newDisk()
+		a := node(t, s, d, segment.Config{NodeID: "a", FixedStep: true, MaxWait: time.Second})
+		drain(t, a, "order", 5)
+		drain(t, a, "user", 5)
+		synctest.Wait()
+		release := make(chan struct{})
+		d.set(func(d *disk) { d.outside = func() error { <-release; return nil } })
+		for _, tag := range []string{"order", "user"} {
+			if err := s.Post(t.Context(), segment.Notice{Tag: tag, Regress: 50000}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			if id, err := a.Next(t.Context(), tag); !errors.Is(err, leaf.ErrRegress) {
+				t.Errorf("tag %s: ID %d, %v; want ErrRegress", tag, id, err)
+			}
+		}
+		close(release)
+		time.Sleep(5 * time.Second)
+		b := node(t, s, d.copy(), segment.Config{NodeID: "a"})
+		for _, tag := range []string{"order", "user"} {
+			if m := b.Mark(tag); !m.Latched {
+				t.Errorf("tag %s: mark %+v on the disk", tag, m)
+			}
+		}
+	})
+}
+
+// TestLookThatARepairOvertakes: what a node read before its own repair does not latch the
+// tag again.
+func TestLookThatARepairOvertakes(t *testing.T) {
+	for i := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			b := &board{store: newStore(row(10))}
+			a := node(t, b, nil, segment.Config{NodeID: "a", FixedStep: true, MaxWait: time.Second})
+			drain(t, a, "order", 35)
+			synctest.Wait()
+			restored(b.store, 11)
+			useUntil(t, a, newLedger(), leaf.ErrRegress)
+			time.Sleep(5 * time.Second)
+			b.change(func(b *board) { b.readLate = func() { time.Sleep(300 * time.Millisecond) } })
+			time.Sleep(time.Duration(i*103) * time.Millisecond)
+			if _, err := a.Repair(t.Context(), "order", 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			if m := a.Mark("order"); m.Latched {
+				t.Errorf("mark %+v after the repair", m)
+			}
+		})
+	}
+}
+
+// TestNoticesThatNoNodeWrote are ignored: a fence file with such a mark would refuse the
+// next start.
+func TestNoticesThatNoNodeWrote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(row(10)), newDisk()
+		for _, n := range []segment.Notice{
+			{Tag: "", Regress: 5},
+			{Tag: string(make([]byte, leaf.MaxTagLen+1)), Repaired: 5},
+			{Tag: "a", Regress: segment.MaxMaxID + 1},
+			{Tag: "b", Repaired: segment.MaxMaxID + 1},
+			{Tag: "c", Asked: segment.MaxMaxID + 1, Repaired: 5},
+		} {
+			if err := s.Post(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			a := node(t, s, d, segment.Config{NodeID: "a"})
+			drain(t, a, "order", 5)
+			time.Sleep(3 * time.Second)
+			closeNode(t, a)
+		}
+	})
+}
+
+// TestStartDoesNotWaitForOldQuestions: a node answers what was asked before its start
+// while it serves, the newest question first.
+func TestStartDoesNotWaitForOldQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		slow := &board{store: s, onAnswer: func(segment.Answer) error { time.Sleep(5 * time.Millisecond); return nil }}
+		for i := range 10000 {
+			if err := s.Post(t.Context(), segment.Notice{Tag: fmt.Sprint("t", i), Asked: 2, Regress: 5, Repaired: 6}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		began := time.Now()
+		b := node(t, slow, nil, segment.Config{NodeID: "b", FixedStep: true})
+		if next(t, b, "order"); time.Since(began) > time.Second {
+			t.Errorf("first ID after %v", time.Since(began))
+		}
+		if _, err := a.Repair(t.Context(), "order", 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBoardThatCannotBeWritten keeps no node from serving, nor from hearing.
+func TestBoardThatCannotBeWritten(t *testing.T) {
+	for name, why := range map[string]error{"denied": segment.ErrDenied, "down later": errDown} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &board{store: newStore(row(10))}
+				refuse := func() error { return fmt.Errorf("INSERT command: %w", why) }
+				if errors.Is(why, segment.ErrDenied) {
+					b.onEnter = refuse
+				}
+				a := node(t, b, nil, segment.Config{NodeID: "a", FixedStep: true, MaxWait: time.Second})
+				drain(t, a, "order", 5)
+				b.change(func(b *board) { b.onEnter = refuse })
+				time.Sleep(2 * time.Minute)
+				if err := b.Store.Post(t.Context(), segment.Notice{Tag: "order", Regress: 500}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				if m := a.Mark("order"); !m.Latched {
+					t.Errorf("mark %+v: the node has not heard of the regress", m)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// question posts a question whose number is above every one on the board, in answers too:
+// an answer to it, or to a later one, is from a node that read what was on the board now.
+// The number is the time where that is larger, so that it does not come again when the
+// database forgets what was asked. asked is the last question on the board.
+func (r *repair) question(ctx context.Context, asked int64) error {
+	all, err := r.allAnswers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range all {
+		asked = max(asked, x.Asked)
+	}
+	if asked >= MaxMaxID {
+		return fmt.Errorf("%w: tag %q has question %d in leaf_repair or leaf_repair_node, must be below %d; no node wrote that, correct the row",
+			leaf.ErrConflict, r.tag, asked, int64(MaxMaxID))
+	}
+	r.asked = max(asked+1, r.alloc.rt.Now().UnixNano())
+	return r.post(ctx, Notice{Tag: r.tag, Asked: r.asked})
+}
+
+// confirm waits until the nodes have heeded a repair to the number, which is posted. again:
+// one is still latched, or holds more and did not say so before the row moved: what it
+// holds may be from before the loss. A node that did say may have loaded since.
+func (r *repair) confirm(ctx context.Context, to int64) (again bool, err error) {
+	n, err := r.notice(ctx)
+	if err == nil {
+		err = r.question(ctx, n.Asked)
+	}
+	if err != nil {
+		return false, storeError(err)
+	}
+	known := r.silent
+	answers, err := r.answers(ctx, to)
+	if err != nil {
+		return false, storeError(err)
+	}
+	for _, x := range answers {
+		again = again || x.Latched && x.Asked >= r.asked || x.High > to && !slices.Contains(r.heard, x.Node)
+	}
+	late := slices.DeleteFunc(r.silent, func(node string) bool { return slices.Contains(known, node) })
+	r.silent = known
+	if len(late) > 0 && !again {
+		r.silent = late
+		return false, r.silence(fmt.Sprintf("max_id of tag %q is %d, but these nodes may still issue numbers below it. Repeat the command", r.tag, r.plan.First))
+	}
+	return again, nil
+}
+
+// notice returns the tag's notice, one without numbers if there is none.
+func (r *repair) notice(ctx context.Context) (Notice, error) {
+	all, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
+	if i := slices.IndexFunc(all, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
+		return all[i], err
+	}
+	return Notice{Tag: r.tag}, err
+}
+
+// answers waits until all nodes have answered the question, with at least the number to.
+// It notes in r.silent which have not after a while, also those that left meanwhile: what
+// they hold is not known. Before the row moves, to is 0. Then it listens for as long as a
+// node needs to enter again, because the list may have been lost with the commits; under a
+// cluster fence nothing depends on that.
+func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
+	a, calls, timeout := r.alloc, &r.shard.calls, r.alloc.cfg.LoadTimeout
+	var seen []string
+	for began := a.rt.Now(); ; {
+		nodes, err := call(ctx, calls, timeout, r.board.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		all, err := r.allAnswers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		seen = slices.Compact(slices.Sorted(slices.Values(append(seen, nodes...))))
+		r.silent = slices.DeleteFunc(slices.Clone(seen), func(node string) bool {
+			return node == a.cfg.NodeID || slices.ContainsFunc(all, func(x Answer) bool { return x.Node == node && x.Asked >= r.asked && x.High >= to })
+		})
+		waited := a.rt.Now().Sub(began)
+		if len(r.silent) == 0 && (to > 0 || r.fenced || waited >= listenFor) || waited >= patience {
+			return all, nil
+		}
+		if err := a.rt.Wait(ctx, nil, answerPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// allAnswers returns the answers of the others: this node speaks for itself.
+func (r *repair) allAnswers(ctx context.Context) ([]Answer, error) {
+	all, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) {
+		return r.board.Answers(ctx, r.tag)
+	})
+	return slices.DeleteFunc(all, func(x Answer) bool { return x.Node == r.alloc.cfg.NodeID }), err
+}
