@@ -28,6 +28,7 @@ func config(dir string) app.Config {
 	c := app.Default()
 	c.DataDir = dir
 	c.HTTP.Addr = "127.0.0.1:0"
+	c.StorePrivate = true // tests of registries and directories need no shared database
 	return c
 }
 

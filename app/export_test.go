@@ -130,3 +130,6 @@ func BoundConnections(c Config, files uint64, log *slog.Logger) (http, grpc, res
 
 // Unstable is SnowflakeConfig.unstable.
 func Unstable(c SnowflakeConfig, newDir bool) string { return c.unstable(newDir) }
+
+// WatchPause is the time between two looks at the files that unique IDs rest on.
+const WatchPause = watchPause

@@ -316,6 +316,7 @@ func TestSecretsOfSingleKeysAreHidden(t *testing.T) {
 	t.Parallel()
 	l, err := app.Load(app.Input{Environ: home, Flags: map[string][]string{
 		"alarm.webhook": {"https://u:hunter2@hooks.example.com/services/hunter2?x=hunter2"}, "segment.cluster-fence": {"etcd://u:hunter2@a:2379/n"},
+		"store-private": {"true"},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,38 @@ func (c Config) validate(node bool) error {
 			Limit: fmt.Sprintf("must not be below segment.load-timeout=%s, or no unused ID is given back to a slow database", shortDuration(c.Segment.LoadTimeout)),
 		})
 	}
+	if node && len(errs) == 0 { // else it may only be a slip that makes the node look shared
+		add(c.sharedStore())
+	}
 	return errors.Join(errs...)
+}
+
+// sharedStore refuses the embedded database for a node that shares something else with
+// other nodes: each of them would hand out the same numbers of the same tags (rule W).
+func (c Config) sharedStore() error {
+	if !c.Segment.Enable || len(c.Stores) > 0 || c.StorePrivate {
+		return nil
+	}
+	shared := ""
+	switch c.Snowflake.Registry {
+	case registryZooKeeper, registryZooKeeperRecycle, registryEtcd:
+		shared = "snowflake.registry=" + c.Snowflake.Registry
+	case registrySQL:
+		if len(c.Snowflake.Addresses) > 0 {
+			shared = "snowflake.registry-address"
+		}
+	}
+	switch {
+	case c.Snowflake.Enable && shared != "":
+	case c.Segment.ClusterFence != "":
+		shared = "segment.cluster-fence"
+	case c.Node.Discovery != "" && c.Node.Discovery != addrOff && c.Node.Discovery != discoveryStore:
+		shared = "node.discovery"
+	default:
+		return nil
+	}
+	return &ConfigError{Key: "store", Limit: "must name the database that the nodes share, because " + shared + " says that there are several: with the embedded database each of them would issue the same numbers. " +
+		"Without segment mode: segment.enable=false; if the tags of this node are meant to be its own: store-private=true"}
 }
 
 func checkAddr(key, addr string) error {

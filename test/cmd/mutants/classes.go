@@ -51,6 +51,7 @@ var rules = []class{
 	{"rule Q", "a file that uniqueness rests on is missed when it is gone"},
 	{"rule U", "whoever finds T gone knows that it was lost"},
 	{"rule V", "what separates two ID spaces is compared at each renewal"},
+	{"rule W", "shared with private does not mix"},
 }
 
 var peers = []class{
