@@ -17,6 +17,9 @@
 //	leaf_temporary/<ip>:<port>       ephemeral: the process runs
 //	leaf_pool/…                      the same for Recycle: namespace, claims, bounds, peers
 //
+// No claim is made while both leaf_namespace and leaf_pool/namespace exist, and none is
+// renewed without its own one, so the two kinds never hold numbers at the same time.
+//
 // What it promises, beside the contracts of the interfaces:
 //
 //  1. Every change is one multi that expects the exact data versions that this

@@ -40,23 +40,14 @@ func (c *conn) readNamespace(ctx context.Context, p string) (*namespace, error) 
 	}, nil
 }
 
-// openNamespace returns the namespace at p. If there is none it makes folders, and
-// the namespace from want.
-func (c *conn) openNamespace(ctx context.Context, p string, want worker.StoredNamespace, folders ...string) (*namespace, error) {
-	for {
-		stored, err := c.readNamespace(ctx, p)
-		if stored != nil || err != nil {
-			return stored, err
-		}
-		for _, folder := range folders {
-			if err := c.ensure(ctx, folder); err != nil {
-				return nil, err
-			}
-		}
-		if err := c.writeNamespace(ctx, p, nil, want, 0); err != nil && !errors.Is(err, errMoved) {
-			return nil, err
-		}
-	}
+// postpone makes all claims from now on start at issueFrom or later. Those that were made stay.
+func (c *conn) postpone(ctx context.Context, p string, ns *namespace, issueFrom int64) error {
+	data := encode(namespaceRecord{
+		Format: format, Name: ns.Name, Fingerprint: ns.Fingerprint, IssueFrom: issueFrom, Incarnation: ns.Incarnation,
+		Forgotten: ns.forgotten, Forever: ns.forever,
+	})
+	_, err := c.change(ctx, p, set(p, data, ns.version), exists(ns.guard))
+	return err
 }
 
 // given completes a namespace by its Given.

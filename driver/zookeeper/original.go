@@ -97,15 +97,13 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
 	}
-	if err := o.refuseOther(ctx, "zookeeper-recycle", o.root+"/leaf_pool/bounds", func(p string, data []byte) int64 {
-		bound, _ := parseBound(p, data)
-		return bound
-	}); err != nil {
-		return nil, err
-	}
 	p := o.namespace()
 	for {
-		stored, err := o.readNamespace(ctx, p)
+		stored, err := o.readNamespace(ctx, p) // before the look at the other kind
+		if err != nil {
+			return nil, err
+		}
+		issueFrom, err := o.supersede(ctx, o.pool())
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +117,13 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		case err != nil:
 			return nil, err
 		case stored != nil && forever != nil && stored.forever == forever.stat.Czxid:
-			return stored, nil
+			if stored.IssueFrom >= issueFrom {
+				return stored, nil
+			}
+			if err := o.postpone(ctx, p, stored, issueFrom); err != nil && !errors.Is(err, errMoved) {
+				return nil, err
+			}
+			continue
 		case forever == nil || stored == nil:
 			for _, folder := range []string{o.forever(), o.owners(), o.temporary()} {
 				if err := o.ensure(ctx, folder); err != nil {

@@ -195,7 +195,8 @@ func (o *Original) listOwners(ctx context.Context) ([]owner, error) {
 
 // List implements worker.Registry. It returns the children of forever, those of Java
 // servers with an empty nonce and a T that is their timestamp and 10 s, and the
-// numbers whose child somebody deleted, of which only T is left.
+// numbers whose child somebody deleted, of which only T is left. An owner node that cannot
+// be read and has no child is a record of number -1.
 func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 	owners, err := o.listOwners(ctx)
 	if err != nil {
@@ -217,6 +218,7 @@ func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 	}
 	var records []worker.Record
 	seen := map[int64]bool{}
+	named := map[string]bool{} // the addresses of records with a damage
 	for _, n := range children {
 		address, number, ok := parseChild(n.name)
 		if !ok {
@@ -228,6 +230,7 @@ func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 		}
 		if damage[address] != "" {
 			records = append(records, worker.Record{Number: number, Damage: damage[address]})
+			named[address] = true
 			delete(byNode, n.name)
 			seen[number] = true
 			continue
@@ -246,6 +249,11 @@ func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 		if !seen[own.Number] {
 			address, _, _ := parseChild(own.Node)
 			records = append(records, worker.Record{Number: own.Number, Address: address, Bound: own.Bound})
+		}
+	}
+	for address, why := range damage {
+		if !named[address] {
+			records = append(records, worker.Record{Number: -1, Damage: why})
 		}
 	}
 	slices.SortFunc(records, func(a, b worker.Record) int {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,26 +48,51 @@ func (r *Recycle) bounds() string { return r.root + "/bounds" }
 
 // Namespace implements worker.Records.
 func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
-	if want != nil {
-		err := r.refuseOther(ctx, "zookeeper", path.Dir(r.root)+"/forever", func(p string, data []byte) int64 {
-			timestamp, _ := parseTimestamp(p, data) // one that cannot be read holds nothing that could be renewed
-			return timestamp
-		})
+	if want == nil {
+		stored, err := r.readNamespace(ctx, r.namespace())
+		if stored == nil || err != nil {
+			return nil, err
+		}
+		return r.complete(ctx, stored)
+	}
+	for {
+		stored, err := r.readNamespace(ctx, r.namespace()) // before the look at the other kind
 		if err != nil {
 			return nil, err
 		}
+		issueFrom, err := r.supersede(ctx, r.fixed())
+		switch {
+		case err != nil:
+			return nil, err
+		case stored == nil:
+			err = r.found(ctx, *want)
+		case stored.IssueFrom < issueFrom:
+			err = r.postpone(ctx, r.namespace(), stored, issueFrom)
+		default:
+			return r.complete(ctx, stored)
+		}
+		if err != nil && !errors.Is(err, errMoved) {
+			return nil, err
+		}
 	}
-	stored, err := r.readNamespace(ctx, r.namespace())
-	if stored == nil && err == nil && want != nil {
-		stored, err = r.openNamespace(ctx, r.namespace(), *want, r.claims(), r.bounds(), r.presences())
-	}
-	if stored == nil || err != nil {
+}
+
+// complete returns a namespace with its Given.
+func (r *Recycle) complete(ctx context.Context, ns *namespace) (*worker.StoredNamespace, error) {
+	if err := r.given(ctx, ns); err != nil {
 		return nil, err
 	}
-	if err := r.given(ctx, stored); err != nil {
-		return nil, err
+	return &ns.StoredNamespace, nil
+}
+
+// found makes the namespace from want.
+func (r *Recycle) found(ctx context.Context, want worker.StoredNamespace) error {
+	for _, folder := range []string{r.claims(), r.bounds(), r.presences()} {
+		if err := r.ensure(ctx, folder); err != nil {
+			return err
+		}
 	}
-	return &stored.StoredNamespace, nil
+	return r.writeNamespace(ctx, r.namespace(), nil, want, 0)
 }
 
 // Amend implements worker.Records.

@@ -72,12 +72,12 @@ func TestSessionExpires(t *testing.T) {
 // claim is lost, and renewals go on.
 func TestElection(t *testing.T) {
 	e := server.OwnZooKeeper(t, 3)
-	p := newPlace(t, server.Namespace{Servers: e.Servers(), Root: ""})
-	p.cfg.ConnectTimeout = time.Second
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	var renewed [2]atomic.Int64
 	for i, kind := range kinds {
+		p := newPlace(t, server.Namespace{Servers: e.Servers(), Root: ""})
+		p.cfg.ConnectTimeout = time.Second
 		o := kind.open(p, t)
 		declare(t, o)
 		r := claim(t, o, request(addr))
