@@ -75,7 +75,7 @@ func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmVanished, Subject: name,
 		Text: fmt.Sprintf("the list of tags of store %q lacks %d of %d tags; this node serves %d of them until their ranges in memory are used up", name, missing, known, kept),
-		Do:   "find out who deleted rows of leaf_alloc; if it was a mistake, stop all nodes before rows are put back, and give each row a max_id above every number in use; if not, the alarm ends when the ranges are used up, or with this node's next start",
+		Do:   "find out who deleted rows of leaf_alloc; if it was a mistake, stop all nodes before rows are put back, and give each row as max_id the highest number of its tag in your own tables, plus three times the largest range a node can take (segment.max-step, or the row's step if that is larger), plus what clients hold in caches, batches and open transactions; if not, the alarm ends when the ranges are used up, or with this node's next start",
 	}
 }
 
@@ -83,7 +83,7 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmRule, Subject: name,
 		Text: fmt.Sprintf("this node issues nothing from store %q any more, not even from memory: %s", name, firstLine(err)),
-		Do:   "find out who changed the tag rule; if it was on purpose, restart this node with the new rule",
+		Do:   "find out who changed the tag rule; if it was on purpose, restart this node with the new rule; if not, stop all nodes; before the old rule is accepted again, each row must lie above the other database's row of its tag",
 	}
 }
 

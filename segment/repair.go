@@ -150,12 +150,12 @@ func (r *repair) ask(ctx context.Context) error {
 func (r *repair) decide() error {
 	switch {
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
-		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high)
+		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more%s", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high, r.others())
 	case r.above != 0, r.fenced:
 	case r.board == nil:
-		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: give the highest number in use (--above)", leaf.ErrConflict, r.tag)
+		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: find the highest number in your own tables and give %s (--above)", leaf.ErrConflict, r.tag, generously)
 	case len(r.silent) > 0:
-		return r.silence("start them and repeat the command. If one is gone for good with its data directory, give the highest number of the tag that is in use anywhere, in your own tables too (--above)")
+		return r.silence("start them and repeat the command. If one is gone for good with its data directory, find the highest number of the tag in your own tables and give " + generously + " (--above)")
 	}
 	r.high = max(r.high, r.above, r.plan.Row)
 	if r.high >= MaxMaxID {
@@ -240,6 +240,18 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 
 func (r *repair) post(ctx context.Context, n Notice) error {
 	return r.shard.post(ctx, func(ctx context.Context) error { return r.board.Post(ctx, n) })
+}
+
+// generously is what to add to the highest number that is found: IDs that are on their way
+// to a table, and ranges of which no ID is in one yet.
+const generously = "that number plus three times the largest range a node can take (segment.max-step, or the row's step if that is larger), plus what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously"
+
+// others says that a number must do for the silent nodes, too.
+func (r *repair) others() string {
+	if len(r.silent) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and more than these nodes may have issued, which do not answer: %s", strings.Join(r.silent, ", "))
 }
 
 func (r *repair) silence(do string) error {

@@ -178,8 +178,8 @@ func TestRepairAfterTheNoticesWereLost(t *testing.T) {
 		mute.change(func(b *board) { b.onNotices = func() error { return errDown } })
 		restored(s, 260)
 		maxID, err := n[0].Repair(t.Context(), "order", 0)
-		if !errors.Is(err, segment.ErrSilentNodes) {
-			t.Errorf("Repair = %d, %v; b is silent and issued up to %d", maxID, err, last)
+		if at := s.maxID(t, "order"); !errors.Is(err, segment.ErrSilentNodes) || at != 260 {
+			t.Errorf("Repair = %d, %v, row at %d; b is silent and issued up to %d", maxID, err, at, last)
 		}
 	})
 }

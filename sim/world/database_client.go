@@ -170,6 +170,7 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (int64, erro
 			return 0, err
 		}
 		d.s.Note(d.Name, "raised "+tag, above, maxID)
+		d.used[tag] = max(d.used[tag], maxID)
 		d.note(x, tag)
 		if err := d.commit("raise"); err != nil {
 			return 0, err
