@@ -172,6 +172,19 @@ func TestStartDoesNotWaitForOldQuestions(t *testing.T) {
 	})
 }
 
+// TestBoardThatCannotBeRead keeps no node from serving: a user of the original has rights
+// on leaf_alloc alone.
+func TestBoardThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := func() error { return fmt.Errorf("command: %w", segment.ErrDenied) }
+		b := &board{store: newStore(row(10)), onEnter: refuse, onNotices: refuse}
+		a := node(t, b, nil, segment.Config{NodeID: "a"})
+		next(t, a, "order")
+		_, err := a.Repair(t.Context(), "order", 0)
+		wantErr(t, err, segment.ErrDenied)
+	})
+}
+
 // TestBoardThatCannotBeWritten keeps no node from serving, nor from hearing.
 func TestBoardThatCannotBeWritten(t *testing.T) {
 	for name, why := range map[string]error{"denied": segment.ErrDenied, "down later": errDown} {
