@@ -33,7 +33,7 @@ type SnowflakeConfig struct {
 
 	Tolerance   time.Duration `key:"clock-tolerance" default:"5ms" min:"0s" max:"1s" help:"A step back of the clock up to this is waited out, a longer one is an error until the clock has caught up."`
 	ClockPolicy string        `key:"clock-policy" default:"refuse" oneof:"refuse use-reserved" hint:"POLICY" help:"After a longer step back: refuse, or use the time that was reserved before it."`
-	ClockJump   time.Duration `key:"clock-jump" default:"10s" min:"3s" max:"1h" help:"A clock that runs ahead of elapsed time by more than this is not believed until other nodes or leaf worker confirm-clock confirm it."`
+	ClockJump   time.Duration `key:"clock-jump" default:"10s" min:"3s" max:"1h" help:"A clock that runs ahead of elapsed time by more than this is not believed until other nodes or leaf worker confirm-clock confirm it, or it has stood for about as long as it is wide and no other node objects."`
 
 	PeerThreshold time.Duration `key:"peer-threshold" default:"5s" min:"10ms" max:"1h" help:"How far the clock may be from the median of the other nodes' clocks."`
 	PeerTimeout   time.Duration `key:"peer-timeout" default:"1s" min:"10ms" max:"30s" help:"Deadline for asking a node for its time."`

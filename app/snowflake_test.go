@@ -162,6 +162,7 @@ func TestNodeWithoutDatabases(t *testing.T) {
 	c := config(shortDir(t))
 	c.Segment.Enable = false
 	c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
+	c.Snowflake.ClockJump = 3 * time.Second
 	a, _ := start(t, c)
 	if _, err := os.Stat(filepath.Join(c.DataDir, "leaf.db")); !os.IsNotExist(err) {
 		t.Errorf("a database was made that nobody needs: %v", err)
@@ -223,6 +224,7 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 		c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
 		c.Segment.MaxWait = 20 * time.Millisecond
 		c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
+		c.Snowflake.ClockJump = 3 * time.Second
 		a, _ := start(t, c)
 		awaitStatus(t, a, "/api/snowflake/get/x", 200)
 		for path, want := range map[string]int{"/api/segment/get/x": 503, "/readyz": 200, "/readyz?mode=segment": 503, "/readyz?mode=snowflake": 200} {

@@ -44,7 +44,7 @@ func (h *Holder) acquire() *tenure {
 func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	f, fileErr := h.readFile()
 	if fileErr != nil && !h.info.Shared && h.info.Kind == Fixed {
-		return Record{}, false, fmt.Errorf("%w: %w; a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits %v", leaf.ErrConflict, fileErr, h.cfg.quiet(h.info))
+		return Record{}, false, fmt.Errorf("%w: %w; a static worker ID has no other memory. If no process uses it, and the clock of the node was never ahead of the present time, remove the file; the next start then waits %v", leaf.ErrConflict, fileErr, h.cfg.quiet(h.info))
 	}
 	if fileErr != nil {
 		h.log.Warn("the node's own file is not used; a claim starts where the registry says", "reason", fileErr)
@@ -179,10 +179,10 @@ func (h *Holder) unit(t time.Time) int64 {
 	return h.cfg.Layout.Millis(h.cfg.Layout.Ceil(t.UnixMilli()))
 }
 
-// release ends a tenure whose generator has stopped. The file comes first: once the
+// release ends a tenure whose generator has stopped. With keep a confirmed claim stays. The file comes first: once the
 // registry's T is lower, somebody else may issue from there, so this directory must
 // not believe any longer that the time up to T is its own.
-func (h *Holder) release(ctx context.Context, t *tenure) error {
+func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 	end := t.gen.Stop()
 	own := *t.claim.Load()
 	withdraw := func() error {
@@ -190,7 +190,7 @@ func (h *Holder) release(ctx context.Context, t *tenure) error {
 		defer cancel()
 		return h.reg.Withdraw(ctx, h.self(own))
 	}
-	if h.cfg.KeepOnStop && t.confirmed.Load() {
+	if keep && t.confirmed.Load() {
 		return withdraw() // the file stays as it is: the registry has recorded its t
 	}
 	if !t.confirmed.Load() {

@@ -193,10 +193,11 @@ func (c Config) Validate(info Info) error {
 // has stopped by then, also one that does not know that it is gone (rule D). The wait
 // counts from before the call, and a claim that lives may have been renewed as late as
 // its end: so a long Timeout counts in place of the lease. A static number has no
-// registry; its owner issued at most Ahead in the future.
+// registry; its owner issued at most Ahead in the future, by a clock that may have been
+// ahead by the jump that is believed at once.
 func (c Config) quiet(info Info) time.Duration {
 	if !info.Shared && info.Kind == Fixed {
-		return c.Ahead + c.Margin
+		return c.Jump + c.Ahead + c.Margin
 	}
 	return max(c.Lease, c.Timeout) + c.Horizon + c.Margin
 }

@@ -118,7 +118,7 @@ func TestStatic(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.refuses(leaf.ErrNotReady) // the number's last owner may be just gone
-		time.Sleep(9 * time.Second)
+		time.Sleep(19 * time.Second)
 		n.issue(5000)
 		time.Sleep(time.Hour)
 		n.issue(5000)
@@ -131,7 +131,7 @@ func TestStatic(t *testing.T) {
 		n.issue(5000)
 		n.stop()
 		n.disk.put(n.disk.content()[1:])
-		if _, err := static(n); err == nil || !strings.Contains(err.Error(), "a static worker ID has no other memory. If no process uses it, remove the file; the next start then waits 8s") {
+		if _, err := static(n); err == nil || !strings.Contains(err.Error(), "a static worker ID has no other memory. If no process uses it, and the clock of the node was never ahead of the present time, remove the file; the next start then waits 18s") {
 			t.Errorf("damaged file: %v", err)
 		}
 		n.cfg.Numbers = leaf.Range{Lo: 0, Hi: 3}
@@ -270,5 +270,44 @@ func TestLayoutEnds(t *testing.T) {
 		last.up().issue(10)
 		time.Sleep(6 * time.Second)
 		last.refuses(leaf.ErrOverflow)
+	})
+}
+
+// TestStaticAfterAJump: a static number whose file is lost waits out what was issued by a
+// clock that had run ahead as far as is believed at once.
+func TestStaticAfterAJump(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Fresh = false })
+		begin := func() {
+			h, err := worker.New(worker.NewStatic(3), n.disk, n.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Holder = h
+			w.t.Cleanup(n.crash)
+			if err := h.Start(w.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin()
+		time.Sleep(20 * time.Second)
+		n.clock.step(9 * time.Second)
+		time.Sleep(2 * time.Second)
+		last := millis(n.issue(100))
+		n.crash()
+		n.clock.step(-9 * time.Second)
+		n.disk.set(func(d *disk) { d.files = map[string][]byte{} })
+		begin()
+		for range 30 {
+			time.Sleep(time.Second)
+			id, err := n.Next(w.t.Context(), "k")
+			if err != nil {
+				continue
+			}
+			if first := millis(w.take(id, "a")); first <= last {
+				t.Fatalf("issues at %d, had issued up to %d", first, last)
+			}
+		}
+		n.issue(1)
 	})
 }

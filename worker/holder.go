@@ -296,7 +296,7 @@ func (h *Holder) Close(ctx context.Context) error {
 		if err = h.rt.Wait(ctx, h.done, 0); err != nil {
 			err = fmt.Errorf("worker: the claim did not end in time, its number is free after T: %w", err)
 		} else if h.held != nil {
-			err = h.release(ctx, h.held)
+			err = h.release(ctx, h.held, h.cfg.KeepOnStop)
 		}
 	}
 	return errors.Join(err, h.reg.Close())

@@ -110,7 +110,7 @@ func (h *Holder) giveUp(t *tenure, end int64, why error) {
 	h.previous = t.previous(end)
 	h.mu.Unlock()
 	h.log.Warn("worker ID is given back, another one is being claimed", "worker", t.number(), "reason", why)
-	if err := h.release(h.base, t); err != nil && !h.isClosing() {
+	if err := h.release(h.base, t, false); err != nil && !h.isClosing() {
 		h.log.Warn("worker ID is not given back; it is free after T", "worker", t.number(), "error", err)
 	}
 }
@@ -122,11 +122,11 @@ func (h *Holder) giveUp(t *tenure, end int64, why error) {
 func (h *Holder) outOfReach(t *tenure) error {
 	behind := time.UnixMilli(t.gen.Position()).Sub(h.rt.Now())
 	reserved := h.cfg.Policy == snowflake.UseReserved && t.gen.Position() < t.inner.Load()
-	if h.info.Kind != Leased || h.cfg.Numbers.Len() < 2 || behind <= h.cfg.Margin || reserved || !t.confirmed.Load() || h.failures > 0 {
+	if h.info.Kind != Leased || h.cfg.Numbers.Len() < 2 || behind <= max(h.cfg.Margin, h.cfg.Tolerance)+h.cfg.Layout.Unit || reserved || !t.confirmed.Load() || h.failures > 0 {
 		return nil
 	}
 	objection, jump := h.settle()
-	if right := objection == nil && jump == nil; !right {
+	if right := objection == nil && jump == nil && h.checkedWithin(h.cfg.Renew); !right {
 		return nil
 	}
 	return fmt.Errorf("%w: %w: the clock is %v behind what was issued with worker ID %d", leaf.ErrClock, errOutOfReach, behind.Round(time.Millisecond), t.number())
@@ -191,7 +191,7 @@ func (h *Holder) await(t *tenure) error {
 func (h *Holder) waits(t *tenure, left time.Duration) {
 	from := time.UnixMilli(t.from).UTC().Format(time.RFC3339)
 	reason := fmt.Errorf("worker ID %d may be used from %s on, in %v, because until then another node may issue with it", t.number(), from, left.Round(time.Millisecond))
-	if left > h.cfg.Margin && t.claim.Load().Bound <= t.from {
+	if h.info.Shared && left > h.cfg.Margin && t.claim.Load().Bound <= t.from {
 		reason = fmt.Errorf("%w; so it is in a registry that is new, was wiped or lost records: before the first node of a new registry starts, run: leaf worker init", reason)
 	}
 	if left > h.longest() {

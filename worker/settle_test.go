@@ -1,10 +1,14 @@
 package worker_test
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -138,6 +142,84 @@ func TestStepBackAgainstThePeers(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		if p := b.issue(10); p.Worker != old.Worker {
 			t.Errorf("number %d, before %d", p.Worker, old.Worker)
+		}
+	})
+}
+
+// TestStepBackWithoutAnAnswer: a number is kept while the registry does not tell which
+// peers there are: one of them might object.
+func TestStepBackWithoutAnAnswer(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Clock.Ask = ask(map[string]*node{}, time.Millisecond) })
+		registry := &peerless{Registry: worker.NewPool(w.records)}
+		h, err := worker.New(registry, n.disk, n.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Holder = h
+		w.t.Cleanup(n.crash)
+		if err := h.Start(w.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		old := n.issue(10)
+		registry.down.Store(true)
+		n.clock.step(-10 * time.Minute)
+		time.Sleep(10 * time.Second)
+		n.refuses(leaf.ErrClock)
+		if st := n.Status(); st.Number != old.Worker || st.Losses != 0 {
+			t.Errorf("%+v, before number %d", st, old.Worker)
+		}
+		registry.down.Store(false)
+		time.Sleep(10 * time.Second)
+		if p := n.issue(10); p.Worker == old.Worker {
+			t.Errorf("still number %d", p.Worker)
+		}
+	})
+}
+
+// peerless is a registry that does not tell who the peers are while it is down.
+type peerless struct {
+	worker.Registry
+
+	down atomic.Bool
+}
+
+func (m *peerless) Peers(ctx context.Context) ([]worker.Peer, error) {
+	if m.down.Load() {
+		return nil, errors.New("no route to host")
+	}
+	return m.Registry.Peers(ctx)
+}
+
+// TestStepBackGivesTheNumberBack: KeepOnStop is for a stop. A number that lies ahead of the
+// clock is given back all the same.
+func TestStepBackGivesTheNumberBack(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.KeepOnStop = true }).up()
+		old := n.issue(10)
+		n.clock.step(-10 * time.Minute)
+		time.Sleep(5 * time.Second)
+		n.issue(10)
+		if r := w.records.record(old.Worker); !r.Released {
+			t.Errorf("the old number is left as %+v", r)
+		}
+	})
+}
+
+// TestSecondsKeepTheNumber: IDs of a layout with seconds end up to a second ahead of the
+// clock, also of one that is right and with a margin that is shorter.
+func TestSecondsKeepTheNumber(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Margin, c.Layout = 500*time.Millisecond, snowflake.Seconds() })
+		if err := n.begin(); err != nil {
+			t.Fatal(err)
+		}
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			_, _ = n.Next(w.t.Context(), "k") // up to 1,000 a second
+		}
+		if st := n.Status(); st.Losses > 0 || st.State != worker.Serving {
+			t.Errorf("a node with a right clock has %+v", st)
 		}
 	})
 }
