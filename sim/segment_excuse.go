@@ -122,6 +122,13 @@ func (m *segmentMode) cleared(e *segmentEngine, code string) {
 	}
 }
 
+// misled reports whether the node took its fence, or that of the node which told it of a
+// regress, for newer than it is: an older fence file knows no give-back.
+func (m *segmentMode) misled(e *segmentEngine, a leaf.Alarm) bool {
+	older := func(n *Node) bool { return n.Forgot || n.ClonedFrom != nil }
+	return older(e.node) || strings.Contains(a.Text, "another node holds") && slices.ContainsFunc(m.w.nodes, older)
+}
+
 // raised is told of every alarm. It must not call the engine, or fail here, under the
 // engine's locks.
 func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
@@ -132,7 +139,7 @@ func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
 			e.alone = true
 			m.expose(Degraded, nil)
 		}
-	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject] && !e.node.Forgot && e.node.ClonedFrom == nil: // an older fence file knows no give-back
+	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject] && !m.misled(e, a):
 		m.w.sched.After(0, func() {
 			m.w.Failf("%s latched %q without a cause: %s", e.node.Name, a.Subject, a.Text)
 		})

@@ -137,8 +137,8 @@ func (m *segmentMode) rebuildFence(n *Node) {
 		err := segment.RebuildFence(n.Disk.For(command), identity(n), tags)
 		m.w.sched.After(0, func() {
 			command.Kill()
+			n.Forgot = true // a disk may do what it calls failed
 			if err == nil {
-				n.Forgot = true
 				m.w.faults.Hit(FenceRebuilt)
 			}
 			n.Start() // which is refused again if the disk failed
