@@ -133,7 +133,7 @@ func (r *repair) ask(ctx context.Context) error {
 		}
 	}
 	if r.board != nil {
-		node, err := r.askNodes(ctx, missing)
+		node, err := r.askNodes(ctx)
 		switch {
 		case errors.Is(err, ErrSchema) && (r.above > 0 || r.fenced):
 			r.board = nil
@@ -167,7 +167,7 @@ func (r *repair) decide() error {
 
 // askNodes posts a question and waits for the answers. node names the one with the
 // highest end, if that is higher than what was known.
-func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err error) {
+func (r *repair) askNodes(ctx context.Context) (node string, err error) {
 	notices, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
 	if err != nil {
 		return "", err
@@ -175,9 +175,7 @@ func (r *repair) askNodes(ctx context.Context, missing bool) (node string, err e
 	n := Notice{Tag: r.tag}
 	if i := slices.IndexFunc(notices, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
 		n = notices[i]
-	} else if missing && !r.latched {
-		return "", unknownTag(r.tag)
-	}
+	} // else a node that made its fence anew may have latched the tag without a word on the board
 	r.high, r.repaired = max(r.high, n.Regress, n.Repaired-1), n.Repaired
 	r.plan.Posted = max(n.Regress, n.Repaired-1, 0)
 	if err := r.question(ctx, n.Asked); err != nil {
