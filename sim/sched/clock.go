@@ -63,14 +63,19 @@ func (m *Machine) Wall() time.Time {
 func (m *Machine) Step(d time.Duration) {
 	m.s.Note(m.name, "clock steps", int64(d))
 	m.step += d
-	m.moved = m.s.now
+	if d.Abs() > smallStep {
+		m.moved = m.s.now
+	}
 	if m.frozen != nil {
 		f := m.frozen.Add(d)
 		m.frozen = &f
 	}
 }
 
-// Stood returns for how long the wall clock was not stepped.
+// smallStep is a step that a node takes for drift: the default of snowflake.clock-jump.
+const smallStep = 10 * time.Second
+
+// Stood returns for how long the wall clock was not stepped by more than 10 s.
 func (m *Machine) Stood() time.Duration { return m.s.now - m.moved }
 
 // Offset returns how far the wall clock is ahead of that of a machine which started
