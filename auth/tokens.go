@@ -33,11 +33,11 @@ func (t *Tokens) set(tokens []string) {
 	t.valid.Store(&all)
 }
 
-// Replace puts other tokens in the place of those before. An empty list would let
-// everybody in, so it is refused with leaf.ErrBadRequest and changes nothing.
+// Replace puts other tokens in the place of those before. With an empty list no client
+// would need a token, so it is refused with leaf.ErrBadRequest and changes nothing.
 func (t *Tokens) Replace(tokens []string) error {
 	if len(tokens) == 0 && t.Required() {
-		return fmt.Errorf("%w: the last token cannot be removed while the node runs, because then it would let everybody in", leaf.ErrBadRequest)
+		return fmt.Errorf("%w: the last token cannot be removed while the node runs, because then no client would need one", leaf.ErrBadRequest)
 	}
 	if len(tokens) > 0 {
 		t.set(tokens)
