@@ -74,8 +74,8 @@ func TestManyCallersOneFetch(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		wantDistinct(t, ids(), 50)
-		if got := s.asked(); len(got) > 3 || got[0] != 2 || got[1] < 48 {
-			t.Errorf("fetches of %v; want one of 2 and one for all who waited", got)
+		if got := s.asked(); len(got) > 3 || got[0]+got[1] < 50 {
+			t.Errorf("fetches of %v; want one for the first callers, one for all others, and at most one in advance", got)
 		}
 	})
 }

@@ -22,14 +22,14 @@ const (
 // The lock guards everything but the piece being handed out. It is never held over a
 // call of the source.
 type Tag struct {
-	name  string
-	cache *Cache
-	cur   atomic.Pointer[piece] // never nil
+	name    string
+	cache   *Cache
+	cur     atomic.Pointer[piece] // never nil
+	waiting atomic.Int64          // callers in wait, also those that a fetch has just woken
 
 	mu      sync.Mutex
 	queue   []leaf.Range  // what follows cur
 	flight  *flight       // the fetch under way; nil: none
-	waiting int           // callers that wait for it
 	size    int           // of the next fetch
 	last    int64         // IDs that the last fetch brought
 	since   time.Time     // when it came; zero: none did
@@ -128,6 +128,8 @@ func (t *Tag) waste(ranges []leaf.Range) {
 // ever be had at once, for fewer; and who came when the fetch had begun already and found
 // that its time was up, once, since it has more time itself than was left to the fetch.
 func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
 	for again := true; ; {
 		f, began, err := t.turn(int(n))
 		if errors.Is(err, errGone) {
@@ -139,7 +141,6 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 		}
 		if f != nil {
 			err := t.cache.cfg.Runtime.Wait(ctx, f.done, 0)
-			t.left()
 			if errors.Is(err, context.Canceled) {
 				return leaf.Range{}, fmt.Errorf("tag %q: the caller has cancelled the call: %w", t.name, err)
 			}
@@ -183,22 +184,13 @@ func (t *Tag) turn(n int) (_ *flight, began bool, _ error) {
 		t.install()
 		return nil, false, nil
 	}
-	t.waiting++
 	if t.flight != nil {
 		return t.flight, false, nil
 	}
 	if !t.fetch(n) {
-		t.waiting--
 		return nil, false, errClosed
 	}
 	return t.flight, true, nil
-}
-
-// left notes that a caller does not wait for a fetch any more.
-func (t *Tag) left() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waiting--
 }
 
 // install puts the first range of the queue in the place of the used-up piece. Who takes
@@ -214,11 +206,12 @@ func (t *Tag) install() {
 	t.cur.Store(newPiece(r, refill))
 }
 
-// prefetch starts a fetch in advance. Nobody waits for it.
+// prefetch starts a fetch in advance. No caller waits for it. The caller may come late:
+// when another fetch has brought IDs meanwhile, there is nothing to do.
 func (t *Tag) prefetch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed && t.flight == nil {
+	if !t.closed && t.flight == nil && t.cur.Load().left()+length(t.queue) <= t.last/2 {
 		t.fetch(0)
 	}
 }
@@ -228,7 +221,7 @@ func (t *Tag) prefetch() {
 func (t *Tag) fetch(n int) bool {
 	n = max(n, t.size)
 	if !t.cramped {
-		n = max(n, t.waiting)
+		n = max(n, int(t.waiting.Load()))
 	}
 	f := &flight{n: min(n, t.cache.cfg.Max), done: make(chan struct{})}
 	if !t.cache.spawn(func() { t.run(f) }) {
