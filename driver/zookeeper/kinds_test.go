@@ -3,15 +3,15 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/test/proxy"
 	"github.com/leaf-idgen/leaf/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -63,48 +63,77 @@ func TestKindsExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestKindsStartAtOnce: of two kinds that start at the same time, at most one gets the number,
-// and can renew it.
+// TestKindsStartAtOnce: a whole claim of one kind comes between each two requests of a claim
+// of the other kind. At most one of the two gets the number and can renew it.
 func TestKindsStartAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := server.ZooKeeper(t)
-	for i := range 24 {
-		p := newPlace(t, ns)
-		for _, open := range openKind { // the folders are there
-			declare(t, open(t, p))
-		}
-		p.remove(t, p.create(t, p.root()+"/forever/x-", "", zk.FlagSequence)) // number 0, which takes longer
-		var group sync.WaitGroup
-		var mu sync.Mutex
-		var holders []string
-		for kind, open := range openKind {
-			r := open(t, p)
-			if _, err := r.List(ctx(t)); err != nil { // connected
-				t.Fatal(err)
-			}
-			group.Go(func() {
-				if kind == "zookeeper-recycle" {
-					time.Sleep(time.Duration(i) * 400 * time.Microsecond) // across all steps of the other one
-				}
-				own, err := r.Claim(ctx(t), present(fmt.Sprintf("10.0.0.%d:8080", len(kind)), time.Minute))
-				if err != nil {
-					if !errors.Is(err, worker.ErrTaken) && !strings.Contains(err.Error(), "is being replaced") {
-						t.Errorf("Claim of %s: %v", kind, err)
+	for kind := range openKind {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for nth := int64(1); ; nth++ {
+				if !claimBetween(t, newPlace(t, ns), kind, nth) {
+					if nth < 8 {
+						t.Errorf("a claim has only %d requests", nth-1)
 					}
 					return
 				}
-				if _, err := r.Renew(ctx(t), own, own.Bound+1); err == nil {
-					mu.Lock()
-					holders = append(holders, kind)
-					mu.Unlock()
-				}
-			})
+			}
+		})
+	}
+}
+
+// claimBetween lets the other kind claim right before the nth request of a claim of kind,
+// and reports whether there were as many.
+func claimBetween(t *testing.T, p place, kind string, nth int64) bool {
+	t.Helper()
+	for _, open := range openKind { // the folders are there
+		declare(t, open(t, p))
+	}
+	p.remove(t, p.create(t, p.root()+"/forever/x-", "", zk.FlagSequence)) // number 0, which takes longer
+	wired, wire := p.behind(t)
+	defer wire.Close()
+	first, second := openKind[kind](t, wired), openKind[otherKind[kind]](t, p)
+	if _, err := first.List(ctx(t)); err != nil { // the session is not what comes before
+		t.Fatal(err)
+	}
+	var pieces atomic.Int64
+	var between worker.Record
+	var betweenErr error
+	reached := make(chan struct{})
+	wire.SetHook(func(from proxy.Side, _ []byte) proxy.Action {
+		if from == proxy.Client && pieces.Add(1) == nth {
+			between, betweenErr = second.Claim(ctx(t), present("10.0.0.2:8080", time.Minute))
+			close(reached)
 		}
-		group.Wait()
-		if len(holders) > 1 {
-			t.Errorf("round %d: %q hold number 1", i, holders)
+		return proxy.Pass
+	})
+	own, err := first.Claim(ctx(t), present("10.0.0.1:8080", time.Minute))
+	wire.SetHook(nil)
+	select {
+	case <-reached:
+	default:
+		return false
+	}
+	holders := 0
+	for _, c := range []struct {
+		worker.Registry
+		worker.Record
+		error
+	}{{first, own, err}, {second, between, betweenErr}} {
+		switch {
+		case c.error == nil:
+			if _, err := c.Renew(ctx(t), c.Record, c.Bound+1); err == nil {
+				holders++
+			}
+		case !errors.Is(c.error, worker.ErrTaken) && !strings.Contains(c.Error(), "is being replaced"):
+			t.Errorf("request %d: Claim: %v", nth, c.error)
 		}
 	}
+	if holders > 1 {
+		t.Errorf("request %d: both kinds hold number 1", nth)
+	}
+	return true
 }
 
 // TestKindIsReplaced: when no number of one kind is held, the other kind takes the name
