@@ -126,8 +126,10 @@ func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 	case have > s.Given: // they outlived the namespace before this one, or were mended
 		s.Given = have
 	}
-	if p := req.Previous; p != nil && (!known || p.Incarnation != s.Incarnation) {
-		s.IssueFrom = max(s.IssueFrom, p.Quiet) // what was known then is gone
+	// What the claimer's registry knew is gone. This namespace was told of it if it begins at
+	// that moment or later; else it is one more that stands where others were.
+	if p := req.Previous; p != nil && (!known || p.Incarnation != s.Incarnation) && s.IssueFrom < p.Quiet {
+		s.IssueFrom = max(req.Quiet, p.Quiet)
 	}
 	return s
 }

@@ -148,8 +148,9 @@ type Previous struct {
 	Incarnation string
 
 	// Quiet is the moment by which every node has stopped that could still issue when
-	// the claim was found lost: numbers of a registry that has no record of it any more
-	// may be used from then on (rule U). 0: unknown.
+	// the claim was found lost (rule U). Numbers of a namespace that has no record of it
+	// may be used from then on, or from Request.Quiet on where no claimer has told that
+	// namespace of the loss yet. 0: unknown.
 	Quiet int64
 }
 
