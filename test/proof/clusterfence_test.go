@@ -17,6 +17,7 @@ import (
 func TestClusterFence(t *testing.T) {
 	for kind, open := range map[string]func(testing.TB) server.Namespace{"zookeeper": server.ZooKeeper, "etcd": server.Etcd} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			fence := open(t).Servers[0]
 			database := server.MariaDB(t)
 			store, db := database.URL(), database.Open(t)

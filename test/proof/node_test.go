@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,7 +42,17 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 		return 1
 	}
+	flag.Parse()
+	if !given("test.parallel") { // these tests mostly wait: let more of them wait side by side than there are processors
+		_ = flag.Set("test.parallel", "5")
+	}
 	return m.Run()
+}
+
+// given says whether a flag was set on the command line.
+func given(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
 }
 
 // node is one `leaf serve` with its data directory, which survives its processes.

@@ -19,6 +19,7 @@ import (
 func TestDatabaseGoesBackwards(t *testing.T) {
 	for name, open := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "PostgreSQL": server.Postgres} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for fault, back := range map[string]func(*testing.T, *sql.DB){
 				"max_id lowered": func(t *testing.T, db *sql.DB) {
 					execute(t, db, "UPDATE leaf_alloc SET max_id = max_id - 777 WHERE biz_tag = 'order'")
@@ -32,7 +33,10 @@ func TestDatabaseGoesBackwards(t *testing.T) {
 					execute(t, db, "CREATE TABLE leaf_alloc AS SELECT * FROM dump")
 				},
 			} {
-				t.Run(fault, func(t *testing.T) { goBackwards(t, open(t), back) })
+				t.Run(fault, func(t *testing.T) {
+					t.Parallel()
+					goBackwards(t, open(t), back)
+				})
 			}
 		})
 	}

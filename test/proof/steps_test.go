@@ -32,9 +32,7 @@ func TestKillsAndClockSteps(t *testing.T) {
 }
 
 func killAndStep(t *testing.T, r *registry, rounds int) {
-	if server.Long() {
-		t.Parallel() // hundreds of rounds, most of whose time is waiting
-	}
+	t.Parallel() // most of a round is waiting
 	const share = 10_000
 	steps := []time.Duration{-time.Second, -10 * time.Second, -time.Minute, time.Hour, 0}
 	n := r.worker(t, "node", "10.2.0.1:8080")
@@ -124,7 +122,10 @@ func holdsWithin(limit time.Duration, holds func() bool) bool {
 // number is free.
 func TestTakeover(t *testing.T) {
 	for _, fault := range []string{"partition", "pause"} {
-		t.Run(fault, func(t *testing.T) { each(t, func(t *testing.T, r *registry) { takeover(t, r, fault) }) })
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, r *registry) { takeover(t, r, fault) })
+		})
 	}
 }
 

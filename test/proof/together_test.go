@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // TestProcessesStartTogether: many processes start at once on an empty registry, each
@@ -13,7 +15,10 @@ import (
 // one worker ID. (Conformance does it with 64 claimers in one process; here each is
 // a process of its own.)
 func TestProcessesStartTogether(t *testing.T) {
-	const count = 64
+	count := 16
+	if server.Long() {
+		count = 64
+	}
 	for name, same := range map[string]bool{"own addresses": false, "one address": true} {
 		for _, kind := range registries { // one after the other: all at once are processes enough
 			t.Run(name+"/"+kind.name, func(t *testing.T) { together(t, kind.open(t), count, same) })
