@@ -39,7 +39,7 @@ var (
 
 	// ErrRegress: the store handed out a range below the highest end that this
 	// node knows. The tag is latched: it loads no more until an operator repairs
-	// it, because numbers may already be in use (spec section 6, rule A).
+	// it, because numbers may already be in use (rule A).
 	ErrRegress = errors.New("leaf: the store went backwards, tag latched until repaired")
 
 	// ErrInvalidRow: the tag's row holds a step or max_id outside its limits. It

@@ -1,5 +1,5 @@
 // Package segment issues IDs from ranges ("segments") that it reserves in a
-// [Store], one database write per range (spec section 2). [New] makes an
+// [Store], one database write per range. [New] makes an
 // [Allocator]; Next and NextN take IDs from it by tag name, a [Tag] handle takes
 // them without the look-up.
 //
@@ -10,7 +10,7 @@
 //     are lost, never guessed.
 //  2. A range that starts below the highest end this node ever reserved for the
 //     tag is refused, and latches the tag until [Allocator.Repair], across
-//     restarts (spec guarantee 2, rules A and M). That end, the fence, is durable
+//     restarts (guarantee 2, rules A and M). That end, the fence, is durable
 //     before the first ID of a range is issued (rule B). With a [ClusterFence]
 //     the same holds for the highest end that any node of the cluster reserved,
 //     before and after this node was there (rule C).
@@ -72,6 +72,6 @@
 // Without a cluster fence it does not see ranges that other nodes reserved: after a
 // store lost commits, each node protects its own ranges only. With one it does not
 // see those of nodes that never used it, such as Java nodes. It does not notice a
-// copied data directory (spec rule L). It does not promise order between
+// copied data directory (rule L). It does not promise order between
 // nodes, nor that every number of a range is used.
 package segment

@@ -2,7 +2,7 @@ package segment
 
 import "time"
 
-// pace decides the length of the next range (spec section 2): from the second
+// pace decides the length of the next range: from the second
 // refill on it follows from how long the last range lasted, measured from one
 // request for a range to the next, as the original does.
 type pace struct {

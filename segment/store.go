@@ -27,7 +27,7 @@ var (
 	ErrDenied = errors.New("access denied")
 
 	// ErrRule: the database belongs to another division of tags over databases
-	// than this node's (spec rule K). Serving would repeat IDs.
+	// than this node's (rule K). Serving would repeat IDs.
 	ErrRule = errors.New("segment: another tag-to-database rule")
 )
 
@@ -40,7 +40,7 @@ var (
 // the database could not be reached or did not answer, after which the outcome of
 // a write is unknown. Tag names are compared byte by byte, whatever the collation
 // of the column: a row that differs in one byte is leaf.ErrUnknownTag and is not
-// written (spec rule K).
+// written (rule K).
 type Store interface {
 	// Bind is called until it succeeds, before every other method but the Catalog's,
 	// and again before every Rows: it verifies that the tables can be used (ErrSchema)
@@ -67,7 +67,7 @@ type Store interface {
 	// GiveBack lowers max_id from hi to lo if it still is exactly hi, in one
 	// compare-and-set. It must be sent at most once, also by connection pools and
 	// drivers below: a repetition after an unknown outcome could meet a max_id that
-	// went up and came back (spec rule G). Errors: leaf.ErrConflict if max_id is
+	// went up and came back (rule G). Errors: leaf.ErrConflict if max_id is
 	// not hi, leaf.ErrUnknownTag.
 	GiveBack(ctx context.Context, tag string, hi, lo int64) error
 
@@ -128,7 +128,7 @@ type Reservation struct {
 // Row is one row of leaf_alloc with its options.
 type Row struct {
 	Tag         string
-	MaxID       int64 // end of the ranges handed out so far; for display, never a source of ranges (spec rule M)
+	MaxID       int64 // end of the ranges handed out so far; for display, never a source of ranges (rule M)
 	Step        int64 // as stored, which may be outside 1..MaxStep
 	Description string
 	UpdateTime  time.Time // zero if unknown
@@ -181,7 +181,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Binding ties a database to its part of a division of tags (spec rule K).
+// Binding ties a database to its part of a division of tags (rule K).
 type Binding struct {
 	Store string // this database's name within the rule, "default" if it is the only one
 	Rule  string // fingerprint of the rule; empty if there is only one database

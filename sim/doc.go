@@ -30,7 +30,7 @@
 //
 // # What cannot hold
 //
-// Some faults leave no trace that a node could notice (spec rule L, docs/GUARANTEES.md).
+// Some faults leave no trace that a node could notice (rule L, docs/GUARANTEES.md).
 // They are drawn too, and an [Excuse] says for each which IDs may repeat between whom.
 // A repetition without an excuse fails the run; an excuse that never shows in a long
 // run is reported, because then the documents promise too little.

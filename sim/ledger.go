@@ -24,7 +24,7 @@ type issue struct {
 }
 
 // Excuse says that IDs of a series may repeat between two nodes (or two lives of one),
-// because a fault struck that no node can notice (spec rule L).
+// because a fault struck that no node can notice (rule L).
 type Excuse struct {
 	Kind   world.Kind
 	Mode   string

@@ -151,7 +151,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, k := range slices.Sorted(maps.Keys(merged(r.Faults, Kinds(r.only)))) {
 		p("%-58s %8d %10d", k, r.Faults[k].Seeds, r.Faults[k].Total)
 	}
-	p("\n%-58s %8s %10s", "IDs repeated by what nobody can notice (spec rule L)", "in seeds", "in all")
+	p("\n%-58s %8s %10s", "IDs repeated by what nobody can notice (rule L)", "in seeds", "in all")
 	for _, k := range slices.Sorted(maps.Keys(r.Excused)) {
 		p("%-58s %8d %10d", k, r.Excused[k].Seeds, r.Excused[k].Total)
 	}

@@ -11,7 +11,7 @@ import (
 
 // exposure is an interval of a tag's numbers that some node may have reserved and that
 // the database may hand out again, because it forgot, and so did, or as good as did,
-// the cluster fence. A node that never held them cannot notice (spec rule L).
+// the cluster fence. A node that never held them cannot notice (rule L).
 type exposure struct {
 	kind world.Kind
 	ids  leaf.Range

@@ -13,7 +13,7 @@ import (
 const SharedNumber world.Kind = "two nodes with one static number"
 
 // excuse says that IDs of a number may repeat in a time, because of a fault that no
-// node can notice (spec rule L; docs/GUARANTEES.md).
+// node can notice (rule L; docs/GUARANTEES.md).
 type excuse struct {
 	kind   world.Kind
 	number int64

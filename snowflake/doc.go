@@ -1,7 +1,6 @@
-// Package snowflake makes 64-bit IDs from a clock, a worker ID and a counter
-// (spec section 3). A [Layout] says which bits mean what, a [Generator] issues the
-// IDs of one worker. It imports the standard library only, starts no goroutine and
-// keeps no timer.
+// Package snowflake makes 64-bit IDs from a clock, a worker ID and a counter. A
+// [Layout] says which bits mean what, a [Generator] issues the IDs of one worker. It
+// imports the standard library only, starts no goroutine and keeps no timer.
 //
 // # What it promises
 //
@@ -9,7 +8,7 @@
 //     taken, over all goroutines, whatever the clock does.
 //  2. No ID has a unit below the first whole unit of Config.Floor.
 //  3. No ID has a unit at or above the bound that was in force when it was taken
-//     (spec guarantee 6). The bound never falls. With 2 this makes IDs unique among
+//     (guarantee 6). The bound never falls. With 2 this makes IDs unique among
 //     generators of one worker ID: each starts where the bound of the one before ended.
 //  4. Once [Generator.Stop] has returned t, no ID is taken any more, and every ID
 //     ever taken has a unit that starts before t.

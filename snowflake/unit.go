@@ -12,7 +12,7 @@ func (l Layout) end() int64 { return mask(l.TimeBits) }
 func (l Layout) perUnit() int64 { return max(1, l.Unit.Milliseconds()) }
 
 // Ceil returns the first unit that starts at or after unixMilli: floors and
-// bounds are whole units, rounded up (spec rule F). A time before the epoch gives
+// bounds are whole units, rounded up (rule F). A time before the epoch gives
 // 0; a time beyond the end gives the end, for which no ID is ever issued. It is
 // monotone: a later time never gives an earlier unit.
 func (l Layout) Ceil(unixMilli int64) int64 {

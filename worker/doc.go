@@ -16,7 +16,7 @@
 // before T only, and T is durable at the registry before the first of them. All
 // moments are Unix milliseconds and whole units of the layout, rounded up.
 //
-// Invariants, by the numbers of spec section 6:
+// Invariants, and the rules that they follow (docs/RULES.md):
 //
 //  1. A number is what one atomic operation of the registry returned (guarantee 4).
 //  2. Every ID lies below the T that the registry acknowledged, and below an inner

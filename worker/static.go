@@ -9,7 +9,7 @@ import (
 
 // Static is the registry of a number that the configuration gives to this node. It
 // has no memory but the node's own file, so it cannot know whether another node was
-// given the same number (spec rule L), and a node without its file waits before it
+// given the same number (rule L), and a node without its file waits before it
 // issues: whatever its predecessor issued lies less than that in the future.
 type Static struct{ number int64 }
 

@@ -8,7 +8,7 @@
 // owner only; (4) the folder has an identity, made when it is first opened.
 //
 // It does not notice a copy: two copies of one folder used at the same time have
-// the same identity and know nothing of each other (spec rule L). It relies on
+// the same identity and know nothing of each other (rule L). It relies on
 // fsync reaching the medium, and on a filesystem whose flock works between the
 // processes that could share it, which network filesystems may not offer.
 package datadir

@@ -110,7 +110,7 @@ func packetAnswer(rows *sql.Rows, dest ...any) (found bool, err error) {
 	return found, rows.Err()
 }
 
-// reserveMySQL is rule H of the specification: the row's step is compared with the one
+// reserveMySQL is rule H: the row's step is compared with the one
 // that the caller believes, so that an edited step counts from the next load.
 func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
 	if req.Step == 0 {

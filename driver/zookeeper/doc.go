@@ -32,7 +32,7 @@
 //     leads to, is interpreted by a claim. What cannot be read there is
 //     worker.ErrForeign with its path; other children, also garbage, are left alone.
 //  4. forever holds nothing that the Java server cannot read: no other field, no name
-//     without a number, no address with a hyphen (spec rule I).
+//     without a number, no address with a hyphen (rule I).
 //  5. A call ends with its context, and at most 256 of one handle are under way. One
 //     that was abandoned may still happen later, but only if nothing has changed.
 //  6. A session that the servers have given up, or whose servers were replaced, is
@@ -40,7 +40,7 @@
 //
 // What it does not do: it detects a Java twin on the same ip:port, but cannot keep
 // it from starting (rule I). It does not know that a Java node of the very first
-// start runs as number 0 whatever its child says (spec users.md 4.1): restart each
+// start runs as number 0 whatever its child says: restart each
 // Java node once before the first Go node adopts the child with number 0. A name
 // with a hyphen breaks Java, not us. Servers that come back with an older copy of
 // their data have forgotten claims, and nobody can tell (rule L). It has no TLS and no

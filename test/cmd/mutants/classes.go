@@ -7,12 +7,11 @@ import (
 )
 
 // class is something that at least one mutant must break: a guarantee or a rule of
-// the specification, or a defect that a peer really had.
+// docs/RULES.md, or a defect that a peer really had.
 type class struct{ name, text string }
 
 // classes are all of them, in the order of the table. Those of peers are named by the
-// thread that reports them, or by the peer and a word; ../shared/reference/users.md has
-// the evidence, and the number after "4.1" is the one in its audit of the Java source.
+// thread that reports them, or by the peer and a word.
 var classes = slices.Concat(guarantees, rules, peers)
 
 var guarantees = []class{
@@ -55,21 +54,21 @@ var rules = []class{
 }
 
 var peers = []class{
-	// users.md section 4.1 and 1: Leaf for Java.
-	{"Leaf#108", "4.1-1: first-start race, every node of an empty registry runs as 0"},
-	{"Leaf bypass", "4.1-2: the fallback to the local file skips the clock check"},
-	{"Leaf#216", "4.1-3: 3 s gap, only past times are recorded"},
-	{"Leaf#97", "4.1-4: the local file has no time"},
-	{"Leaf twins", "4.1-5: two nodes with one ip:port share a worker ID"},
-	{"Leaf wiped", "4.1-6: a registry that was wiped goes unnoticed"},
-	{"Leaf#187", "4.1-7: two environments mix up their registries"},
-	{"Leaf#208", "4.1-8: a row that goes backwards is served"},
-	{"Leaf step", "4.1-9: a step of 0, below 0, or too large"},
-	{"Leaf zero", "4.1-10: a disabled mode answers 200 and 0"},
-	{"Leaf engine", "4.1-11: a table without transactions"},
-	{"Leaf rows", "4.1-12: the number of rows affected is ignored"},
-	{"Leaf cache", "4.1-13: an ID may be answered from an HTTP cache"},
-	{"Leaf dot", "4.1-14: the tag ends at its last dot"},
+	// Leaf for Java.
+	{"Leaf#108", "first-start race, every node of an empty registry runs as 0"},
+	{"Leaf bypass", "the fallback to the local file skips the clock check"},
+	{"Leaf#216", "3 s gap, only past times are recorded"},
+	{"Leaf#97", "the local file has no time"},
+	{"Leaf twins", "two nodes with one ip:port share a worker ID"},
+	{"Leaf wiped", "a registry that was wiped goes unnoticed"},
+	{"Leaf#187", "two environments mix up their registries"},
+	{"Leaf#208", "a row that goes backwards is served"},
+	{"Leaf step", "a step of 0, below 0, or too large"},
+	{"Leaf zero", "a disabled mode answers 200 and 0"},
+	{"Leaf engine", "a table without transactions"},
+	{"Leaf rows", "the number of rows affected is ignored"},
+	{"Leaf cache", "an ID may be answered from an HTTP cache"},
+	{"Leaf dot", "the tag ends at its last dot"},
 	{"Leaf 26e3965", "stale-step overlap: the second load uses the old step with the new row"},
 	{"Leaf#84", "restarts with changing addresses exhaust the worker IDs"},
 	{"Leaf#74", "an address or name with a hyphen"},
@@ -89,7 +88,7 @@ var peers = []class{
 	{"Leaf boot", "4.3-23: started with the database down, every key is unknown"},
 	{"Leaf fork", "4.5-37: a worker ID is recycled before its owner has stopped"},
 
-	// users.md section 2: others.
+	// Others.
 	{"tinyid#10", "the two statements of a load reach two databases"},
 	{"tinyid#47", "a later range is served before an earlier one"},
 	{"tinyid 200", "an error is answered with 200 and an empty body"},

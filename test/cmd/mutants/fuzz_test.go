@@ -8,7 +8,7 @@ import (
 // FuzzParse: a mutant file is complete, or it is refused by its name. Nothing that
 // would be searched for or run is empty.
 func FuzzParse(f *testing.F) {
-	const good = "Breaks: rule X\nFile: a.go\nTest: ./a TestA|TestB\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
+	const good = "Breaks: a rule\nFile: a.go\nTest: ./a TestA|TestB\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
 	f.Add(good)
 	f.Add(strings.Replace(good, "Breaks", "Break", 1))
 	f.Add(strings.Replace(good, "\tx := 1\n", "", 1))

@@ -67,13 +67,13 @@ func TestClassesAreDistinct(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	const good = "Breaks: rule X\nClass: rule A; Leaf#216\nFile: a.go\nTest: ./a TestA|TestB\nSim: segment 70\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
+	const good = "Breaks: a rule\nClass: rule A; Leaf#216\nFile: a.go\nTest: ./a TestA|TestB\nSim: segment 70\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
 	m, err := parse("dir/name.mutant", good)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := mutant{
-		name: "name", breaks: "rule X", classes: []string{"rule A", "Leaf#216"}, file: "a.go",
+		name: "name", breaks: "a rule", classes: []string{"rule A", "Leaf#216"}, file: "a.go",
 		pkg: "./a", run: "TestA|TestB", sim: hunt{"segment", 70}, old: "\tx := 1", replacement: "\tx := 2",
 	}
 	if !reflect.DeepEqual(m, want) {
@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 	for _, bad := range []string{
 		"", strings.Replace(good, "Breaks", "Break", 1), strings.Replace(good, "-- new --", "", 1),
 		strings.Replace(good, " TestA|TestB", "", 1), strings.Replace(good, "File: a.go\n", "", 1),
-		strings.Replace(good, "rule A;", "rule Z;", 1), strings.Replace(good, " 70", " 0", 1),
+		strings.Replace(good, "rule A;", "no rule;", 1), strings.Replace(good, " 70", " 0", 1),
 		strings.Replace(good, "segment 70", "everything", 1),
 		strings.Replace(strings.Replace(good, "Test: ./a TestA|TestB\n", "", 1), "Sim: segment 70\n", "", 1),
 	} {
