@@ -15,7 +15,7 @@
 //	go run ./bench/grpc
 //	go run ./bench/grpc -rounds 9 -slice 5s -conns 1
 //
-// The result goes to standard output and to bench/grpc/results/<date>.txt.
+// The result goes to standard output and to bench/results/grpc.txt.
 package main
 
 import (

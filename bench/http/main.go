@@ -15,7 +15,7 @@
 //	go run ./bench/http
 //	go run ./bench/http -rounds 9 -slice 5s -conns 16,64,256 -extra fasthttp=/tmp/fasthttp
 //
-// The result goes to standard output and to bench/http/results/<date>.txt.
+// The result goes to standard output and to bench/results/http.txt.
 package main
 
 import (

@@ -20,7 +20,7 @@
 //	go run ./bench/overload
 //	go run ./bench/overload -protocols grpc -parts store -slice 10s
 //
-// The result goes to standard output and to bench/overload/results/<date>.txt.
+// The result goes to standard output and to bench/results/overload.txt.
 package main
 
 import (

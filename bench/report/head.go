@@ -48,9 +48,9 @@ func Load() string {
 	return strings.TrimSpace(string(data))
 }
 
-// File returns where a program keeps its result of today by default.
+// File returns where a program keeps its last result by default.
 func File(program string) string {
-	return filepath.Join("bench", program, "results", time.Now().Format("2006-01-02")+".txt")
+	return filepath.Join("bench", "results", program+".txt")
 }
 
 // Publish writes text to w and to a file, whose folder it makes.

@@ -11,7 +11,7 @@
 //	go run ./bench/resp
 //	go run ./bench/resp -rounds 9 -slice 5s -pipelines 1,8,64
 //
-// The result goes to standard output and to bench/resp/results/<date>.txt.
+// The result goes to standard output and to bench/results/resp.txt.
 package main
 
 import (

@@ -5,8 +5,9 @@
 //	fuzz -time 30s ./snowflake
 //
 // A target that fails does not keep the others from running. go test writes the input
-// into testdata/fuzz of its package; committed, it is a test case from then on. The
-// exit code is 0 if no target failed, 1 if one did, and 2 if there is none to run.
+// into testdata/fuzz of its package. Once the defect is mended, turn it into a case of
+// f.Add with a comment that says what failed. The exit code is 0 if no target failed,
+// 1 if one did, and 2 if there is none to run.
 package main
 
 import (
@@ -112,8 +113,8 @@ func (r runner) targets(ctx context.Context, packages []string) ([]target, error
 
 var writtenTo = regexp.MustCompile(`Failing input written to (\S+)`)
 
-// fuzz runs one target. If it fails, input says which file to commit, or that there is
-// none: a committed input fails, or the test does not build.
+// fuzz runs one target. If it fails, input says which file to read, or that there is
+// none: a case of the target fails, or the test does not build.
 func (r runner) fuzz(ctx context.Context, t target, d time.Duration) (input string, err error) {
 	// An input is made smaller for 60 s by default, which would be all the time there is.
 	args := []string{"test", "-run", "^" + t.name + "$", "-fuzz", "^" + t.name + "$", "-fuzztime", d.String(), "-fuzzminimizetime", "5s", t.pkg}
@@ -135,7 +136,7 @@ func (r runner) fuzz(ctx context.Context, t target, d time.Duration) (input stri
 		if rel, err := filepath.Rel(r.dir, file); err == nil && filepath.IsAbs(r.dir) {
 			file = rel
 		}
-		return "commit " + file, err
+		return "see " + file, err
 	}
 	return "no new input, see above", err
 }

@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 		{"a failure ends nothing", "./bad", 1, []string{
 			`(?m)^== 2 of 2: module/bad FuzzSeed`,
 			`(?m)^FUZZ: 2 targets, 2 failed`,
-			`(?m)^FAILED module/bad FuzzBad: commit bad/testdata/fuzz/FuzzBad/[0-9a-f]{16}$`,
+			`(?m)^FAILED module/bad FuzzBad: see bad/testdata/fuzz/FuzzBad/[0-9a-f]{16}$`,
 			`(?m)^FAILED module/bad FuzzSeed: no new input, see above$`,
 		}, "FAILED module/good"},
 		{"nothing to run", "./none", 2, []string{`fuzz: no targets: go list: .*none`}, "=="},
