@@ -83,9 +83,13 @@ func TestPoolVersionsComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, nonce := range []string{"first", ""} {
-		if version, err := put(first, nonce, mine); !errors.Is(err, worker.ErrLost) {
-			t.Errorf("Put by %q with version %q, which came back as %q: %q, %v; want ErrLost", nonce, mine, theirs, version, err)
+	// Without an incarnation, as an operator's release writes, the nonce alone tells the two apart.
+	for _, incarnation := range []string{read[first], ""} {
+		read[first] = incarnation
+		for _, nonce := range []string{"first", ""} {
+			if version, err := put(first, nonce, mine); !errors.Is(err, worker.ErrLost) {
+				t.Errorf("Put by %q in namespace %q with version %q, which came back as %q: %q, %v; want ErrLost", nonce, incarnation, mine, theirs, version, err)
+			}
 		}
 	}
 	if _, err := put(second, "second", theirs); err != nil {
