@@ -76,7 +76,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
-		records, err := p.List(ctx)
+		records, err := p.Records.List(ctx)
 		if err != nil {
 			return Record{}, err
 		}
@@ -149,7 +149,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 		known[r.Number] = r
 	}
 	own, isOwn := previous(known, req)
-	if slices.ContainsFunc(reserved, func(a Adoptable) bool { return a.Number == own.Number && a.Address != req.Address }) {
+	if slices.ContainsFunc(reserved, func(a Adoptable) bool { return a.Number == own.Number && (a.Damage != "" || a.Address != req.Address) }) {
 		isOwn = false // another program gave it to somebody else, such as the address that this node had
 	}
 	if isOwn && own.Floor <= req.Now+req.Margin {
@@ -232,7 +232,7 @@ func previous(known map[int64]Record, req Request) (Record, bool) {
 
 // adopt finds a number that another program gave to this address.
 func adopt(known map[int64]Record, a Adoptable, issueFrom int64, req Request) (Record, bool) {
-	if a.Address != req.Address || !inRange(req.Numbers, a.Number) {
+	if a.Damage != "" || a.Address != req.Address || !inRange(req.Numbers, a.Number) {
 		return Record{}, false
 	}
 	r, used := known[a.Number]
@@ -314,7 +314,7 @@ func (p pool) rewrite(ctx context.Context, own Record, change func(*Record)) (Re
 }
 
 func (p pool) find(ctx context.Context, number int64) (Record, bool, error) {
-	records, err := p.List(ctx)
+	records, err := p.Records.List(ctx)
 	if err != nil {
 		return Record{}, false, err
 	}
@@ -358,9 +358,19 @@ func (p pool) Free(ctx context.Context, number int64) error {
 	}
 }
 
-// List implements Registry.
+// List implements Registry. What another program reserved and cannot be read comes after
+// the registry's own record of the number, if there is one.
 func (p pool) List(ctx context.Context) ([]Record, error) {
 	records, err := p.Records.List(ctx)
-	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Number, b.Number) })
+	if err != nil {
+		return nil, err
+	}
+	reserved, err := p.Reserved(ctx)
+	for _, a := range reserved {
+		if a.Damage != "" {
+			records = append(records, Record{Number: a.Number, Damage: a.Damage})
+		}
+	}
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Number, b.Number) })
 	return records, err
 }

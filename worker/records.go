@@ -21,8 +21,9 @@ type Records interface {
 	Amend(ctx context.Context, old, next StoredNamespace) error
 
 	// Reserved returns numbers that must not be given to anybody, such as those of
-	// another program's rows, with the claims that addresses may adopt from there. A
-	// driver without any returns nil, nil.
+	// another program's rows, with the claims that addresses may adopt from there. One
+	// entry that cannot be read has a Damage and hides no other one. A driver without any
+	// returns nil, nil.
 	Reserved(ctx context.Context) ([]Adoptable, error)
 
 	// List returns all records, in any order. A number whose claim was deleted but
@@ -66,4 +67,8 @@ type Adoptable struct {
 	Number  int64
 	Address string
 	Floor   int64 // from where the address may go on with it
+
+	// Damage says why the entry cannot be read, "" if it can. Nobody gets its Number,
+	// which is -1 where not even that can be read. It has no other field then.
+	Damage string
 }

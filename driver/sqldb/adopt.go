@@ -20,7 +20,8 @@ const pastReport = 10 * time.Second
 // the best-known fork of the Java server in its mode "mysql", if the database has it.
 // The row's ip_port may adopt its number, from max_timestamp + 10 s on. Where that is
 // NULL nobody knows how far the number was used: 10 s from now by the database's
-// clock. Nobody else gets the number, and the table is never written.
+// clock. Nobody else gets the number, and the table is never written. A row that cannot
+// be read reserves its number with a Damage.
 //
 // It is one statement and remembers nothing, because the table can appear at any time.
 // Where the server does not tell a missing table from one that may not be read, as
@@ -55,9 +56,9 @@ func (r *Records) reserved(ctx context.Context) (all []worker.Adoptable, err err
 	if err != nil {
 		return nil, err
 	}
-	var now, id int64
+	var now int64
 	var address sql.NullString
-	var reported sql.NullInt64
+	var id, reported readable
 	dest := make([]any, len(names))
 	for i := range dest {
 		dest[i] = new(any)
@@ -73,13 +74,41 @@ func (r *Records) reserved(ctx context.Context) (all []worker.Adoptable, err err
 		if err := rows.Scan(dest...); err != nil {
 			return nil, fmt.Errorf("%w: a row of leaf_workerid_alloc cannot be read: %w", worker.ErrForeign, err)
 		}
-		if !reported.Valid {
-			reported.Int64 = now
-		}
-		all = append(all, worker.Adoptable{
-			Number: id, Address: address.String,
-			Floor: min(reported.Int64, math.MaxInt64-pastReport.Milliseconds()) + pastReport.Milliseconds(),
-		})
+		all = append(all, forkRow(id, address.String, reported, now))
 	}
 	return all, rows.Err()
+}
+
+// forkRow returns what a row of the fork reserves. One that cannot be read as a whole is
+// adopted by no address. Where its number is NULL, a program in Java takes it for 0.
+func forkRow(id readable, address string, reported readable, now int64) worker.Adoptable {
+	const row = "a row of the fork's table leaf_workerid_alloc"
+	switch {
+	case id.err != nil:
+		return worker.Adoptable{Number: -1, Damage: fmt.Sprintf("%s has an id that cannot be read: %v", row, id.err)}
+	case !id.Valid:
+		return worker.Adoptable{Number: 0, Damage: row + " has the id NULL"}
+	case reported.err != nil:
+		return worker.Adoptable{Number: id.Int64, Damage: fmt.Sprintf("%s, of %s, has a max_timestamp that cannot be read: %v", row, address, reported.err)}
+	case !reported.Valid:
+		reported.Int64 = now
+	}
+	return worker.Adoptable{
+		Number: id.Int64, Address: address,
+		Floor: min(reported.Int64, math.MaxInt64-pastReport.Milliseconds()) + pastReport.Milliseconds(),
+	}
+}
+
+// readable is a number of a row, or why it is none: one row that cannot be read must not
+// hide the others.
+type readable struct {
+	sql.NullInt64
+
+	err error
+}
+
+// Scan implements sql.Scanner.
+func (r *readable) Scan(from any) error {
+	r.err = r.NullInt64.Scan(from)
+	return nil
 }

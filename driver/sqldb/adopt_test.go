@@ -98,20 +98,55 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestReservedUnreadable: a table that cannot be understood bars the start, because
-// its numbers may be in use.
-func TestReservedUnreadable(t *testing.T) {
+// TestReservedOfAnotherTable: a table that is not the fork's bars the start, because nobody
+// knows what its numbers are.
+func TestReservedOfAnotherTable(t *testing.T) {
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
 		s := openRecords(t, url)
-		for name, create := range map[string]string{
-			"no time":    "CREATE TABLE leaf_workerid_alloc (id bigint, ip_port text)",
-			"not a time": "CREATE TABLE leaf_workerid_alloc AS SELECT 1 AS id, 'a' AS ip_port, 'yesterday' AS max_timestamp",
-			"no number":  "CREATE TABLE leaf_workerid_alloc AS SELECT NULL AS id, 'a' AS ip_port, 1 AS max_timestamp",
+		execAll(t, db, "CREATE TABLE leaf_workerid_alloc (id bigint, ip_port text)")
+		if all, err := s.Reserved(t.Context()); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), "max_timestamp") {
+			t.Errorf("Reserved = %+v, %v; want ErrForeign", all, err)
+		}
+	})
+}
+
+// TestUnreadableRowOfTheFork: a row that cannot be read keeps its number from everybody and
+// no other number from anybody, and is shown.
+func TestUnreadableRowOfTheFork(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		for name, tt := range map[string]struct {
+			id, time string
+			number   int64
+			damage   string
+		}{
+			"not a time":        {"1", "'yesterday'", 1, "max_timestamp"},
+			"no number":         {"NULL", "'1'", 0, "NULL"},
+			"not a number":      {"'one'", "'1'", -1, "one"},
+			"far beyond a time": {"1", "'99999999999999999999'", 1, "max_timestamp"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				execAll(t, db, "DROP TABLE IF EXISTS leaf_workerid_alloc", create)
-				if all, err := s.Reserved(t.Context()); !errors.Is(err, worker.ErrForeign) {
-					t.Errorf("Reserved = %+v, %v; want ErrForeign", all, err)
+				execAll(t, db, "DROP TABLE IF EXISTS leaf_workerid_alloc", "CREATE TABLE leaf_workerid_alloc AS SELECT "+tt.id+" AS id, '10.0.0.1:8080' AS ip_port, "+tt.time+
+					" AS max_timestamp UNION ALL SELECT "+map[bool]string{true: "'2'", false: "2"}[tt.number < 0]+", '10.0.0.2:8080', '1'")
+				p := worker.NewPool(openRecords(t, url))
+				ns := worker.Namespace{Name: "test", Fingerprint: "layout"}
+				if err := p.Init(t.Context(), ns); err != nil {
+					t.Fatal(err)
+				}
+				const now = 1_763_000_000_000
+				for _, address := range []string{"10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"} {
+					r, err := p.Claim(t.Context(), worker.Request{
+						Namespace: ns, Address: address, Nonce: name + address, Numbers: leaf.Range{Lo: 0, Hi: 8}, Now: now, Bound: now + 60_000, Margin: 5000,
+					})
+					if err != nil || r.Number == tt.number || (r.Number == 2) != (address == "10.0.0.2:8080") {
+						t.Errorf("Claim by %s = %+v, %v; want not number %d, and 2 for the address of its row only", address, r, err, tt.number)
+					}
+				}
+				all, err := p.List(t.Context())
+				if err != nil || !slices.ContainsFunc(all, func(r worker.Record) bool { return r.Number == tt.number && strings.Contains(r.Damage, tt.damage) }) {
+					t.Errorf("List = %+v, %v; want number %d with the damage", all, err, tt.number)
+				}
+				for _, table := range tables {
+					execAll(t, db, "DELETE FROM "+table)
 				}
 			})
 		}
