@@ -158,7 +158,7 @@ func (h *Holder) refused(err error) {
 	case answered(err):
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClaim, Subject: alarmSubject, Text: err.Error(),
-			Do: "see leaf worker list; the claim is tried again by itself",
+			Do: "do what the text says; if it names no cure, see leaf worker list. While the node runs it tries again by itself",
 		})
 	default:
 		h.registryAlarm(err, 0)

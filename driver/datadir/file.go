@@ -15,7 +15,8 @@ import (
 var _ segment.Disk = (*Dir)(nil)
 
 // ReadFile implements segment.Disk. The error is a *MissingError if node.json records
-// that the file was written.
+// that the file was written. Check misses a file from its first reading on, not only from
+// the first time that this process writes it.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,6 +30,11 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	content, err := io.ReadAll(f)
+	if err == nil && watched(name) && !d.isWatched(name) {
+		if err = d.watch(name, f); err == nil {
+			return content, nil
+		}
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
@@ -105,18 +111,28 @@ func (d *Dir) put(f file, name string, content []byte) error {
 		if err := d.sys.Rename(f.Name(), path); err != nil {
 			return err
 		}
-		return d.watch(name, f)
+		if err := d.watch(name, f); err != nil {
+			return err
+		}
+		d.closeOthers(name, f, true) // it may have been read meanwhile
+		return nil
 	}
 	if err := d.watch(name, f); err != nil {
 		return err
 	}
 	err := d.sys.Rename(f.Name(), path)
-	for _, other := range d.settle(name, err == nil) {
+	d.closeOthers(name, f, err == nil)
+	return err
+}
+
+// closeOthers settles what a name stands for and closes the rest, but for the file that
+// its caller closes.
+func (d *Dir) closeOthers(name string, f file, last bool) {
+	for _, other := range d.settle(name, last) {
 		if other.file != f {
 			_ = other.Close() // what is in it was synced, and another file has its name
 		}
 	}
-	return err
 }
 
 // syncFolder makes the names in a folder durable.

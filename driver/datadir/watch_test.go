@@ -28,7 +28,31 @@ func used(t *testing.T) (d *datadir.Dir, path string) {
 	return d, path
 }
 
+// usedAgain is the same after a restart: the files were read and nothing was written yet.
+func usedAgain(t *testing.T) (d *datadir.Dir, path string) {
+	t.Helper()
+	d, path = used(t)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = open(t, path)
+	for _, name := range []string{"fence", "fence-end", "worker.json"} {
+		for range 2 {
+			if _, err := d.ReadFile(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return d, path
+}
+
 func TestCheckFindsLostFiles(t *testing.T) {
+	t.Run("written", func(t *testing.T) { checkFindsLostFiles(t, used) })
+	t.Run("read", func(t *testing.T) { checkFindsLostFiles(t, usedAgain) })
+}
+
+func checkFindsLostFiles(t *testing.T, used func(*testing.T) (*datadir.Dir, string)) {
+	t.Helper()
 	anew := func(path string) error {
 		content, err := os.ReadFile(path)
 		return errors.Join(err, os.Remove(path), os.WriteFile(path, content, 0o600))
