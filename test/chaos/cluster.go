@@ -71,7 +71,7 @@ type cluster struct {
 	cfg      Config
 	folder   string // everything of the run
 	nodes    []*node
-	database func() server.Database // the one that counts now
+	database func() server.Database // the one that counts now; nil: the nodes share a file
 	// atDatabase names the ways that lead to the database.
 	atDatabase []string
 	fenced     bool // there is a cluster fence
@@ -81,6 +81,9 @@ type cluster struct {
 	versions   []string // of the servers
 	dump       []string // statements that bring back the rows of the beginning
 	splits     []split  // what each split brain was
+	lost       []lostFile
+	followed   map[string]int // commands that texts named and the run typed, by what was typed
+	broken     []string       // promises that a fault saw broken
 	closers    []func() error
 }
 
@@ -100,11 +103,17 @@ func (c *cluster) close() error {
 }
 
 // leaf runs a command of the program.
-func (c *cluster) leaf(ctx context.Context, args ...string) error {
+func (c *cluster) leaf(ctx context.Context, args ...string) error { return c.leafAt(ctx, "", args...) }
+
+// leafAt does so for the node whose data directory it is.
+func (c *cluster) leafAt(ctx context.Context, dir string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.cfg.Binary, args...)
 	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s") // a busy machine
+	if dir != "" {
+		cmd.Env = append(cmd.Env, "LEAF_DATA_DIR="+dir)
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("leaf %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -187,6 +196,11 @@ func (c *cluster) prepare(ctx context.Context) error {
 	store := c.database().URL()
 	kind, _, _ := strings.Cut(store, ":")
 	c.versions = append(c.versions, kind+" "+version)
+	return c.makeTags(ctx, store)
+}
+
+// makeTags makes the tables and the tags.
+func (c *cluster) makeTags(ctx context.Context, store string) error {
 	if err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
 		return err
 	}

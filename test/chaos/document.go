@@ -18,6 +18,7 @@ type Document struct {
 	Commit  string
 	Machine string
 	Reports []*Report
+	Unrun   []string // topologies that could not be run, with the reason
 }
 
 // NewDocument returns a document without reports that describes this machine and

@@ -31,6 +31,7 @@ const (
 	ofNetworks group = "network"
 	ofServers  group = "server"
 	ofRows     group = "rows"
+	ofClients  group = "client"
 )
 
 // target is on whom a fault comes.

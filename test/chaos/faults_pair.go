@@ -106,7 +106,7 @@ func (c *cluster) cleanFailover(p *server.Pair) fault {
 func (c *cluster) lossyFailover(p *server.Pair) fault {
 	return fault{
 		name:  "failover that loses commits",
-		about: "the standby is detached, nodes take ranges, the primary is killed and the standby promoted; the former primary is rebuilt and every tag repaired at one node.",
+		about: "the standby is detached, nodes take ranges, the primary is killed and the standby promoted; the former primary is rebuilt and every tag repaired as the alarms say.",
 		group: ofServers, targets: []target{c.everyNode("pair")}, hold: seconds(2, 5), alone: true, extra: 6 * time.Second,
 		begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
 			if err := p.Detach(ctx); err != nil {
@@ -151,7 +151,7 @@ func bothSides(ctx context.Context, p *server.Pair) (s split, err error) {
 func (c *cluster) splitBrain(p *server.Pair) fault {
 	return fault{
 		name:  "split brain",
-		about: "the standby is detached and promoted, the former primary goes on accepting the writes of one node; then that node is sent to the new one, the former primary is rebuilt and every tag repaired at one node.",
+		about: "the standby is detached and promoted, the former primary goes on accepting the writes of one node; then that node is sent to the new one, the former primary is rebuilt and every tag repaired as the alarms say.",
 		group: ofServers, targets: c.nodeTargets(), hold: seconds(3, 8), alone: true, extra: 7 * time.Second,
 		begin: func(ctx context.Context, t target, _ *rand.Rand) (func(context.Context) error, string, error) {
 			if err := p.Detach(ctx); err != nil {

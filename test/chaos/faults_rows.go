@@ -52,10 +52,11 @@ func (c *cluster) rowFaults() []fault {
 			},
 		},
 		{
-			name: "row re-created", about: "a tag's row is deleted and created again at 1; leaf tag repair at one node.",
+			name: "row re-created", about: "a tag's row is deleted and created again at 1; what the alarm says is typed.",
 			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
 			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
-				return func(ctx context.Context) error { return c.repair(ctx, reborn) }, "",
+				since := c.logs()
+				return func(ctx context.Context) error { return c.follow(ctx, since, reborn) }, "",
 					c.sql(ctx, "DELETE FROM leaf_alloc WHERE biz_tag = '"+reborn+"'",
 						"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('"+reborn+"', 1, 10)")
 			},
@@ -63,7 +64,7 @@ func (c *cluster) rowFaults() []fault {
 	}
 	if c.fenced {
 		faults = append(faults, fault{
-			name: "table restored", about: "all rows go back to those of the run's first second, as a restore from a dump does; leaf tag repair of every tag at one node.",
+			name: "table restored", about: "all rows go back to those of the run's first second, as a restore from a dump does; every tag repaired as the alarms say.",
 			group: ofRows, targets: table, hold: seconds(2, 5), alone: true, extra: 2 * time.Second,
 			begin: func(ctx context.Context, _ target, _ *rand.Rand) (func(context.Context) error, string, error) {
 				if err := c.untilReserved(ctx); err != nil { // at the beginning it would bring back what is there
@@ -97,19 +98,4 @@ func (c *cluster) takeDump(ctx context.Context) error {
 // setStep edits the step of the tag that is there for it.
 func (c *cluster) setStep(ctx context.Context, step int) error {
 	return c.leaf(ctx, "tag", "set", edited, "--step", strconv.Itoa(step), "--store", c.database().URL())
-}
-
-// repair does what the alarm of a latched tag says: the command on any one node. A node
-// whose database has just come back may need a moment.
-func (c *cluster) repair(ctx context.Context, tags ...string) error {
-	for i, tag := range tags {
-		n := c.nodes[i%len(c.nodes)]
-		err := poll(ctx, c.cfg.Recovery, func(ctx context.Context) error {
-			return c.leaf(ctx, "tag", "repair", tag, "--data-dir", n.dir)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

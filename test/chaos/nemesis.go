@@ -89,17 +89,19 @@ func (r *run) nemesis(ctx context.Context) error {
 	}
 	d := &deck{chance: r.chance, size: len(faults)}
 	for {
-		card, _ := d.draw(func(int) bool { return true })
+		left := r.cfg.Duration - calm - (time.Since(r.begin) - r.served)
+		fits := func(card int) bool { // a long one that no longer fits must not keep short ones out
+			f := faults[card]
+			return time.Duration(float64(f.hold[1])*p.pace)+f.extra+recovery <= left
+		}
+		card, some := d.draw(fits)
+		if !some {
+			return nil
+		}
 		strikes := []strike{r.draw(faults[card], p)}
 		if d.passes > 1 && r.chance.IntN(5) == 0 { // first each alone: that is what the table shows
-			if other, found := d.draw(func(card int) bool { return together(strikes[0].fault, faults[card]) }); found {
+			if other, found := d.draw(func(card int) bool { return together(strikes[0].fault, faults[card]) && fits(card) }); found {
 				strikes = append(strikes, r.draw(faults[other], p))
-			}
-		}
-		left := r.cfg.Duration - calm - (time.Since(r.begin) - r.served)
-		for _, s := range strikes {
-			if s.hold+s.fault.extra+recovery > left {
-				return nil
 			}
 		}
 		if err := r.strike(ctx, strikes); err != nil {

@@ -54,7 +54,7 @@ func newNode(number int, binary, folder string) (*node, error) {
 		return nil, err
 	}
 	n.args = []string{
-		"serve", "--data-dir", n.dir, "--http-addr", addr, "--admin-addr", "off", // gRPC and RESP are beside it, administration would be on 127.0.0.1
+		"serve", "--data-dir", n.dir, "--http-addr", addr, "--admin-addr", n.admin(), // gRPC and RESP are beside it
 		"--segment-max-wait", "800ms", // so that the reply comes before the clients' deadline
 		"--segment-sync-interval", "2s",
 		"--shutdown-timeout", "5s",
@@ -66,6 +66,15 @@ func newNode(number int, binary, folder string) (*node, error) {
 func (n *node) relocate(dir string) {
 	n.args[slices.Index(n.args, n.dir)] = dir
 	n.dir = dir
+}
+
+// admin is where the node serves administration and its own health checks.
+func (n *node) admin() string { return n.beside("8081") }
+
+// beside is another port of the node.
+func (n *node) beside(port string) string {
+	host, _, _ := net.SplitHostPort(n.addr) // made by freeAddress
+	return net.JoinHostPort(host, port)
 }
 
 // freeAddress returns an address on this machine that nothing listens at. Its IP
@@ -84,10 +93,15 @@ func freeAddress() (string, error) {
 	return "", errors.New("no free address in 127.0.0.0/8: other systems than Linux have only 127.0.0.1")
 }
 
+// openFiles is how many files a node may have open, sockets included: what an ordinary
+// login gives.
+const openFiles = 1024
+
 // start runs the node and returns when it listens, which it does before its
 // servers answer.
 func (n *node) start(ctx context.Context) error {
-	p, err := launch(n.binary, n.args, append(os.Environ(), n.clock.Env()), n.log)
+	limited := append([]string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, openFiles), n.binary}, n.args...)
+	p, err := launch("/bin/sh", limited, append(os.Environ(), n.clock.Env()), n.log)
 	if err != nil {
 		return err
 	}
@@ -98,29 +112,56 @@ func (n *node) start(ctx context.Context) error {
 	return n.await(ctx, time.Minute, "/healthz")
 }
 
+// startAgain starts a node that may refuse to: it returns errEnded if the process ends
+// soon, which may be after it began to listen.
+func (n *node) startAgain(ctx context.Context) error {
+	if err := n.start(ctx); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	p := n.process
+	n.mu.Unlock()
+	select {
+	case <-p.done:
+		return errEnded
+	case <-time.After(time.Second):
+		return nil
+	}
+}
+
+// fresh asks over a connection of its own each time.
+var fresh = &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// get asks for a path of one of the node's HTTP servers.
+func get(ctx context.Context, addr, path string) (code int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := fresh.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// errEnded: the process of a node is not there.
+var errEnded = errors.New("the process has ended")
+
 // await returns when a path of the node answers 200.
 func (n *node) await(ctx context.Context, limit time.Duration, path string) error {
-	c := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	err := poll(ctx, limit, func(ctx context.Context) error {
 		n.mu.Lock()
 		p := n.process
 		n.mu.Unlock()
 		if p == nil || p.ended() {
-			return permanent{errors.New("the process has ended")}
+			return permanent{errEnded}
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.addr+path, nil)
-		if err != nil {
-			return err
+		code, err := get(ctx, n.addr, path)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%s answers %d", path, code)
 		}
-		resp, err := c.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s", path, resp.Status)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("node %s: %w\n%s", n.name, err, n.tail())
@@ -178,6 +219,15 @@ func (n *node) close() {
 		w.close()
 	}
 	_ = n.clock.Close()
+}
+
+// said returns the log from an offset on, and its length.
+func (n *node) said(from int) (text string, length int) {
+	all, err := os.ReadFile(n.log)
+	if err != nil {
+		return err.Error(), from
+	}
+	return string(all[min(from, len(all)):]), len(all)
 }
 
 // tail is the end of the log, for messages.

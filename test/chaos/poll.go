@@ -10,6 +10,8 @@ import (
 // permanent is an error that asking again cannot cure.
 type permanent struct{ error }
 
+func (p permanent) Unwrap() error { return p.error }
+
 // poll asks until there is no error, and returns the last one when the limit or
 // ctx ends, or when it is permanent.
 func poll(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {

@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	if err := os.Mkdir(filepath.Join(folder.Path(), "logs"), 0o700); err != nil {
 		return nil, err
 	}
-	c := &cluster{cfg: cfg, folder: folder.Path()}
+	c := &cluster{cfg: cfg, folder: folder.Path(), followed: map[string]int{}}
 	r := &run{
 		cfg: cfg, cluster: c,
 		chance: rand.New(rand.NewPCG(cfg.Seed, 1)),
@@ -192,8 +192,10 @@ func (r *run) disturb(ctx context.Context) error {
 		return fmt.Errorf("before any fault: %s\n%s", waiting, r.tails())
 	}
 	r.served = time.Since(r.begin)
-	if err := r.cluster.takeDump(ctx); err != nil {
-		return err
+	if r.cluster.database != nil {
+		if err := r.cluster.takeDump(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.nemesis(ctx); err != nil {
 		return fmt.Errorf("%w\n%s", err, r.tails())

@@ -13,15 +13,16 @@ import (
 )
 
 // TestShortRuns: about a minute of what make chaos does for longer. All kinds of
-// faults on one database; the database gone, with not one failed request for a tag
+// faults on one database; files that vanish, and a client that wants all connections of a
+// node; the database gone, with not one failed request for a tag
 // with stock; and failovers that lose commits under a cluster fence.
-// LEAF_CHAOS_SEED repeats a seed.
+// CHAOS_SEED repeats a seed.
 func TestShortRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: needs real servers; run make test")
 	}
 	seed := rand.Uint64N(1_000_000) + 1
-	if text := os.Getenv("LEAF_CHAOS_SEED"); text != "" {
+	if text := os.Getenv("CHAOS_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatal(err)
@@ -37,6 +38,7 @@ func TestShortRuns(t *testing.T) {
 		duration time.Duration
 	}{
 		{"mariadb", nil, 25 * time.Second},
+		{"sqlite", []string{"file deleted: fence-end", "file deleted: shared.db-wal", "idle connections"}, 55 * time.Second},
 		{"outage", nil, 20 * time.Second},
 		{"failover", []string{"node killed", "failover that loses commits", "split brain"}, 40 * time.Second},
 	} {

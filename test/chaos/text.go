@@ -12,13 +12,24 @@ import (
 // WriteText writes the document for a terminal.
 func (d *Document) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Chaos: %d runs, %s\n\n", len(d.Reports), verdict(d.Failed()))
+	fmt.Fprintf(&b, "Chaos: %d runs, %s\n\n", len(d.Reports), d.verdict())
+	for _, reason := range d.Unrun {
+		fmt.Fprintf(&b, "NOT RUN: %s\n\n", reason)
+	}
 	fmt.Fprintf(&b, "made    %s UTC\ncommand %s\ncommit  %s\nmachine %s\n", d.Made.UTC().Format(time.DateTime), d.Command, d.Commit, d.Machine)
 	for _, r := range d.Reports {
 		r.text(&b)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// verdict claims nothing for runs that were not made.
+func (d *Document) verdict() string {
+	if len(d.Reports) == 0 {
+		return "nothing was shown"
+	}
+	return verdict(d.Failed())
 }
 
 func verdict(failed bool) string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/leaf-idgen/leaf/test/server"
@@ -18,7 +20,8 @@ func buildMariaDB(ctx context.Context, c *cluster) error {
 	if err := c.withSQLRegistry(ctx); err != nil {
 		return err
 	}
-	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"), c.instanceFaults(db), c.rowFaults())
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"), c.instanceFaults(db), c.rowFaults(),
+		c.fileFaults(nodeFiles...), c.clientFaults())
 	return c.withDisks()
 }
 
@@ -37,6 +40,30 @@ func buildOutage(ctx context.Context, c *cluster) error {
 	whole := c.cfg.Duration - calm - 2*recovery - 2*time.Second
 	gone.hold = [2]time.Duration{whole, whole}
 	c.add([]fault{gone})
+	return nil
+}
+
+// buildSQLite is one file that three nodes share, each with a number of its own.
+func buildSQLite(ctx context.Context, c *cluster) error {
+	path := filepath.Join(c.folder, "shared.db")
+	c.versions = append(c.versions, "SQLite, built in")
+	for i := range 3 {
+		n, err := newNode(i, c.cfg.Binary, c.folder)
+		if err != nil {
+			return err
+		}
+		n.args = append(n.args, "--store", "sqlite:"+path, "--node-discovery", "off",
+			"--snowflake-registry", "static", "--snowflake-worker-id", strconv.Itoa(i+1),
+			"--snowflake-lease", lease.String(), "--snowflake-renew-interval", "500ms",
+			"--snowflake-horizon", horizon.String(), "--snowflake-margin", margin.String())
+		c.nodes = append(c.nodes, n)
+	}
+	c.registry = true
+	if err := c.makeTags(ctx, "sqlite:"+path); err != nil {
+		return err
+	}
+	c.add(c.nodeFaults(), c.clockFaults(), c.fileFaults(nodeFiles...), c.fileFaults("worker.json"),
+		[]fault{c.sharedFault(path + "-wal"), c.sharedFault(path + "-shm")}, c.clientFaults())
 	return nil
 }
 
@@ -75,8 +102,28 @@ func buildFailover(ctx context.Context, c *cluster) error {
 		return err
 	}
 	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("fence"), c.networkFaults("registry"),
-		c.pairFaults(p), []fault{c.cleanFailover(p), c.lossyFailover(p), c.splitBrain(p)}, c.ensembleFaults("etcd", e), c.rowFaults())
+		c.pairFaults(p), []fault{c.cleanFailover(p), c.lossyFailover(p), c.splitBrain(p)}, c.ensembleFaults("etcd", e), c.rowFaults(),
+		c.fileFaults("fence"))
 	return c.withDisks()
+}
+
+// buildAwkward is a pair whose standby would go its own way wherever a statement leaves
+// its meaning to the session. All that is needed is in it, without a fence that would hide
+// the difference.
+func buildAwkward(ctx context.Context, c *cluster) error {
+	p, err := server.StartMariaDBAwkwardPair(ctx, "", server.PairOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.onPair(ctx, p); err != nil {
+		return err
+	}
+	if err := c.withSQLRegistry(ctx); err != nil {
+		return err
+	}
+	c.atDatabase = append(c.atDatabase, "registry")
+	c.add(c.nodeFaults(), c.networkFaults("database"), c.pairFaults(p), []fault{c.cleanFailover(p)}, c.rowFaults())
+	return nil
 }
 
 // buildUnfenced is a semi-synchronous pair of MariaDB and nothing else.
@@ -116,7 +163,7 @@ func buildGalera(ctx context.Context, c *cluster) error {
 		return err
 	}
 	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"),
-		c.galeraFaults(g), c.ensembleFaults("zookeeper", e), c.rowFaults())
+		c.galeraFaults(g), c.ensembleFaults("zookeeper", e), c.rowFaults(), c.fileFaults("worker.json"))
 	return c.withDisks()
 }
 

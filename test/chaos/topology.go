@@ -15,7 +15,7 @@ type topologyDef struct {
 const (
 	neverTwice = "No ID twice, IDs of one process increase, and every node serves again after each fault."
 	noLatch    = " No tag latches but the one whose row is re-created: the database loses no commit."
-	fenced     = " Whatever the database loses, the cluster fence refuses: the tag latches, and one command per node repairs it."
+	fenced     = " Whatever the database loses, the cluster fence refuses: the tag latches, and one command on any node repairs it."
 	unfenced   = " No node repeats a number of its own. Two nodes may issue the same number after commits were lost and during the split brain, since without a cluster fence each protects only its own ranges: rule L."
 )
 
@@ -26,12 +26,20 @@ var definitions = []topologyDef{
 		expect: neverTwice + noLatch, build: buildMariaDB,
 	},
 	{
+		name: "sqlite", about: "Three nodes on one SQLite file, worker IDs in the configuration. No cluster fence.",
+		expect: neverTwice + " A node that loses a file issues nothing more and says what to type.", build: buildSQLite,
+	},
+	{
 		name: "outage", about: "One MariaDB, which is gone for nearly all of the run.",
 		expect: neverTwice + " Tags with stock are served all the time.", build: buildOutage,
 	},
 	{
 		name: "failover", about: "MariaDB primary and semi-synchronous standby, failovers that lose commits. Cluster fence and worker IDs on three etcd.",
 		expect: neverTwice + fenced, regress: true, build: buildFailover,
+	},
+	{
+		name: "awkward", about: "MariaDB primary and semi-synchronous standby, for tags and worker IDs. The standby gets statements instead of rows, and its settings differ in all that a statement can depend on. No cluster fence.",
+		expect: neverTwice + noLatch, build: buildAwkward,
 	},
 	{
 		name: "unfenced", about: "The same pair without a cluster fence: a demonstration of what each node can protect by itself.",

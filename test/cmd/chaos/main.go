@@ -128,6 +128,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			say("chaos: " + err.Error())
 			impossible = true
+			reason, _, _ := strings.Cut(err.Error(), "\n")
+			d.Unrun = append(d.Unrun, reason)
 			if ctx.Err() != nil {
 				break
 			}
