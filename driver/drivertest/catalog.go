@@ -278,7 +278,7 @@ func rowsAfter(t *testing.T, b Backend) {
 		if b.NoOptions {
 			own = segment.Options{}
 		}
-		if err := b.Store.Create(ctx(t), segment.NewRow{Tag: tag, Start: 1, Step: 5, Options: own}); err != nil {
+		if err := b.Store.Create(ctx(t), segment.NewRow{Tag: tag, Start: int64(100 - len(want)), Step: 5, Options: own}); err != nil {
 			if errors.Is(err, leaf.ErrConflict) {
 				continue // the column cannot tell it from another one
 			}
