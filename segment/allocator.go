@@ -32,15 +32,18 @@ type Allocator struct {
 	shards  []*shard
 	drained *piece // what tags without stock point to; it has no IDs
 
-	tasks   group
-	base    context.Context //nolint:containedctx // parent of loads, cancelled at the end of Close
-	cancel  context.CancelFunc
-	reading context.Context //nolint:containedctx // parent of syncs, cancelled when Close begins
-	unread  context.CancelFunc
-	closing chan struct{} // closed when Close begins
-	closed  chan struct{} // closed when it has ended
-	closer  atomic.Bool   // somebody called Close
-	retired atomic.Bool   // ranges were given back; later ones are dropped
+	tasks    group
+	watches  group           // looks at the boards, which go on while Close waits for tasks
+	base     context.Context //nolint:containedctx // parent of loads, cancelled at the end of Close
+	cancel   context.CancelFunc
+	reading  context.Context //nolint:containedctx // parent of syncs, cancelled when Close begins
+	unread   context.CancelFunc
+	watching context.Context //nolint:containedctx // parent of looks at the boards, cancelled when Close takes the tails
+	unwatch  context.CancelFunc
+	closing  chan struct{} // closed when Close begins
+	closed   chan struct{} // closed when it has ended
+	closer   atomic.Bool   // somebody called Close
+	retired  atomic.Bool   // ranges were given back; later ones are dropped
 
 	counters counters
 
@@ -72,6 +75,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		alarms:  cfg.Alarms,
 		drained: newPiece(leaf.Range{}),
 		tasks:   group{rt: cfg.Runtime},
+		watches: group{rt: cfg.Runtime},
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 		pending: make(map[string]*Tag),
@@ -94,6 +98,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 	}
 	a.base, a.cancel = context.WithCancel(context.Background())
 	a.reading, a.unread = context.WithCancel(a.base)
+	a.watching, a.unwatch = context.WithCancel(a.base)
 	a.table.Store(&table{})
 	for i, s := range router.Stores() {
 		a.shards = append(a.shards, newShard(a, i, s))

@@ -29,11 +29,21 @@ type Board interface {
 	// Answers returns all answers about a tag, one per node, in no particular order.
 	Answers(ctx context.Context, tag string) ([]Answer, error)
 
-	// Enter notes that the node takes ranges from this database. It lasts for BoardAge
-	// by the clock of the database, or until Leave. Nodes returns those that are noted.
-	Enter(ctx context.Context, node string) error
+	// Enter notes that the node takes ranges from this database. It replaces what was
+	// noted of the node before. It lasts for BoardAge by the clock of the database, or
+	// until Leave. Nodes returns those that are noted, in no particular order.
+	Enter(ctx context.Context, m Member) error
 	Leave(ctx context.Context, node string) error
-	Nodes(ctx context.Context) ([]string, error)
+	Nodes(ctx context.Context) ([]Member, error)
+}
+
+// Member is a node that takes ranges from a database.
+type Member struct {
+	Node string // identity of its data directory
+
+	// Fence tells cluster fences apart: every range of the node is in the one with this
+	// number. 0: the node takes, or may take, ranges without a cluster fence.
+	Fence int64
 }
 
 // Notice is what the nodes must know of a tag. Its numbers only grow, unless the

@@ -37,6 +37,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 		a.remember()
 		return nil
 	}))
+	alone := a.endWatches(ctx)
 	a.retired.Store(true)
 	tails := a.retireAll()
 	if !a.cfg.NoGiveBack {
@@ -47,7 +48,9 @@ func (a *Allocator) Close(ctx context.Context) error {
 			a.counters.lost.Add(t.unused.Len())
 		}
 	}
-	a.leaveBoards(ctx)
+	if alone {
+		a.leaveBoards(ctx)
+	}
 	return errors.Join(err, a.fence.close(ctx))
 }
 

@@ -2,6 +2,8 @@ package segment
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,6 +74,30 @@ func newCluster(a *Allocator) (*cluster, error) {
 		err = c.remember(fenceState{Space: c.known.Space})
 	}
 	return nil, err
+}
+
+// number returns the Member.Fence of this node: 0 without a cluster fence, while some of
+// the node's ranges are not in it, and where the node takes ranges without it in an outage.
+func (c *cluster) number() int64 {
+	if c == nil || c.degrade {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owed || !c.known.Merged {
+		return 0
+	}
+	return fenceNumber(c.known.Space)
+}
+
+// fenceNumber returns a number from 1 that tells incarnations of cluster fences apart, 0
+// for none.
+func fenceNumber(space string) int64 {
+	if space == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(space))
+	return int64(binary.BigEndian.Uint64(sum[:])>>1) | 1
 }
 
 // follow keeps the fence open until shutdown.

@@ -15,9 +15,9 @@ import (
 //   - A repair above all that this node held releases the tag. One that is not above it
 //     does not know of the node's numbers, or is an old one: the latch stays.
 //   - While a regress is not repaired the tag is latched, also on a node that has seen
-//     nothing of it, and the stock of such a node is dropped: the store may have handed
-//     it out twice. A node that latched by itself keeps its stock, which it reserved
-//     before the loss, unless another node held more than it.
+//     nothing of it, and its stock is dropped: the store may have handed it out twice.
+//     That holds for a node that latched by itself, too. Its stock is from before the loss
+//     that it saw, and perhaps from after one that it did not see.
 //   - Ranges in memory below the repair are dropped.
 func (a *Allocator) heed(n Notice) (Mark, error) {
 	after, _ := a.heedInMemory(n, ownRepair)
@@ -31,12 +31,12 @@ const ownRepair = -1
 // notice was read. If this node has carried out a repair since then, the notice is
 // perhaps from before the repair and would latch the tag again: it is not heeded.
 func (a *Allocator) heedInMemory(n Notice, look int) (after Mark, ok bool) {
-	before, after, ok := a.fence.heed(n, look, regressAlarm(n.Tag, hearsay(n)))
+	after, ok = a.fence.heed(n, look, regressAlarm(n.Tag, hearsay(n)))
 	if !ok {
 		return after, false
 	}
 	floor := n.Repaired
-	if after.Latched && after != before {
+	if n.unrepaired() {
 		floor = max(floor, after.High)
 	}
 	if floor > 0 {
@@ -65,19 +65,19 @@ func hearsay(n Notice) string {
 }
 
 // heed sets the mark to what the notice makes of it, and begins or ends the alarm.
-func (f *fence) heed(n Notice, look int, why leaf.Alarm) (before, after Mark, ok bool) {
+func (f *fence) heed(n Notice, look int, why leaf.Alarm) (after Mark, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before = f.marks[n.Tag]
+	before := f.marks[n.Tag]
 	switch look {
 	case f.repairs:
 	case ownRepair:
 		f.repairs++
 	default:
-		return before, before, false
+		return before, false
 	}
 	if after = n.over(before); after == before || f.closed {
-		return before, before, true
+		return before, true
 	}
 	switch {
 	case after.Latched && !before.Latched:
@@ -87,7 +87,7 @@ func (f *fence) heed(n Notice, look int, why leaf.Alarm) (before, after Mark, ok
 	}
 	f.setLocked(n.Tag, after)
 	f.loose = append(f.loose, entryOf(n.Tag, after))
-	return before, after, true
+	return after, true
 }
 
 // look returns what tells a later heed whether this node carried out a repair meanwhile.

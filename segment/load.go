@@ -140,6 +140,9 @@ func (t *Tag) latch(r leaf.Range, before Mark, why string) error {
 	if diskErr := a.fence.latch(t.name, before, regressAlarm(t.name, text)); diskErr != nil {
 		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
 	}
+	if a.cluster.number() == 0 {
+		a.dropBelow(t.name, a.fence.mark(t.name).High) // see Allocator.heed
+	}
 	t.shard.lookNow()
 	return err
 }

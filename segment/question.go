@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
@@ -39,7 +40,7 @@ func (r *repair) confirm(ctx context.Context, to int64) (again bool, err error) 
 	if err != nil {
 		return false, storeError(err)
 	}
-	known := r.silent
+	known, mute := r.silent, r.mute
 	answers, err := r.answers(ctx, to)
 	if err != nil {
 		return false, storeError(err)
@@ -48,7 +49,7 @@ func (r *repair) confirm(ctx context.Context, to int64) (again bool, err error) 
 		again = again || x.Latched && x.Asked >= r.asked || x.High > to && !slices.Contains(r.heard, x.Node)
 	}
 	late := slices.DeleteFunc(r.silent, func(node string) bool { return slices.Contains(known, node) })
-	r.silent = known
+	r.silent, r.mute = known, mute
 	if len(late) > 0 && !again {
 		r.silent = late
 		return false, r.silence(fmt.Sprintf("max_id of tag %q is %d, but these nodes may still issue numbers below it. Repeat the command", r.tag, r.plan.First))
@@ -66,13 +67,14 @@ func (r *repair) notice(ctx context.Context) (Notice, error) {
 }
 
 // answers waits until all nodes have answered the question, with at least the number to.
-// It notes in r.silent which have not after a while, also those that left meanwhile: what
-// they hold is not known. Before the row moves, to is 0. Then it listens for as long as a
-// node needs to enter again, because the list may have been lost with the commits; under a
-// cluster fence nothing depends on that.
+// It notes in r.mute which have not after a while, also those that left meanwhile, and in
+// r.silent those of them of which nobody knows what they hold: they are not under the
+// cluster fence that this repair has read. Before the row moves, to is 0. Then it listens
+// for as long as a node needs to enter again, because the list may have been lost with the
+// commits.
 func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
 	a, calls, timeout := r.alloc, &r.shard.calls, r.alloc.cfg.LoadTimeout
-	var seen []string
+	seen := map[string]Member{}
 	for began := a.rt.Now(); ; {
 		nodes, err := call(ctx, calls, timeout, r.board.Nodes)
 		if err != nil {
@@ -82,12 +84,15 @@ func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		seen = slices.Compact(slices.Sorted(slices.Values(append(seen, nodes...))))
-		r.silent = slices.DeleteFunc(slices.Clone(seen), func(node string) bool {
+		for _, m := range nodes {
+			seen[m.Node] = m
+		}
+		r.mute = slices.DeleteFunc(slices.Sorted(maps.Keys(seen)), func(node string) bool {
 			return node == a.cfg.NodeID || slices.ContainsFunc(all, func(x Answer) bool { return x.Node == node && x.Asked >= r.asked && x.High >= to })
 		})
+		r.silent = slices.DeleteFunc(slices.Clone(r.mute), func(node string) bool { return r.fence != 0 && seen[node].Fence == r.fence })
 		waited := a.rt.Now().Sub(began)
-		if len(r.silent) == 0 && (to > 0 || r.fenced || waited >= listenFor) || waited >= patience {
+		if len(r.mute) == 0 && (to > 0 || waited >= listenFor) || waited >= patience {
 			return all, nil
 		}
 		if err := a.rt.Wait(ctx, nil, answerPause); err != nil {

@@ -97,16 +97,17 @@ type repair struct {
 	asked   int64  // the question
 	high    int64  // the highest end that is known
 	holder  string // where high is from, for people
-	fenced  bool   // the cluster fence refuses what any node may have
 	latched bool   // on some node
 
 	// Where the last repair moved the row. The same command again, with a lower number, is
 	// no mistake unless it speaks for nodes that are silent now.
 	repaired int64
 
-	silent []string // nodes that do not answer
+	silent []string // nodes that do not answer, but for those whose ranges are all in the cluster fence
+	mute   []string // all nodes that do not answer
 	heard  []string // nodes that said before the row moved what they hold
 	space  string   // incarnation of the cluster fence
+	fence  int64    // its number, if it holds the tag's ranges of every node that is under it
 	plan   RepairPlan
 }
 
@@ -114,7 +115,7 @@ type repair struct {
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
 	mark := a.fence.mark(r.tag)
-	r.high, r.latched, r.holder, r.fenced = mark.High, mark.Latched, "this node holds", false
+	r.high, r.latched, r.holder, r.fence = mark.High, mark.Latched, "this node holds", 0
 	r.plan = RepairPlan{Nodes: []RepairNode{{Node: a.cfg.NodeID, End: mark.High, State: markState(mark.Latched)}}}
 	row, err := r.shard.lookup(ctx, r.tag)
 	missing := errors.Is(err, leaf.ErrUnknownTag)
@@ -127,7 +128,10 @@ func (r *repair) ask(ctx context.Context) error {
 		if err != nil {
 			return storeError(err)
 		}
-		r.space, r.fenced, r.plan.ClusterFence = space, ok && !a.cluster.degrade, e.End
+		r.space, r.plan.ClusterFence = space, e.End
+		if ok {
+			r.fence = fenceNumber(space)
+		}
 		if e.End > r.high {
 			r.high, r.holder = e.End, "the cluster fence holds"
 		}
@@ -135,7 +139,7 @@ func (r *repair) ask(ctx context.Context) error {
 	if r.board != nil {
 		node, err := r.askNodes(ctx)
 		switch {
-		case errors.Is(err, ErrSchema) && (r.above > 0 || r.fenced):
+		case errors.Is(err, ErrSchema) && r.above > 0:
 			r.board = nil
 		case err != nil:
 			return fmt.Errorf("ask the nodes for the highest number of tag %q: %w", r.tag, storeError(err))
@@ -151,7 +155,7 @@ func (r *repair) decide() error {
 	switch {
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
 		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more%s", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high, r.others())
-	case r.above != 0, r.fenced:
+	case r.above != 0:
 	case r.board == nil:
 		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: find the highest number in your own tables and give %s (--above)", leaf.ErrConflict, r.tag, generously)
 	case len(r.silent) > 0:
@@ -229,7 +233,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 	if a.fence.mark(r.tag).Latched {
 		return true, nil
 	}
-	a.log.Info("tag repaired", "tag", r.tag, "max_id", r.plan.First, "above", r.high, "silent_nodes", strings.Join(r.silent, " "))
+	a.log.Info("tag repaired", "tag", r.tag, "max_id", r.plan.First, "above", r.high, "silent_nodes", strings.Join(r.mute, " "))
 	if missing {
 		return false, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, r.tag, to)
 	}

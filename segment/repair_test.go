@@ -208,6 +208,28 @@ func TestRepairIsNotConfirmed(t *testing.T) {
 	})
 }
 
+// TestRepairWhoseNoticeIsLost: the database acknowledges the notice of a repair and forgets
+// it. The others have answered what came later, and not heeded it.
+func TestRepairWhoseNoticeIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		forgets := &board{store: s, onPost: func(n segment.Notice) bool { return n.Repaired > 0 }}
+		a := node(t, forgets, nil, segment.Config{NodeID: "a", FixedStep: true})
+		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+		drain(t, a, "order", 5)
+		drain(t, b, "order", 5)
+		_, err := a.Repair(t.Context(), "order", 5000)
+		wantErr(t, err, segment.ErrSilentNodes)
+		forgets.change(func(b *board) { b.onPost = nil })
+		if _, err = a.Repair(t.Context(), "order", 0); err != nil {
+			t.Error(err)
+		}
+		if id := next(t, b, "order"); id <= 5000 {
+			t.Errorf("ID %d after a repair above 5000", id)
+		}
+	})
+}
+
 // TestStartHeedsTheBoard: a node that was stopped during a regress latches before its
 // first load; one that was stopped during the repair is released.
 func TestStartHeedsTheBoard(t *testing.T) {

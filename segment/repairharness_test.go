@@ -16,6 +16,7 @@ type board struct {
 	onNotices func() error
 	readLate  func() // after the notices were read
 	onAnswer  func(a segment.Answer) error
+	onPost    func(n segment.Notice) (lost bool)
 	onRaise   func()
 	notices   *memory.Store // has the notices instead of the store, if there is one
 }
@@ -26,7 +27,7 @@ func (b *board) change(f func(b *board)) {
 	f(b)
 }
 
-func (b *board) Enter(ctx context.Context, name string) error {
+func (b *board) Enter(ctx context.Context, m segment.Member) error {
 	b.hooks.Lock()
 	hook := b.onEnter
 	b.hooks.Unlock()
@@ -35,7 +36,7 @@ func (b *board) Enter(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return b.Store.Enter(ctx, name)
+	return b.Store.Enter(ctx, m)
 }
 
 func (b *board) Notices(ctx context.Context) ([]segment.Notice, error) {
@@ -59,8 +60,11 @@ func (b *board) Notices(ctx context.Context) ([]segment.Notice, error) {
 
 func (b *board) Post(ctx context.Context, n segment.Notice) error {
 	b.hooks.Lock()
-	on := b.notices
+	hook, on := b.onPost, b.notices
 	b.hooks.Unlock()
+	if hook != nil && hook(n) {
+		return nil
+	}
 	if on == nil {
 		on = b.Store
 	}

@@ -112,8 +112,8 @@ func TestRepairMeetsANodeThatLoads(t *testing.T) {
 	})
 }
 
-// TestRepairMeetsANodeThatStops: the node with the highest numbers leaves before it has
-// answered. The repair does not go on without it.
+// TestRepairMeetsANodeThatStops: the node with the highest numbers stops when it is asked. It
+// answers before it is gone, so that the command need not be repeated.
 func TestRepairMeetsANodeThatStops(t *testing.T) {
 	for i := range 10 {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,10 +125,67 @@ func TestRepairMeetsANodeThatStops(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				closeNode(t, n[1])
 			}()
-			maxID, err := n[0].Repair(t.Context(), "order", 0)
-			if err == nil && maxID <= last || err != nil && !errors.Is(err, segment.ErrSilentNodes) {
+			if maxID, err := n[0].Repair(t.Context(), "order", 0); err != nil || maxID <= last {
 				t.Errorf("Repair = %d, %v; b issued up to %d", maxID, err, last)
 			}
+		})
+	}
+}
+
+// TestRepairMeetsANodeThatIsKilled: the node with the highest numbers leaves the list when
+// it is asked, and does not answer. The repair does not go on without it.
+func TestRepairMeetsANodeThatIsKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		mute := &board{store: s}
+		n, last := unevenly(t, s, mute, s)
+		time.Sleep(10 * time.Second)
+		restored(s, 51)
+		mute.change(func(b *board) {
+			b.onNotices, b.onEnter = func() error { return errDown }, func() error { return errDown }
+		})
+		go func() {
+			time.Sleep(time.Second)
+			_ = s.Leave(t.Context(), "b")
+		}()
+		maxID, err := n[0].Repair(t.Context(), "order", 0)
+		if !errors.Is(err, segment.ErrSilentNodes) {
+			t.Errorf("Repair = %d, %v; b issued up to %d", maxID, err, last)
+		}
+	})
+}
+
+// TestStopHearsTheBoard: a node that stops issues from its stock while a load of it hangs.
+// Meanwhile it answers a repair and heeds it, and stops at a regress.
+func TestStopHearsTheBoard(t *testing.T) {
+	for _, name := range []string{"repair", "regress"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(row(10), segment.Row{Tag: "user", MaxID: 1, Step: 1000})
+				a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+				b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true, LoadTimeout: 20 * time.Second})
+				drain(t, b, "user", 50)
+				synctest.Wait()
+				stuck, release := stuckOnce(s, nil)
+				go func() { _, _ = b.Next(t.Context(), "order") }()
+				<-stuck
+				closed := make(chan struct{})
+				go func() { closeNode(t, b); close(closed) }()
+				if name == "repair" {
+					time.Sleep(time.Second)
+					if maxID, err := a.Repair(t.Context(), "user", 0); err != nil || maxID <= 1001 {
+						t.Errorf("Repair = %d, %v; b issued from a range to 1001", maxID, err)
+					}
+				} else if err := s.Post(t.Context(), segment.Notice{Tag: "user", Regress: 5000}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(3 * time.Second)
+				if id, err := b.Next(t.Context(), "user"); err == nil {
+					t.Errorf("ID %d of a range below the repair, or of a tag that is stopped", id)
+				}
+				close(release)
+				<-closed
+			})
 		})
 	}
 }

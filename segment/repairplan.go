@@ -56,14 +56,14 @@ func (r *repair) note(answers []Answer) {
 	for _, x := range answers {
 		n := RepairNode{Node: x.Node, End: x.High, State: markState(x.Latched)}
 		switch {
-		case slices.Contains(r.silent, x.Node):
+		case slices.Contains(r.mute, x.Node):
 			n.State = RepairNodeSilent
 		case x.Asked < r.asked:
 			n.State = RepairNodeLeft
 		}
 		nodes = append(nodes, n)
 	}
-	for _, name := range r.silent {
+	for _, name := range r.mute {
 		if !slices.ContainsFunc(nodes, func(n RepairNode) bool { return n.Node == name }) {
 			nodes = append(nodes, RepairNode{Node: name, State: RepairNodeSilent})
 		}

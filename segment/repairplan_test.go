@@ -58,7 +58,7 @@ func TestRepairPlanIsRefused(t *testing.T) {
 		}
 		end := b.Mark("order").High
 		mute.change(func(b *board) { b.onNotices = func() error { return errDown } })
-		if err := s.Enter(t.Context(), "c"); err != nil { // it was killed before it could answer
+		if err := s.Enter(t.Context(), segment.Member{Node: "c"}); err != nil { // it was killed before it could answer
 			t.Fatal(err)
 		}
 		want := []segment.RepairNode{{Node: "a", State: "ok"}, {Node: "b", End: end, State: "silent"}, {Node: "c", State: "silent"}}

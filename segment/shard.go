@@ -247,7 +247,7 @@ func (s *shard) bind() error {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 	})
 	if err == nil && first { // before the first range: this node may have been away during a regress
-		if err := s.readBoard(false); err != nil {
+		if err := s.readBoard(a.reading, false); err != nil {
 			return fmt.Errorf("read the notices of other nodes: %w", err)
 		}
 	}
@@ -263,7 +263,7 @@ func (s *shard) bind() error {
 	case err == nil && first:
 		s.queue.resume()
 		if s.watcher.board != nil {
-			a.tasks.start(s.watch)
+			a.watches.start(s.watch)
 		}
 	case errors.Is(err, ErrRule):
 		a.dropStock(s)

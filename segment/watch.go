@@ -30,11 +30,13 @@ const (
 )
 
 // watcher is this node's look at the board of one database. One goroutine at a time uses
-// what is below: the first sync, then watch.
+// what is below: the first sync, then watch, then leave.
 type watcher struct {
 	board Board // nil: the database has none, or the node has no identity
 
 	entered  time.Time
+	as       Member           // what was noted of this node last
+	left     bool             // the node is off the list for good
 	answered map[string]int64 // the questions that were answered last, by tag
 	missing  bool             // the tables are missing: it was logged
 	failed   string           // why the last look failed, as logged
@@ -50,19 +52,19 @@ func newWatcher(a *Allocator, s Store) watcher {
 	return w
 }
 
-// watch looks at the board until shutdown.
+// watch looks at the board for as long as the node may issue something.
 func (s *shard) watch() {
 	a := s.alloc
-	for !a.isClosing() {
+	for a.watching.Err() == nil {
 		s.mu.Lock()
 		look := s.look // from before the reading, so that no call of lookNow is missed
 		s.mu.Unlock()
-		s.failed(s.readBoard(true))
+		s.failed(s.readBoard(a.watching, true))
 		pause := a.rt.Jitter(2 * watchPause)
 		if s.watcher.missing {
 			pause = missingPause
 		}
-		_ = a.rt.Wait(a.reading, look, pause)
+		_ = a.rt.Wait(a.watching, look, pause)
 	}
 }
 
@@ -89,8 +91,8 @@ func (s *shard) failed(err error) {
 // readBoard reads the board, heeds it, and, if it is to answer, tells the others what
 // they must know. A board without tables, or one that the database does not let the node
 // use, is no error: the node serves, but hears of no regress.
-func (s *shard) readBoard(answer bool) error {
-	err := s.exchange(answer)
+func (s *shard) readBoard(ctx context.Context, answer bool) error {
+	err := s.exchange(ctx, answer)
 	switch {
 	case errors.Is(err, ErrSchema), errors.Is(err, ErrDenied):
 		if !s.watcher.missing {
@@ -107,14 +109,14 @@ func (s *shard) readBoard(answer bool) error {
 
 // exchange is one look at the board. The disk comes last: what a notice forbids is not
 // issued while the disk hangs, and such a disk hides no later notice.
-func (s *shard) exchange(answer bool) error {
+func (s *shard) exchange(ctx context.Context, answer bool) error {
 	a, w := s.alloc, &s.watcher
 	if w.board == nil {
 		return nil
 	}
-	entered := s.enter(enterPause)
+	entered := s.enter(ctx, enterPause)
 	look := a.fence.look()
-	notices, err := call(a.reading, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
+	notices, err := call(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
 	if err != nil {
 		return errors.Join(entered, err)
 	}
@@ -129,28 +131,29 @@ func (s *shard) exchange(answer bool) error {
 			open = append(open, n)
 		}
 	}
-	if err := s.saved(); err != nil {
+	if err := s.saved(ctx); err != nil {
 		return errors.Join(entered, err)
 	}
 	if !answer {
 		return entered
 	}
-	return errors.Join(entered, s.answer(open), s.tell(posted))
+	return errors.Join(entered, s.answer(ctx, open), s.tell(ctx, posted))
 }
 
 // errLateLook: a repair on this node has overtaken a look at the board.
 var errLateLook = errors.New("segment: this node repaired a tag meanwhile")
 
-// enter notes that the node is there, unless that was noted a short time ago.
-func (s *shard) enter(pause time.Duration) error {
+// enter notes that the node is there, unless the same was noted a short time ago.
+func (s *shard) enter(ctx context.Context, pause time.Duration) error {
 	a, w := s.alloc, &s.watcher
-	now := a.rt.Now()
-	if !w.entered.IsZero() && now.Sub(w.entered) < pause && !now.Before(w.entered) {
+	now, as := a.rt.Now(), Member{Node: a.cfg.NodeID, Fence: a.cluster.number()}
+	fresh := w.as == as && now.Sub(w.entered) < pause && !now.Before(w.entered)
+	if w.left || fresh {
 		return nil
 	}
-	err := s.post(a.reading, func(ctx context.Context) error { return w.board.Enter(ctx, a.cfg.NodeID) })
+	err := s.post(ctx, func(ctx context.Context) error { return w.board.Enter(ctx, as) })
 	if err == nil {
-		w.entered = now
+		w.entered, w.as = now, as
 	}
 	return err
 }
@@ -178,14 +181,14 @@ func (s *shard) usable(notices []Notice) (good []Notice) {
 
 // answer answers questions, the newest first: many old ones must not hide one that
 // somebody waits for. What takes too long is left to the next look.
-func (s *shard) answer(open []Notice) (err error) {
+func (s *shard) answer(ctx context.Context, open []Notice) (err error) {
 	a, w := s.alloc, &s.watcher
 	if len(open) == 0 {
 		return nil
 	}
 	// A repair that does not find this node on the list does not wait for it, and the
 	// list may have been lost with the commits.
-	if err := s.enter(0); err != nil {
+	if err := s.enter(ctx, 0); err != nil {
 		return err
 	}
 	slices.SortFunc(open, func(x, y Notice) int { return cmp.Compare(y.Asked, x.Asked) })
@@ -196,7 +199,7 @@ func (s *shard) answer(open []Notice) (err error) {
 		}
 		m := a.fence.mark(n.Tag)
 		answer := Answer{Tag: n.Tag, Node: a.cfg.NodeID, Asked: n.Asked, High: m.High, Latched: m.Latched}
-		failed := s.post(a.reading, func(ctx context.Context) error { return w.board.Answer(ctx, answer) })
+		failed := s.post(ctx, func(ctx context.Context) error { return w.board.Answer(ctx, answer) })
 		if failed == nil {
 			w.answered[n.Tag] = n.Asked
 		}
@@ -212,19 +215,17 @@ type saving struct {
 }
 
 // saved waits until what was heeded is on the disk, but not for a disk that hangs.
-func (s *shard) saved() error {
+func (s *shard) saved(ctx context.Context) error {
 	a, w := s.alloc, &s.watcher
 	for {
 		last := w.saving
 		if last == nil {
 			now := &saving{done: make(chan struct{})}
-			if !a.tasks.start(func() { now.err = a.fence.settle(); close(now.done) }) {
-				return errClosed
-			}
+			a.rt.Go(func() { now.err = a.fence.settle(); close(now.done) })
 			w.saving = now
 		}
-		ctx, cancel := a.rt.WithTimeout(a.reading, a.cfg.LoadTimeout)
-		err := a.rt.Wait(ctx, w.saving.done, 0)
+		bounded, cancel := a.rt.WithTimeout(ctx, a.cfg.LoadTimeout)
+		err := a.rt.Wait(bounded, w.saving.done, 0)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("the disk does not answer: what this node heard is not written to file %q: %w", fenceName, err)
@@ -237,22 +238,45 @@ func (s *shard) saved() error {
 }
 
 // tell posts the tags that are latched on this node and of which the others do not know,
-// but for those of which only this node lost its memory.
-// Under a cluster fence they need not know: it refuses what this node refused.
-func (s *shard) tell(posted map[string]int64) (err error) {
+// but for those of which only this node lost its memory. Where all nodes are under one
+// cluster fence they need not know: it refuses what this node refused.
+func (s *shard) tell(ctx context.Context, posted map[string]int64) (err error) {
 	a := s.alloc
-	if a.fence.latchedTags() == 0 || a.cluster != nil && !a.cluster.degrade {
+	if a.fence.latchedTags() == 0 {
 		return nil
 	}
+	var untold []Notice
 	marks := a.fence.all()
 	for _, tag := range slices.Sorted(maps.Keys(marks)) {
 		m := marks[tag]
 		if m.Latched && !m.Rebuilt && posted[tag] < m.High && a.router.Route(tag) == s.index {
-			n := Notice{Tag: tag, Regress: m.High}
-			err = errors.Join(err, s.post(a.reading, func(ctx context.Context) error { return s.watcher.board.Post(ctx, n) }))
+			untold = append(untold, Notice{Tag: tag, Regress: m.High})
 		}
 	}
+	if len(untold) == 0 {
+		return nil
+	}
+	if alike, err := s.underOneFence(ctx); alike || err != nil {
+		return err
+	}
+	for _, n := range untold {
+		a.dropBelow(n.Tag, n.Regress)
+		err = errors.Join(err, s.post(ctx, func(ctx context.Context) error { return s.watcher.board.Post(ctx, n) }))
+	}
 	return err
+}
+
+// underOneFence reports whether all nodes on the list take their ranges under the cluster
+// fence of this one.
+func (s *shard) underOneFence(ctx context.Context) (bool, error) {
+	a := s.alloc
+	own := a.cluster.number()
+	if own == 0 {
+		return false, nil
+	}
+	nodes, err := call(ctx, &s.calls, a.cfg.LoadTimeout, s.watcher.board.Nodes)
+	other := slices.ContainsFunc(nodes, func(m Member) bool { return m.Fence != own })
+	return err == nil && !other, err
 }
 
 // post is a call of the board that returns nothing.
@@ -263,6 +287,12 @@ func (s *shard) post(parent context.Context, f func(context.Context) error) erro
 	return err
 }
 
+// endWatches ends the looks at the boards. It returns false if one goes on beyond ctx.
+func (a *Allocator) endWatches(ctx context.Context) bool {
+	a.unwatch()
+	return a.watches.wait(ctx) == nil
+}
+
 // leaveBoards takes the node off the lists of those that a repair asks.
 func (a *Allocator) leaveBoards(ctx context.Context) {
 	boards := group{rt: a.rt}
@@ -270,12 +300,19 @@ func (a *Allocator) leaveBoards(ctx context.Context) {
 		if s.watcher.board == nil || s.admits() != nil {
 			continue
 		}
-		boards.start(func() {
-			err := s.post(ctx, func(ctx context.Context) error { return s.watcher.board.Leave(ctx, a.cfg.NodeID) })
-			if err != nil && !errors.Is(err, ErrSchema) {
-				a.log.Info("this node stays on the list of those that a repair asks", "store", s.name, "error", err)
-			}
-		})
+		boards.start(func() { s.leave(ctx) })
 	}
 	_ = boards.wait(ctx) // what takes longer only makes a repair ask for this node
+}
+
+// leave takes the node off the list, and then answers what was asked until then: a repair
+// that found the node on the list waits for its word.
+func (s *shard) leave(ctx context.Context) {
+	a, w := s.alloc, &s.watcher
+	err := s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, a.cfg.NodeID) })
+	w.left = true
+	err = errors.Join(err, s.exchange(ctx, true))
+	if err != nil && !errors.Is(err, ErrSchema) && !errors.Is(err, ErrDenied) {
+		a.log.Info("a repair may wait for this node in vain", "store", s.name, "error", err)
+	}
 }

@@ -108,7 +108,7 @@ func boardAnswers(t *testing.T, b Backend) {
 	must(t, last.Answer(ctx(t), segment.Answer{Tag: "A", Node: "n1", High: 5}))
 	one.Asked, one.High, one.Latched = 3, 50, false
 	must(t, last.Answer(ctx(t), one))
-	must(t, all[0].Enter(ctx(t), "n1"))
+	must(t, all[0].Enter(ctx(t), segment.Member{Node: "n1"}))
 	for i, board := range all {
 		got, err := board.Answers(ctx(t), "a")
 		must(t, err)
@@ -121,12 +121,13 @@ func boardAnswers(t *testing.T, b Backend) {
 
 func boardNodes(t *testing.T, b Backend) {
 	all := boards(t, b)
-	want := func(nodes ...string) {
+	want := func(nodes ...segment.Member) {
 		t.Helper()
 		for i, board := range all {
 			got, err := board.Nodes(ctx(t))
 			must(t, err)
-			if slices.Sort(got); !slices.Equal(got, nodes) {
+			slices.SortFunc(got, func(x, y segment.Member) int { return strings.Compare(x.Node, y.Node) })
+			if !slices.Equal(got, nodes) {
 				t.Errorf("nodes as store %d has them: %v, want %v", i, got, nodes)
 			}
 		}
@@ -135,13 +136,14 @@ func boardNodes(t *testing.T, b Backend) {
 	must(t, all[0].Answer(ctx(t), segment.Answer{Tag: "a", Node: "n9"}))
 	want()
 	for i := range 3 {
-		must(t, all[i%len(all)].Enter(ctx(t), fmt.Sprint("n", i)))
-		must(t, all[0].Enter(ctx(t), fmt.Sprint("n", i)))
+		must(t, all[i%len(all)].Enter(ctx(t), segment.Member{Node: fmt.Sprint("n", i), Fence: 7}))
+		must(t, all[0].Enter(ctx(t), segment.Member{Node: fmt.Sprint("n", i), Fence: int64(i) * (math.MaxInt64 / 2)}))
 	}
-	want("n0", "n1", "n2")
+	n0, n2 := segment.Member{Node: "n0"}, segment.Member{Node: "n2", Fence: math.MaxInt64 - 1}
+	want(n0, segment.Member{Node: "n1", Fence: math.MaxInt64 / 2}, n2)
 	must(t, all[len(all)-1].Leave(ctx(t), "n1"))
 	must(t, all[0].Leave(ctx(t), "never there"))
-	want("n0", "n2")
+	want(n0, n2)
 	if got, err := all[0].Answers(ctx(t), "a"); err != nil || len(got) != 1 {
 		t.Errorf("answers %v, %v; want the one of n9", got, err)
 	}
@@ -158,7 +160,7 @@ func boardMissing(t *testing.T, b Backend) {
 		"Notices": notices, "Answers": answers, "Nodes": nodes,
 		"Post":   b.Store.Post(ctx(t), segment.Notice{Tag: "a"}),
 		"Answer": b.Store.Answer(ctx(t), segment.Answer{Tag: "a", Node: "n"}),
-		"Enter":  b.Store.Enter(ctx(t), "n"),
+		"Enter":  b.Store.Enter(ctx(t), segment.Member{Node: "n"}),
 		"Leave":  b.Store.Leave(ctx(t), "n"),
 	} {
 		if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply") {

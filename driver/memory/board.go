@@ -16,13 +16,13 @@ var _ segment.Board = (*Store)(nil)
 type board struct {
 	notices map[string]segment.Notice
 	answers map[answerKey]segment.Answer
-	nodes   map[string]bool
+	nodes   map[string]segment.Member
 }
 
 type answerKey struct{ tag, node string }
 
 func newBoard() board {
-	return board{notices: map[string]segment.Notice{}, answers: map[answerKey]segment.Answer{}, nodes: map[string]bool{}}
+	return board{notices: map[string]segment.Notice{}, answers: map[answerKey]segment.Answer{}, nodes: map[string]segment.Member{}}
 }
 
 // onBoard runs f under the lock, unless ctx has ended.
@@ -75,8 +75,8 @@ func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, 
 }
 
 // Enter implements segment.Board.
-func (s *Store) Enter(ctx context.Context, node string) error {
-	return s.onBoard(ctx, "enter", func(b *board) { b.nodes[node] = true })
+func (s *Store) Enter(ctx context.Context, m segment.Member) error {
+	return s.onBoard(ctx, "enter", func(b *board) { b.nodes[m.Node] = m })
 }
 
 // Leave implements segment.Board.
@@ -85,7 +85,11 @@ func (s *Store) Leave(ctx context.Context, node string) error {
 }
 
 // Nodes implements segment.Board.
-func (s *Store) Nodes(ctx context.Context) (nodes []string, err error) {
-	err = s.onBoard(ctx, "read the nodes", func(b *board) { nodes = slices.Sorted(maps.Keys(b.nodes)) })
+func (s *Store) Nodes(ctx context.Context) (nodes []segment.Member, err error) {
+	err = s.onBoard(ctx, "read the nodes", func(b *board) {
+		for _, node := range slices.Sorted(maps.Keys(b.nodes)) {
+			nodes = append(nodes, b.nodes[node])
+		}
+	})
 	return nodes, err
 }

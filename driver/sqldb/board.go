@@ -13,7 +13,8 @@ import (
 var _ segment.Board = (*Store)(nil)
 
 // boardStatements are the texts for leaf_repair and leaf_repair_node. A node that takes
-// ranges has a row in the second one whose tag is empty, beside its answers.
+// ranges has a row in the second one whose tag is empty, beside its answers. Its column
+// high is Member.Fence.
 type boardStatements struct {
 	notices string
 	post    string // tag, asked, regress, repaired
@@ -35,7 +36,7 @@ func (d *dialect) boardStatements() boardStatements {
 			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "asked", "high", "latched", "seen", "update_time")),
 		answers: d.bind("SELECT biz_tag, node, asked, high, latched FROM leaf_repair_node WHERE biz_tag = ?"),
 		leave:   d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
-		nodes:   d.bind("SELECT node FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
+		nodes:   d.bind("SELECT node, high FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
 	}
 }
 
@@ -76,9 +77,9 @@ func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, 
 }
 
 // Enter implements segment.Board.
-func (s *Store) Enter(ctx context.Context, node string) (err error) {
-	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is there", node)
-	return s.boardExec(ctx, s.board.answer, "", node, 0, 0, false)
+func (s *Store) Enter(ctx context.Context, m segment.Member) (err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is there", m.Node)
+	return s.boardExec(ctx, s.board.answer, "", m.Node, 0, m.Fence, false)
 }
 
 // Leave implements segment.Board.
@@ -88,12 +89,12 @@ func (s *Store) Leave(ctx context.Context, node string) (err error) {
 }
 
 // Nodes implements segment.Board.
-func (s *Store) Nodes(ctx context.Context) (nodes []string, err error) {
+func (s *Store) Nodes(ctx context.Context) (nodes []segment.Member, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
 	err = s.boardRows(ctx, s.board.nodes, []any{segment.BoardAge.Milliseconds()}, func(rows *sql.Rows) error {
-		var node string
-		err := rows.Scan(&node)
-		nodes = append(nodes, node)
+		var m segment.Member
+		err := rows.Scan(&m.Node, &m.Fence)
+		nodes = append(nodes, m)
 		return err
 	})
 	return nodes, err

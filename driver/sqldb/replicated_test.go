@@ -78,7 +78,7 @@ func writeEverything(t *testing.T, s *sqldb.Store, claims *sqldb.Records, nodes 
 		must(err)
 	}
 	must(s.Delete(ctx, "gone"))
-	must(s.Enter(ctx, "node 1"))
+	must(s.Enter(ctx, segment.Member{Node: "node 1"}))
 	must(s.Post(ctx, segment.Notice{Tag: `it's \ "我"`, Asked: 1, Regress: 7, Repaired: 9}))
 	must(s.Answer(ctx, segment.Answer{Tag: `it's \ "我"`, Node: "node 1", Asked: 1, High: 8, Latched: true}))
 	must(s.SetClientLimit(ctx, "client", limit.Rule{Quota: 10, Blocked: true}))

@@ -52,8 +52,8 @@ func (s *Store) Answers(ctx context.Context, tag string) ([]segment.Answer, erro
 }
 
 // Enter implements segment.Board.
-func (s *Store) Enter(ctx context.Context, node string) error {
-	return s.write(ctx, "enter", func(m *memory.Store) { _ = m.Enter(context.Background(), node) })
+func (s *Store) Enter(ctx context.Context, member segment.Member) error {
+	return s.write(ctx, "enter", func(m *memory.Store) { _ = m.Enter(context.Background(), member) })
 }
 
 // Leave implements segment.Board.
@@ -62,8 +62,8 @@ func (s *Store) Leave(ctx context.Context, node string) error {
 }
 
 // Nodes implements segment.Board.
-func (s *Store) Nodes(ctx context.Context) ([]string, error) {
-	return ask(ctx, s, "read the nodes", "", Repeatable, func(x *side) ([]string, error) {
+func (s *Store) Nodes(ctx context.Context) ([]segment.Member, error) {
+	return ask(ctx, s, "read the nodes", "", Repeatable, func(x *side) ([]segment.Member, error) {
 		return x.store.Nodes(context.Background())
 	})
 }

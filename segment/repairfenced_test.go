@@ -1,0 +1,90 @@
+package segment_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRepairOfNodesUnderOtherFences: a cluster fence excuses silent nodes only if all that
+// they hold is in it. The node with the highest numbers is silent.
+func TestRepairOfNodesUnderOtherFences(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		silent  func(own *memory.Fence) segment.Config
+		excused bool
+	}{
+		{"the same one", func(own *memory.Fence) segment.Config { return fenced("b", sharing(own), nil) }, true},
+		{"none", func(*memory.Fence) segment.Config { return segment.Config{NodeID: "b", FixedStep: true} }, false},
+		{"another one", func(*memory.Fence) segment.Config { return fenced("b", sharing(memory.NewFence()), nil) }, false},
+		{"the same one, with degrade", func(own *memory.Fence) segment.Config {
+			cfg := fenced("b", sharing(own), nil)
+			cfg.Degrade = true
+			return cfg
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, own := newStore(row(10)), memory.NewFence()
+				mute := &board{store: s}
+				a := node(t, s, nil, fenced("a", sharing(own), nil))
+				b := node(t, mute, nil, c.silent(own))
+				drain(t, a, "order", 5)
+				synctest.Wait()
+				last := drain(t, b, "order", 195)[194]
+				time.Sleep(5 * time.Second)
+				mute.change(func(b *board) {
+					b.onNotices, b.onEnter = func() error { return errDown }, func() error { return errDown }
+				})
+				restored(s, 51)
+				maxID, err := a.Repair(t.Context(), "order", 0)
+				switch {
+				case c.excused && (err != nil || maxID <= last):
+					t.Errorf("Repair = %d, %v; b issued up to %d", maxID, err, last)
+				case !c.excused && !errors.Is(err, segment.ErrSilentNodes):
+					t.Errorf("Repair = %d, %v; b is silent and issued up to %d", maxID, err, last)
+				}
+			})
+		})
+	}
+}
+
+// TestRegressUnderAFence: where all nodes are under one cluster fence, what one of them
+// refuses stops no other. A node that takes ranges without it is told, and stops.
+func TestRegressUnderAFence(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		other func(f *memory.Fence) segment.Config
+		stops bool
+	}{
+		{"all nodes", func(f *memory.Fence) segment.Config { return fenced("b", sharing(f), nil) }, false},
+		{"some nodes", func(*memory.Fence) segment.Config { return segment.Config{NodeID: "b", FixedStep: true} }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d := newStore(row(1000)), memory.NewFence(), newDisk()
+				a := node(t, s, d, fenced("a", sharing(f), nil))
+				b := node(t, s, nil, c.other(f))
+				drain(t, a, "order", 1)
+				synctest.Wait()
+				drain(t, b, "order", 1)
+				time.Sleep(5 * time.Second)
+				s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 1000})
+				useUntil(t, a, newLedger(), leaf.ErrRegress)
+				for _, when := range []string{"after the regress", "after a restart of the node that saw it"} {
+					time.Sleep(5 * time.Second)
+					if _, err := b.Next(t.Context(), "order"); errors.Is(err, leaf.ErrRegress) != c.stops {
+						t.Errorf("%s: the other node says %v", when, err)
+					}
+					closeNode(t, a)
+					a = node(t, s, d, fenced("a", sharing(f), nil))
+				}
+			})
+		})
+	}
+}
