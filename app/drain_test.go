@@ -7,14 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
-
-	"github.com/leaf-idgen/leaf/leafpb"
 )
 
 // TestDrain: a node that drains is not ready at once, serves for its delay, and then
@@ -78,19 +70,6 @@ func TestAdminOverTCP(t *testing.T) {
 	c := config(shortDir(t))
 	c.Admin.Tokens = []string{"s3cret"}
 	a, _ := start(t, c)
-	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := leafpb.NewAdminServiceClient(conn).ListTags(t.Context(), &leafpb.ListTagsRequest{}); status.Code(err) != codes.Unauthenticated {
-		t.Errorf("ListTags over gRPC without a token: %v", err)
-	}
-	shown := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer s3cret")
-	tags, err := leafpb.NewAdminServiceClient(conn).ListTags(shown, &leafpb.ListTagsRequest{})
-	if err != nil || len(tags.GetTags()) != 1 {
-		t.Errorf("ListTags over gRPC: %v, %v", tags, err)
-	}
 	for path, want := range map[string]string{
 		"/v1/info": `"stage":"serving"`,
 		"/healthz": "ok",

@@ -96,7 +96,7 @@ func (a *App) openServers() error {
 		}
 		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown, func(to samples) { sampleRESP(to, r.Stats()) }, nil})
 	}
-	cfg := admin.Config{Logger: a.log, GRPC: grpcd.NewAdmin(backend, a.log)}
+	cfg := admin.Config{Logger: a.log}
 	s := admin.NewServer(backend, cfg)
 	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil, nil})
 	if ln := a.listeners.admin; ln != nil {

@@ -33,10 +33,6 @@ type Config struct {
 	// Logger receives internal errors, whose cause the caller does not see. Required.
 	Logger *slog.Logger
 
-	// GRPC serves the requests of gRPC that arrive, over HTTP/2 without TLS. Default:
-	// they are answered as any unknown route.
-	GRPC http.Handler
-
 	// TCP is what a server on a TCP listener needs. Default: the server is for the
 	// socket, where the permissions of the file decide.
 	TCP *TCP
@@ -52,14 +48,13 @@ type Server struct {
 // NewServer returns a server that is not serving yet.
 func NewServer(b NodeBackend, cfg Config) *Server {
 	s := &Server{log: cfg.Logger, tcp: cfg.TCP}
-	handler := withGRPC(s.routes(b), cfg.GRPC)
+	handler := s.routes(b)
 	if cfg.TCP != nil {
 		handler = cfg.TCP.guard(handler, cfg.Logger)
 	}
 	log := cfg.Logger
 	s.http = &http.Server{
 		Handler:           handler,
-		Protocols:         protocols(cfg.GRPC != nil),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      readTimeout + handlerTimeout + readTimeout,

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/auth"
@@ -62,24 +61,3 @@ func (t *TCP) admit(r *http.Request) error {
 
 // defaultMaxConns is the default of TCP.MaxConns.
 const defaultMaxConns = 1000
-
-// withGRPC passes requests of gRPC on to grpc, if there is one.
-func withGRPC(next, grpc http.Handler) http.Handler {
-	if grpc == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			grpc.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func protocols(grpc bool) *http.Protocols {
-	var p http.Protocols
-	p.SetHTTP1(true)
-	p.SetUnencryptedHTTP2(grpc)
-	return &p
-}

@@ -1,6 +1,6 @@
 // Package grpcd is the gRPC server: leaf.v1.LeafService of package leafpb, the health
-// service grpc.health.v1, and reflection, on grpc-go's own transport. [NewAdmin] is
-// leaf.v1.AdminService for the administrator's listener, which is another one.
+// service grpc.health.v1, and reflection, on grpc-go's own transport. Administration is
+// HTTP with JSON, on listeners of its own (package server/admin).
 //
 // # Promises
 //
