@@ -29,14 +29,16 @@ type fence struct {
 
 	mu      sync.Mutex
 	marks   map[string]Mark
-	latched int           // tags that are latched
-	repairs int           // how many this node has carried out, see look
-	broken  bool          // the last write failed
-	mending bool          // a task tries it again
-	closed  bool          // nothing is written any more
-	open    *batch        // collecting, nil if none
-	loose   []fenceEntry  // set in memory, written with the next batch
-	last    chan struct{} // done channel of the newest batch, closed once it is written
+	latched int            // tags that are latched
+	repairs int            // how many this node has carried out, see look
+	looks   int            // how many have begun
+	refused map[string]int // the number of looks when a range of the tag was refused last
+	broken  bool           // the last write failed
+	mending bool           // a task tries it again
+	closed  bool           // nothing is written any more
+	open    *batch         // collecting, nil if none
+	loose   []fenceEntry   // set in memory, written with the next batch
+	last    chan struct{}  // done channel of the newest batch, closed once it is written
 
 	// The leader alone touches these; the done channels order one leader after
 	// another.
@@ -62,7 +64,7 @@ const compactAbove = 1 << 20
 func openFence(a *Allocator) (*fence, error) {
 	f := &fence{
 		disk: a.disk, rt: a.rt, node: a.cfg.NodeID, alarms: a.alarms, tasks: &a.tasks, quit: a.closing,
-		marks: map[string]Mark{},
+		marks: map[string]Mark{}, refused: map[string]int{},
 	}
 	if err := f.read(); err != nil {
 		return nil, err
@@ -107,7 +109,8 @@ func (f *fence) advance(tag string, before Mark, high int64) error {
 func (f *fence) latch(tag string, before Mark, why leaf.Alarm) error {
 	return f.change(tag, nil, func(m Mark) Mark {
 		f.alarms.Raise(why)
-		return Mark{High: max(m.High, before.High), Latched: true}
+		f.refused[tag] = f.looks
+		return Mark{High: max(m.High, before.High), Latched: true, Unread: true}
 	})
 }
 

@@ -131,11 +131,11 @@ func RebuildFence(disk Disk, node string, tags map[string]int64) error {
 		}
 	}
 	for tag, m := range old {
-		marks[tag] = Mark{High: m.High, Latched: true, Rebuilt: !m.Latched || m.Rebuilt}
+		marks[tag] = Mark{High: m.High, Latched: true, Rebuilt: !m.Latched || m.Rebuilt, Unread: m.Unread}
 	}
 	for tag, at := range tags {
 		m, known := marks[tag]
-		marks[tag] = Mark{High: max(m.High, at), Latched: true, Rebuilt: !known || m.Rebuilt}
+		marks[tag] = Mark{High: max(m.High, at), Latched: true, Rebuilt: !known || m.Rebuilt, Unread: m.Unread}
 	}
 	if err := disk.Replace(fenceName, encodeFence(node, lines, marks)); err != nil {
 		return fmt.Errorf("write the fence file: %w", err)

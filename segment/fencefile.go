@@ -40,6 +40,10 @@ type Mark struct {
 	High    int64 // highest end of the ranges this node reserved, 0 if none
 	Latched bool  // no loads until repaired: the store went backwards, or the mark is Rebuilt
 	Rebuilt bool  // latched because this node lost its fence; the others need not stop
+
+	// Unread: this node latched the tag by a range that it refused, and has not read the
+	// board since. A repair that it finds there may be older than the range.
+	Unread bool
 }
 
 type fenceHeader struct {
@@ -54,9 +58,12 @@ type fenceEntry struct {
 	High    int64  `json:"high"`
 	Latched bool   `json:"latched,omitempty"`
 	Rebuilt bool   `json:"rebuilt,omitempty"`
+	Unread  bool   `json:"unread,omitempty"`
 }
 
-func entryOf(tag string, m Mark) fenceEntry { return fenceEntry{tag, m.High, m.Latched, m.Rebuilt} }
+func entryOf(tag string, m Mark) fenceEntry {
+	return fenceEntry{tag, m.High, m.Latched, m.Rebuilt, m.Unread}
+}
 
 // appendLine appends the line for v to dst.
 func appendLine(dst []byte, v any) []byte {
@@ -185,7 +192,7 @@ func readMarks(line []byte, marks map[string]Mark) error {
 		if e.High < 0 || e.High > MaxMaxID {
 			return fmt.Errorf("tag %q has high=%d, must be 0 to %d", e.Tag, e.High, int64(MaxMaxID))
 		}
-		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt}
+		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt, Unread: e.Unread}
 	}
 	return nil
 }

@@ -14,24 +14,33 @@ import (
 //
 //   - A repair above all that this node held releases the tag. One that is not above it
 //     does not know of the node's numbers, or is an old one: the latch stays.
+//   - What the first look after a refused range finds releases nothing: the repair may be
+//     older than the loss that the range showed, and the refused statement has moved the
+//     row. The node raises its mark to the repair, so that only a later one is above.
 //   - While a regress is not repaired the tag is latched, also on a node that has seen
 //     nothing of it, and its stock is dropped: the store may have handed it out twice.
 //     That holds for a node that latched by itself, too. Its stock is from before the loss
 //     that it saw, and perhaps from after one that it did not see.
 //   - Ranges in memory below the repair are dropped.
-func (a *Allocator) heed(n Notice) (Mark, error) {
-	after, _ := a.heedInMemory(n, ownRepair)
+func (a *Allocator) heed(n Notice, asked look) (Mark, error) {
+	asked.own = true
+	after, _ := a.heedInMemory(n, asked)
 	return after, a.fence.settle()
 }
 
-// ownRepair is the look of the node that carries out the repair.
-const ownRepair = -1
+// look says what had happened on this node when it began to look at the board, or, for a
+// repair that it carries out itself (own), when it began to ask.
+type look struct {
+	number  int // of the look
+	repairs int // that this node had carried out
+	own     bool
+}
 
-// heedInMemory is heed without the disk: settle makes it durable. look is from before the
+// heedInMemory is heed without the disk: settle makes it durable. began is from before the
 // notice was read. If this node has carried out a repair since then, the notice is
 // perhaps from before the repair and would latch the tag again: it is not heeded.
-func (a *Allocator) heedInMemory(n Notice, look int) (after Mark, ok bool) {
-	after, ok = a.fence.heed(n, look, regressAlarm(n.Tag, hearsay(n)))
+func (a *Allocator) heedInMemory(n Notice, began look) (after Mark, ok bool) {
+	after, ok = a.fence.heed(n, began, regressAlarm(n.Tag, hearsay(n)))
 	if !ok {
 		return after, false
 	}
@@ -45,8 +54,26 @@ func (a *Allocator) heedInMemory(n Notice, look int) (after Mark, ok bool) {
 	return after, true
 }
 
-// over returns the mark of a node that heeds n.
-func (n Notice) over(m Mark) Mark {
+// heedNothing is heedInMemory for the tags that this node latched and that have no notice:
+// no repair on the board is older than the latch.
+func (s *shard) heedNothing(posted map[string]int64, began look) {
+	a := s.alloc
+	if a.fence.latchedTags() == 0 {
+		return
+	}
+	for tag, m := range a.fence.all() {
+		if _, noticed := posted[tag]; m.Unread && !noticed && a.router.Route(tag) == s.index {
+			a.heedInMemory(Notice{Tag: tag}, began)
+		}
+	}
+}
+
+// over returns the mark of a node that heeds n. late: a range was refused after the look
+// or the repair began.
+func (n Notice) over(m Mark, own, late bool) Mark {
+	if m.Unread && !own || m.Latched && late {
+		return Mark{High: max(m.High, n.Repaired, n.Regress), Latched: true, Unread: m.Unread && late}
+	}
 	if n.Repaired > m.High {
 		m = Mark{High: n.Repaired}
 	}
@@ -65,18 +92,18 @@ func hearsay(n Notice) string {
 }
 
 // heed sets the mark to what the notice makes of it, and begins or ends the alarm.
-func (f *fence) heed(n Notice, look int, why leaf.Alarm) (after Mark, ok bool) {
+func (f *fence) heed(n Notice, began look, why leaf.Alarm) (after Mark, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.marks[n.Tag]
-	switch look {
-	case f.repairs:
-	case ownRepair:
+	switch {
+	case began.own:
 		f.repairs++
-	default:
+	case began.repairs != f.repairs:
 		return before, false
 	}
-	if after = n.over(before); after == before || f.closed {
+	late := f.refused[n.Tag] >= began.number
+	if after = n.over(before, began.own, late); after == before || f.closed {
 		return before, true
 	}
 	switch {
@@ -90,11 +117,12 @@ func (f *fence) heed(n Notice, look int, why leaf.Alarm) (after Mark, ok bool) {
 	return after, true
 }
 
-// look returns what tells a later heed whether this node carried out a repair meanwhile.
-func (f *fence) look() int {
+// look begins a look.
+func (f *fence) look() look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.repairs
+	f.looks++
+	return look{number: f.looks, repairs: f.repairs}
 }
 
 // settle returns when every mark that was set before is durable.

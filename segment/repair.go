@@ -94,6 +94,7 @@ type repair struct {
 	above int64
 	board Board // nil: only this node is reached
 
+	began   look   // from before anything was asked
 	asked   int64  // the question
 	high    int64  // the highest end that is known
 	holder  string // where high is from, for people
@@ -114,6 +115,7 @@ type repair struct {
 // ask finds the highest number in use. It changes nothing but the question.
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
+	r.began = a.fence.look()
 	mark := a.fence.mark(r.tag)
 	r.high, r.latched, r.holder, r.fence = mark.High, mark.Latched, "this node holds", 0
 	r.plan = RepairPlan{Nodes: []RepairNode{{Node: a.cfg.NodeID, End: mark.High, State: markState(mark.Latched)}}}
@@ -222,7 +224,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.plan.First, storeError(err))
 		}
 	}
-	if _, err := a.heed(n); err != nil {
+	if _, err := a.heed(n, r.began); err != nil {
 		return false, fmt.Errorf("%w: max_id of tag %q is %d, but its release is not on the disk yet: %w", leaf.ErrNotReady, r.tag, r.plan.First, err)
 	}
 	if r.board != nil {

@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"sync"
+	"testing"
 
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
@@ -91,4 +92,19 @@ func (b *board) Raise(ctx context.Context, tag string, above int64) (int64, erro
 		hook()
 	}
 	return b.Store.Raise(ctx, tag, above)
+}
+
+// repaired returns where the last repair of the tag moved the row.
+func (s *store) repaired(t testing.TB, tag string) int64 {
+	t.Helper()
+	all, err := s.Notices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range all {
+		if n.Tag == tag {
+			return n.Repaired
+		}
+	}
+	return 0
 }

@@ -115,7 +115,7 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 		return nil
 	}
 	entered := s.enter(ctx, enterPause)
-	look := a.fence.look()
+	began := a.fence.look()
 	notices, err := call(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
 	if err != nil {
 		return errors.Join(entered, err)
@@ -124,13 +124,14 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 	var open []Notice            // questions
 	for _, n := range s.usable(notices) {
 		posted[n.Tag] = n.Regress
-		if _, ok := a.heedInMemory(n, look); !ok {
+		if _, ok := a.heedInMemory(n, began); !ok {
 			return errors.Join(entered, errLateLook)
 		}
 		if n.Asked != w.answered[n.Tag] {
 			open = append(open, n)
 		}
 	}
+	s.heedNothing(posted, began)
 	if err := s.saved(ctx); err != nil {
 		return errors.Join(entered, err)
 	}
