@@ -198,7 +198,8 @@ func (m *segmentMode) trouble(d *world.Database) bool {
 	return true
 }
 
-// recreate deletes a row and makes it again: from 1, or from where it was.
+// recreate deletes a row and makes it again: from 1, or from where it was, or where a repair
+// meanwhile said that a new row must be.
 func (m *segmentMode) recreate(t *tag) bool {
 	w := m.w
 	row, _ := t.db.Row(t.name)

@@ -96,6 +96,7 @@ func (m *segmentMode) repair(t *tag) {
 		// Under a cluster fence a node that does not answer keeps its stock, which is its own.
 		if _, err = e.alloc.Repair(ctx, t.name, 0); err == nil && (m.fence == nil || m.cfg.Degrade) {
 			m.floors[t.name] = max(m.floors[t.name], t.db.Repaired(t.name))
+			m.noteMissed(t)
 		}
 		close(done)
 	}
@@ -110,6 +111,16 @@ func (m *segmentMode) repair(t *tag) {
 		m.w.faults.Hit(RepairedDeleted)
 	case errors.Is(err, segment.ErrSilentNodes):
 		m.w.faults.Hit(RepairRefused)
+	}
+}
+
+// noteMissed notes which nodes a repair has not reached although they run: they are cut off
+// or suspended, and the database lost their places on the list (rule L).
+func (m *segmentMode) noteMissed(t *tag) {
+	for _, x := range m.running() {
+		if !t.db.Lists(identity(x.node)) {
+			x.missed[t.name] = m.floors[t.name]
+		}
 	}
 }
 

@@ -102,7 +102,8 @@ func NewDatabase(s *sched.Scheduler, name string, faults *Faults) *Database {
 func (d *Database) Tally(tag string) Tally { return d.tally[tag] }
 
 // Used returns the end of the tag's ranges that clients reserved, on any side and
-// before any loss, without what they gave back, or to where one raised the row.
+// before any loss, without what they gave back, or to where a repair moved the row. A
+// repair counts without a row, too.
 func (d *Database) Used(tag string) int64 { return d.used[tag] }
 
 // MaxID returns the tag's lowest max_id on any side, and whether it has a row there.

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"slices"
 
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
@@ -77,4 +78,10 @@ func (d *Database) Repaired(tag string) int64 {
 		}
 	}
 	return 0
+}
+
+// Lists reports whether the first side has the node on its list.
+func (d *Database) Lists(node string) bool {
+	nodes, _ := d.sides[0].store.Nodes(context.Background())
+	return slices.ContainsFunc(nodes, func(m segment.Member) bool { return m.Node == node })
 }

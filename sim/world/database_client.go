@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -166,6 +167,9 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (int64, erro
 	d := s.c.db
 	return ask(ctx, s, "raise", tag, Repeatable, func(x *side) (int64, error) {
 		maxID, err := x.store.Raise(context.Background(), tag, above)
+		if errors.Is(err, leaf.ErrUnknownTag) {
+			d.used[tag] = max(d.used[tag], above) // the nodes refuse a new row below it
+		}
 		if err != nil {
 			return 0, err
 		}
