@@ -37,7 +37,6 @@ func (a *Allocator) Close(ctx context.Context) error {
 		a.remember()
 		return nil
 	}))
-	alone := a.endWatches(ctx)
 	a.retired.Store(true)
 	tails := a.retireAll()
 	if !a.cfg.NoGiveBack {
@@ -48,7 +47,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 			a.counters.lost.Add(t.unused.Len())
 		}
 	}
-	if alone {
+	if a.endWatches(ctx) { // only now: a repair asks this node while a statement hangs
 		a.leaveBoards(ctx)
 	}
 	return errors.Join(err, a.fence.close(ctx))

@@ -137,7 +137,8 @@ func TestTwoLossesWithEqualEnds(t *testing.T) {
 }
 
 // TestLookThatARepairOvertakes: what a node read before its own repair does not latch the
-// tag again.
+// tag again. The node throws away all of that look and looks again: it does not answer what
+// it has not heeded.
 func TestLookThatARepairOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{store: newStore(row(10))}
@@ -149,7 +150,11 @@ func TestLookThatARepairOvertakes(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		read, release := make(chan struct{}), make(chan struct{})
 		b.change(func(b *board) {
-			b.readLate = func() { // the node's look alone
+			b.onNotices = func() error { // the node's look alone
+				b.change(func(b *board) { b.onNotices = nil })
+				return b.Post(t.Context(), segment.Notice{Tag: "user", Asked: 7, Repaired: 900})
+			}
+			b.readLate = func() {
 				b.change(func(b *board) { b.readLate = nil })
 				close(read)
 				<-release
@@ -163,6 +168,11 @@ func TestLookThatARepairOvertakes(t *testing.T) {
 		synctest.Wait()
 		if id, err := a.Next(t.Context(), "order"); err != nil {
 			t.Errorf("ID %d, %v after the repair; mark %+v", id, err, a.Mark("order"))
+		}
+		time.Sleep(5 * time.Second)
+		answers, err := b.Answers(t.Context(), "user")
+		if err != nil || len(answers) != 1 || answers[0].Asked != 7 || answers[0].High != 900 {
+			t.Errorf("answers %+v, %v; want one to question 7, with the repair heeded", answers, err)
 		}
 	})
 }

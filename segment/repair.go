@@ -206,17 +206,10 @@ func (r *repair) askNodes(ctx context.Context) (node string, err error) {
 // was too low for some node.
 func (r *repair) move(ctx context.Context) (again bool, err error) {
 	a, to := r.alloc, r.high+1
-	r.plan.First, err = call(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
-		return r.shard.store.Raise(ctx, r.tag, to)
-	})
+	r.plan.First, err = r.raise(ctx, to)
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil && (!missing || !r.latched) {
-		return false, fmt.Errorf("raise max_id of tag %q: %w", r.tag, storeError(err))
-	}
-	if a.cluster != nil {
-		if err := a.cluster.raiseTo(ctx, r.space, r.tag, to); err != nil {
-			return false, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, r.plan.First, storeError(err))
-		}
+		return false, err
 	}
 	n := Notice{Tag: r.tag, Repaired: to}
 	if r.board != nil {
@@ -231,6 +224,12 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 		if again, err = r.confirm(ctx, to); again || err != nil {
 			return again, err
 		}
+		// A node that stopped before it read of the repair may have given numbers back.
+		row, err := r.raise(ctx, to)
+		if err != nil && !missing {
+			return false, err
+		}
+		r.plan.First = min(r.plan.First, row)
 	}
 	if a.fence.mark(r.tag).Latched {
 		return true, nil
@@ -240,6 +239,26 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 		return false, fmt.Errorf("%w: tag %q is released; a new row below %d will be refused", leaf.ErrUnknownTag, r.tag, to)
 	}
 	return false, nil
+}
+
+// raise moves row and cluster fence to the number where they lie below, and returns where
+// the row is. A cluster fence is moved although the row is missing.
+func (r *repair) raise(ctx context.Context, to int64) (row int64, err error) {
+	a := r.alloc
+	row, err = call(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+		return r.shard.store.Raise(ctx, r.tag, to)
+	})
+	missing := errors.Is(err, leaf.ErrUnknownTag)
+	if err != nil {
+		err = fmt.Errorf("raise max_id of tag %q: %w", r.tag, storeError(err))
+	}
+	if err != nil && (!missing || !r.latched) || a.cluster == nil {
+		return row, err
+	}
+	if failed := a.cluster.raiseTo(ctx, r.space, r.tag, to); failed != nil {
+		return row, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, row, storeError(failed))
+	}
+	return row, err
 }
 
 func (r *repair) post(ctx context.Context, n Notice) error {

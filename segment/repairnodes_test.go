@@ -98,16 +98,19 @@ func TestRepairMeetsANodeThatStarts(t *testing.T) {
 func TestRepairMeetsANodeThatLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var other *segment.Allocator
-		b, moves := &board{store: newStore(row(10))}, 0
-		b.onRaise = func() {
-			moves++
-			drain(t, other, "order", 25)
+		b, rounds := &board{store: newStore(row(10))}, 0
+		b.onRaise = func() { drain(t, other, "order", 25) }
+		b.onPost = func(n segment.Notice) bool {
+			if n.Repaired > 0 {
+				rounds++
+			}
+			return false
 		}
 		a := node(t, b, nil, segment.Config{NodeID: "a", FixedStep: true})
 		other = node(t, b, nil, segment.Config{NodeID: "b", FixedStep: true})
 		drain(t, a, "order", 5)
-		if _, err := a.Repair(t.Context(), "order", 0); err != nil || moves != 1 {
-			t.Errorf("%d moves of the row, %v", moves, err)
+		if _, err := a.Repair(t.Context(), "order", 0); err != nil || rounds != 1 {
+			t.Errorf("%d rounds, %v", rounds, err)
 		}
 	})
 }
