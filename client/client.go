@@ -33,9 +33,10 @@ type Client struct {
 	cluster    *cluster
 	trace      func(context.Context, Call) func(error) // nil: none
 
-	nodes  balance
-	budget *budget
-	stats  counters
+	members *members
+	nodes   balance
+	budget  *budget
+	stats   counters
 
 	waiters waiters
 
@@ -50,7 +51,7 @@ type Client struct {
 	cancel  context.CancelFunc // ends what the client does by itself
 	fly     func(*lane)
 	flights tasks
-	tasks   tasks // the list, and the watch of each node
+	tasks   tasks // the list, the members, and the watch of each node
 }
 
 // New returns a client of the nodes that the resolver lists. It does not wait for the
@@ -114,8 +115,10 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		c.cache = held
 	}
 	c.nodes.list.Store(new([]*node))
+	c.members = newMembers(c, o.maxNodes, o.zone)
 	c.fly = func(l *lane) { l.fly(ctx, c) }
 	c.tasks.start(c.rt, func() { c.follow(ctx) })
+	c.tasks.start(c.rt, func() { c.members.tend(ctx) })
 	return c, nil
 }
 

@@ -8,8 +8,9 @@
 //  2. A request whose answer is lost, late or doubtful is asked again, not guessed: its
 //     IDs are lost, never repeated. An answer that comes after another one has won is
 //     dropped and counted ([Stats.Lost]).
-//  3. A caller gets IDs as long as one node works and can be reached before the caller's
-//     deadline, whatever happens to the others and to the registry.
+//  3. A caller gets IDs as long as one node of those that the client uses works and can be
+//     reached before the caller's deadline, whatever happens to the others and to the
+//     registry. Nodes that fail are replaced by others of the list.
 //  4. A call ends at its deadline, or after [WithTimeout] if it has none, or if every node
 //     says that it cannot. The error is what the nodes said last, in the classes of
 //     leaf.ClassOf, with leaf.RetryAfter.
@@ -26,7 +27,12 @@
 // flight per lane, and the next batch gathers while it is under way; a flight that is
 // late does not hold up others, which start beside it.
 //
-// The node is one of the own zone while any of them is usable, chosen at random by
+// A client uses a few nodes of the list ([WithMaxNodes]): those that it prefers by
+// rendezvous hashing with a random seed of its own, so that clients spread evenly and a
+// node that comes or goes moves few of them. A node that fails is replaced by the next one
+// of the list until it works again.
+//
+// The node of a request is one of the own zone while any of them is usable, chosen at random by
 // weight, of two the one with less to do. When the answer is late another node is asked
 // too. An error that another node may not have (not ready, exhausted, clock, internal,
 // no answer) is asked of the others, in rounds with a pause between them, up to the

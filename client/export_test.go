@@ -35,3 +35,17 @@ func (c *Client) Lanes() (n int) {
 	}
 	return n
 }
+
+// Preferred returns the keys of the list, ID and address, in the order in which a client
+// with that seed prefers them.
+func Preferred(seed uint64, size int, zone string, list []discovery.Node) (keys []string) {
+	var entries []*listing
+	for _, n := range list {
+		entries = append(entries, &listing{key: n.ID + " " + n.GRPC, info: n})
+	}
+	subset{seed: seed, size: size, zone: zone}.sort(entries)
+	for _, e := range entries {
+		keys = append(keys, e.key)
+	}
+	return keys
+}

@@ -66,6 +66,7 @@ func (c *cluster) dial(n discovery.Node) (client.Link, error) {
 	if f == nil {
 		return nil, leaf.BadField("address", n.GRPC, "is not in the fake cluster")
 	}
+	f.set(func(f *fake) { f.links++ })
 	return &fakeLink{fake: f, flying: make(map[*client.Request]*flying)}, nil
 }
 
@@ -88,6 +89,8 @@ type fake struct {
 	tags     []string
 	thawed   chan struct{} // closed: it runs
 	mute     bool          // it answers health checks only
+	links    int           // that are open
+	checks   int           // health checks that came
 }
 
 func (f *fake) set(change func(*fake)) {
@@ -196,6 +199,7 @@ func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range,
 
 func (l *fakeLink) Check(ctx context.Context) error {
 	l.mu.Lock()
+	l.checks++
 	down, thawed, draining := l.down, l.thawed, l.draining
 	l.mu.Unlock()
 	if down {
@@ -235,6 +239,7 @@ func (l *fakeLink) Reset() {
 }
 
 func (l *fakeLink) Close() {
+	l.set(func(f *fake) { f.links-- })
 	l.lock.Lock()
 	l.closed = true
 	l.cut(func(*client.Request, *flying) bool { return true })

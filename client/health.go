@@ -97,6 +97,11 @@ func (n *node) judge(now time.Time, err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	was := n.state
+	defer func() {
+		if n.state != was {
+			n.changed()
+		}
+	}()
 	n.looked = now
 	n.due = now.Add(n.rt.Jitter(checkEvery))
 	switch {

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -20,7 +18,8 @@ const (
 	// registry that does not answer must not use up the first callers' time.
 	fileAfter = 300 * time.Millisecond
 
-	// firstRefresh is how soon a list is asked for again while there is none.
+	// firstRefresh is how soon a list is asked for again while there is none. The pause
+	// grows to a quarter of the time that has passed since the start.
 	firstRefresh = 200 * time.Millisecond
 )
 
@@ -29,6 +28,7 @@ func (c *Client) follow(ctx context.Context) {
 	var last []discovery.Node // as it came from the Resolver
 	usable := false           // it names a node that can be
 	failing, known := false, false
+	start := c.rt.Now()
 	timeout := listTimeout
 	if c.nodeFile != "" {
 		timeout = fileAfter
@@ -40,7 +40,7 @@ func (c *Client) follow(ctx context.Context) {
 		}
 		if err == nil && !reflect.DeepEqual(nodes, last) {
 			last = slices.Clone(nodes)
-			if usable = c.apply(ctx, nodes) > 0; usable {
+			if usable = c.members.apply(ctx, nodes) > 0; usable {
 				c.save(nodes)
 			}
 		}
@@ -61,7 +61,7 @@ func (c *Client) follow(ctx context.Context) {
 		}
 		pause := c.refresh
 		if !known {
-			pause = min(pause, firstRefresh)
+			pause = min(pause, max(firstRefresh, c.rt.Now().Sub(start)/4))
 		}
 		c.sweepLanes(c.rt.Now())
 		if c.rt.Wait(ctx, nil, c.rt.Jitter(pause)) != nil {
@@ -87,7 +87,7 @@ func (c *Client) remember(ctx context.Context) bool {
 		return false
 	}
 	c.log.add(slog.LevelInfo, "using the list of nodes of the last run", "file", c.nodeFile, "nodes", len(nodes))
-	return c.apply(ctx, nodes) > 0
+	return c.members.apply(ctx, nodes) > 0
 }
 
 func (c *Client) save(nodes []discovery.Node) {
@@ -97,75 +97,4 @@ func (c *Client) save(nodes []discovery.Node) {
 	if err := writeNodes(c.nodeFile, nodes); err != nil {
 		c.log.add(slog.LevelWarn, "the node file could not be written", "err", err)
 	}
-}
-
-// apply makes the list current and returns how many nodes of it can be used. Nodes that
-// stay keep their connection and health; a new weight counts for the next request.
-func (c *Client) apply(ctx context.Context, list []discovery.Node) int {
-	before := *c.nodes.list.Load()
-	byKey := make(map[string]*node, len(before))
-	for _, n := range before {
-		byKey[n.key] = n
-	}
-	now := make([]*node, 0, len(list))
-	others := int64(0)
-	defer func() { c.stats.others.Store(others) }()
-	for _, info := range list {
-		key := info.ID + " " + info.GRPC
-		if slices.ContainsFunc(now, func(n *node) bool { return n.key == key }) {
-			continue
-		}
-		if info.GRPC == "" {
-			continue // it serves other protocols
-		}
-		err := errors.Join(checkNode(info), c.checkHost(info))
-		if err == nil {
-			if err = c.cluster.admit(info.Cluster); err != nil {
-				others++
-			}
-		}
-		if err != nil {
-			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
-			continue
-		}
-		n := byKey[key]
-		if n == nil {
-			var err error
-			if n, err = c.connect(ctx, key, info, len(before) > 0); err != nil {
-				c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
-				continue
-			}
-		}
-		delete(byKey, key)
-		n.info.Store(&info)
-		now = append(now, n)
-	}
-	if len(now) == 0 {
-		return 0 // a list of nothing usable is as good as none
-	}
-	slices.SortFunc(now, func(a, b *node) int { return cmp.Compare(a.key, b.key) })
-	c.nodes.list.Store(&now)
-	for _, gone := range byKey {
-		gone.stop()
-	}
-	return len(now)
-}
-
-// connect makes a node of the list known. late: others were there before it.
-func (c *Client) connect(ctx context.Context, key string, info discovery.Node, late bool) (*node, error) {
-	l, err := c.dial(info)
-	if err != nil {
-		return nil, err
-	}
-	listed, stop := context.WithCancel(ctx)
-	n := &node{key: key, rt: c.rt, log: c.log, link: l, kick: make(chan struct{}, 1), stop: stop}
-	n.info.Store(&info)
-	if late {
-		n.warm = c.rt.Now()
-	}
-	if !c.tasks.start(c.rt, func() { n.watch(ctx, listed) }) {
-		stop()
-		l.Close()
-	}
-	return n, nil
 }

@@ -236,6 +236,8 @@ func TestOptions(t *testing.T) {
 		{"WithToken", good, client.WithToken(strings.Repeat("x", 5000))},
 		{"WithToken", good, client.WithToken("geheimä")},
 		{"WithTLS", good, client.WithTLS(nil)},
+		{"WithMaxNodes", good, client.WithMaxNodes(0)},
+		{"WithMaxNodes", good, client.WithMaxNodes(1001)},
 		{"WithRefresh", good, client.WithRefresh(0)},
 		{"WithRefresh", good, client.WithRefresh(2 * time.Hour)},
 		{"WithHedgeAfter", good, client.WithHedgeAfter(-1)},

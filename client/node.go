@@ -61,6 +61,8 @@ type node struct {
 	kick chan struct{} // asks watch to look now
 	stop context.CancelFunc
 
+	changed func() // is called when the node fails, or works again; it does not block
+
 	info     atomic.Pointer[discovery.Node]
 	inFlight atomic.Int64
 	requests atomic.Int64
@@ -98,6 +100,7 @@ func (n *node) answered(now, started time.Time, err error) {
 	}
 	if errors.Is(err, ErrOtherCluster) {
 		n.foreign.Store(true)
+		n.changed()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,10 +147,18 @@ func (n *node) ejectLocked(now time.Time, err error) {
 	if n.state != StateEjected {
 		n.ejected.Add(1)
 		n.log.add(slog.LevelWarn, "node ejected", "node", n.info.Load().ID, "err", err)
+		n.changed()
 	}
 	n.state, n.why, n.mute = StateEjected, err, time.Time{}
 	n.due = now.Add(n.rt.Jitter(min(firstEjection<<min(n.ejections, 10), longestEjection)))
 	n.ejections++
+}
+
+// works says whether no other node is needed in the place of this one.
+func (n *node) works() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state != StateEjected && n.state != StateDraining && !n.foreign.Load()
 }
 
 // suspect is called when a request that was sent at started has no answer for too long.

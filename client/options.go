@@ -36,6 +36,7 @@ type options struct {
 	name       string
 	tls        *tls.Config
 	plain      bool
+	maxNodes   int
 	refresh    time.Duration
 	nodeFile   string
 	hedgeAfter time.Duration
@@ -54,6 +55,7 @@ func defaults() *options {
 	return &options{
 		plain:     true,
 		cluster:   &cluster{},
+		maxNodes:  defaultMaxNodes,
 		refresh:   2 * time.Second,
 		ratio:     0.2,
 		perSecond: 100,
@@ -115,6 +117,13 @@ func WithName(name string) Option { return func(o *options) { o.name = name } }
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) { o.tls, o.plain = config, false }
 }
+
+// WithMaxNodes sets how many nodes of the list this client uses, overriding the default of
+// 8. Clients choose different ones at random; a quarter of them, rounded down, is of other
+// zones if [WithZone] is set and there are any. A node that fails is replaced by another
+// one of the list until it works again: up to twice as many have a connection and health
+// checks then. 1 to 1,000.
+func WithMaxNodes(n int) Option { return func(o *options) { o.maxNodes = n } }
 
 // WithRefresh sets how often the list of nodes is read, overriding the default of 2 s.
 // Changes of weights count from then on. 10 ms to 1 h.
@@ -239,6 +248,8 @@ func (o *options) validate() error {
 		return leaf.BadField("WithName", o.name, "must not begin or end with a space")
 	case !o.plain && o.tls == nil:
 		return leaf.BadField("WithTLS", "nil", "must be a configuration")
+	case o.maxNodes < 1 || o.maxNodes > maxMaxNodes:
+		return leaf.BadField("WithMaxNodes", o.maxNodes, fmt.Sprintf("must be 1 to %d", maxMaxNodes))
 	case !(o.ratio >= 0 && o.ratio <= 1): // NaN is outside too
 		return leaf.BadField("WithRetryBudget ratio", o.ratio, "must be 0 to 1")
 	case o.perSecond < 1 || o.perSecond > 1_000_000:

@@ -16,11 +16,13 @@ type counters struct {
 	lost       atomic.Int64
 	violations atomic.Int64
 	others     atomic.Int64
+	listed     atomic.Int64
 }
 
 // Stats is a picture of a client. Numbers count from its start.
 type Stats struct {
-	Nodes []NodeStats // of the current list, ordered by ID
+	Nodes  []NodeStats // that the client uses (WithMaxNodes), ordered by ID
+	Listed int         // entries of the current list that can be used
 
 	Hedges     int64   // requests sent again to another node because the answer was late
 	Retries    int64   // requests sent again because the first one failed
@@ -53,6 +55,7 @@ type NodeStats struct {
 // Stats returns a picture of the client.
 func (c *Client) Stats() Stats {
 	s := Stats{
+		Listed:     int(c.stats.listed.Load()),
 		Hedges:     c.stats.hedges.Load(),
 		Retries:    c.stats.retries.Load(),
 		OverBudget: c.stats.overBudget.Load(),

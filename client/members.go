@@ -1,0 +1,214 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf/discovery"
+)
+
+const (
+	// lingerTime is how long a link stays that is not needed any more, because a node that
+	// the client prefers is back: that node may fail again.
+	lingerTime = time.Minute
+
+	// restTime bounds how soon a node is asked again that was given up because it and too
+	// many others failed, between half of it and all.
+	restTime = 30 * time.Second
+)
+
+// members are the nodes that the client uses: the first ones of the list, in its order of
+// preference, that work. Each that fails is kept and looked at, and one more is used in
+// its place. At most size nodes that work and size that fail have a link, so neither the
+// length of the list nor an outage multiplies connections and health checks.
+type members struct {
+	client  *Client
+	subset  subset
+	changed chan struct{} // holds one: a node fails, or works again
+
+	mu      sync.Mutex
+	entries []*listing           // of the current list, in the order of preference
+	linked  map[string]*node     // by key
+	needed  map[string]time.Time // by key: when a linked node was last among the chosen
+	resting map[string]time.Time // by key: until when a node that failed is not asked
+}
+
+func newMembers(c *Client, size int, zone string) *members {
+	return &members{
+		client:  c,
+		subset:  subset{seed: uint64(c.rt.Jitter(math.MaxInt64)), size: size, zone: zone}, //nolint:gosec // it is not negative
+		changed: make(chan struct{}, 1),
+		linked:  make(map[string]*node),
+		needed:  make(map[string]time.Time),
+		resting: make(map[string]time.Time),
+	}
+}
+
+// poke says that a node fails, or works again. It may be called with any lock held.
+func (m *members) poke() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// tend replaces nodes that fail, and ends links that are not needed any more, until ctx
+// ends. Another goroutine reads the list, so that a registry that hangs does not hold up
+// the replacement.
+func (m *members) tend(ctx context.Context) {
+	rt := m.client.rt
+	for rt.Wait(ctx, m.changed, rt.Jitter(checkEvery)) == nil && ctx.Err() == nil {
+		m.mu.Lock()
+		m.chooseLocked(ctx)
+		m.mu.Unlock()
+	}
+}
+
+// apply makes the list current and returns how many nodes of it can be used. Nodes that
+// stay keep their connection and health; a new weight counts for the next request. A list
+// of nothing usable changes nothing.
+func (m *members) apply(ctx context.Context, list []discovery.Node) int {
+	entries := m.usable(list)
+	if len(entries) == 0 {
+		return 0
+	}
+	m.subset.sort(entries)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.entries
+	m.entries = entries
+	if m.chooseLocked(ctx) == 0 {
+		m.entries = before
+		return 0
+	}
+	left := 0
+	for _, e := range entries {
+		if !e.useless {
+			left++
+		}
+	}
+	m.client.stats.listed.Store(int64(left))
+	return left
+}
+
+// usable returns the entries of the list that can be nodes of this client.
+func (m *members) usable(list []discovery.Node) (entries []*listing) {
+	c := m.client
+	others := int64(0)
+	seen := make(map[string]bool, len(list))
+	for _, info := range list {
+		key := info.ID + " " + info.GRPC
+		if seen[key] || info.GRPC == "" { // without: it serves other protocols
+			continue
+		}
+		err := errors.Join(checkNode(info), c.checkHost(info))
+		if err == nil {
+			if err = c.cluster.admit(info.Cluster); err != nil {
+				others++
+			}
+		}
+		if err != nil {
+			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
+			continue
+		}
+		seen[key] = true
+		entries = append(entries, &listing{key: key, info: info})
+	}
+	c.stats.others.Store(others)
+	return entries
+}
+
+// chooseLocked links the nodes that are to be used, and no others, and returns how many
+// there are. It changes nothing if there would be none.
+func (m *members) chooseLocked(ctx context.Context) int {
+	now := m.client.rt.Now()
+	size := m.subset.size
+	var chosen, spare []*node
+	working, failing := 0, 0
+	for _, e := range m.entries {
+		n := m.linked[e.key]
+		switch {
+		case e.useless:
+			continue
+		case working >= size:
+			if n != nil && n.works() && now.Sub(m.needed[e.key]) < lingerTime {
+				n.info.Store(&e.info)
+				spare = append(spare, n)
+			}
+			continue
+		case n != nil && !n.works():
+			if failing == size && len(m.entries) > 2*size {
+				m.resting[e.key] = now.Add(m.client.rt.Jitter(restTime))
+				continue // another one has its place
+			}
+			failing++
+		case n == nil:
+			if now.Before(m.resting[e.key]) {
+				continue
+			}
+			if n = m.linkLocked(ctx, e, now); n == nil {
+				continue
+			}
+			working++
+		default:
+			working++
+		}
+		n.info.Store(&e.info)
+		m.needed[e.key] = now
+		chosen = append(chosen, n)
+	}
+	if len(chosen) == 0 {
+		return 0
+	}
+	chosen = append(chosen, spare[:min(len(spare), max(2*size-len(chosen), 0))]...)
+	m.publishLocked(chosen, now)
+	return len(chosen)
+}
+
+// publishLocked makes the chosen nodes those of the next request, and ends the links to
+// all others.
+func (m *members) publishLocked(chosen []*node, now time.Time) {
+	slices.SortFunc(chosen, func(a, b *node) int { return cmp.Compare(a.key, b.key) })
+	m.client.nodes.list.Store(&chosen)
+	for key, n := range m.linked {
+		if !slices.Contains(chosen, n) {
+			n.stop()
+			delete(m.linked, key)
+			delete(m.needed, key)
+		}
+	}
+	for key, until := range m.resting {
+		if !now.Before(until) {
+			delete(m.resting, key)
+		}
+	}
+}
+
+// linkLocked makes the link to the node of e.
+func (m *members) linkLocked(ctx context.Context, e *listing, now time.Time) *node {
+	c := m.client
+	l, err := c.dial(e.info)
+	if err != nil {
+		e.useless = true
+		c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", e.info.ID, "err", err)
+		return nil
+	}
+	listed, stop := context.WithCancel(ctx)
+	n := &node{key: e.key, rt: c.rt, log: c.log, link: l, changed: m.poke, kick: make(chan struct{}, 1), stop: stop}
+	n.info.Store(&e.info)
+	if len(*c.nodes.list.Load()) > 0 { // others were there before it
+		n.warm = now
+	}
+	m.linked[e.key] = n
+	if !c.tasks.start(c.rt, func() { n.watch(ctx, listed) }) {
+		stop()
+		l.Close()
+	}
+	return n
+}
