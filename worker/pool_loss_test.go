@@ -1,0 +1,72 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestPoolHearsOfLoss: from when on numbers without a record may be used, after a claimer
+// that has lost its number 1 has asked for another one.
+func TestPoolHearsOfLoss(t *testing.T) {
+	const lost, now = 40_000, 60_000 // the ends of the quiet times of the loss and of this claim
+	for _, tt := range []struct {
+		name      string
+		record    bool   // the registry has one of number 1
+		namespace string // of the claimer's loss; "": the present one
+		issueFrom int64  // of the namespace before
+		lost, now int64
+		want      int64
+	}{
+		{"the record is there", true, "", 0, lost, now, 0},
+		{"the record is gone, the namespace is not", false, "", 0, lost, now, now},
+		{"the namespace is another one, with such a record", true, "before", 0, lost, now, now},
+		{"the namespace is another one, without a record", false, "before", 0, lost, now, now},
+		{"the clock has gone back since the loss", false, "", 0, now, lost, now},
+		{"the namespace begins before the loss", false, "before", lost - 1, lost, now, now},
+		{"the namespace was told", false, "before", lost, lost, now, lost},
+		{"the namespace was told by a claimer that found the loss later", false, "before", lost + 1, lost, now, lost + 1},
+		{"the claimer does not know when it lost", false, "before", 0, 0, now, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newPoolWorld(t)
+			if tt.record {
+				if _, err := w.records.Put(t.Context(), worker.Record{Number: 1, Address: "10.0.0.1:8080", Nonce: "other", Bound: poolNow + 90_000}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := func(ms int64) int64 {
+				if ms == 0 {
+					return 0
+				}
+				return poolNow + ms
+			}
+			ns, err := w.records.Namespace(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := *ns
+			before.IssueFrom = at(tt.issueFrom)
+			if err := w.records.Amend(t.Context(), *ns, before); err != nil {
+				t.Fatal(err)
+			}
+			req := poolRequest()
+			req.Numbers, req.Quiet = leaf.Range{Lo: 1, Hi: 5}, at(tt.now)
+			req.Previous = &worker.Previous{Number: 1, Nonce: "mine", Incarnation: tt.namespace, Quiet: at(tt.lost)}
+			if tt.namespace == "" {
+				req.Previous.Incarnation = ns.Incarnation
+			}
+			for range 2 { // the second claim is later, and does not move the moment
+				if _, err := w.Claim(t.Context(), req); err != nil {
+					t.Fatal(err)
+				}
+				after, err := w.records.Namespace(t.Context(), nil)
+				if err != nil || after.IssueFrom != at(tt.want) {
+					t.Errorf("numbers may be used from %+d on, %v; want %+d", after.IssueFrom-poolNow, err, tt.want)
+				}
+				req.Nonce, req.Quiet = req.Nonce+" again", req.Quiet+5_000
+			}
+		})
+	}
+}
