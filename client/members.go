@@ -163,6 +163,10 @@ func (m *members) chooseLocked(ctx context.Context) int {
 		m.needed[e.key] = now
 		chosen = append(chosen, n)
 	}
+	if len(chosen) == 0 && len(m.resting) > 0 {
+		clear(m.resting) // a list of nodes that failed just now is better than the one before
+		return m.chooseLocked(ctx)
+	}
 	if len(chosen) == 0 {
 		return 0
 	}

@@ -226,3 +226,24 @@ func TestListChanges(t *testing.T) {
 		}
 	})
 }
+
+// TestListOfNodesThatFailed: a new list counts although all of its nodes failed a moment ago.
+func TestListOfNodesThatFailed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const size = 2
+		list := many(20, "x")
+		cl := newCluster(list...)
+		for _, f := range cl.nodes {
+			f.down = true
+		}
+		c := cl.client(t, client.WithMaxNodes(size))
+		time.Sleep(10 * time.Second) // all were tried
+		linked := used(c)
+		rest := slices.DeleteFunc(slices.Clone(list), func(n discovery.Node) bool { return slices.Contains(linked, n.ID) })
+		cl.set(rest[:3], nil)
+		time.Sleep(2 * time.Second)
+		if now := used(c); len(now) != 3 || c.Stats().Listed != 3 {
+			t.Errorf("%v of %d nodes are used, want the three of the list", now, c.Stats().Listed)
+		}
+	})
+}
