@@ -27,7 +27,7 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
 	leafpb/check.sh
-	go build -o bin/ ./test/cmd/summary
+	go build -o bin/ ./internal/test/cmd/summary
 	go test -short -timeout 3m -json $(PKG) | bin/summary
 
 .PHONY: test
@@ -36,14 +36,14 @@ test: helpers ## All tests with the race detector, on real MariaDB, PostgreSQL, 
 
 .PHONY: test-matrix
 test-matrix: helpers ## Clients in Java from Maven Central; LEAF_ORIGINAL_JAR=leaf.jar runs them on the original, too
-	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./test/java
+	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
 
 .PHONY: test-long
 test-long: helpers ## The same with the full loads and outages; report in docs/proof
 	@mkdir -p docs/proof
 	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
 		git log -1 --format='commit %H'; git status --short; \
-		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs test/proof'; \
+		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs internal/test/proof'; \
 	} 2>&1 | tee docs/proof/test-long.txt
 
 .PHONY: bench
@@ -77,16 +77,16 @@ proto: ## Generate the Go code of the gRPC protocol anew
 
 .PHONY: fuzz
 fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
-	go run ./test/cmd/fuzz $(if $(FUZZTIME),-time $(FUZZTIME),-minutes $(or $(MINUTES),10)) $(PKG)
+	go run ./internal/test/cmd/fuzz $(if $(FUZZTIME),-time $(FUZZTIME),-minutes $(or $(MINUTES),10)) $(PKG)
 
 .PHONY: chaos
 chaos: ## Break real servers under real nodes for MINUTES=10; SEED=, TOPOLOGY=, FAULTS=, OUTAGE=; report in OUT=docs/proof
-	go run ./test/cmd/chaos -minutes $(or $(MINUTES),10) -outage $(or $(OUTAGE),0) -seed $(or $(SEED),0) \
+	go run ./internal/test/cmd/chaos -minutes $(or $(MINUTES),10) -outage $(or $(OUTAGE),0) -seed $(or $(SEED),0) \
 		-topology "$(TOPOLOGY)" -faults "$(FAULTS)" -out $(or $(OUT),docs/proof)
 
 .PHONY: coverage
 coverage: ## Statements of the engines that tests reach, and whether the rest is explained
-	go run ./test/cmd/coverage
+	go run ./internal/test/cmd/coverage
 
 .PHONY: soak
 soak: helpers build ## One node at 80 % of its capacity for an hour, 1e9 IDs; QUOTA=0.2 processors; report in docs/proof
@@ -103,7 +103,7 @@ else
 endif
 
 .PHONY: mutants
-mutants: helpers ## Break the code in each way of test/mutants and see it noticed; HUNT (20s) simulated each
+mutants: helpers ## Break the code in each way of internal/test/mutants and see it noticed; HUNT (20s) simulated each
 	bin/withservers -- bin/mutants -table docs/MUTANTS.md $(if $(HUNT),-hunt $(HUNT))
 
 .PHONY: clean
@@ -112,4 +112,4 @@ clean: ## Remove what was built
 
 .PHONY: helpers
 helpers:
-	go build -o bin/ ./test/cmd/...
+	go build -o bin/ ./internal/test/cmd/...

@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 const manyTags = 100_000

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 	"github.com/leaf-idgen/leaf/discovery"
-	"github.com/leaf-idgen/leaf/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 )
 
 // TestOtherCluster: of two nodes over real sockets that belong to two clusters with the

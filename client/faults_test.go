@@ -14,9 +14,9 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/leafpb"
-	"github.com/leaf-idgen/leaf/server/grpcd"
-	"github.com/leaf-idgen/leaf/test/proxy"
 )
 
 // TestFaultsOverSockets breaks the connections to two of three real servers in turn, and

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
-	"github.com/leaf-idgen/leaf/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 )
 
 // TestFewStreams: a node that allows few streams serves more tags than that at a time,

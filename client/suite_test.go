@@ -8,8 +8,8 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
-	"github.com/leaf-idgen/leaf/server/grpcd"
-	"github.com/leaf-idgen/leaf/server/servertest"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // startNode starts a real gRPC server on addr until the test ends or stop is called.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
-	"github.com/leaf-idgen/leaf/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 )
 
 // TestTLS: a client trusts whom its configuration trusts, and nobody else.

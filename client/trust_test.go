@@ -16,7 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 	"github.com/leaf-idgen/leaf/discovery"
-	"github.com/leaf-idgen/leaf/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 )
 
 // listed is a directory.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/snowflake"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // TestSaturation: a unit that is used up is waited for once, exactly until the next

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/snowflake"
-	"github.com/leaf-idgen/leaf/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

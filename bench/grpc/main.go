@@ -1,7 +1,7 @@
 // Command grpc measures what a request for IDs costs over gRPC. It starts two servers
 // on loopback, each in a process of its own:
 //
-//	leaf  server/grpcd with the segment engine on driver/memory
+//	leaf  internal/server/grpcd with the segment engine on driver/memory
 //	bare  grpc-go as it comes, the same protocol, an atomic add as the handler
 //
 // and drives them from this process, in turn, in short slices and many rounds, so that

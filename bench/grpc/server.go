@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/leafpb"
-	"github.com/leaf-idgen/leaf/server/grpcd"
 )
 
 // serve runs a server until stdin ends, so that it does not outlive its parent. It

@@ -1,8 +1,8 @@
 // Command http measures what one HTTP request for an ID costs. It starts
 // servers on loopback, each in a process of its own:
 //
-//	leaf       server/httpd with the segment engine on driver/memory
-//	bare-fast  the fast path of server/httpd with an atomic add as its handler
+//	leaf       internal/server/httpd with the segment engine on driver/memory
+//	bare-fast  the fast path of internal/server/httpd with an atomic add as its handler
 //	bare-net   net/http's ServeMux with the same handler
 //	leaf-net   leaf again, with a field that takes its requests to net/http
 //

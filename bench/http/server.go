@@ -12,7 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/bench/side"
-	"github.com/leaf-idgen/leaf/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/httpd"
 )
 
 // serve runs one contender until stdin ends, so that none outlives its parent.

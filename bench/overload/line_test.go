@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/server/grpcd"
-	"github.com/leaf-idgen/leaf/server/httpd"
-	"github.com/leaf-idgen/leaf/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/respd"
 )
 
 // answers is an engine that answers by the name of the tag.

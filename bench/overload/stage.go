@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/leaf-idgen/leaf/bench/side"
-	"github.com/leaf-idgen/leaf/test/proxy"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // stage is what nodes stand on: a MariaDB with rows, a slow line to it, and the program.
@@ -77,7 +77,7 @@ func (s *stage) open() (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sql.Open("mysql", dsn) // the driver of test/server
+	return sql.Open("mysql", dsn) // the driver of internal/test/server
 }
 
 func (s *stage) close() error {

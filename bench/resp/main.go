@@ -1,7 +1,7 @@
 // Command resp measures the Redis protocol against a real Redis: redis-benchmark with
 // 50 connections sends INCR, with 1, 16 and 64 commands in flight on each, in turn to
 //
-//	leaf    server/respd with the segment engine on driver/memory
+//	leaf    internal/server/respd with the segment engine on driver/memory
 //	redis   redis-server without persistence
 //
 // each in a process of its own, in short slices and many rounds, so that whatever else

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/bench/side"
-	"github.com/leaf-idgen/leaf/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/respd"
 )
 
 // serve runs leaf until stdin ends. It is the server as users get it, on a store that

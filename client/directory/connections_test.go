@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/test/proxy"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestConnectionsAreNotKept: between two readings of the list no connection to the

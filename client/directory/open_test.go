@@ -16,7 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/leaf-idgen/leaf/cli"
+	"github.com/leaf-idgen/leaf/internal/cli"
 )
 
 func main() {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/etcd"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/etcd"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // directory returns a directory that is closed at the end of the test.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // fence returns a fence that is closed at the end of the test.

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leaf-idgen/leaf/driver/etcd"
-	"github.com/leaf-idgen/leaf/test/proxy"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/driver/drivertest"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // target returns the registry of a place.

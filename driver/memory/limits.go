@@ -7,7 +7,7 @@ import (
 	"maps"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/internal/limit"
 )
 
 var _ limit.Store = (*Store)(nil)

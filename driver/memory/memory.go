@@ -17,7 +17,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 

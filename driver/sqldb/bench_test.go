@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // BenchmarkReserve compares what a load costs when the step is as believed, and

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // TestLimitsArriveWhileNodesRun is the rolling upgrade: nodes run on the tables of an

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
-	"github.com/leaf-idgen/leaf/limit"
+	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf/driver/drivertest"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/proxy"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // flavour is one row of the tests: a dialect on a table of a certain shape.

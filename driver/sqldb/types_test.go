@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 )
 
 // typed makes a database whose leaf_alloc has the given types, and one row, "a".

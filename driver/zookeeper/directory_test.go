@@ -14,8 +14,8 @@ import (
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
-	"github.com/leaf-idgen/leaf/test/proxy"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 func (p place) directory(t *testing.T) *zookeeper.Directory {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestFenceEntryDeletedByHand: a version never comes back for a tag.

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
-	"github.com/leaf-idgen/leaf/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 

@@ -1,0 +1,397 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/internal/alarm"
+	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// Options are what a program decides, not its user.
+type Options struct {
+	Logger  *slog.Logger // default: discard
+	Version string       // shown by commands
+	Notes   []string     // of Load, for the log
+
+	// Reload makes Run read the configuration again, with Load, and put into force what
+	// can change while the node runs (App.Reload). nil: it never does.
+	Reload <-chan os.Signal
+	Load   func() (Config, error)
+
+	// Warn is told what the user of a command should know beside its outcome. nil: nobody.
+	Warn func(text string)
+
+	// Snowflake says that somebody asked for snowflake mode (Loaded.AsksForSnowflake), so
+	// that a node which can never serve it does not start.
+	Snowflake bool
+
+	openFiles  func() uint64                   // the limit of this process, 0 for none; default: the system's
+	interfaces func() ([]Interface, error)     // default: those of this machine
+	limits     func(s limit.Store) limit.Store // what stands before a database when limits are read; default: nothing
+}
+
+// App is one node. Make it with New, then Start, then Stop. All methods are safe
+// for concurrent use.
+type App struct {
+	cfg     Config
+	opts    Options
+	log     *slog.Logger
+	created time.Time
+
+	dir      *datadir.Dir
+	dbs      *databases
+	alarms   *alarm.Board
+	alloc    *segment.Allocator // nil: segment mode is off
+	registry *registry          // nil: snowflake mode is off
+	worker   *worker.Holder     // nil: snowflake mode is off
+	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
+	fence    io.Closer          // of the cluster fence; nil: none
+	presence *presence          // nil: in no directory
+	cluster  cluster
+	files    *files          // that unique IDs rest on
+	issuers  leaf.Issuers    // the engines, as long as no file is lost
+	gate     *limit.Gate     // what all protocols take their IDs from
+	limits   *limit.Follower // of the gate; before it until the limits are known
+
+	unpublished error          // why presence is nil although there is a directory; nil: there is none
+	closers     []func() error // undo New, last first
+
+	tokens          tokens
+	certificate     atomic.Pointer[tls.Certificate] // that secure shows
+	secure          *tls.Config                     // of the public servers; nil: plain TCP
+	listeners       listeners
+	conns           connections // the bounds of the listeners
+	public, private []server
+	serving         sync.WaitGroup
+	drain           drain
+	failures        chan error // of a server that ended by itself
+
+	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
+	abortStart func()
+	follow     func() // the limits, until abortStart
+	identify   func() // learns the ID of the cluster
+	lookAfter  func() // the files, until abortStart
+
+	start, stop       sync.Once
+	startErr, stopErr error
+}
+
+var errStopped = errors.New("app: the node was stopped before it was started")
+
+// New opens and binds everything that cfg names, or nothing. It connects to no
+// database but the embedded one, and to no registry. Errors: [ConfigError]s, *datadir.LockedError if
+// another process uses the data directory, or what the system said.
+func New(cfg Config, opts Options) (_ *App, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.openFiles == nil {
+		opts.openFiles = openFiles
+	}
+	if opts.interfaces == nil {
+		opts.interfaces = systemInterfaces
+	}
+	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 8)}
+	a.drain.asked = make(chan struct{})
+	a.conns = a.boundConnections()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.undo())
+		}
+	}()
+	a.tokens = newTokens(cfg)
+	if a.secure, err = a.openTLS(); err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if _, err = admin.SocketPath(path); err != nil {
+		return nil, &ConfigError{Key: "data-dir", Value: cfg.DataDir, Limit: err.Error()}
+	}
+	if a.dir, err = openDir(path); err != nil {
+		return nil, err
+	}
+	a.dbs = &databases{}
+	if cfg.needsStores() {
+		if a.dbs, err = openDatabases(cfg, a.log); err != nil {
+			return nil, err
+		}
+	}
+	a.closers = append(a.closers, a.dbs.Close)
+	if err = a.bind(); err != nil {
+		return nil, err
+	}
+	if err = a.openEngines(a.listeners.http.Addr()); err != nil {
+		return nil, err
+	}
+	if a.presence, err = a.openPresence(); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.presence.close)
+	a.openFiles()
+	if err = a.openLimits(); err != nil {
+		return nil, err
+	}
+	if err = a.openServers(); err != nil {
+		return nil, err
+	}
+	stopping, cancel := context.WithCancel(context.Background())
+	a.abortStart = cancel
+	a.follow = func() { a.limits.Run(stopping) }
+	a.identify = func() { a.learnCluster(stopping) }
+	a.lookAfter = func() { a.files.watch(stopping) }
+	a.contact = func(ctx context.Context) error {
+		ctx, done := context.WithCancel(ctx)
+		defer done()
+		defer context.AfterFunc(stopping, done)()
+		return a.startEngines(ctx)
+	}
+	return a, nil
+}
+
+// openDir opens the data directory. That another process uses it is a conflict to
+// every caller.
+func openDir(path string) (*datadir.Dir, error) {
+	dir, err := datadir.Open(path)
+	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
+		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, locked)
+	}
+	return dir, err
+}
+
+func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
+	c := httpd.Config{
+		Ready:         a.publicReady,
+		Metrics:       a.metrics(),
+		Decode:        decoder(layout),
+		MaxConns:      int(a.conns.http),
+		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
+		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
+		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
+		Logger:        a.log,
+	}
+	if a.alloc != nil {
+		c.Cache, c.DB = a.buffers, b.rows
+	}
+	return c
+}
+
+// undo closes what New opened, in reverse order, and the data directory last. As in
+// shutdown, its lock goes with the process if something did not end: an engine may still
+// write there.
+func (a *App) undo() error {
+	var errs []error
+	for _, f := range slices.Backward(a.closers) {
+		errs = append(errs, f())
+	}
+	if err := errors.Join(errs...); err != nil || a.dir == nil {
+		return err
+	}
+	return a.dir.Close()
+}
+
+// Addr returns the address of the HTTP server, also with port 0 in the
+// configuration.
+func (a *App) Addr() string { return address(a.listeners.http) }
+
+// GRPCAddr returns the address of the gRPC server, "" if it is off.
+func (a *App) GRPCAddr() string { return address(a.listeners.grpc) }
+
+// RESPAddr returns the address of the server for the Redis protocol, "" if it is off.
+func (a *App) RESPAddr() string { return address(a.listeners.resp) }
+
+// AdminAddr returns the address for administration over TCP, "" if it is off.
+func (a *App) AdminAddr() string { return address(a.listeners.admin) }
+
+// Start serves, and makes first contact with the databases and the registry of worker
+// IDs. Requests for IDs wait until the limits were read (limit.Follower.Access). It returns an error only if a mode can never serve (segment.ErrSchema,
+// segment.ErrRule, worker.ErrSchema, worker.ErrForeign) or ctx ended; the caller then
+// calls Stop. What does not answer is tried again in the background, and the other
+// mode serves meanwhile. Further calls return the result of the first.
+func (a *App) Start(ctx context.Context) error {
+	a.start.Do(func() {
+		a.announce()
+		a.serving.Go(a.follow)
+		a.serving.Go(a.identify)
+		a.serving.Go(a.lookAfter)
+		a.serveAll()
+		a.presence.start()
+		a.startErr = a.contact(ctx)
+	})
+	return a.startErr
+}
+
+func (a *App) report(err error) {
+	if err != nil {
+		a.failures <- err
+	}
+}
+
+// Failed delivers an error if a server ends by itself. The node is then to be
+// stopped.
+func (a *App) Failed() <-chan error { return a.failures }
+
+// announce prints the first lines of the log.
+func (a *App) announce() {
+	a.log.Info("data directory", "path", a.dir.Path())
+	for _, address := range a.dbs.addresses() {
+		a.log.Info("store", "url", address)
+	}
+	url := a.scheme() + "://" + reachable(a.Addr())
+	a.log.Info("listening", "url", url)
+	if a.alloc != nil {
+		tag := "YOUR_TAG"
+		if a.dbs.embedded {
+			tag = demoTag
+		}
+		a.log.Info("try: curl " + url + "/api/segment/get/" + tag)
+	}
+	if a.worker != nil {
+		info := a.registry.Info()
+		if info.Shared && a.selfClock() == "" {
+			a.log.Warn("other nodes cannot ask this one for its time, because http.addr is not an address of snowflake.address", "http", a.Addr(), "address", a.registry.address)
+		}
+		if newDir, err := hasNo(a.dir, "worker.json"); err == nil {
+			if text := a.cfg.Snowflake.unstable(newDir); text != "" {
+				a.log.Warn(text, "address", a.registry.address)
+			}
+		}
+		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
+		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
+	}
+	for _, s := range []struct{ protocol, addr string }{{"gRPC", a.GRPCAddr()}, {"RESP", a.RESPAddr()}, {"administration", a.AdminAddr()}} {
+		if s.addr != "" {
+			a.log.Info("listening", "protocol", s.protocol, "address", reachable(s.addr))
+		}
+	}
+	a.logConnections()
+	if a.presence != nil {
+		a.log.Info("clients find this node", "directory", a.presence.where, "id", a.dir.NodeID(), "zone", a.cfg.Node.Zone, "weight", a.cfg.Node.Weight)
+	}
+	for _, note := range a.opts.Notes {
+		a.log.Info("configuration: " + note)
+	}
+}
+
+// reachable replaces the address that stands for all interfaces by one that a
+// client on this machine can use.
+func reachable(addr string) string {
+	ap, err := netip.ParseAddrPort(addr)
+	if err != nil || !ap.Addr().IsUnspecified() {
+		return addr
+	}
+	return fmt.Sprintf("127.0.0.1:%d", ap.Port())
+}
+
+// Stop ends the node within its drain delay and shutdown-timeout, or earlier if ctx ends:
+// it says that it is not ready and serves on for the delay, stops accepting, lets requests
+// finish, gives back unused IDs, closes the stores and releases the data directory. A Start under way is ended, and a later one returns
+// an error. Further calls return the result of the first.
+func (a *App) Stop(ctx context.Context) error {
+	a.stop.Do(func() {
+		a.log.Info("stopping")
+		a.leave(ctx)
+		ctx, cancel := context.WithTimeout(ctx, a.cfg.ShutdownTimeout)
+		defer cancel()
+		a.abortStart()
+		a.start.Do(func() { a.startErr = errStopped }) // or wait for the one under way
+		a.stopErr = a.shutdown(ctx)
+	})
+	return a.stopErr
+}
+
+func (a *App) shutdown(ctx context.Context) error {
+	drain, cancel := context.WithDeadline(ctx, a.drainDeadline(ctx))
+	defer cancel()
+	a.drain.enter(stageEnding)
+	errs := []error{stopAll(drain, a.public)}
+	a.drain.enter(stageReturned)
+	ended, engines := a.closeEngines(ctx)
+	errs = append(errs, engines, stopAll(ctx, a.private), a.alarms.Close(ctx), a.presence.close(), a.dbs.Close())
+	if a.fence != nil {
+		errs = append(errs, a.fence.Close())
+	}
+	a.serving.Wait()
+	// The lock goes last: until here the next process could meet our writes. If an
+	// engine did not end in time, it goes with the process, because a disk that hangs
+	// may still carry a write out.
+	if ended {
+		errs = append(errs, a.dir.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	a.log.Info("stopped")
+	return nil
+}
+
+// drainDeadline leaves the engine time for its last calls to the databases.
+func (a *App) drainDeadline(ctx context.Context) time.Time {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	return time.Now().Add(max(left/2, left-2*a.cfg.Segment.LoadTimeout))
+}
+
+// closeListener closes a listener that a server may have closed, or never served.
+func closeListener(ln net.Listener) error {
+	if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Run is New, Start, and Stop when ctx ends, a server fails, or somebody drains the node.
+func Run(ctx context.Context, cfg Config, opts Options) error {
+	a, err := New(cfg, opts)
+	if err != nil {
+		return err
+	}
+	err = a.Start(ctx)
+	if err == nil {
+		err = a.untilEnd(ctx)
+	} else if ctx.Err() != nil {
+		err = nil // asked to stop while starting
+	}
+	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+}
+
+// untilEnd reloads the configuration when it is asked to, until the node is to be stopped.
+func (a *App) untilEnd(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-a.failures:
+			return err
+		case <-a.drain.asked:
+			return nil
+		case <-a.opts.Reload:
+			a.reload()
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/driver/zookeeper"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// directory is the directory of nodes that a configuration names.
+type directory struct {
+	discovery.Directory
+
+	where string // its URL, without a password
+}
+
+// directoryTTL is how long clients are told of a node that is gone.
+const directoryTTL = 10 * time.Second
+
+// openDirectory opens the directory of nodes, nil if there is none. It does not connect.
+func openDirectory(cfg Config, dbs *databases, log *slog.Logger) (*directory, error) {
+	text := cfg.Node.Discovery
+	switch text {
+	case discoveryOff:
+		return nil, nil //nolint:nilnil // no directory is a valid configuration
+	case "", discoveryStore:
+		return storeDirectory(cfg, dbs)
+	}
+	c, err := parseCoordinator(discoveryKey, text, etcdNodes)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.zookeeper != nil:
+		c.zookeeper.Logger, c.zookeeper.SessionTimeout = log, directoryTTL
+		d, err := zookeeper.NewDirectory(*c.zookeeper)
+		return openedDirectory(d, redact(text), err)
+	}
+	c.etcd.Logger, c.etcd.DialTimeout = log, cfg.ConnectTimeout
+	d, err := etcd.NewDirectory(*c.etcd)
+	return openedDirectory(d, redact(text), err)
+}
+
+// storeDirectory is the one in the first database. Without being asked for, it is not in
+// a file, which few clients could open.
+func storeDirectory(cfg Config, dbs *databases) (*directory, error) {
+	asked := cfg.Node.Discovery == discoveryStore
+	switch {
+	case len(dbs.stores) == 0 && asked:
+		return nil, &ConfigError{Key: discoveryKey, Value: discoveryStore, Limit: "needs a database, and no mode of this node uses one; name another place, or off"}
+	case len(dbs.stores) == 0, !asked && dbs.stores[0].Dialect() == "sqlite":
+		return nil, nil //nolint:nilnil // no directory is a valid configuration
+	}
+	d, err := dbs.stores[0].Directory()
+	return openedDirectory(d, dbs.stores[0].Redacted(), err)
+}
+
+func openedDirectory(d discovery.Directory, where string, err error) (*directory, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &directory{d, where}, nil
+}
+
+// nodes lists the directory for people. own is the ID of the node that answers.
+func (d *directory) nodes(ctx context.Context, own string) (admin.Nodes, error) {
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	list, err := d.List(ctx)
+	switch {
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
+		return admin.Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+	case err != nil:
+		return admin.Nodes{}, fmt.Errorf("%w: the directory of nodes does not answer: %w", leaf.ErrNotReady, err)
+	}
+	out := admin.Nodes{Directory: d.where, Nodes: []admin.Node{}}
+	for _, n := range list {
+		out.Nodes = append(out.Nodes, describeNode(n, own))
+	}
+	return out, nil
+}
+
+func describeNode(n discovery.Node, own string) admin.Node {
+	return admin.Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == own}
+}
+
+// noDirectory is the answer of commands about the nodes where there is no directory: why,
+// and what to do. unpublished is why the node left itself out of one, nil if it did not.
+func noDirectory(cfg Config, dbs *databases, unpublished error) error {
+	why, place := "node.discovery is off", discoveryStore+", "
+	switch {
+	case unpublished != nil:
+		return fmt.Errorf("%w: this node is in no directory of nodes: %s", leaf.ErrDisabled, unpublished.Error())
+	case cfg.Node.Discovery == discoveryOff:
+	case len(dbs.stores) == 0:
+		why, place = "node.discovery is not set, and this node uses no database", ""
+	default:
+		why = "node.discovery is not set, and the database is a file, which is no directory unless it is asked for"
+	}
+	return fmt.Errorf("%w: there is no directory of nodes: %s; start the nodes with --node-discovery %setcd://HOST:PORT/NAME or zookeeper://HOST:PORT/NAME", leaf.ErrDisabled, why, place)
+}
+
+// unnamedDirectory is the answer without a node.
+func unnamedDirectory(cfg Config) error {
+	return fmt.Errorf("%w: no node is running in %s, and no directory of nodes is named; name the --data-dir of a running node, the --node-discovery of the nodes, or the --store that they share", leaf.ErrDisabled, cfg.DataDir)
+}
+
+// lister is the admin.NodeLister without a running node.
+type lister struct{ directory *directory }
+
+func (l lister) Nodes(ctx context.Context) (admin.Nodes, error) { return l.directory.nodes(ctx, "") }
+
+// OpenNodes returns the NodeLister for one command: the running node in cfg's data
+// directory if there is one, else the opened directory. direct asks for the directory in
+// any case. The caller calls done at the end.
+func OpenNodes(ctx context.Context, cfg Config, opts Options, direct bool) (l admin.NodeLister, done func() error, err error) {
+	if !direct {
+		client, err := OpenNode(ctx, cfg)
+		if err == nil {
+			return client, client.Close, nil
+		}
+		if !errors.Is(err, admin.ErrNoNode) {
+			return nil, nil, err
+		}
+	}
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if direct && cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
+		cfg.Node.Discovery = discoveryStore // it is asked for, so it may be in a file
+	}
+	dbs := &databases{}
+	if cfg.Node.Discovery == discoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
+		if dbs, err = openDatabases(cfg, log); err != nil {
+			return nil, nil, err
+		}
+	}
+	d, err := openDirectory(cfg, dbs, log)
+	if err == nil && d == nil {
+		err = unnamedDirectory(cfg)
+		if direct || cfg.Node.Discovery == discoveryOff {
+			err = noDirectory(cfg, dbs, nil)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, dbs.Close())
+	}
+	return lister{d}, func() error { return errors.Join(d.Close(), dbs.Close()) }, nil
+}

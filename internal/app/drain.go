@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+// How far a stop is, for people.
+const (
+	stageServing  = "serving"
+	stageLeaving  = "not ready any more, waiting for clients to move"
+	stageEnding   = "ending connections"
+	stageReturned = "giving back unused IDs"
+)
+
+// drain is the way of a node out of its cluster. One with a channel in asked and nothing
+// else is a node that serves.
+type drain struct {
+	mu    sync.Mutex
+	stage string         // "" stands for stageServing
+	delay *time.Duration // what Drain asked for; nil: the configured one
+
+	asked chan struct{} // closed by the first Drain
+	once  sync.Once
+}
+
+func (d *drain) enter(stage string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stage = stage
+}
+
+// now returns the stage, and whether the node has left.
+func (d *drain) now() (stage string, leaving bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stage == "" {
+		return stageServing, false
+	}
+	return d.stage, true
+}
+
+// DrainAsked is closed when somebody has asked the node to drain. Whoever runs the App
+// then calls Stop, as [Run] does.
+func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
+
+// Drain implements admin.Drainer.
+func (n *node) Drain(_ context.Context, delay time.Duration) error {
+	if err := admin.CheckDrainDelay(delay); err != nil {
+		return err
+	}
+	d := &n.app.drain
+	d.once.Do(func() {
+		if delay >= 0 {
+			d.mu.Lock()
+			d.delay = &delay
+			d.mu.Unlock()
+		}
+		close(d.asked)
+	})
+	return nil
+}
+
+// drainDelay returns how long the node serves after it said that it leaves.
+func (a *App) drainDelay() time.Duration {
+	a.drain.mu.Lock()
+	defer a.drain.mu.Unlock()
+	if a.drain.delay != nil {
+		return *a.drain.delay
+	}
+	return a.cfg.DrainDelay
+}
+
+// leave tells everybody that the node goes, and serves on for the delay, so that
+// clients and load balancers move before their connections end. It ends early with ctx.
+func (a *App) leave(ctx context.Context) {
+	a.drain.enter(stageLeaving)
+	a.presence.withdraw(ctx, a.log)
+	delay := a.drainDelay()
+	if delay <= 0 {
+		return
+	}
+	for _, s := range a.public {
+		if s.leave != nil {
+			s.leave()
+		}
+	}
+	a.log.Info("serving until clients have moved", "for", delay)
+	t := time.NewTimer(delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

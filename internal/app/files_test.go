@@ -1,0 +1,69 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+// TestLostFileStopsTheNode (rule Q): after the loss of a file that unique IDs rest on
+// neither mode issues, and nothing that comes back changes that. The node looks four times
+// a second, so that this takes less than a second on a machine that is not overloaded.
+func TestLostFileStopsTheNode(t *testing.T) {
+	t.Parallel()
+	if app.WatchPause > 300*time.Millisecond {
+		t.Errorf("the node looks every %v, too rarely to stop within a second", app.WatchPause)
+	}
+	for _, name := range []string{"lock", "node.json", "fence", "fence-end", "leaf.db", "leaf.db-wal", "leaf.db-shm", ""} {
+		t.Run("file="+name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(shortDir(t), "d")
+			a, err := app.New(config(dir), app.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = a.Stop(context.Background()) }) // it says that nothing can be written any more
+			if err := a.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			paths := []string{"/api/segment/get/leaf-segment-test", "/api/snowflake/get/any"}
+			for _, path := range paths {
+				awaitStatus(t, a, path, 200)
+			}
+			file := filepath.Join(dir, name)
+			if err := os.Rename(file, file+"-away"); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range paths {
+				awaitStatus(t, a, path, 503)
+				if _, body := get(t, a, path); strings.Contains(body, dir) {
+					t.Errorf("%s: %q tells a client the path", path, body)
+				}
+			}
+			if _, err := a.Backend().Next(t.Context(), "leaf-segment-test", 1); !errors.Is(err, leaf.ErrNotReady) {
+				t.Errorf("the administrator's Next: %v; want ErrNotReady", err)
+			}
+			if _, err := a.Backend().NextSnowflake(t.Context(), 1); !errors.Is(err, leaf.ErrNotReady) {
+				t.Errorf("the administrator's NextSnowflake: %v; want ErrNotReady", err)
+			}
+			info, err := a.Backend().Info(t.Context())
+			if text := strings.Join(info.Reasons, "\n"); err != nil || info.Ready || !strings.Contains(text, "alarm file") || !strings.Contains(text, file) {
+				t.Errorf("ready %v: %s; want an alarm that names %s", info.Ready, text, file)
+			}
+			if err := os.Rename(file+"-away", file); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(600 * time.Millisecond) // more than two looks
+			if status, _ := get(t, a, paths[0]); status != 503 {
+				t.Errorf("got %d after the file came back; another process may have used what was there", status)
+			}
+		})
+	}
+}

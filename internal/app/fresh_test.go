@@ -1,0 +1,168 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// inFile makes a node claim in an SQLite file that other nodes may use, too: as its
+// store, or as its registry only.
+var inFile = map[string]func(c *app.Config, url string){
+	"store": func(c *app.Config, url string) { c.Stores = []string{url} },
+	"registry": func(c *app.Config, url string) {
+		c.Snowflake.Registry, c.Snowflake.Addresses = "sql", []string{url}
+	},
+}
+
+func makeTables(t *testing.T, url string) {
+	t.Helper()
+	c := config(shortDir(t))
+	c.Stores = []string{url}
+	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustWait(t *testing.T, a *app.App) {
+	t.Helper()
+	if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, "waiting") {
+		t.Errorf("got %d %.100s, want 503: another node may still hold the number", status, body)
+	}
+}
+
+// TestFileOfOthersIsNotNew: a node serves from a file, somebody removes the file, and
+// another node, whose data directory is empty, makes it again. The first node may still
+// issue, so the second one waits (rule D).
+func TestFileOfOthersIsNotNew(t *testing.T) {
+	t.Parallel()
+	for name, use := range inFile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(shortDir(t), "w.db")
+			node := func() app.Config {
+				c := config(shortDir(t))
+				c.Snowflake.WorkerRange = "5-5"
+				use(&c, "sqlite:"+file)
+				return c
+			}
+			makeTables(t, "sqlite:"+file)
+			w, done, err := app.OpenWorkers(t.Context(), node(), app.Options{}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(w.InitWorkers(t.Context()), done()); err != nil {
+				t.Fatal(err)
+			}
+			first, err := app.New(node(), app.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Its registry is gone when it stops, so it may say that it released nothing.
+			t.Cleanup(func() { _ = first.Stop(context.Background()) })
+			if err := first.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			awaitStatus(t, first, "/api/snowflake/get/x", 200)
+
+			for _, end := range []string{"", "-wal", "-shm"} {
+				if err := os.Remove(file + end); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name == "registry" {
+				// Nothing but the command makes the tables of a registry beside the store.
+				second, err := app.New(node(), app.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := second.Start(t.Context()); !errors.Is(err, worker.ErrSchema) {
+					t.Errorf("without the file: got %v, want ErrSchema", err)
+				}
+				if err := second.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+				makeTables(t, "sqlite:"+file)
+			}
+			second, _ := start(t, node())
+			mustWait(t, second)
+		})
+	}
+}
+
+// TestUnusedIsOfTheEmbeddedDatabase: a command made leaf.db in the data directory, and
+// its word speaks of that file only.
+func TestUnusedIsOfTheEmbeddedDatabase(t *testing.T) {
+	t.Parallel()
+	for name, use := range inFile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+			url := "sqlite:" + filepath.Join(shortDir(t), "w.db") // empty, perhaps because it was wiped
+			makeTables(t, url)
+			use(&c, url)
+			a, _ := start(t, c)
+			mustWait(t, a)
+		})
+	}
+}
+
+// TestDeletedBeforeTheFirstWorkerID: leaf.db was made here without a worker ID being
+// claimed from here, other nodes may have shared the file, and it was deleted.
+func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
+	t.Parallel()
+	for name, makeIt := range map[string]func(t *testing.T, c app.Config){
+		"by segment mode": func(t *testing.T, c app.Config) {
+			t.Helper()
+			c.Snowflake.Enable = false
+			_, stop := start(t, c)
+			stop()
+		},
+		"by a command": func(t *testing.T, c app.Config) {
+			t.Helper()
+			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"by a command for worker IDs": func(t *testing.T, c app.Config) {
+			t.Helper()
+			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			makeIt(t, c)
+			for _, file := range []string{"leaf.db", "leaf.db-wal", "leaf.db-shm"} {
+				if err := os.Remove(filepath.Join(c.DataDir, file)); err != nil && !os.IsNotExist(err) {
+					t.Fatal(err)
+				}
+			}
+			a, _ := start(t, c)
+			mustWait(t, a)
+		})
+	}
+}

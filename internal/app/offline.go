@@ -1,0 +1,295 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// offline is the admin.Backend on opened stores, without a running node. It is
+// used by one command at a time.
+//
+// The fence of the data directory counts as far as it can be had: issuing and
+// repairing need it, and its lock; the other commands take it if the folder exists
+// and is free.
+type offline struct {
+	cfg     Config
+	opts    Options
+	dbs     *databases
+	catalog catalog
+
+	dir     *datadir.Dir       // nil: not opened
+	alloc   *segment.Allocator // nil: no fence
+	fence   io.Closer          // of the cluster; nil: none
+	started bool               // alloc was started
+}
+
+var _ admin.Backend = (*offline)(nil)
+
+// newOffline opens the stores. The embedded database lives in the data directory,
+// so it needs the lock at once.
+func newOffline(cfg Config, opts Options) (_ *offline, err error) {
+	o := &offline{cfg: cfg, opts: opts}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.close())
+		}
+	}()
+	if o.dbs, err = openDatabases(cfg, opts.Logger); err != nil {
+		return nil, err
+	}
+	o.catalog = catalog{dbs: o.dbs, timeout: cfg.Segment.LoadTimeout, mark: o.mark}
+	switch _, statErr := os.Stat(cfg.DataDir); {
+	case o.dbs.embedded:
+		if err := o.lock(); err != nil {
+			return nil, err
+		}
+		if err := o.prepare(); err != nil {
+			return nil, err
+		}
+	case errors.Is(statErr, fs.ErrNotExist):
+	default:
+		// A node that runs here knows its fence better than its file does, and guards
+		// itself; a damaged fence is another matter.
+		err := o.lock()
+		if _, locked := errors.AsType[*datadir.LockedError](err); err != nil && !locked {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// prepare makes the embedded database usable.
+func (o *offline) prepare() error {
+	timeout := 10 * o.cfg.Segment.LoadTimeout
+	_, statErr := os.Stat(o.dbs.file)
+	first, err := firstMade(o.dir)
+	if err != nil {
+		return err
+	}
+	if err := prepareEmbedded(o.dbs, o.mark, timeout); err != nil {
+		return err
+	}
+	if errors.Is(statErr, fs.ErrNotExist) && o.opts.Warn != nil {
+		o.opts.Warn(fmt.Sprintf("no node runs in %s, so a new database was made: %s. Nodes with --store do not use it; for them name --store, or the --data-dir of one that runs", o.dir.Path(), o.dbs.file))
+	}
+	records, err := o.dbs.stores[0].Records(sqldb.RecordsConfig{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return errors.Join(markUnused(ctx, records, o.dir, first), records.Close())
+}
+
+// lock opens the data directory and reads its fence, once.
+func (o *offline) lock() error {
+	if o.alloc != nil {
+		return nil
+	}
+	dir, err := openDir(o.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	o.dir = dir
+	c, fence, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	o.fence = fence
+	o.alloc, err = segment.New(o.dbs.router, withoutRecent{dir}, c)
+	return err
+}
+
+func (o *offline) mark(tag string) segment.Mark {
+	if o.alloc == nil {
+		return segment.Mark{}
+	}
+	return o.alloc.Mark(tag)
+}
+
+// bind checks that the databases belong to the configured division of tags.
+func (o *offline) bind(ctx context.Context) error {
+	for i, s := range o.dbs.stores {
+		ctx, cancel := context.WithTimeout(ctx, o.cfg.Segment.LoadTimeout)
+		err := s.Verify(ctx, o.dbs.router.Binding(i))
+		cancel()
+		if err != nil {
+			return storeError(err)
+		}
+	}
+	return nil
+}
+
+// engine returns the started engine, for calls that issue or repair.
+func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
+	if err := o.lock(); err != nil {
+		return nil, err
+	}
+	if !o.started {
+		// The engine would try again in the background; a command says what is wrong.
+		if err := o.bind(ctx); err != nil {
+			return nil, err
+		}
+		o.started = true
+		if err := o.alloc.Start(ctx); err != nil {
+			return nil, storeError(err)
+		}
+	}
+	return o.alloc, nil
+}
+
+func (o *offline) close() error {
+	var engine, fence, stores, dir error
+	if o.alloc != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), o.cfg.ShutdownTimeout)
+		defer cancel()
+		engine = o.alloc.Close(ctx)
+	}
+	if o.fence != nil {
+		fence = o.fence.Close()
+	}
+	if o.dbs != nil {
+		stores = o.dbs.Close()
+	}
+	if o.dir != nil && engine == nil { // else the lock goes with the process, as in App
+		dir = o.dir.Close()
+	}
+	return errors.Join(engine, fence, stores, dir)
+}
+
+func (o *offline) Info(ctx context.Context) (admin.Info, error) {
+	info := admin.Info{Version: o.opts.Version, PID: os.Getpid(), DataDir: o.cfg.DataDir, Stores: o.dbs.addresses(), Ready: true}
+	if err := o.bind(ctx); err != nil {
+		info.Ready, info.Reasons = false, []string{err.Error()}
+	}
+	return info, nil
+}
+
+func (o *offline) Tags(ctx context.Context) ([]admin.Tag, error) {
+	if err := o.bind(ctx); err != nil {
+		return nil, err
+	}
+	return o.catalog.tags(ctx)
+}
+
+func (o *offline) Tag(ctx context.Context, name string) (admin.Tag, error) {
+	if err := o.bind(ctx); err != nil {
+		return admin.Tag{}, err
+	}
+	return o.catalog.tag(ctx, name)
+}
+
+func (o *offline) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, error) {
+	if err := o.bind(ctx); err != nil {
+		return admin.Tag{}, err
+	}
+	if err := o.refreshed(ctx, tag.Name, o.catalog.create(ctx, tag)); err != nil {
+		return admin.Tag{}, err
+	}
+	return o.catalog.tag(ctx, tag.Name)
+}
+
+func (o *offline) SetTag(ctx context.Context, name string, change admin.TagChange) (admin.Tag, error) {
+	if err := o.bind(ctx); err != nil {
+		return admin.Tag{}, err
+	}
+	if err := o.refreshed(ctx, name, o.catalog.set(ctx, name, change)); err != nil {
+		return admin.Tag{}, err
+	}
+	return o.catalog.tag(ctx, name)
+}
+
+func (o *offline) DeleteTag(ctx context.Context, name string) error {
+	if err := o.bind(ctx); err != nil {
+		return err
+	}
+	return o.refreshed(ctx, name, o.catalog.delete(ctx, name))
+}
+
+// refreshed makes a change, if it succeeded, count for what is issued after it.
+func (o *offline) refreshed(ctx context.Context, tag string, err error) error {
+	if err != nil || !o.started {
+		return err
+	}
+	return o.alloc.Refresh(ctx, tag)
+}
+
+func (o *offline) RepairTag(ctx context.Context, name string, above int64) (admin.Repair, error) {
+	alloc, err := o.engine(ctx)
+	if err != nil {
+		return admin.Repair{}, err
+	}
+	return o.catalog.repair(ctx, alloc, name, above)
+}
+
+func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (admin.RepairPlan, error) {
+	alloc, err := o.engine(ctx)
+	if err != nil {
+		return admin.RepairPlan{}, err
+	}
+	plan, err := alloc.PlanRepair(ctx, name, above)
+	return planOf(plan), err
+}
+
+func (o *offline) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	alloc, err := o.engine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return alloc.NextN(ctx, tag, n)
+}
+
+// withoutRecent hides the list of recent tags: a command that issues one ID must
+// not load the ranges of all tags that the node served yesterday, nor forget them.
+type withoutRecent struct{ segment.Disk }
+
+const recentFile = "recent.json" // as package segment names it; a test compares
+
+func (d withoutRecent) ReadFile(name string) ([]byte, error) {
+	if name == recentFile {
+		return nil, fs.ErrNotExist
+	}
+	return d.Disk.ReadFile(name)
+}
+
+func (d withoutRecent) Replace(name string, content []byte) error {
+	if name == recentFile {
+		return nil
+	}
+	return d.Disk.Replace(name, content)
+}
+
+// OpenBackend returns the Backend for one command: the running node in cfg's data
+// directory if there is one, else the opened stores. direct asks for the stores in
+// any case. The caller calls done when it has finished; its error says that unused
+// IDs were not given back, or a lock not released.
+func OpenBackend(ctx context.Context, cfg Config, opts Options, direct bool) (b admin.Backend, done func() error, err error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if !direct {
+		client, err := OpenNode(ctx, cfg)
+		if err == nil {
+			return client, client.Close, nil
+		}
+		if !errors.Is(err, admin.ErrNoNode) {
+			return nil, nil, err
+		}
+	}
+	o, err := newOffline(cfg, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return o, o.close, nil
+}

@@ -1,0 +1,148 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+// presence is this node in the directory. A nil presence is a node in none.
+type presence struct {
+	*directory
+
+	announcer *discovery.Announcer
+}
+
+// openPresence prepares the announcements. It does not connect. A directory that nobody
+// has asked for is left out, with a warning, where it cannot be used.
+func (a *App) openPresence() (*presence, error) {
+	d, err := openDirectory(a.cfg, a.dbs, a.log)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	n, err := a.published()
+	if err != nil {
+		err = errors.Join(err, d.Close())
+		if a.cfg.Node.Discovery == "" {
+			a.log.Warn("this node is not published for clients to find", "reason", err)
+			a.unpublished = err
+			return nil, nil //nolint:nilnil // as without a directory
+		}
+		return nil, err
+	}
+	announcer, err := discovery.NewAnnouncer(d, n, discovery.Config{TTL: directoryTTL, Logger: a.log})
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &presence{d, announcer}, nil
+}
+
+// published is what clients are told of this node.
+func (a *App) published() (n discovery.Node, err error) {
+	n = discovery.Node{ID: a.dir.NodeID(), Zone: a.cfg.Node.Zone, Weight: int(a.cfg.Node.Weight)}
+	for _, s := range []struct {
+		ln      net.Listener
+		address *string
+	}{{a.listeners.http, &n.HTTP}, {a.listeners.grpc, &n.GRPC}, {a.listeners.resp, &n.RESP}} {
+		if s.ln == nil {
+			continue
+		}
+		if *s.address, err = clientAddress(a.cfg, s.ln.Addr(), a.opts.interfaces); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// clientAddress returns the address by which clients reach a listener.
+func clientAddress(cfg Config, listening net.Addr, interfaces func() ([]Interface, error)) (string, error) {
+	ap, err := netip.ParseAddrPort(listening.String())
+	if err != nil {
+		return "", fmt.Errorf("address of a listener: %w", err)
+	}
+	_, port, _ := net.SplitHostPort(listening.String())
+	ip := ap.Addr().Unmap().WithZone("")
+	switch {
+	case cfg.Node.Advertise != "":
+		return net.JoinHostPort(cfg.Node.Advertise, port), nil
+	case !ip.IsUnspecified():
+		return net.JoinHostPort(ip.String(), port), nil
+	}
+	list, err := interfaces()
+	if err != nil {
+		return "", err
+	}
+	if ip, err = detect(cfg.Snowflake, list); err != nil {
+		return "", &ConfigError{Key: "node.advertise", Limit: "no address that clients can reach was found among " + describe(list) + "; set it to the name or IP address of this node"}
+	}
+	return net.JoinHostPort(ip.String(), port), nil
+}
+
+// start publishes the node.
+func (p *presence) start() {
+	if p != nil {
+		p.announcer.Start()
+	}
+}
+
+// longestWithdrawal bounds how long a stop waits for a directory that does not answer.
+const longestWithdrawal = 2 * time.Second
+
+// withdraw takes the node out of the directory, so that clients that ask from now on go
+// elsewhere. That it fails costs them time, and this stop nothing.
+func (p *presence) withdraw(ctx context.Context, log *slog.Logger) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestWithdrawal)
+	defer cancel()
+	switch err := p.announcer.Withdraw(ctx); {
+	case err == nil:
+	case p.announcer.Status().Published.IsZero():
+		log.Debug("this node was never published", "error", err)
+	default:
+		log.Warn("clients find this node until its entry ends", "error", err)
+	}
+}
+
+// close ends the announcements and the connection.
+func (p *presence) close() error {
+	if p == nil {
+		return nil
+	}
+	p.announcer.Close()
+	return p.Close()
+}
+
+// weightTimeout is how long a command waits until the directory has a new weight.
+const weightTimeout = 5 * time.Second
+
+// Nodes implements admin.NodeLister.
+func (n *node) Nodes(ctx context.Context) (admin.Nodes, error) {
+	p := n.app.presence
+	if p == nil {
+		return admin.Nodes{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
+	}
+	return p.nodes(ctx, n.app.dir.NodeID())
+}
+
+// SetWeight implements admin.Weigher.
+func (n *node) SetWeight(ctx context.Context, weight int) (admin.Node, error) {
+	p := n.app.presence
+	if p == nil {
+		return admin.Node{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
+	}
+	ctx, cancel := context.WithTimeout(ctx, weightTimeout)
+	defer cancel()
+	if err := p.announcer.SetWeight(ctx, weight); err != nil {
+		return admin.Node{}, err
+	}
+	return describeNode(p.announcer.Status().Node, n.app.dir.NodeID()), nil
+}

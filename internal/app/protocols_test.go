@@ -1,0 +1,116 @@
+package app_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// TestProtocolsShareTheIDs: one node, three protocols, one series of numbers.
+func TestProtocolsShareTheIDs(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, config(shortDir(t)))
+	if _, body := get(t, a, "/api/segment/get/leaf-segment-test"); body != "1" {
+		t.Errorf("HTTP: %s", body)
+	}
+	if got := redis(t, a, "INCR leaf-segment-test"); got != ":2" {
+		t.Errorf("RESP: %s", got)
+	}
+	conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	reply, err := leafpb.NewLeafServiceClient(conn).Next(t.Context(), &leafpb.NextRequest{Tag: "leaf-segment-test", Count: 3})
+	if err != nil || len(reply.GetRanges()) != 1 || reply.GetRanges()[0].GetLo() != 3 || reply.GetRanges()[0].GetHi() != 6 {
+		t.Errorf("gRPC: %v, %v", reply, err)
+	}
+	if got := redis(t, a, "LEAF.SNOWFLAKE"); len(got) != len(":1234567890123456789") {
+		t.Errorf("RESP snowflake: %s", got)
+	}
+}
+
+// redis sends one inline command and returns the first line of the reply.
+func redis(t *testing.T, a *app.App, command string) string {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.RESPAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+// rpc asks for one ID over gRPC, and returns the reply or the error as text.
+func rpc(t *testing.T, a *app.App, tag string) string {
+	t.Helper()
+	conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	reply, err := leafpb.NewLeafServiceClient(conn).Next(t.Context(), &leafpb.NextRequest{Tag: tag})
+	return fmt.Sprint(reply, err)
+}
+
+// TestServersThatAreOff: each server but that for HTTP can be switched off.
+func TestServersThatAreOff(t *testing.T) {
+	t.Parallel()
+	c := config(shortDir(t))
+	c.GRPC.Addr, c.RESP.Addr, c.Admin.Addr = "off", "off", "off"
+	a, _ := start(t, c)
+	if a.GRPCAddr() != "" || a.RESPAddr() != "" || a.AdminAddr() != "" {
+		t.Errorf("%q %q %q", a.GRPCAddr(), a.RESPAddr(), a.AdminAddr())
+	}
+	if _, body := get(t, a, "/api/segment/get/leaf-segment-test"); body != "1" {
+		t.Errorf("HTTP: %s", body)
+	}
+}
+
+// TestAddressesOfTheServers: what is wrong with one is said with its key and what to do.
+func TestAddressesOfTheServers(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() }) // after the parallel cases
+	for _, tt := range []struct {
+		name   string
+		change func(c *app.Config)
+		want   string
+	}{
+		{"gRPC taken", func(c *app.Config) { c.GRPC.Addr = taken.Addr().String() }, "choose another --grpc-addr, or --grpc-addr=off"},
+		{"RESP taken", func(c *app.Config) { c.RESP.Addr = taken.Addr().String() }, "choose another --resp-addr, or --resp-addr=off"},
+		{"HTTP taken", func(c *app.Config) { c.HTTP.Addr = taken.Addr().String() }, "choose another --http-addr"},
+		{"no address", func(c *app.Config) { c.GRPC.Addr = "9090" }, `grpc.addr="9090": must be HOST:PORT`},
+		{"administration for everybody", func(c *app.Config) { c.Admin.Addr = ":8081" }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set`},
+		{"key without certificate", func(c *app.Config) { c.TLS.Key = "x" }, "tls.cert"},
+		{"no such certificate", func(c *app.Config) { c.TLS.Cert, c.TLS.Key = "/none", "/none" }, `tls.cert="/none": with tls.key=/none must be a certificate and its key`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := config(shortDir(t))
+			tt.change(&c)
+			if _, err := app.New(c, app.Options{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+// TestReload exchanges tokens and the certificate of a running node. What cannot be
+// exchanged is named, and what would open the node is refused as a whole.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	c := config(shortDir(t))
+	first, trustFirst := certificate(t)
+	second, trustSecond := certificate(t)
+	c.TLS, c.Auth.Tokens, c.Admin.Tokens = first, []string{"old"}, []string{"admin"}
+	a, _ := start(t, c)
+	shows := func(trust *tls.Config) bool {
+		conn, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", a.RESPAddr())
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}
+	valid := func(token string) bool { return a.CheckToken(token) == nil }
+	if !shows(trustFirst) || shows(trustSecond) || !valid("old") || valid("new") {
+		t.Fatal("before: another certificate or token")
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(c *app.Config)
+		fault  string
+	}{
+		{"no client token", func(c *app.Config) { c.Auth.Tokens = nil }, "auth.token: cannot be removed while the node runs"},
+		{"no administrator's token", func(c *app.Config) { c.Admin.Tokens = nil }, "admin.token: cannot be removed while the node runs"},
+		{"no TLS", func(c *app.Config) { c.TLS = app.TLSConfig{} }, "cannot be switched on or off while the node runs"},
+		{"no certificate in the file", func(c *app.Config) { c.TLS.Cert = second.Key }, "must be a certificate and its key"},
+		{"a bad value", func(c *app.Config) { c.HTTP.MaxConns = 0 }, "http.max-conns"},
+	} {
+		next := c
+		next.Auth.Tokens, next.TLS = []string{"new"}, second
+		tt.change(&next)
+		if _, err := a.Reload(next); err == nil || !strings.Contains(err.Error(), tt.fault) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.fault)
+		}
+		if !shows(trustFirst) || !valid("old") || valid("new") {
+			t.Errorf("%s: something has changed", tt.name)
+		}
+	}
+	next := c
+	next.Auth.Tokens, next.TLS, next.Log.Level = []string{"new", "newer"}, second, "warn"
+	restart, err := a.Reload(next)
+	if err != nil || !slices.Equal(restart, []string{"log.level"}) {
+		t.Fatalf("restart %q, %v", restart, err)
+	}
+	if shows(trustFirst) || !shows(trustSecond) || valid("old") || !valid("new") || !valid("newer") {
+		t.Error("after: another certificate or token")
+	}
+}

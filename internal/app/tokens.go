@@ -1,0 +1,10 @@
+package app
+
+import "github.com/leaf-idgen/leaf/internal/auth"
+
+// tokens are those that are valid now. Reload exchanges them.
+type tokens struct{ clients, admin *auth.Tokens }
+
+func newTokens(c Config) tokens {
+	return tokens{auth.NewTokens(c.Auth.Tokens...), auth.NewTokens(c.Admin.Tokens...)}
+}

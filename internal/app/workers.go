@@ -1,0 +1,176 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// registryTimeout bounds a command's call to a registry: a list of all numbers is more
+// than a claim.
+const registryTimeout = 10 * time.Second
+
+// workers is the admin.WorkerBackend on an opened registry.
+type workers struct {
+	reg *registry
+	cfg SnowflakeConfig
+	own func() int64 // the number that this process holds, -1: none
+}
+
+var _ admin.WorkerBackend = (*workers)(nil)
+
+func (w *workers) Workers(ctx context.Context) (admin.Workers, error) {
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	info := w.reg.Info()
+	out := admin.Workers{
+		Registry: info.Name, Kind: info.Kind.String(), Namespace: w.cfg.Namespace, Layout: w.reg.layout.Fingerprint(), Last: 1<<w.reg.layout.WorkerBits - 1,
+		Now: time.Now().UnixMilli(), Workers: []admin.Worker{},
+	}
+	records, err := w.reg.List(ctx)
+	if err != nil {
+		return out, registryError(fmt.Errorf("list the worker IDs: %w", err))
+	}
+	peers, err := w.reg.Peers(ctx)
+	if err != nil {
+		return out, registryError(fmt.Errorf("list the running nodes: %w", err))
+	}
+	running := map[string]bool{}
+	for _, p := range peers {
+		running[p.Nonce] = p.Nonce != ""
+	}
+	own := w.own()
+	for _, r := range records {
+		out.Workers = append(out.Workers, describeWorker(r, own, running[r.Nonce], out.Now))
+	}
+	return out, nil
+}
+
+func describeWorker(r worker.Record, own int64, running bool, now int64) admin.Worker {
+	d := admin.Worker{
+		Number: r.Number, Address: r.Address, Own: r.Number == own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
+	}
+	switch {
+	case r.Damage != "":
+		d.State = admin.WorkerUnreadable
+	case r.Released:
+		d.State = admin.WorkerReleased
+	case d.Own || running:
+		d.State = admin.WorkerRunning
+	case now < r.Bound:
+		d.State = admin.WorkerHeld
+	default:
+		d.State = admin.WorkerExpired
+	}
+	return d
+}
+
+func (w *workers) ReleaseWorker(ctx context.Context, number int64) error {
+	if number < 0 || number > 1<<w.reg.layout.WorkerBits-1 {
+		return leaf.BadField("worker", number, fmt.Sprintf("must be 0 to %d, the workers of the layout", 1<<w.reg.layout.WorkerBits-1))
+	}
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	return registryError(w.reg.Free(ctx, number))
+}
+
+func (w *workers) InitWorkers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	return registryError(w.reg.Init(ctx, w.reg.namespace(w.cfg)))
+}
+
+// OpenWorkers returns the WorkerBackend for one command: the running node in cfg's data
+// directory if there is one, else the opened registry. direct asks for the registry in
+// any case. The data directory is touched only if the registry is in it, and then
+// locked, so that a running node refuses the command. The caller calls done at the end.
+func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w admin.WorkerBackend, done func() error, err error) {
+	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == registryStatic
+	switch {
+	case direct && static:
+		return nil, nil, &ConfigError{Key: "snowflake.registry", Value: registryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
+	case !direct:
+		client, err := OpenNode(ctx, cfg)
+		if err == nil {
+			return client, client.Close, nil
+		}
+		if !errors.Is(err, admin.ErrNoNode) {
+			return nil, nil, err
+		}
+		if static {
+			return nil, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", err)
+		}
+	}
+	if !cfg.Snowflake.Enable {
+		return nil, nil, errNoSnowflake
+	}
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	var undo []func() error
+	closeAll := func() error {
+		var errs []error
+		for _, f := range slices.Backward(undo) {
+			errs = append(errs, f())
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll())
+		}
+	}()
+	dbs := &databases{}
+	var dir *datadir.Dir
+	if cfg.Snowflake.usesStores() {
+		if len(cfg.Stores) == 0 {
+			if dir, err = openDir(cfg.DataDir); err != nil {
+				return nil, nil, err
+			}
+			undo = append(undo, dir.Close)
+		}
+		if dbs, err = openDatabases(cfg, log); err != nil {
+			return nil, nil, err
+		}
+		undo = append(undo, dbs.Close)
+	}
+	reg, err := openRegistry(cfg, dbs, 0, systemInterfaces, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	undo = append(undo, reg.Close)
+	if reg.records != nil && dir != nil {
+		first, err := firstMade(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := markUnused(ctx, reg.records, dir, first); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &workers{reg, cfg.Snowflake, func() int64 { return -1 }}, closeAll, nil
+}
+
+// OpenNode returns the client of the node that runs in cfg's data directory, or
+// admin.ErrNoNode. The caller closes it.
+func OpenNode(ctx context.Context, cfg Config) (*admin.Client, error) {
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	client := admin.NewClient(dir)
+	if _, err = client.Info(ctx); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}

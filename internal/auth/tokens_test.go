@@ -1,0 +1,60 @@
+package auth_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/auth"
+)
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		valid []string
+		shown string
+		ok    bool
+	}{
+		{"none is asked for", nil, "", true},
+		{"none is asked for, one is shown", nil, "any", true},
+		{"nothing shown", []string{"a"}, "", false},
+		{"the token", []string{"secret"}, "secret", true},
+		{"another case", []string{"secret"}, "Secret", false},
+		{"cut short", []string{"secret"}, "secre", false},
+		{"with more behind it", []string{"secret"}, "secret ", false},
+		{"the first of two", []string{"old", "new"}, "old", true},
+		{"the second of two", []string{"old", "new"}, "new", true},
+		{"neither", []string{"old", "new"}, "oldnew", false},
+	} {
+		tokens := auth.NewTokens(tt.valid...)
+		if err := tokens.Check(tt.shown); (err == nil) != tt.ok || err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if tokens.Required() != (len(tt.valid) > 0) {
+			t.Errorf("%s: required %v", tt.name, tokens.Required())
+		}
+	}
+}
+
+// TestReplace exchanges tokens, and never opens a server that asked for one.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	tokens := auth.NewTokens("old")
+	if err := tokens.Replace([]string{"new"}); err != nil {
+		t.Fatal(err)
+	}
+	if tokens.Check("old") == nil || tokens.Check("new") != nil {
+		t.Error("the old token counts, or the new one does not")
+	}
+	if err := tokens.Replace(nil); !errors.Is(err, leaf.ErrBadRequest) {
+		t.Errorf("without a token: %v", err)
+	}
+	if tokens.Check("") == nil || tokens.Check("new") != nil {
+		t.Error("a refused replacement counts")
+	}
+	open := auth.NewTokens()
+	if err := open.Replace(nil); err != nil || open.Required() {
+		t.Errorf("none before and after: %v", err)
+	}
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Exit codes of [Run]. They do not change.
+const (
+	exitOK       = 0
+	exitFailure  = 1 // anything else
+	exitUsage    = 2 // the command line or the configuration is wrong
+	exitUnknown  = 3 // no such tag
+	exitNotReady = 4 // store or node not reachable, or not ready
+	exitRefused  = 5 // the current state forbids it
+)
+
+const description = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the Redis protocol: dense ones, from ranges that it reserves in a database (segment mode), and ones made of time, worker ID and counter (snowflake mode).
+
+Start: leaf serve. Then: curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
+or, without tags and the database: curl http://127.0.0.1:8080/api/snowflake/get/any
+
+Commands beside a running node talk to it through a socket in its data directory; without a node, or with --store, they open the database themselves, and those about worker IDs the registry.
+
+Exit codes:
+  0  done
+  1  failed for another reason
+  2  command line or configuration wrong
+  3  no such tag
+  4  database or node not reachable or not ready
+  5  refused: the current state forbids it`
+
+// Process is what a command may use of the process that it runs in.
+type Process struct {
+	Args    []string // without the name of the program
+	Environ []string // like os.Environ
+	Stdout  io.Writer
+	Stderr  io.Writer
+}
+
+// Run executes one command and returns its exit code. When ctx ends, a server
+// stops cleanly and any other command gives up.
+func Run(ctx context.Context, p Process) int {
+	err := run(ctx, p)
+	if err != nil {
+		printError(p.Stderr, err)
+	}
+	return exitCode(err)
+}
+
+// grammar is the command line. Its commands have a method Run.
+type grammar struct {
+	Serve serveCmd `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
+	Next  nextCmd  `cmd:"" help:"Issue IDs, one per line."`
+	Tag   struct {
+		List   tagListCmd   `cmd:"" help:"List all tags."`
+		Show   tagShowCmd   `cmd:"" help:"Show one tag."`
+		Create tagCreateCmd `cmd:"" help:"Create a tag."`
+		Set    tagSetCmd    `cmd:"" help:"Change a tag. What is not named stays as it is."`
+		Delete tagDeleteCmd `cmd:"" help:"Delete a tag."`
+		Repair tagRepairCmd `cmd:"" help:"Release a tag that is latched because its store went backwards."`
+	} `cmd:"" help:"Manage tags."`
+	Fence struct {
+		Rebuild fenceRebuildCmd `cmd:"" help:"Make the fence files of a stopped node anew, with every tag latched."`
+	} `cmd:"" help:"Manage what a node remembers of its ranges."`
+	Limit struct {
+		List  limitListCmd  `cmd:"" help:"List the limits of tags and clients."`
+		Set   limitSetCmd   `cmd:"" help:"Limit a tag or a client, or switch it off. What is not named stays as it is."`
+		Clear limitClearCmd `cmd:"" help:"Remove the limit of a tag or a client."`
+	} `cmd:"" help:"Limit what tags and clients get from each node."`
+	Worker struct {
+		List         workerListCmd         `cmd:"" help:"List the worker IDs that the registry knows."`
+		Show         workerShowCmd         `cmd:"" help:"Show one worker ID."`
+		Release      workerReleaseCmd      `cmd:"" help:"Take a worker ID from its owner."`
+		Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
+		ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
+	} `cmd:"" help:"Manage the worker IDs of snowflake mode."`
+	Drain drainCmd `cmd:"" help:"Take the running node out of service, and end it."`
+	Node  struct {
+		List   nodeListCmd   `cmd:"" help:"List the nodes that clients find."`
+		Weight nodeWeightCmd `cmd:"" help:"Change the running node's share of the traffic."`
+	} `cmd:"" help:"Manage the nodes of the cluster."`
+	Decode decodeCmd `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
+	Schema struct {
+		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
+		Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing, and the columns of limits. Existing tables are otherwise left as they are."`
+	} `cmd:"" help:"Manage the tables of a database."`
+	Config struct {
+		Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
+	} `cmd:"" help:"Inspect the configuration."`
+	Bench   benchCmd   `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
+	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs for duplicates and order."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+
+	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
+}
+
+func newGrammar() *grammar {
+	g := &grammar{}
+	g.Serve.Settings = allSettings()
+	g.Config.Check.Settings = allSettings()
+	g.Fence.Rebuild.Settings = allSettings()
+	for _, s := range []*settings{
+		&g.Next.Settings, &g.Tag.List.Settings, &g.Tag.Show.Settings, &g.Tag.Create.Settings, &g.Tag.Set.Settings,
+		&g.Tag.Delete.Settings, &g.Tag.Repair.Settings, &g.Limit.List.Settings, &g.Limit.Set.Settings, &g.Limit.Clear.Settings, &g.Schema.Print.Settings, &g.Schema.Apply.Settings,
+	} {
+		*s = storeSettings()
+	}
+	w := &g.Worker
+	for _, s := range []*settings{&w.List.Settings, &w.Show.Settings, &w.Release.Settings, &w.Init.Settings} {
+		*s = registrySettings()
+	}
+	w.ConfirmClock.Settings = nodeSettings()
+	g.Node.List.Settings, g.Node.Weight.Settings = directorySettings(), nodeSettings()
+	g.Drain.Settings = nodeSettings()
+	return g
+}
+
+// helpPrinted is how kong's call of exit, after it printed help, leaves the parser.
+type helpPrinted struct{}
+
+func run(ctx context.Context, p Process) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(helpPrinted); !ok {
+				panic(r)
+			}
+			err = nil
+		}
+	}()
+	parser, err := kong.New(newGrammar(),
+		kong.Name("leaf"),
+		kong.Description(description),
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Vars{"version": versionText()},
+		kong.Exit(func(int) { panic(helpPrinted{}) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppDescFormat: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }),
+	)
+	if err != nil {
+		return fmt.Errorf("command line: %w", err)
+	}
+	args := p.Args
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	if err := checkArgs(args); err != nil {
+		return err
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return &usageError{explainRetired(err), helpFor(err)}
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	return command.Run(p)
+}
+
+// checkArgs refuses what the parser would misread: bytes that are no text, which JSON would
+// replace silently on their way to a node, and a negative number, which looks like a flag.
+func checkArgs(args []string) error {
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			return leaf.BadField(fmt.Sprintf("argument %d", i+1), arg, "must be valid UTF-8")
+		}
+		if arg == "--" {
+			return nil
+		}
+		if _, err := strconv.ParseFloat(arg, 64); err == nil && strings.HasPrefix(arg, "-") {
+			return leaf.BadField(fmt.Sprintf("argument %d", i+1), arg, "must not be negative; the value of a flag is written --flag="+arg)
+		}
+	}
+	return nil
+}
+
+// explainRetired adds what does the job of a flag that an earlier program had.
+func explainRetired(err error) error {
+	if _, flag, ok := strings.Cut(err.Error(), "unknown flag --"); ok {
+		flag, _, _ = strings.Cut(flag, ",")
+		flag, _, _ = strings.Cut(flag, "=")
+		if text := app.Retired(flag); text != "" {
+			return fmt.Errorf("--%s %s", flag, text)
+		}
+	}
+	return err
+}
+
+// usageError is a command line that could not be understood.
+type usageError struct {
+	err  error
+	help string // the command that explains more
+}
+
+func (e *usageError) Error() string { return fmt.Sprintf("%v; see %s", e.err, e.help) }
+func (e *usageError) Unwrap() error { return e.err }
+
+func helpFor(err error) string {
+	if pe, ok := errors.AsType[*kong.ParseError](err); ok && pe.Context != nil {
+		if node := pe.Context.Selected(); node != nil {
+			return node.FullPath() + " --help"
+		}
+	}
+	return "leaf --help"
+}
+
+// exitCode maps an error to the documented codes.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*noVerdictError](err); ok {
+		return exitUsage
+	}
+	class := leaf.ClassOf(err)
+	switch {
+	case class.Err == nil && errors.Is(err, segment.ErrRule):
+		return exitRefused
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, admin.ErrNoNode):
+		return exitNotReady
+	case class.Err == nil:
+		return exitFailure
+	case errors.Is(class.Err, leaf.ErrBadRequest):
+		return exitUsage
+	case errors.Is(class.Err, leaf.ErrUnknownTag):
+		return exitUnknown
+	case class.Retryable:
+		return exitNotReady
+	}
+	return exitRefused // conflict, latched, invalid row, used up, disabled
+}
+
+// printError writes one line per problem.
+func printError(w io.Writer, err error) {
+	text := err.Error()
+	if a := advice(err); a != "" {
+		text += "; " + a
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.ReplaceAll(strings.TrimPrefix(line, "leaf: "), ": leaf: ", ": ") // a class below a step
+		fmt.Fprintf(w, "leaf: %s\n", line)
+	}
+}
+
+// advice says what to do where the error itself cannot know it.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, leaf.ErrUnknownTag):
+		return "leaf tag list shows the tags, leaf tag create makes one"
+	case errors.Is(err, leaf.ErrRegress):
+		return "see leaf tag repair --help"
+	case errors.Is(err, admin.ErrNoNode):
+		return "start one with leaf serve, or name the data directory of a running one with --data-dir"
+	case errors.Is(err, leaf.ErrInvalidRow):
+		return "correct the row with leaf tag set"
+	}
+	return ""
+}

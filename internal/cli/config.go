@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+type configCheckCmd struct {
+	Settings settings `embed:""`
+	JSON     bool     `name:"json" help:"Print JSON."`
+}
+
+// configReport is the JSON form.
+type configReport struct {
+	File     string        `json:"file,omitempty"`
+	Settings []app.Setting `json:"settings"`
+	Notes    []string      `json:"notes,omitempty"`
+}
+
+// Run prints the effective configuration. An invalid one is an error.
+func (c *configCheckCmd) Run(p Process) error {
+	l, err := c.Settings.loadNode(p)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.Stdout, configReport{l.File, l.Settings(), l.Notes})
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tVALUE\tSOURCE")
+	for _, s := range l.Settings() {
+		value := strings.Join(s.Values, " ")
+		if value == "" {
+			value = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, value, s.Source)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, note := range l.Notes {
+		fmt.Fprintf(p.Stdout, "note: %s\n", note)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+type decodeCmd struct {
+	Settings settings `embed:""`
+	ID       *string  `arg:"" optional:"" help:"An ID of snowflake mode. Without it the layouts are shown."`
+	Layout   string   `placeholder:"LAYOUT" help:"Layout of the ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. (default: snowflake.layout of the configuration)"`
+	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+}
+
+// Help implements kong.HelpProvider.
+func (decodeCmd) Help() string {
+	return `Shows when, by which worker and as which number of its unit of time an ID was made. It asks no node and no registry: a wrong layout gives wrong answers.
+
+  leaf decode 1541815603606036480
+  leaf decode 1541815603606036480 --layout dc
+  leaf decode                 the layouts that have a name
+  leaf decode --layout dc     one layout`
+}
+
+// Run prints an ID or layouts.
+func (c *decodeCmd) Run(p Process) error {
+	if c.ID == nil {
+		return c.layouts(p.Stdout)
+	}
+	id, err := strconv.ParseUint(*c.ID, 10, 63)
+	if err != nil {
+		return leaf.BadField("ID", *c.ID, "must be a decimal number from 0 to 2^63-1")
+	}
+	layout := c.Layout
+	if layout == "" {
+		l, err := c.Settings.load(p)
+		if err != nil {
+			return err
+		}
+		layout = l.Snowflake.Layout
+	}
+	d, err := app.Decode(layout, int64(id), time.Now())
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.Stdout, d)
+	}
+	if d.Warning != "" {
+		fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", d.Warning)
+	}
+	tw := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(tw, "id\t%d\ntime\t%s\nunix_ms\t%d\n", d.ID, d.Time.Format(timeFormat), d.UnixMilli)
+	if d.Datacenter != nil {
+		fmt.Fprintf(tw, "datacenter\t%d\n", *d.Datacenter)
+	}
+	fmt.Fprintf(tw, "worker\t%d\nsequence\t%d\nlayout\t%s\n", d.Worker, d.Sequence, d.Layout)
+	return tw.Flush()
+}
+
+// timeFormat shows a moment with the milliseconds that matter for an ID.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+func (c *decodeCmd) layouts(w io.Writer) error {
+	list, err := app.Layouts(c.Layout)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(w, list)
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "LAYOUT\tBITS\tUNTIL\tDATACENTRES\tWORKERS\tIDS PER UNIT\tFIELDS")
+	for _, l := range list {
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%d\t%d\t%d per %s\t%s\n", l.Name, l.Bits, l.End.Format(time.DateOnly), l.Datacenters, l.Workers, l.PerUnit, l.Unit, l.Fields)
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+type drainCmd struct {
+	Settings settings `embed:""`
+	Delay    string   `name:"delay" placeholder:"TIME" help:"How long the node serves after it said that it is not ready. (default: the node's drain-delay)"`
+	Wait     bool     `name:"wait" default:"true" negatable:"" help:"Wait until the node has ended, and show how far it is. (default true)"`
+}
+
+// Help implements kong.HelpProvider.
+func (drainCmd) Help() string {
+	return `The node says on /readyz and to gRPC health checks that it is not ready, and leaves the list of nodes that clients read. It serves for the delay, then ends its connections and streams after the requests that it has read, gives the unused IDs back, and its process ends with code 0. SIGTERM does the same.
+
+A delay that is longer than the interval at which load balancers and clients look (clients of this project: 2s) lets all of them move before their connection ends.`
+}
+
+// drainPoll is how often the node is asked how far it is.
+const drainPoll = 200 * time.Millisecond
+
+// Run drains the running node.
+func (c *drainCmd) Run(ctx context.Context, p Process) error {
+	delay := time.Duration(-1)
+	if c.Delay != "" {
+		var err error
+		if delay, err = time.ParseDuration(c.Delay); err != nil || delay < 0 || delay > admin.MaxDrainDelay {
+			return &usageError{fmt.Errorf("--delay=%q: must be a duration such as 5s, 0s to 10m", c.Delay), "leaf drain --help"}
+		}
+	}
+	return withNode(ctx, p, &c.Settings, func(n admin.NodeBackend) error {
+		if err := n.Drain(ctx, delay); err != nil {
+			return err
+		}
+		if !c.Wait {
+			_, err := fmt.Fprintln(p.Stdout, "draining")
+			return err
+		}
+		return followDrain(ctx, p, n)
+	})
+}
+
+// followDrain prints each stage until the node is gone. A node that does not answer in the
+// middle of its end is about to be gone.
+func followDrain(ctx context.Context, p Process, n admin.NodeBackend) error {
+	t := time.NewTicker(drainPoll)
+	defer t.Stop()
+	for last := ""; ; {
+		info, err := n.Info(ctx)
+		switch {
+		case errors.Is(err, admin.ErrNoNode):
+			fmt.Fprintln(p.Stdout, "stopped")
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("the node goes on stopping: %w", ctx.Err())
+		case err == nil && info.Stage != last:
+			last = info.Stage
+			fmt.Fprintln(p.Stdout, last)
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+type fenceRebuildCmd struct {
+	Settings settings `embed:""`
+}
+
+// Help implements kong.HelpProvider.
+func (fenceRebuildCmd) Help() string {
+	return `For a node that refuses to start because its fence files are gone, spoilt or too old. The node must be down; give the command the node's own configuration. Every tag is latched: the node then starts, and issues no ID of a tag before that tag is repaired.`
+}
+
+// Run makes the fence files anew.
+func (c *fenceRebuildCmd) Run(ctx context.Context, p Process) error {
+	l, err := c.Settings.load(p)
+	if err != nil {
+		return err
+	}
+	tags, err := app.RebuildFence(ctx, l.Config)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Stdout, "The fence file is made anew. Start the node. It issues no ID of these %d tags before each was repaired: see leaf tag repair --help\n", len(tags))
+	for _, tag := range tags {
+		fmt.Fprintln(p.Stdout, tag)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+type limitListCmd struct{ backendFlags }
+
+// Help implements kong.HelpProvider.
+func (limitListCmd) Help() string {
+	return `Each node enforces the limits by itself, so that n nodes let n times as much through. With a running node, TODAY is what it issued under the quota since midnight (UTC) or its start, and REFUSED the requests that it refused because of the limit.`
+}
+
+// Run lists all limits.
+func (c *limitListCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.Backend) error {
+		all, err := b.Limits(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, all)
+		}
+		return printLimits(p.Stdout, all)
+	})
+}
+
+// limitTarget names the tag or the clients that a command is about.
+type limitTarget struct {
+	Tag    string  `arg:"" optional:"" help:"Name of the tag."`
+	Client *string `placeholder:"NAME" help:"A client in place of a tag: the name in its certificate, or what it calls itself. An empty NAME stands for all clients without one."`
+}
+
+func (t limitTarget) set(ctx context.Context, b admin.Backend, change admin.LimitChange) (admin.Limit, error) {
+	if t.Client != nil {
+		return b.SetClientLimit(ctx, *t.Client, change)
+	}
+	return b.SetTagLimit(ctx, t.Tag, change)
+}
+
+func (t limitTarget) check() error {
+	if (t.Tag == "") == (t.Client == nil) {
+		return fmt.Errorf("%w: name a tag or --client NAME, and not both", leaf.ErrBadRequest)
+	}
+	return nil
+}
+
+type limitSetCmd struct {
+	backendFlags
+	limitTarget
+	Rate    *int64 `placeholder:"N" help:"IDs per second, of each node; up to one second's worth at once, and a larger batch after a second without any. 0 for no limit."`
+	Quota   *int64 `placeholder:"N" help:"IDs per day (UTC), of each node. 0 for no limit."`
+	Block   bool   `xor:"switch" help:"Issue nothing at all."`
+	Unblock bool   `xor:"switch" help:"Issue again."`
+}
+
+// Help implements kong.HelpProvider.
+func (limitSetCmd) Help() string {
+	return `The node that does it counts the change at once, the others within limit.refresh (2 s). Requests above a limit get 429 over HTTP, RESOURCE_EXHAUSTED over gRPC and THROTTLED over the Redis protocol, with the time after which to try again; what is blocked gets 403, PERMISSION_DENIED and BLOCKED.
+
+Limits of tags hold in segment mode; those of clients in both modes.`
+}
+
+// Run changes a limit.
+func (c *limitSetCmd) Run(ctx context.Context, p Process) error {
+	change := admin.LimitChange{Rate: c.Rate, Quota: c.Quota}
+	if c.Block || c.Unblock {
+		change.Blocked = &c.Block
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if change == (admin.LimitChange{}) {
+		return fmt.Errorf("%w: nothing to change; see leaf limit set --help", leaf.ErrBadRequest)
+	}
+	return c.with(ctx, p, func(b admin.Backend) error {
+		l, err := c.set(ctx, b, change)
+		if err != nil {
+			return err
+		}
+		return printLimit(p.Stdout, c.JSON, l)
+	})
+}
+
+type limitClearCmd struct {
+	backendFlags
+	limitTarget
+}
+
+// Run removes the limit of a tag or client.
+func (c *limitClearCmd) Run(ctx context.Context, p Process) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	none, off := int64(0), false
+	return c.with(ctx, p, func(b admin.Backend) error {
+		l, err := c.set(ctx, b, admin.LimitChange{Rate: &none, Quota: &none, Blocked: &off})
+		if err != nil {
+			return err
+		}
+		return printLimit(p.Stdout, c.JSON, l)
+	})
+}
+
+func printLimit(w io.Writer, asJSON bool, l admin.Limit) error {
+	if asJSON {
+		return printJSON(w, l)
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(tw, "%s\t%s\n", l.Kind, limitName(l))
+	fmt.Fprintf(tw, "rate\t%s\n", per(l.Rate, "second"))
+	fmt.Fprintf(tw, "quota\t%s\n", per(l.Quota, "day"))
+	if l.Store != "" {
+		fmt.Fprintf(tw, "store\t%s\n", l.Store)
+	}
+	fmt.Fprintf(tw, "state\t%s\n", limitState(l))
+	return tw.Flush()
+}
+
+// limitName is the name of a client without one in words.
+func limitName(l admin.Limit) string {
+	if l.Kind == admin.LimitOfClient && l.Name == "" {
+		return "(all without a name)"
+	}
+	return printable(l.Name)
+}
+
+func per(n int64, unit string) string {
+	if n == 0 {
+		return "no limit"
+	}
+	return strconv.FormatInt(n, 10) + " per " + unit + " and node"
+}
+
+func limitState(l admin.Limit) string {
+	switch {
+	case l.Blocked:
+		return "blocked"
+	case l.Rate == 0 && l.Quota == 0:
+		return "no limit"
+	}
+	return "limited"
+}
+
+func printLimits(w io.Writer, all admin.Limits) error {
+	if len(all.Limits) == 0 {
+		if _, err := fmt.Fprintln(w, "no limits; leaf limit set makes one"); err != nil {
+			return err
+		}
+	} else if err := printLimitTable(w, all); err != nil {
+		return err
+	}
+	if all.Node == nil {
+		return nil
+	}
+	n := all.Node
+	_, err := fmt.Fprintf(w, "\nthis node refused %d requests: %d without the token, %d blocked, %d above a rate, %d above a quota, %d because too many waited\n",
+		n.Unauthenticated+n.Blocked+n.Rate+n.Quota+n.Segment.Shed+n.Snowflake.Shed, n.Unauthenticated, n.Blocked, n.Rate, n.Quota, n.Segment.Shed+n.Snowflake.Shed)
+	_, err2 := fmt.Fprintf(w, "waiting for IDs now: %d in segment mode (of %d that may), %d in snowflake mode (of %d)\n",
+		n.Segment.Waiting, n.Segment.Limit, n.Snowflake.Waiting, n.Snowflake.Limit)
+	return errors.Join(err, err2)
+}
+
+func printLimitTable(w io.Writer, all admin.Limits) error {
+	stores := false
+	for _, l := range all.Limits {
+		stores = stores || l.Store != ""
+	}
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	row := func(store string, counts []string, cells ...string) {
+		if stores {
+			cells = append(cells, store)
+		}
+		if all.Node != nil {
+			cells = append(cells, counts...)
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	number := func(n int64) string {
+		if n == 0 {
+			return "-"
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	row("STORE", []string{"TODAY", "REFUSED"}, "OF", "NAME", "PER SECOND", "PER DAY", "STATE")
+	for _, l := range all.Limits {
+		today := "-"
+		if l.Quota != 0 {
+			today = strconv.FormatInt(l.Used, 10)
+		}
+		row(l.Store, []string{today, strconv.FormatInt(l.Refused, 10)}, l.Kind, limitName(l), number(l.Rate), number(l.Quota), limitState(l))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printable returns text as it is if a reader of a table can tell it from
+// everything else, and as a quoted Go string if not.
+func printable(text string) string {
+	plain := func(r rune) bool { return unicode.IsPrint(r) && r != '"' && r != '\\' && r != unicode.ReplacementChar }
+	for _, r := range text {
+		if !plain(r) {
+			return strconv.Quote(text)
+		}
+	}
+	if text == "" || strings.TrimSpace(text) != text || strings.Contains(text, "  ") {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+func printTags(w io.Writer, tags []admin.Tag) error {
+	stores := false
+	for _, t := range tags {
+		stores = stores || t.Store != ""
+	}
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	row := func(store string, cells ...string) {
+		if stores {
+			cells = slices.Insert(cells, 4, store)
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	row("STORE", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
+	for _, t := range tags {
+		description := ""
+		if t.Description != "" {
+			description = printable(t.Description)
+		}
+		row(t.Store, printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTag(w io.Writer, asJSON bool, t admin.Tag) error {
+	if asJSON {
+		return printJSON(w, t)
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", name, value)
+		}
+	}
+	line("tag", printable(t.Name))
+	line("max_id", strconv.FormatInt(t.MaxID, 10))
+	line("step", stepText(t))
+	if t.Description != "" {
+		line("description", printable(t.Description))
+	}
+	line("store", t.Store)
+	if !t.UpdateTime.IsZero() {
+		line("updated", t.UpdateTime.UTC().Format(time.RFC3339))
+	}
+	if t.Fence != 0 {
+		line("fence", strconv.FormatInt(t.Fence, 10)+" (this node's ranges end here)")
+	}
+	line("state", stateText(t))
+	return tw.Flush()
+}
+
+// stepText is the row's step with its options: "1000", "1000 (100 to 5000)",
+// "1000 (fixed)".
+func stepText(t admin.Tag) string {
+	step := strconv.FormatInt(t.Step, 10)
+	switch {
+	case t.FixedStep:
+		return step + " (fixed)"
+	case t.MinStep != 0 && t.MaxStep != 0:
+		return fmt.Sprintf("%s (%d to %d)", step, t.MinStep, t.MaxStep)
+	case t.MinStep != 0:
+		return fmt.Sprintf("%s (from %d)", step, t.MinStep)
+	case t.MaxStep != 0:
+		return fmt.Sprintf("%s (to %d)", step, t.MaxStep)
+	}
+	return step
+}
+
+func stateText(t admin.Tag) string {
+	if t.State == admin.TagLatched {
+		return "latched: see leaf tag repair --help"
+	}
+	return t.State
+}

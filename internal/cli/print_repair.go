@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+// printRepairPlan prints what a repair goes by.
+func printRepairPlan(w io.Writer, asJSON bool, p admin.RepairPlan) error {
+	if asJSON {
+		return printJSON(w, p)
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	line := func(name string, number int64, text string) {
+		if number != 0 {
+			text = strconv.FormatInt(number, 10) + text
+		}
+		if text != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", name, text)
+		}
+	}
+	if p.Row != 0 {
+		line("row", p.Row, " (max_id)")
+	} else {
+		line("row", 0, "none")
+	}
+	for _, n := range p.Nodes {
+		line("node "+printable(n.Node), 0, nodeText(n))
+	}
+	line("posted", p.Posted, "")
+	line("cluster fence", p.ClusterFence, "")
+	if p.Refused != "" {
+		line("refused", 0, p.Refused)
+		return tw.Flush()
+	}
+	line("above", p.Above, " (no node issues a number at or below it)")
+	line("first ID", p.First, "")
+	return tw.Flush()
+}
+
+// nodeText is what a node answered: "its ranges end at 121, latched".
+func nodeText(n admin.RepairNode) string {
+	text := fmt.Sprintf("its ranges end at %d", n.End)
+	if n.End == 0 {
+		text = "no range"
+	}
+	switch n.State {
+	case admin.RepairNodeSilent:
+		if n.End == 0 {
+			return "does not answer"
+		}
+		return fmt.Sprintf("does not answer; it answered %d before", n.End)
+	case admin.RepairNodeLeft:
+		return text + ", not asked: it is stopped, or was not seen for 24 hours"
+	case admin.RepairNodeLatched:
+		return text + ", latched"
+	}
+	return text
+}

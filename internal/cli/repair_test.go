@@ -1,0 +1,227 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/cli"
+)
+
+// command is a command about a repair in a text that people read.
+var command = regexp.MustCompile("leaf tag repair( [A-Za-z-]+)*")
+
+// useOrMore is the number that an error names for --above.
+var useOrMore = regexp.MustCompile(`could repeat some; use (\d+) or more`)
+
+// commands returns the distinct commands about repairs in all documents and in all
+// strings of the program. Each is what somebody may type.
+func commands(t *testing.T) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "bin" || d.Name() == "adr" || d.Name() == "test" || strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2):
+			return filepath.SkipDir
+		case d.IsDir(), strings.HasSuffix(path, "_test.go"), strings.HasSuffix(path, "CHANGELOG.md"):
+			return nil
+		case filepath.Ext(path) != ".go" && filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, c := range command.FindAllString(string(text), -1) {
+			words := strings.Fields(c)[3:]
+			n := slices.IndexFunc(words, func(w string) bool { return w != strings.ToUpper(w) && !strings.HasPrefix(w, "--") })
+			if n >= 0 {
+				words = words[:n] // the sentence goes on
+			}
+			if c = strings.Join(words, " "); c != "" && !slices.Contains(found, c) {
+				found = append(found, c)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// TestRepairAsTheTextsSay: a table is restored from a dump under two nodes. One of them
+// latches, the other one holds a range from before. Whatever alarm, error or document says about a
+// repair is typed literally, once, on either node. No ID repeats, and both nodes serve.
+func TestRepairAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	all := commands(t)
+	if !slices.Contains(all, "TAG") {
+		t.Fatalf("the texts name %q: the test no longer tests what it says", all)
+	}
+	for _, c := range all {
+		if c == "--help" {
+			leafOK(t, "tag", "repair", "--help")
+			continue
+		}
+		for on, name := range []string{"the node that latched", "the other node"} {
+			t.Run(c+" on "+name, func(t *testing.T) {
+				t.Parallel()
+				r := newRestoredTable(t)
+				words := strings.Fields(c)
+				for i, w := range words {
+					switch w {
+					case "TAG":
+						words[i] = "leaf-segment-test"
+					case "N", "NUMBER":
+						words[i] = strconv.FormatInt(r.highest, 10)
+					}
+				}
+				run := func() {
+					t.Helper()
+					args := append(append([]string{"tag", "repair"}, words...), "--data-dir", r.nodes[on].dir)
+					var out, errs bytes.Buffer
+					if cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs}) == 0 {
+						return
+					}
+					// A node that latched before its range was used up holds an end above the
+					// highest number that was issued. The error says what to type instead.
+					higher := useOrMore.FindStringSubmatch(errs.String())
+					if higher == nil {
+						t.Fatalf("leaf %s: %s", strings.Join(args, " "), errs.String())
+					}
+					args[slices.Index(args, "--above")+1] = higher[1]
+					leafOK(t, args...)
+				}
+				run()
+				if i := slices.Index(words, "--plan"); i >= 0 {
+					for i, n := range r.nodes {
+						if status, body, err := httpGet(n.addr, "/api/segment/get/leaf-segment-test"); err != nil || status == 200 {
+							t.Errorf("node %d after a plan: %d %s, %v; want it latched", i, status, body, err)
+						}
+					}
+					words = slices.Delete(words, i, i+1)
+					run()
+				}
+				r.goesOn(t)
+			})
+		}
+	}
+}
+
+// TestAlarmSaysWhatToType: the alarm of a node that latched, and that of a node which
+// hears of it, name the command that TestRepairAsTheTextsSay runs.
+func TestAlarmSaysWhatToType(t *testing.T) {
+	t.Parallel()
+	r := newRestoredTable(t)
+	for i, n := range r.nodes {
+		if log := n.log.String(); !strings.Contains(log, "then run on any one node: leaf tag repair TAG\"") {
+			t.Errorf("node %d does not say what to type:\n%s", i, log)
+		}
+	}
+}
+
+// TestRepairNamesTheNodeThatIsGone: a node that was killed is named, and nothing is
+// changed. Started again, it is asked.
+func TestRepairNamesTheNodeThatIsGone(t *testing.T) {
+	t.Parallel()
+	r := newRestoredTable(t)
+	dir := r.nodes[0].dir
+	r.nodes[0].end(t, syscall.SIGKILL)
+	var out, errs bytes.Buffer
+	code := cli.Run(t.Context(), cli.Process{Args: []string{"tag", "repair", "leaf-segment-test", "--data-dir", r.nodes[1].dir}, Stdout: &out, Stderr: &errs})
+	text := errs.String()
+	if code != 4 || !strings.Contains(text, "nodes do not answer: ") || !strings.Contains(text, "start them and repeat the command") {
+		t.Errorf("exit code %d, %s", code, text)
+	}
+	r.nodes[0] = serve(t, dir, r.args...)
+	leafOK(t, "tag", "repair", "leaf-segment-test", "--data-dir", r.nodes[1].dir)
+	r.goesOn(t)
+}
+
+// restoredTable is two nodes on one table that was restored from a dump, just after the
+// first one latched.
+type restoredTable struct {
+	nodes   [2]*process
+	args    []string
+	seen    distinct
+	highest int64
+}
+
+func newRestoredTable(t *testing.T) *restoredTable {
+	t.Helper()
+	store := "sqlite:" + filepath.Join(t.TempDir(), "shared.db")
+	tag := func(args ...string) {
+		t.Helper()
+		leafOK(t, append(append([]string{"tag"}, args...), "--store", store, "--data-dir", dataDir(t))...)
+	}
+	leafOK(t, "schema", "apply", "--store", store, "--data-dir", dataDir(t))
+	tag("create", "leaf-segment-test", "--step", "100", "--fixed-step")
+	r := &restoredTable{seen: distinct{}, args: []string{"--store", store, "--no-snowflake-enable"}}
+	for i := range r.nodes {
+		r.nodes[i] = serve(t, dataDir(t), r.args...)
+	}
+	r.take(t, 1, 5) // the other node has a range, and soon the next one
+	r.take(t, 0, 1500)
+	tag("delete", "leaf-segment-test", "--yes")
+	tag("create", "leaf-segment-test", "--step", "100", "--fixed-step", "--start", "701")
+	latched := func(n *process) bool {
+		return strings.Contains(n.log.String(), "code=regress")
+	}
+	for deadline := time.Now().Add(30 * time.Second); !latched(r.nodes[0]) || !latched(r.nodes[1]); {
+		if status, body, err := httpGet(r.nodes[0].addr, "/api/segment/get/leaf-segment-test"); err == nil && status == 200 {
+			id, err := strconv.ParseInt(strings.TrimSpace(body), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.add(t, []int64{id})
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the nodes do not latch; logs:\n%s\n%s", r.nodes[0].log, r.nodes[1].log)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return r
+}
+
+func (r *restoredTable) take(t *testing.T, node, n int) {
+	t.Helper()
+	r.add(t, r.nodes[node].ids(t, n))
+}
+
+func (r *restoredTable) add(t *testing.T, ids []int64) {
+	t.Helper()
+	r.seen.add(t, ids)
+	r.highest = max(r.highest, slices.Max(ids))
+}
+
+// goesOn takes IDs from both nodes in turn. All lie above what was issued before.
+func (r *restoredTable) goesOn(t *testing.T) {
+	t.Helper()
+	before := r.highest
+	for range 20 {
+		for i, n := range r.nodes {
+			ids := n.ids(t, 20)
+			r.add(t, ids)
+			if first := slices.Min(ids); first <= before {
+				t.Fatalf("node %d issues %d after the repair; %d was issued before", i, first, before)
+			}
+		}
+	}
+	for i, n := range r.nodes {
+		if _, body, err := httpGet(n.addr, "/readyz"); err != nil || strings.Contains(body, "regress") {
+			t.Errorf("node %d after the repair: %s, %v", i, body, fmt.Sprint(err))
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+type schemaPrintCmd struct {
+	Settings settings `embed:""`
+	Dialect  string   `placeholder:"NAME" help:"mysql (also MariaDB), postgres or sqlite. (default: that of the configured store)"`
+}
+
+// Run prints the statements.
+func (c *schemaPrintCmd) Run(p Process) error {
+	l, err := c.Settings.load(p)
+	if err != nil {
+		return err
+	}
+	text, err := app.Schema(l.Config, c.Dialect)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(p.Stdout, text)
+	return err
+}
+
+type schemaApplyCmd struct {
+	backendFlags
+	AcceptRule bool `help:"Record the configured stores and tag rules in every database, in place of others. Only after the rows were moved to where the new rules expect them."`
+}
+
+// Help implements kong.HelpProvider.
+func (schemaApplyCmd) Help() string {
+	return `leaf_alloc holds the tags, leaf_tag_option their settings and limits, leaf_client_option the limits of clients, leaf_meta the tag rule. A leaf_alloc of the Java server is used as it is, and leaf_tag_option gets the columns of limits if it lacks them. The user of the database needs the right to create and alter tables for this command only.`
+}
+
+// Run creates the tables.
+func (c *schemaApplyCmd) Run(ctx context.Context, p Process) error {
+	l, err := c.Settings.load(p)
+	if err != nil {
+		return err
+	}
+	report, err := app.ApplySchema(ctx, l.Config, app.Options{}, c.AcceptRule)
+	if c.JSON && err == nil {
+		return printJSON(p.Stdout, map[string]any{"report": report})
+	}
+	for _, line := range report {
+		fmt.Fprintln(p.Stdout, line)
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+// TestScripts runs testdata/script. Beside the commands of testscript there are:
+//
+//	exits CODE COMMAND…   runs a command that must end with this exit code
+//	ready DIR             waits until a node runs in the data directory
+//	serves DIR            waits until all of its modes issue
+//	get DIR PATH          prints status and body of a request to that node
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       *update,
+		Setup: func(e *testscript.Env) error {
+			// The data directory's socket needs a short path.
+			dir, err := os.MkdirTemp("", "leaf") //nolint:usetesting // the name of a test makes the path too long for a socket
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { _ = os.RemoveAll(dir) })
+			e.Setenv("D", dir)
+			e.Setenv("GORACE", noExitSleep)
+			e.Setenv("HOME", filepath.Join(dir, "home"))
+			free, err := freeAddress()
+			e.Setenv("DOWN", free)
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": ready, "serves": serves, "get": get},
+	})
+}
+
+// freeAddress returns an address on which nobody listens.
+func freeAddress() (string, error) {
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := "0"
+	if err != nil {
+		exit, ok := err.(interface{ ExitCode() int })
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		code = strconv.Itoa(exit.ExitCode())
+	}
+	if code != args[0] {
+		ts.Fatalf("exit code %s, want %s; stderr: %s", code, args[0], ts.ReadFile("stderr"))
+	}
+}
+
+func ready(ts *testscript.TestScript, _ bool, args []string) {
+	if _, err := waitForNode(args[0]); err != nil {
+		ts.Fatalf("%v", err)
+	}
+}
+
+func serves(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		info, err := waitForNode(args[0])
+		ts.Check(err)
+		if info.Ready && settled(strings.Join(info.Reasons, "\n")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the node in %s is not ready: %q", args[0], info.Reasons)
+		}
+	}
+}
+
+func get(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := waitForNode(args[0])
+	ts.Check(err)
+	status, body, err := httpGet(info.HTTP, args[1])
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d %s", status, strings.TrimSuffix(body, "\n")+"\n")
+}
+
+// waitForNode returns the description of the node in dir, once it answers.
+func waitForNode(dir string) (admin.Info, error) {
+	client := admin.NewClient(dir)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		info, err := client.Info(ctx)
+		if err == nil {
+			return info, nil
+		}
+		select {
+		case <-ctx.Done():
+			return admin.Info{}, fmt.Errorf("no node in %s: %w", dir, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func httpGet(addr, path string) (status int, body string, err error) {
+	tr := &http.Transport{DisableKeepAlives: true}
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+addr+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := tr.RoundTrip(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+)
+
+type serveCmd struct {
+	Settings settings `embed:""`
+}
+
+// Help implements kong.HelpProvider.
+func (serveCmd) Help() string {
+	return `Without any configuration both modes run: the IDs of segment mode come from an SQLite file in the data directory, which the first start creates, with the demo tag leaf-segment-test, and so does the worker ID of snowflake mode.
+
+Every flag is also a key of the configuration file and an environment variable: --http-addr is LEAF_HTTP_ADDR, and addr in the section http. A flag wins over the environment, the environment over the file, the file over the default.
+
+A database or registry that does not answer does not end the node: it replies 503, serves once it is back, and the other mode serves meanwhile. SIGINT or SIGTERM stops it cleanly, a second one at once. SIGHUP reads the configuration again: tokens and the TLS certificate change without a restart, and the log names the other keys that changed.`
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, p Process) error {
+	l, err := c.Settings.loadNode(p)
+	if err != nil {
+		return err
+	}
+	// A terminal that closes must not end a node, so the signal is caught from here on.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	return app.Run(ctx, l.Config, app.Options{
+		Reload: hangup,
+		Load: func() (app.Config, error) {
+			l, err := c.Settings.loadNode(p)
+			if err != nil {
+				return app.Config{}, err
+			}
+			return l.Config, nil
+		},
+		Logger:    app.NewLogger(p.Stderr, l.Log),
+		Version:   version(),
+		Notes:     l.Notes,
+		Snowflake: l.AsksForSnowflake(),
+	})
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+// workerFlags are the flags of a command that needs a registry of worker IDs.
+type workerFlags struct {
+	Settings settings `embed:""`
+	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+}
+
+// with calls f with the running node, or with the opened registry.
+func (c *workerFlags) with(ctx context.Context, p Process, f func(admin.WorkerBackend) error) error {
+	l, err := c.Settings.load(p)
+	if err != nil {
+		return err
+	}
+	direct := false
+	for key := range c.Settings.values() {
+		direct = direct || key != "data-dir"
+	}
+	backend, done, err := app.OpenWorkers(ctx, l.Config, app.Options{Version: version()}, direct)
+	if err != nil {
+		return err
+	}
+	return finish(p, f(backend), done)
+}
+
+type workerListCmd struct{ workerFlags }
+
+// Help implements kong.HelpProvider.
+func (workerListCmd) Help() string {
+	return `STATE is running (heard of within a lease), held (not heard of, and its time bound has not passed), expired (its time bound has passed) or released. ISSUES BELOW is the bound T: the last owner issued nothing at or above it, and the next one starts there.`
+}
+
+// Run lists all worker IDs that the registry knows.
+func (c *workerListCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+		all, err := b.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, all)
+		}
+		return printWorkers(p.Stdout, all)
+	})
+}
+
+type workerShowCmd struct {
+	workerFlags
+	Worker int64 `arg:"" help:"Worker ID."`
+}
+
+// Run shows one worker ID.
+func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+		all, err := b.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, w := range all.Workers {
+			if w.Number == c.Worker {
+				if c.JSON {
+					return printJSON(p.Stdout, w)
+				}
+				return printWorker(p.Stdout, all, w)
+			}
+		}
+		if c.Worker < 0 || c.Worker > all.Last {
+			return leaf.BadField("worker", c.Worker, fmt.Sprintf("must be 0 to %d, the worker IDs of the layout", all.Last))
+		}
+		return fmt.Errorf("%w: worker ID %d was never used: the registry has no record of it; see leaf worker list", leaf.ErrConflict, c.Worker)
+	})
+}
+
+type workerReleaseCmd struct {
+	workerFlags
+	Worker int64 `arg:"" help:"Worker ID."`
+}
+
+// Help implements kong.HelpProvider.
+func (workerReleaseCmd) Help() string {
+	return `Takes the worker ID from its owner. An owner that still runs notices it at its next renewal, stops issuing and claims another number by itself. Nothing can repeat: the next owner starts at the time bound of the last one.
+
+It gets a number back before its time bound has passed.`
+}
+
+// Run releases a worker ID.
+func (c *workerReleaseCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+		if err := b.ReleaseWorker(ctx, c.Worker); err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, map[string]any{"worker": c.Worker, "released": true})
+		}
+		_, err := fmt.Fprintf(p.Stdout, "released worker ID %d\n", c.Worker)
+		return err
+	})
+}
+
+type workerInitCmd struct{ workerFlags }
+
+// Help implements kong.HelpProvider.
+func (workerInitCmd) Help() string {
+	return `Declares the registry new. Without it the first node that claims a number in an empty registry waits before it issues (lease, horizon and margin: 620 s by default), because nobody can tell an empty registry from one that was wiped while nodes still run. Do not run it for a registry that lost its data.
+
+A registry that is in use already by the same namespace and layout is left as it is.`
+}
+
+// Run declares the registry new.
+func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
+	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+		all, err := b.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.InitWorkers(ctx); err != nil {
+			return err
+		}
+		used := len(all.Workers)
+		if c.JSON {
+			return printJSON(p.Stdout, map[string]any{"initialised": true, "used": used})
+		}
+		text := "the registry is ready"
+		if used > 0 {
+			text = fmt.Sprintf("the registry is in use already (worker IDs with a record: %d); a node that waits there goes on waiting", used)
+		}
+		_, err = fmt.Fprintln(p.Stdout, text)
+		return err
+	})
+}
+
+type workerConfirmClockCmd struct{ workerFlags }
+
+// Help implements kong.HelpProvider.
+func (workerConfirmClockCmd) Help() string {
+	return `A running node does not believe a clock that jumps ahead: a jump by years would use up its worker ID for that time. It goes on by itself when the clock comes back, or when other nodes confirm it. If there are none, and the clock is right now, say so with this command.`
+}
+
+// Run confirms the clock of the running node.
+func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
+	return withNode(ctx, p, &c.Settings, func(n admin.NodeBackend) error {
+		now, err := n.ConfirmClock(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, map[string]any{"now": now})
+		}
+		_, err = fmt.Fprintf(p.Stdout, "confirmed %s\n", now.UTC().Format(timeFormat))
+		return err
+	})
+}
+
+// withNode calls f with the running node.
+func withNode(ctx context.Context, p Process, s *settings, f func(admin.NodeBackend) error) error {
+	l, err := s.load(p)
+	if err != nil {
+		return err
+	}
+	node, err := app.OpenNode(ctx, l.Config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(node), node.Close())
+}
+
+func printWorkers(w io.Writer, all admin.Workers) error {
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "WORKER\tADDRESS\tSTATE\tISSUES BELOW\tNOTE")
+	for _, r := range all.Workers {
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", r.Number, orDash(r.Address), r.State, moment(r.Bound), workerNote(r))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printWorker(w io.Writer, all admin.Workers, r admin.Worker) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(tw, "worker\t%d\nregistry\t%s (%s)\naddress\t%s\nstate\t%s\nfrom\t%s\nissues below\t%s\n",
+		r.Number, all.Registry, all.Kind, orDash(r.Address), r.State, moment(r.Floor), moment(r.Bound))
+	if note := workerNote(r); note != "" {
+		fmt.Fprintf(tw, "note\t%s\n", note)
+	}
+	return tw.Flush()
+}
+
+func workerNote(r admin.Worker) string {
+	if r.Own {
+		return "this node"
+	}
+	return ""
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return printable(text)
+}
+
+// moment shows Unix milliseconds; registries without a memory know none.
+func moment(unixMilli int64) string {
+	if unixMilli == 0 {
+		return "-"
+	}
+	return time.UnixMilli(unixMilli).UTC().Format(timeFormat)
+}

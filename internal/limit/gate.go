@@ -1,0 +1,126 @@
+package limit
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/auth"
+)
+
+// Config tunes a Gate. The zero value asks for no token and has the defaults.
+type Config struct {
+	// Tokens are those of which every client must show one, also one with a certificate.
+	// nil: none is asked for.
+	Tokens *auth.Tokens
+
+	// TargetWait is how long the requests that have to wait may wait on average before
+	// newer ones are turned away. It should be a fraction of the time that callers have.
+	// 0: 250 ms.
+	TargetWait time.Duration
+
+	// MinWaiting and MaxWaiting bound the number of requests that may wait at once, per
+	// mode, between which the limit adapts. MinWaiting must suffice to keep the store
+	// busy; MaxWaiting bounds memory, with about 10 KB for each. 0: 16 and 10,000.
+	MinWaiting, MaxWaiting int
+
+	// Runtime is the clock. nil: leaf.SystemRuntime.
+	Runtime leaf.Runtime
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.TargetWait == 0 {
+		c.TargetWait = 250 * time.Millisecond
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = max(10_000, c.MinWaiting)
+	}
+	if c.MinWaiting == 0 {
+		c.MinWaiting = min(16, c.MaxWaiting)
+	}
+	if c.Runtime == nil {
+		c.Runtime = leaf.SystemRuntime()
+	}
+	if c.Tokens == nil {
+		c.Tokens = auth.NewTokens()
+	}
+	switch {
+	case c.TargetWait < 0:
+		return c, leaf.BadField("target wait", c.TargetWait, "must be above 0")
+	case c.MinWaiting < 1:
+		return c, leaf.BadField("min waiting", c.MinWaiting, "must be 1 or more")
+	case c.MaxWaiting < c.MinWaiting:
+		return c, leaf.BadField("max waiting", c.MaxWaiting, fmt.Sprintf("must not be below min waiting=%d", c.MinWaiting))
+	}
+	return c, nil
+}
+
+// Gate is a leaf.Access that lets through what the rules allow. Make it with New; it has
+// nothing to close. All methods are safe for concurrent use.
+type Gate struct {
+	tokens *auth.Tokens
+	rt     leaf.Runtime
+	table  atomic.Pointer[table]
+	rooms  [modes]*room
+	inner  [modes]leaf.Issuer
+	nobody *client // without a name; shared
+
+	refused refusals
+	set     sync.Mutex // held by Set
+}
+
+// Modes, as indexes.
+const (
+	segment = iota
+	snowflake
+	modes
+)
+
+var _ leaf.Access = (*Gate)(nil)
+
+// New returns a Gate without rules in front of issuers, none of which may be nil.
+func New(issuers leaf.Issuers, c Config) (*Gate, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if issuers.Segment == nil || issuers.Snowflake == nil {
+		return nil, fmt.Errorf("%w: a mode that is off is leaf.Disabled, not nil", leaf.ErrBadRequest)
+	}
+	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}}
+	for i := range g.rooms {
+		g.rooms[i] = newRoom(c, i == segment)
+	}
+	g.table.Store(&table{})
+	g.nobody = g.client("")
+	return g, nil
+}
+
+// Open implements leaf.Access. A name that [ValidateClient] refuses is refused here too,
+// for all protocols.
+func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
+	if err := g.tokens.Check(c.Token); err != nil {
+		g.refused.unauthenticated.Add(1)
+		return nil, err
+	}
+	switch {
+	case c.Certificate != "":
+		return &g.client(c.Certificate).issuers, nil
+	case c.Name != "":
+		if err := ValidateClient(c.Name); err != nil {
+			return nil, err // no limit can be set for it
+		}
+		return &g.client(c.Name).issuers, nil
+	}
+	return &g.nobody.issuers, nil
+}
+
+// Set puts rules into force for all that follows, in place of those before. Numbers
+// outside their limits are brought within them.
+func (g *Gate) Set(r Rules) {
+	g.set.Lock()
+	defer g.set.Unlock()
+	g.table.Store(g.table.Load().next(r, g.rt.Now()))
+}

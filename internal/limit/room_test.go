@@ -1,0 +1,235 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/limit"
+)
+
+// waits is an engine in which a request waits until its tag's gate opens.
+type waits struct {
+	mu    sync.Mutex
+	gates map[string]chan struct{} // no gate: in stock
+	taken int
+}
+
+func (w *waits) Next(ctx context.Context, tag string) (int64, error) {
+	_, err := w.NextN(ctx, tag, 1)
+	return 0, err
+}
+
+// NextN takes a first part at once, as a batch does that finds the rest of a range.
+func (w *waits) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	w.mu.Lock()
+	gate := w.gates[tag]
+	w.taken += n / 2
+	w.mu.Unlock()
+	if gate != nil {
+		if err := leaf.SystemRuntime().Wait(ctx, gate, 0); err != nil {
+			return nil, errors.Join(leaf.ErrNotReady, err)
+		}
+	}
+	return []leaf.Range{{Lo: 0, Hi: int64(n)}}, nil
+}
+
+func (w *waits) close(tag string) (open func()) {
+	gate := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gates == nil {
+		w.gates = map[string]chan struct{}{}
+	}
+	w.gates[tag] = gate
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.gates, tag)
+		close(gate)
+	}
+}
+
+// many sends n requests and returns what became of them, once all are answered or wait.
+func many(t *testing.T, i leaf.Issuer, tag string, n int) (results chan error) {
+	t.Helper()
+	results = make(chan error, n)
+	for range n {
+		go func() {
+			_, err := i.Next(t.Context(), tag)
+			results <- err
+		}()
+	}
+	synctest.Wait()
+	return results
+}
+
+// TestRoomIsBounded, half of it for each tag, and IDs in stock need none.
+func TestRoomIsBounded(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		w, s := new(waits), new(waits)
+		g := newGate(t, limit.Config{MaxWaiting: 100}, w, s)
+		i := open(t, g, leaf.Credentials{})
+		openA, openB, openC, open1, open2 := w.close("a"), w.close("b"), w.close("c"), s.close("key 1"), s.close("key 2")
+		a := many(t, i.Segment, "a", 80)
+		if len(a) != 30 {
+			t.Errorf("%d of 80 requests for one tag were turned away, want 30", len(a))
+		}
+		b := many(t, i.Segment, "b", 40)
+		c := many(t, i.Segment, "c", 40)
+		if len(b) != 0 || len(c) != 30 {
+			t.Errorf("%d and %d of 40 requests each for other tags were turned away, want 0 and 30", len(b), len(c))
+		}
+		for _, tag := range []string{"in stock", "in stock, too"} {
+			if _, err := i.Segment.Next(t.Context(), tag); err != nil {
+				t.Errorf("an ID that is in stock, while the room is full: %v", err)
+			}
+			if _, err := i.Segment.NextN(t.Context(), tag, 1000); err != nil {
+				t.Errorf("a batch that is in stock, while the room is full: %v", err)
+			}
+		}
+		one, two := many(t, i.Snowflake, "key 1", 60), many(t, i.Snowflake, "key 2", 60)
+		if len(one) != 0 || len(two) != 20 {
+			t.Errorf("%d and %d of 60 requests each in snowflake mode, which has a room of its own, were turned away; want 0 and 20", len(one), len(two))
+		}
+		if st := g.Status().Segment; st.Waiting != 100 || st.Shed != 60 || st.Limit != 100 || st.Most != 100 {
+			t.Errorf("Status().Segment = %+v; want 100 waiting, 60 shed", st)
+		}
+		openA()
+		openB()
+		openC()
+		open1()
+		open2()
+		synctest.Wait()
+		turned := 0
+		for _, results := range []chan error{a, b, c, one, two} {
+			for len(results) > 0 {
+				switch err := <-results; {
+				case errors.Is(err, leaf.ErrExhausted) && !errors.Is(err, context.Canceled) && leaf.RetryAfter(err) > 0:
+					turned++
+				case err != nil:
+					t.Fatalf("%v; want ErrExhausted with a hint or none", err)
+				}
+			}
+		}
+		if st := g.Status(); turned != 80 || st.Segment.Waiting != 0 || st.Snowflake.Waiting != 0 {
+			t.Errorf("%d turned away, then %+v", turned, st)
+		}
+	})
+}
+
+// TestBatchIsTurnedAwayBeforeItBegins: one that is turned away in the middle would lose
+// what it took from those who wait.
+func TestBatchIsTurnedAwayBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		w := new(waits)
+		g := newGate(t, limit.Config{MaxWaiting: 10}, w, w)
+		g.Set(tags("a", limit.Rule{Quota: 1000}))
+		i := open(t, g, leaf.Credentials{}).Segment
+		opens := w.close("a")
+		many(t, i, "a", 5)
+		for range 10 {
+			if _, err := i.NextN(t.Context(), "a", 995); !errors.Is(err, leaf.ErrExhausted) {
+				t.Errorf("NextN: %v; want ErrExhausted", err)
+			}
+		}
+		if w.taken != 0 {
+			t.Errorf("%d IDs were taken by batches that were turned away", w.taken)
+		}
+		if got := g.Status().Segment.Shed; got != 10 {
+			t.Errorf("Shed = %d, want 10", got)
+		}
+		opens()
+		synctest.Wait()
+		if _, err := i.NextN(t.Context(), "a", 995); err != nil {
+			t.Errorf("later, under a quota of which refused batches took nothing: %v", err)
+		}
+	})
+}
+
+// TestPauseIsWaitedOut: a store that says nothing for a while and then serves everybody is
+// no overload.
+func TestPauseIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 900 * time.Millisecond} {
+		bubble(t, func(t *testing.T) {
+			w := new(waits)
+			g := newGate(t, limit.Config{}, w, w)
+			i := open(t, g, leaf.Credentials{}).Segment
+			for range 3 {
+				opens := w.close("a")
+				for range 100 {
+					if got := many(t, i, "a", 20); len(got) != 0 {
+						t.Fatalf("a pause of %v: a request was turned away: %v", pause, <-got)
+					}
+					time.Sleep(pause / 100)
+				}
+				opens()
+				synctest.Wait()
+				time.Sleep(pause)
+			}
+			if st := g.Status().Segment; st.Shed != 0 || st.Most != 2000 {
+				t.Errorf("after pauses of %v: %+v", pause, st)
+			}
+		})
+	}
+}
+
+// TestOutageFailsFast: while requests wait in vain, most are told at once; when the store
+// is back, the room grows again within two seconds. Requests arrive every 10 ms and never
+// leave at such a moment: how many wait would depend on who runs first.
+func TestOutageFailsFast(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var back atomic.Bool
+		g := newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
+			if back.Load() {
+				return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
+			}
+			ctx, cancel := context.WithTimeout(ctx, 1005*time.Millisecond)
+			defer cancel()
+			<-ctx.Done()
+			return leaf.ErrNotReady
+		}), leaf.Disabled("snowflake"))
+		i := open(t, g, leaf.Credentials{}).Segment
+		load := func(d time.Duration) (waited, told int) {
+			for begin := time.Now(); time.Since(begin) < d; time.Sleep(10 * time.Millisecond) {
+				got := len(many(t, i, "a", 50))
+				waited, told = waited+50-got, told+got
+			}
+			return waited, told
+		}
+		if waited, _ := load(time.Second); waited < 4900 {
+			t.Errorf("%d requests waited in the first second of the outage; want all, up to half of the room", waited)
+		}
+		load(time.Second)
+		if waited, told := load(2 * time.Second); waited > 50 || told < 9000 {
+			t.Errorf("later in the outage %d requests waited and %d were told at once; want nearly all to be told", waited, told)
+		}
+		if got := g.Status().Segment.Limit; got != 16 {
+			t.Errorf("the limit is %d, want the smallest", got)
+		}
+		back.Store(true)
+		load(2 * time.Second)
+		if waited, told := load(time.Second); told != 0 || waited != 5000 {
+			t.Errorf("two seconds after the outage %d requests waited and %d were told; want all to be served", waited, told)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// issuerFunc is an engine in which each request waits for f.
+type issuerFunc func(ctx context.Context) error
+
+func (f issuerFunc) Next(ctx context.Context, _ string) (int64, error) { return 0, f(ctx) }
+
+func (f issuerFunc) NextN(ctx context.Context, _ string, _ int) ([]leaf.Range, error) {
+	return nil, f(ctx)
+}

@@ -1,0 +1,385 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+)
+
+var repairPlan = admin.RepairPlan{
+	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no",
+	Nodes: []admin.RepairNode{{Node: "a", End: 121, State: admin.RepairNodeLatched}, {Node: "b", State: admin.RepairNodeSilent}},
+}
+
+// fake records the arguments of the last call and answers tag or err.
+type fake struct {
+	got []any
+	tag admin.Tag
+	err error
+}
+
+func (f *fake) Info(context.Context) (admin.Info, error) {
+	return admin.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
+}
+
+func (f *fake) Tags(context.Context) ([]admin.Tag, error) { return []admin.Tag{f.tag}, f.err }
+
+func (f *fake) Tag(_ context.Context, name string) (admin.Tag, error) {
+	f.got = []any{name}
+	return f.tag, f.err
+}
+
+func (f *fake) CreateTag(_ context.Context, tag admin.NewTag) (admin.Tag, error) {
+	f.got = []any{tag}
+	return f.tag, f.err
+}
+
+func (f *fake) SetTag(_ context.Context, name string, c admin.TagChange) (admin.Tag, error) {
+	f.got = []any{name, c}
+	return f.tag, f.err
+}
+
+func (f *fake) DeleteTag(_ context.Context, name string) error {
+	f.got = []any{name}
+	return f.err
+}
+
+func (f *fake) RepairTag(_ context.Context, name string, above int64) (admin.Repair, error) {
+	f.got = []any{name, above}
+	return admin.Repair{Tag: f.tag, Plan: repairPlan}, f.err
+}
+
+func (f *fake) PlanRepair(_ context.Context, name string, above int64) (admin.RepairPlan, error) {
+	f.got = []any{"plan", name, above}
+	return repairPlan, f.err
+}
+
+func (f *fake) Limits(context.Context) (admin.Limits, error) { return limits, f.err }
+
+func (f *fake) SetTagLimit(_ context.Context, tag string, c admin.LimitChange) (admin.Limit, error) {
+	f.got = []any{"tag", tag, c}
+	return limits.Limits[0], f.err
+}
+
+func (f *fake) SetClientLimit(_ context.Context, client string, c admin.LimitChange) (admin.Limit, error) {
+	f.got = []any{"client", client, c}
+	return limits.Limits[1], f.err
+}
+
+func (f *fake) Next(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+	f.got = []any{tag, n}
+	return []leaf.Range{{Lo: 1, Hi: 1 + int64(n)}}, f.err
+}
+
+func (f *fake) NextSnowflake(_ context.Context, n int) ([]leaf.Range, error) {
+	f.got = []any{n}
+	return []leaf.Range{{Lo: math.MaxInt64 - int64(n), Hi: math.MaxInt64}}, f.err
+}
+
+func (f *fake) Drain(_ context.Context, delay time.Duration) error {
+	f.got = []any{delay}
+	return f.err
+}
+
+func (f *fake) Nodes(context.Context) (admin.Nodes, error) { return nodes, f.err }
+
+func (f *fake) SetWeight(_ context.Context, weight int) (admin.Node, error) {
+	f.got = []any{weight}
+	return nodes.Nodes[0], f.err
+}
+
+func (f *fake) Workers(context.Context) (admin.Workers, error) { return workers, f.err }
+
+func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
+	f.got = []any{number}
+	return f.err
+}
+
+func (f *fake) InitWorkers(context.Context) error { return f.err }
+
+func (f *fake) ConfirmClock(context.Context) (time.Time, error) { return time.Unix(1, 0).UTC(), f.err }
+
+var nodes = admin.Nodes{Directory: "etcd://a:1/prod", Nodes: []admin.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
+
+var workers = admin.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []admin.Worker{{Number: 7, State: admin.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
+
+var limits = admin.Limits{
+	Limits: []admin.Limit{
+		{Kind: admin.LimitOfTag, Name: "a", Rate: math.MaxInt64, Quota: math.MaxInt64 - 1, Used: 1<<53 + 1, Refused: 1<<53 + 3, Store: "db"},
+		{Kind: admin.LimitOfClient, Name: "", Blocked: true},
+	},
+	Node: &admin.NodeTraffic{Rate: 1<<53 + 1, Segment: admin.WaitingRoom{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
+}
+
+// start serves b in a short new folder and returns a client and the folder.
+func start(t *testing.T, b admin.NodeBackend) (*admin.Client, string) {
+	t.Helper()
+	dir := shortDir(t)
+	ln, err := admin.Listen(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := admin.NewServer(b, admin.Config{Logger: slog.New(slog.DiscardHandler)})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	c := admin.NewClient(dir)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := errors.Join(s.Stop(ctx), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, dir
+}
+
+// shortDir is t.TempDir with a path short enough for a socket on every system.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "leaf") //nolint:usetesting // the name of a test makes the path too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestEveryCallArrivesUnchanged(t *testing.T) {
+	t.Parallel()
+	const big = math.MaxInt64 - 1
+	strange := "a/../b c%2F?&=\"\\\t中文😀"
+	tag := admin.Tag{Name: strange, MaxID: big, Step: 1 << 30, Description: "d", UpdateTime: time.Unix(1, 0).UTC(), Fence: big, State: admin.TagLatched, Store: "a"}
+	f := &fake{tag: tag}
+	c, _ := start(t, f)
+	maxID, step, fixed := int64(big), int64(5), false
+	change := admin.TagChange{MaxID: &maxID, Step: &step, FixedStep: &fixed}
+	limitChange := admin.LimitChange{Rate: &maxID, Quota: &step, Blocked: &fixed}
+	newTag := admin.NewTag{Name: strange, Start: big, Step: 7, FixedStep: true}
+	ctx := t.Context()
+
+	cases := []struct {
+		name  string
+		call  func() (any, error)
+		args  []any
+		reply any
+	}{
+		{"info", func() (any, error) { return c.Info(ctx) }, nil, admin.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}},
+		{"tags", func() (any, error) { return c.Tags(ctx) }, nil, []admin.Tag{tag}},
+		{"tag", func() (any, error) { return c.Tag(ctx, strange) }, []any{strange}, tag},
+		{"tag dots", func() (any, error) { return c.Tag(ctx, "..") }, []any{".."}, tag},
+		{"create", func() (any, error) { return c.CreateTag(ctx, newTag) }, []any{newTag}, tag},
+		{"set", func() (any, error) { return c.SetTag(ctx, strange, change) }, []any{strange, change}, tag},
+		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", admin.TagChange{}) }, []any{"x", admin.TagChange{}}, tag},
+		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
+		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, admin.Repair{Tag: tag, Plan: repairPlan}},
+		{"plan a repair", func() (any, error) { return c.PlanRepair(ctx, strange, big) }, []any{"plan", strange, int64(big)}, repairPlan},
+		{"limits", func() (any, error) { return c.Limits(ctx) }, nil, limits},
+		{"limit a tag", func() (any, error) { return c.SetTagLimit(ctx, strange, limitChange) }, []any{"tag", strange, limitChange}, limits.Limits[0]},
+		{"limit a client", func() (any, error) { return c.SetClientLimit(ctx, strange, limitChange) }, []any{"client", strange, limitChange}, limits.Limits[1]},
+		{"limit clients without a name", func() (any, error) { return c.SetClientLimit(ctx, "", admin.LimitChange{}) }, []any{"client", "", admin.LimitChange{}}, limits.Limits[1]},
+		{"next", func() (any, error) { return c.Next(ctx, strange, 3) }, []any{strange, 3}, []leaf.Range{{Lo: 1, Hi: 4}}},
+		{"next snowflake", func() (any, error) { return c.NextSnowflake(ctx, 3) }, []any{3}, []leaf.Range{{Lo: math.MaxInt64 - 3, Hi: math.MaxInt64}}},
+		{"workers", func() (any, error) { return c.Workers(ctx) }, nil, workers},
+		{"release", func() (any, error) { return nil, c.ReleaseWorker(ctx, 7) }, []any{int64(7)}, nil},
+		{"init", func() (any, error) { return nil, c.InitWorkers(ctx) }, nil, nil},
+		{"confirm clock", func() (any, error) { return c.ConfirmClock(ctx) }, nil, time.Unix(1, 0).UTC()},
+		{"nodes", func() (any, error) { return c.Nodes(ctx) }, nil, nodes},
+		{"weight", func() (any, error) { return c.SetWeight(ctx, 7) }, []any{7}, nodes.Nodes[0]},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			f.got = nil
+			reply, err := tc.call()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.args, f.got); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.reply, reply); diff != "" {
+				t.Errorf("reply (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrorsKeepTheirSentinelAndText(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	c, _ := start(t, f)
+	for _, class := range leaf.Classes() {
+		if class.Err == nil {
+			continue
+		}
+		f.err = fmt.Errorf("%w: tag %q, say why", class.Err, "x")
+		_, err := c.Tag(t.Context(), "x")
+		if !errors.Is(err, class.Err) || err.Error() != f.err.Error() {
+			t.Errorf("%s: got %v, want %v", class.Code, err, f.err)
+		}
+	}
+	f.err = errors.New("password is hunter2")
+	if _, err := c.Tag(t.Context(), "x"); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("internal cause: got %v, want an error without it", err)
+	}
+}
+
+func TestNoNode(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	c := admin.NewClient(dir)
+	if _, err := c.Info(t.Context()); !errors.Is(err, admin.ErrNoNode) {
+		t.Errorf("no socket: got %v, want ErrNoNode", err)
+	}
+	leaveStaleSocket(t, filepath.Join(dir, "leaf.sock"))
+	if _, err := c.Info(t.Context()); !errors.Is(err, admin.ErrNoNode) {
+		t.Errorf("stale socket: got %v, want ErrNoNode", err)
+	}
+}
+
+// leaveStaleSocket does what a killed node does.
+func leaveStaleSocket(t *testing.T, path string) {
+	t.Helper()
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.SetUnlinkOnClose(false)
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	t.Run("mode is 0600 and close removes it", func(t *testing.T) {
+		t.Parallel()
+		dir := shortDir(t)
+		path := filepath.Join(dir, "leaf.sock")
+		ln, err := admin.Listen(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode: got %v, %v, want 0600", info.Mode(), err)
+		}
+		if err := ln.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("after close: got %v, want no file", err)
+		}
+	})
+	t.Run("replaces a stale socket", func(t *testing.T) {
+		t.Parallel()
+		dir := shortDir(t)
+		path := filepath.Join(dir, "leaf.sock")
+		leaveStaleSocket(t, path)
+		ln, err := admin.Listen(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ln.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("keeps a file that is no socket", func(t *testing.T) {
+		t.Parallel()
+		dir := shortDir(t)
+		path := filepath.Join(dir, "leaf.sock")
+		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.Listen(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+			t.Errorf("got %v", err)
+		}
+		if content, err := os.ReadFile(path); string(content) != "mine" {
+			t.Errorf("file: got %q, %v", content, err)
+		}
+	})
+	t.Run("path too long", func(t *testing.T) {
+		t.Parallel()
+		dir := "/" + strings.Repeat("d", 120)
+		_, err := admin.Listen(t.Context(), dir)
+		if err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
+			t.Errorf("listen: got %v", err)
+		}
+		if _, err := admin.NewClient(dir).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
+			t.Errorf("client: got %v", err)
+		}
+	})
+}
+
+func TestRawRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	_, dir := start(t, &fake{})
+	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(dir, "leaf.sock"))
+	}}
+	t.Cleanup(tr.CloseIdleConnections)
+	cases := []struct {
+		name, method, path, body string
+		status                   int
+		text                     string
+	}{
+		{"unknown route", "GET", "/v2/info", "", 404, "no route"},
+		{"wrong method", "PUT", "/v1/info", "", 404, "no route"},
+		{"body too large", "POST", "/v1/tag", `{"tag":"` + strings.Repeat("x", 70<<10) + `"}`, 400, "too large"},
+		{"unknown field", "POST", "/v1/tag", `{"name":"x"}`, 400, "unknown field"},
+		{"two values", "POST", "/v1/tag", `{"tag":"x","start":"1","step":1} {}`, 400, "one JSON value"},
+		{"no body", "POST", "/v1/repair?tag=x", "", 400, "bad request"},
+		{"above is no number", "GET", "/v1/repair?tag=x&above=y", "", 400, "bad request"},
+		{"limit of no client", "PATCH", "/v1/limit/client", "{}", 400, "must be given once"},
+		{"limit of two tags", "PATCH", "/v1/limit/tag?tag=a&tag=b", "{}", 400, "must be given once"},
+		{"limit with an unknown field", "PATCH", "/v1/limit/tag?tag=a", `{"max":"1"}`, 400, "unknown field"},
+		{"drain with a body", "POST", "/v1/drain", `{"delay":"30s"}`, 400, "must be empty"},
+		{"drain with another parameter", "POST", "/v1/drain?wait=30s", "", 400, "the only one is delay"},
+		{"drain with two delays", "POST", "/v1/drain?delay=1s&delay=2s", "", 400, "the only one is delay"},
+		{"drain with an empty delay", "POST", "/v1/drain?delay=", "", 400, "must be a duration from 0s to 10m"},
+		{"drain with a negative delay", "POST", "/v1/drain?delay=-1s", "", 400, "must be a duration from 0s to 10m"},
+		{"drain with a long delay", "POST", "/v1/drain?delay=11m", "", 400, "must be at most 10m"},
+		{"n is 0", "POST", "/v1/next?tag=x&n=0", "", 400, "must be 1 to 100000"},
+		{"n is too large", "POST", "/v1/next?tag=x&n=100001", "", 400, "must be 1 to 100000"},
+		{"n is missing", "POST", "/v1/next?tag=x", "", 400, "must be 1 to 100000"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), tc.method, "http://leaf"+tc.path, strings.NewReader(tc.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode != tc.status || !strings.Contains(string(body), tc.text) {
+				t.Errorf("got %d %s, want %d and %q", resp.StatusCode, body, tc.status, tc.text)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/server/problem"
+)
+
+// TCP is what a server on a TCP listener needs, where no file permissions decide who
+// may connect.
+type TCP struct {
+	// Tokens are those of which every administrative request must show one, as
+	// "Authorization: Bearer TOKEN". nil, or a set that asks for none: administrative
+	// requests are refused, because every user of the machine can connect to loopback.
+	Tokens *auth.Tokens
+
+	// MaxConns limits the open connections. One more is closed at once. The socket has
+	// no limit, so that an administrator can always get in. Default 1,000.
+	MaxConns int
+
+	// Open are routes beside the administrative ones that need no token, by the
+	// pattern of http.ServeMux: health checks and metrics.
+	Open map[string]http.Handler
+}
+
+// guard lets only requests with a token through to next.
+func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
+	admin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := t.admit(r); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			problem.Write(w, log, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	mux := http.NewServeMux()
+	for pattern, h := range t.Open {
+		mux.Handle(pattern, h)
+	}
+	mux.Handle("/", admin)
+	return mux
+}
+
+func (t *TCP) admit(r *http.Request) error {
+	if t.Tokens == nil || !t.Tokens.Required() {
+		return fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
+	}
+	shown, err := auth.Bearer(r.Header["Authorization"])
+	if err == nil {
+		err = t.Tokens.Check(shown)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token", err)
+	}
+	return nil
+}
+
+// defaultMaxConns is the default of TCP.MaxConns.
+const defaultMaxConns = 1000

@@ -1,0 +1,90 @@
+package grpcd
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
+)
+
+// credentialsOf returns what the client of a call shows of itself: the certificate of
+// its connection, and of the call's metadata "authorization: Bearer TOKEN" and
+// "leaf-client". What is there twice is refused, because a proxy before us may have
+// looked at the other one. A scheme other than Bearer is for somebody else.
+func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
+	if id := identityOf(ctx); id != nil {
+		c.Certificate = id.certificate
+	}
+	if c.Token, err = auth.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
+		return c, err
+	}
+	c.Name, err = single(ctx, "leaf-client")
+	return c, err
+}
+
+// single returns the value of a key of the metadata that may be there once.
+func single(ctx context.Context, key string) (string, error) {
+	switch values := metadata.ValueFromIncomingContext(ctx, key); len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	}
+	return "", leaf.BadField("metadata", key, "must be given once")
+}
+
+// identity is what the server knows about a connection. It is how a call finds its own.
+type identity struct {
+	credentials.AuthInfo
+	link        *accept.Conn
+	certificate string // the name in the verified certificate
+}
+
+// identityOf returns the identity of a call's connection, nil behind another transport.
+func identityOf(ctx context.Context) *identity {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	id, _ := p.AuthInfo.(*identity)
+	return id
+}
+
+// handshaker gives every connection its identity. Its connections come from
+// an accept.Listener.
+type handshaker struct {
+	credentials.TransportCredentials
+}
+
+func newHandshaker(config *tls.Config) handshaker {
+	if config == nil {
+		return handshaker{insecure.NewCredentials()}
+	}
+	return handshaker{credentials.NewTLS(config)}
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	id := &identity{AuthInfo: info, link: raw.(*accept.Conn)}
+	if secure, ok := info.(credentials.TLSInfo); ok {
+		id.certificate = accept.ClientName(secure.State)
+	}
+	return conn, id, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (h handshaker) Clone() credentials.TransportCredentials {
+	return handshaker{h.TransportCredentials.Clone()}
+}

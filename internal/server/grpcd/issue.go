@@ -1,0 +1,136 @@
+package grpcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"google.golang.org/grpc"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// maxKept is how many ranges a stream keeps for its next answers. A tag with a step of 1
+// answers a full batch with 100,000.
+const maxKept = 256
+
+// service is leaf.v1.LeafService.
+type service struct {
+	leafpb.UnimplementedLeafServiceServer
+	access leaf.Access
+	log    *slog.Logger
+}
+
+// admit returns what a call may take its IDs from.
+func (s *service) admit(ctx context.Context) (*leaf.Issuers, error) {
+	shown, err := credentialsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.access.Open(shown)
+}
+
+// Next answers one call.
+func (s *service) Next(ctx context.Context, req *leafpb.NextRequest) (*leafpb.NextResponse, error) {
+	issuers, err := s.admit(ctx)
+	if err != nil {
+		return nil, statusOf(s.log, err)
+	}
+	var one [1]leaf.Range
+	ranges, err := issue(ctx, issuers, req, one[:])
+	if err != nil {
+		return nil, statusOf(s.log, err)
+	}
+	return &leafpb.NextResponse{Ranges: appendRanges(nil, ranges)}, nil
+}
+
+// Stream answers the requests of a stream one after the other. Its messages are used
+// again and again, which is safe because RecvMsg and SendMsg keep nothing of them.
+func (s *service) Stream(stream grpc.BidiStreamingServer[leafpb.StreamRequest, leafpb.StreamResponse]) error {
+	ctx := stream.Context()
+	issuers, err := s.admit(ctx)
+	if err != nil {
+		return statusOf(s.log, err)
+	}
+	var (
+		req  leafpb.StreamRequest
+		resp leafpb.StreamResponse
+		one  [1]leaf.Range
+	)
+	for {
+		if err := stream.RecvMsg(&req); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		ranges, err := issue(ctx, issuers, &req, one[:])
+		resp.Error = nil
+		if err != nil {
+			ranges, resp.Error = nil, messageOf(s.log, err)
+		}
+		if cap(resp.Ranges) > maxKept {
+			resp.Ranges = nil
+		}
+		resp.Ranges = appendRanges(resp.Ranges[:0], ranges)
+		if err := stream.SendMsg(&resp); err != nil {
+			return err
+		}
+	}
+}
+
+// request is what NextRequest and StreamRequest have in common.
+type request interface {
+	GetTag() string
+	GetCount() int32
+	GetMode() leafpb.Mode
+}
+
+// issue returns the IDs for req. It uses one for a single ID.
+func issue(ctx context.Context, issuers *leaf.Issuers, req request, one []leaf.Range) (ranges []leaf.Range, err error) {
+	defer recoverTo(&err)
+	if err := leaf.ValidateTag(req.GetTag()); err != nil {
+		return nil, err
+	}
+	n := int(req.GetCount())
+	if n == 0 {
+		n = 1
+	}
+	if n < 1 || n > leaf.MaxBatch {
+		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d, or 0 for 1", leaf.MaxBatch))
+	}
+	var issuer leaf.Issuer
+	switch mode := req.GetMode(); mode {
+	case leafpb.Mode_MODE_UNSPECIFIED, leafpb.Mode_MODE_SEGMENT:
+		issuer = issuers.Segment
+	case leafpb.Mode_MODE_SNOWFLAKE:
+		issuer = issuers.Snowflake
+	default:
+		return nil, leaf.BadField("mode", mode, "must be MODE_SEGMENT or MODE_SNOWFLAKE")
+	}
+	if n > 1 {
+		ranges, err = issuer.NextN(ctx, req.GetTag(), n)
+		return ranges, accept.Ended(err)
+	}
+	id, err := issuer.Next(ctx, req.GetTag())
+	one[0] = leaf.Range{Lo: id, Hi: id + 1}
+	return one, accept.Ended(err)
+}
+
+// appendRanges appends ranges to dst, using again the elements behind its end.
+func appendRanges(dst []*leafpb.Range, ranges []leaf.Range) []*leafpb.Range {
+	for _, r := range ranges {
+		if n := len(dst); n < cap(dst) && dst[:n+1][n] != nil {
+			dst = dst[:n+1]
+		} else {
+			dst = append(dst, new(leafpb.Range))
+		}
+		last := dst[len(dst)-1]
+		last.Lo, last.Hi = r.Lo, r.Hi
+	}
+	return dst
+}

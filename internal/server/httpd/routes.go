@@ -1,0 +1,188 @@
+package httpd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/problem"
+)
+
+// api is what both paths serve.
+type api struct {
+	access    leaf.Access
+	routes    []route
+	cache     func(context.Context, PageRequest) (Page, error)
+	db        func(context.Context, PageRequest) (Page, error)
+	decode    func(id int64) (Decoded, error)
+	metrics   http.Handler // nil: no such route
+	ready     func() leaf.Readiness
+	draining  func() bool
+	leaving   func() bool   // each reply ends its connection
+	viewTime  time.Duration // bound of cache and db
+	batchTime time.Duration // bound of a request for several tags
+	log       *slog.Logger
+}
+
+func newAPI(cfg Config) *api {
+	cfg = cfg.WithDefaults()
+	a := &api{
+		access:    cfg.Access,
+		cache:     cfg.Cache,
+		db:        cfg.DB,
+		decode:    cfg.Decode,
+		metrics:   cfg.Metrics,
+		ready:     cfg.Ready,
+		draining:  func() bool { return false },
+		leaving:   func() bool { return false },
+		viewTime:  cfg.WriteTimeout / 2,
+		batchTime: cfg.WriteTimeout - cfg.WriteTimeout/4,
+		log:       cfg.Logger,
+	}
+	a.routes = a.table()
+	return a
+}
+
+// route is one path of the server.
+type route struct {
+	path    string // with {NAME} for a segment of any text
+	methods []string
+	public  bool // for everybody, and never refused: Access is not asked
+	serve   handler
+}
+
+// handler answers a request, or returns an error if it has written nothing. The text is
+// the segment that the path leaves open, decoded.
+type handler func(w http.ResponseWriter, r *http.Request, c client, text string) error
+
+// table returns the routes.
+func (a *api) table() []route {
+	get := []string{http.MethodGet}
+	read := []string{http.MethodGet, http.MethodHead}
+	routes := []route{
+		{"/api/segment/get/{tag}", get, false, a.serveIDs(Segment)},
+		{"/api/snowflake/get/{key}", get, false, a.serveIDs(Snowflake)},
+		{"/v1/next", []string{http.MethodPost}, false, a.serveNext},
+		{"/cache", read, false, a.servePages("/cache", a.cache)},
+		{"/db", read, false, a.servePages("/db", a.db)},
+		{"/decodeSnowflakeId", read, false, view(a.serveDecode)},
+		{"/v1/clock", read, true, view(a.serveClock)},
+		{"/healthz", read, true, view(a.serveHealth)},
+		{"/readyz", read, true, view(a.serveReady)},
+		{"/openapi.json", read, true, view(a.serveOpenAPI)},
+	}
+	if a.metrics != nil {
+		routes = append(routes, route{"/metrics", read, true, view(a.serveMetrics)})
+	}
+	return routes
+}
+
+// ServeHTTP implements http.Handler. It routes by itself: http.ServeMux cleans
+// paths, and a tag may look like one that needs cleaning ("..", "a%2F%2Fb").
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.leaving() {
+		w.Header().Set("Connection", "close")
+	}
+	if err := a.route(w, r); err != nil {
+		problem.Write(w, a.log, err)
+	}
+}
+
+// route answers r, or returns an error if it has written nothing.
+func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
+	defer recoverTo(&err)
+	segments, err := splitPath(r.URL)
+	if err != nil {
+		return err
+	}
+	for _, rt := range a.routes {
+		text, ok := rt.match(segments)
+		if !ok {
+			continue
+		}
+		if err := checkMethod(r, rt.methods...); err != nil {
+			return err
+		}
+		var c client
+		if !rt.public {
+			shown, err := credentials(r)
+			if err != nil {
+				return err
+			}
+			if c, err = a.admit(shown); err != nil {
+				return err
+			}
+			if !strings.HasPrefix(rt.path, "/api/") {
+				if err := a.refusePage(r); err != nil {
+					return err
+				}
+			}
+		}
+		return rt.serve(w, r, c, text)
+	}
+	return problem.NotFound(r.URL.Path)
+}
+
+// match reports whether the path with these segments is rt's, and which text stands in
+// its open segment. A slash at the end does not count, as in the Java server; it belongs to
+// no tag, whose own slashes are encoded.
+func (rt route) match(segments []string) (text string, ok bool) {
+	rest := rt.path[1:]
+	if last := len(segments) - 1; segments[last] == "" && last == strings.Count(rt.path, "/") {
+		segments = segments[:last]
+	}
+	for i, s := range segments {
+		want, after, more := strings.Cut(rest, "/")
+		if more != (i+1 < len(segments)) {
+			return "", false
+		}
+		if strings.HasPrefix(want, "{") {
+			text = s
+		} else if s != want {
+			return "", false
+		}
+		rest = after
+	}
+	return text, true
+}
+
+// splitPath returns the segments of the path, each percent-decoded once.
+func splitPath(u *url.URL) ([]string, error) {
+	// RawPath is the path as it was sent, or empty if that is what encoding Path
+	// anew would give. In the latter case no slash in Path was encoded.
+	raw := u.RawPath
+	if raw == "" {
+		return strings.Split(strings.TrimPrefix(u.Path, "/"), "/"), nil
+	}
+	segments := strings.Split(strings.TrimPrefix(raw, "/"), "/")
+	for i, s := range segments {
+		decoded, err := url.PathUnescape(s)
+		if err != nil {
+			return nil, leaf.BadField("path", raw, "must be percent-encoded correctly")
+		}
+		segments[i] = decoded
+	}
+	return segments, nil
+}
+
+// checkMethod returns a 405 unless r's method is one of allow.
+func checkMethod(r *http.Request, allow ...string) error {
+	if slices.Contains(allow, r.Method) {
+		return nil
+	}
+	return problem.MethodNotAllowed(r.Method, allow...)
+}
+
+// recoverTo turns a panic of a handler into an internal error with its stack.
+func recoverTo(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+}

@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/leaf-idgen/leaf/internal/sim/world"
+)
+
+// The kinds of faults that a campaign must have seen, by what has to run for them.
+// TestKindsAreComplete holds these lists to the constants of this package and world.
+var (
+	commonKinds = []world.Kind{
+		Crash, crashPlanned, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
+		world.ServerDown, world.CutOff, world.RequestLost, world.ReplyLost, world.CallDelayed,
+		world.DiskFull, world.DiskRefuses, world.DiskLies, world.DiskSlow,
+		world.FileTorn, world.FileOlder, world.FileVanished, world.DiskOlder, world.MachineCloned, DiskTrouble,
+	}
+	segmentKinds = []world.Kind{
+		world.CallDoubled, world.UnsyncedLost, world.UnsyncedTorn, world.RenameUndone,
+		world.DatabaseDown, world.DatabaseSlow, world.CommitError, world.CallHangs, world.ListCut, world.RowLocked,
+		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
+		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
+		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
+		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairRefused,
+		FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
+	}
+	snowflakeKinds = []world.Kind{
+		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,
+		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
+		world.RegistryOld, world.RegistryWiped, world.RecordsDeleted, world.CommitsLost, world.CommitUnknown,
+		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, sessionsLate, world.SessionExpired, world.SessionGone,
+	}
+)
+
+// Kinds returns the kinds of faults that can take effect in runs of one mode,
+// "segment" or "snowflake", or of any for "", in order of their names.
+func Kinds(only string) []world.Kind {
+	all := slices.Clone(commonKinds)
+	if only != "snowflake" {
+		all = append(all, segmentKinds...)
+	}
+	if only != "segment" {
+		all = append(all, snowflakeKinds...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/sim/world"
+)
+
+// Series is a set of IDs in which none may repeat: a tag of segment mode, or all of
+// snowflake mode.
+type Series struct {
+	Mode string // "segment" or "snowflake"
+	Tag  string
+}
+
+// issue is one range of IDs that a caller got.
+type issue struct {
+	ids  leaf.Range
+	node *Node
+	life int
+}
+
+// Excuse says that IDs of a series may repeat between two nodes (or two lives of one),
+// because a fault struck that no node can notice (rule L).
+type Excuse struct {
+	Kind   world.Kind
+	Mode   string
+	Covers func(a, b *Node, s Series, id int64) bool // whether this ID may have been issued by both
+}
+
+func (e *Excuse) fits(before, now issue, s Series, id int64) bool {
+	return e.Mode == s.Mode && e.Covers(before.node, now.node, s, id)
+}
+
+// ledger knows every ID that was issued, and where.
+type ledger struct {
+	issued  map[Series]*issues
+	excuses []Excuse
+	count   int64
+	excused map[world.Kind]int64 // repeated IDs by excuse
+}
+
+// issues are those of one series: a bit per ID, and who got what, for a failure.
+type issues struct {
+	pages map[int64]*[64]uint64 // by ID / 4096
+	all   []issue
+}
+
+func newLedger() *ledger {
+	return &ledger{issued: map[Series]*issues{}, excused: map[world.Kind]int64{}}
+}
+
+// add records IDs, in the order in which their caller got them.
+func (l *ledger) add(s Series, by issue) error {
+	is := l.issued[s]
+	if is == nil {
+		is = &issues{pages: map[int64]*[64]uint64{}}
+		l.issued[s] = is
+	}
+	l.count += by.ids.Len()
+	for id := by.ids.Lo; id < by.ids.Hi; { // a word of the bitmap at a time
+		page := is.pages[id>>12]
+		if page == nil {
+			page = new([64]uint64)
+			is.pages[id>>12] = page
+		}
+		next := min(by.ids.Hi-1, id|63) + 1
+		word, mask := &page[id>>6&63], ^uint64(0)>>(64-(next-id))<<(id&63)
+		for again := *word & mask; again != 0; again &= again - 1 {
+			if err := l.repeated(s, is, id&^63+int64(bits.TrailingZeros64(again)), by); err != nil {
+				return err
+			}
+		}
+		*word |= mask
+		id = next
+	}
+	is.all = append(is.all, by)
+	return nil
+}
+
+// repeated looks for an excuse: one for every time that the ID was issued before.
+func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
+	kind := world.Kind("")
+	for _, before := range is.all {
+		if before.ids.Lo > id || id >= before.ids.Hi {
+			continue
+		}
+		i := slices.IndexFunc(l.excuses, func(e Excuse) bool { return e.fits(before, by, s, id) })
+		if i < 0 {
+			return fmt.Errorf("%s %q: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
+				s.Mode, s.Tag, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
+		}
+		kind = l.excuses[i].Kind
+	}
+	if kind == "" {
+		return fmt.Errorf("%s %q: ID %d twice within %v, issued by %s life %d", s.Mode, s.Tag, id, by.ids, by.node.Name, by.life)
+	}
+	l.excused[kind]++
+	return nil
+}
+
+// highest returns the largest ID of the series, 0 if there is none.
+func (l *ledger) highest(s Series) (id int64) {
+	if is := l.issued[s]; is != nil {
+		for _, i := range is.all {
+			id = max(id, i.ids.Hi-1)
+		}
+	}
+	return id
+}

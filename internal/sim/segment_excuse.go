@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/sim/world"
+)
+
+// exposure is an interval of a tag's numbers that some node may have reserved and that
+// the database may hand out again, because it forgot, and so did, or as good as did,
+// the cluster fence. A node that never held them cannot notice (rule L).
+type exposure struct {
+	kind world.Kind
+	ids  leaf.Range
+}
+
+// exposures knows all of them.
+type exposures struct {
+	mode    *segmentMode
+	exposed map[string][]exposure
+	regress map[string]bool  // the tag's row went back at some time, behind a fence: latches have a cause
+	alone   map[string]int64 // up to where numbers were issued that the cluster fence did not hold then
+}
+
+// unfenced reports whether some node may take ranges now that no cluster fence guards.
+func (m *segmentMode) unfenced() bool {
+	return m.fence == nil || slices.ContainsFunc(m.running(), func(e *segmentEngine) bool { return e.alone })
+}
+
+// expose notes what a loss uncovers: in a database, or, with nil, in the cluster
+// fence or by a node that begins to do without it. While a node does without it, that
+// is all from the row on; else it is what lies above the fence as well, be it that the
+// fence forgot it, or that a node took it without and has not merged it yet.
+func (x *exposures) expose(k world.Kind, db *world.Database) {
+	m := x.mode
+	unfenced := m.unfenced()
+	for _, t := range m.tags {
+		if db != nil && t.db != db {
+			continue
+		}
+		if k == world.FenceRestored && m.fence.End(t.name) > m.fence.Used(t.name) {
+			x.regress[t.name] = true // the fence forgot that numbers were given back
+		}
+		row, ok := t.db.MaxID(t.name)
+		if !ok {
+			continue // nothing is handed out; whoever makes the row again comes here
+		}
+		used := t.db.Used(t.name)
+		if row < used || t.db.IsSplit() {
+			x.regress[t.name] = true
+		}
+		ids, why := leaf.Range{Lo: row, Hi: used}, k
+		if k == world.RowCreated || k == world.StepEdited || k == world.StepHostile {
+			why = world.SplitBrain // nothing else makes these uncover anything
+		}
+		switch {
+		case !unfenced:
+			ids.Lo, ids.Hi = max(row, m.fence.End(t.name)), max(m.fence.Used(t.name), x.alone[t.name])
+		case m.fence != nil:
+			why = Degraded
+		}
+		if unfenced && t.db.IsSplit() {
+			ids.Hi = math.MaxInt64 // until it ends
+		} else {
+			x.bound(t)
+		}
+		if ids.Len() > 0 {
+			x.exposed[t.name] = append(x.exposed[t.name], exposure{why, ids})
+		}
+	}
+}
+
+// bound ends what was exposed without a bound: the two sides of a database are one
+// again, or all nodes respect the cluster fence.
+func (x *exposures) bound(t *tag) {
+	for i, e := range x.exposed[t.name] {
+		if e.ids.Hi == math.MaxInt64 {
+			x.exposed[t.name][i].ids.Hi = t.db.Used(t.name)
+		}
+	}
+}
+
+// excuses returns one per kind of loss. They cover an exposed number that two nodes
+// issued, and one that a node issued twice whose disk forgot that it held it.
+func (x *exposures) excuses() []Excuse {
+	var all []Excuse
+	for _, k := range []world.Kind{
+		world.FailoverLoses, world.Restored, world.SplitBrain, world.RowRecreated, world.FenceWiped, world.FenceRestored, Degraded, ImageRestored,
+	} {
+		all = append(all, Excuse{Kind: k, Mode: "segment", Covers: func(a, b *Node, s Series, id int64) bool {
+			if a == b && !a.Forgot {
+				return false
+			}
+			for _, e := range x.exposed[s.Tag] {
+				if e.kind == k && e.ids.Lo <= id && id < e.ids.Hi {
+					return true
+				}
+			}
+			return false
+		}})
+	}
+	return all
+}
+
+// mayGoBack reports whether a node's IDs of a tag may be smaller than those of its
+// process before.
+func (m *segmentMode) mayGoBack(n *Node, tag string) bool { return n.Forgot && len(m.exposed[tag]) > 0 }
+
+// cleared is told of every alarm that ended. That of the cluster fence ends when the
+// node has merged what it took meanwhile.
+func (m *segmentMode) cleared(e *segmentEngine, code string) {
+	if code != leaf.AlarmFence || !e.alone {
+		return
+	}
+	if e.alone = false; !m.unfenced() {
+		for _, t := range m.tags {
+			m.bound(t)
+		}
+	}
+}
+
+// misled reports whether the node took its fence, or that of the node which told it of a
+// regress, for newer than it is: an older fence file knows no give-back.
+func (m *segmentMode) misled(e *segmentEngine, a leaf.Alarm) bool {
+	older := func(n *Node) bool { return n.Forgot || n.ClonedFrom != nil }
+	return older(e.node) || strings.Contains(a.Text, "another node holds") && slices.ContainsFunc(m.w.nodes, older)
+}
+
+// raised is told of every alarm. It must not call the engine, or fail here, under the
+// engine's locks.
+func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
+	switch {
+	case a.Code == leaf.AlarmFence && strings.Contains(a.Text, "own fence only"):
+		m.w.faults.Hit(Degraded)
+		if !e.alone {
+			e.alone = true
+			m.expose(Degraded, nil)
+		}
+	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject] && !m.misled(e, a):
+		m.w.sched.After(0, func() {
+			m.w.Failf("%s latched %q without a cause: %s", e.node.Name, a.Subject, a.Text)
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package sim_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/sim"
+	"github.com/leaf-idgen/leaf/internal/sim/world"
+)
+
+// seeds returns many if LEAF_LONG asks for the full figures, else few, of which the race
+// detector gets a fifth: it looks at the engines' goroutines, not for rare faults.
+func seeds(few, many uint64) uint64 {
+	switch {
+	case os.Getenv("LEAF_LONG") != "":
+		return many
+	case raced:
+		return few / 5
+	}
+	return few
+}
+
+// TestSegmentSeeds: no seed breaks an invariant, and every run is large enough. With
+// LEAF_LONG every fault of the mode takes effect in some run, and every excuse that
+// docs/GUARANTEES.md gives is needed in one: else the documents promise too little.
+func TestSegmentSeeds(t *testing.T) {
+	faults, excused := map[world.Kind]int{}, map[world.Kind]int64{}
+	for seed := range seeds(40, 2000) {
+		r := sim.Run(seed, sim.Options{Only: "segment"})
+		if r.Err != nil {
+			t.Errorf("%v", r.Err)
+			continue
+		}
+		if r.Nodes < 3 || r.IDs < 10_000 || r.Struck < 10 {
+			t.Errorf("seed %d: %d nodes, %d IDs, %d faults", seed, r.Nodes, r.IDs, r.Struck)
+		}
+		for k, n := range r.Faults {
+			faults[k] += n
+		}
+		for k, n := range r.Excused {
+			excused[k] += n
+		}
+	}
+	if os.Getenv("LEAF_LONG") == "" {
+		return
+	}
+	for _, k := range sim.Kinds("segment") {
+		if faults[k] == 0 {
+			t.Errorf("%q never took effect", k)
+		}
+	}
+	for _, k := range []world.Kind{
+		world.FailoverLoses, world.Restored, world.SplitBrain, world.RowRecreated, world.FenceWiped, world.FenceRestored, sim.Degraded, sim.ImageRestored,
+	} {
+		if excused[k] == 0 {
+			t.Errorf("no ID repeated by %q", k)
+		}
+	}
+}
+
+// TestSegmentReplays: a seed decides the whole run.
+func TestSegmentReplays(t *testing.T) {
+	for seed := range seeds(10, 200) {
+		a := sim.Run(seed, sim.Options{Only: "segment"})
+		b := sim.Run(seed, sim.Options{Only: "segment"})
+		if a.Hash != b.Hash || a.IDs != b.IDs {
+			t.Errorf("seed %d: %d IDs, hash %x, then %d IDs, hash %x", seed, a.IDs, a.Hash, b.IDs, b.Hash)
+		}
+	}
+}

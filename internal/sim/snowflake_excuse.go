@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/leaf-idgen/leaf/internal/sim/world"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// SharedNumber is two nodes that the configuration gave one static number.
+const SharedNumber world.Kind = "two nodes with one static number"
+
+// excuse says that IDs of a number may repeat in a time, because of a fault that no
+// node can notice (rule L; docs/GUARANTEES.md).
+type excuse struct {
+	kind   world.Kind
+	number int64
+	lo, hi int64 // ms, half-open
+}
+
+// excuseFor returns the kind of fault by which IDs of a number may repeat in some
+// moment from lo to hi, "" if there is none.
+func (m *snowflakeMode) excuseFor(number, lo, hi int64) world.Kind {
+	i := slices.IndexFunc(m.excuses, func(e excuse) bool { return e.number == number && e.lo <= hi && lo < e.hi })
+	if i < 0 {
+		return ""
+	}
+	return m.excuses[i].kind
+}
+
+// excuse adds one.
+func (m *snowflakeMode) excuse(kind world.Kind, number, lo, hi int64) {
+	m.w.sched.Note("nemesis", "excuse: "+string(kind), number, lo, hi)
+	if !slices.ContainsFunc(m.excuses, func(e excuse) bool { return e.kind == kind }) {
+		m.w.ledger.excuses = append(m.w.ledger.excuses, Excuse{Kind: kind, Mode: "snowflake", Covers: func(_, _ *Node, _ Series, id int64) bool {
+			p, err := m.layout.Decode(id)
+			at := m.layout.Millis(p.Unit)
+			return err == nil && slices.ContainsFunc(m.excuses, func(e excuse) bool {
+				return e.kind == kind && e.number == p.Worker && e.lo <= at && at < e.hi
+			})
+		}})
+	}
+	m.excuses = append(m.excuses, excuse{kind, number, lo, hi})
+	if kind != SharedNumber { // that shows without it
+		m.rush()
+	}
+}
+
+// cloned is told that c's machine is a copy of from's, which is not the same any more
+// as when it was made. The copy has the same configuration; if that gives it a static
+// number, both issue with it for ever.
+func (m *snowflakeMode) cloned(c, from *claimant) {
+	c.index, c.nodeID, c.side = from.index, from.nodeID, from.side
+	maps.Copy(c.acked, from.acked)
+	maps.Copy(c.files.nonces, from.files.nonces)
+	if s := m.sides[c.side]; s.registry == nil {
+		m.excuse(SharedNumber, m.mine(c, s).Lo, 0, math.MaxInt64)
+	}
+}
+
+// read is told what a process reads as its file, nil for nothing. If that is not what
+// its node wrote, it has gone back, or another machine wrote it.
+//
+// A process that believes an old file issues again from its t on: up to where it had
+// come, or, if the number had another owner since, up to the file's T. With leased
+// numbers the registry knows better, unless the owner had not renewed since.
+func (m *snowflakeMode) read(e *holder, content []byte) {
+	c := e.node
+	if c.files.mayBe(content) {
+		return
+	}
+	copied := c.files.written == nil && c.ClonedFrom != nil
+	if !copied {
+		c.files.written, c.files.tried = content, nil
+	}
+	r, ok := readRecord(content)
+	if !ok || !sound(content) {
+		// Nothing is left of what a static number has issued. The quiet time is meant for
+		// that, and is too short if the clock was ahead, or is behind.
+		if number := m.mine(c, e.side).Lo; e.side.registry == nil && c.inner[number] > e.proc.Wall().Add(m.ahead).UnixMilli() {
+			m.excuse(world.FileOlder, number, 0, c.inner[number])
+		}
+		return
+	}
+	c.stale = &r
+	record, found := m.record(r.number)
+	owned := found && record.Nonce == r.nonce && record.Floor <= r.inner
+	if e.side.kind == worker.Leased && !owned {
+		return
+	}
+	hi := max(r.bound, c.inner[r.number])
+	if copied && owned { // the copy takes the number over; the origin goes on until it notices, below its T
+		hi = max(hi, record.Bound+e.side.horizon.Milliseconds())
+	}
+	kind := world.FileOlder
+	if copied {
+		kind = world.MachineCloned
+	}
+	m.excuse(kind, r.number, r.inner, hi)
+}

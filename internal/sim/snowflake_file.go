@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/sim/world"
+)
+
+// workerRecord is what this package reads of the engine's file.
+type workerRecord struct {
+	number       int64
+	nonce        string
+	inner, bound int64
+}
+
+// sound reports whether the file's checksum is right.
+func sound(content []byte) bool {
+	line, rest, _ := bytes.Cut(content, []byte("\n"))
+	return string(rest) == fmt.Sprintf("crc32c %08x\n", crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// readRecord reads the fields that it needs.
+func readRecord(content []byte) (r workerRecord, ok bool) {
+	_, rest, ok := bytes.Cut(content, []byte(`"nonce":"`))
+	if !ok {
+		return r, false
+	}
+	nonce, _, ok := bytes.Cut(rest, []byte{'"'})
+	r = workerRecord{field(content, `"number":`), string(nonce), field(rest, `"inner":`), field(rest, `"bound":`)}
+	return r, ok && r.number >= 0 && r.inner >= 0 && r.bound >= 0
+}
+
+// field returns the number behind key, -1 if there is none.
+func field(content []byte, key string) (n int64) {
+	i := bytes.Index(content, []byte(key))
+	if i < 0 {
+		return -1
+	}
+	for _, c := range content[i+len(key):] {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+// notedDisk is the engine's disk. It notes which t is durable, and notices a file that
+// is not the one which this node wrote.
+type notedDisk struct {
+	e *holder
+	*world.DiskHandle
+}
+
+// ReadFile implements worker.Disk.
+func (d *notedDisk) ReadFile(name string) ([]byte, error) {
+	content, err := d.DiskHandle.ReadFile(name)
+	d.e.mode.read(d.e, content)
+	return content, err
+}
+
+// Replace implements worker.Disk.
+func (d *notedDisk) Replace(name string, content []byte) error {
+	c := d.e.node
+	c.files.tried = append(c.files.tried, content)
+	err := d.DiskHandle.Replace(name, content)
+	r, ok := readRecord(content)
+	if !ok {
+		d.e.mode.w.Failf("%s writes a file without number or bound: %s", c.Name, content)
+	}
+	if !strings.HasPrefix(r.nonce, fmt.Sprintf("%s/%d/", c.Name, d.e.life)) { // see nonce
+		d.e.resumed = r.nonce
+	}
+	if err == nil {
+		c.inner[r.number] = r.inner
+		c.files.written, c.files.tried, c.stale = content, c.files.tried[:0], nil
+	}
+	return err
+}
+
+// fileMemory is what a node's file may be, if nobody changed it behind its back.
+type fileMemory struct {
+	written []byte   // the last one that was written for certain
+	tried   [][]byte // later ones, of which nobody knows
+	nonces  map[string]bool
+}
+
+func (f *fileMemory) mayBe(content []byte) bool {
+	if bytes.Equal(content, f.written) {
+		return true
+	}
+	for _, t := range f.tried {
+		if bytes.Equal(content, t) {
+			return true
+		}
+	}
+	return false
+}
