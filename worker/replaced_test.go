@@ -48,3 +48,31 @@ func TestReplacedAgainWhileRefused(t *testing.T) {
 		a.issue(1)
 	})
 }
+
+// TestMomentOfALossStays: a node that lost its number with the registry asks again and again
+// while all numbers are taken. The moment from which numbers without a record may be used
+// stays where its first attempt put it; a number would else never come into use.
+func TestMomentOfALossStays(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		one := func(c *worker.Config) { c.Numbers = leaf.Range{Lo: 0, Hi: 1} }
+		a := w.node("a", one).up()
+		a.issue(1)
+		w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
+		if err := worker.NewPool(w.records).Init(t.Context(), worker.NewNamespace("test", a.cfg.Layout, 0)); err != nil {
+			t.Fatal(err)
+		}
+		other := w.node("other", one)
+		if err := other.begin(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if state := a.Status().State; state != worker.Refused {
+			t.Fatalf("the node without a number is %s", state)
+		}
+		from := w.records.namespace().IssueFrom
+		time.Sleep(2 * time.Minute)
+		if again := w.records.namespace().IssueFrom; from == 0 || again != from {
+			t.Errorf("numbers may be used from %d on, then from %d", from, again)
+		}
+	})
+}
