@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -61,79 +57,6 @@ func TestKindsExcludeEachOther(t *testing.T) {
 			t.Errorf("Init beside %+v: %v", held, err)
 		}
 	})
-}
-
-// TestKindsStartAtOnce: a whole claim of one kind comes between each two requests of a claim
-// of the other kind. At most one of the two gets the number and can renew it.
-func TestKindsStartAtOnce(t *testing.T) {
-	t.Parallel()
-	ns := server.ZooKeeper(t)
-	for kind := range openKind {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			for nth := int64(1); ; nth++ {
-				if !claimBetween(t, newPlace(t, ns), kind, nth) {
-					if nth < 8 {
-						t.Errorf("a claim has only %d requests", nth-1)
-					}
-					return
-				}
-			}
-		})
-	}
-}
-
-// claimBetween lets the other kind claim right before the nth request of a claim of kind,
-// and reports whether there were as many.
-func claimBetween(t *testing.T, p place, kind string, nth int64) bool {
-	t.Helper()
-	for _, open := range openKind { // the folders are there
-		declare(t, open(t, p))
-	}
-	p.remove(t, p.create(t, p.root()+"/forever/x-", "", zk.FlagSequence)) // number 0, which takes longer
-	wired, wire := p.behind(t)
-	defer wire.Close()
-	first, second := openKind[kind](t, wired), openKind[otherKind[kind]](t, p)
-	if _, err := first.List(ctx(t)); err != nil { // the session is not what comes before
-		t.Fatal(err)
-	}
-	var pieces atomic.Int64
-	var between worker.Record
-	var betweenErr error
-	reached := make(chan struct{})
-	wire.SetHook(func(from proxy.Side, _ []byte) proxy.Action {
-		if from == proxy.Client && pieces.Add(1) == nth {
-			between, betweenErr = second.Claim(ctx(t), present("10.0.0.2:8080", time.Minute))
-			close(reached)
-		}
-		return proxy.Pass
-	})
-	own, err := first.Claim(ctx(t), present("10.0.0.1:8080", time.Minute))
-	wire.SetHook(nil)
-	select {
-	case <-reached:
-	default:
-		return false
-	}
-	holders := 0
-	for _, c := range []struct {
-		worker.Registry
-		worker.Record
-		error
-	}{{first, own, err}, {second, between, betweenErr}} {
-		switch {
-		case c.error == nil:
-			if _, err := c.Renew(ctx(t), c.Record, c.Bound+1); err == nil {
-				holders++
-			}
-		case !errors.Is(c.error, worker.ErrTaken) && !strings.Contains(c.Error(), "is being replaced"):
-			t.Errorf("request %d: Claim: %v", nth, c.error)
-		}
-	}
-	if holders > 1 {
-		t.Errorf("request %d: both kinds hold number 1", nth)
-	}
-	return true
 }
 
 // TestKindIsReplaced: when no number of one kind is held, the other kind takes the name
