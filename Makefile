@@ -39,12 +39,12 @@ test-matrix: helpers ## Clients in Java from Maven Central; LEAF_ORIGINAL_JAR=le
 	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
 
 .PHONY: test-long
-test-long: helpers ## The same with the full loads and outages; report in docs/proof
-	@mkdir -p docs/proof
+test-long: helpers ## The same with the full loads and outages; report in bin/reports
+	@mkdir -p bin/reports
 	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
 		git log -1 --format='commit %H'; git status --short; \
 		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs internal/test/proof'; \
-	} 2>&1 | tee docs/proof/test-long.txt
+	} 2>&1 | tee bin/reports/test-long.txt
 
 .PHONY: bench
 bench: ## Micro-benchmarks, COUNT rounds of all in turn, and their statistics
@@ -80,17 +80,17 @@ fuzz: ## All fuzz targets of PKG, MINUTES in all (10) or FUZZTIME each
 	go run ./internal/test/cmd/fuzz $(if $(FUZZTIME),-time $(FUZZTIME),-minutes $(or $(MINUTES),10)) $(PKG)
 
 .PHONY: chaos
-chaos: ## Break real servers under real nodes for MINUTES=10; SEED=, TOPOLOGY=, FAULTS=, OUTAGE=; report in OUT=docs/proof
+chaos: ## Break real servers under real nodes for MINUTES=10; SEED=, TOPOLOGY=, FAULTS=, OUTAGE=; report in OUT=bin/reports
 	go run ./internal/test/cmd/chaos -minutes $(or $(MINUTES),10) -outage $(or $(OUTAGE),0) -seed $(or $(SEED),0) \
-		-topology "$(TOPOLOGY)" -faults "$(FAULTS)" -out $(or $(OUT),docs/proof)
+		-topology "$(TOPOLOGY)" -faults "$(FAULTS)" -out $(or $(OUT),bin/reports)
 
 .PHONY: coverage
 coverage: ## Statements of the engines that tests reach, and whether the rest is explained
 	go run ./internal/test/cmd/coverage
 
 .PHONY: soak
-soak: helpers build ## One node at 80 % of its capacity for an hour, 1e9 IDs; QUOTA=0.2 processors; report in docs/proof
-	bin/soak -quota $(or $(QUOTA),0) -report docs/proof/soak.txt
+soak: helpers build ## One node at 80 % of its capacity for an hour, 1e9 IDs; QUOTA=0.2 processors; report in bin/reports
+	bin/soak -quota $(or $(QUOTA),0) -report bin/reports/soak.txt
 
 .PHONY: sim
 sim: helpers ## SEEDS seeds of the simulation (10000), 1000 of them twice; SEED=n shows one
@@ -103,8 +103,9 @@ else
 endif
 
 .PHONY: mutants
-mutants: helpers ## Break the code in each way of internal/test/mutants and see it noticed; HUNT (20s) simulated each
-	bin/withservers -- bin/mutants -table docs/MUTANTS.md $(if $(HUNT),-hunt $(HUNT))
+mutants: helpers ## Break the code in each way of internal/test/mutants and see it noticed; HUNT (20s) simulated each; report in bin/reports
+	@mkdir -p bin/reports
+	bin/withservers -- bin/mutants -table bin/reports/mutants.md $(if $(HUNT),-hunt $(HUNT))
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -26,7 +26,6 @@ func (r *run) judge(ctx context.Context, t topologyDef) error {
 		return err
 	}
 	r.count(samples)
-	rep.Series = series(r.clients, samples, rep.Ran)
 	r.judgeIDs(t)
 	r.judgeFaults(t, samples)
 	r.judgeApplications()

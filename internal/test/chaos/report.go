@@ -22,7 +22,6 @@ type Report struct {
 	Machine  Machine
 	Verdict  Verdict
 	Checks   []Check
-	Series   Series
 	Kept     string // folder of the logs, if the run failed
 }
 
@@ -91,21 +90,3 @@ const (
 	afterHeal = "after a heal"
 	noFault   = "no fault"
 )
-
-// Series are the measurements over time, in buckets of one length.
-type Series struct {
-	Bucket time.Duration
-	Nodes  []NodeSeries
-}
-
-// NodeSeries are those of one node.
-type NodeSeries struct {
-	Name    string
-	Buckets []Bucket
-}
-
-// Bucket is what was due in one interval.
-type Bucket struct {
-	OK, Late, Failed int
-	P50, P99, Max    time.Duration // of those that were answered
-}

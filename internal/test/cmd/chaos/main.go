@@ -45,7 +45,7 @@ func read(args []string, stderr io.Writer) (o options, err error) {
 	flags.Uint64Var(&o.seed, "seed", 0, "determines the faults; 0 takes a new one")
 	topology := flags.String("topology", "", "only these, separated by commas, of "+strings.Join(chaos.Topologies(), ", "))
 	faults := flags.String("faults", "", "only faults whose name contains one of these, separated by commas")
-	flags.StringVar(&o.out, "out", "docs/proof", "folder for chaos.txt and chaos.html")
+	flags.StringVar(&o.out, "out", "bin/reports", "folder for the report, chaos.txt")
 	flags.StringVar(&o.keep, "keep", "", "folder for the logs of runs that fail (default: the temporary folder)")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -147,19 +147,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// write puts the reports into a folder.
+// write puts the report into a folder.
 func write(folder string, d *chaos.Document) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for name, as := range map[string]func(io.Writer) error{"chaos.txt": d.WriteText, "chaos.html": d.WriteHTML} {
-		f, err := os.Create(filepath.Join(folder, name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(as(f), f.Close()); err != nil {
-			return err
-		}
+	f, err := os.Create(filepath.Join(folder, "chaos.txt"))
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(d.WriteText(f), f.Close())
 }

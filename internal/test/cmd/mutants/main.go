@@ -3,7 +3,7 @@
 // simulation, or both. See internal/test/mutants/README.md.
 //
 // It prints a line per mutant and ends with 1 if one survives, does not compile or
-// does not apply. With -table it writes the tables for docs/MUTANTS.md.
+// does not apply. With -table it writes the results as tables.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// markdown writes docs/MUTANTS.md.
+// markdown writes the report.
 func markdown(all []verdict, took time.Duration) string {
 	var b strings.Builder
 	tried, found := hunted(all)
@@ -19,7 +19,7 @@ because the defect lies in a driver for a real server, in the server program, or
 
 ## Every guarantee, rule and known defect of a peer
 
-Numbers and letters are those of [RULES.md](RULES.md). A peer's defect is named by the thread that reports it; its mutant does in our code what that peer does.
+Numbers and letters are those of docs/RULES.md. A peer's defect is named by the thread that reports it; its mutant does in our code what that peer does.
 
 | class | what it says | mutants |
 | --- | --- | --- |
