@@ -1,10 +1,14 @@
 package directory_test
 
 import (
+	"context"
+	"log/slog"
 	"net/url"
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -21,17 +25,8 @@ func TestConnectionsAreNotKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u, err := url.Parse(withTables(t, tt.url(t)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := proxy.Start(u.Host)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(p.Close)
-			u.Host = p.Addr()
-			d := open(t, u.String())
+			text, p := behind(t, withTables(t, tt.url(t)))
+			d := open(t, text)
 			for range 3 {
 				if _, err := d.List(t.Context()); err != nil {
 					t.Fatal(err)
@@ -46,5 +41,55 @@ func TestConnectionsAreNotKept(t *testing.T) {
 				t.Error("the directory was read past the proxy")
 			}
 		})
+	}
+}
+
+// behind returns the URL of the same database behind a proxy.
+func behind(t *testing.T, text string) (string, *proxy.Proxy) {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxy.Start(u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	u.Host = p.Addr()
+	return u.String(), p
+}
+
+// TestHundredClientsOfOneDatabase: a hundred clients that read the list from a database,
+// with the default settings, have few connections to it at a time.
+func TestHundredClientsOfOneDatabase(t *testing.T) {
+	text, p := behind(t, withTables(t, server.MariaDB(t).URL()))
+	d := open(t, text)
+	if err := d.Put(t.Context(), discovery.Node{ID: "n1", Weight: 1, GRPC: "127.0.0.1:1"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		c, err := client.New(open(t, text), client.WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(3 * time.Second) // they start together; from here on they do not read together
+	before, most, samples, sum := p.Accepted(), 0, 0, 0
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		n := p.Open()
+		most, samples, sum = max(most, n), samples+1, sum+n
+	}
+	t.Logf("%d connections in 4 s; %.2f at a time on average, %d at most", p.Accepted()-before, float64(sum)/float64(samples), most)
+	if most > 40 {
+		t.Errorf("%d connections at a time", most)
+	}
+	if p.Accepted()-before < 100 {
+		t.Errorf("only %d readings of the list", p.Accepted()-before)
 	}
 }
