@@ -31,7 +31,7 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go test -short -timeout 3m -json $(PKG) | bin/summary
 
 .PHONY: test
-test: helpers ## All tests with the race detector, on real MariaDB, PostgreSQL, ZooKeeper, etcd and Redis clients
+test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -timeout 20m -json $(PKG) | bin/summary'
 
 .PHONY: test-matrix

@@ -1,14 +1,15 @@
-// Package server starts real servers for tests, MariaDB, PostgreSQL, ZooKeeper
-// and etcd, from the machine's own binaries, on free loopback ports, with
-// temporary data folders.
+// Package server starts real servers for tests, MariaDB, MySQL, PostgreSQL, ZooKeeper
+// and etcd, from the binaries on PATH and in the system's folders, on free loopback
+// ports, with temporary data folders. Programs of test/newest in front of PATH are
+// other versions of them.
 //
 // A test that only needs a place of its own asks for it: for a database with
-// [MariaDB] or [Postgres], for a root of paths or keys with [ZooKeeper] or
-// [Etcd]. It lies on the server named by LEAF_TEST_MYSQL, LEAF_TEST_POSTGRES,
-// LEAF_TEST_ZOOKEEPER or LEAF_TEST_ETCD, if that is set: the one that
+// [MariaDB], [MySQL] or [Postgres], for a root of paths or keys with [ZooKeeper] or
+// [Etcd]. It lies on the server named by LEAF_TEST_MYSQL, LEAF_TEST_MYSQL_NEWEST,
+// LEAF_TEST_POSTGRES, LEAF_TEST_ZOOKEEPER or LEAF_TEST_ETCD, if that is set: the one that
 // internal/test/cmd/withservers shares between all packages, or the user's own. Without
 // the variable the test gets a private server. A test that kills, stops or
-// freezes its server asks for a private one with [OwnMariaDB], [OwnPostgres],
+// freezes its server asks for a private one with [OwnMariaDB], [OwnMySQL], [OwnPostgres],
 // [OwnZooKeeper] or [OwnEtcd]; the last two come with one or more nodes.
 //
 // Replicated databases come in two shapes, for one test or one run alone. A

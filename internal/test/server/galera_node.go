@@ -33,14 +33,25 @@ const (
 	recovery                     // only say how far it has come
 )
 
-// galeraLibrary is where Debian has it.
-const galeraLibrary = "/usr/lib/galera/libgalera_smm.so"
+// galeraLibrary returns where Debian has it, beside the server.
+func galeraLibrary() (string, error) {
+	binary, err := find("mariadbd", "mariadb-server")
+	if err != nil {
+		return "", err
+	}
+	library := filepath.Join(filepath.Dir(filepath.Dir(binary)), "lib/galera/libgalera_smm.so")
+	if _, err := os.Stat(library); err != nil {
+		return "", fmt.Errorf("%s: %w: install the Debian package galera-4", library, ErrMissing)
+	}
+	return library, nil
+}
 
 func galeraUser() (*syscall.Credential, error) { return serviceUser("mysql", "mariadb-server") }
 
 func galeraCommand(ctx context.Context, n *node, cluster string, peers []string, how galeraStart, position string) (*exec.Cmd, error) {
-	if _, err := os.Stat(galeraLibrary); err != nil {
-		return nil, fmt.Errorf("%s: %w: install the Debian package galera-4", galeraLibrary, ErrMissing)
+	library, err := galeraLibrary()
+	if err != nil {
+		return nil, err
 	}
 	if _, err := find("rsync", "rsync"); err != nil {
 		return nil, err
@@ -59,7 +70,8 @@ func galeraCommand(ctx context.Context, n *node, cluster string, peers []string,
 	cmd.Args = slices.DeleteFunc(cmd.Args, func(s string) bool { return s == "--user=root" })
 	cmd.Args = append(cmd.Args,
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
-		"--wsrep-on=ON", "--wsrep-provider="+galeraLibrary,
+		"--loose-plugin-wsrep-provider=OFF", // from 11.4 on; it would forbid Isolate
+		"--wsrep-on=ON", "--wsrep-provider="+library,
 		"--wsrep-cluster-name="+filepath.Base(cluster), // as random as the ports
 		"--wsrep-cluster-address=gcomm://"+strings.Join(peers, ","),
 		"--wsrep-node-address="+address(n.ports[1].number),

@@ -30,6 +30,12 @@ func StartMariaDB(ctx context.Context, parent string) (*Instance, error) {
 	return start(ctx, mariaDB{}, parent)
 }
 
+// StartMySQL is StartMariaDB for MySQL. Debian's releases have no MySQL, so the error is
+// often ErrMissing; test/newest fetches it.
+func StartMySQL(ctx context.Context, parent string) (*Instance, error) {
+	return start(ctx, mySQL{}, parent)
+}
+
 // StartPostgres is StartMariaDB for PostgreSQL. For root the server runs as the
 // user postgres, who must be able to enter parent.
 func StartPostgres(ctx context.Context, parent string) (*Instance, error) {

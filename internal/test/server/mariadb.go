@@ -17,7 +17,8 @@ func (mariaDB) name() string     { return "mariadb" }
 func (mariaDB) variable() string { return "LEAF_TEST_MYSQL" }
 
 func (mariaDB) install(ctx context.Context, dir, _ string) error {
-	if _, err := find("mariadbd", "mariadb-server"); err != nil {
+	binary, err := find("mariadbd", "mariadb-server")
+	if err != nil {
 		return err // the client's package has the tool too
 	}
 	tool, err := find("mariadb-install-db", "mariadb-server")
@@ -27,7 +28,7 @@ func (mariaDB) install(ctx context.Context, dir, _ string) error {
 	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, tool, append(mariaDBArgs(dir),
+	cmd := exec.CommandContext(ctx, tool, append(mariaDBArgs(binary, dir),
 		"--auth-root-authentication-method=normal", "--skip-test-db")...)
 	return runTool(cmd, dir)
 }
@@ -37,7 +38,7 @@ func (mariaDB) command(ctx context.Context, dir string, port int) (*exec.Cmd, er
 	if err != nil {
 		return nil, err
 	}
-	return exec.CommandContext(ctx, binary, append(mariaDBArgs(dir),
+	return exec.CommandContext(ctx, binary, append(mariaDBArgs(binary, dir),
 		"--socket=server.sock", // inside the data folder: a path longer than 107 bytes is refused
 		"--pid-file="+filepath.Join(dir, "server.pid"),
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(port),
@@ -49,12 +50,14 @@ func (mariaDB) command(ctx context.Context, dir string, port int) (*exec.Cmd, er
 	)...), nil
 }
 
-// mariaDBArgs are common to the server and its installer. The temporary folder
+// mariaDBArgs are common to the server and its installer, which otherwise runs a server
+// that lies in the system's folder. The temporary folder
 // is its own, because a server that starts deletes all temporary tables that it
 // finds in there, those of its running neighbours too.
-func mariaDBArgs(dir string) []string {
+func mariaDBArgs(binary, dir string) []string {
 	args := []string{
-		"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp"),
+		"--no-defaults", "--basedir=" + filepath.Dir(filepath.Dir(binary)),
+		"--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp"),
 		"--innodb-log-file-size=16M",
 	}
 	if os.Geteuid() == 0 {

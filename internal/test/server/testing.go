@@ -16,6 +16,13 @@ func MariaDB(t testing.TB) Database {
 	return shared(t, mariaDB{})
 }
 
+// MySQL returns a new, empty database on a MySQL server, never on a MariaDB: the one of
+// LEAF_TEST_MYSQL_NEWEST, else a private one. It is dropped at the end of the test.
+func MySQL(t testing.TB) Database {
+	t.Helper()
+	return shared(t, mySQL{})
+}
+
 // Postgres returns a new, empty database on a PostgreSQL server: the one of
 // LEAF_TEST_POSTGRES, else a private one. It is dropped at the end of the test.
 func Postgres(t testing.TB) Database {
@@ -28,6 +35,13 @@ func Postgres(t testing.TB) Database {
 func OwnMariaDB(t testing.TB) *Instance {
 	t.Helper()
 	return own(t, mariaDB{})
+}
+
+// OwnMySQL starts a MySQL server for this test alone, which may kill, stop and freeze
+// it.
+func OwnMySQL(t testing.TB) *Instance {
+	t.Helper()
+	return own(t, mySQL{})
 }
 
 // OwnPostgres starts a PostgreSQL server for this test alone, which may kill,

@@ -24,12 +24,17 @@ func (zooKeeper) variable() string { return "LEAF_TEST_ZOOKEEPER" }
 // ports are those of clients, of peers and of elections.
 func (zooKeeper) ports() int { return 3 }
 
-// zooKeeperJars are Debian's; the first one's manifest names all others but the
-// second, without which nothing is logged.
-var zooKeeperJars = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
+// zooKeeperJars are what a server needs. Debian's manifest of the last one names the
+// others in the system's folder, so they come before it where they lie elsewhere.
+var zooKeeperJars = []string{
+	"slf4j-simple", // in no manifest: without it nothing is logged
+	"zookeeper-jute", "commons-cli", "commons-io", "jackson-annotations", "jackson-core", "jackson-databind", "metrics-core",
+	"netty-buffer", "netty-common", "netty-handler", "netty-transport", "netty-transport-native-epoll", "netty-codec", "netty-resolver",
+	"slf4j-api", "snappy-java", "zookeeper",
+}
 
 func (zooKeeper) install(n int, members []member) error {
-	if err := zooKeeperInstalled(); err != nil {
+	if _, err := zooKeeperFolder(); err != nil {
 		return err
 	}
 	m := members[n]
@@ -71,8 +76,13 @@ func (zooKeeper) install(n int, members []member) error {
 }
 
 func (zooKeeper) command(ctx context.Context, n int, members []member) (*exec.Cmd, error) {
-	if err := zooKeeperInstalled(); err != nil {
+	folder, err := zooKeeperFolder()
+	if err != nil {
 		return nil, err
+	}
+	var jars []string
+	for _, name := range zooKeeperJars {
+		jars = append(jars, filepath.Join(folder, name+".jar"))
 	}
 	java, err := find("java", "default-jre-headless")
 	if err != nil {
@@ -84,16 +94,21 @@ func (zooKeeper) command(ctx context.Context, n int, members []member) (*exec.Cm
 		"-Djava.io.tmpdir="+members[n].dir,
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Dzookeeper.4lw.commands.whitelist=*", "-Dzookeeper.admin.enableServer=false",
-		"-cp", strings.Join(zooKeeperJars, ":"),
+		"-cp", strings.Join(jars, ":"),
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(members[n].dir, "zoo.cfg"),
 	), nil
 }
 
-func zooKeeperInstalled() error {
-	if _, err := os.Stat(zooKeeperJars[0]); err != nil {
-		return fmt.Errorf("%s: %w: install the Debian package libzookeeper-java", zooKeeperJars[0], ErrMissing)
+// zooKeeperFolder returns the folder of the jars: that of the first zookeeper.jar in a
+// folder of PATH, which is where test/newest has it, else the system's.
+func zooKeeperFolder() (string, error) {
+	const jar = "zookeeper.jar"
+	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/share/java") {
+		if path, err := filepath.EvalSymlinks(filepath.Join(folder, jar)); err == nil {
+			return filepath.Dir(path), nil
+		}
 	}
-	return nil
+	return "", fmt.Errorf("%s: %w: install the Debian package libzookeeper-java", jar, ErrMissing)
 }
 
 // leads asks with "srvr", the one word that servers answer by default. Its

@@ -24,10 +24,14 @@ type running struct {
 	io.Closer
 }
 
+// mySQL is in no release of Debian: options.kinds fetches it, or leaves it out.
+var mySQL = kind{"MySQL", "LEAF_TEST_MYSQL_NEWEST", nil, startDatabase(server.StartMySQL), askDatabase}
+
 // ZooKeeper's own package would bring a desktop's Java with it: 215 packages on
 // a bare Debian 12 instead of 124.
 var kinds = []kind{
 	{"MariaDB", "LEAF_TEST_MYSQL", []string{"mariadb-server"}, startDatabase(server.StartMariaDB), askDatabase},
+	mySQL,
 	{"PostgreSQL", "LEAF_TEST_POSTGRES", []string{"postgresql"}, startDatabase(server.StartPostgres), askDatabase},
 	{"ZooKeeper", "LEAF_TEST_ZOOKEEPER", []string{"libzookeeper-java", "default-jre-headless"}, startRegistry(server.StartZooKeeper), askRegistry(server.ZooKeeperVersion)},
 	{"etcd", "LEAF_TEST_ETCD", []string{"etcd-server"}, startRegistry(server.StartEtcd), askRegistry(server.EtcdVersion)},

@@ -1,11 +1,21 @@
-// Command withservers runs a command beside one MariaDB, PostgreSQL, ZooKeeper
+// Command withservers runs a command beside one MariaDB, MySQL, PostgreSQL, ZooKeeper
 // and etcd server that all tests share:
 //
 //	go run ./internal/test/cmd/withservers -- go test ./...
+//	go run ./internal/test/cmd/withservers -newest mysql,mariadb,postgres,zookeeper,etcd,redis -- go test ./...
 //
-// The command finds them in LEAF_TEST_MYSQL, LEAF_TEST_POSTGRES,
-// LEAF_TEST_ZOOKEEPER and LEAF_TEST_ETCD. A variable that is set already names
-// the user's own server, and none is started for it: the first two as a URL,
+// The servers are those of the machine's release, except those that -newest names: the
+// newest versions of these are fetched from Debian's suite "unstable" into a folder of
+// their own (package newest says where) and put in front of PATH, for the command, too.
+// The default is -newest mysql, because Debian's releases have no MySQL. With -mysql
+// the server of LEAF_TEST_MYSQL is MySQL and not MariaDB. If the mirror cannot be
+// reached, withservers fails where CI=true; elsewhere it says so and runs the command
+// without those servers. LEAF_TEST_MIRROR names another mirror, LEAF_TEST_SERVERS
+// another folder.
+//
+// The command finds the servers in LEAF_TEST_MYSQL, LEAF_TEST_MYSQL_NEWEST,
+// LEAF_TEST_POSTGRES, LEAF_TEST_ZOOKEEPER and LEAF_TEST_ETCD. A variable that is set already names
+// the user's own server, and none is started for it: databases as a URL,
 // mysql://user:password@host:port/name or postgres://…, the others as
 // host:port[,host:port]. Where a server is missing it is installed on Debian for
 // root, and elsewhere reported; the command then runs without the variable. So are
@@ -20,6 +30,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -35,11 +46,21 @@ func main() {
 
 // run is the program; report is for people.
 func run(args []string, signals <-chan os.Signal, stdout, report io.Writer) int {
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
+	var o options
+	flags := flag.NewFlagSet("withservers", flag.ContinueOnError)
+	flags.SetOutput(report)
+	flags.Usage = func() {
+		fmt.Fprintln(report, "usage: withservers [-newest NAME,...] [-mysql] -- COMMAND [ARGUMENT ...]")
+		flags.PrintDefaults()
 	}
-	if len(args) == 0 {
-		fmt.Fprintln(report, "usage: withservers -- COMMAND [ARGUMENT ...]")
+	flags.Var(&o.newest, "newest", "fetch the newest version of these servers")
+	flags.BoolVar(&o.mysql, "mysql", false, "MySQL is the server of LEAF_TEST_MYSQL")
+	o.newest = names{"mysql"}
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if args = flags.Args(); len(args) == 0 {
+		flags.Usage()
 		return 2
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,7 +76,7 @@ func run(args []string, signals <-chan os.Signal, stdout, report io.Writer) int 
 		}
 	}()
 
-	s, err := prepare(ctx, report)
+	s, err := prepare(ctx, report, o)
 	defer s.close()
 	switch {
 	case ctx.Err() != nil:

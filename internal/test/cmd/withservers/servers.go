@@ -16,6 +16,7 @@ import (
 // servers are what runs beside the command.
 type servers struct {
 	report io.Writer
+	kinds  []kind
 	folder *server.Folder // all temporary files, the command's too
 
 	mu      sync.Mutex
@@ -24,9 +25,12 @@ type servers struct {
 
 // prepare starts what the environment does not name. The servers that it
 // returns are to be closed in any case.
-func prepare(ctx context.Context, report io.Writer) (*servers, error) {
+func prepare(ctx context.Context, report io.Writer, o options) (*servers, error) {
 	s := &servers{report: report, started: map[string]running{}}
 	var err error
+	if s.kinds, err = o.kinds(ctx, report); err != nil {
+		return s, err
+	}
 	if s.folder, err = server.NewFolder("", "run"); err != nil {
 		return s, err
 	}
@@ -46,6 +50,10 @@ func prepare(ctx context.Context, report io.Writer) (*servers, error) {
 	for _, k := range missing {
 		packages = append(packages, k.debian...)
 	}
+	if len(packages) == 0 {
+		s.warn(missing)
+		return s, nil
+	}
 	if err := install(ctx, report, packages); err != nil {
 		return s, err
 	}
@@ -59,7 +67,7 @@ func prepare(ctx context.Context, report io.Writer) (*servers, error) {
 func (s *servers) start(ctx context.Context) (missing []kind, err error) {
 	var wait sync.WaitGroup
 	var errs []error
-	for _, k := range kinds {
+	for _, k := range s.kinds {
 		s.mu.Lock()
 		_, runs := s.started[k.variable]
 		s.mu.Unlock()
