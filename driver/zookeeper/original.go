@@ -90,9 +90,10 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 // from 0 again, and the next claim makes fresh numbers wait as in a new namespace. Without
 // a claim the namespace is declared new, which changes nothing if there is one.
 //
-// Where Java servers were before us nobody declares the namespace. If it was wiped,
+// Where only Java servers were before us nobody declares the namespace. If it was wiped,
 // then before its forever was born, so the wait counts from there, by the clock of the
-// servers, and is mostly over.
+// servers, and is mostly over. Owner nodes show that there was a namespace. Without it
+// the registry may be an old backup, whose forever is older than what was lost.
 func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.Request) (*namespace, error) {
 	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
@@ -142,7 +143,13 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		case stored != nil:
 			fresh.IssueFrom = max(fresh.IssueFrom, stored.IssueFrom)
 		case fresh.IssueFrom > 0 && forever.stat.NumChildren > 0:
-			fresh.IssueFrom = min(fresh.IssueFrom, forever.stat.Ctime+claim.Quiet-claim.Now)
+			owners, err := o.children(ctx, o.owners())
+			if err != nil {
+				return nil, err
+			}
+			if len(owners) == 0 {
+				fresh.IssueFrom = min(fresh.IssueFrom, forever.stat.Ctime+claim.Quiet-claim.Now)
+			}
 		}
 		if err := o.writeNamespace(ctx, p, stored, fresh, forever.stat.Czxid); err != nil && !errors.Is(err, errMoved) {
 			return nil, err

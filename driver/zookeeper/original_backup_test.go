@@ -1,0 +1,68 @@
+package zookeeper_test
+
+import (
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestOriginalNamespaceIsDeleted: docs/GUARANTEES.md says to delete the namespace of a
+// registry that was restored from a backup, whose T is too low: all numbers then wait as
+// after a wipe, however old forever is.
+func TestOriginalNamespaceIsDeleted(t *testing.T) {
+	t.Parallel()
+	ns := server.ZooKeeper(t)
+	for _, tt := range []struct {
+		name    string
+		address string
+	}{
+		{"the number of an address", addr},
+		{"a fresh number", "10.0.0.2:8080"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, ns)
+			declare(t, p.original(t))
+			backup := claim(t, p.original(t), request(addr))
+			p.remove(t, p.root()+"/leaf_namespace")
+			p.remove(t, p.root()+"/leaf_temporary/"+addr) // the process is gone
+			_, forever, err := p.zk.Get(p.root() + "/forever")
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := request(tt.address)
+			req.Now = forever.Ctime + 2*quiet // the backup is old, and so is what is in it
+			req.Bound, req.Quiet = req.Now+horizon, req.Now+quiet
+			got := claim(t, p.original(t), req)
+			if got.Floor != req.Quiet {
+				t.Errorf("claim = %+v after %+v; want the floor %d", got, backup, req.Quiet)
+			}
+		})
+	}
+}
+
+// TestOriginalPreviousNamespace: a node whose file names another namespace knows that the
+// one before is gone, and waits although the present one was declared new (rule U).
+func TestOriginalPreviousNamespace(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, incarnation string // of the node's file; "": the file is older than that field
+		lost              int64  // the end of the quiet time of the loss, if this process saw it
+		floor             int64
+	}{
+		{"the file names another one", "before", 0, now + quiet},
+		{"the file names none", "", 0, 0},
+		{"this process saw the loss", "", now + quiet/2, now + quiet/2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := declared(t)
+			req := request(addr)
+			req.Previous = &worker.Previous{Number: 7, Nonce: "mine", Inner: now, Incarnation: tt.incarnation, Quiet: tt.lost}
+			if got := claim(t, p.original(t), req); got.Floor != tt.floor {
+				t.Errorf("claim = %+v; want the floor %d", got, tt.floor)
+			}
+		})
+	}
+}
