@@ -106,9 +106,10 @@ func (c *catalog) describe(store int, row segment.Row) admin.Tag {
 	return t
 }
 
-// create inserts a row. A start below the fence would be refused at the first
-// load, and the tag latched; saying so here saves the repair.
-func (c *catalog) create(ctx context.Context, tag admin.NewTag) error {
+// create inserts a row. A start below a node's fence would be refused at its first load, and
+// the tag latched; a node without one would issue what others have issued. engine is asked
+// for only where the tag was there before.
+func (c *catalog) create(ctx context.Context, tag admin.NewTag, engine func(context.Context) (*segment.Allocator, error)) error {
 	i, err := c.dbs.route(tag.Name)
 	if errors.Is(err, leaf.ErrUnknownTag) {
 		err = leaf.BadField("tag", tag.Name, "no tag-rule covers it: every database has a rule, and none matches")
@@ -119,12 +120,17 @@ func (c *catalog) create(ctx context.Context, tag admin.NewTag) error {
 	if tag.Name == "." || tag.Name == ".." {
 		return leaf.BadField("tag", tag.Name, "must not be a dot or two: HTTP clients take such a name out of the path")
 	}
-	if m := c.mark(tag.Name); tag.Start < m.High {
+	if c.mark(tag.Name).High > 0 {
 		if _, err := c.tag(ctx, tag.Name); err == nil {
 			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, tag.Name)
 		}
-		return fmt.Errorf("%w: this node has issued numbers of tag %q below %d, so --start %d could repeat some; use --start %d or more",
-			leaf.ErrConflict, tag.Name, m.High, tag.Start, m.High)
+		alloc, err := engine(ctx)
+		if err == nil {
+			err = checkStart(ctx, alloc, tag.Name, tag.Start)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -58,7 +58,7 @@ func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, erro
 	if err := n.bound(tag.Name); err != nil {
 		return admin.Tag{}, err
 	}
-	if err := n.catalog.create(ctx, tag); err != nil {
+	if err := n.catalog.create(ctx, tag, func(context.Context) (*segment.Allocator, error) { return n.app.alloc, nil }); err != nil {
 		return admin.Tag{}, err
 	}
 	n.refresh(ctx, tag.Name)

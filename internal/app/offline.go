@@ -194,7 +194,7 @@ func (o *offline) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, e
 	if err := o.bind(ctx); err != nil {
 		return admin.Tag{}, err
 	}
-	if err := o.refreshed(ctx, tag.Name, o.catalog.create(ctx, tag)); err != nil {
+	if err := o.refreshed(ctx, tag.Name, o.catalog.create(ctx, tag, o.engine)); err != nil {
 		return admin.Tag{}, err
 	}
 	return o.catalog.tag(ctx, tag.Name)

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// checkStart refuses a tag that is created again with a start below a number in use. This
+// node's mark shows that the tag was there before; the highest number may be another
+// node's, so all are asked, as by a repair. Where one cannot be asked, a start above all that
+// is known is the operator's word, and the refusal of a lower one names no number.
+func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start int64) error {
+	if alloc == nil || alloc.Mark(tag).High == 0 {
+		return nil
+	}
+	plan, err := alloc.PlanRepair(ctx, tag, 0)
+	known := max(alloc.Mark(tag).High, plan.Posted, plan.ClusterFence)
+	for _, n := range plan.Nodes {
+		known = max(known, n.End)
+	}
+	switch {
+	case start >= known:
+		return nil
+	case err == nil && plan.Refused == "":
+		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more",
+			leaf.ErrConflict, tag, known, start, known)
+	}
+	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
+		"run leaf tag repair TAG --plan, which says why. Once it prints a first ID, use that as --start; until then nothing but a start above every number of the tag in your own tables, "+
+		"with all that clients and nodes may still hold, is safe", leaf.ErrConflict, tag, start)
+}
