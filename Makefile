@@ -34,8 +34,14 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -timeout 20m -json $(PKG) | bin/summary'
 
+# What talks to servers: drivers, and the programs and clients that choose one by the environment.
+MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server
+
 .PHONY: test-matrix
-test-matrix: helpers ## Clients in Java from Maven Central; LEAF_ORIGINAL_JAR=leaf.jar runs them on the original, too
+test-matrix: helpers ## Drivers on the oldest and newest version of every server; clients in Java; LEAF_ORIGINAL_JAR=leaf.jar, too
+	for servers in "-newest mysql" "-newest mysql,mariadb,postgres,zookeeper,etcd,redis" "-newest mysql,valkey -mysql"; do \
+		LEAF_MATRIX=1 bin/withservers $$servers -- $(SHELL) -o pipefail -c 'go test -count=1 -timeout 30m -json $(MATRIX) | bin/summary'; \
+	done
 	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
 
 .PHONY: test-long

@@ -86,6 +86,7 @@ func TestFrozenNode(t *testing.T) {
 		database     func(t testing.TB) server.Database
 	}{
 		{"mysql", "COMMIT", server.MariaDB},
+		{"mysql itself", "COMMIT", server.MySQL},
 		{"postgres", "COMMIT\x00", server.Postgres}, // not COMMITTED
 	} {
 		t.Run(c.name, func(t *testing.T) {

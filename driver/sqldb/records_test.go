@@ -22,6 +22,7 @@ var bases = []struct {
 	base func(t *testing.T) (url string, db *sql.DB)
 }{
 	{"mysql", func(t *testing.T) (string, *sql.DB) { d := server.MariaDB(t); return d.URL(), d.Open(t) }},
+	{"mysql itself", func(t *testing.T) (string, *sql.DB) { d := server.MySQL(t); return d.URL(), d.Open(t) }},
 	{"postgres", func(t *testing.T) (string, *sql.DB) { d := server.Postgres(t); return d.URL(), d.Open(t) }},
 	{"sqlite", func(t *testing.T) (string, *sql.DB) {
 		path := filepath.Join(t.TempDir(), "leaf.db")

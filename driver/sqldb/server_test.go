@@ -64,6 +64,9 @@ var flavours = []flavour{
 		name: "mysql", database: server.MariaDB, put: mysqlPut, lock: mysqlLock, same: mysqlPadded,
 	},
 	{
+		name: "mysql itself", database: server.MySQL, put: mysqlPut, lock: mysqlLock, same: mysqlPadded,
+	},
+	{
 		name: "mysql/java", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
 		table: []string{javaTable("`description` varchar(256) DEFAULT NULL, ")},
 		same:  mysqlCI, holds: threeBytes, noOptions: true, noMeta: true,
@@ -264,9 +267,11 @@ func (f flavour) faulty(t *testing.T) (drivertest.Faulty, *sql.DB) {
 	return faulty, db
 }
 
-func TestFaultsMariaDB(t *testing.T) {
+func TestFaultsMariaDB(t *testing.T) { mysqlFaults(t, named("mysql")) }
+
+func mysqlFaults(t *testing.T, on flavour) {
 	drivertest.RunFaults(t, func(t *testing.T) drivertest.Faulty {
-		f, db := named("mysql").faulty(t)
+		f, db := on.faulty(t)
 		f.Alone = "max_id + "
 		f.Begin, f.Write, f.Commit = "START TRANSACTION", " AND max_id = ", "COMMIT"
 		f.AlwaysAlone = true

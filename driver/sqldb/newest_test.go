@@ -1,0 +1,147 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/drivertest"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestFaultsMySQL is TestFaultsMariaDB on MySQL itself.
+func TestFaultsMySQL(t *testing.T) { mysqlFaults(t, named("mysql itself")) }
+
+// TestDirectoryMySQL is TestDirectoryMariaDB on MySQL itself.
+func TestDirectoryMySQL(t *testing.T) { serverDirectory(t, named("mysql itself")) }
+
+// TestRegistryMySQL is TestRegistryMariaDB on MySQL itself.
+func TestRegistryMySQL(t *testing.T) {
+	if os.Getenv("LEAF_MATRIX") == "" {
+		t.Skip("NOT TESTED: takes a minute; run make test-matrix")
+	}
+	serverRegistry(t, named("mysql itself"), server.OwnMySQL)
+}
+
+// TestHostileDefaultsOfMySQL is TestHostileDefaults on MySQL itself, which pads no name
+// in its default collation and knows a mode that MariaDB does not.
+func TestHostileDefaultsOfMySQL(t *testing.T) {
+	t.Parallel()
+	i := server.OwnMySQL(t)
+	admin := i.Open(t)
+	admin.SetMaxOpenConns(1)
+	execAll(t, admin, "SET SESSION completion_type = 0",
+		"SET GLOBAL autocommit = 0", "SET GLOBAL completion_type = 1", "SET GLOBAL transaction_isolation = 'SERIALIZABLE'",
+		"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT'", "SET GLOBAL character_set_server = latin1")
+	var number atomic.Int64
+	drivertest.Run(t, func(t *testing.T) drivertest.Backend {
+		d := i.Named(fmt.Sprintf("leaf%d", number.Add(1)))
+		execAll(t, admin, "CREATE DATABASE "+d.Name())
+		dsn, err := d.DSN()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The suite's own sessions are not to be tested.
+		db, err := sql.Open("mysql", dsn+"?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return named("mysql itself").backend(t, d, db)
+	})
+}
+
+// TestLastInsertID: what a session or a trigger of MySQL has put into LAST_INSERT_ID is in
+// no range.
+func TestLastInsertID(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mariadb": server.MariaDB, "mysql": server.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			s := open(t, d.URL())
+			applySchema(t, d.URL())
+			if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
+				t.Fatal(err)
+			}
+			execAll(t, d.Open(t), "CREATE TABLE audit (id bigint AUTO_INCREMENT PRIMARY KEY, tag varchar(128)) AUTO_INCREMENT = 1000000",
+				"CREATE TRIGGER before_update BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET @seen = LAST_INSERT_ID(500000)",
+				"CREATE TRIGGER after_update AFTER UPDATE ON leaf_alloc FOR EACH ROW INSERT INTO audit (tag) VALUES (NEW.biz_tag)")
+			next := int64(1)
+			for i := range 6 {
+				step := int64(7)
+				if i%2 == 1 {
+					step = 0 // by a transaction
+				}
+				res, err := s.Reserve(t.Context(), request(step))
+				if err != nil || res.Range != (leaf.Range{Lo: next, Hi: next + 7}) {
+					t.Fatalf("Reserve with step %d = %v, %v; want the range from %d", step, res, err, next)
+				}
+				next = res.Range.Hi
+			}
+		})
+	}
+}
+
+// TestCachingSHA2: the first login of an account with caching_sha2_password sends the
+// password under the server's key, or by TLS, the second login a hash. A wrong password is
+// named as such in both, and a certificate that is not the host's refused before any.
+func TestCachingSHA2(t *testing.T) {
+	t.Parallel()
+	i := server.OwnMySQL(t)
+	admin := i.Open(t)
+	var data string
+	if err := admin.QueryRowContext(t.Context(), "SELECT @@datadir").Scan(&data); err != nil {
+		t.Fatal(err)
+	}
+	authority := filepath.Join(data, "ca.pem") // it made one
+	for number, tt := range []struct{ name, query string }{
+		{"without TLS", ""},
+		{"TLS", "tls=skip-verify"},
+		{"TLS if the server has it", "tls=preferred"},
+		{"TLS, verified", "tls=true&tls-ca=" + authority},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			account := fmt.Sprintf("user%d", number)
+			execAll(t, admin, "CREATE USER '"+account+"'@'%' IDENTIFIED WITH caching_sha2_password BY 'right'", "GRANT ALL ON leaf.* TO '"+account+"'@'%'")
+			as := func(password string) string {
+				u, err := url.Parse(i.URL())
+				if err != nil {
+					t.Fatal(err)
+				}
+				u.User, u.RawQuery = url.UserPassword(account, password), tt.query
+				return u.String()
+			}
+			for _, password := range []string{"wrong", "right", "right", "wrong"} {
+				s, err := sqldb.Open(as(password), sqldb.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.ApplySchema(t.Context())
+				_ = s.Close()
+				switch {
+				case strings.Contains(tt.query, "tls-ca"):
+					// The certificate that MySQL makes for itself is for no host.
+					if err == nil || !strings.Contains(err.Error(), "certificate") {
+						t.Errorf("a certificate without this host: %v; want an error about it", err)
+					}
+				case password == "wrong" && (err == nil || !strings.Contains(err.Error(), "1045")):
+					t.Errorf("a wrong password: %v; want an error with the server's text", err)
+				case password == "right" && err != nil:
+					t.Errorf("the right password: %v", err)
+				}
+				if errors.Is(err, segment.ErrSchema) {
+					t.Errorf("%v is taken for a fault of the schema", err)
+				}
+			}
+		})
+	}
+}
