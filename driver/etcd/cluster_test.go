@@ -180,6 +180,24 @@ func TestPassword(t *testing.T) {
 	}
 	own.Bound = 200
 	eventually(t, "List", func(c context.Context) error { _, err := records.List(c); return err })
+	own = put(t, records, own)
+
+	// A new password ends the log-ins at once.
+	root, err := clientv3.New(clientv3.Config{Endpoints: e.Servers(), Username: "root", Password: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := root.UserChangePassword(short(t), "leaf", "rotated"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := records.List(short(t)); err == nil || strings.Contains(err.Error(), "rotated") {
+		t.Errorf("List with the password of before: %v", err)
+	}
+	if !records.SetPassword("rotated") || records.SetPassword("rotated") {
+		t.Error("SetPassword does not report what has changed")
+	}
+	own.Bound = 300
 	put(t, records, own)
 }
 

@@ -21,14 +21,15 @@ var errClosed = errors.New("etcd: closed")
 // needed that is a conversation: it is held by a goroutine, and callers wait for its end
 // as long as they like.
 type conn struct {
-	cfg Config
+	cfg Config // but for the password, which may change
 
-	mu      sync.Mutex
-	client  *clientv3.Client
-	attempt *attempt // the one under way
-	closed  bool
-	cancel  context.CancelFunc // ends an attempt
-	ctx     context.Context    //nolint:containedctx // ends with the conn, not with a call
+	mu       sync.Mutex
+	password string
+	client   *clientv3.Client
+	attempt  *attempt // the one under way
+	closed   bool
+	cancel   context.CancelFunc // ends an attempt
+	ctx      context.Context    //nolint:containedctx // ends with the conn, not with a call
 }
 
 // attempt is one attempt to make a client.
@@ -40,7 +41,7 @@ type attempt struct {
 
 func newConn(cfg Config) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &conn{cfg: cfg, ctx: ctx, cancel: cancel}
+	return &conn{cfg: cfg, password: cfg.Password, ctx: ctx, cancel: cancel}
 }
 
 // do runs call with a client. If etcd does not know the log-in any more, which it says
@@ -149,7 +150,7 @@ func (c *conn) logIn() (*clientv3.Client, error) {
 	defer func() { _ = client.Close() }() // it has served its purpose
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
 	defer cancel()
-	response, err := client.Authenticate(ctx, c.cfg.Username, c.cfg.Password)
+	response, err := client.Authenticate(ctx, c.cfg.Username, c.currentPassword())
 	switch {
 	case errors.Is(err, rpctypes.ErrAuthNotEnabled):
 	case err != nil:
@@ -158,6 +159,24 @@ func (c *conn) logIn() (*clientv3.Client, error) {
 		options.Token = response.Token
 	}
 	return clientv3.New(options)
+}
+
+// SetPassword sets the password of the log-ins from now on, and reports whether it is
+// another one. A connection that is logged in stays so for
+// as long as etcd knows it: etcd forgets it when the password changes, and the next call
+// logs in again.
+func (c *conn) SetPassword(password string) (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed = c.password != password
+	c.password = password
+	return changed
+}
+
+func (c *conn) currentPassword() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.password
 }
 
 func (c *conn) options() clientv3.Config {

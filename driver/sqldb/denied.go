@@ -22,7 +22,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 	switch user := s.target.user.Username(); s.dialect.kindOf(err) {
 	case kindLogin:
-		return fmt.Errorf("%w: the database does not let user %q in (%w); correct the user or the password in the URL %s, or let the user connect",
+		return fmt.Errorf("%w: the database does not let user %q in (%w); correct the user or the password in the URL %s (SIGHUP makes a running node read a new password), or let the user connect",
 			segment.ErrDenied, user, err, s.Redacted())
 	case kindDenied:
 		return fmt.Errorf("%w: user %q lacks a right (%w); %s", segment.ErrDenied, user, err, s.grant(ctx, err))

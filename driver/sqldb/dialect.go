@@ -22,7 +22,11 @@ type dialect struct {
 	params      []string // parameters that a URL may have
 	socketParam string   // the one that names a Unix socket instead of a host
 
-	open func(t target, cfg Config) (pools, error)
+	open func(t target, l *login, cfg Config) (pools, error)
+
+	// dialer reads from the URL, and from the files that it names, what a new connection
+	// needs. nil: of an embedded database.
+	dialer func(t target) (*dialer, error)
 
 	numbered  bool   // placeholders are $1, $2 instead of ?
 	quote     string // around a column name

@@ -64,7 +64,7 @@ func (s *Store) Directory() (*Directory, error) {
 	}
 	cfg := s.cfg
 	cfg.MaxConns = directoryConns
-	other, err := openTarget(s.target, cfg)
+	other, err := openTarget(s.target, s.login, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ var mysqlDialect = dialect{
 	params:      []string{"socket", "tls", "tls-ca"},
 	socketParam: "socket",
 	open:        openMySQL,
+	dialer:      dialMySQL,
 	quote:       "`",
 	begin:       "START TRANSACTION",
 	forUpdate:   " FOR UPDATE",
@@ -73,7 +74,14 @@ var mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.compl
 	" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10" +
 	mariaDBIdle + mysqlIdle
 
-func openMySQL(t target, cfg Config) (pools, error) {
+func openMySQL(_ target, l *login, cfg Config) (pools, error) {
+	base := loginConnector{l, cfg}
+	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg)
+	p.write.SetConnMaxIdleTime(mysqlPoolIdle)
+	return p, nil
+}
+
+func dialMySQL(t target) (*dialer, error) {
 	c := mysql.NewConfig()
 	c.User = t.user.Username()
 	c.Passwd, _ = t.user.Password()
@@ -84,19 +92,22 @@ func openMySQL(t target, cfg Config) (pools, error) {
 	c.DBName = t.database
 	c.InterpolateParams = true
 	c.MultiStatements = true // see mysqlPacket
-	c.Timeout = cfg.ConnectTimeout
-	c.Logger = mysqlLog{cfg.Logger}
 	var err error
 	if c.TLS, c.TLSConfig, err = mysqlTLS(t); err != nil {
-		return pools{}, err
+		return nil, err
 	}
-	base, err := mysql.NewConnector(c)
-	if err != nil {
-		return pools{}, leaf.BadField("store", t.redacted(), err.Error())
+	if _, err := mysql.NewConnector(c); err != nil {
+		return nil, leaf.BadField("store", t.redacted(), err.Error())
 	}
-	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg)
-	p.write.SetConnMaxIdleTime(mysqlPoolIdle)
-	return p, nil
+	return &dialer{c.Passwd, func(ctx context.Context, cfg Config) (driver.Conn, error) {
+		own := c.Clone()
+		own.Timeout, own.Logger = cfg.ConnectTimeout, mysqlLog{cfg.Logger}
+		connector, err := mysql.NewConnector(own)
+		if err != nil {
+			return nil, err
+		}
+		return connector.Connect(ctx)
+	}}, nil
 }
 
 func mysqlTLS(t target) (*tls.Config, string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +22,7 @@ var postgresDialect = dialect{
 	params:      []string{"host", "sslmode", "sslrootcert", "sslcert", "sslkey", "search_path", "application_name"},
 	socketParam: "host",
 	open:        openPostgres,
+	dialer:      dialPostgres,
 	numbered:    true,
 	quote:       `"`,
 	// The level is given because the default of a database may be a stricter one,
@@ -64,17 +66,24 @@ var postgresReserve = func() string {
 		" RETURNING $6, biz_tag, max_id, step"
 }()
 
-func openPostgres(t target, cfg Config) (pools, error) {
+func openPostgres(_ target, l *login, cfg Config) (pools, error) {
+	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg}), timeout: cfg.ConnectTimeout}, cfg), nil
+}
+
+func dialPostgres(t target) (*dialer, error) {
 	c, err := pgconn.ParseConfig(t.url().String())
 	if err != nil {
-		return pools{}, leaf.BadField("store", t.redacted(), "cannot be used: "+pgReason(err))
+		return nil, leaf.BadField("store", t.redacted(), "cannot be used: "+pgReason(err))
 	}
-	c.ConnectTimeout = cfg.ConnectTimeout
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "leaf"
 	}
 	c.RuntimeParams["client_encoding"] = "UTF8"
-	return openPool(connector{Connector: cfg.below(pgConnector{c}), timeout: cfg.ConnectTimeout}, cfg), nil
+	return &dialer{c.Password, func(ctx context.Context, cfg Config) (driver.Conn, error) {
+		own := c.Copy()
+		own.ConnectTimeout = cfg.ConnectTimeout
+		return connectPostgres(ctx, own)
+	}}, nil
 }
 
 // pgReason returns the innermost text of a configuration error: the outer ones

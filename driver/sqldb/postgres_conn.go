@@ -13,17 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgConnector makes PostgreSQL connections for database/sql from pgconn, the
-// protocol layer of pgx. A statement is one round trip from the first time on
-// (parse, bind, execute and sync are sent together) and leaves nothing on the
-// server, so that a connection pooler in between cannot mix anything up. pgx's own
-// adapter would add a pool that we do not use, and a round trip after each pause.
-type pgConnector struct{ config *pgconn.Config }
-
-// Connect implements driver.Connector.
-func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
+// connectPostgres makes a connection for database/sql from pgconn, the protocol
+// layer of pgx. A statement is one round trip from the first time on (parse, bind,
+// execute and sync are sent together) and leaves nothing on the server, so that a
+// connection pooler in between cannot mix anything up. pgx's own adapter would add a
+// pool that we do not use, and a round trip after each pause. config becomes its own.
+func connectPostgres(ctx context.Context, config *pgconn.Config) (driver.Conn, error) {
 	p := new(pgConn)
-	config := c.config.Copy()
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.notice(n) }
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -32,14 +28,6 @@ func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	p.conn, p.used = conn, time.Now()
 	return p, nil
 }
-
-// Driver implements driver.Connector.
-func (c pgConnector) Driver() driver.Driver { return pgDriver{} }
-
-type pgDriver struct{}
-
-// Open implements driver.Driver. Connections come from the connector only.
-func (pgDriver) Open(string) (driver.Conn, error) { return nil, errors.ErrUnsupported }
 
 // pgConn implements driver.Conn as far as the store needs it: no prepared
 // statements, and transactions by statements.

@@ -79,7 +79,7 @@ func (s *Store) Records(rc RecordsConfig) (*Records, error) {
 	}
 	cfg := s.cfg
 	cfg.MaxConns = recordsConns
-	other, err := openTarget(s.target, cfg)
+	other, err := openTarget(s.target, s.login, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ const sqliteReaders = 4
 // openSQLite makes a pool of one writer, because SQLite's own waiting starves
 // some of several writers for a second, and one of readers. The writer's waiting
 // is short: begin repeats it for as long as its context lasts.
-func openSQLite(t target, cfg Config) (pools, error) {
+func openSQLite(t target, _ *login, cfg Config) (pools, error) {
 	write, err := sqlite.NewConnector(sqliteDSN(t.path, url.Values{
 		"_busy_timeout": {"5"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
 		// Each commit is copied into the main file at once: a process that starts after the

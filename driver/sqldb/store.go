@@ -79,6 +79,7 @@ type Store struct {
 	pools
 	dialect *dialect
 	target  target
+	login   *login
 	cfg     Config
 	sql     statements
 	board   boardStatements
@@ -108,19 +109,23 @@ func Open(url string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openTarget(t, cfg)
+	l, err := newLogin(t)
+	if err != nil {
+		return nil, err
+	}
+	return openTarget(t, l, cfg)
 }
 
-func openTarget(t target, cfg Config) (*Store, error) {
+func openTarget(t target, l *login, cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.dialect.open(t, cfg)
+	p, err := t.dialect.open(t, l, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{pools: p, dialect: t.dialect, target: t, cfg: cfg, sql: t.dialect.statements(), board: t.dialect.boardStatements(), born: time.Now()}, nil
+	return &Store{pools: p, dialect: t.dialect, target: t, login: l, cfg: cfg, sql: t.dialect.statements(), board: t.dialect.boardStatements(), born: time.Now()}, nil
 }
 
 // below returns a driver's connector as the rest of the package is to see it.

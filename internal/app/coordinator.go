@@ -21,17 +21,8 @@ const (
 	etcdNodes   = "/leaf/node"
 )
 
-// openCoordinator returns the registry in ZooKeeper or etcd.
-func openCoordinator(c SnowflakeConfig, log *slog.Logger) (worker.Registry, error) {
-	if c.Registry == registryEtcd {
-		cfg := etcdConfig(c.Addresses, etcdWorkers+c.Name)
-		cfg.Lease = c.Lease
-		records, err := etcd.NewRecords(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return worker.NewPool(records), nil
-	}
+// openZooKeeper returns the registry in ZooKeeper.
+func openZooKeeper(c SnowflakeConfig, log *slog.Logger) (worker.Registry, error) {
 	servers, chroot, err := zookeeper.ParseServers(strings.Join(c.Addresses, ","))
 	if err != nil {
 		return nil, err
@@ -48,6 +39,13 @@ func openCoordinator(c SnowflakeConfig, log *slog.Logger) (worker.Registry, erro
 		return nil, err
 	}
 	return worker.NewPool(records), nil
+}
+
+// etcd returns where the registry is in etcd.
+func (c SnowflakeConfig) etcd() etcd.Config {
+	cfg := etcdConfig(c.Addresses, etcdWorkers+c.Name)
+	cfg.Lease = c.Lease
+	return cfg
 }
 
 // etcdConfig reads HOST:PORT, or http(s)://user:password@HOST:PORT.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/snowflake"
@@ -21,6 +22,7 @@ import (
 type registry struct {
 	worker.Registry
 	records *sqldb.Records // nil: not in a database
+	etcd    *etcd.Records  // nil: not in etcd
 	layout  snowflake.Layout
 	numbers leaf.Range
 	address string // of this node
@@ -61,8 +63,12 @@ func openRegistry(cfg Config, dbs *databases, httpPort uint16, interfaces func()
 		return r, nil
 	case registryAuto, registrySQL:
 		err = r.openRecords(cfg, dbs, log)
+	case registryEtcd:
+		if r.etcd, err = etcd.NewRecords(c.etcd()); err == nil {
+			r.Registry = worker.NewPool(r.etcd)
+		}
 	default:
-		r.Registry, err = openCoordinator(c, log)
+		r.Registry, err = openZooKeeper(c, log)
 	}
 	if err != nil {
 		return nil, err

@@ -1,21 +1,27 @@
 package app
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
-// reloadable are the keys whose values change while the node runs.
-var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key"}
+// reloadable are the keys whose values change while the node runs, or whose passwords do.
+var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key", storeKey, registryKey, fenceKey, discoveryKey}
 
-// Reload puts into force what of cfg can change while the node runs: the tokens, and the
-// certificate with its key, which are read from their files again. A connection that is
-// open keeps what it has. restart names the other keys that differ: they count after a
-// restart. After an error nothing has changed. It is not safe for concurrent use.
-func (a *App) Reload(cfg Config) (restart []string, err error) {
+// Reloaded is what Reload found.
+type Reloaded struct {
+	Passwords int      // databases and registries for which another password is in force
+	Restart   []string // keys with other differences, which count after a restart
+}
+
+// Reload puts into force what of cfg can change while the node runs: the tokens, the
+// certificate with its key, and the passwords of databases and registries, all of which
+// are read from their files again. A connection that is open keeps what it has. After an
+// error nothing has changed. It is not safe for concurrent use.
+func (a *App) Reload(cfg Config) (r Reloaded, err error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, err
+		return r, err
 	}
 	for _, set := range []struct {
 		key    string
@@ -26,24 +32,34 @@ func (a *App) Reload(cfg Config) (restart []string, err error) {
 		{"admin.token", a.tokens.admin.Required(), cfg.Admin.Tokens},
 	} {
 		if set.was && len(set.tokens) == 0 {
-			return nil, &ConfigError{Key: set.key, Limit: "cannot be removed while the node runs, because then it would ask for no token; restart it"}
+			return r, &ConfigError{Key: set.key, Limit: "cannot be removed while the node runs, because then it would ask for no token; restart it"}
 		}
 	}
 	if (cfg.TLS.Cert == "") != (a.secure == nil) {
-		return nil, &ConfigError{Key: "tls.cert", Value: cfg.TLS.Cert, Limit: "cannot be switched on or off while the node runs; restart it"}
+		return r, &ConfigError{Key: "tls.cert", Value: cfg.TLS.Cert, Limit: "cannot be switched on or off while the node runs; restart it"}
 	}
 	pair, err := cfg.TLS.certificate()
 	if err != nil {
-		return nil, err
+		return r, err
+	}
+	logins, err := a.newLogins(cfg)
+	if err != nil {
+		return r, err
 	}
 	if err := a.tokens.clients.Replace(cfg.Auth.Tokens); err != nil {
-		return nil, err
+		return r, err
 	}
 	if err := a.tokens.admin.Replace(cfg.Admin.Tokens); err != nil {
-		return nil, err
+		return r, err
 	}
 	if pair != nil {
 		a.certificate.Store(pair)
+	}
+	r.Restart = logins.differ
+	for _, use := range logins.use {
+		if use() {
+			r.Passwords++
+		}
 	}
 	now, next := reflect.ValueOf(a.cfg), reflect.ValueOf(cfg)
 	for _, k := range Keys() {
@@ -51,25 +67,26 @@ func (a *App) Reload(cfg Config) (restart []string, err error) {
 			continue
 		}
 		if !reflect.DeepEqual(now.FieldByIndex(k.index).Interface(), next.FieldByIndex(k.index).Interface()) {
-			restart = append(restart, k.Name)
+			r.Restart = append(r.Restart, k.Name)
 		}
 	}
-	return restart, nil
+	return r, nil
 }
 
 // reload reads the configuration again and says in the log what came of it.
 func (a *App) reload() {
 	cfg, err := a.opts.Load()
-	var restart []string
+	var r Reloaded
 	if err == nil {
-		restart, err = a.Reload(cfg)
+		r, err = a.Reload(cfg)
 	}
 	if err != nil {
 		a.log.Error("the configuration is not reloaded, and the node goes on with the one that it has", "error", err)
 		return
 	}
-	a.log.Info("configuration reloaded: tokens and the TLS certificate are read again", "client_tokens", len(cfg.Auth.Tokens), "admin_tokens", len(cfg.Admin.Tokens))
-	if len(restart) > 0 {
-		a.log.Warn("other keys have changed; their values count after a restart", "keys", fmt.Sprint(restart))
+	a.log.Info("configuration reloaded: tokens, the TLS certificate and the passwords of databases and registries are read again",
+		"client_tokens", len(cfg.Auth.Tokens), "admin_tokens", len(cfg.Admin.Tokens), "changed_passwords", r.Passwords)
+	if len(r.Restart) > 0 {
+		a.log.Warn("other settings have changed, which are not in force: restart the node to use them", "changed", strings.Join(r.Restart, "; "))
 	}
 }

@@ -52,9 +52,9 @@ func TestReload(t *testing.T) {
 	}
 	next := c
 	next.Auth.Tokens, next.TLS, next.Log.Level = []string{"new", "newer"}, second, "warn"
-	restart, err := a.Reload(next)
-	if err != nil || !slices.Equal(restart, []string{"log.level"}) {
-		t.Fatalf("restart %q, %v", restart, err)
+	r, err := a.Reload(next)
+	if err != nil || !slices.Equal(r.Restart, []string{"log.level"}) {
+		t.Fatalf("restart %q, %v", r.Restart, err)
 	}
 	if shows(trustFirst) || !shows(trustSecond) || valid("old") || !valid("new") || !valid("newer") {
 		t.Error("after: another certificate or token")

@@ -97,6 +97,27 @@ func (p *process) end(t *testing.T, sig syscall.Signal) {
 	}
 }
 
+// await waits until the log holds a text.
+func (p *process) await(t *testing.T, text string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.log.String(), text); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%q is not in the log:\n%s", text, p.log)
+		}
+	}
+}
+
+// hangup sends SIGHUP, and waits until the log holds a text.
+func (p *process) hangup(t *testing.T, text string) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, text)
+}
+
 // ids takes n IDs of the demo tag over HTTP.
 func (p *process) ids(t *testing.T, n int) []int64 {
 	t.Helper()
@@ -209,18 +230,6 @@ func TestHangupReloads(t *testing.T) {
 	}
 	write("old\n")
 	p := serve(t, dir, "--auth-token-file", tokens)
-	hangup := func(want string) {
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.log.String(), want); <-tick.C {
-			if time.Now().After(deadline) {
-				t.Fatalf("%q is not in the log:\n%s", want, p.log)
-			}
-		}
-	}
 	status := func(token string) int {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.addr+"/api/segment/get/leaf-segment-test", nil)
 		if err != nil {
@@ -235,12 +244,12 @@ func TestHangupReloads(t *testing.T) {
 		return resp.StatusCode
 	}
 	write("")
-	hangup("the configuration is not reloaded")
+	p.hangup(t, "the configuration is not reloaded")
 	if got := status("old"); got != 200 {
 		t.Errorf("an empty file took the token away: %d", got)
 	}
 	write("new\nnewer\n")
-	hangup("configuration reloaded")
+	p.hangup(t, "configuration reloaded")
 	if old, next := status("old"), status("newer"); old != 401 || next != 200 {
 		t.Errorf("old token %d, new one %d, want 401 and 200", old, next)
 	}

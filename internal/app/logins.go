@@ -1,0 +1,124 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+)
+
+const (
+	storeKey    = "store"
+	registryKey = "snowflake.registry-address"
+)
+
+// newLogins are the passwords of a new configuration.
+type newLogins struct {
+	use    []func() (changed bool) // puts each into force
+	differ []string                // keys that differ in more, with what differs
+}
+
+// newLogins compares the addresses of databases and registries with those in use.
+func (a *App) newLogins(next Config) (n newLogins, err error) {
+	now := a.cfg
+	if err := n.stores(a.dbs, now.Stores, next.Stores); err != nil {
+		return n, err
+	}
+	switch was, is := now.Snowflake, next.Snowflake; {
+	case a.registry != nil && a.registry.records != nil && !was.usesStores() && len(is.Addresses) == 1:
+		if err := n.database(registryKey, a.registry.records, is.Addresses[0]); err != nil {
+			return n, err
+		}
+	case a.registry != nil && a.registry.etcd != nil:
+		next := was // but for the addresses: the other settings are keys of their own
+		next.Addresses = is.Addresses
+		n.etcd(registryKey, a.registry.etcd, was.etcd(), next.etcd())
+	default:
+		n.equal(registryKey, was.Addresses, is.Addresses)
+	}
+	n.coordinator(fenceKey, etcdFence, a.fence, now.Segment.ClusterFence, next.Segment.ClusterFence)
+	var directory any
+	if a.presence != nil {
+		directory = a.presence.Directory
+	}
+	n.coordinator(discoveryKey, etcdNodes, directory, now.Node.Discovery, next.Node.Discovery)
+	return n, nil
+}
+
+func (n *newLogins) equal(key string, was, is any) {
+	if !reflect.DeepEqual(was, is) {
+		n.differ = append(n.differ, key)
+	}
+}
+
+// stores takes the databases of the nodes in the order of their list.
+func (n *newLogins) stores(dbs *databases, was, is []string) error {
+	if len(is) != len(was) || len(dbs.stores) != len(was) { // or the node uses no database
+		n.equal(storeKey, was, is)
+		return nil
+	}
+	for i := range is {
+		before, after := cutStoreName(was[i]), cutStoreName(is[i])
+		key := storeKey
+		if before.name != "" {
+			key += " " + before.name
+		}
+		if before.name != after.name {
+			n.differ = append(n.differ, fmt.Sprintf("%s: name %q instead of %q", key, after.name, before.name))
+			continue
+		}
+		if err := n.database(key, dbs.stores[i], after.url); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *newLogins) database(key string, d interface {
+	Login(url string) (use func() bool, err error)
+}, url string,
+) error {
+	use, err := d.Login(url)
+	switch other, differs := errors.AsType[*sqldb.OtherDatabaseError](err); {
+	case differs:
+		n.differ = append(n.differ, key+": "+other.Difference)
+	case err != nil:
+		return &ConfigError{Key: key, Value: redact(url), Limit: err.Error()}
+	default:
+		n.use = append(n.use, use)
+	}
+	return nil
+}
+
+// passwords is what the driver of etcd has.
+type passwords interface {
+	SetPassword(password string) (changed bool)
+}
+
+// coordinator takes a URL of ZooKeeper, which has no password, or etcd.
+func (n *newLogins) coordinator(key, folder string, opened any, was, is string) {
+	before, err := parseCoordinator(key, was, folder)
+	after, err2 := parseCoordinator(key, is, folder)
+	if p, ok := opened.(passwords); ok && err == nil && err2 == nil && before.etcd != nil && after.etcd != nil {
+		n.etcd(key, p, *before.etcd, *after.etcd)
+		return
+	}
+	n.equal(key, was, is)
+}
+
+func (n *newLogins) etcd(key string, opened passwords, was, is etcd.Config) {
+	password := is.Password
+	was.Password, is.Password = "", ""
+	switch {
+	case was.Username != is.Username:
+		n.differ = append(n.differ, fmt.Sprintf("%s: user %q instead of %q", key, is.Username, was.Username))
+	case !reflect.DeepEqual(was, is):
+		n.differ = append(n.differ, fmt.Sprintf("%s: %s instead of %s", key, place(is), place(was)))
+	default:
+		n.use = append(n.use, func() bool { return opened.SetPassword(password) })
+	}
+}
+
+func place(c etcd.Config) string { return fmt.Sprintf("%q below %q", c.Endpoints, c.Prefix) }
