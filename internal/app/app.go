@@ -45,6 +45,9 @@ type Options struct {
 	// that a node which can never serve it does not start.
 	Snowflake bool
 
+	// IsSet reports whether a key was set, also to its default (Loaded.IsSet). nil: none was.
+	IsSet func(key string) bool
+
 	openFiles  func() uint64                   // the limit of this process, 0 for none; default: the system's
 	interfaces func() ([]Interface, error)     // default: those of this machine
 	limits     func(s limit.Store) limit.Store // what stands before a database when limits are read; default: nothing
@@ -107,6 +110,9 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.IsSet == nil {
+		opts.IsSet = func(string) bool { return false }
 	}
 	if opts.openFiles == nil {
 		opts.openFiles = openFiles
@@ -274,7 +280,9 @@ func (a *App) announce() {
 	if a.worker != nil {
 		info := a.registry.Info()
 		if info.Shared && a.selfClock() == "" {
-			a.log.Warn("other nodes cannot ask this one for its time, because http.addr is not an address of snowflake.address", "http", a.Addr(), "address", a.registry.address)
+			_, port, _ := net.SplitHostPort(a.Addr())
+			a.log.Warn("other nodes cannot ask this one for its time, because http.addr does not listen on snowflake.address; its clock is not compared with theirs", "http", a.Addr(), "address", a.registry.address,
+				"do", "where several machines run nodes, let it listen there: --http-addr 0.0.0.0:"+port)
 		}
 		if newDir, err := hasNo(a.dir, "worker.json"); err == nil {
 			if text := a.cfg.Snowflake.unstable(newDir); text != "" {

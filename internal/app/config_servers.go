@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // GRPCConfig is the section grpc.
@@ -82,7 +83,7 @@ func (c Config) validateServers() (errs []error) {
 			errs = append(errs, err)
 		}
 	}
-	if host, _, err := net.SplitHostPort(c.adminAddr()); err == nil && len(c.Admin.Tokens) == 0 && !isLoopback(host) {
+	if _, _, err := net.SplitHostPort(c.adminAddr()); err == nil && len(c.Admin.Tokens) == 0 && !accept.IsLoopback(c.adminAddr()) {
 		errs = append(errs, &ConfigError{Key: "admin.addr", Value: c.Admin.Addr, Limit: "must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set"})
 	}
 	switch {
@@ -94,11 +95,6 @@ func (c Config) validateServers() (errs []error) {
 		errs = append(errs, &ConfigError{Key: "tls.cert", Limit: "must be set, because tls.client-ca is"})
 	}
 	return errs
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // listen binds the address of a server, nil if it is off.

@@ -55,22 +55,35 @@ func (a *App) boundConnections() connections {
 	return a.cfg.asked().within(a.opts.openFiles(), a.cfg.reserve())
 }
 
-// logConnections says which bounds were lowered.
+// logConnections says which bounds were lowered: a warning for those that somebody has
+// set, and a piece of information for the defaults, which are meant to be high.
 func (a *App) logConnections() {
 	asked := a.cfg.asked()
-	if a.conns == asked {
-		return
-	}
-	var lowered []string
+	var set, defaults []string
 	for _, b := range []struct {
 		key     string
 		is, was int64
 	}{{"http.max-conns", a.conns.http, asked.http}, {"grpc.max-conns", a.conns.grpc, asked.grpc}, {"resp.max-conns", a.conns.resp, asked.resp}, {"administration", a.conns.admin, asked.admin}} {
-		if b.is < b.was {
-			lowered = append(lowered, fmt.Sprintf("%s=%d instead of %d", b.key, b.is, b.was))
+		text := fmt.Sprintf("%s=%d instead of %d", b.key, b.is, b.was)
+		switch {
+		case b.is == b.was:
+		case a.opts.IsSet(b.key):
+			set = append(set, text)
+		default:
+			defaults = append(defaults, text)
 		}
 	}
-	a.log.Warn("the limit of open files lowers the limits of connections, so that files, databases and administration keep theirs",
-		"limit", a.opts.openFiles(), "lowered", strings.Join(lowered, ", "),
-		"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower the three keys", asked.http+asked.grpc+asked.resp+asked.admin+a.cfg.reserve()))
+	const text = "the limit of open files lowers the limits of connections, so that files, databases and administration keep theirs"
+	args := func(lowered []string) []any {
+		return []any{
+			"limit", a.opts.openFiles(), "lowered", strings.Join(lowered, ", "),
+			"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower the three keys", asked.http+asked.grpc+asked.resp+asked.admin+a.cfg.reserve()),
+		}
+	}
+	if len(set) > 0 {
+		a.log.Warn(text, args(set)...)
+	}
+	if len(defaults) > 0 {
+		a.log.Info(text, args(defaults)...)
+	}
 }

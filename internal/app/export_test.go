@@ -121,8 +121,9 @@ func (a *App) AskPeer(ctx context.Context, p worker.Peer) (time.Time, error) {
 func (a *App) CheckToken(token string) error { return a.tokens.clients.Check(token) }
 
 // BoundConnections returns the bounds that a node with this limit of open files uses.
-func BoundConnections(c Config, files uint64, log *slog.Logger) (http, grpc, resp, admin int64) {
-	a := &App{cfg: c, log: log, opts: Options{openFiles: func() uint64 { return files }}}
+// isSet says which keys somebody has set.
+func BoundConnections(c Config, files uint64, isSet func(key string) bool, log *slog.Logger) (http, grpc, resp, admin int64) {
+	a := &App{cfg: c, log: log, opts: Options{IsSet: isSet, openFiles: func() uint64 { return files }}}
 	a.conns = a.boundConnections()
 	a.logConnections()
 	return a.conns.http, a.conns.grpc, a.conns.resp, a.conns.admin

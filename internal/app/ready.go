@@ -2,10 +2,10 @@ package app
 
 import (
 	"fmt"
-	"net"
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // maxAlarmReasons bounds how many alarms stand in /readyz: a lost database is one
@@ -50,7 +50,7 @@ func (a *App) ready() leaf.Readiness {
 // the log have the texts.
 func (a *App) publicReady() leaf.Readiness {
 	r := a.ready()
-	if host, _, err := net.SplitHostPort(a.Addr()); err == nil && isLoopback(host) {
+	if accept.IsLoopback(a.Addr()) {
 		return r
 	}
 	code := func(m *leaf.ModeReadiness, notReady string) {

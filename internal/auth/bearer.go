@@ -11,16 +11,25 @@ import (
 // scheme does not matter. Error: leaf.ErrBadRequest if the field is there twice, because
 // a proxy before the node may have looked at the other one.
 func Bearer(values []string) (token string, err error) {
-	switch len(values) {
-	case 0:
-		return "", nil
-	case 1:
-	default:
-		return "", leaf.BadField("header field", "Authorization", "must be given once")
+	value, err := Single("Authorization", values)
+	if err != nil {
+		return "", err
 	}
-	scheme, token, _ := strings.Cut(values[0], " ")
+	scheme, token, _ := strings.Cut(value, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", nil
 	}
 	return strings.Trim(token, " "), nil
+}
+
+// Single returns the one value of a field, "" if the field is missing. Error:
+// leaf.ErrBadRequest if the field is there twice.
+func Single(field string, values []string) (string, error) {
+	switch len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	}
+	return "", leaf.BadField("header field", field, "must be given once")
 }

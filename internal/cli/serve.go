@@ -45,5 +45,6 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 		Version:   version(),
 		Notes:     l.Notes,
 		Snowflake: l.AsksForSnowflake(),
+		IsSet:     l.IsSet,
 	})
 }

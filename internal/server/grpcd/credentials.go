@@ -26,19 +26,8 @@ func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
 	if c.Token, err = auth.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
 		return c, err
 	}
-	c.Name, err = single(ctx, "leaf-client")
+	c.Name, err = auth.Single("leaf-client", metadata.ValueFromIncomingContext(ctx, "leaf-client"))
 	return c, err
-}
-
-// single returns the value of a key of the metadata that may be there once.
-func single(ctx context.Context, key string) (string, error) {
-	switch values := metadata.ValueFromIncomingContext(ctx, key); len(values) {
-	case 0:
-		return "", nil
-	case 1:
-		return values[0], nil
-	}
-	return "", leaf.BadField("metadata", key, "must be given once")
 }
 
 // identity is what the server knows about a connection. It is how a call finds its own.

@@ -55,7 +55,7 @@ func credentials(r *http.Request) (shown leaf.Credentials, err error) {
 	if shown.Token, err = auth.Bearer(r.Header["Authorization"]); err != nil {
 		return shown, err
 	}
-	shown.Name, err = single(r.Header, "Leaf-Client")
+	shown.Name, err = auth.Single("Leaf-Client", r.Header["Leaf-Client"])
 	if err != nil {
 		return shown, err
 	}
@@ -63,15 +63,4 @@ func credentials(r *http.Request) (shown leaf.Credentials, err error) {
 		return shown, leaf.BadField("leaf-client", shown.Name, fmt.Sprintf("must have at most %d characters of UTF-8", maxClientName))
 	}
 	return shown, nil
-}
-
-// single returns the value of a field that may be there once.
-func single(h http.Header, name string) (string, error) {
-	switch values := h[name]; len(values) {
-	case 0:
-		return "", nil
-	case 1:
-		return values[0], nil
-	}
-	return "", leaf.BadField("header field", name, "must be given once")
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // refusePage refuses what a web page may have made a browser send. Two things give such a
@@ -38,7 +38,7 @@ func fromPage(r *http.Request) error {
 		return nil // a browser says where a POST comes from
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if local == nil || !isLoopback(local.String()) || isLoopback(r.Host) {
+	if local == nil || !accept.IsLoopback(local.String()) || accept.IsLoopback(r.Host) {
 		return nil
 	}
 	return fmt.Errorf("%w: Host %.64q is no loopback address, and this server listens on one; set auth.token, or ask by the address", leaf.ErrUnauthenticated, r.Host)
@@ -47,14 +47,4 @@ func fromPage(r *http.Request) error {
 func sameHost(origin, host string) bool {
 	_, authority, _ := strings.Cut(origin, "://")
 	return authority != "" && strings.EqualFold(authority, host)
-}
-
-// isLoopback tells whether HOST or HOST:PORT is this machine's loopback.
-func isLoopback(address string) bool {
-	host := address
-	if h, _, err := net.SplitHostPort(address); err == nil {
-		host = h
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

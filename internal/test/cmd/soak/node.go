@@ -31,6 +31,10 @@ func startNode(ctx context.Context, p plan, dir, store string) (*node, error) {
 	if err := tool(ctx, p.leaf, "schema", "apply", "--store", store); err != nil {
 		return nil, err
 	}
+	// Without it snowflake mode would wait in a new database for longer than a soak.
+	if err := tool(ctx, p.leaf, "worker", "init", "--store", store); err != nil {
+		return nil, err
+	}
 	for tag, step := range map[string]string{"orders": "1000", "users": "5000", "sevens": "7", "bulk": "1000000"} {
 		if err := tool(ctx, p.leaf, "tag", "create", "--store", store, "--data-dir", dir+"-tool", "--step", step, tag); err != nil {
 			return nil, err
@@ -78,7 +82,7 @@ func startNode(ctx context.Context, p plan, dir, store string) (*node, error) {
 	return n, nil
 }
 
-// waitReady waits for both modes: a registry that nobody declared new waits for 80 s.
+// waitReady waits until a mode serves.
 func (n *node) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
