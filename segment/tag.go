@@ -199,7 +199,7 @@ func (t *Tag) gaveUp(waitErr error) error {
 
 func (t *Tag) gaveUpLocked(waitErr error) error {
 	b := t.buffer()
-	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed)}
+	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed), failed: b.failed}
 	switch {
 	case b.last.count == 0:
 		e.sentinel = leaf.ErrNotReady
@@ -214,6 +214,17 @@ type unservedError struct {
 	tag      string
 	sentinel error
 	cause    error
+	failed   error // why the last load failed; nil: it did not, or has not ended
+}
+
+// Cause returns why the last load of the tag failed that err speaks of, and nil if that is
+// not known. The text of err leaves it out, because err goes to clients, and the cause
+// names hosts and users. It is for logs and administrators.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*unservedError](err); ok {
+		return e.failed
+	}
+	return nil
 }
 
 func (e *unservedError) Error() string {

@@ -84,6 +84,9 @@ func TestDeadlines(t *testing.T) {
 				if !errors.Is(err, errDown) {
 					t.Errorf("error %v lost its cause", err)
 				}
+				if !errors.Is(segment.Cause(err), errDown) {
+					t.Errorf("the cause is %v", segment.Cause(err))
+				}
 				if text := err.Error(); text != c.want.Error()+`: no range for tag "order" arrived in time` {
 					t.Errorf("text %q shows a client more than it should see", text)
 				}

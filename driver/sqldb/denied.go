@@ -22,6 +22,10 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 	switch user := s.target.user.Username(); s.dialect.kindOf(err) {
 	case kindLogin:
+		if password, _ := s.target.user.Password(); password == masked {
+			return fmt.Errorf("%w: the database does not let user %q in (%w); the password in the URL is %s, which stands for a password in our texts: write the real one in its place",
+				segment.ErrDenied, user, err, masked)
+		}
 		return fmt.Errorf("%w: the database does not let user %q in (%w); correct the user or the password in the URL %s (SIGHUP makes a running node read a new password), or let the user connect",
 			segment.ErrDenied, user, err, s.Redacted())
 	case kindDenied:
@@ -34,6 +38,9 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 	return nil
 }
+
+// masked is what redacted shows for a password.
+const masked = "xxxxx"
 
 // errPooling: a pooler in front of the database gives each statement another
 // connection, so that there are no transactions.

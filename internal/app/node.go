@@ -106,7 +106,8 @@ func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, e
 	if n.app.alloc == nil {
 		return nil, errNoSegment
 	}
-	return n.app.issuers.Segment.NextN(ctx, tag, count)
+	ranges, err := n.app.issuers.Segment.NextN(ctx, tag, count)
+	return ranges, withCause(err)
 }
 
 // bound reports whether the tag's database belongs to the configured division of tags.

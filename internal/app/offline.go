@@ -247,7 +247,16 @@ func (o *offline) Next(ctx context.Context, tag string, n int) ([]leaf.Range, er
 	if err != nil {
 		return nil, err
 	}
-	return alloc.NextN(ctx, tag, n)
+	ranges, err := alloc.NextN(ctx, tag, n)
+	return ranges, withCause(err)
+}
+
+// withCause adds to an error of the engine what it hides from clients.
+func withCause(err error) error {
+	if cause := segment.Cause(err); cause != nil {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
 }
 
 // withoutRecent hides the list of recent tags: a command that issues one ID must

@@ -14,11 +14,14 @@ import (
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
+// patient lets a command wait for a database that many tests use at once.
+const patient = "LEAF_STORE_CONNECT_TIMEOUT=5s"
+
 // leafOK runs a command in this process and returns its output.
 func leafOK(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir()}}); code != 0 {
+	if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir(), patient}}); code != 0 {
 		t.Fatalf("leaf %s: exit code %d: %s", strings.Join(args, " "), code, errs.String())
 	}
 	return out.String()
