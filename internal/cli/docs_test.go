@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,5 +142,36 @@ func TestEveryKeyIsAFlagAndAVariable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDocumentsDeclareRegistries: a reader who types the lines of a document one after the
+// other waits for no number. Each line that starts a node with a registry has one before
+// it that declares this registry new, with the same settings.
+func TestDocumentsDeclareRegistries(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"../../README.md", "../../docs/SNOWFLAKE.md"} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var declared, starts []string
+		for line := range strings.Lines(string(content)) {
+			line = strings.TrimSpace(line)
+			if settings, ok := strings.CutPrefix(line, "leaf worker init "); ok {
+				declared = append(declared, settings)
+			}
+			settings, ok := strings.CutPrefix(line, "leaf serve ")
+			if !ok || !strings.Contains(settings, "--snowflake-registry ") || strings.Contains(settings, "registry static") {
+				continue
+			}
+			starts = append(starts, settings)
+			if !slices.ContainsFunc(declared, func(d string) bool { return strings.HasPrefix(settings, d) }) {
+				t.Errorf("%s: no leaf worker init with the settings of: leaf serve %s", path, settings)
+			}
+		}
+		if len(starts) == 0 {
+			t.Errorf("%s starts no node with a registry", path)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // patient lets a command wait for a database that many tests use at once.
-const patient = "LEAF_STORE_CONNECT_TIMEOUT=5s"
+const patient = "LEAF_STORE_CONNECT_TIMEOUT=2s"
 
 // leafOK runs a command in this process and returns its output.
 func leafOK(t *testing.T, args ...string) string {

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
@@ -103,6 +105,26 @@ func TestTextsAreFollowed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWaitSaysHowToAvoidIt: a node in a registry that nobody declared new waits, and names
+// the command. Who types that before the first node of a registry starts has no wait.
+func TestWaitSaysHowToAvoidIt(t *testing.T) {
+	t.Parallel()
+	store := "sqlite:" + filepath.Join(t.TempDir(), "undeclared.db")
+	p := serve(t, dataDir(t), "--store", store)
+	p.await(t, "run leaf worker init with the settings of that node")
+	if status, body, err := httpGet(p.addr, "/readyz?mode=snowflake"); err != nil || status != 503 || !strings.Contains(body, "run leaf worker init") {
+		t.Errorf("/readyz: %d %s, %v", status, body, err)
+	}
+	p.end(t, syscall.SIGTERM)
+
+	store = "sqlite:" + filepath.Join(t.TempDir(), "declared.db")
+	leafOK(t, "schema", "apply", "--store", store)
+	leafOK(t, "worker", "init", "--store", store)
+	p = serve(t, dataDir(t), "--store", store)
+	workerOf(t, p)
+	p.end(t, syscall.SIGTERM)
 }
 
 func mustParse(t *testing.T, text string) *url.URL {
