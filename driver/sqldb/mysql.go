@@ -188,7 +188,8 @@ func mysqlKind(err error) kind {
 		return kindBadText
 	case 1290, 1792, 1836: // read_only, read-only transaction, read-only mode
 		return kindReadOnly
-	case 1213: // deadlock
+	case 1213, // deadlock
+		1020: // the row changed since the transaction began, by MariaDB from 11.6 on (innodb_snapshot_isolation)
 		return kindSerialize
 	}
 	return kindOther

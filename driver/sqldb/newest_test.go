@@ -91,6 +91,17 @@ func TestLastInsertID(t *testing.T) {
 	}
 }
 
+// TestSnapshotIsolation: MariaDB refuses from 11.6 on, by default, to lock a row that
+// changed since the transaction began. Claimers that meet so try again.
+func TestSnapshotIsolation(t *testing.T) {
+	t.Parallel()
+	i := server.OwnMariaDB(t)
+	db := i.Open(t)
+	execAll(t, db, "SET GLOBAL innodb_snapshot_isolation = ON")
+	applySchema(t, i.URL())
+	claimersAfterDeletion(t, i.URL(), db)
+}
+
 // TestCachingSHA2: the first login of an account with caching_sha2_password sends the
 // password under the server's key, or by TLS, the second login a hash. A wrong password is
 // named as such in both, and a certificate that is not the host's refused before any.
