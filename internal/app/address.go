@@ -7,8 +7,9 @@ import (
 	"net/netip"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // Interface is a network interface, as far as the choice of an address needs it.
@@ -46,8 +47,8 @@ func systemInterfaces() ([]Interface, error) {
 // the rest a detected IP and the port of the HTTP server. In a shared registry an
 // address that other machines cannot tell from their own is refused, unless
 // force-address allows it; elsewhere nothing is detected and any address will do.
-func advertised(c SnowflakeConfig, shared bool, httpPort uint16, interfaces func() ([]Interface, error)) (string, error) {
-	ip, port, err := parseAddress(c.Address)
+func advertised(c config.Snowflake, shared bool, httpPort uint16, interfaces func() ([]Interface, error)) (string, error) {
+	ip, port, err := config.ParseAddress(c.Address)
 	if err != nil {
 		return "", err
 	}
@@ -70,43 +71,14 @@ func advertised(c SnowflakeConfig, shared bool, httpPort uint16, interfaces func
 			return "", err
 		}
 	} else if why := ambiguous(ip, owner(ip, list)); why != "" {
-		return "", &ConfigError{Key: "snowflake.address", Value: c.Address, Limit: why + ", which other machines cannot tell from their own; name another one, or set snowflake.force-address"}
+		return "", &config.Error{Key: "snowflake.address", Value: c.Address, Limit: why + ", which other machines cannot tell from their own; name another one, or set snowflake.force-address"}
 	}
 	return netip.AddrPortFrom(ip, port).String(), nil
 }
 
-// parseAddress reads IP, IP:PORT, :PORT or nothing. What is missing is invalid, or 0.
-func parseAddress(text string) (ip netip.Addr, port uint16, err error) {
-	if text == "" {
-		return ip, 0, nil
-	}
-	wrong := &ConfigError{Key: "snowflake.address", Value: text, Limit: "must be IP:PORT, IP or :PORT, with a port from 1 to 65535; an IPv6 address with a port stands in brackets: [2001:db8::1]:8080"}
-	if ip, err := netip.ParseAddr(text); err == nil {
-		if ip.Zone() != "" {
-			return ip, 0, wrong
-		}
-		return ip.Unmap(), 0, nil
-	}
-	host, number, err := net.SplitHostPort(text)
-	if err != nil {
-		return ip, 0, wrong
-	}
-	n, err := strconv.ParseUint(number, 10, 16)
-	if err != nil || n == 0 || strconv.FormatUint(n, 10) != number {
-		return ip, 0, wrong
-	}
-	if host == "" {
-		return ip, uint16(n), nil
-	}
-	if ip, err = netip.ParseAddr(host); err != nil || ip.Zone() != "" {
-		return ip, 0, wrong
-	}
-	return ip.Unmap(), uint16(n), nil
-}
-
 // detect chooses an address: of the preferred interfaces in their order, else of any
 // that is up; IPv4 before IPv6.
-func detect(c SnowflakeConfig, list []Interface) (netip.Addr, error) {
+func detect(c config.Snowflake, list []Interface) (netip.Addr, error) {
 	patterns := c.Interfaces
 	if len(patterns) == 0 {
 		patterns = []string{"*"}
@@ -128,9 +100,9 @@ func detect(c SnowflakeConfig, list []Interface) (netip.Addr, error) {
 			return candidates[0], nil
 		}
 	}
-	e := &ConfigError{Key: "snowflake.address", Limit: "no address that other machines can reach was found among " + describe(list) + "; set it to this node's IP:PORT"}
+	e := &config.Error{Key: "snowflake.address", Limit: "no address that other machines can reach was found among " + describe(list) + "; set it to this node's IP:PORT"}
 	if len(c.Interfaces) > 0 {
-		e.Key, e.Value = "snowflake.interface", strings.Join(c.Interfaces, listSeparator)
+		e.Key, e.Value = "snowflake.interface", strings.Join(c.Interfaces, config.ListSeparator)
 	}
 	return netip.Addr{}, e
 }
@@ -138,7 +110,7 @@ func detect(c SnowflakeConfig, list []Interface) (netip.Addr, error) {
 // isUndetected reports whether err is that of detect, without anything configured that
 // it did not find.
 func isUndetected(err error) bool {
-	ce, ok := errors.AsType[*ConfigError](err)
+	ce, ok := errors.AsType[*config.Error](err)
 	return ok && ce.Key == "snowflake.address" && ce.Value == ""
 }
 

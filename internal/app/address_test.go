@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 )
@@ -29,7 +31,7 @@ func TestAdvertisedAddress(t *testing.T) {
 	v6 := app.Interface{Name: "en0", Up: true, Addrs: addrs("fe80::2", "2001:db8::7")}
 	host := []app.Interface{lo, docker, bridge, veth, down, eth0, eth1}
 
-	type c = app.SnowflakeConfig
+	type c = config.Snowflake
 	cases := []struct {
 		name  string
 		c     c

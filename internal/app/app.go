@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/alarm"
@@ -36,7 +38,7 @@ type Options struct {
 	// Reload makes Run read the configuration again, with Load, and put into force what
 	// can change while the node runs (App.Reload). nil: it never does.
 	Reload <-chan os.Signal
-	Load   func() (Config, error)
+	Load   func() (config.Config, error)
 
 	// Warn is told what the user of a command should know beside its outcome. nil: nobody.
 	Warn func(text string)
@@ -56,7 +58,7 @@ type Options struct {
 // App is one node. Make it with New, then Start, then Stop. All methods are safe
 // for concurrent use.
 type App struct {
-	cfg     Config
+	cfg     config.Config
 	opts    Options
 	log     *slog.Logger
 	created time.Time
@@ -102,9 +104,9 @@ type App struct {
 var errStopped = errors.New("app: the node was stopped before it was started")
 
 // New opens and binds everything that cfg names, or nothing. It connects to no
-// database but the embedded one, and to no registry. Errors: [ConfigError]s, *datadir.LockedError if
+// database but the embedded one, and to no registry. Errors: [config.Error]s, *datadir.LockedError if
 // another process uses the data directory, or what the system said.
-func New(cfg Config, opts Options) (_ *App, err error) {
+func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -137,13 +139,13 @@ func New(cfg Config, opts Options) (_ *App, err error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	if _, err = admin.SocketPath(path); err != nil {
-		return nil, &ConfigError{Key: "data-dir", Value: cfg.DataDir, Limit: err.Error()}
+		return nil, &config.Error{Key: "data-dir", Value: cfg.DataDir, Limit: err.Error()}
 	}
 	if a.dir, err = openDir(path); err != nil {
 		return nil, err
 	}
 	a.dbs = &databases{}
-	if cfg.needsStores() {
+	if cfg.NeedsStores() {
 		if a.dbs, err = openDatabases(cfg, a.log); err != nil {
 			return nil, err
 		}
@@ -285,7 +287,7 @@ func (a *App) announce() {
 				"do", "where several machines run nodes, let it listen there: --http-addr 0.0.0.0:"+port)
 		}
 		if newDir, err := hasNo(a.dir, "worker.json"); err == nil {
-			if text := a.cfg.Snowflake.unstable(newDir); text != "" {
+			if text := a.cfg.Snowflake.Unstable(newDir); text != "" {
 				a.log.Warn(text, "address", a.registry.address)
 			}
 		}
@@ -374,7 +376,7 @@ func closeListener(ln net.Listener) error {
 }
 
 // Run is New, Start, and Stop when ctx ends, a server fails, or somebody drains the node.
-func Run(ctx context.Context, cfg Config, opts Options) error {
+func Run(ctx context.Context, cfg config.Config, opts Options) error {
 	a, err := New(cfg, opts)
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
@@ -23,9 +25,9 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
-// config is a valid one for a node on a free port in dir.
-func config(dir string) app.Config {
-	c := app.Default()
+// embedded is a valid one for a node on a free port in dir.
+func embedded(dir string) config.Config {
+	c := config.Default()
 	c.DataDir = dir
 	c.HTTP.Addr = "127.0.0.1:0"
 	c.StorePrivate = true // tests of registries and directories need no shared database
@@ -48,7 +50,7 @@ func shortDir(t *testing.T) string {
 }
 
 // start runs a node until stop or the end of the test.
-func start(t *testing.T, c app.Config) (a *app.App, stop func()) {
+func start(t *testing.T, c config.Config) (a *app.App, stop func()) {
 	t.Helper()
 	a, err := app.New(c, app.Options{})
 	if err != nil {
@@ -90,7 +92,7 @@ func get(t *testing.T, a *app.App, path string) (int, string) {
 func TestFirstStartServesTheDemoTag(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, stop := start(t, config(dir))
+	a, stop := start(t, embedded(dir))
 	for _, want := range []string{"1", "2"} {
 		if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 200 || body != want {
 			t.Errorf("got %d %q, want 200 %q", status, body, want)
@@ -103,7 +105,7 @@ func TestFirstStartServesTheDemoTag(t *testing.T) {
 	}
 	stop()
 
-	again, _ := start(t, config(dir))
+	again, _ := start(t, embedded(dir))
 	if _, body := get(t, again, "/api/segment/get/leaf-segment-test"); body != "3" {
 		t.Errorf("after a clean restart: got %s, want 3, since the rest was given back", body)
 	}
@@ -111,7 +113,7 @@ func TestFirstStartServesTheDemoTag(t *testing.T) {
 
 func TestLifecycleIsIdempotent(t *testing.T) {
 	t.Parallel()
-	a, err := app.New(config(shortDir(t)), app.Options{})
+	a, err := app.New(embedded(shortDir(t)), app.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func TestLifecycleIsIdempotent(t *testing.T) {
 func TestStopWithoutStart(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, err := app.New(config(dir), app.Options{})
+	a, err := app.New(embedded(dir), app.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +135,7 @@ func TestStopWithoutStart(t *testing.T) {
 	if err := a.Start(t.Context()); err == nil {
 		t.Error("start after stop: no error")
 	}
-	_, stop := start(t, config(dir)) // the lock and the socket are free
+	_, stop := start(t, embedded(dir)) // the lock and the socket are free
 	stop()
 }
 
@@ -145,21 +147,21 @@ func TestNewUndoesItselfOnError(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = taken.Close() })
 	dir := shortDir(t)
-	c := config(dir)
+	c := embedded(dir)
 	c.HTTP.Addr = taken.Addr().String()
 	_, err = app.New(c, app.Options{})
 	if err == nil || !strings.Contains(err.Error(), "http.addr") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
-	_, stop := start(t, config(dir))
+	_, stop := start(t, embedded(dir))
 	stop()
 }
 
 func TestOneNodePerDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	start(t, config(dir))
-	_, err := app.New(config(dir), app.Options{})
+	start(t, embedded(dir))
+	_, err := app.New(embedded(dir), app.Options{})
 	locked, ok := errors.AsType[*datadir.LockedError](err)
 	if !ok || locked.PID != os.Getpid() || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v, want a LockedError with our process and %s", err, dir)
@@ -169,7 +171,7 @@ func TestOneNodePerDataDirectory(t *testing.T) {
 func TestDataDirectoryTooLongForASocket(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(shortDir(t), strings.Repeat("d", 120))
-	if _, err := app.New(config(dir), app.Options{}); err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
+	if _, err := app.New(embedded(dir), app.Options{}); err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -181,7 +183,7 @@ func TestDatabaseDownIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = ln.Close() // nobody listens here any more
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Stores = []string{"mysql://u:hunter2@" + ln.Addr().String() + "/leaf"}
 	c.Segment.MaxWait = 20 * time.Millisecond
 	a, _ := start(t, c)
@@ -203,7 +205,7 @@ func TestDatabaseThatHangsDoesNotHoldUpStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ln.Close() }) // accepts in the backlog, and never answers
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Stores = []string{"mysql://u@" + ln.Addr().String() + "/leaf"}
 	c.ConnectTimeout, c.Segment.LoadTimeout, c.ShutdownTimeout = 10*time.Second, 10*time.Second, 10*time.Second
 	a, err := app.New(c, app.Options{})
@@ -229,7 +231,7 @@ func TestDatabaseThatHangsDoesNotHoldUpStop(t *testing.T) {
 func TestLogBeginsWithWhatANewUserNeeds(t *testing.T) {
 	t.Parallel()
 	var out lockedBuffer
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	a, err := app.New(c, app.Options{Logger: app.NewLogger(&out, c.Log)})
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +271,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := app.Run(ctx, config(shortDir(t)), app.Options{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := app.Run(ctx, embedded(shortDir(t)), app.Options{Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -278,11 +280,11 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func backends(t *testing.T) map[string]admin.Backend {
 	t.Helper()
 	nodeDir, clientDir, offlineDir := shortDir(t), shortDir(t), shortDir(t)
-	node, _ := start(t, config(nodeDir))
-	start(t, config(clientDir))
+	node, _ := start(t, embedded(nodeDir))
+	start(t, embedded(clientDir))
 	all := map[string]admin.Backend{"node": node.Backend()}
 	for name, dir := range map[string]string{"client": clientDir, "offline": offlineDir} {
-		b, done, err := app.OpenBackend(t.Context(), config(dir), app.Options{}, false)
+		b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +406,7 @@ func TestBackendsBehaveAlike(t *testing.T) {
 func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, stop := start(t, config(dir))
+	a, stop := start(t, embedded(dir))
 	get(t, a, "/api/segment/get/leaf-segment-test")
 	stop()
 	path := filepath.Join(dir, "recent.json")
@@ -412,7 +414,7 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	if err != nil || !strings.Contains(string(before), "leaf-segment-test") {
 		t.Fatalf("the engine writes another file now: %q, %v", before, err)
 	}
-	b, done, err := app.OpenBackend(t.Context(), config(dir), app.Options{}, false)
+	b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,13 +439,13 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 func TestDemoTagStartsAboveTheFence(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, stop := start(t, config(dir))
+	a, stop := start(t, embedded(dir))
 	get(t, a, "/api/segment/get/leaf-segment-test?count=5")
 	stop()
 	for _, name := range []string{"leaf.db", "leaf.db-wal", "leaf.db-shm"} {
 		_ = os.Remove(filepath.Join(dir, name))
 	}
-	again, _ := start(t, config(dir))
+	again, _ := start(t, embedded(dir))
 	if status, body := get(t, again, "/api/segment/get/leaf-segment-test"); status != 200 || body != "6" {
 		t.Errorf("got %d %s, want 200 6", status, body)
 	}
@@ -454,12 +456,12 @@ func TestDemoTagStartsAboveTheFence(t *testing.T) {
 func TestDeletedDemoTagStaysDeleted(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, stop := start(t, config(dir))
+	a, stop := start(t, embedded(dir))
 	if err := a.Backend().DeleteTag(t.Context(), "leaf-segment-test"); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	again, _ := start(t, config(dir))
+	again, _ := start(t, embedded(dir))
 	if status, body := get(t, again, "/api/segment/get/leaf-segment-test"); status != 404 {
 		t.Errorf("got %d %s, want 404", status, body)
 	}
@@ -469,7 +471,7 @@ func TestDeletedDemoTagStaysDeleted(t *testing.T) {
 // database that may belong to others.
 func TestNoChangeBeforeTheBinding(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Stores = []string{"mysql://leaf@127.0.0.1:1/leaf"}
 	node, _ := start(t, c)
 	b := node.Backend()
@@ -490,7 +492,7 @@ func second[T any](_ T, err error) error { return err }
 func TestSeveralStores(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	c := config(dir)
+	c := embedded(dir)
 	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
 	c.TagRules = []string{"order*=a"}
 	node, stop := start(t, c)

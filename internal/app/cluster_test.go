@@ -17,7 +17,7 @@ func TestClusters(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	of := func(node, store string) *app.App {
-		c := config(filepath.Join(dir, node))
+		c := embedded(filepath.Join(dir, node))
 		c.Stores = []string{"sqlite:" + filepath.Join(dir, store)}
 		c.Snowflake.Enable = false
 		c.Node.Discovery = "store"

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/segment"
@@ -14,15 +16,11 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// Where our keys lie in etcd. A registry and a fence of one name do not meet.
-const (
-	etcdWorkers = "/leaf/worker/"
-	etcdFence   = "/leaf/fence"
-	etcdNodes   = "/leaf/node"
-)
+// etcdWorkers is where worker IDs lie in etcd.
+const etcdWorkers = "/leaf/worker/"
 
 // openZooKeeper returns the registry in ZooKeeper.
-func openZooKeeper(c SnowflakeConfig, log *slog.Logger) (worker.Registry, error) {
+func openZooKeeper(c config.Snowflake, log *slog.Logger) (worker.Registry, error) {
 	servers, chroot, err := zookeeper.ParseServers(strings.Join(c.Addresses, ","))
 	if err != nil {
 		return nil, err
@@ -31,7 +29,7 @@ func openZooKeeper(c SnowflakeConfig, log *slog.Logger) (worker.Registry, error)
 		Servers: servers, Chroot: chroot, Name: c.Name, SessionTimeout: c.Lease,
 		JavaFingerprint: snowflake.Leaf().Fingerprint(), Logger: log,
 	}
-	if c.Registry == registryZooKeeper {
+	if c.Registry == config.RegistryZooKeeper {
 		return zookeeper.NewOriginal(cfg)
 	}
 	records, err := zookeeper.NewRecycle(cfg)
@@ -41,8 +39,8 @@ func openZooKeeper(c SnowflakeConfig, log *slog.Logger) (worker.Registry, error)
 	return worker.NewPool(records), nil
 }
 
-// etcd returns where the registry is in etcd.
-func (c SnowflakeConfig) etcd() etcd.Config {
+// etcdRegistry returns where the registry is in etcd.
+func etcdRegistry(c config.Snowflake) etcd.Config {
 	cfg := etcdConfig(c.Addresses, etcdWorkers+c.Name)
 	cfg.Lease = c.Lease
 	return cfg
@@ -63,36 +61,8 @@ func etcdConfig(addresses []string, prefix string) etcd.Config {
 	return cfg
 }
 
-const fenceKey = "segment.cluster-fence"
-
 // fenceDegrade is the word of segment.fence-policy for going on without the fence.
 const fenceDegrade = "degrade"
-
-// coordinatorLimit is what a URL of a coordinator must be.
-const coordinatorLimit = "must be " + zookeeper.URLForm + " or " + etcd.URLForm
-
-// coordinator is a URL of ZooKeeper or etcd, taken apart: one of the two is there.
-type coordinator struct {
-	zookeeper *zookeeper.Config
-	etcd      *etcd.Config
-}
-
-// parseCoordinator reads the value of key, for keys that lie under folder in etcd.
-func parseCoordinator(key, text, folder string) (c coordinator, err error) {
-	if strings.HasPrefix(text, "zookeeper:") {
-		var cfg zookeeper.Config
-		cfg, err = zookeeper.ParseURL(text)
-		c.zookeeper = &cfg
-	} else {
-		var cfg etcd.Config
-		cfg, err = etcd.ParseURL(text, folder)
-		c.etcd = &cfg
-	}
-	if err != nil { // it does not know the key, and shows no value
-		return coordinator{}, &ConfigError{Key: key, Value: redact(text), Limit: coordinatorLimit}
-	}
-	return c, nil
-}
 
 // closableFence is what both drivers have beyond the interface of the engine.
 type closableFence interface {
@@ -102,18 +72,18 @@ type closableFence interface {
 
 // openFence returns the cluster fence, nil if none is configured. It connects at the
 // first call.
-func openFence(cfg SegmentConfig, connect time.Duration, log *slog.Logger) (closableFence, error) {
+func openFence(cfg config.Segment, connect time.Duration, log *slog.Logger) (closableFence, error) {
 	if cfg.ClusterFence == "" {
 		return nil, nil //nolint:nilnil // no fence is a valid configuration
 	}
-	c, err := parseCoordinator(fenceKey, cfg.ClusterFence, etcdFence)
+	c, err := config.ParseCoordinator(config.FenceKey, cfg.ClusterFence, config.EtcdFence)
 	switch {
 	case err != nil:
 		return nil, err
-	case c.zookeeper != nil:
-		c.zookeeper.Logger = log
-		return zookeeper.NewFence(*c.zookeeper)
+	case c.ZooKeeper != nil:
+		c.ZooKeeper.Logger = log
+		return zookeeper.NewFence(*c.ZooKeeper)
 	}
-	c.etcd.DialTimeout = connect
-	return etcd.NewFence(*c.etcd)
+	c.Etcd.DialTimeout = connect
+	return etcd.NewFence(*c.Etcd)
 }

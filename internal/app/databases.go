@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -28,7 +29,7 @@ type databases struct {
 	file     string // its path
 }
 
-func openDatabases(c Config, log *slog.Logger) (*databases, error) {
+func openDatabases(c config.Config, log *slog.Logger) (*databases, error) {
 	urls := c.Stores
 	d := &databases{embedded: len(urls) == 0}
 	if d.embedded {
@@ -41,11 +42,11 @@ func openDatabases(c Config, log *slog.Logger) (*databases, error) {
 	}
 	var named []segment.NamedStore
 	for _, value := range urls {
-		s := cutStoreName(value)
-		if s.name == "" {
-			s.name = defaultStoreName
+		s := config.CutStoreName(value)
+		if s.Name == "" {
+			s.Name = defaultStoreName
 		}
-		store, err := sqldb.Open(s.url, sqldb.Config{
+		store, err := sqldb.Open(s.URL, sqldb.Config{
 			ConnectTimeout: c.ConnectTimeout,
 			MaxConns:       int(c.Segment.MaxLoads) + spareConns,
 			Logger:         log,
@@ -54,7 +55,7 @@ func openDatabases(c Config, log *slog.Logger) (*databases, error) {
 			return nil, errors.Join(err, d.Close())
 		}
 		d.stores = append(d.stores, store)
-		named = append(named, segment.NamedStore{Name: s.name, Store: store})
+		named = append(named, segment.NamedStore{Name: s.Name, Store: store})
 	}
 	var rules []segment.TagRule
 	for _, text := range c.TagRules {
@@ -103,18 +104,6 @@ func (d *databases) route(tag string) (int, error) {
 		return 0, fmt.Errorf("%w: %q: no tag-rule covers it", leaf.ErrUnknownTag, tag)
 	}
 	return i, nil
-}
-
-// checkStoreURL returns why the driver does not accept a URL, "" if it does.
-func checkStoreURL(url string) string {
-	store, err := sqldb.Open(url, sqldb.Config{})
-	if err != nil {
-		return strings.TrimPrefix(err.Error(), leaf.ErrBadRequest.Error()+": ")
-	}
-	if err := store.Close(); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // storeError gives an error of a store that has no class the one that callers can

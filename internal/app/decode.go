@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
@@ -26,7 +28,7 @@ type Decoded struct {
 // Decode takes an ID apart, without a node. now is what the time of the ID is compared
 // with. Errors are leaf.ErrBadRequest: a bad layout, or a number outside of it.
 func Decode(layout string, id int64, now time.Time) (Decoded, error) {
-	l, err := parseLayout(layout)
+	l, err := config.ParseLayout(layout)
 	if err != nil {
 		return Decoded{}, err
 	}
@@ -70,7 +72,7 @@ func Layouts(layout string) ([]LayoutInfo, error) {
 	}
 	out := make([]LayoutInfo, 0, len(names))
 	for _, name := range names {
-		l, err := parseLayout(name)
+		l, err := config.ParseLayout(name)
 		if err != nil {
 			return nil, err
 		}
@@ -81,14 +83,6 @@ func Layouts(layout string) ([]LayoutInfo, error) {
 		})
 	}
 	return out, nil
-}
-
-func parseLayout(text string) (snowflake.Layout, error) {
-	l, err := snowflake.ParseLayout(text)
-	if err != nil {
-		return l, &ConfigError{Key: "snowflake.layout", Value: text, Limit: strings.TrimPrefix(err.Error(), snowflake.ErrInvalid.Error()+": ")}
-	}
-	return l, nil
 }
 
 func decodeParts(l snowflake.Layout, id int64) (snowflake.Parts, error) {

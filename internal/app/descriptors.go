@@ -3,6 +3,8 @@ package app
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // A process has one limit of open files for everything, and a public connection needs no
@@ -19,19 +21,19 @@ const (
 type connections struct{ http, grpc, resp, admin int64 }
 
 // asked returns what c wants; a server that is off wants nothing.
-func (c Config) asked() connections {
+func asked(c config.Config) connections {
 	n := connections{http: c.HTTP.MaxConns, grpc: c.GRPC.MaxConns, resp: c.RESP.MaxConns, admin: adminConns}
-	if c.grpcAddr() == addrOff {
+	if c.GRPCAddr() == config.AddrOff {
 		n.grpc = 0
 	}
-	if c.respAddr() == addrOff {
+	if c.RESPAddr() == config.AddrOff {
 		n.resp = 0
 	}
 	return n
 }
 
 // reserve returns how many descriptors are no connections of clients.
-func (c Config) reserve() int64 {
+func reserve(c config.Config) int64 {
 	stores := max(len(c.Stores), 1)
 	return ownFiles + int64(stores)*(c.Segment.MaxLoads+spareConns) + 3*refusedConns
 }
@@ -52,13 +54,13 @@ func (n connections) within(files uint64, reserve int64) connections {
 // boundConnections returns the bounds of the configuration, lowered to what the limit of
 // open files allows.
 func (a *App) boundConnections() connections {
-	return a.cfg.asked().within(a.opts.openFiles(), a.cfg.reserve())
+	return asked(a.cfg).within(a.opts.openFiles(), reserve(a.cfg))
 }
 
 // logConnections says which bounds were lowered: a warning for those that somebody has
 // set, and a piece of information for the defaults, which are meant to be high.
 func (a *App) logConnections() {
-	asked := a.cfg.asked()
+	asked := asked(a.cfg)
 	var set, defaults []string
 	for _, b := range []struct {
 		key     string
@@ -77,7 +79,7 @@ func (a *App) logConnections() {
 	args := func(lowered []string) []any {
 		return []any{
 			"limit", a.opts.openFiles(), "lowered", strings.Join(lowered, ", "),
-			"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower the three keys", asked.http+asked.grpc+asked.resp+asked.admin+a.cfg.reserve()),
+			"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower the three keys", asked.http+asked.grpc+asked.resp+asked.admin+reserve(a.cfg)),
 		}
 	}
 	if len(set) > 0 {

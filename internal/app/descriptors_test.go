@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/internal/app"
 )
 
@@ -19,7 +21,7 @@ func TestConnectionsWithinOpenFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name                    string
 		files                   uint64
-		change                  func(*app.Config)
+		change                  func(*config.Config)
 		http, grpc, resp, admin int64
 	}{
 		{"no limit", 0, nil, 10_000, 10_000, 10_000, 1000},
@@ -28,13 +30,13 @@ func TestConnectionsWithinOpenFiles(t *testing.T) {
 		{"too few", 4096, nil, 1102, 1102, 1102, 512},
 		{"few", 1024, nil, 206, 206, 206, 128},
 		{"hardly any", 100, nil, 16, 16, 16, 16},
-		{"in proportion", 4096, func(c *app.Config) { c.HTTP.MaxConns = 20_000; c.RESP.MaxConns = 30 }, 2203, 1101, 16, 512},
-		{"what is off takes nothing", 4096, func(c *app.Config) { c.GRPC.Addr, c.RESP.Addr = "off", "off" }, 3308, 0, 0, 512},
-		{"small wishes", 1024, func(c *app.Config) { c.HTTP.MaxConns, c.GRPC.MaxConns, c.RESP.MaxConns = 100, 100, 100 }, 100, 100, 100, 128},
+		{"in proportion", 4096, func(c *config.Config) { c.HTTP.MaxConns = 20_000; c.RESP.MaxConns = 30 }, 2203, 1101, 16, 512},
+		{"what is off takes nothing", 4096, func(c *config.Config) { c.GRPC.Addr, c.RESP.Addr = "off", "off" }, 3308, 0, 0, 512},
+		{"small wishes", 1024, func(c *config.Config) { c.HTTP.MaxConns, c.GRPC.MaxConns, c.RESP.MaxConns = 100, 100, 100 }, 100, 100, 100, 128},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := config(t.TempDir())
+			c := embedded(t.TempDir())
 			if tt.change != nil {
 				tt.change(&c)
 			}
@@ -67,7 +69,7 @@ func TestLoweredLimitsInTheLog(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			app.BoundConnections(config(t.TempDir()), tt.files, func(key string) bool { return key == tt.set }, slog.New(slog.NewTextHandler(&log, nil)))
+			app.BoundConnections(embedded(t.TempDir()), tt.files, func(key string) bool { return key == tt.set }, slog.New(slog.NewTextHandler(&log, nil)))
 			var lines []string
 			for line := range strings.Lines(log.String()) {
 				seen := regexp.MustCompile(`level=\w+`).FindString(line)

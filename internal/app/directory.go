@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/etcd"
@@ -26,35 +28,35 @@ type directory struct {
 const directoryTTL = 10 * time.Second
 
 // openDirectory opens the directory of nodes, nil if there is none. It does not connect.
-func openDirectory(cfg Config, dbs *databases, log *slog.Logger) (*directory, error) {
+func openDirectory(cfg config.Config, dbs *databases, log *slog.Logger) (*directory, error) {
 	text := cfg.Node.Discovery
 	switch text {
-	case discoveryOff:
+	case config.DiscoveryOff:
 		return nil, nil //nolint:nilnil // no directory is a valid configuration
-	case "", discoveryStore:
+	case "", config.DiscoveryStore:
 		return storeDirectory(cfg, dbs)
 	}
-	c, err := parseCoordinator(discoveryKey, text, etcdNodes)
+	c, err := config.ParseCoordinator(config.DiscoveryKey, text, config.EtcdNodes)
 	switch {
 	case err != nil:
 		return nil, err
-	case c.zookeeper != nil:
-		c.zookeeper.Logger, c.zookeeper.SessionTimeout = log, directoryTTL
-		d, err := zookeeper.NewDirectory(*c.zookeeper)
-		return openedDirectory(d, redact(text), err)
+	case c.ZooKeeper != nil:
+		c.ZooKeeper.Logger, c.ZooKeeper.SessionTimeout = log, directoryTTL
+		d, err := zookeeper.NewDirectory(*c.ZooKeeper)
+		return openedDirectory(d, config.Redact(text), err)
 	}
-	c.etcd.Logger, c.etcd.DialTimeout = log, cfg.ConnectTimeout
-	d, err := etcd.NewDirectory(*c.etcd)
-	return openedDirectory(d, redact(text), err)
+	c.Etcd.Logger, c.Etcd.DialTimeout = log, cfg.ConnectTimeout
+	d, err := etcd.NewDirectory(*c.Etcd)
+	return openedDirectory(d, config.Redact(text), err)
 }
 
 // storeDirectory is the one in the first database. Without being asked for, it is not in
 // a file, which few clients could open.
-func storeDirectory(cfg Config, dbs *databases) (*directory, error) {
-	asked := cfg.Node.Discovery == discoveryStore
+func storeDirectory(cfg config.Config, dbs *databases) (*directory, error) {
+	asked := cfg.Node.Discovery == config.DiscoveryStore
 	switch {
 	case len(dbs.stores) == 0 && asked:
-		return nil, &ConfigError{Key: discoveryKey, Value: discoveryStore, Limit: "needs a database, and no mode of this node uses one; name another place, or off"}
+		return nil, &config.Error{Key: config.DiscoveryKey, Value: config.DiscoveryStore, Limit: "needs a database, and no mode of this node uses one; name another place, or off"}
 	case len(dbs.stores) == 0, !asked && dbs.stores[0].Dialect() == "sqlite":
 		return nil, nil //nolint:nilnil // no directory is a valid configuration
 	}
@@ -93,12 +95,12 @@ func describeNode(n discovery.Node, own string) admin.Node {
 
 // noDirectory is the answer of commands about the nodes where there is no directory: why,
 // and what to do. unpublished is why the node left itself out of one, nil if it did not.
-func noDirectory(cfg Config, dbs *databases, unpublished error) error {
-	why, place := "node.discovery is off", discoveryStore+", "
+func noDirectory(cfg config.Config, dbs *databases, unpublished error) error {
+	why, place := "node.discovery is off", config.DiscoveryStore+", "
 	switch {
 	case unpublished != nil:
 		return fmt.Errorf("%w: this node is in no directory of nodes: %s", leaf.ErrDisabled, unpublished.Error())
-	case cfg.Node.Discovery == discoveryOff:
+	case cfg.Node.Discovery == config.DiscoveryOff:
 	case len(dbs.stores) == 0:
 		why, place = "node.discovery is not set, and this node uses no database", ""
 	default:
@@ -108,7 +110,7 @@ func noDirectory(cfg Config, dbs *databases, unpublished error) error {
 }
 
 // unnamedDirectory is the answer without a node.
-func unnamedDirectory(cfg Config) error {
+func unnamedDirectory(cfg config.Config) error {
 	return fmt.Errorf("%w: no node is running in %s, and no directory of nodes is named; name the --data-dir of a running node, the --node-discovery of the nodes, or the --store that they share", leaf.ErrDisabled, cfg.DataDir)
 }
 
@@ -120,7 +122,7 @@ func (l lister) Nodes(ctx context.Context) (admin.Nodes, error) { return l.direc
 // OpenNodes returns the NodeLister for one command: the running node in cfg's data
 // directory if there is one, else the opened directory. direct asks for the directory in
 // any case. The caller calls done at the end.
-func OpenNodes(ctx context.Context, cfg Config, opts Options, direct bool) (l admin.NodeLister, done func() error, err error) {
+func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (l admin.NodeLister, done func() error, err error) {
 	if !direct {
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {
@@ -135,10 +137,10 @@ func OpenNodes(ctx context.Context, cfg Config, opts Options, direct bool) (l ad
 		log = slog.New(slog.DiscardHandler)
 	}
 	if direct && cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
-		cfg.Node.Discovery = discoveryStore // it is asked for, so it may be in a file
+		cfg.Node.Discovery = config.DiscoveryStore // it is asked for, so it may be in a file
 	}
 	dbs := &databases{}
-	if cfg.Node.Discovery == discoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
+	if cfg.Node.Discovery == config.DiscoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, log); err != nil {
 			return nil, nil, err
 		}
@@ -146,7 +148,7 @@ func OpenNodes(ctx context.Context, cfg Config, opts Options, direct bool) (l ad
 	d, err := openDirectory(cfg, dbs, log)
 	if err == nil && d == nil {
 		err = unnamedDirectory(cfg)
-		if direct || cfg.Node.Discovery == discoveryOff {
+		if direct || cfg.Node.Discovery == config.DiscoveryOff {
 			err = noDirectory(cfg, dbs, nil)
 		}
 	}

@@ -1,14 +1,5 @@
-// Package app puts a node together: configuration, wiring, lifecycle. It is the
+// Package app puts a node together: wiring and lifecycle. It is the
 // only package that knows engines, drivers and servers at once.
-//
-// # Configuration
-//
-// [Config] defines every key once; [Keys] derives flag, environment variable and
-// YAML form from it. [Load] merges them: flag over environment over file over
-// default. Nothing is guessed: an unknown key, a value outside its limits, a
-// duplicate or an impossible combination is a [ConfigError] with key, value, place
-// and limit, and all of them are reported at once. A .properties file of the Java
-// server is translated (legacy.go, jdbc.go).
 //
 // # Lifecycle
 //
@@ -44,6 +35,6 @@
 // issuing and repairing need the lock. [OpenWorkers] is the same for registries of
 // worker IDs, which need the lock only where they lie in the data directory.
 //
-// It does not parse command lines (package cli) and does not issue IDs (package
-// segment).
+// It does not parse command lines (package cli), does not read the configuration
+// (package config) and does not issue IDs (packages segment and worker).
 package app

@@ -13,7 +13,7 @@ import (
 // ends; what it did not use goes back.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	a, stop := start(t, config(shortDir(t)))
+	a, stop := start(t, embedded(shortDir(t)))
 	const path = "/api/segment/get/leaf-segment-test"
 	get(t, a, path)
 	if err := a.Backend().Drain(t.Context(), 500*time.Millisecond); err != nil {
@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 
 func TestDrainRefusesALongDelay(t *testing.T) {
 	t.Parallel()
-	a, _ := start(t, config(shortDir(t)))
+	a, _ := start(t, embedded(shortDir(t)))
 	err := a.Backend().Drain(t.Context(), time.Hour)
 	if err == nil || !strings.Contains(err.Error(), `delay="1h0m0s": must be at most 10m`) {
 		t.Errorf("Drain(1h) = %v", err)
@@ -67,7 +67,7 @@ func TestDrainRefusesALongDelay(t *testing.T) {
 // health checks and metrics.
 func TestAdminOverTCP(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Admin.Tokens = []string{"s3cret"}
 	a, _ := start(t, c)
 	for path, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 // which counts suspensions (package worker has the test of what that is good for).
 func TestElapsedIsTheMachines(t *testing.T) {
 	t.Parallel()
-	a, stop := start(t, config(shortDir(t)))
+	a, stop := start(t, embedded(shortDir(t)))
 	defer stop()
 	content, err := os.ReadFile("/proc/uptime")
 	if err != nil {

@@ -10,15 +10,12 @@ import (
 	"os"
 	"sync"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/alarm"
 	"github.com/leaf-idgen/leaf/segment"
 )
-
-// needsStores reports whether the node has any use for its databases.
-func (c Config) needsStores() bool {
-	return c.Segment.Enable || c.Snowflake.Enable && c.Snowflake.usesStores()
-}
 
 // openEngines makes what issues IDs, and what it reports to.
 func (a *App) openEngines(listening net.Addr) (err error) {
@@ -91,7 +88,7 @@ func (a *App) openSegment() error {
 // engineConfig returns the configuration of the engine, for a node and for a command
 // that issues by itself. The caller closes the fence, if there is one, after the
 // engine.
-func engineConfig(c Config, nodeID string, log *slog.Logger) (_ segment.Config, fence io.Closer, err error) {
+func engineConfig(c config.Config, nodeID string, log *slog.Logger) (_ segment.Config, fence io.Closer, err error) {
 	cluster, err := openFence(c.Segment, c.ConnectTimeout, log)
 	if err != nil {
 		return segment.Config{}, nil, err

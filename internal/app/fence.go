@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -15,7 +17,7 @@ import (
 // databases latched, and returns the tags. It is leaf.ErrConflict if the files are whole,
 // if a node runs there, or if there is no such directory; leaf.ErrNotReady if a database
 // does not answer, because a tag that is not latched could repeat IDs.
-func RebuildFence(ctx context.Context, cfg Config) (tags []string, err error) {
+func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err error) {
 	if _, err := os.Stat(cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w: data directory: %w", leaf.ErrConflict, err)
 	}

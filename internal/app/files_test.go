@@ -25,7 +25,7 @@ func TestLostFileStopsTheNode(t *testing.T) {
 		t.Run("file="+name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(shortDir(t), "d")
-			a, err := app.New(config(dir), app.Options{})
+			a, err := app.New(embedded(dir), app.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

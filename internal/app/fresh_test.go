@@ -8,22 +8,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
 // inFile makes a node claim in an SQLite file that other nodes may use, too: as its
 // store, or as its registry only.
-var inFile = map[string]func(c *app.Config, url string){
-	"store": func(c *app.Config, url string) { c.Stores = []string{url} },
-	"registry": func(c *app.Config, url string) {
+var inFile = map[string]func(c *config.Config, url string){
+	"store": func(c *config.Config, url string) { c.Stores = []string{url} },
+	"registry": func(c *config.Config, url string) {
 		c.Snowflake.Registry, c.Snowflake.Addresses = "sql", []string{url}
 	},
 }
 
 func makeTables(t *testing.T, url string) {
 	t.Helper()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Stores = []string{url}
 	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, false); err != nil {
 		t.Fatal(err)
@@ -46,8 +48,8 @@ func TestFileOfOthersIsNotNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(shortDir(t), "w.db")
-			node := func() app.Config {
-				c := config(shortDir(t))
+			node := func() config.Config {
+				c := embedded(shortDir(t))
 				c.Snowflake.WorkerRange = "5-5"
 				use(&c, "sqlite:"+file)
 				return c
@@ -103,7 +105,7 @@ func TestUnusedIsOfTheEmbeddedDatabase(t *testing.T) {
 	for name, use := range inFile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
 			if err != nil {
 				t.Fatal(err)
@@ -124,14 +126,14 @@ func TestUnusedIsOfTheEmbeddedDatabase(t *testing.T) {
 // claimed from here, other nodes may have shared the file, and it was deleted.
 func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 	t.Parallel()
-	for name, makeIt := range map[string]func(t *testing.T, c app.Config){
-		"by segment mode": func(t *testing.T, c app.Config) {
+	for name, makeIt := range map[string]func(t *testing.T, c config.Config){
+		"by segment mode": func(t *testing.T, c config.Config) {
 			t.Helper()
 			c.Snowflake.Enable = false
 			_, stop := start(t, c)
 			stop()
 		},
-		"by a command": func(t *testing.T, c app.Config) {
+		"by a command": func(t *testing.T, c config.Config) {
 			t.Helper()
 			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
 			if err != nil {
@@ -141,7 +143,7 @@ func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"by a command for worker IDs": func(t *testing.T, c app.Config) {
+		"by a command for worker IDs": func(t *testing.T, c config.Config) {
 			t.Helper()
 			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
 			if err != nil {
@@ -154,7 +156,7 @@ func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			makeIt(t, c)
 			for _, file := range []string{"leaf.db", "leaf.db-wal", "leaf.db-shm"} {
 				if err := os.Remove(filepath.Join(c.DataDir, file)); err != nil && !os.IsNotExist(err) {

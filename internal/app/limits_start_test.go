@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
@@ -32,7 +34,7 @@ func (s slowLimits) Limits(ctx context.Context) (limit.Rules, error) {
 }
 
 // startSlowly begins a node whose limits cannot be read before release.
-func startSlowly(t *testing.T, c app.Config) (a *app.App, release func()) {
+func startSlowly(t *testing.T, c config.Config) (a *app.App, release func()) {
 	t.Helper()
 	released := make(chan struct{})
 	release = sync.OnceFunc(func() { close(released) })
@@ -54,9 +56,9 @@ func startSlowly(t *testing.T, c app.Config) (a *app.App, release func()) {
 
 // blockTheDemo makes the data directory of a node whose tag and whose clients without a
 // name are switched off.
-func blockTheDemo(t *testing.T) app.Config {
+func blockTheDemo(t *testing.T) config.Config {
 	t.Helper()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	b, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +138,7 @@ func TestLimitsThatCannotBeReadEndNoService(t *testing.T) {
 	t.Parallel()
 	t.Run("only the limits", func(t *testing.T) {
 		t.Parallel()
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		c.ConnectTimeout, c.Segment.LoadTimeout = 100*time.Millisecond, 100*time.Millisecond
 		a, _ := startSlowly(t, c)
 		for _, path := range []string{"/api/segment/get/leaf-segment-test", "/api/snowflake/get/any"} {
@@ -148,7 +150,7 @@ func TestLimitsThatCannotBeReadEndNoService(t *testing.T) {
 	})
 	t.Run("the database", func(t *testing.T) {
 		t.Parallel()
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
 		c.ConnectTimeout, c.Segment.LoadTimeout, c.Segment.MaxWait = 100*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
 		c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "7"

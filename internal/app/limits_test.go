@@ -82,7 +82,7 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 	store := "sqlite:" + shortDir(t) + "/shared.db"
 	var nodes []*app.App
 	for range 2 {
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		c.Stores = []string{store}
 		c.Limit.Refresh = 100 * time.Millisecond
 		a, _ := start(t, c)
@@ -149,7 +149,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 // TestLimitsNeedADatabase, and say so.
 func TestLimitsNeedADatabase(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Segment.Enable = false
 	c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "7"
 	a, _ := start(t, c)

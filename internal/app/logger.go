@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // NewLogger returns the logger that c asks for, on w. c must be valid.
-func NewLogger(w io.Writer, c LogConfig) *slog.Logger {
+func NewLogger(w io.Writer, c config.Log) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Level)) // the words of the key log.level are slog's
 	opts := &slog.HandlerOptions{Level: level}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 const (
@@ -21,29 +22,29 @@ type newLogins struct {
 }
 
 // newLogins compares the addresses of databases and registries with those in use.
-func (a *App) newLogins(next Config) (n newLogins, err error) {
+func (a *App) newLogins(next config.Config) (n newLogins, err error) {
 	now := a.cfg
 	if err := n.stores(a.dbs, now.Stores, next.Stores); err != nil {
 		return n, err
 	}
 	switch was, is := now.Snowflake, next.Snowflake; {
-	case a.registry != nil && a.registry.records != nil && !was.usesStores() && len(is.Addresses) == 1:
+	case a.registry != nil && a.registry.records != nil && !was.UsesStores() && len(is.Addresses) == 1:
 		if err := n.database(registryKey, a.registry.records, is.Addresses[0]); err != nil {
 			return n, err
 		}
 	case a.registry != nil && a.registry.etcd != nil:
 		next := was // but for the addresses: the other settings are keys of their own
 		next.Addresses = is.Addresses
-		n.etcd(registryKey, a.registry.etcd, was.etcd(), next.etcd())
+		n.etcd(registryKey, a.registry.etcd, etcdRegistry(was), etcdRegistry(next))
 	default:
 		n.equal(registryKey, was.Addresses, is.Addresses)
 	}
-	n.coordinator(fenceKey, etcdFence, a.fence, now.Segment.ClusterFence, next.Segment.ClusterFence)
+	n.coordinator(config.FenceKey, config.EtcdFence, a.fence, now.Segment.ClusterFence, next.Segment.ClusterFence)
 	var directory any
 	if a.presence != nil {
 		directory = a.presence.Directory
 	}
-	n.coordinator(discoveryKey, etcdNodes, directory, now.Node.Discovery, next.Node.Discovery)
+	n.coordinator(config.DiscoveryKey, config.EtcdNodes, directory, now.Node.Discovery, next.Node.Discovery)
 	return n, nil
 }
 
@@ -60,16 +61,16 @@ func (n *newLogins) stores(dbs *databases, was, is []string) error {
 		return nil
 	}
 	for i := range is {
-		before, after := cutStoreName(was[i]), cutStoreName(is[i])
+		before, after := config.CutStoreName(was[i]), config.CutStoreName(is[i])
 		key := storeKey
-		if before.name != "" {
-			key += " " + before.name
+		if before.Name != "" {
+			key += " " + before.Name
 		}
-		if before.name != after.name {
-			n.differ = append(n.differ, fmt.Sprintf("%s: name %q instead of %q", key, after.name, before.name))
+		if before.Name != after.Name {
+			n.differ = append(n.differ, fmt.Sprintf("%s: name %q instead of %q", key, after.Name, before.Name))
 			continue
 		}
-		if err := n.database(key, dbs.stores[i], after.url); err != nil {
+		if err := n.database(key, dbs.stores[i], after.URL); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,7 @@ func (n *newLogins) database(key string, d interface {
 	case differs:
 		n.differ = append(n.differ, key+": "+other.Difference)
 	case err != nil:
-		return &ConfigError{Key: key, Value: redact(url), Limit: err.Error()}
+		return &config.Error{Key: key, Value: config.Redact(url), Limit: err.Error()}
 	default:
 		n.use = append(n.use, use)
 	}
@@ -99,10 +100,10 @@ type passwords interface {
 
 // coordinator takes a URL of ZooKeeper, which has no password, or etcd.
 func (n *newLogins) coordinator(key, folder string, opened any, was, is string) {
-	before, err := parseCoordinator(key, was, folder)
-	after, err2 := parseCoordinator(key, is, folder)
-	if p, ok := opened.(passwords); ok && err == nil && err2 == nil && before.etcd != nil && after.etcd != nil {
-		n.etcd(key, p, *before.etcd, *after.etcd)
+	before, err := config.ParseCoordinator(key, was, folder)
+	after, err2 := config.ParseCoordinator(key, is, folder)
+	if p, ok := opened.(passwords); ok && err == nil && err2 == nil && before.Etcd != nil && after.Etcd != nil {
+		n.etcd(key, p, *before.Etcd, *after.Etcd)
 		return
 	}
 	n.equal(key, was, is)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/internal/app"
 )
 
@@ -13,7 +15,7 @@ import (
 func TestReloadPasswords(t *testing.T) {
 	t.Parallel()
 	stores := []string{"a=mysql://leaf:one@127.0.0.1:1/ids?tls=false", "b=postgres://leaf:one@127.0.0.1:1/ids"}
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Stores = stores
 	c.Node.Discovery = "etcd://leaf:one@127.0.0.1:1/prod"
 	c.Segment.ClusterFence = "etcd://leaf:one@127.0.0.1:1/prod"
@@ -26,40 +28,40 @@ func TestReloadPasswords(t *testing.T) {
 	t.Cleanup(func() { _ = a.Stop(t.Context()) })
 	for _, tt := range []struct {
 		name      string
-		change    func(c *app.Config)
+		change    func(c *config.Config)
 		passwords int
 		restart   []string
 	}{
-		{"nothing", func(*app.Config) {}, 0, nil},
-		{"a password", func(c *app.Config) { c.Stores[0] = "a=mysql://leaf:two@127.0.0.1:1/ids?tls=false" }, 1, nil},
-		{"the same again", func(c *app.Config) { c.Stores[0] = "a=mysql://leaf:two@127.0.0.1:1/ids?tls=false" }, 0, nil},
-		{"back", func(*app.Config) {}, 1, nil},
+		{"nothing", func(*config.Config) {}, 0, nil},
+		{"a password", func(c *config.Config) { c.Stores[0] = "a=mysql://leaf:two@127.0.0.1:1/ids?tls=false" }, 1, nil},
+		{"the same again", func(c *config.Config) { c.Stores[0] = "a=mysql://leaf:two@127.0.0.1:1/ids?tls=false" }, 0, nil},
+		{"back", func(*config.Config) {}, 1, nil},
 		{
 			"a host, beside a password",
-			func(c *app.Config) {
+			func(c *config.Config) {
 				c.Stores = []string{"a=mysql://leaf:two@db2:1/ids?tls=false", "b=postgres://leaf:two@127.0.0.1:1/ids"}
 			}, 1,
 			[]string{`store a: host "db2" instead of "127.0.0.1"`},
 		},
-		{"back", func(*app.Config) {}, 1, nil},
-		{"a port", func(c *app.Config) { c.Stores[1] = "b=postgres://leaf:one@127.0.0.1:2/ids" }, 0, []string{`store b: port "2" instead of "1"`}},
-		{"a database", func(c *app.Config) { c.Stores[1] = "b=postgres://leaf:one@127.0.0.1:1/other" }, 0, []string{`store b: database "other" instead of "ids"`}},
-		{"a user", func(c *app.Config) { c.Stores[1] = "b=postgres://eve:one@127.0.0.1:1/ids" }, 0, []string{`store b: user "eve" instead of "leaf"`}},
-		{"a parameter", func(c *app.Config) { c.Stores[0] = "a=mysql://leaf:one@127.0.0.1:1/ids?tls=true" }, 0, []string{`store a: parameter tls "true" instead of "false"`}},
-		{"another kind", func(c *app.Config) { c.Stores[1] = "b=sqlite:/tmp/x.db" }, 0, []string{`store b: database kind "sqlite" instead of "postgres"`}},
-		{"a name", func(c *app.Config) { c.Stores[1] = "c=postgres://leaf:one@127.0.0.1:1/ids" }, 0, []string{`store b: name "c" instead of "b"`}},
-		{"one database", func(c *app.Config) { c.Stores = []string{"mysql://leaf:one@127.0.0.1:1/ids"} }, 0, []string{"store"}},
+		{"back", func(*config.Config) {}, 1, nil},
+		{"a port", func(c *config.Config) { c.Stores[1] = "b=postgres://leaf:one@127.0.0.1:2/ids" }, 0, []string{`store b: port "2" instead of "1"`}},
+		{"a database", func(c *config.Config) { c.Stores[1] = "b=postgres://leaf:one@127.0.0.1:1/other" }, 0, []string{`store b: database "other" instead of "ids"`}},
+		{"a user", func(c *config.Config) { c.Stores[1] = "b=postgres://eve:one@127.0.0.1:1/ids" }, 0, []string{`store b: user "eve" instead of "leaf"`}},
+		{"a parameter", func(c *config.Config) { c.Stores[0] = "a=mysql://leaf:one@127.0.0.1:1/ids?tls=true" }, 0, []string{`store a: parameter tls "true" instead of "false"`}},
+		{"another kind", func(c *config.Config) { c.Stores[1] = "b=sqlite:/tmp/x.db" }, 0, []string{`store b: database kind "sqlite" instead of "postgres"`}},
+		{"a name", func(c *config.Config) { c.Stores[1] = "c=postgres://leaf:one@127.0.0.1:1/ids" }, 0, []string{`store b: name "c" instead of "b"`}},
+		{"one database", func(c *config.Config) { c.Stores = []string{"mysql://leaf:one@127.0.0.1:1/ids"} }, 0, []string{"store"}},
 		{
 			"passwords of etcd",
-			func(c *app.Config) {
+			func(c *config.Config) {
 				c.Node.Discovery, c.Segment.ClusterFence = "etcd://leaf:two@127.0.0.1:1/prod", "etcd://leaf:two@127.0.0.1:1/prod"
 				c.Snowflake.Addresses = []string{"http://leaf:two@127.0.0.1:1"}
 			}, 3, nil,
 		},
-		{"back", func(*app.Config) {}, 3, nil},
+		{"back", func(*config.Config) {}, 3, nil},
 		{
 			"places in etcd",
-			func(c *app.Config) {
+			func(c *config.Config) {
 				c.Node.Discovery, c.Segment.ClusterFence = "etcd://leaf:one@127.0.0.1:1/test", "etcd://eve:one@127.0.0.1:1/prod"
 				c.Snowflake.Addresses = []string{"http://leaf:one@127.0.0.1:2"}
 			}, 0,
@@ -69,7 +71,7 @@ func TestReloadPasswords(t *testing.T) {
 				`node.discovery: ["http://127.0.0.1:1"] below "/leaf/node/test" instead of ["http://127.0.0.1:1"] below "/leaf/node/prod"`,
 			},
 		},
-		{"another fence", func(c *app.Config) { c.Segment.ClusterFence = "zookeeper://127.0.0.1:1/prod" }, 0, []string{"segment.cluster-fence"}},
+		{"another fence", func(c *config.Config) { c.Segment.ClusterFence = "zookeeper://127.0.0.1:1/prod" }, 0, []string{"segment.cluster-fence"}},
 	} {
 		next := c
 		next.Stores = slices.Clone(stores)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf/internal/app"
@@ -73,19 +75,19 @@ func metricsOf(page string) map[string]string {
 func metricPages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	ask := func(name string, c app.Config) {
+	ask := func(name string, c config.Config) {
 		a, _ := start(t, c)
 		_, pages[name] = get(t, a, "/metrics")
 	}
-	both := config(shortDir(t))
+	both := embedded(shortDir(t))
 	both.Alarm.Webhook = "http://" + unanswered(t)
 	ask("both modes", both)
 
-	segment := config(shortDir(t))
+	segment := embedded(shortDir(t))
 	segment.Snowflake.Enable = false
 	ask("segment mode", segment)
 
-	snowflake := config(shortDir(t))
+	snowflake := embedded(shortDir(t))
 	snowflake.Segment.Enable = false
 	snowflake.Snowflake.Registry, snowflake.Snowflake.WorkerID = "static", "7"
 	ask("snowflake mode", snowflake)
@@ -93,7 +95,7 @@ func metricPages(t *testing.T) map[string]string {
 	var last *app.App // of a cluster, which asks the first one for its time
 	store := "sqlite:" + shortDir(t) + "/shared.db"
 	for range 2 {
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		c.Stores = []string{store}
 		c.Snowflake.Address, c.Snowflake.Force, c.Snowflake.PeerInterval = "127.0.0.1", true, time.Second
 		if last == nil { // a registry that nobody declared new is waited for
@@ -115,7 +117,7 @@ func metricPages(t *testing.T) map[string]string {
 }
 
 // declareNew makes the tables of a database, and declares its registry new.
-func declareNew(t *testing.T, c app.Config) {
+func declareNew(t *testing.T, c config.Config) {
 	t.Helper()
 	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, false); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ var (
 // once, before its samples, and counters end in _total.
 func TestMetricsAreWellFormed(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Alarm.Webhook = "http://" + unanswered(t)
 	a, err := app.New(c, app.Options{Version: "v1 \"x\" \\ \n"})
 	if err != nil {
@@ -82,7 +82,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 // TestMetricsOfTheServers: connections that are open, and what was asked on them.
 func TestMetricsOfTheServers(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.RESP.MaxConns = 1
 	a, _ := start(t, c)
 
@@ -144,7 +144,7 @@ func checkMetrics(t *testing.T, a *app.App, want ...string) {
 // TestMetricsOfServersThatAreOff are not there.
 func TestMetricsOfServersThatAreOff(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.GRPC.Addr, c.RESP.Addr = "off", "off"
 	a, _ := start(t, c)
 	if _, body := get(t, a, "/metrics"); strings.Contains(body, "leaf_grpc_") || strings.Contains(body, "leaf_resp_") {

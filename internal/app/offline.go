@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -23,7 +25,7 @@ import (
 // repairing need it, and its lock; the other commands take it if the folder exists
 // and is free.
 type offline struct {
-	cfg     Config
+	cfg     config.Config
 	opts    Options
 	dbs     *databases
 	catalog catalog
@@ -38,7 +40,7 @@ var _ admin.Backend = (*offline)(nil)
 
 // newOffline opens the stores. The embedded database lives in the data directory,
 // so it needs the lock at once.
-func newOffline(cfg Config, opts Options) (_ *offline, err error) {
+func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 	o := &offline{cfg: cfg, opts: opts}
 	defer func() {
 		if err != nil {
@@ -283,7 +285,7 @@ func (d withoutRecent) Replace(name string, content []byte) error {
 // directory if there is one, else the opened stores. direct asks for the stores in
 // any case. The caller calls done when it has finished; its error says that unused
 // IDs were not given back, or a lock not released.
-func OpenBackend(ctx context.Context, cfg Config, opts Options, direct bool) (b admin.Backend, done func() error, err error) {
+func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bool) (b admin.Backend, done func() error, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

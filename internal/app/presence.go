@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
@@ -62,7 +64,7 @@ func (a *App) published() (n discovery.Node, err error) {
 }
 
 // clientAddress returns the address by which clients reach a listener.
-func clientAddress(cfg Config, listening net.Addr, interfaces func() ([]Interface, error)) (string, error) {
+func clientAddress(cfg config.Config, listening net.Addr, interfaces func() ([]Interface, error)) (string, error) {
 	ap, err := netip.ParseAddrPort(listening.String())
 	if err != nil {
 		return "", fmt.Errorf("address of a listener: %w", err)
@@ -80,7 +82,7 @@ func clientAddress(cfg Config, listening net.Addr, interfaces func() ([]Interfac
 		return "", err
 	}
 	if ip, err = detect(cfg.Snowflake, list); err != nil {
-		return "", &ConfigError{Key: "node.advertise", Limit: "no address that clients can reach was found among " + describe(list) + "; set it to the name or IP address of this node"}
+		return "", &config.Error{Key: "node.advertise", Limit: "no address that clients can reach was found among " + describe(list) + "; set it to the name or IP address of this node"}
 	}
 	return net.JoinHostPort(ip.String(), port), nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
@@ -24,8 +26,8 @@ import (
 func TestDirectoryOfNodes(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	shared := func(name string) app.Config {
-		c := config(filepath.Join(dir, name))
+	shared := func(name string) config.Config {
+		c := embedded(filepath.Join(dir, name))
 		c.Stores = []string{"sqlite:" + filepath.Join(dir, "shared.db")}
 		c.Snowflake.Enable = false
 		c.Node.Discovery, c.Node.Zone = "store", "zone "+name
@@ -93,7 +95,7 @@ func TestDirectoryForClients(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			c.Node.Discovery = tt.url(t)
 			a, stop := start(t, c)
 			client, err := clientdirectory.Open(c.Node.Discovery)
@@ -144,7 +146,7 @@ func TestDirectoryOf(t *testing.T) {
 		{"zookeeper", "zookeeper://a:2181/ids/prod", []string{"mysql://u:hunter2@db:3306/leaf"}, "zookeeper://a:2181/ids/prod"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := config(t.TempDir())
+			c := embedded(t.TempDir())
 			c.Stores, c.Node.Discovery = tt.stores, tt.discovery
 			if len(tt.stores) == 2 {
 				c.TagRules = []string{"*=a"}
@@ -177,7 +179,7 @@ func TestClientAddress(t *testing.T) {
 		{"an interface that is not there", "[::]:80", "", "eth9", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := config("x")
+			c := embedded("x")
 			c.Node.Advertise = tt.advertise
 			if tt.prefer != "" {
 				c.Snowflake.Interfaces = []string{tt.prefer}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -17,7 +19,7 @@ import (
 // TestProtocolsShareTheIDs: one node, three protocols, one series of numbers.
 func TestProtocolsShareTheIDs(t *testing.T) {
 	t.Parallel()
-	a, _ := start(t, config(shortDir(t)))
+	a, _ := start(t, embedded(shortDir(t)))
 	if _, body := get(t, a, "/api/segment/get/leaf-segment-test"); body != "1" {
 		t.Errorf("HTTP: %s", body)
 	}
@@ -72,7 +74,7 @@ func rpc(t *testing.T, a *app.App, tag string) string {
 // TestServersThatAreOff: each server but that for HTTP can be switched off.
 func TestServersThatAreOff(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.GRPC.Addr, c.RESP.Addr, c.Admin.Addr = "off", "off", "off"
 	a, _ := start(t, c)
 	if a.GRPCAddr() != "" || a.RESPAddr() != "" || a.AdminAddr() != "" {
@@ -93,20 +95,20 @@ func TestAddressesOfTheServers(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() }) // after the parallel cases
 	for _, tt := range []struct {
 		name   string
-		change func(c *app.Config)
+		change func(c *config.Config)
 		want   string
 	}{
-		{"gRPC taken", func(c *app.Config) { c.GRPC.Addr = taken.Addr().String() }, "choose another --grpc-addr, or --grpc-addr=off"},
-		{"RESP taken", func(c *app.Config) { c.RESP.Addr = taken.Addr().String() }, "choose another --resp-addr, or --resp-addr=off"},
-		{"HTTP taken", func(c *app.Config) { c.HTTP.Addr = taken.Addr().String() }, "choose another --http-addr"},
-		{"no address", func(c *app.Config) { c.GRPC.Addr = "9090" }, `grpc.addr="9090": must be HOST:PORT`},
-		{"administration for everybody", func(c *app.Config) { c.Admin.Addr = ":8081" }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set`},
-		{"key without certificate", func(c *app.Config) { c.TLS.Key = "x" }, "tls.cert"},
-		{"no such certificate", func(c *app.Config) { c.TLS.Cert, c.TLS.Key = "/none", "/none" }, `tls.cert="/none": with tls.key=/none must be a certificate and its key`},
+		{"gRPC taken", func(c *config.Config) { c.GRPC.Addr = taken.Addr().String() }, "choose another --grpc-addr, or --grpc-addr=off"},
+		{"RESP taken", func(c *config.Config) { c.RESP.Addr = taken.Addr().String() }, "choose another --resp-addr, or --resp-addr=off"},
+		{"HTTP taken", func(c *config.Config) { c.HTTP.Addr = taken.Addr().String() }, "choose another --http-addr"},
+		{"no address", func(c *config.Config) { c.GRPC.Addr = "9090" }, `grpc.addr="9090": must be HOST:PORT`},
+		{"administration for everybody", func(c *config.Config) { c.Admin.Addr = ":8081" }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set`},
+		{"key without certificate", func(c *config.Config) { c.TLS.Key = "x" }, "tls.cert"},
+		{"no such certificate", func(c *config.Config) { c.TLS.Cert, c.TLS.Key = "/none", "/none" }, `tls.cert="/none": with tls.key=/none must be a certificate and its key`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			tt.change(&c)
 			if _, err := app.New(c, app.Options{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v\nwant %s", err, tt.want)

@@ -18,7 +18,7 @@ func TestPublicReadiness(t *testing.T) {
 		addr string
 		open bool
 	}{{"127.0.0.1:0", true}, {":0", false}} {
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		down := unanswered(t)
 		c.HTTP.Addr, c.GRPC.Addr, c.RESP.Addr = tt.addr, "off", "off"
 		c.Stores = []string{"mysql://someone@" + down + "/orders"}

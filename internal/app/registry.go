@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -29,28 +31,23 @@ type registry struct {
 }
 
 // namespace is what all nodes of the registry must agree on.
-func (r *registry) namespace(c SnowflakeConfig) worker.Namespace {
+func (r *registry) namespace(c config.Snowflake) worker.Namespace {
 	return worker.NewNamespace(c.Namespace, r.layout, c.Datacenter)
-}
-
-// usesStores reports whether worker IDs are claimed in the first store.
-func (c SnowflakeConfig) usesStores() bool {
-	return c.Registry == registryAuto || c.Registry == registrySQL && len(c.Addresses) == 0
 }
 
 // openRegistry returns the registry that cfg names. httpPort is 0 for a command, which
 // has no identity and needs no interfaces. The caller closes it before dbs.
-func openRegistry(cfg Config, dbs *databases, httpPort uint16, interfaces func() ([]Interface, error), log *slog.Logger) (_ *registry, err error) {
+func openRegistry(cfg config.Config, dbs *databases, httpPort uint16, interfaces func() ([]Interface, error), log *slog.Logger) (_ *registry, err error) {
 	c := cfg.Snowflake
 	r := &registry{}
-	if r.layout, err = parseLayout(c.Layout); err != nil {
+	if r.layout, err = config.ParseLayout(c.Layout); err != nil {
 		return nil, err
 	}
-	if r.numbers, err = workerRange(c.WorkerRange, r.layout); err != nil {
+	if r.numbers, err = config.WorkerRange(c.WorkerRange, r.layout); err != nil {
 		return nil, err
 	}
 	switch c.Registry {
-	case registryStatic:
+	case config.RegistryStatic:
 		// The number may depend on the address, so it comes first.
 		if r.address, err = advertised(c, false, httpPort, interfaces); err != nil {
 			return nil, err
@@ -61,10 +58,10 @@ func openRegistry(cfg Config, dbs *databases, httpPort uint16, interfaces func()
 		}
 		r.Registry = worker.NewStatic(number)
 		return r, nil
-	case registryAuto, registrySQL:
+	case config.RegistryAuto, config.RegistrySQL:
 		err = r.openRecords(cfg, dbs, log)
-	case registryEtcd:
-		if r.etcd, err = etcd.NewRecords(c.etcd()); err == nil {
+	case config.RegistryEtcd:
+		if r.etcd, err = etcd.NewRecords(etcdRegistry(c)); err == nil {
 			r.Registry = worker.NewPool(r.etcd)
 		}
 	default:
@@ -82,10 +79,10 @@ func openRegistry(cfg Config, dbs *databases, httpPort uint16, interfaces func()
 	return r, nil
 }
 
-func (r *registry) openRecords(cfg Config, dbs *databases, log *slog.Logger) (err error) {
+func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logger) (err error) {
 	c := cfg.Snowflake
 	rc := sqldb.RecordsConfig{Lease: c.Lease}
-	if c.usesStores() {
+	if c.UsesStores() {
 		r.records, err = dbs.stores[0].Records(rc)
 	} else {
 		r.records, err = sqldb.OpenRecords(c.Addresses[0], sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Logger: log}, rc)
@@ -99,19 +96,19 @@ func (r *registry) openRecords(cfg Config, dbs *databases, log *slog.Logger) (er
 var ordinal = regexp.MustCompile(`-([0-9]+)$`)
 
 // staticNumber returns the worker ID that the configuration gives to this node.
-func staticNumber(c SnowflakeConfig, layout snowflake.Layout, address string, hostname func() (string, error)) (int64, error) {
+func staticNumber(c config.Snowflake, layout snowflake.Layout, address string, hostname func() (string, error)) (int64, error) {
 	switch {
 	case c.WorkerID != "":
-		return workerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout)
+		return config.WorkerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout)
 	case len(c.WorkerMap) > 0:
-		byAddress, err := workerMap(c.WorkerMap, layout)
+		byAddress, err := config.WorkerMap(c.WorkerMap, layout)
 		if err != nil {
 			return 0, err
 		}
 		n, found := byAddress[address]
 		if !found {
-			return 0, &ConfigError{
-				Key: "snowflake.worker-map", Value: strings.Join(c.WorkerMap, listSeparator),
+			return 0, &config.Error{
+				Key: "snowflake.worker-map", Value: strings.Join(c.WorkerMap, config.ListSeparator),
 				Limit: "must name this node's address " + address + " (another one is set with snowflake.address)",
 			}
 		}
@@ -125,11 +122,11 @@ func staticNumber(c SnowflakeConfig, layout snowflake.Layout, address string, ho
 	short, _, _ := strings.Cut(host, ".") // a StatefulSet's may be fully qualified
 	m := ordinal.FindStringSubmatch(short)
 	if m == nil {
-		return 0, &ConfigError{Key: key, Value: host, Limit: "must be a host name that ends in a hyphen and a number, such as leaf-0"}
+		return 0, &config.Error{Key: key, Value: host, Limit: "must be a host name that ends in a hyphen and a number, such as leaf-0"}
 	}
 	n, err := strconv.ParseInt(m[1], 10, 32)
 	if most := int64(1)<<layout.WorkerBits - 1; err != nil || n+c.WorkerOffset < 0 || n+c.WorkerOffset > most {
-		return 0, &ConfigError{Key: key, Value: host, Limit: fmt.Sprintf("plus snowflake.worker-offset=%d must be a worker ID from 0 to %d", c.WorkerOffset, most)}
+		return 0, &config.Error{Key: key, Value: host, Limit: fmt.Sprintf("plus snowflake.worker-offset=%d must be a worker ID from 0 to %d", c.WorkerOffset, most)}
 	}
 	return n + c.WorkerOffset, nil
 }

@@ -1,13 +1,14 @@
 package app
 
 import (
-	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
-var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key", storeKey, registryKey, fenceKey, discoveryKey}
+var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key", storeKey, registryKey, config.FenceKey, config.DiscoveryKey}
 
 // Reloaded is what Reload found.
 type Reloaded struct {
@@ -19,7 +20,7 @@ type Reloaded struct {
 // certificate with its key, and the passwords of databases and registries, all of which
 // are read from their files again. A connection that is open keeps what it has. After an
 // error nothing has changed. It is not safe for concurrent use.
-func (a *App) Reload(cfg Config) (r Reloaded, err error) {
+func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 	if err := cfg.Validate(); err != nil {
 		return r, err
 	}
@@ -32,13 +33,13 @@ func (a *App) Reload(cfg Config) (r Reloaded, err error) {
 		{"admin.token", a.tokens.admin.Required(), cfg.Admin.Tokens},
 	} {
 		if set.was && len(set.tokens) == 0 {
-			return r, &ConfigError{Key: set.key, Limit: "cannot be removed while the node runs, because then it would ask for no token; restart it"}
+			return r, &config.Error{Key: set.key, Limit: "cannot be removed while the node runs, because then it would ask for no token; restart it"}
 		}
 	}
 	if (cfg.TLS.Cert == "") != (a.secure == nil) {
-		return r, &ConfigError{Key: "tls.cert", Value: cfg.TLS.Cert, Limit: "cannot be switched on or off while the node runs; restart it"}
+		return r, &config.Error{Key: "tls.cert", Value: cfg.TLS.Cert, Limit: "cannot be switched on or off while the node runs; restart it"}
 	}
-	pair, err := cfg.TLS.certificate()
+	pair, err := certificate(cfg.TLS)
 	if err != nil {
 		return r, err
 	}
@@ -61,13 +62,9 @@ func (a *App) Reload(cfg Config) (r Reloaded, err error) {
 			r.Passwords++
 		}
 	}
-	now, next := reflect.ValueOf(a.cfg), reflect.ValueOf(cfg)
-	for _, k := range Keys() {
-		if k.content != "" || slices.Contains(reloadable, k.Name) {
-			continue
-		}
-		if !reflect.DeepEqual(now.FieldByIndex(k.index).Interface(), next.FieldByIndex(k.index).Interface()) {
-			r.Restart = append(r.Restart, k.Name)
+	for _, key := range config.Changed(a.cfg, cfg) {
+		if !slices.Contains(reloadable, key) {
+			r.Restart = append(r.Restart, key)
 		}
 	}
 	return r, nil

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // TestReload exchanges tokens and the certificate of a running node. What cannot be
 // exchanged is named, and what would open the node is refused as a whole.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	first, trustFirst := certificate(t)
 	second, trustSecond := certificate(t)
 	c.TLS, c.Auth.Tokens, c.Admin.Tokens = first, []string{"old"}, []string{"admin"}
@@ -31,14 +31,14 @@ func TestReload(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		change func(c *app.Config)
+		change func(c *config.Config)
 		fault  string
 	}{
-		{"no client token", func(c *app.Config) { c.Auth.Tokens = nil }, "auth.token: cannot be removed while the node runs"},
-		{"no administrator's token", func(c *app.Config) { c.Admin.Tokens = nil }, "admin.token: cannot be removed while the node runs"},
-		{"no TLS", func(c *app.Config) { c.TLS = app.TLSConfig{} }, "cannot be switched on or off while the node runs"},
-		{"no certificate in the file", func(c *app.Config) { c.TLS.Cert = second.Key }, "must be a certificate and its key"},
-		{"a bad value", func(c *app.Config) { c.HTTP.MaxConns = 0 }, "http.max-conns"},
+		{"no client token", func(c *config.Config) { c.Auth.Tokens = nil }, "auth.token: cannot be removed while the node runs"},
+		{"no administrator's token", func(c *config.Config) { c.Admin.Tokens = nil }, "admin.token: cannot be removed while the node runs"},
+		{"no TLS", func(c *config.Config) { c.TLS = config.TLS{} }, "cannot be switched on or off while the node runs"},
+		{"no certificate in the file", func(c *config.Config) { c.TLS.Cert = second.Key }, "must be a certificate and its key"},
+		{"a bad value", func(c *config.Config) { c.HTTP.MaxConns = 0 }, "http.max-conns"},
 	} {
 		next := c
 		next.Auth.Tokens, next.TLS = []string{"new"}, second

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
@@ -17,7 +19,7 @@ const schemaTimeout = 30 * time.Second
 
 // Schema returns the statements that create the tables. An empty dialect means
 // that of the configured store.
-func Schema(cfg Config, dialect string) (string, error) {
+func Schema(cfg config.Config, dialect string) (string, error) {
 	if dialect == "" {
 		dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -34,7 +36,7 @@ func Schema(cfg Config, dialect string) (string, error) {
 // ApplySchema creates the missing tables in every configured database, records the
 // tag rule, and returns what it did. With acceptRule it overwrites the rule of
 // another division of tags, which is the operator's word that the rows were moved.
-func ApplySchema(ctx context.Context, cfg Config, opts Options, acceptRule bool) (report []string, err error) {
+func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRule bool) (report []string, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

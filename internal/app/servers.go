@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
@@ -41,9 +43,9 @@ func (a *App) bind() (err error) {
 		ln        *net.Listener
 	}{
 		{"http.addr", a.cfg.HTTP.Addr, &a.listeners.http},
-		{"grpc.addr", a.cfg.grpcAddr(), &a.listeners.grpc},
-		{"resp.addr", a.cfg.respAddr(), &a.listeners.resp},
-		{"admin.addr", a.cfg.adminAddr(), &a.listeners.admin},
+		{"grpc.addr", a.cfg.GRPCAddr(), &a.listeners.grpc},
+		{"resp.addr", a.cfg.RESPAddr(), &a.listeners.resp},
+		{"admin.addr", a.cfg.AdminAddr(), &a.listeners.admin},
 	} {
 		if *l.ln, err = listen(l.key, l.addr); err != nil {
 			return err
@@ -64,7 +66,7 @@ func (a *App) bind() (err error) {
 // the administrator, which it ends last.
 func (a *App) openServers() error {
 	backend, access := a.node(), a.limits.Access()
-	layout, err := parseLayout(a.cfg.Snowflake.Layout)
+	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
@@ -58,7 +60,7 @@ func TestSnowflakeServesWithoutConfiguration(t *testing.T) {
 	dir := shortDir(t)
 	var all []int64
 	for range 3 {
-		a, stop := start(t, config(dir))
+		a, stop := start(t, embedded(dir))
 		if status, body := get(t, a, "/readyz"); status != 200 {
 			t.Errorf("/readyz: got %d %s", status, body)
 		}
@@ -76,7 +78,7 @@ func TestSnowflakeServesWithoutConfiguration(t *testing.T) {
 func TestDeletedDatabaseIsNotNew(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, stop := start(t, config(dir))
+	a, stop := start(t, embedded(dir))
 	ids(t, a, 1)
 	stop()
 	for _, name := range []string{"leaf.db", "leaf.db-wal", "leaf.db-shm"} {
@@ -84,7 +86,7 @@ func TestDeletedDatabaseIsNotNew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, _ = start(t, config(dir))
+	a, _ = start(t, embedded(dir))
 	if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("got %d %s, want 503", status, body)
 	}
@@ -94,19 +96,19 @@ func TestDeletedDatabaseIsNotNew(t *testing.T) {
 // the first node. The word of the command holds for one start.
 func TestDatabaseMadeByACommandIsNew(t *testing.T) {
 	t.Parallel()
-	for name, command := range map[string]func(c app.Config) (func() error, error){
-		"tag list": func(c app.Config) (func() error, error) {
+	for name, command := range map[string]func(c config.Config) (func() error, error){
+		"tag list": func(c config.Config) (func() error, error) {
 			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
 			return done, err
 		},
-		"worker list": func(c app.Config) (func() error, error) {
+		"worker list": func(c config.Config) (func() error, error) {
 			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
 			return done, err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			done, err := command(c)
 			if err != nil {
 				t.Fatal(err)
@@ -127,19 +129,19 @@ func TestDatabaseMadeByACommandIsNew(t *testing.T) {
 func TestDisabledModes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		off    func(c *app.Config)
+		off    func(c *config.Config)
 		status map[string]int
 	}{
-		"segment": {func(c *app.Config) { c.Segment.Enable = false }, map[string]int{
+		"segment": {func(c *config.Config) { c.Segment.Enable = false }, map[string]int{
 			"/api/segment/get/leaf-segment-test": 501, "/cache": 501, "/db": 501, "/api/snowflake/get/x": 200, "/readyz": 200,
 		}},
-		"snowflake": {func(c *app.Config) { c.Snowflake.Enable = false }, map[string]int{
+		"snowflake": {func(c *config.Config) { c.Snowflake.Enable = false }, map[string]int{
 			"/api/segment/get/leaf-segment-test": 200, "/cache": 200, "/api/snowflake/get/x": 501, "/api/snowflake/get/x?count=5": 501, "/readyz": 200,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			tc.off(&c)
 			a, _ := start(t, c)
 			for path, want := range tc.status {
@@ -159,7 +161,7 @@ func TestDisabledModes(t *testing.T) {
 
 func TestNodeWithoutDatabases(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Segment.Enable = false
 	c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
 	c.Snowflake.ClockJump = 3 * time.Second
@@ -195,7 +197,7 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 	t.Parallel()
 	t.Run("registry down", func(t *testing.T) {
 		t.Parallel()
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{unanswered(t)}
 		c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
 		a, _ := start(t, c)
@@ -220,7 +222,7 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 	})
 	t.Run("database down", func(t *testing.T) {
 		t.Parallel()
-		c := config(shortDir(t))
+		c := embedded(shortDir(t))
 		c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
 		c.Segment.MaxWait = 20 * time.Millisecond
 		c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
@@ -243,7 +245,7 @@ func TestAlarmsReachTheWebhook(t *testing.T) {
 		posts <- r.URL.Path + " " + string(body)
 	}))
 	t.Cleanup(hook.Close)
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{unanswered(t)}
 	c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
 	c.Alarm.Webhook = hook.URL + "/alarms"
@@ -260,14 +262,14 @@ func TestAlarmsReachTheWebhook(t *testing.T) {
 
 func TestForeignRegistryRefusesTheStart(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(c *app.Config){
-		"layout":    func(c *app.Config) { c.Snowflake.Layout = "js53" },
-		"epoch":     func(c *app.Config) { c.Snowflake.Layout = "leaf,epoch=1288834974658" },
-		"namespace": func(c *app.Config) { c.Snowflake.Namespace = "prod" },
+	for name, change := range map[string]func(c *config.Config){
+		"layout":    func(c *config.Config) { c.Snowflake.Layout = "js53" },
+		"epoch":     func(c *config.Config) { c.Snowflake.Layout = "leaf,epoch=1288834974658" },
+		"namespace": func(c *config.Config) { c.Snowflake.Namespace = "prod" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config(shortDir(t))
+			c := embedded(shortDir(t))
 			a, stop := start(t, c)
 			ids(t, a, 1)
 			stop()
@@ -294,16 +296,16 @@ func TestForeignRegistryRefusesTheStart(t *testing.T) {
 func TestWorkersBehaveAlike(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	a, stop := start(t, config(dir))
+	a, stop := start(t, embedded(dir))
 	ids(t, a, 1)
-	client, done, err := app.OpenWorkers(t.Context(), config(dir), app.Options{}, false)
+	client, done, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := client.(*admin.Client); !ok {
 		t.Fatalf("a node runs, but the backend is %T", client)
 	}
-	if _, _, err := app.OpenWorkers(t.Context(), config(dir), app.Options{}, true); !errors.Is(err, leaf.ErrConflict) {
+	if _, _, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, true); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("the registry of a running node was opened beside it: %v", err)
 	}
 	var number int64
@@ -343,7 +345,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	}
 	stop()
 
-	opened, done, err := app.OpenWorkers(t.Context(), config(dir), app.Options{}, false)
+	opened, done, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +363,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 
 func TestReleasedNodeClaimsAgain(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.Snowflake.Renew = 100 * time.Millisecond
 	a, _ := start(t, c)
 	before := ids(t, a, 100)

@@ -21,7 +21,7 @@ import (
 func TestTablesByPages(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	c := config(dir)
+	c := embedded(dir)
 	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
 	c.TagRules = []string{"a*=a"}
 	node, _ := start(t, c)

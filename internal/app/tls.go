@@ -4,16 +4,18 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // certificate reads the certificate and its key, nil without any.
-func (c TLSConfig) certificate() (*tls.Certificate, error) {
+func certificate(c config.TLS) (*tls.Certificate, error) {
 	if c.Cert == "" {
 		return nil, nil //nolint:nilnil // plain TCP is a valid configuration
 	}
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	if err != nil {
-		return nil, &ConfigError{Key: "tls.cert", Value: c.Cert, Limit: "with tls.key=" + c.Key + " must be a certificate and its key: " + err.Error()}
+		return nil, &config.Error{Key: "tls.cert", Value: c.Cert, Limit: "with tls.key=" + c.Key + " must be a certificate and its key: " + err.Error()}
 	}
 	return &pair, nil
 }
@@ -22,7 +24,7 @@ func (c TLSConfig) certificate() (*tls.Certificate, error) {
 // connection shows the certificate that is a.certificate when it begins.
 func (a *App) openTLS() (*tls.Config, error) {
 	c := a.cfg.TLS
-	pair, err := c.certificate()
+	pair, err := certificate(c)
 	if err != nil || pair == nil {
 		return nil, err
 	}
@@ -36,11 +38,11 @@ func (a *App) openTLS() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(c.ClientCA)
 	if err != nil {
-		return nil, &ConfigError{Key: "tls.client-ca", Value: c.ClientCA, Limit: err.Error()}
+		return nil, &config.Error{Key: "tls.client-ca", Value: c.ClientCA, Limit: err.Error()}
 	}
 	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if !t.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, &ConfigError{Key: "tls.client-ca", Value: c.ClientCA, Limit: "must hold a certificate in PEM form"}
+		return nil, &config.Error{Key: "tls.client-ca", Value: c.ClientCA, Limit: "must hold a certificate in PEM form"}
 	}
 	return t, nil
 }

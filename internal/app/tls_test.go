@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
@@ -26,7 +28,7 @@ import (
 
 // certificate writes a self-signed one for 127.0.0.1 and its key, and returns the files
 // and what a client needs to trust it.
-func certificate(t *testing.T) (files app.TLSConfig, trust *tls.Config) {
+func certificate(t *testing.T) (files config.TLS, trust *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -45,7 +47,7 @@ func certificate(t *testing.T) (files app.TLSConfig, trust *tls.Config) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	files = app.TLSConfig{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	files = config.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	for path, block := range map[string]*pem.Block{files.Cert: {Type: "CERTIFICATE", Bytes: der}, files.Key: {Type: "PRIVATE KEY", Bytes: text}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
@@ -60,7 +62,7 @@ func certificate(t *testing.T) (files app.TLSConfig, trust *tls.Config) {
 // its peers for the time.
 func TestPeersShowCertificates(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	c.TLS, _ = certificate(t)
 	c.TLS.ClientCA = c.TLS.Cert
 	a, _ := start(t, c)
@@ -73,7 +75,7 @@ func TestPeersShowCertificates(t *testing.T) {
 // learn this one's time.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	c := config(shortDir(t))
+	c := embedded(shortDir(t))
 	files, trust := certificate(t)
 	c.TLS = files
 	a, _ := start(t, c)
@@ -121,7 +123,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s learns the time: %v, %v", name, now, err)
 		}
 	}
-	plain, _ := start(t, config(shortDir(t)))
+	plain, _ := start(t, embedded(shortDir(t)))
 	if _, err := app.AskClock(t.Context(), worker.Peer{Clock: plain.Addr()}, trust); err != nil {
 		t.Errorf("a node with TLS asks one that has it not yet: %v", err)
 	}

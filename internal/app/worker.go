@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
@@ -28,7 +30,7 @@ func (a *App) openWorker(listening net.Addr, first, unused bool) error {
 		return err
 	}
 	c := a.workerConfig(ap)
-	if a.cfg.Snowflake.usesStores() {
+	if a.cfg.Snowflake.UsesStores() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
 		defer cancel()
 		// As segment mode does, so that neither has to wait for the other.
@@ -184,5 +186,5 @@ func (a *App) startWorker(ctx context.Context) error {
 // server. There it must not keep segment mode from being served, only because its
 // tables are missing, or this machine has no address but the loopback.
 func (a *App) snowflakeIsExtra() bool {
-	return !a.opts.Snowflake && a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == registryAuto && !a.dbs.embedded
+	return !a.opts.Snowflake && a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == config.RegistryAuto && !a.dbs.embedded
 }

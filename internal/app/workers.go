@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
@@ -22,7 +24,7 @@ const registryTimeout = 10 * time.Second
 // workers is the admin.WorkerBackend on an opened registry.
 type workers struct {
 	reg *registry
-	cfg SnowflakeConfig
+	cfg config.Snowflake
 	own func() int64 // the number that this process holds, -1: none
 }
 
@@ -93,11 +95,11 @@ func (w *workers) InitWorkers(ctx context.Context) error {
 // directory if there is one, else the opened registry. direct asks for the registry in
 // any case. The data directory is touched only if the registry is in it, and then
 // locked, so that a running node refuses the command. The caller calls done at the end.
-func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w admin.WorkerBackend, done func() error, err error) {
-	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == registryStatic
+func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bool) (w admin.WorkerBackend, done func() error, err error) {
+	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == config.RegistryStatic
 	switch {
 	case direct && static:
-		return nil, nil, &ConfigError{Key: "snowflake.registry", Value: registryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
+		return nil, nil, &config.Error{Key: "snowflake.registry", Value: config.RegistryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
 	case !direct:
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {
@@ -132,7 +134,7 @@ func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w 
 	}()
 	dbs := &databases{}
 	var dir *datadir.Dir
-	if cfg.Snowflake.usesStores() {
+	if cfg.Snowflake.UsesStores() {
 		if len(cfg.Stores) == 0 {
 			if dir, err = openDir(cfg.DataDir); err != nil {
 				return nil, nil, err
@@ -163,7 +165,7 @@ func OpenWorkers(ctx context.Context, cfg Config, opts Options, direct bool) (w 
 
 // OpenNode returns the client of the node that runs in cfg's data directory, or
 // admin.ErrNoNode. The caller closes it.
-func OpenNode(ctx context.Context, cfg Config) (*admin.Client, error) {
+func OpenNode(ctx context.Context, cfg config.Config) (*admin.Client, error) {
 	dir, err := filepath.Abs(cfg.DataDir)
 	if err != nil {
 		return nil, err

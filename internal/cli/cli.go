@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -189,7 +189,7 @@ func explainRetired(err error) error {
 	if _, flag, ok := strings.Cut(err.Error(), "unknown flag --"); ok {
 		flag, _, _ = strings.Cut(flag, ",")
 		flag, _, _ = strings.Cut(flag, "=")
-		if text := app.Retired(flag); text != "" {
+		if text := config.Retired(flag); text != "" {
 			return fmt.Errorf("--%s %s", flag, text)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 type configCheckCmd struct {
@@ -15,9 +15,9 @@ type configCheckCmd struct {
 
 // configReport is the JSON form.
 type configReport struct {
-	File     string        `json:"file,omitempty"`
-	Settings []app.Setting `json:"settings"`
-	Notes    []string      `json:"notes,omitempty"`
+	File     string           `json:"file,omitempty"`
+	Settings []config.Setting `json:"settings"`
+	Notes    []string         `json:"notes,omitempty"`
 }
 
 // Run prints the effective configuration. An invalid one is an error.

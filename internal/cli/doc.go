@@ -7,8 +7,8 @@
 // registry of worker IDs itself only without one or where a flag names them; (5) every configuration key of package app is
 // a flag of leaf serve and leaf config check.
 //
-// The flags of configuration keys are made from app.Keys. They only collect text:
-// precedence, limits and error texts are those of app.Load, the same for every
+// The flags of configuration keys are made from config.Keys. They only collect text:
+// precedence, limits and error texts are those of config.Load, the same for every
 // source. (Kong could read the environment by itself, but ranks it below its
 // resolvers, so that a file would win over a variable.)
 //

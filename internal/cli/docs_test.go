@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/cli"
 )
 
@@ -26,7 +27,7 @@ const (
 func keyTable() string {
 	var b strings.Builder
 	title := "-"
-	for _, k := range app.Keys() {
+	for _, k := range config.Keys() {
 		if k.Title != title {
 			title = k.Title
 			heading := title
@@ -108,7 +109,7 @@ var examples = map[string]struct {
 // config check makes of it.
 func TestEveryKeyIsAFlagAndAVariable(t *testing.T) {
 	t.Parallel()
-	for _, k := range app.Keys() {
+	for _, k := range config.Keys() {
 		of, isFile := strings.CutSuffix(k.Name, "-file")
 		value, dependent := k.Default, examples[of].dependent
 		if value == "" {

@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/leaf-idgen/leaf/internal/app"
 )
 
@@ -34,10 +36,10 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 	defer signal.Stop(hangup)
 	return app.Run(ctx, l.Config, app.Options{
 		Reload: hangup,
-		Load: func() (app.Config, error) {
+		Load: func() (config.Config, error) {
 			l, err := c.Settings.loadNode(p)
 			if err != nil {
-				return app.Config{}, err
+				return config.Config{}, err
 			}
 			return l.Config, nil
 		},

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/alecthomas/kong"
+	"github.com/leaf-idgen/leaf/internal/config"
 
-	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/alecthomas/kong"
 )
 
 // settings are the flags of a command that belong to configuration keys, and
@@ -21,7 +21,7 @@ type settings struct {
 }
 
 // allSettings has a flag for every key.
-func allSettings() settings { return settings{Keys: kong.Plugins{flagStruct(app.Keys())}} }
+func allSettings() settings { return settings{Keys: kong.Plugins{flagStruct(config.Keys())}} }
 
 // storeHelp has the keys that a command needs to find a node or its stores, and
 // what they mean to it. The other keys still count, from the environment and the
@@ -36,7 +36,7 @@ var storeHelp = map[string]string{
 // withFiles adds the keys that name a file with the value of one of helps.
 func withFiles(helps map[string]string) map[string]string {
 	all := maps.Clone(helps)
-	for _, k := range app.Keys() {
+	for _, k := range config.Keys() {
 		if name, ok := strings.CutSuffix(k.Name, "-file"); ok && helps[name] != "" {
 			all[k.Name] = k.Help
 		}
@@ -74,9 +74,9 @@ func nodeSettings() settings {
 }
 
 func someSettings(helps map[string]string) settings {
-	var keys []app.Key
+	var keys []config.Key
 	helps = withFiles(helps)
-	for _, k := range app.Keys() {
+	for _, k := range config.Keys() {
 		if help, needed := helps[k.Name]; needed {
 			k.Help = help
 			keys = append(keys, k)
@@ -87,7 +87,7 @@ func someSettings(helps map[string]string) settings {
 
 // flagStruct makes a struct whose tags are a flag for every key, the form in which
 // kong takes what is not known at compile time.
-func flagStruct(keys []app.Key) any {
+func flagStruct(keys []config.Key) any {
 	fields := make([]reflect.StructField, len(keys))
 	for i, k := range keys {
 		typ := reflect.TypeFor[rawValue]()
@@ -110,7 +110,7 @@ func flagStruct(keys []app.Key) any {
 	return reflect.New(reflect.StructOf(fields)).Interface()
 }
 
-func flagHelp(k app.Key) string {
+func flagHelp(k config.Key) string {
 	switch {
 	case k.Default == "":
 		return k.Help
@@ -142,13 +142,13 @@ func (s *settings) values() map[string][]string {
 }
 
 // load merges the flags with the environment and the file, for a command.
-func (s *settings) load(p Process) (*app.Loaded, error) {
-	return app.Load(app.Input{Flags: s.values(), Environ: p.Environ, File: s.File, Command: true})
+func (s *settings) load(p Process) (*config.Loaded, error) {
+	return config.Load(config.Input{Flags: s.values(), Environ: p.Environ, File: s.File, Command: true})
 }
 
 // loadNode is load for a node.
-func (s *settings) loadNode(p Process) (*app.Loaded, error) {
-	return app.Load(app.Input{Flags: s.values(), Environ: p.Environ, File: s.File})
+func (s *settings) loadNode(p Process) (*config.Loaded, error) {
+	return config.Load(config.Input{Flags: s.values(), Environ: p.Environ, File: s.File})
 }
 
 // rawValue collects the texts of one flag, to be parsed by package app.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
+
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-idgen/leaf/internal/app"
@@ -69,7 +71,7 @@ func run(t *testing.T, base string) {
 // ours starts a node of this program.
 func ours(t *testing.T, db server.Database) (base string) {
 	t.Helper()
-	loaded, err := app.Load(app.Input{Flags: map[string][]string{
+	loaded, err := config.Load(config.Input{Flags: map[string][]string{
 		"http.addr": {"127.0.0.1:0"}, "store": {db.URL()}, "data-dir": {t.TempDir()}, "snowflake.enable": {"false"},
 	}})
 	if err != nil {

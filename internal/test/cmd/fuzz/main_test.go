@@ -112,7 +112,7 @@ func TestFindsOurs(t *testing.T) {
 	for _, f := range found {
 		names[strings.TrimPrefix(f.pkg, "github.com/leaf-idgen/leaf/")+" "+f.name] = true
 	}
-	for _, want := range []string{"segment FuzzFenceFile", "snowflake FuzzParseLayout", "internal/app FuzzYAML", "internal/server/httpd FuzzHead"} {
+	for _, want := range []string{"segment FuzzFenceFile", "snowflake FuzzParseLayout", "internal/config FuzzYAML", "internal/server/httpd FuzzHead"} {
 		if !names[want] {
 			t.Errorf("%s is not found", want)
 		}

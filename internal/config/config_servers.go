@@ -1,0 +1,101 @@
+package config
+
+import (
+	"net"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/server/accept"
+)
+
+// GRPC is the section grpc.
+type GRPC struct {
+	Addr     string `key:"addr" hint:"HOST:PORT" help:"Address to listen on, or off. Default: port 9090 on the host of http.addr; a free port if that has port 0."`
+	MaxConns int64  `key:"max-conns" default:"10000" min:"1" max:"1000000" help:"Most connections at once. One more is closed at once, so that the client tries the next node."`
+}
+
+// RESP is the section resp.
+type RESP struct {
+	Addr        string        `key:"addr" hint:"HOST:PORT" help:"Address to listen on, or off. Default: port 6380 on the host of http.addr; a free port if that has port 0."`
+	MaxConns    int64         `key:"max-conns" default:"10000" min:"1" max:"1000000" help:"Most connections at once. One more gets an error and is closed."`
+	IdleTimeout time.Duration `key:"idle-timeout" default:"30m" min:"1s" max:"24h" help:"How long a connection may stay open without a command. Pools of Redis clients keep idle connections, and some take their end for a failure."`
+}
+
+// Admin is the section admin.
+type Admin struct {
+	Addr   string   `key:"addr" hint:"HOST:PORT" help:"Address for administration over TCP, beside the socket in the data directory, or off. With health checks and metrics that stay reachable when http.addr is full. Changes need admin.token; a host that is not loopback needs it at all. Default: port 8081 on 127.0.0.1; a free port if http.addr has port 0."`
+	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What administrators over TCP must show: Authorization: Bearer. Repeatable: each value is valid. Default: none, and administration only over the socket in the data directory."`
+}
+
+// Auth is the section auth.
+type Auth struct {
+	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What clients must show: Authorization: Bearer over HTTP and gRPC, AUTH over the Redis protocol. Repeatable: each value is valid, so that a token can be exchanged while both are in use. Default: nothing is asked for."`
+}
+
+// TLS is the section tls.
+type TLS struct {
+	Cert     string `key:"cert" hint:"FILE" help:"Certificate chain (PEM) for HTTP, gRPC and the Redis protocol. Default: plain TCP."`
+	Key      string `key:"key" hint:"FILE" help:"Private key of the certificate (PEM)."`
+	ClientCA string `key:"client-ca" hint:"FILE" help:"Certificates (PEM) that must have signed the certificate of every client. The name in a client's certificate is what limits know it by."`
+}
+
+// AddrOff is the value of an address key that switches a server off.
+const AddrOff = "off"
+
+// The ports of addresses that are not configured.
+const (
+	defaultGRPCPort  = "9090"
+	defaultRESPPort  = "6380"
+	defaultAdminPort = "8081"
+)
+
+// beside returns addr or, if it is "", the port on host. A node whose HTTP server takes
+// a free port takes one for everything, so that many nodes fit on one machine.
+func (c Config) beside(addr, host, port string) string {
+	if addr != "" {
+		return addr
+	}
+	if _, p, err := net.SplitHostPort(c.HTTP.Addr); err == nil && p == "0" {
+		port = "0"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (c Config) httpHost() string {
+	host, _, _ := net.SplitHostPort(c.HTTP.Addr)
+	return host
+}
+
+// GRPCAddr returns the address of gRPC, AddrOff if it is off.
+func (c Config) GRPCAddr() string { return c.beside(c.GRPC.Addr, c.httpHost(), defaultGRPCPort) }
+
+// RESPAddr returns the address of the Redis protocol, AddrOff if it is off.
+func (c Config) RESPAddr() string { return c.beside(c.RESP.Addr, c.httpHost(), defaultRESPPort) }
+
+// AdminAddr returns the address of the administrator's port, AddrOff if it is off.
+func (c Config) AdminAddr() string {
+	return c.beside(c.Admin.Addr, "127.0.0.1", defaultAdminPort)
+}
+
+// validateServers checks the sections of this file.
+func (c Config) validateServers() (errs []error) {
+	for _, a := range []struct{ key, addr string }{{"grpc.addr", c.GRPC.Addr}, {"resp.addr", c.RESP.Addr}, {"admin.addr", c.Admin.Addr}} {
+		if a.addr == "" || a.addr == AddrOff {
+			continue
+		}
+		if err := checkAddr(a.key, a.addr); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if _, _, err := net.SplitHostPort(c.AdminAddr()); err == nil && len(c.Admin.Tokens) == 0 && !accept.IsLoopback(c.AdminAddr()) {
+		errs = append(errs, &Error{Key: "admin.addr", Value: c.Admin.Addr, Limit: "must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set"})
+	}
+	switch {
+	case c.TLS.Cert != "" && c.TLS.Key == "":
+		errs = append(errs, &Error{Key: "tls.key", Limit: "must be set, because tls.cert is"})
+	case c.TLS.Cert == "" && c.TLS.Key != "":
+		errs = append(errs, &Error{Key: "tls.cert", Limit: "must be set, because tls.key is"})
+	case c.TLS.Cert == "" && c.TLS.ClientCA != "":
+		errs = append(errs, &Error{Key: "tls.cert", Limit: "must be set, because tls.client-ca is"})
+	}
+	return errs
+}

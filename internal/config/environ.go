@@ -1,0 +1,69 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	envPrefix = "LEAF_"
+	// envConfig names the configuration file if the flag --config does not.
+	envConfig = "LEAF_CONFIG"
+	// envTestPrefix and envLong belong to this project's test suites (servers to use,
+	// length of the runs); a node started by them ignores both.
+	envTestPrefix = "LEAF_TEST_"
+	envLong       = "LEAF_LONG"
+	// ListSeparator stands between the values of a list in one variable. A comma
+	// can be part of a URL.
+	ListSeparator = ";"
+)
+
+// serviceLink matches what Kubernetes sets in every container if a Service is
+// called leaf or leaf-something: LEAF_PORT=tcp://10.0.0.1:8080,
+// LEAF_SERVICE_HOST=10.0.0.1 and so on. Refusing those would keep a node from
+// starting in the most obvious setup.
+var serviceLink = regexp.MustCompile(`^LEAF(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)=|^LEAF(_[A-Z0-9_]+)?_PORT=(tcp|udp|sctp)://`)
+
+// environSettings returns what the environment sets. An empty variable counts as
+// not set, as shells and container files often have no other way to say so.
+func environSettings(environ []string) (settings []setting, configFile string, errs []error) {
+	byEnv := map[string]Key{}
+	names := []string{strings.TrimPrefix(envConfig, envPrefix)}
+	for _, k := range Keys() {
+		byEnv[k.Env()] = k
+		names = append(names, strings.TrimPrefix(k.Env(), envPrefix))
+	}
+	for _, entry := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, envPrefix)
+		if !ours || strings.HasPrefix(name, envTestPrefix) || name == envLong || value == "" {
+			continue
+		}
+		if name == envConfig {
+			configFile = value
+			continue
+		}
+		if k, known := byEnv[name]; known {
+			settings = append(settings, setting{key: k.Name, values: splitList(k, value), source: name})
+			continue
+		}
+		if !serviceLink.MatchString(entry) {
+			errs = append(errs, &Error{Key: name, Limit: unknown("environment variable", name, rest, names, envPrefix)})
+		}
+	}
+	return settings, configFile, errs
+}
+
+func splitList(k Key, value string) []string {
+	if !k.List {
+		return []string{value}
+	}
+	var values []string
+	for v := range strings.SplitSeq(value, ListSeparator) {
+		if v = strings.TrimSpace(v); v != "" {
+			values = append(values, v)
+		}
+	}
+	return values
+}

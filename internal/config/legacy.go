@@ -1,0 +1,137 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The keys of the Java server's leaf.properties, and of its best-known fork.
+const (
+	legacyName      = "leaf.name"
+	legacySegment   = "leaf.segment.enable"
+	legacyURL       = "leaf.jdbc.url"
+	legacyUser      = "leaf.jdbc.username"
+	legacyPassword  = "leaf.jdbc.password"
+	legacySnowflake = "leaf.snowflake.enable"
+	legacyZooKeeper = "leaf.snowflake.zk.address"
+	legacyPort      = "leaf.snowflake.port"
+	legacyMode      = "leaf.snowflake.mode"
+	legacyWorkers   = "leaf.snowflake.local.workIdMap"
+)
+
+// legacySnowflakeKeys say how snowflake mode is served, if it is.
+var legacySnowflakeKeys = []string{legacyZooKeeper, legacyPort, legacyMode, legacyWorkers}
+
+// legacyConfig is what a leaf.properties file means here.
+type legacyConfig struct {
+	name     string
+	settings []setting
+	notes    []string
+	// needsStore is the error to report if no other source names a store: the file
+	// asks for a mode that needs one and says nothing about the database. Falling back to
+	// the embedded one would start numbering anew.
+	needsStore error
+}
+
+// translateProperties reads a leaf.properties file. As in Java, a missing
+// leaf.segment.enable or leaf.snowflake.enable means true.
+func translateProperties(path string, data []byte) (legacyConfig, error) {
+	file := filepath.Base(path)
+	entries, err := parseProperties(file, data)
+	if err != nil {
+		return legacyConfig{}, err
+	}
+	t := translator{file: file, seen: map[string]property{}}
+	known := append([]string{legacyName, legacySegment, legacyURL, legacyUser, legacyPassword, legacySnowflake}, legacySnowflakeKeys...)
+	bare := make([]string, len(known))
+	for i, key := range known {
+		bare[i] = strings.TrimPrefix(key, "leaf.")
+	}
+	for _, p := range entries {
+		p.value = strings.TrimSpace(p.value)
+		if first, twice := t.seen[p.key]; twice {
+			t.fail(p, "", fmt.Sprintf("is set twice, first on line %d", first.line))
+			continue
+		}
+		t.seen[p.key] = p
+		switch {
+		case slices.Contains(known, p.key):
+		case strings.HasPrefix(p.key, "leaf."):
+			t.fail(p, "", "unknown key"+didYouMean(strings.TrimPrefix(p.key, "leaf."), bare, "leaf."))
+		default:
+			t.note(p, "is not a key of Leaf and is ignored")
+		}
+	}
+	t.modes()
+	t.out.name = t.seen[legacyName].value
+	return t.out, errors.Join(t.errs...)
+}
+
+type translator struct {
+	file string
+	seen map[string]property
+	out  legacyConfig
+	errs []error
+}
+
+// at returns where p stands, only the file if it is missing there.
+func (t *translator) at(p property) string {
+	if p.line == 0 {
+		return t.file
+	}
+	return fmt.Sprintf("%s:%d", t.file, p.line)
+}
+
+func (t *translator) fail(p property, value, limit string) {
+	t.errs = append(t.errs, &Error{Key: p.key, Value: value, Source: t.at(p), Limit: limit})
+}
+
+func (t *translator) note(p property, text string) {
+	t.out.notes = append(t.out.notes, fmt.Sprintf("%s (%s) %s", p.key, t.at(p), text))
+}
+
+// enabled reads a switch. Java takes everything but "true" for false; a word that
+// is neither is refused here, because it is most likely meant otherwise.
+func (t *translator) enabled(key string) (on, ok bool) {
+	p, set := t.seen[key]
+	switch strings.ToLower(p.value) {
+	case "true":
+		return true, true
+	case "false", "":
+		return !set, true
+	}
+	t.fail(p, p.value, "must be true or false")
+	return false, false
+}
+
+func (t *translator) modes() {
+	segment, ok := t.enabled(legacySegment)
+	if p, set := t.seen[legacySegment]; set && ok {
+		t.set("segment.enable", t.at(p), strconv.FormatBool(segment))
+	}
+	needed := t.snowflake()
+	t.database(segment || needed)
+}
+
+func (t *translator) database(needed bool) {
+	p := t.seen[legacyURL]
+	if p.value == "" {
+		if needed {
+			t.out.needsStore = &Error{Key: legacyURL, Source: t.file, Limit: "is missing or blank: it must name the database (or set --store)"}
+		}
+		return
+	}
+	url, notes, err := translateJDBC(p.value, t.seen[legacyUser].value, t.seen[legacyPassword].value)
+	if err != nil {
+		t.fail(p, Redact(p.value), err.Error())
+		return
+	}
+	for _, n := range notes {
+		t.note(p, n)
+	}
+	t.set("store", t.at(p), url)
+}

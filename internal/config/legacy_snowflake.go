@@ -1,0 +1,141 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The modes of the fork's leaf.snowflake.mode. The original has the first one only.
+const (
+	legacyNormal  = "zk_normal"
+	legacyRecycle = "zk_recycle"
+	legacyMySQL   = "mysql"
+	legacyLocal   = "local"
+)
+
+// snowflake translates the keys of snowflake mode. It returns whether the mode needs
+// the database of leaf.jdbc.url.
+//
+// As in Java a missing leaf.snowflake.enable means true, but not in a file that says
+// nothing else about the mode either: no Java server starts with such a file, so it
+// was written for segment mode.
+func (t *translator) snowflake() (needsDatabase bool) {
+	enable, set := t.seen[legacySnowflake]
+	on, ok := t.enabled(legacySnowflake)
+	if !ok {
+		return false
+	}
+	spoken := slices.ContainsFunc(legacySnowflakeKeys, func(key string) bool { return t.seen[key].value != "" })
+	if on && !set && !spoken {
+		on = false
+		t.out.notes = append(t.out.notes, fmt.Sprintf("%s says nothing about snowflake mode, so it is off; leaf.snowflake.enable=true turns it on", t.file))
+	}
+	t.set("snowflake.enable", t.at(enable), strconv.FormatBool(on))
+	if !on {
+		for _, key := range legacySnowflakeKeys {
+			if p, found := t.seen[key]; found {
+				t.note(p, "is ignored, because snowflake mode is off")
+			}
+		}
+		return false
+	}
+	t.port()
+	mode := t.seen[legacyMode]
+	at := t.at(mode)
+	switch mode.value {
+	case legacyNormal, "":
+		t.zooKeeper(at, RegistryZooKeeper)
+	case legacyRecycle:
+		t.note(mode, "is served from a pool of our own: the fork's pool can give one worker ID to two nodes, so its nodes and ours must not run at the same time")
+		t.zooKeeper(at, RegistryZooKeeperRecycle)
+	case legacyMySQL:
+		t.set("snowflake.registry", at, RegistrySQL)
+		t.note(mode, "is served from a table of our own; a row for this ip:port in leaf_workerid_alloc is adopted with its number and its time")
+		needsDatabase = true
+	case legacyLocal:
+		t.workers(at)
+	default:
+		t.fail(mode, mode.value, fmt.Sprintf("must be %s, %s, %s or %s", legacyNormal, legacyRecycle, legacyMySQL, legacyLocal))
+	}
+	unused := []string{legacyZooKeeper, legacyWorkers}
+	switch mode.value {
+	case legacyNormal, legacyRecycle, "":
+		unused = unused[1:]
+	case legacyLocal:
+		unused = unused[:1]
+	}
+	for _, key := range unused {
+		if p := t.seen[key]; p.value != "" {
+			t.note(p, "is ignored, because leaf.snowflake.mode="+cmp.Or(mode.value, legacyNormal))
+		}
+	}
+	return needsDatabase
+}
+
+func (t *translator) set(key, source string, values ...string) {
+	t.out.settings = append(t.out.settings, setting{key, values, source})
+}
+
+// port is part of the identity ip:port, and nothing listens on it by that.
+func (t *translator) port() {
+	p := t.seen[legacyPort]
+	if p.value == "" {
+		return // the HTTP server's, as it should be
+	}
+	if n, err := strconv.ParseUint(p.value, 10, 16); err != nil || n == 0 {
+		t.fail(p, p.value, "must be a port from 1 to 65535")
+		return
+	}
+	t.set("snowflake.address", t.at(p), ":"+p.value)
+}
+
+// zooKeeper reads the connect string and the name in the path. Nothing is set if they
+// are wrong, so that one mistake is reported once.
+func (t *translator) zooKeeper(at, kind string) {
+	p := t.seen[legacyZooKeeper]
+	if p.value == "" {
+		p.key = legacyZooKeeper
+		t.fail(p, "", "is missing or blank: it must name the servers of ZooKeeper, HOST:PORT,HOST:PORT")
+		return
+	}
+	var servers []string
+	for s := range strings.SplitSeq(p.value, ",") {
+		s = strings.TrimSpace(s)
+		if s != "" {
+			servers = append(servers, s)
+		}
+	}
+	name := t.seen[legacyName]
+	if name.value == "" {
+		name.key = legacyName
+		t.fail(name, "", "is missing or blank: with ZooKeeper it is a part of the path")
+		return
+	}
+	t.set("snowflake.registry", at, kind)
+	t.set("snowflake.registry-address", t.at(p), servers...)
+	t.set("snowflake.name", t.at(name), name.value)
+}
+
+// workers reads the fork's map of ip:port to worker ID: {"10.1.46.33:8080":1}.
+func (t *translator) workers(at string) {
+	p := t.seen[legacyWorkers]
+	p.key = legacyWorkers
+	var byAddress map[string]*int64 // nil: null, which is no number, least of all 0
+	err := json.Unmarshal([]byte(p.value), &byAddress)
+	isNull := func(n *int64) bool { return n == nil }
+	if err != nil || len(byAddress) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(byAddress)), isNull) {
+		t.fail(p, p.value, `must be a JSON object of ip:port and worker ID, such as {"10.1.46.33:8080":1}`)
+		return
+	}
+	entries := make([]string, 0, len(byAddress))
+	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
+		entries = append(entries, fmt.Sprintf("%s=%d", address, *byAddress[address]))
+	}
+	t.set("snowflake.registry", at, RegistryStatic)
+	t.set("snowflake.worker-map", t.at(p), entries...)
+}

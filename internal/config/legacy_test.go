@@ -1,0 +1,205 @@
+package config_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/config"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLegacyFile(t *testing.T) {
+	t.Parallel()
+	const jdbc = "leaf.jdbc.url=jdbc:mysql://db:3306/leaf\nleaf.jdbc.username=root\nleaf.jdbc.password=p@ss\n"
+	const store = "mysql://root:p%40ss@db:3306/leaf"
+	cases := []struct {
+		name, text string
+		store      string // expected; "" for an error
+		want       string // text of the error, or of the notes
+	}{
+		{
+			name: "as shipped, filled in", text: "leaf.name=com.sankuai.leaf.opensource.test\nleaf.segment.enable=true\n" + jdbc +
+				"\nleaf.snowflake.enable=false\n#leaf.snowflake.zk.address=\n#leaf.snowflake.port=\n",
+			store: store,
+		},
+		{name: "keys of snowflake mode are ignored", text: jdbc + "leaf.snowflake.enable=false\nleaf.snowflake.zk.address=zk:2181\nleaf.snowflake.mode=zk_recycle\nleaf.snowflake.local.workIdMap={}\nleaf.snowflake.port=8080", store: store, want: "leaf.snowflake.mode (leaf.properties:6) is ignored"},
+		{name: "blank switch of snowflake mode is off, as in Java", text: jdbc + "leaf.snowflake.enable=\nleaf.snowflake.port=", store: store, want: "leaf.snowflake.port (leaf.properties:5) is ignored"},
+		{name: "no word about snowflake mode", text: jdbc, store: store, want: "leaf.properties says nothing about snowflake mode, so it is off"},
+		{name: "keys of others", text: jdbc + "server.port=8080", store: store, want: "server.port (leaf.properties:4) is not a key of Leaf and is ignored"},
+		{name: "dropped parameter", text: "leaf.jdbc.url=jdbc:mysql://db/leaf?useUnicode=true", store: "mysql://db:3306/leaf", want: "leaf.jdbc.url (leaf.properties:1) has the parameter useUnicode"},
+		{name: "blank user and password", text: "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=\nleaf.jdbc.password=  ", store: "mysql://db:3306/leaf"},
+
+		{name: "no mode", text: jdbc + "leaf.segment.enable=false\nleaf.snowflake.enable=false", want: `segment.enable="false" (leaf.properties:4): leaves no mode to serve, because snowflake.enable=false as well`},
+		{name: "switch", text: jdbc + "leaf.segment.enable=yes", want: `leaf.segment.enable="yes" (leaf.properties:4): must be true or false`},
+		{name: "unknown key", text: jdbc + "leaf.segment.enabled=true", want: `leaf.segment.enabled (leaf.properties:4): unknown key; did you mean leaf.segment.enable?`},
+		{name: "duplicate key", text: jdbc + "leaf.jdbc.username=me", want: `leaf.jdbc.username (leaf.properties:4): is set twice, first on line 2`},
+		{name: "no database", text: "leaf.segment.enable=true\nleaf.jdbc.url=", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
+		{name: "empty file", text: "", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
+		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known: remove it, or configure the database with --store`},
+		{name: "broken escape", text: `leaf.jdbc.url=\u12`, want: `leaf.jdbc.url (leaf.properties:1): \u must be followed by four hexadecimal digits`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := config.Load(config.Input{Environ: home, File: write(t, "leaf.properties", tc.text)})
+			if tc.store == "" {
+				if err == nil || err.Error() != tc.want {
+					t.Errorf("got  %v\nwant %s", err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tc.store}, l.Stores); diff != "" {
+				t.Error(diff)
+			}
+			if notes := strings.Join(l.Notes, "\n"); !strings.Contains(notes, tc.want) {
+				t.Errorf("notes: got %q, want %q", notes, tc.want)
+			}
+		})
+	}
+}
+
+func TestLegacySnowflake(t *testing.T) {
+	t.Parallel()
+	const (
+		on   = "leaf.segment.enable=false\nleaf.snowflake.enable=true\n"
+		name = "leaf.name=com.example.leaf\n"
+		jdbc = "leaf.jdbc.url=jdbc:mysql://db:3306/leaf\n"
+	)
+	cases := []struct {
+		name, text string
+		want       map[string]string // keys, and "note"
+		err        string
+	}{
+		{name: "the original", text: on + name + "leaf.snowflake.zk.address=zk1:2181, zk2/ids\nleaf.snowflake.port=8090", want: map[string]string{
+			"snowflake.enable": "true", "snowflake.registry": "zookeeper", "snowflake.registry-address": "zk1:2181;zk2/ids",
+			"snowflake.name": "com.example.leaf", "snowflake.address": ":8090", "segment.enable": "false",
+		}},
+		{name: "on by default, as in Java", text: jdbc + name + "leaf.snowflake.zk.address=zk:2181", want: map[string]string{
+			"snowflake.enable": "true", "snowflake.registry": "zookeeper", "segment.enable": "true",
+		}},
+		{name: "a pool", text: on + name + "leaf.snowflake.mode=zk_recycle\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{
+			"snowflake.registry": "zookeeper-recycle", "note": "the fork's pool can give one worker ID to two nodes",
+		}},
+		{name: "the database", text: on + jdbc + "leaf.snowflake.mode=mysql\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{
+			"snowflake.registry": "sql", "store": "mysql://db:3306/leaf", "note": "leaf.snowflake.zk.address (leaf.properties:5) is ignored, because leaf.snowflake.mode=mysql",
+		}},
+		{name: "a map", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":1}`, want: map[string]string{
+			"snowflake.registry": "static", "snowflake.worker-map": "10.1.46.33:8080=1;10.1.46.33:8081=2",
+		}},
+
+		{name: "no servers", text: on + name + "leaf.snowflake.port=8080", err: "leaf.snowflake.zk.address (leaf.properties): is missing or blank: it must name the servers of ZooKeeper, HOST:PORT,HOST:PORT"},
+		{name: "no name", text: on + "leaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing or blank: with ZooKeeper it is a part of the path"},
+		{name: "port", text: on + name + "leaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=eighty", err: `leaf.snowflake.port="eighty" (leaf.properties:5): must be a port from 1 to 65535`},
+		{name: "unknown mode", text: on + "leaf.snowflake.mode=redis", err: `leaf.snowflake.mode="redis" (leaf.properties:3): must be zk_normal, zk_recycle, mysql or local`},
+		{name: "no database", text: on + "leaf.snowflake.mode=mysql", err: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
+		{name: "no map", text: on + "leaf.snowflake.mode=local", err: `leaf.snowflake.local.workIdMap (leaf.properties): must be a JSON object of ip:port and worker ID, such as {"10.1.46.33:8080":1}`},
+		{name: "a number twice", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":2}`, err: `snowflake.worker-map="10.1.46.33:8081=2" (leaf.properties:4): repeats the worker ID 2: two nodes would issue the same IDs`},
+		{name: "a number too large", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":1024}`, err: `snowflake.worker-map="10.1.46.33:8081=1024" (leaf.properties:4): must be a worker ID from 0 to 1023`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := config.Load(config.Input{Environ: home, File: write(t, "leaf.properties", tc.text)})
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("got  %v\nwant %s", err, tc.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{"note": strings.Join(l.Notes, "\n")}
+			for _, s := range l.Settings() {
+				got[s.Key] = strings.Join(s.Values, ";")
+			}
+			for key, want := range tc.want {
+				if key == "note" && strings.Contains(got[key], want) || got[key] == want {
+					continue
+				}
+				t.Errorf("%s: got %q, want %q", key, got[key], want)
+			}
+		})
+	}
+}
+
+func TestLegacyFileBesideOtherSources(t *testing.T) {
+	t.Parallel()
+	file := write(t, "leaf.properties", "leaf.name=n\nleaf.segment.enable=true\n")
+	l, err := config.Load(config.Input{Environ: home, File: file, Flags: map[string][]string{"store": {"mysql://h/d"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Name != "n" || l.Stores[0] != "mysql://h/d" {
+		t.Errorf("got name %q, stores %q", l.Name, l.Stores)
+	}
+}
+
+func TestJDBC(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, jdbc, user, password string
+		want                       string // a store URL, or "error: " and a part of its text
+	}{
+		{"the usual one", "jdbc:mysql://127.0.0.1:3306/leaf_test?useUnicode=true&characterEncoding=utf8&characterSetResults=utf8", "root", "pw", "mysql://root:pw@127.0.0.1:3306/leaf_test"},
+		{"default port", "jdbc:mysql://db/leaf", "root", "", "mysql://root@db:3306/leaf"},
+		{"default host", "jdbc:mysql:///leaf", "", "", "mysql://localhost:3306/leaf"},
+		{"special characters", "jdbc:mysql://db/leaf", "a:b", "p@/?#%;x", "mysql://a%3Ab:p%40%2F%3F%23%25;x@db:3306/leaf"},
+		{"IPv6", "jdbc:mysql://[::1]:3307/leaf", "", "", "mysql://[::1]:3307/leaf"},
+		{"MariaDB", "jdbc:mariadb://db:3306/leaf", "u", "p", "mysql://u:p@db:3306/leaf"},
+		{"user in the URL", "jdbc:mysql://u:p%40@db/leaf", "", "", "mysql://u:p%40@db:3306/leaf"},
+		{"user as parameter", "jdbc:mysql://db/leaf?user=u&password=p%26", "", "", "mysql://u:p&@db:3306/leaf"},
+		{"keys win over the URL", "jdbc:mysql://x:y@db/leaf?user=z", "u", "p", "mysql://u:p@db:3306/leaf"},
+		{"TLS off", "jdbc:mysql://db/leaf?useSSL=false", "", "", "mysql://db:3306/leaf?tls=false"},
+		{"TLS on", "jdbc:mysql://db/leaf?useSSL=true", "", "", "mysql://db:3306/leaf?tls=true"},
+		{"TLS not verified", "jdbc:mysql://db/leaf?useSSL=true&verifyServerCertificate=false", "", "", "mysql://db:3306/leaf?tls=skip-verify"},
+		{"sslMode wins", "jdbc:mysql://db/leaf?useSSL=false&sslMode=VERIFY_IDENTITY", "", "", "mysql://db:3306/leaf?tls=true"},
+		{"requireSSL alone means little", "jdbc:mysql://db/leaf?requireSSL=false", "", "", "mysql://db:3306/leaf"},
+		{"case of parameters", "jdbc:mysql://db/leaf?USESSL=false&SERVERTIMEZONE=UTC", "", "", "mysql://db:3306/leaf?tls=false"},
+		{"PostgreSQL", "jdbc:postgresql://db/leaf", "u", "p", "postgres://u:p@db:5432/leaf"},
+		{"PostgreSQL short", "jdbc:postgresql:leaf", "u", "", "postgres://u@localhost:5432/leaf"},
+		{"PostgreSQL database of the user", "jdbc:postgresql://db/", "u", "", "postgres://u@db:5432/u"},
+		{"PostgreSQL TLS", "jdbc:postgresql://db/leaf?ssl=true", "", "", "postgres://db:5432/leaf?sslmode=verify-full"},
+		{"PostgreSQL sslmode", "jdbc:postgresql://db/leaf?ssl=true&sslmode=require", "", "", "postgres://db:5432/leaf?sslmode=require"},
+
+		{"several hosts", "jdbc:mysql://a:3306,b:3306/leaf", "", "", "error: names several hosts"},
+		{"address form", "jdbc:mysql://address=(host=a)(port=1)/leaf", "", "", "error: names several hosts or uses the address=(…) form"},
+		{"replication", "jdbc:mysql:replication://a,b/leaf", "", "", "error: is not one server"},
+		{"unknown driver", "jdbc:oracle:thin:@h", "", "", `error: driver "oracle" is not supported`},
+		{"not JDBC", "mysql://h/d", "", "", "error: must begin with jdbc:mysql://"},
+		{"no database", "jdbc:mysql://db:3306", "", "", "error: names no database"},
+		{"bad port", "jdbc:mysql://db:70000/leaf", "", "", `error: port "70000" must be 1 to 65535`},
+		{"bad host", "jdbc:mysql://d b/leaf", "", "", `error: host "d b" is not valid`},
+		{"unknown parameter", "jdbc:mysql://db/leaf?sessionVariables=x", "", "", "error: parameter sessionVariables is not known"},
+		{"parameter twice", "jdbc:mysql://db/leaf?useSSL=true&usessl=false", "", "", "error: parameter usessl is given twice"},
+		{"unknown sslMode", "jdbc:mysql://db/leaf?sslMode=maybe", "", "", `error: parameter sslMode has the unknown value "maybe"`},
+		{"password without user", "jdbc:mysql://db/leaf", "", "p", "error: a password without a user name"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			store, _, err := config.TranslateJDBC(tc.jdbc, tc.user, tc.password)
+			if want, isError := strings.CutPrefix(tc.want, "error: "); isError {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, %v; want an error with %q", store, err, want)
+				}
+				return
+			}
+			if err != nil || store != tc.want {
+				t.Fatalf("got  %s, %v\nwant %s", store, err, tc.want)
+			}
+			u, err := url.Parse(store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pw, _ := u.User.Password(); tc.password != "" && pw != tc.password {
+				t.Errorf("password: got %q, want %q", pw, tc.password)
+			}
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// maxConfigFile bounds the configuration file in bytes.
+const maxConfigFile = 1 << 20
+
+// Input is where a configuration comes from. Precedence: Flags, then Environ,
+// then the file, then the defaults; a list is replaced as a whole.
+type Input struct {
+	Flags   map[string][]string // raw values by key name, as given on the command line
+	Environ []string            // like os.Environ
+	File    string              // path of a .yaml, .yml or .properties file; "" for $LEAF_CONFIG or none
+
+	// Command says that no node starts with the configuration, so it need not say which
+	// one this is: a worker ID that only the flags of leaf serve give may be missing.
+	Command bool
+}
+
+// Loaded is a valid configuration and where it came from.
+type Loaded struct {
+	Config
+	Name  string   // leaf.name of a .properties file; informative
+	File  string   // the configuration file, "" for none
+	Notes []string // what was ignored or translated, for the log
+
+	sources    map[string]string // by key name; missing: the default
+	files      map[string]string // by key name: the file that its value was read from
+	needsStore error             // see legacyConfig
+}
+
+// setting is one key with raw values and its origin.
+type setting struct {
+	key    string
+	values []string
+	source string
+}
+
+// Load reads, merges and validates a configuration. The error joins a
+// [Error] for each thing that is wrong: an unknown key, a value outside its
+// limits, a duplicate key, an impossible combination.
+func Load(in Input) (*Loaded, error) {
+	env, file, errs := environSettings(in.Environ)
+	if in.File != "" {
+		file = in.File
+	}
+	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}}
+
+	fromFile, fileErr := l.readFile(file)
+	if fileErr != nil {
+		errs = append([]error{fileErr}, errs...)
+	}
+	for _, source := range [][]setting{fromFile, env, flagSettings(in.Flags)} {
+		for _, s := range source {
+			if err := l.set(s, source); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if l.needsStore != nil && !l.IsSet("store") {
+		errs = append(errs, l.needsStore)
+	}
+	if l.DataDir == "" {
+		dir, err := defaultDataDir(in.Environ)
+		if err != nil {
+			return nil, errors.Join(append(errs, err)...)
+		}
+		l.DataDir = dir
+	}
+	// A value that could not be set has left the default in its place, so what
+	// Validate finds is about other keys.
+	if err := l.validate(!in.Command); err != nil {
+		errs = append(errs, l.withSources(err))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	l.Notes = append(l.Notes, l.exposed()...)
+	return l, nil
+}
+
+func (l *Loaded) readFile(path string) ([]setting, error) {
+	if path == "" {
+		return nil, nil
+	}
+	ext := strings.ToLower(filepath.Ext(path))
+	if ext != ".yaml" && ext != ".yml" && ext != ".properties" {
+		return nil, &Error{Key: "config", Value: path, Limit: "must end in .yaml, .yml or .properties"}
+	}
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, &Error{Key: "config", Value: path, Limit: err.Error()}
+	}
+	if ext != ".properties" {
+		return yamlSettings(path, data)
+	}
+	legacy, err := translateProperties(path, data)
+	l.Name, l.Notes, l.needsStore = legacy.name, legacy.notes, legacy.needsStore
+	return legacy.settings, err
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxConfigFile {
+		return nil, fmt.Errorf("must not have more than %d bytes", maxConfigFile)
+	}
+	return data, nil
+}
+
+func flagSettings(flags map[string][]string) []setting {
+	var settings []setting
+	for _, k := range Keys() {
+		if values, given := flags[k.Name]; given {
+			settings = append(settings, setting{key: k.Name, values: values, source: "--" + k.Flag()})
+		}
+	}
+	return settings
+}
+
+// set parses s into its field. beside are all settings of the same source. Sources are applied in rising precedence, so the
+// last one wins; that every source is parsed means that a bad value is reported
+// even if a better source overrides it.
+func (l *Loaded) set(s setting, beside []setting) error {
+	k, known := keyByName(s.key)
+	if !known {
+		return fmt.Errorf("app: setting for unknown key %q", s.key)
+	}
+	delete(l.files, k.Name)
+	if k.content != "" {
+		return l.setFromFile(k, s, beside)
+	}
+	if !k.List && len(s.values) != 1 {
+		return &Error{Key: k.Name, Value: strings.Join(redactAll(k, s.values), ListSeparator), Source: s.source, Limit: "must be given once"}
+	}
+	values := make([]reflect.Value, len(s.values))
+	for i, text := range s.values {
+		v, err := k.parse(text)
+		if err == nil && !k.List {
+			err = k.check(v)
+		}
+		if err != nil {
+			return withSource(err, s.source)
+		}
+		values[i] = v
+	}
+	field := reflect.ValueOf(&l.Config).Elem().FieldByIndex(k.index)
+	if k.List {
+		field.Set(reflect.Append(reflect.Zero(k.typ), values...))
+	} else {
+		field.Set(values[0])
+	}
+	l.sources[k.Name] = s.source
+	return nil
+}
+
+func withSource(err error, source string) error {
+	if ce, ok := errors.AsType[*Error](err); ok {
+		ce.Source = source
+	}
+	return err
+}
+
+// withSources adds to every error of Validate where its key was set.
+func (l *Loaded) withSources(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	for _, e := range joined.Unwrap() {
+		if ce, ok := errors.AsType[*Error](e); ok {
+			ce.Source = l.sources[ce.Key]
+		}
+	}
+	return err
+}
+
+// Setting is one effective value, for people.
+type Setting struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"` // without passwords
+	Source string   `json:"source"` // flag, variable, file:line, or "default"
+}
+
+// Settings returns the effective value of every key in the order of [Keys].
+func (l *Loaded) Settings() []Setting {
+	var out []Setting
+	root := reflect.ValueOf(l.Config)
+	for _, k := range Keys() {
+		s := Setting{Key: k.Name, Values: []string{}, Source: "default"}
+		if k.content != "" {
+			if file := l.files[k.content]; file != "" {
+				s.Values, s.Source = []string{file}, l.sources[k.content]
+				out = append(out, s)
+			}
+			continue
+		}
+		field := root.FieldByIndex(k.index)
+		if source, set := l.sources[k.Name]; set {
+			s.Source = source
+		}
+		if k.List {
+			s.Values = append(s.Values, redactAll(k, field.Interface().([]string))...)
+		} else {
+			s.Values = append(s.Values, redactAll(k, []string{k.format(field)})...)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// IsSet reports whether the key was set by a flag, the environment or the file.
+func (l *Loaded) IsSet(key string) bool { return l.sources[key] != "" }
+
+// ofTheMachine are the keys of snowflake mode that say how this machine is reached.
+var ofTheMachine = []string{"snowflake.address", "snowflake.interface", "snowflake.force-address"}
+
+// AsksForSnowflake reports whether any key of snowflake mode was set, so that somebody
+// counts on it. How this machine is reached may stand in every configuration of a
+// place and asks for nothing.
+func (l *Loaded) AsksForSnowflake() bool {
+	return slices.ContainsFunc(Keys(), func(k Key) bool {
+		return strings.HasPrefix(k.Name, "snowflake.") && l.IsSet(k.Name) && !slices.Contains(ofTheMachine, k.Name)
+	})
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// setFromFile sets the key whose value the file of k holds.
+func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
+	fail := func(limit string) error {
+		return &Error{Key: k.Name, Value: strings.Join(s.values, ListSeparator), Source: s.source, Limit: limit}
+	}
+	if len(s.values) != 1 {
+		return fail("must be given once")
+	}
+	if slices.ContainsFunc(beside, func(other setting) bool { return other.key == k.content }) {
+		return fail("must not be set together with " + k.content)
+	}
+	path := s.values[0]
+	values, err := readSecret(path)
+	if err != nil {
+		return fail(err.Error())
+	}
+	if err := l.set(setting{key: k.content, values: values, source: s.source}, nil); err != nil {
+		return err
+	}
+	l.files[k.content] = path
+	return nil
+}
+
+// readSecret returns the lines of a file that are not empty.
+func readSecret(path string) ([]string, error) {
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return nil, errors.New("must hold a value, and is empty")
+	}
+	return lines, nil
+}
+
+// exposed returns a note for each file that holds secrets and that other users may read.
+func (l *Loaded) exposed() []string {
+	if runtime.GOOS == "windows" { // which has no such modes
+		return nil
+	}
+	paths := map[string]bool{}
+	for _, path := range l.files {
+		paths[path] = true
+	}
+	if l.File != "" && l.secretsInFile() {
+		paths[l.File] = true
+	}
+	var notes []string
+	for path := range paths {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+			notes = append(notes, fmt.Sprintf("%s holds secrets, and other users of this machine may read it (mode %#o); run: chmod 600 %[1]s", path, info.Mode().Perm()))
+		}
+	}
+	slices.Sort(notes)
+	return notes
+}
+
+// secretsInFile reports whether the configuration file itself holds a secret.
+func (l *Loaded) secretsInFile() bool {
+	root := reflect.ValueOf(l.Config)
+	for _, k := range Keys() {
+		if !k.Secret || !strings.HasPrefix(l.sources[k.Name], filepath.Base(l.File)+":") || l.files[k.Name] != "" {
+			continue
+		}
+		for value := range strings.SplitSeq(k.format(root.FieldByIndex(k.index)), ListSeparator) {
+			if k.Redact(value) != value {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/config"
+)
+
+// TestSecretFiles reads the values of keys from files that other keys name.
+func TestSecretFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tokens, store, empty := file("tokens", "old\n\n  new \r\n"), file("store", "mysql://u:p@h/db\n"), file("empty", "\n \n")
+	yaml := file("leaf.yaml", "auth:\n  token-file: "+tokens+"\n")
+	for _, tt := range []struct {
+		name  string
+		in    config.Input
+		want  func(c *config.Loaded) bool
+		fault string
+	}{
+		{"a flag, several values", config.Input{Flags: map[string][]string{"auth.token-file": {tokens}}}, func(c *config.Loaded) bool { return slices.Equal(c.Auth.Tokens, []string{"old", "new"}) }, ""},
+		{"a variable", config.Input{Environ: []string{"LEAF_STORE_FILE=" + store}}, func(c *config.Loaded) bool { return slices.Equal(c.Stores, []string{"mysql://u:p@h/db"}) }, ""},
+		{"the configuration file", config.Input{File: yaml}, func(c *config.Loaded) bool { return slices.Equal(c.Auth.Tokens, []string{"old", "new"}) }, ""},
+		{"a better source wins", config.Input{File: yaml, Flags: map[string][]string{"auth.token": {"flag"}}}, func(c *config.Loaded) bool { return slices.Equal(c.Auth.Tokens, []string{"flag"}) }, ""},
+		{"a better file wins", config.Input{Environ: []string{"LEAF_AUTH_TOKEN=env"}, Flags: map[string][]string{"auth.token-file": {tokens}}}, func(c *config.Loaded) bool { return len(c.Auth.Tokens) == 2 }, ""},
+		{"both at once", config.Input{Flags: map[string][]string{"auth.token": {"a"}, "auth.token-file": {tokens}}}, nil, "must not be set together with auth.token"},
+		{"no file", config.Input{Flags: map[string][]string{"admin.token-file": {filepath.Join(dir, "none")}}}, nil, "no such file"},
+		{"an empty file", config.Input{Flags: map[string][]string{"admin.token-file": {empty}}}, nil, "must hold a value, and is empty"},
+		{"two lines for one value", config.Input{Flags: map[string][]string{"alarm.webhook-file": {tokens}}}, nil, "must be given once"},
+	} {
+		tt.in.Environ = append(tt.in.Environ, "HOME=/home/me")
+		l, err := config.Load(tt.in)
+		switch {
+		case tt.fault == "" && (err != nil || !tt.want(l)):
+			t.Errorf("%s: %+v, %v", tt.name, l, err)
+		case tt.fault != "" && (err == nil || !strings.Contains(err.Error(), tt.fault)):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.fault)
+		}
+	}
+}
+
+// TestExposedSecrets has a note for each file with secrets that others may read.
+func TestExposedSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, tt := range []struct {
+		content string
+		mode    os.FileMode
+		want    bool
+	}{
+		{"store: mysql://u:secret@h/db\n", 0o644, true},
+		{"store: mysql://u:secret@h/db\n", 0o640, true},
+		{"store: mysql://u:secret@h/db\n", 0o600, false},
+		{"store: mysql://h/db\n", 0o644, false},
+		{"auth:\n  token: secret\n", 0o604, true},
+		{"http:\n  addr: 127.0.0.1:1\n", 0o644, false},
+	} {
+		path := filepath.Join(dir, string(rune('a'+i))+".yaml")
+		if err := os.WriteFile(path, []byte(tt.content), tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		l, err := config.Load(config.Input{File: path, Environ: []string{"HOME=/home/me"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(l.Notes, "\n")
+		if got := strings.Contains(notes, "run: chmod 600 "+path); got != tt.want || strings.Contains(notes, "secret@") {
+			t.Errorf("%q with mode %o: %q", tt.content, tt.mode, notes)
+		}
+	}
+}

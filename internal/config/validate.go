@@ -1,0 +1,185 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Validate checks every value against its limits, and the combinations. The error
+// joins all it finds; each is a [*Error].
+func (c Config) Validate() error { return c.validate(true) }
+
+// validate is Validate, for a command without what only a node must have: an identity.
+func (c Config) validate(node bool) error {
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	root := reflect.ValueOf(c)
+	for _, k := range Keys() {
+		if !k.List {
+			add(k.check(root.FieldByIndex(k.index)))
+		}
+	}
+	if c.DataDir == "" {
+		add(&Error{Key: "data-dir", Limit: "must not be empty"})
+	}
+	add(checkAddr("http.addr", c.HTTP.Addr))
+	for _, err := range c.validateServers() {
+		add(err)
+	}
+	for _, err := range c.Node.validate() {
+		add(err)
+	}
+	for _, err := range checkStores(c.Stores, c.TagRules) {
+		add(err)
+	}
+	if !c.Segment.Enable && !c.Snowflake.Enable {
+		add(&Error{Key: "segment.enable", Value: "false", Limit: "leaves no mode to serve, because snowflake.enable=false as well"})
+	}
+	for _, err := range c.Snowflake.validate() {
+		add(err)
+	}
+	if node && c.Snowflake.Enable {
+		add(c.Snowflake.identity(c.HTTP.Addr))
+	}
+	add(checkWebhook(c.Alarm.Webhook))
+	if c.Segment.ClusterFence != "" {
+		_, err := ParseCoordinator(FenceKey, c.Segment.ClusterFence, EtcdFence)
+		add(err)
+	}
+	if c.ConnectTimeout > c.Segment.LoadTimeout {
+		add(&Error{
+			Key: "store-connect-timeout", Value: shortDuration(c.ConnectTimeout),
+			Limit: fmt.Sprintf("must not be above segment.load-timeout=%s", shortDuration(c.Segment.LoadTimeout)),
+		})
+	}
+	if c.ShutdownTimeout < c.Segment.LoadTimeout {
+		add(&Error{
+			Key: "shutdown-timeout", Value: shortDuration(c.ShutdownTimeout),
+			Limit: fmt.Sprintf("must not be below segment.load-timeout=%s, or no unused ID is given back to a slow database", shortDuration(c.Segment.LoadTimeout)),
+		})
+	}
+	if node && len(errs) == 0 { // else it may only be a slip that makes the node look shared
+		add(c.sharedStore())
+	}
+	return errors.Join(errs...)
+}
+
+// sharedStore refuses the embedded database for a node that shares something else with
+// other nodes: each of them would hand out the same numbers of the same tags (rule W).
+func (c Config) sharedStore() error {
+	if !c.Segment.Enable || len(c.Stores) > 0 || c.StorePrivate {
+		return nil
+	}
+	shared := ""
+	switch c.Snowflake.Registry {
+	case RegistryZooKeeper, RegistryZooKeeperRecycle, RegistryEtcd:
+		shared = "snowflake.registry=" + c.Snowflake.Registry
+	case RegistrySQL:
+		if len(c.Snowflake.Addresses) > 0 {
+			shared = "snowflake.registry-address"
+		}
+	}
+	switch {
+	case c.Snowflake.Enable && shared != "":
+	case c.Segment.ClusterFence != "":
+		shared = "segment.cluster-fence"
+	case c.Node.Discovery != "" && c.Node.Discovery != AddrOff && c.Node.Discovery != DiscoveryStore:
+		shared = "node.discovery"
+	default:
+		return nil
+	}
+	return &Error{Key: "store", Limit: "must name the database that the nodes share, because " + shared + " says that there are several: with the embedded database each of them would issue the same numbers. " +
+		"Without segment mode: segment.enable=false; if the tags of this node are meant to be its own: store-private=true"}
+}
+
+func checkAddr(key, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		if n, convErr := strconv.ParseUint(port, 10, 16); convErr == nil && strconv.FormatUint(n, 10) == port {
+			return nil
+		}
+	}
+	return &Error{Key: key, Value: addr, Limit: "must be HOST:PORT with a port from 0 to 65535; an IPv6 host stands in brackets: [::1]:8080"}
+}
+
+func checkWebhook(text string) error {
+	if text == "" {
+		return nil
+	}
+	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	return &Error{Key: "alarm.webhook", Value: redactPath(text), Limit: "must be a URL that begins with http:// or https://"}
+}
+
+// NamedURL is one value of the key store.
+type NamedURL struct{ Name, URL string }
+
+var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// CutStoreName splits NAME=URL. What stands before the first "=" is a name only
+// if it looks like one, because a URL may contain "=" as well.
+func CutStoreName(value string) NamedURL {
+	if name, url, found := strings.Cut(value, "="); found && storeName.MatchString(name) {
+		return NamedURL{name, url}
+	}
+	return NamedURL{"", value}
+}
+
+// schemes are the beginnings of a store URL, as package sqldb reads them.
+var schemes = []string{"mysql://", "mariadb://", "postgres://", "postgresql://", "sqlite:"}
+
+func checkStores(values, rules []string) []error {
+	var errs []error
+	fail := func(value, limit string) {
+		errs = append(errs, &Error{Key: "store", Value: Redact(value), Limit: limit})
+	}
+	var names, urls []string
+	for _, value := range values {
+		s := CutStoreName(value)
+		if !slices.ContainsFunc(schemes, func(p string) bool { return strings.HasPrefix(s.URL, p) && len(s.URL) > len(p) }) {
+			fail(value, "must begin with "+strings.Join(schemes[:len(schemes)-1], ", ")+" or "+schemes[len(schemes)-1])
+			continue
+		}
+		switch {
+		case len(values) > 1 && s.Name == "":
+			fail(value, "needs a name, because there are several stores: NAME=URL, NAME of letters, digits, - and _")
+		case len(values) == 1 && s.Name != "":
+			fail(value, "must have no name, because it is the only store")
+		case s.Name != "" && slices.Contains(names, s.Name):
+			fail(value, fmt.Sprintf("repeats the name %s", s.Name))
+		case slices.Contains(urls, s.URL):
+			fail(value, "repeats a database; two names for one database would issue its IDs twice")
+		default:
+			if reason := CheckStore(s.URL); reason != "" {
+				fail(value, reason)
+			}
+		}
+		names, urls = append(names, s.Name), append(urls, s.URL)
+	}
+	for _, text := range rules {
+		rule, err := segment.ParseTagRule(text)
+		switch {
+		case len(values) < 2:
+			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: "makes sense only with several stores"})
+		case err != nil:
+			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: "must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *"})
+		case !slices.Contains(names, rule.Store):
+			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: fmt.Sprintf("names no store; the stores are %s", strings.Join(names, ", "))})
+		}
+	}
+	return errs
+}

@@ -1,0 +1,259 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/zookeeper"
+	"github.com/leaf-idgen/leaf/snowflake"
+)
+
+// Kinds of registries, the words of snowflake.registry.
+const (
+	RegistryAuto             = "auto"
+	RegistrySQL              = "sql"
+	RegistryZooKeeper        = "zookeeper"
+	RegistryZooKeeperRecycle = "zookeeper-recycle"
+	RegistryEtcd             = "etcd"
+	RegistryStatic           = "static"
+)
+
+// validate returns everything that is wrong beyond the limits of single keys.
+func (c Snowflake) validate() []error {
+	var errs []error
+	fail := func(key, value, limit string) {
+		errs = append(errs, &Error{Key: "snowflake." + key, Value: value, Limit: limit})
+	}
+	layout, err := ParseLayout(c.Layout)
+	if err != nil {
+		return append(errs, err) // the limits below depend on it
+	}
+	switch most := int64(1)<<layout.DatacenterBits - 1; {
+	case c.Datacenter > most && most == 0:
+		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must not be set: the layout %s has no such field", c.Layout))
+	case c.Datacenter > most, c.Enable && most > 0 && c.Datacenter < 0:
+		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must be 0 to %d in the layout %s, another one in each datacentre", most, c.Layout))
+	}
+	if _, err := WorkerRange(c.WorkerRange, layout); err != nil {
+		errs = append(errs, err)
+	}
+	if _, _, err := ParseAddress(c.Address); err != nil {
+		errs = append(errs, err)
+	}
+	for _, pattern := range c.Interfaces {
+		if _, err := path.Match(pattern, ""); err != nil {
+			fail("interface", pattern, "must be a name, or a pattern such as en*")
+		}
+	}
+	if !pathName.MatchString(c.Name) || c.Name == "." || c.Name == ".." {
+		fail("name", c.Name, "must have 1 to 64 printable characters without slash")
+	}
+	if !label.MatchString(c.Namespace) {
+		fail("namespace", c.Namespace, "must have 1 to 64 of letters, digits, '.', '_' and '-'")
+	}
+	errs = append(errs, c.timings()...)
+	if c.Enable {
+		errs = append(errs, c.numbering(layout)...)
+		errs = append(errs, c.addresses()...)
+	}
+	return errs
+}
+
+// Given returns the keys that give a static node its number.
+func (c Snowflake) Given() (keys []string) {
+	if c.WorkerID != "" {
+		keys = append(keys, "worker-id")
+	}
+	if len(c.WorkerMap) > 0 {
+		keys = append(keys, "worker-map")
+	}
+	if c.FromHostname {
+		keys = append(keys, "worker-from-hostname")
+	}
+	return keys
+}
+
+// identity checks that a node will be the same one after a restart.
+func (c Snowflake) identity(httpAddr string) error {
+	switch _, port, _ := net.SplitHostPort(httpAddr); {
+	case c.Registry == RegistryStatic && len(c.Given()) == 0:
+		return &Error{Key: "snowflake.registry", Value: c.Registry, Limit: "needs one of snowflake.worker-id, snowflake.worker-map and snowflake.worker-from-hostname"}
+	case c.Registry == RegistryZooKeeper && port == "0" && !strings.Contains(c.Address, ":"):
+		return &Error{Key: "snowflake.address", Value: c.Address, Limit: "must name a port, because that of http.addr is another one after each start, and with zookeeper ip:port is the identity"}
+	}
+	return nil
+}
+
+// Unstable says what a node should know that uses up a number of zookeeper with each new
+// address, "" if there is nothing: newDir says that its data directory never had a number.
+func (c Snowflake) Unstable(newDir bool) string {
+	if c.Registry != RegistryZooKeeper || c.Address != "" || !newDir {
+		return ""
+	}
+	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: use etcd, sql or zookeeper-recycle, or set snowflake.address"
+}
+
+var (
+	pathName = regexp.MustCompile(`^[^/\pC]{1,64}$`)
+	label    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+)
+
+// timings checks what must fit together. The engine has the same limits; here they
+// are told by the names of the keys.
+func (c Snowflake) timings() []error {
+	var errs []error
+	const ahead = 3 * time.Second // of the bound in the node's own file
+	if least := max(3*c.Renew, ahead); c.Horizon != 0 && c.Horizon < least {
+		errs = append(errs, &Error{
+			Key: "snowflake.horizon", Value: shortDuration(c.Horizon),
+			Limit: fmt.Sprintf("must be 0, or at least %s, three times snowflake.renew-interval", shortDuration(least)),
+		})
+	}
+	if c.Lease < 3*c.Renew {
+		errs = append(errs, &Error{
+			Key: "snowflake.lease", Value: shortDuration(c.Lease),
+			Limit: fmt.Sprintf("must be at least %s, three times snowflake.renew-interval", shortDuration(3*c.Renew)),
+		})
+	}
+	if c.Enable && c.Registry == RegistryEtcd && (c.Lease < 2*time.Second || c.Lease%time.Second != 0) {
+		errs = append(errs, &Error{Key: "snowflake.lease", Value: shortDuration(c.Lease), Limit: "must be at least 2s, in whole seconds, with etcd"})
+	}
+	return errs
+}
+
+// numbering checks how a static node gets its number, and that no other one does.
+func (c Snowflake) numbering(layout snowflake.Layout) []error {
+	var errs []error
+	fail := func(key, value, limit string) {
+		errs = append(errs, &Error{Key: "snowflake." + key, Value: value, Limit: limit})
+	}
+	if c.WorkerID != "" {
+		if _, err := WorkerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(c.WorkerMap) > 0 {
+		if _, err := WorkerMap(c.WorkerMap, layout); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	switch given, static := c.Given(), c.Registry == RegistryStatic; {
+	case static && len(given) > 1:
+		fail(given[1], "", "cannot stand beside snowflake."+given[0])
+	case !static && len(given) > 0:
+		fail(given[0], "", "is for snowflake.registry=static only")
+	}
+	if c.WorkerOffset != 0 && !c.FromHostname {
+		fail("worker-offset", strconv.FormatInt(c.WorkerOffset, 10), "is for snowflake.worker-from-hostname only")
+	}
+	return errs
+}
+
+// addresses checks the servers of the registry.
+func (c Snowflake) addresses() []error {
+	var errs []error
+	fail := func(value, limit string) {
+		errs = append(errs, &Error{Key: "snowflake.registry-address", Value: Redact(value), Limit: limit})
+	}
+	all := strings.Join(redactAll(Key{Secret: true}, c.Addresses), ListSeparator)
+	switch c.Registry {
+	case RegistryAuto, RegistryStatic:
+		if len(c.Addresses) > 0 {
+			fail(all, "must not be set with snowflake.registry="+c.Registry)
+		}
+	case RegistrySQL:
+		if len(c.Addresses) > 1 {
+			fail(all, "must be one database")
+		} else if len(c.Addresses) == 1 {
+			if reason := CheckStore(c.Addresses[0]); reason != "" {
+				fail(c.Addresses[0], reason)
+			}
+		}
+	default:
+		if len(c.Addresses) == 0 {
+			fail("", "must name the servers of snowflake.registry="+c.Registry)
+		} else if c.Registry == RegistryEtcd {
+			for _, a := range c.Addresses {
+				if !isEndpoint(a, true) {
+					fail(a, "must be HOST:PORT, or a URL that begins with http:// or https://")
+				}
+			}
+		} else if _, _, err := zookeeper.ParseServers(strings.Join(c.Addresses, ",")); err != nil {
+			fail(all, "must be HOST:PORT of each server, with a /chroot at the end of the last one if there is one")
+		}
+	}
+	return errs
+}
+
+// isEndpoint reports whether text is host:port, or, if allowed, a URL of one.
+func isEndpoint(text string, urls bool) bool {
+	if u, err := url.Parse(text); urls && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		text = u.Host
+	}
+	host, port, err := net.SplitHostPort(text)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && portErr == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/@, ")
+}
+
+// WorkerRange reads FIRST-LAST; nothing means every worker of the layout.
+func WorkerRange(text string, layout snowflake.Layout) (leaf.Range, error) {
+	most := int64(1)<<layout.WorkerBits - 1
+	if text == "" {
+		return leaf.Range{Lo: 0, Hi: most + 1}, nil
+	}
+	first, last, found := strings.Cut(text, "-")
+	lo, err1 := strconv.ParseUint(first, 10, 32)
+	hi, err2 := strconv.ParseUint(last, 10, 32)
+	if !found || err1 != nil || err2 != nil || lo > hi || int64(hi) > most {
+		return leaf.Range{}, &Error{Key: "snowflake.worker-range", Value: text, Limit: fmt.Sprintf("must be FIRST-LAST within 0-%d, the workers of the layout", most)}
+	}
+	return leaf.Range{Lo: int64(lo), Hi: int64(hi) + 1}, nil
+}
+
+// WorkerNumber reads a worker ID. value is what the error shows.
+func WorkerNumber(key, value, text string, layout snowflake.Layout) (int64, error) {
+	most := int64(1)<<layout.WorkerBits - 1
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || int64(n) > most {
+		return 0, &Error{Key: key, Value: value, Limit: fmt.Sprintf("must be a worker ID from 0 to %d", most)}
+	}
+	return int64(n), nil
+}
+
+// WorkerMap reads the worker IDs by address. No number may stand there twice: that
+// would be two nodes with the same IDs.
+func WorkerMap(entries []string, layout snowflake.Layout) (map[string]int64, error) {
+	const key = "snowflake.worker-map"
+	byAddress := make(map[string]int64, len(entries))
+	var numbers []int64
+	for _, entry := range entries {
+		address, number, found := strings.Cut(entry, "=")
+		ap, err := netip.ParseAddrPort(strings.TrimSpace(address))
+		if !found || err != nil {
+			return nil, &Error{Key: key, Value: entry, Limit: "must be IP:PORT=N"}
+		}
+		n, err := WorkerNumber(key, entry, strings.TrimSpace(number), layout)
+		if err != nil {
+			return nil, err
+		}
+		address = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()).String()
+		if _, twice := byAddress[address]; twice {
+			return nil, &Error{Key: key, Value: entry, Limit: "repeats the address " + address}
+		}
+		if slices.Contains(numbers, n) {
+			return nil, &Error{Key: key, Value: entry, Limit: fmt.Sprintf("repeats the worker ID %d: two nodes would issue the same IDs", n)}
+		}
+		byAddress[address] = n
+		numbers = append(numbers, n)
+	}
+	return byAddress, nil
+}
