@@ -62,7 +62,7 @@ func TestCitations(t *testing.T) {
 			return err
 		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin"):
 			return filepath.SkipDir
-		case d.IsDir() || path == "rules_test.go" || !slices.Contains([]string{".go", ".md", ".mutant", ".proto", ".java"}, filepath.Ext(path)):
+		case d.IsDir() || path == "rules_test.go" || !slices.Contains([]string{".go", ".md", ".mutants", ".proto", ".java"}, filepath.Ext(path)):
 			return nil
 		}
 		for i, line := range strings.Split(read(t, path), "\n") {

@@ -8,7 +8,7 @@ import (
 // FuzzParse: a mutant file is complete, or it is refused by its name. Nothing that
 // would be searched for or run is empty.
 func FuzzParse(f *testing.F) {
-	const good = "Breaks: a rule\nFile: a.go\nTest: ./a TestA|TestB\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
+	const good = "Breaks: a rule\nTest: ./a TestA|TestB\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
 	f.Add(good)
 	f.Add(strings.Replace(good, "Breaks", "Break", 1))
 	f.Add(strings.Replace(good, "\tx := 1\n", "", 1))
@@ -18,7 +18,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(good + "-- new --\n-- old --\n")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := parse("dir/name.mutant", text)
+		m, err := parse("name", "a.go", text)
 		if m.name != "name" {
 			t.Errorf("it is called %q", m.name)
 		}

@@ -115,20 +115,12 @@ func hunted(verdicts []verdict) (tried, found int) {
 
 // load reads the mutants that o selects, by name.
 func load(folder string, o options) ([]mutant, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.mutant"))
+	found, err := readArchives(folder)
 	if err != nil {
 		return nil, err
 	}
 	var all []mutant
-	for _, f := range files {
-		content, err := os.ReadFile(f)
-		if err != nil {
-			return nil, err
-		}
-		m, err := parse(f, string(content))
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range found {
 		where := strings.Join(append([]string{m.name, m.file}, m.classes...), "\n")
 		if strings.Contains(where, o.only) && (!o.simOnly || m.sim.mode != "") {
 			all = append(all, m)

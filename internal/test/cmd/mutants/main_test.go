@@ -67,8 +67,8 @@ func TestClassesAreDistinct(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	const good = "Breaks: a rule\nClass: rule A; Leaf#216\nFile: a.go\nTest: ./a TestA|TestB\nSim: segment 70\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
-	m, err := parse("dir/name.mutant", good)
+	const good = "Breaks: a rule\nClass: rule A; Leaf#216\nTest: ./a TestA|TestB\nSim: segment 70\n-- old --\n\tx := 1\n-- new --\n\tx := 2\n"
+	m, err := parse("name", "a.go", good)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,18 +85,18 @@ func TestParse(t *testing.T) {
 		"no seeds": strings.Replace(good, " 70", "", 1),
 		"no sim":   strings.Replace(good, "Sim: segment 70\n", "", 1),
 	} {
-		if _, err := parse("name", text); err != nil {
+		if _, err := parse("name", "a.go", text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, bad := range []string{
 		"", strings.Replace(good, "Breaks", "Break", 1), strings.Replace(good, "-- new --", "", 1),
-		strings.Replace(good, " TestA|TestB", "", 1), strings.Replace(good, "File: a.go\n", "", 1),
+		strings.Replace(good, " TestA|TestB", "", 1),
 		strings.Replace(good, "rule A;", "no rule;", 1), strings.Replace(good, " 70", " 0", 1),
 		strings.Replace(good, "segment 70", "everything", 1),
 		strings.Replace(strings.Replace(good, "Test: ./a TestA|TestB\n", "", 1), "Sim: segment 70\n", "", 1),
 	} {
-		if _, err := parse("name", bad); err == nil {
+		if _, err := parse("name", "a.go", bad); err == nil {
 			t.Errorf("accepted: %q", bad)
 		}
 	}

@@ -27,9 +27,9 @@ type hunt struct {
 // manySeeds is how many seeds a hunt takes if its mutant does not say.
 const manySeeds = 3000
 
-// parse reads one file.
-func parse(name, text string) (mutant, error) {
-	m := mutant{name: strings.TrimSuffix(filepath.Base(name), ".mutant")}
+// parse reads one mutant of a source file.
+func parse(name, file, text string) (mutant, error) {
+	m := mutant{name: name, file: file}
 	head, rest, ok1 := strings.Cut(text, "-- old --\n")
 	old, replacement, ok2 := strings.Cut(rest, "-- new --\n")
 	if !ok1 || !ok2 {
@@ -44,8 +44,6 @@ func parse(name, text string) (mutant, error) {
 			m.breaks = value
 		case "Class":
 			m.classes, err = parseClasses(value)
-		case "File":
-			m.file = value
 		case "Test":
 			m.pkg, m.run, _ = strings.Cut(value, " ")
 			if m.run == "" {
@@ -55,14 +53,14 @@ func parse(name, text string) (mutant, error) {
 			m.sim, err = parseHunt(value)
 		case "":
 		default:
-			err = fmt.Errorf("unknown line %q; there are Breaks, Class, File, Test and Sim", line)
+			err = fmt.Errorf("unknown line %q; there are Breaks, Class, Test and Sim", line)
 		}
 		if err != nil {
 			return m, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if m.breaks == "" || m.file == "" || m.old == "" {
-		return m, fmt.Errorf("%s: one of Breaks, File or the old text is missing", name)
+	if m.breaks == "" || m.old == "" {
+		return m, fmt.Errorf("%s: Breaks or the old text is missing", name)
 	}
 	if m.pkg == "" && m.sim.mode == "" {
 		return m, fmt.Errorf("%s: it needs one of Test and Sim", name)
