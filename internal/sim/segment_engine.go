@@ -280,6 +280,9 @@ func (e *segmentEngine) problems() []string {
 		if a.Code == leaf.AlarmVanished && e.mode.lacksTags(a.Subject) {
 			continue // rows were deleted for good, and the stock of their tags is still there
 		}
+		if a.Code == leaf.AlarmExhausted && t != nil && !t.exists {
+			continue // the same, and a caller wanted more than that stock
+		}
 		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < operatorsTime {
 			latched++
 			continue
