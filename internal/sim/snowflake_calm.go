@@ -64,11 +64,13 @@ func (m *snowflakeMode) mend(c *claimant, e *holder) {
 func (m *snowflakeMode) settled() error {
 	p := m.w.sched.World()
 	var left string
-	longest := time.Duration(0) // a number that a wrong clock had put out of reach may have come within reach
+	// A number that a wrong clock had put out of reach may come within reach of the horizon
+	// as late as the last other one is free, and is waited for then.
+	longest := time.Duration(0)
 	for _, s := range m.sides {
 		longest = max(longest, s.horizon)
 	}
-	for end := m.w.sched.Elapsed() + 9*time.Minute + longest; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
+	for end := m.w.sched.Elapsed() + max(9*time.Minute, longest+time.Minute) + longest; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
 		if left = m.unsettled(); left != "" {
 			continue
 		}
