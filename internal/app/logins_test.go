@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestReloadPasswords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = a.Stop(t.Context()) })
+	t.Cleanup(func() { _ = a.Stop(context.Background()) })
 	for _, tt := range []struct {
 		name      string
 		change    func(c *config.Config)
