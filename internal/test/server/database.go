@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,22 +129,46 @@ func (d Database) dropMySQL(ctx context.Context, name string) error {
 		return err
 	}
 	defer pool.Close()
-	rows, err := pool.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
+	ids, err := sessions(ctx, pool, name)
 	if err != nil {
 		return fmt.Errorf("list the sessions in %s: %w", name, err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return fmt.Errorf("list the sessions in %s: %w", name, err)
-		}
-		_, _ = pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // may have ended meanwhile
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("list the sessions in %s: %w", name, err)
+	for _, id := range ids {
+		_, _ = pool.ExecContext(ctx, "KILL "+id) // may have ended meanwhile
 	}
 	return d.exec(ctx, "DROP DATABASE "+name)
+}
+
+// sessions returns the IDs of those that use a database. It does not read
+// information_schema.processlist, which MySQL 9 refuses (error 3854) while any session of
+// the server runs a statement with a character beyond utf8mb3.
+func sessions(ctx context.Context, pool *sql.DB, name string) (ids []string, err error) {
+	rows, err := pool.QueryContext(ctx, "SHOW PROCESSLIST")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	id, db := slices.Index(columns, "Id"), slices.Index(columns, "db")
+	if id < 0 || db < 0 {
+		return nil, fmt.Errorf("SHOW PROCESSLIST has the columns %q, want Id and db", columns)
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		if values[db].String == name {
+			ids = append(ids, values[id].String)
+		}
+	}
+	return ids, rows.Err()
 }
 
 func (d Database) exec(ctx context.Context, statement string) error {
