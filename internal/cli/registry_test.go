@@ -252,6 +252,29 @@ func dsn(t *testing.T, store string) string {
 	return fmt.Sprintf("%s@tcp(%s)%s", u.User, u.Host, u.Path)
 }
 
+// awaitFenceOnTheBoard waits until a node has noted in the store that its ranges are in a
+// cluster fence.
+func awaitFenceOnTheBoard(t *testing.T, store string) {
+	t.Helper()
+	conn, err := sql.Open("mysql", dsn(t, store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var nodes int
+		if err := conn.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_repair_node WHERE biz_tag = '' AND high > 0").Scan(&nodes); err != nil {
+			t.Fatal(err)
+		}
+		if nodes > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no node notes its cluster fence")
+		}
+	}
+}
+
 // TestRepairFromTheClusterFence: the table is restored from an old dump, and a node
 // that never served the tag refuses it; the fence knows where to go on.
 func TestRepairFromTheClusterFence(t *testing.T) {
@@ -277,6 +300,7 @@ func TestRepairFromTheClusterFence(t *testing.T) {
 			a := serve(t, dataDir(t), append([]string{"--no-snowflake-enable"}, shared...)...)
 			seen := distinct{}
 			seen.add(t, a.ids(t, 1500))
+			awaitFenceOnTheBoard(t, shared[1]) // a node that is gone is not waited for only after that
 			a.end(t, syscall.SIGKILL)
 
 			// Yesterday's dump.
