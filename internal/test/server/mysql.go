@@ -63,7 +63,7 @@ func (mySQL) args(dir string) []string {
 	args := []string{
 		"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp"),
 		"--innodb-redo-log-capacity=16M",
-		"--skip-log-bin", // as MariaDB: a second sync with each commit, which tests nothing of ours
+		"--skip-log-bin",          // as MariaDB: a second sync with each commit, which tests nothing of ours
 		"--secure-file-priv=NULL", // the default is a folder of the package
 	}
 	if os.Geteuid() == 0 {
