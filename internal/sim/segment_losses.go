@@ -104,9 +104,20 @@ func (m *segmentMode) loseFence(lose func(to time.Duration)) func() bool {
 		w.sched.After(w.upTo(5*time.Second), func() {
 			if !w.calm {
 				lose(to)
+				m.forgetRepairs(d)
 			}
 		})
 		return true
+	}
+}
+
+// forgetRepairs forgets the repairs of a database's tags: board and cluster fence have, so a
+// node that was down then hears of them from nobody (rule L).
+func (m *segmentMode) forgetRepairs(d *world.Database) {
+	for _, t := range m.tags {
+		if t.db == d {
+			delete(m.floors, t.name)
+		}
 	}
 }
 
