@@ -323,6 +323,7 @@ func lostGiveBack(t *testing.T, f Faulty) {
 		put(t, f.Backend, "tag", hi, 7)
 		sent := f.Wire.Cut(f.Write)
 		err := f.Store.GiveBack(ctx(t), "tag", hi, hi-50)
+		movedFrom(t, f, hi)
 		// Whatever it does next, it must not send the statement again.
 		res, reserveErr := f.Store.Reserve(ctx(t), request("tag", 7, 7))
 		n := sent()
