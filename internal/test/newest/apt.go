@@ -139,7 +139,7 @@ func (s *Source) aptGet(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	var faults bytes.Buffer
+	var faults, missing bytes.Buffer // exec fills the first while the second is written here
 	cmd.Stderr = &faults
 	if err := cmd.Start(); err != nil {
 		return err
@@ -149,11 +149,11 @@ func (s *Source) aptGet(ctx context.Context, args ...string) error {
 			s.report("  %s", lines.Text())
 		}
 		if strings.HasPrefix(lines.Text(), "Err:") {
-			fmt.Fprintln(&faults, lines.Text())
+			fmt.Fprintln(&missing, lines.Text())
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), errors.Join(err, ctx.Err()), bytes.TrimSpace(faults.Bytes()))
+		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), errors.Join(err, ctx.Err()), bytes.TrimSpace(append(missing.Bytes(), faults.Bytes()...)))
 	}
 	return nil
 }
