@@ -114,7 +114,7 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 	}
 	starved := rep.Machine.starved(rep.Ran)
 	if starved {
-		rep.check(true, "the machine was too busy to judge times: a timer of the run itself was up to %v late; latencies, waits and what follows from them are shown and not judged", rep.Machine.Worst.Round(time.Millisecond))
+		rep.check(true, "the machine was too busy to judge times: a byte that the run sent to itself took up to %v; latencies, waits and what follows from them are shown and not judged", rep.Machine.Worst.Round(time.Millisecond))
 	}
 	r.judgeLateness(starved)
 	none(stock, true, "a tag with stock is served whatever happens to database, registry, fence, network, disk, clocks and rows; requests that failed at nodes that ran")

@@ -166,10 +166,12 @@ func (r *run) play(ctx context.Context) error {
 	for _, a := range r.apps {
 		all.Go(func() { a.run(asking) })
 	}
-	all.Go(func() { r.report.Machine = watchMachine(asking) })
+	var unwatched error
+	all.Go(func() { r.report.Machine, unwatched = watchMachine(asking) })
 	err = r.disturb(ctx)
 	stop()
 	all.Wait()
+	err = errors.Join(err, unwatched)
 	r.report.Ran = time.Since(r.begin)
 	for _, a := range r.apps {
 		l, failed := newLog(filepath.Join(c.folder, "logs", "ids-applications"), "applications", a.name, nil)
