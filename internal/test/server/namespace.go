@@ -124,7 +124,7 @@ func namespace(t testing.TB, kind registry) Namespace {
 		t.Fatalf("%s: %v", kind.variable(), err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // a busy machine
 		defer cancel()
 		if err := drop(ctx); err != nil {
 			t.Errorf("%s: %v", kind.variable(), err)

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -73,7 +75,8 @@ func removeTree(c *zk.Conn, root string) error {
 	return err
 }
 
-// postOrder lists a node after all that is below it.
+// postOrder lists a node after all that is below it. The children are asked for side
+// by side: one after another, thousands of answers took half a minute on a busy machine.
 func postOrder(c *zk.Conn, path string) ([]string, error) {
 	children, _, err := c.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -82,15 +85,14 @@ func postOrder(c *zk.Conn, path string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", path, err)
 	}
-	var paths []string
-	for _, child := range children {
-		below, err := postOrder(c, path+"/"+child)
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, below...)
+	below := make([][]string, len(children))
+	errs := make([]error, len(children))
+	var all sync.WaitGroup
+	for i, child := range children {
+		all.Go(func() { below[i], errs[i] = postOrder(c, path+"/"+child) })
 	}
-	return append(paths, path), nil
+	all.Wait()
+	return append(slices.Concat(below...), path), errors.Join(errs...)
 }
 
 // removeAll deletes in batches: one node at a time would cost one write to the
