@@ -27,29 +27,40 @@ func request(step int64) segment.Request {
 // end a transaction at COMMIT, nor check numbers, nor read backslashes, nor speak
 // UTF-8 changes nothing for us.
 func TestHostileDefaults(t *testing.T) {
-	t.Parallel()
-	i := server.OwnMariaDB(t)
-	admin := i.Open(t)
-	admin.SetMaxOpenConns(1)
-	execAll(t, admin, "SET SESSION completion_type = 0",
-		"SET GLOBAL autocommit = 0", "SET GLOBAL completion_type = 1", "SET GLOBAL tx_isolation = 'SERIALIZABLE'",
-		"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'", "SET GLOBAL character_set_server = latin1")
-	var number atomic.Int64
-	drivertest.Run(t, func(t *testing.T) drivertest.Backend {
-		d := i.Named(fmt.Sprintf("leaf%d", number.Add(1)))
-		execAll(t, admin, "CREATE DATABASE "+d.Name())
-		dsn, err := d.DSN()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The suite's own sessions are not to be tested.
-		db, err := sql.Open("mysql", dsn+"?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return named("mysql").backend(t, d, db)
-	})
+	for _, product := range []struct {
+		name, fixture string
+		own           func(testing.TB) *server.Instance
+		isolation     string // the variable's name
+	}{
+		{"mariadb", "mysql", server.OwnMariaDB, "tx_isolation"},
+		{"mysql", "mysql itself", server.OwnMySQL, "transaction_isolation"},
+	} {
+		t.Run(product.name, func(t *testing.T) {
+			t.Parallel()
+			i := product.own(t)
+			admin := i.Open(t)
+			admin.SetMaxOpenConns(1)
+			execAll(t, admin, "SET SESSION completion_type = 0",
+				"SET GLOBAL autocommit = 0", "SET GLOBAL completion_type = 1", "SET GLOBAL "+product.isolation+" = 'SERIALIZABLE'",
+				"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT'", "SET GLOBAL character_set_server = latin1")
+			var number atomic.Int64
+			drivertest.Run(t, func(t *testing.T) drivertest.Backend {
+				d := i.Named(fmt.Sprintf("leaf%d", number.Add(1)))
+				execAll(t, admin, "CREATE DATABASE "+d.Name())
+				dsn, err := d.DSN()
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The suite's own sessions are not to be tested.
+				db, err := sql.Open("mysql", dsn+"?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				return named(product.fixture).backend(t, d, db)
+			})
+		})
+	}
 }
 
 // TestNarrowColumn: where max_id is no bigint, a range that does not fit is an

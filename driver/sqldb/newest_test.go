@@ -1,18 +1,15 @@
 package sqldb_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
@@ -30,34 +27,6 @@ func TestRegistryMySQL(t *testing.T) {
 		t.Skip("NOT TESTED: takes a minute; run make test-matrix")
 	}
 	serverRegistry(t, named("mysql itself"), server.OwnMySQL)
-}
-
-// TestHostileDefaultsOfMySQL is TestHostileDefaults on MySQL itself, which pads no name
-// in its default collation and knows a mode that MariaDB does not.
-func TestHostileDefaultsOfMySQL(t *testing.T) {
-	t.Parallel()
-	i := server.OwnMySQL(t)
-	admin := i.Open(t)
-	admin.SetMaxOpenConns(1)
-	execAll(t, admin, "SET SESSION completion_type = 0",
-		"SET GLOBAL autocommit = 0", "SET GLOBAL completion_type = 1", "SET GLOBAL transaction_isolation = 'SERIALIZABLE'",
-		"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT'", "SET GLOBAL character_set_server = latin1")
-	var number atomic.Int64
-	drivertest.Run(t, func(t *testing.T) drivertest.Backend {
-		d := i.Named(fmt.Sprintf("leaf%d", number.Add(1)))
-		execAll(t, admin, "CREATE DATABASE "+d.Name())
-		dsn, err := d.DSN()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The suite's own sessions are not to be tested.
-		db, err := sql.Open("mysql", dsn+"?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return named("mysql itself").backend(t, d, db)
-	})
 }
 
 // TestLastInsertID: what a session or a trigger of MySQL has put into LAST_INSERT_ID is in
