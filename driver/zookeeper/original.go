@@ -85,15 +85,18 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 	return err
 }
 
-// open returns the namespace, made if there is none, and refuses it if it is another
-// one. A namespace belongs to one forever: if somebody deleted that, ZooKeeper counts
-// from 0 again, and the next claim makes fresh numbers wait as in a new namespace. Without
-// a claim the namespace is declared new, which changes nothing if there is one.
+// open returns the namespace, and creates it if there is none. It refuses a namespace
+// with another name or fingerprint. A namespace belongs to one forever node: if that was
+// deleted, ZooKeeper counts from 0 again, and the next claim makes fresh numbers wait as
+// in a new namespace. Without a claim, open declares the namespace new, which changes
+// nothing if there is one.
 //
-// Where only Java servers were before us nobody declares the namespace. If it was wiped,
-// then before its forever was born, so the wait counts from there, by the clock of the
-// servers, and is mostly over. Owner nodes show that there was a namespace. Without it
-// the registry may be an old backup, whose forever is older than what was lost.
+// When only Java servers have used the registry, no operator has declared the namespace.
+// A wipe would have deleted forever too, so it can only have happened before forever was
+// created: fresh numbers wait from that moment, by the clock of the ZooKeeper servers,
+// and the wait is mostly over. An owner node proves that a namespace existed. If the
+// namespace is missing then, the registry may be an old backup, whose forever is older
+// than what was lost, and fresh numbers wait from now.
 func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.Request) (*namespace, error) {
 	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
