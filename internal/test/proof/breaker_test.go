@@ -66,13 +66,13 @@ func (s *schedule) next() fault {
 	return f
 }
 
-// seed is LEAF_SEED, else the time's.
+// seed is PROOF_SEED, else the time's.
 func seed(t *testing.T) uint64 {
-	s, err := strconv.ParseUint(os.Getenv("LEAF_SEED"), 10, 64)
+	s, err := strconv.ParseUint(os.Getenv("PROOF_SEED"), 10, 64)
 	if err != nil {
 		s = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	t.Logf("LEAF_SEED=%d draws the same faults", s)
+	t.Logf("PROOF_SEED=%d draws the same faults", s)
 	return s
 }
 
