@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,7 @@ type App struct {
 
 	tokens          tokens
 	certificate     atomic.Pointer[tls.Certificate] // that secure shows
+	authorities     atomic.Pointer[x509.CertPool]   // that must have signed what clients show to secure; nil: they show nothing
 	secure          *tls.Config                     // of the public servers; nil: plain TCP
 	listeners       listeners
 	conns           connections // the bounds of the listeners

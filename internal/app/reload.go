@@ -8,7 +8,7 @@ import (
 )
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
-var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key", storeKey, registryKey, config.FenceKey, config.DiscoveryKey}
+var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey}
 
 // Reloaded is what Reload found.
 type Reloaded struct {
@@ -17,8 +17,8 @@ type Reloaded struct {
 }
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
-// certificate with its key, and the passwords of databases and registries, all of which
-// are read from their files again. A connection that is open keeps what it has. After an
+// certificate with its key, the certificates of tls.client-ca, and the passwords of
+// databases and registries, all of which are read from their files again. A connection that is open keeps what it has. After an
 // error nothing has changed. It is not safe for concurrent use.
 func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 	if err := cfg.Validate(); err != nil {
@@ -43,6 +43,10 @@ func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 	if err != nil {
 		return r, err
 	}
+	authorities, err := clientAuthorities(cfg.TLS)
+	if err != nil {
+		return r, err
+	}
 	logins, err := a.newLogins(cfg)
 	if err != nil {
 		return r, err
@@ -56,6 +60,10 @@ func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 	if pair != nil {
 		a.certificate.Store(pair)
 	}
+	switched := (authorities == nil) != (a.authorities.Load() == nil) // which the servers do not see
+	if authorities != nil && !switched {
+		a.authorities.Store(authorities)
+	}
 	r.Restart = logins.differ
 	for _, use := range logins.use {
 		if use() {
@@ -63,7 +71,7 @@ func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 		}
 	}
 	for _, key := range config.Changed(a.cfg, cfg) {
-		if !slices.Contains(reloadable, key) {
+		if !slices.Contains(reloadable, key) || key == clientCAKey && switched {
 			r.Restart = append(r.Restart, key)
 		}
 	}
@@ -81,7 +89,7 @@ func (a *App) reload() {
 		a.log.Error("the configuration is not reloaded, and the node goes on with the one that it has", "error", err)
 		return
 	}
-	a.log.Info("configuration reloaded: tokens, the TLS certificate and the passwords of databases and registries are read again",
+	a.log.Info("configuration reloaded: tokens, the TLS certificates and the passwords of databases and registries are read again",
 		"client_tokens", len(cfg.Auth.Tokens), "admin_tokens", len(cfg.Admin.Tokens), "changed_passwords", r.Passwords)
 	if len(r.Restart) > 0 {
 		a.log.Warn("other settings have changed, which are not in force: restart the node to use them", "changed", strings.Join(r.Restart, "; "))

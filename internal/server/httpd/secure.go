@@ -18,6 +18,12 @@ func overHTTP1(c *tls.Config) *tls.Config {
 	}
 	c = c.Clone()
 	c.NextProtos = []string{"http/1.1"}
+	if each := c.GetConfigForClient; each != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			own, err := each(hello)
+			return overHTTP1(own), err
+		}
+	}
 	return c
 }
 
