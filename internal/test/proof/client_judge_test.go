@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/idlog"
+	"github.com/leaf-idgen/leaf/internal/test/echo"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	// is 2 s at most, and the check that follows takes 1 s at most.
 	findTime = 4 * time.Second
 
-	// standstill is how late a timer or a write to disk must be to excuse an error.
+	// standstill is how late an echo or a write to disk must be to excuse an error.
 	standstill = 500 * time.Millisecond
 
 	// hiccup is the same for a request that left the zone: a client that waits for so
@@ -116,7 +117,7 @@ func (n *node) logBetween(from, to time.Time) string {
 	return strings.Join(found[:min(len(found), 60)], "")
 }
 
-// machine is what the test knows of the machine that it shares with the nodes: timers
+// machine is what the test knows of the machine that it shares with the nodes: echoes
 // that are late, and a disk that does not take what must be on it before an ID goes out.
 type machine struct {
 	mu     sync.Mutex
@@ -140,10 +141,8 @@ func watchMachine(t *testing.T) *machine {
 	ctx, stop := context.WithCancel(context.Background())
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		for ctx.Err() == nil {
-			from := time.Now()
-			time.Sleep(10 * time.Millisecond)
-			m.took("timer", from.Add(10*time.Millisecond))
+		if err := echo.Watch(ctx, func(due time.Time) { m.took("echo", due) }); err != nil {
+			t.Error(err)
 		}
 	})
 	watchers.Go(func() {
