@@ -23,9 +23,9 @@ const (
 	// standstill is how late an echo or a write to disk must be to excuse an error.
 	standstill = 500 * time.Millisecond
 
-	// hiccup is the same for a request that left the zone: a client that waits for so
-	// long asks another one.
-	hiccup = 100 * time.Millisecond
+	// hiccup is the same for requests that left the zone: a client that waits 100 ms
+	// for one node asks another one, and a request takes longer than an echo.
+	hiccup = 50 * time.Millisecond
 )
 
 // failure is an error that a caller got.
@@ -71,7 +71,11 @@ func (c *callers) judge(t *testing.T, n *breaker) {
 		}
 	}
 	c.judgeErrors(t, n.began)
-	if share >= 0.01 {
+	switch {
+	case share < 0.01:
+	case c.machine.stood(hiccup, n.began, time.Now()):
+		t.Log("requests that left the zone are not judged: the machine was too busy")
+	default:
 		t.Errorf("%.2f %% of the requests left the zone, want less than 1 %%", 100*share)
 	}
 	if c.m.slowest > findTime && !c.machine.stood(standstill, n.began, time.Now()) {

@@ -240,7 +240,7 @@ func (c *callers) watch(ctx context.Context) {
 				}
 			}
 		}
-		if c.m.ownSince(last) && !c.machine.stood(hiccup, last.Add(-time.Second), began) {
+		if c.m.ownSince(last) {
 			c.abroad += abroad
 			c.counted += home + abroad
 		}
