@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,5 +145,44 @@ func TestAddressOfAnotherCluster(t *testing.T) {
 	}
 	if n := c.Stats().Nodes[0]; !errors.Is(n.Err, client.ErrOtherCluster) {
 		t.Errorf("%+v", n)
+	}
+}
+
+// TestNodeLearnsItsCluster: a node that reads the ID of its cluster while streams are open
+// gives no ID on them any more, also before a health check: the header that they began
+// with names no cluster. A client of that cluster notices nothing.
+func TestNodeLearnsItsCluster(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		client string // the cluster of the client
+		served bool
+	}{
+		{"the client's own", "two", true},
+		{"another one", "one", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			issuer := &counter{}
+			var id atomic.Value
+			id.Store("")
+			address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{
+				Access: leaf.Anyone(issuer, issuer), Cluster: func() string { return id.Load().(string) }, Logger: slog.New(slog.DiscardHandler),
+			})
+			leafClient := newClient(t, client.Addresses(address), client.WithCluster(c.client))
+			calls(t, leafClient, 1)
+			id.Store("two")
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // less than a health check may take
+			defer cancel()
+			if !c.served {
+				if id, err := leafClient.Next(ctx, "order"); err == nil {
+					t.Errorf("%d of another cluster", id)
+				}
+				return
+			}
+			calls(t, leafClient, 10)
+			if n := leafClient.Stats().Nodes[0]; n.Failures > 0 || n.Ejections > 0 {
+				t.Errorf("%+v", n)
+			}
+		})
 	}
 }

@@ -1,12 +1,16 @@
 package grpcd
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/leaf-idgen/leaf"
 )
 
 // call is a stream as its handler sees it, and as the server watches it. The handler
@@ -20,6 +24,10 @@ type call struct {
 	grpc.ServerStream
 	state atomic.Uint64 // phase in the lowest two bits, above them a count of changes
 	end   chan error    // gets how the server ends the stream
+
+	cluster func() string // Config.Cluster
+	named   bool          // the header shows the cluster's ID
+	sent    bool          // the header is sent
 
 	// What the last look of the server saw. Only sweep uses them.
 	seen  uint64
@@ -35,8 +43,32 @@ const (
 	phaseMask = 3
 )
 
-func newCall(ss grpc.ServerStream) *call {
-	return &call{ServerStream: ss, end: make(chan error, 1)}
+// newCall also shows the cluster's ID, if it is known.
+func newCall(ss grpc.ServerStream, cluster func() string) *call {
+	c := &call{ServerStream: ss, end: make(chan error, 1), cluster: cluster}
+	_ = c.name() // fails after the end of the stream only
+	return c
+}
+
+// errNamed ends a stream that began before the cluster's ID was known.
+var errNamed = fmt.Errorf("%w: the node has learned the ID of its cluster; open the stream again, whose header shows it", leaf.ErrNotReady)
+
+// name puts the cluster's ID into the header. A client compares the header once, with the
+// first answer, so a stream whose header went without the ID must not outlive the moment
+// in which the node learns it.
+func (c *call) name() error {
+	if c.named {
+		return nil
+	}
+	id := c.cluster()
+	switch {
+	case id == "":
+		return nil
+	case c.sent:
+		return errNamed
+	}
+	c.named = true
+	return c.SetHeader(metadata.Pairs(clusterHeader, id))
 }
 
 // RecvMsg implements grpc.ServerStream. It returns io.EOF once the server has ended the
@@ -52,8 +84,13 @@ func (c *call) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg implements grpc.ServerStream.
+// SendMsg implements grpc.ServerStream. The error can be errNamed: m is not sent, and the
+// IDs in it are lost.
 func (c *call) SendMsg(m any) error {
+	if err := c.name(); err != nil {
+		return err
+	}
+	c.sent = true
 	c.enter(sending)
 	err := c.ServerStream.SendMsg(m)
 	c.enter(working)
@@ -84,10 +121,7 @@ func (c *call) look(now time.Time) (state uint64, still time.Duration) {
 
 // serveStream runs the handler of a stream. It is a grpc.StreamServerInterceptor.
 func (s *Server) serveStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if id := s.limits.Cluster(); id != "" {
-		_ = ss.SetHeader(metadata.Pairs(clusterHeader, id)) // fails after the end of the stream only
-	}
-	c := newCall(ss)
+	c := newCall(ss, s.limits.Cluster)
 	s.watch(c)
 	defer s.unwatch(c)
 	returned := make(chan error, 1)
@@ -102,5 +136,8 @@ func (s *Server) serveStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServer
 
 func (s *Server) run(handler grpc.StreamHandler, srv any, c *call) (err error) {
 	defer recoverStatus(s.log, &err)
-	return handler(srv, c)
+	if err = handler(srv, c); errors.Is(err, errNamed) {
+		return statusOf(s.log, err)
+	}
+	return err
 }

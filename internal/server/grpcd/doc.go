@@ -22,6 +22,8 @@
 //  7. Shutdown tells every client to go elsewhere, answers the calls under way, ends a
 //     stream with OK once it rests, and one that never does with not_ready between two
 //     answers. It says when it had to cut calls off.
+//  8. The header of a call and a stream shows the cluster's ID. A stream that began before
+//     the node knew it ends with not_ready in place of the next answer.
 //
 // # What it does not do
 //

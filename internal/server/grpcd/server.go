@@ -120,9 +120,11 @@ const clusterHeader = "leaf-cluster"
 // grpc.UnaryServerInterceptor.
 func (s *Server) serveCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
 	defer recoverStatus(s.log, &err)
-	if id := s.limits.Cluster(); id != "" {
-		_ = grpc.SetHeader(ctx, metadata.Pairs(clusterHeader, id)) // fails after the end of the call only
-	}
+	defer func() { // after the handler: the ID may be known since then
+		if id := s.limits.Cluster(); id != "" {
+			_ = grpc.SetHeader(ctx, metadata.Pairs(clusterHeader, id)) // fails after the end of the call only
+		}
+	}()
 	return handler(ctx, req)
 }
 
