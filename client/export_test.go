@@ -49,3 +49,6 @@ func Preferred(seed uint64, size int, zone string, list []discovery.Node) (keys 
 	}
 	return keys
 }
+
+// OpenTime is how long the opening of a stream may take.
+const OpenTime = openTime

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -37,9 +36,7 @@ func (l *grpcLink) Check(ctx context.Context) error {
 // check is a call of the health service in two steps, to see whether it waits for a
 // stream to end.
 func (c *conn) check(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
-	late := time.AfterFunc(openTime, c.makeRoom)
-	s, err := c.cc.NewStream(ctx, &grpc.StreamDesc{}, grpc_health_v1.Health_Check_FullMethodName)
-	late.Stop()
+	s, err := c.cc.NewStream(context.WithValue(ctx, roomKey{}, c), &grpc.StreamDesc{}, grpc_health_v1.Health_Check_FullMethodName)
 	if err != nil {
 		return nil, err
 	}

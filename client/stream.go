@@ -127,6 +127,10 @@ func overGRPC(o *options) dialer {
 			if err != nil {
 				return nil, err
 			}
+			if c, ok := ctx.Value(roomKey{}).(*conn); ok { // not before: that a token takes long says nothing about the node
+				late := time.AfterFunc(openTime, c.makeRoom)
+				defer late.Stop()
+			}
 			return open(ctx, d, cc, method, opts...)
 		}),
 	}
@@ -220,19 +224,20 @@ func (c *conn) queueLocked(r *request, shortest *stream) {
 // openLocked opens one more stream in the background. One at a time is opened: on a
 // connection that is up it takes microseconds.
 func (c *conn) openLocked() {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), roomKey{}, c))
 	s := &stream{conn: c, cancel: cancel, name: c.link.name()}
 	c.opening = s
 	c.link.tasks.Go(func() {
 		defer cancel()
-		late := time.AfterFunc(openTime, c.makeRoom)
 		rpc, err := leafpb.NewLeafServiceClient(c.cc).Stream(ctx)
-		late.Stop()
 		if s.opened(rpc, err) {
 			s.receive()
 		}
 	})
 }
+
+// roomKey is the context key of the conn that a stream or a health check is opened on.
+type roomKey struct{}
 
 // makeRoom is called when a stream or a health check waits for another stream to end:
 // the node allows no more than are open. One of them makes way for the health check.

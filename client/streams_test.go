@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,4 +47,58 @@ func TestFewStreams(t *testing.T) {
 			})
 		}
 	}
+}
+
+// gathering is an issuer whose calls wait until so many of them are there.
+type gathering struct {
+	counter
+	missing atomic.Int64
+	all     chan struct{}
+}
+
+func newGathering(n int64) *gathering {
+	g := &gathering{all: make(chan struct{})}
+	g.missing.Store(n)
+	return g
+}
+
+func (g *gathering) Next(ctx context.Context, tag string) (int64, error) {
+	if g.missing.Add(-1) == 0 {
+		close(g.all)
+	}
+	select {
+	case <-g.all:
+		return g.counter.Next(ctx, tag)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// TestSlowToken: a token that takes its time says nothing about how many streams the node
+// allows. Requests of several tags are with the node at the same time.
+func TestSlowToken(t *testing.T) {
+	t.Parallel()
+	const tags = 4
+	issuer := newGathering(tags)
+	address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{Access: leaf.Anyone(issuer, nil), Logger: slog.New(slog.DiscardHandler)})
+	token := func(ctx context.Context) (string, error) {
+		select {
+		case <-time.After(2 * client.OpenTime):
+			return "token", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	c := newClient(t, client.Addresses(address), client.WithPlainToken(), client.WithTokenFunc(token))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var callers sync.WaitGroup
+	for i := range tags {
+		callers.Go(func() {
+			if _, err := c.Next(ctx, fmt.Sprint("tag ", i)); err != nil {
+				t.Errorf("tag %d: %v", i, err)
+			}
+		})
+	}
+	callers.Wait()
 }
