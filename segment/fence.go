@@ -104,14 +104,19 @@ func (f *fence) advance(tag string, before Mark, high int64) error {
 	return f.change(tag, &before, func(Mark) Mark { return Mark{High: high} })
 }
 
-// latch latches the tag, whatever happened to its mark meanwhile, and raises the
-// alarm.
-func (f *fence) latch(tag string, before Mark, why leaf.Alarm) error {
-	return f.change(tag, nil, func(m Mark) Mark {
-		f.alarms.Raise(why)
-		f.refused[tag] = f.looks
-		return Mark{High: max(m.High, before.High), Latched: true, Unread: true}
-	})
+// latch latches the tag in memory, whatever happened to its mark meanwhile, and raises the
+// alarm. settle makes it durable.
+func (f *fence) latch(tag string, before Mark, why leaf.Alarm) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.alarms.Raise(why)
+	f.refused[tag] = f.looks
+	m := Mark{High: max(f.marks[tag].High, before.High), Latched: true, Unread: true}
+	f.setLocked(tag, m)
+	f.loose = append(f.loose, entryOf(tag, m))
 }
 
 // lower takes the mark down to what was issued. It is errOvertaken like advance.

@@ -110,7 +110,8 @@ func TestLatchHoldsWhereTheFenceAloneWouldNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, ids := newStore(row(10)), newDisk(), newLedger()
 		fixed := segment.Config{FixedStep: true, NoGiveBack: true}
-		a := node(t, s, d, fixed)
+		on := struct{ segment.Store }{s} // without a board, which would say it after the restart
+		a := node(t, on, d, fixed)
 		ids.add(t, "a", drain(t, a, "order", 10)...) // [1, 21) reserved
 		synctest.Wait()
 		other := fixed
@@ -121,7 +122,7 @@ func TestLatchHoldsWhereTheFenceAloneWouldNot(t *testing.T) {
 		s.Put(segment.Row{Tag: "order", MaxID: 15, Step: 10}) // lost commits
 		useUntil(t, a, ids, leaf.ErrRegress)                  // [15, 25) refused, the row is at 25
 		closeNode(t, a)
-		a = node(t, s, d, fixed)
+		a = node(t, on, d, fixed)
 		useUntil(t, a, ids, leaf.ErrRegress) // [25, 35) would pass a's fence of 21 and repeat b's
 		if m := a.Mark("order"); m.High != 21 {
 			t.Fatalf("mark %+v: the test no longer tests what it says", m)

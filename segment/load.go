@@ -137,13 +137,14 @@ func (t *Tag) latch(r leaf.Range, before Mark, why string) error {
 	a.counters.regresses.Add(1)
 	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
 	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
-	if diskErr := a.fence.latch(t.name, before, regressAlarm(t.name, text)); diskErr != nil {
-		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
-	}
+	a.fence.latch(t.name, before, regressAlarm(t.name, text))
 	if a.cluster.number() == 0 {
 		a.dropBelow(t.name, a.fence.mark(t.name).High) // see Allocator.heed
 	}
 	t.shard.lookNow()
+	if diskErr := a.fence.settle(); diskErr != nil { // last: the disk may hang
+		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
+	}
 	return err
 }
 

@@ -107,8 +107,8 @@ func (s *shard) readBoard(ctx context.Context, answer bool) error {
 	return err
 }
 
-// exchange is one look at the board. The disk comes last: what a notice forbids is not
-// issued while the disk hangs, and such a disk hides no later notice.
+// exchange is one look at the board. A disk that hangs hides no later notice, and keeps no
+// regress from the others: only answers wait until what was heeded is on the disk.
 func (s *shard) exchange(ctx context.Context, answer bool) error {
 	a, w := s.alloc, &s.watcher
 	if w.board == nil {
@@ -132,13 +132,13 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 		}
 	}
 	s.heedNothing(posted, began)
-	if err := s.saved(ctx); err != nil {
-		return errors.Join(entered, err)
+	if answer {
+		err = s.tell(ctx, posted)
 	}
-	if !answer {
-		return entered
+	if unsaved := s.saved(ctx); unsaved != nil || !answer {
+		return errors.Join(entered, err, unsaved)
 	}
-	return errors.Join(entered, s.answer(ctx, open), s.tell(ctx, posted))
+	return errors.Join(entered, err, s.answer(ctx, open))
 }
 
 // errLateLook: a repair on this node has overtaken a look at the board.
