@@ -106,7 +106,7 @@ func (f *fence) advance(tag string, before Mark, high int64) error {
 
 // latch latches the tag in memory, whatever happened to its mark meanwhile, and raises the
 // alarm. settle makes it durable.
-func (f *fence) latch(tag string, before Mark, why leaf.Alarm) {
+func (f *fence) latch(tag string, seen int64, why leaf.Alarm) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -114,7 +114,7 @@ func (f *fence) latch(tag string, before Mark, why leaf.Alarm) {
 	}
 	f.alarms.Raise(why)
 	f.refused[tag] = f.looks
-	m := Mark{High: max(f.marks[tag].High, before.High), Latched: true, Unread: true}
+	m := Mark{High: max(f.marks[tag].High, seen), Latched: true, Unread: true}
 	f.setLocked(tag, m)
 	f.loose = append(f.loose, entryOf(tag, m))
 }

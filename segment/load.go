@@ -108,12 +108,12 @@ func (t *Tag) admit(req Request, res Reservation, before Mark, g guard) (held, e
 		return held{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
 	}
 	if r.Lo < before.High {
-		return held{}, t.latch(r, before, fmt.Sprintf("this node holds numbers up to %d", before.High))
+		return held{}, t.latch(r, before.High, fmt.Sprintf("this node holds numbers up to %d", before.High))
 	}
 	wrote, err := t.pass(g, r)
 	switch {
 	case errors.Is(err, errBelow):
-		return held{}, t.latch(r, before, fmt.Sprintf("the cluster fence holds numbers up to %d", g.old.End))
+		return held{}, t.latch(r, max(before.High, g.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", g.old.End))
 	case err != nil:
 		t.alloc.counters.lost.Add(r.Len())
 		return held{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
@@ -132,12 +132,12 @@ func (t *Tag) admit(req Request, res Reservation, before Mark, g guard) (held, e
 // it has moved the row, so the next range could pass our fence although another
 // node issued it long ago. Memory is latched even if the disk fails; every later
 // write of the fence file carries the latch. why says what the range contradicts.
-func (t *Tag) latch(r leaf.Range, before Mark, why string) error {
+func (t *Tag) latch(r leaf.Range, seen int64, why string) error {
 	a := t.alloc
 	a.counters.regresses.Add(1)
 	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
 	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
-	a.fence.latch(t.name, before, regressAlarm(t.name, text))
+	a.fence.latch(t.name, seen, regressAlarm(t.name, text))
 	if a.cluster.number() == 0 {
 		a.dropBelow(t.name, a.fence.mark(t.name).High) // see Allocator.heed
 	}

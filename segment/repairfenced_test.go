@@ -88,3 +88,23 @@ func TestRegressUnderAFence(t *testing.T) {
 		})
 	}
 }
+
+// TestRegressOfATagThatANodeNeverServed: a node without numbers of its own refuses a range
+// because the cluster fence holds more. A node that takes ranges without the fence is told,
+// and stops.
+func TestRegressOfATagThatANodeNeverServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
+		ids.add(t, "b", drain(t, node(t, s, nil, fenced("b", sharing(f), nil)), "order", 200)...)
+		c := node(t, s, nil, segment.Config{NodeID: "c", FixedStep: true})
+		a := node(t, s, nil, fenced("a", sharing(f), nil))
+		time.Sleep(5 * time.Second)
+		restored(s, 11)
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+		time.Sleep(5 * time.Second)
+		if id, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
+			t.Errorf("the node without the fence issues %d, %v; b issued it before", id, err)
+		}
+	})
+}
