@@ -33,6 +33,7 @@ type fence struct {
 	repairs int            // how many this node has carried out, see look
 	looks   int            // how many have begun
 	refused map[string]int // the number of looks when a range of the tag was refused last
+	said    map[string]int // how often this node said what it holds of the tag, see say
 	broken  bool           // the last write failed
 	mending bool           // a task tries it again
 	closed  bool           // nothing is written any more
@@ -64,7 +65,7 @@ const compactAbove = 1 << 20
 func openFence(a *Allocator) (*fence, error) {
 	f := &fence{
 		disk: a.disk, rt: a.rt, node: a.cfg.NodeID, alarms: a.alarms, tasks: &a.tasks, quit: a.closing,
-		marks: map[string]Mark{}, refused: map[string]int{},
+		marks: map[string]Mark{}, refused: map[string]int{}, said: map[string]int{},
 	}
 	if err := f.read(); err != nil {
 		return nil, err
@@ -96,12 +97,13 @@ func (f *fence) mark(tag string) Mark {
 // errOvertaken: the mark is no longer what the caller saw. Nothing was changed.
 var errOvertaken = errors.New("segment: the tag's mark has changed meanwhile")
 
-// advance raises the mark from before to high for a range that was just reserved.
-// It is errOvertaken if somebody else changed the mark since before was read: a
-// load of a deleted tag may end beside one of the tag's successor, and neither may
-// undo what the other knows.
-func (f *fence) advance(tag string, before Mark, high int64) error {
-	return f.change(tag, &before, func(Mark) Mark { return Mark{High: high} })
+// advance raises the mark to high for a range that was just reserved. It is errOvertaken if
+// the mark has changed since the load began, or if this node has said meanwhile what it
+// holds. The mark changes when a load of a deleted tag ends beside one of the tag's
+// successor: neither may undo what the other knows.
+func (f *fence) advance(tag string, from loadStart, high int64) error {
+	unchanged := func(m Mark) bool { return m == from.Mark && f.said[tag] == from.said }
+	return f.change(tag, unchanged, Mark{High: high})
 }
 
 // latch latches the tag in memory, whatever happened to its mark meanwhile, and raises the
@@ -119,27 +121,24 @@ func (f *fence) latch(tag string, seen int64, why leaf.Alarm) {
 	f.loose = append(f.loose, entryOf(tag, m))
 }
 
-// lower takes the mark down to what was issued. It is errOvertaken like advance.
-func (f *fence) lower(tag string, before Mark, issued int64) error {
-	return f.change(tag, &before, func(Mark) Mark { return Mark{High: issued} })
+// lower takes the mark down to what was issued. It is errOvertaken if the mark has changed.
+func (f *fence) lower(tag string, from Mark, issued int64) error {
+	return f.change(tag, func(m Mark) bool { return m == from }, Mark{High: issued})
 }
 
-// change sets a tag's mark to what to, called under mu, makes of it, if it still is
-// *before, and returns when the result is durable. A nil before matches every mark. After
-// another error than errOvertaken and errClosed the new mark holds in memory, and
-// nobody knows whether it is on the disk.
-func (f *fence) change(tag string, before *Mark, to func(Mark) Mark) error {
+// change sets a tag's mark to m if unchanged, called under mu, allows it, and returns when
+// the result is durable. After another error than errOvertaken and errClosed the new mark
+// holds in memory, and nobody knows whether it is on the disk.
+func (f *fence) change(tag string, unchanged func(Mark) bool, m Mark) error {
 	f.mu.Lock()
-	old := f.marks[tag]
 	switch {
 	case f.closed:
 		f.mu.Unlock()
 		return errClosed
-	case before != nil && old != *before:
+	case !unchanged(f.marks[tag]):
 		f.mu.Unlock()
 		return fmt.Errorf("%w: tag %q", errOvertaken, tag)
 	}
-	m := to(old)
 	f.setLocked(tag, m)
 	return f.commit(entryOf(tag, m))
 }

@@ -70,14 +70,14 @@ func (t *Tag) reserve() (r reserved, err error) {
 // fences hold its end (rule B).
 func (t *Tag) tryReserve() (reserved, error) {
 	a := t.alloc
-	before := a.fence.mark(t.name)
+	before := a.fence.begin(t.name)
 	if before.Latched {
 		return reserved{}, t.latchedError()
 	}
 	if err := a.fence.heal(); err != nil {
 		return reserved{}, &blockedError{err}
 	}
-	g, err := t.guard(before)
+	g, err := t.guard(before.Mark)
 	if err != nil {
 		return reserved{}, err
 	}
@@ -102,7 +102,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 
 // admit decides whether a committed range may be served, and returns the cluster
 // fence's entry for it.
-func (t *Tag) admit(req Request, res Reservation, before Mark, g guard) (held, error) {
+func (t *Tag) admit(req Request, res Reservation, before loadStart, g guard) (held, error) {
 	r := res.Range
 	if res.Step < 1 || res.Step > MaxStep || r.Lo < 0 || r.Hi > MaxMaxID || r.Len() != req.LengthFor(res.Step) {
 		return held{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)

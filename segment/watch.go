@@ -198,7 +198,7 @@ func (s *shard) answer(ctx context.Context, open []Notice) (err error) {
 		if a.rt.Now().Sub(began) >= watchPause {
 			break
 		}
-		m := a.fence.mark(n.Tag)
+		m := a.fence.say(n.Tag)
 		answer := Answer{Tag: n.Tag, Node: a.cfg.NodeID, Asked: n.Asked, High: m.High, Latched: m.Latched}
 		failed := s.post(ctx, func(ctx context.Context) error { return w.board.Answer(ctx, answer) })
 		if failed == nil {
