@@ -134,6 +134,10 @@ func RebuildFence(disk Disk, node string, tags map[string]int64) error {
 		marks[tag] = Mark{High: m.High, Latched: true, Rebuilt: !m.Latched || m.Rebuilt, Unread: m.Unread}
 	}
 	for tag, at := range tags {
+		if leaf.ValidateTag(tag) != nil {
+			continue // no node issues anything of it, and the file would not be read
+		}
+		at = min(at, MaxMaxID)
 		m, known := marks[tag]
 		marks[tag] = Mark{High: max(m.High, at), Latched: true, Rebuilt: !known || m.Rebuilt, Unread: m.Unread}
 	}

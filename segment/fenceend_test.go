@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,29 @@ func TestFenceFileThatLostSomething(t *testing.T) {
 			closeNode(t, a)
 		})
 	}
+}
+
+// TestRebuiltFenceIsRead: what stands in the database, by hand perhaps, does not make a fence
+// file that the node refuses.
+func TestRebuiltFenceIsRead(t *testing.T) {
+	d := newDisk()
+	d.files["fence"] = []byte("spoilt\n")
+	err := segment.RebuildFence(d, "node-1", map[string]int64{
+		"": 5, "a\xff": 5, strings.Repeat("x", leaf.MaxTagLen+1): 5, "low": -5, "high": math.MaxInt64, "order": 7,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := openDisk(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, high := range map[string]int64{"low": 0, "high": segment.MaxMaxID, "order": 7} {
+		if m := a.Mark(tag); !m.Latched || m.High != high {
+			t.Errorf("tag %q has the mark %+v, want it latched at %d", tag, m, high)
+		}
+	}
+	closeNode(t, a)
 }
 
 // TestFenceFileOfVersion1 was written before lines were counted.
