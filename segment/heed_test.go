@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -29,6 +30,37 @@ func TestCleanStopAfterARepair(t *testing.T) {
 		a = node(t, s, d, cfg)
 		if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
 			t.Errorf("ID %d, %v after a restart; %d was issued before", id, err, last)
+		}
+	})
+}
+
+// TestRepairDropsEveryRange: a node holds three ranges when it hears of a repair above all of
+// them, because a batch that wanted more left. It issues from none.
+func TestRepairDropsEveryRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true, MaxWait: time.Second})
+		drain(t, a, "order", 2) // of [1, 11), and there is a next one
+		synctest.Wait()
+		stuck, release := stuckOnce(s, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() { _, _ = a.NextN(ctx, "order", 30); close(left) }()
+		<-stuck
+		leave()
+		<-left
+		close(release)
+		synctest.Wait()
+		if used := s.maxID(t, "order"); used != 31 {
+			t.Fatalf("the row is at %d, want three ranges in memory", used)
+		}
+		restored(s, 100)
+		if err := s.Post(t.Context(), segment.Notice{Tag: "order", Repaired: 100}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if id := next(t, a, "order"); id < 100 {
+			t.Errorf("ID %d after a repair to 100", id)
 		}
 	})
 }

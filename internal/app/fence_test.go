@@ -1,0 +1,61 @@
+package app_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRebuiltFenceIsAboveTheLastRepair: after a repair a dump of leaf_alloc alone was put
+// back, and the fence files of the node are gone. When the row has moved up again, the notice
+// of that repair does not release the tag: the node does not know what it issued since.
+func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
+	t.Parallel()
+	const tag = "leaf-segment-test"
+	dir := filepath.Join(shortDir(t), "d")
+	cfg := embedded(dir)
+	a, stop := start(t, cfg)
+	repair, err := a.Backend().RepairTag(t.Context(), tag, 90_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := a.Backend().Next(t.Context(), tag, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+
+	store, err := sqldb.Open("sqlite:"+filepath.Join(dir, "leaf.db"), sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Delete(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context(), segment.NewRow{Tag: tag, Start: 1, Step: 2000}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"fence", "fence-end"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := app.RebuildFence(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Raise(t.Context(), tag, repair.Plan.First); err != nil { // as ranges do that others refuse
+		t.Fatal(err)
+	}
+	a, stop = start(t, cfg)
+	if got, err := a.Backend().Next(t.Context(), tag, 5); !errors.Is(err, leaf.ErrRegress) {
+		t.Errorf("IDs %v, %v after the fence was rebuilt, and %v before; want ErrRegress", got, err, before)
+	}
+	stop()
+}

@@ -1,0 +1,102 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRepairWhileAMergeIsOwed: the cluster fence has lost entries, and a node has noticed and
+// not yet put its numbers back. While that node is silent, the fence does not speak for it.
+func TestRepairWhileAMergeIsOwed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newStore(row(10)), memory.NewFence()
+		mute, own := &board{store: s}, sharing(f)
+		a := node(t, s, nil, fenced("a", sharing(f), nil))
+		b := node(t, mute, nil, fenced("b", own, nil))
+		drain(t, a, "order", 5)
+		synctest.Wait()
+		last := drain(t, b, "order", 192)[191]
+		time.Sleep(5 * time.Second)
+		own.lower(t, "order", 51)
+		own.set(func(f *shared) {
+			f.onSwap = func(context.Context, string, *segment.FenceEntry, int64, func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+				return segment.FenceEntry{}, errDown
+			}
+		})
+		last = max(last, drain(t, b, "order", 10)[9]) // asks for a range, and finds the entry too low
+		time.Sleep(5 * time.Second)
+		mute.change(func(b *board) {
+			b.onNotices, b.onEnter = func() error { return errDown }, func() error { return errDown }
+		})
+		restored(s, 51)
+		if maxID, err := a.Repair(t.Context(), "order", 0); !errors.Is(err, segment.ErrSilentNodes) {
+			t.Errorf("Repair = %d, %v; b is silent and issued up to %d", maxID, err, last)
+		}
+		own.heal()
+	})
+}
+
+// TestRepairWithoutAnEntry: the cluster fence has no entry of the tag, although a silent node
+// says that all its ranges are in it. The fence does not speak for that node.
+func TestRepairWithoutAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newStore(row(10)), memory.NewFence()
+		mute, gone := &board{store: s}, sharing(f)
+		a := node(t, s, nil, fenced("a", gone, nil))
+		b := node(t, mute, nil, fenced("b", sharing(f), nil))
+		last := drain(t, b, "order", 195)[194]
+		time.Sleep(5 * time.Second)
+		mute.change(func(b *board) {
+			b.onNotices, b.onEnter = func() error { return errDown }, func() error { return errDown }
+		})
+		space, _, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, _, err := f.Read(t.Context(), space, "order")
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone.set(func(f *shared) { // somebody deleted the entry
+			f.onRead = func(_ context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+				if e, ok, err := do(); tag != "order" || e != was {
+					return e, ok, err
+				}
+				return segment.FenceEntry{}, false, nil
+			}
+			f.onSwap = func(ctx context.Context, tag string, old *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+				if tag == "order" && old == nil {
+					return f.Fence.Swap(ctx, space, tag, &was, end)
+				}
+				return do()
+			}
+		})
+		restored(s, 51)
+		if maxID, err := a.Repair(t.Context(), "order", 0); !errors.Is(err, segment.ErrSilentNodes) {
+			t.Errorf("Repair = %d, %v; b is silent and issued up to %d", maxID, err, last)
+		}
+	})
+}
+
+// TestRepairCountsNodesThatLeft: a node that left said what it holds when it was asked
+// before. A repair goes on above that.
+func TestRepairCountsNodesThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		n, last := unevenly(t, s, s, s)
+		if _, err := n[0].PlanRepair(t.Context(), "order", 0); err != nil {
+			t.Fatal(err)
+		}
+		closeNode(t, n[1])
+		restored(s, 51)
+		if maxID, err := n[0].Repair(t.Context(), "order", 0); err != nil || maxID <= last {
+			t.Errorf("Repair = %d, %v; the node that left issued up to %d", maxID, err, last)
+		}
+	})
+}
