@@ -182,6 +182,9 @@ func (r *repair) askNodes(ctx context.Context) (node string, err error) {
 	if i := slices.IndexFunc(notices, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
 		n = notices[i]
 	} // else a node that made its fence anew may have latched the tag without a word on the board
+	if odd := max(n.Regress, n.Repaired); odd > MaxMaxID {
+		return "", fmt.Errorf("%w: tag %q has the number %d in leaf_repair, must be 0 to %d; no node wrote that, and nodes ignore the row: correct it", leaf.ErrConflict, r.tag, odd, int64(MaxMaxID))
+	}
 	r.high, r.repaired = max(r.high, n.Regress, n.Repaired-1), n.Repaired
 	r.plan.Posted = max(n.Regress, n.Repaired-1, 0)
 	if err := r.question(ctx, n.Asked); err != nil {

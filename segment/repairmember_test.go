@@ -3,10 +3,12 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -99,4 +101,28 @@ func TestRepairCountsNodesThatLeft(t *testing.T) {
 			t.Errorf("Repair = %d, %v; the node that left issued up to %d", maxID, err, last)
 		}
 	})
+}
+
+// TestRepairOfANoticeThatNoNodeWrote: nodes ignore such a row, and so do not answer. The repair
+// names the row, not the nodes.
+func TestRepairOfANoticeThatNoNodeWrote(t *testing.T) {
+	for name, n := range map[string]segment.Notice{
+		"regress":  {Tag: "order", Regress: segment.MaxMaxID + 1},
+		"repaired": {Tag: "order", Repaired: segment.MaxMaxID + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(row(10))
+				all := three(t, s)
+				time.Sleep(5 * time.Second)
+				if err := s.Post(t.Context(), n); err != nil {
+					t.Fatal(err)
+				}
+				_, err := all[0].Repair(t.Context(), "order", 0)
+				if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "leaf_repair") {
+					t.Errorf("%v; want ErrConflict that names the table", err)
+				}
+			})
+		})
+	}
 }
