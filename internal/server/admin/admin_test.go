@@ -225,6 +225,25 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 	}
 }
 
+// TestTextsThatAreNotUnicode do not leave the client: the node would read other ones.
+func TestTextsThatAreNotUnicode(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	c, _ := start(t, f)
+	text := "a\xff"
+	_, created := c.CreateTag(t.Context(), admin.NewTag{Name: text, Start: 1, Step: 1})
+	_, described := c.CreateTag(t.Context(), admin.NewTag{Name: "a", Start: 1, Step: 1, Description: text})
+	_, changed := c.SetTag(t.Context(), "a", admin.TagChange{Description: &text})
+	for what, err := range map[string]error{"create": created, "create with a description": described, "set": changed} {
+		if !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("%s: %v; want ErrBadRequest", what, err)
+		}
+	}
+	if f.got != nil {
+		t.Errorf("the node was asked for %q", f.got)
+	}
+}
+
 func TestErrorsKeepTheirSentinelAndText(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -347,6 +366,11 @@ func TestRawRequestsAreBounded(t *testing.T) {
 	}{
 		{"unknown route", "GET", "/v2/info", "", 404, "no route"},
 		{"wrong method", "PUT", "/v1/info", "", 404, "no route"},
+		{"tag is no UTF-8", "POST", "/v1/tag", "{\"tag\":\"a\xff\"}", 400, "valid UTF-8"},
+		{"tag has half a pair", "POST", "/v1/tag", `{"tag":"a\\\ud83d\u0041"}`, 400, "valid UTF-8"},
+		{"tag ends in half a pair", "POST", "/v1/tag", `{"tag":"a\ud83d"}`, 400, "valid UTF-8"},
+		{"tag has the halves in turn", "POST", "/v1/tag", `{"tag":"a\ude00\ud83d"}`, 400, "valid UTF-8"},
+		{"description is no UTF-8", "PATCH", "/v1/tag?tag=a", "{\"description\":\"\xff\"}", 400, "valid UTF-8"},
 		{"body too large", "POST", "/v1/tag", `{"tag":"` + strings.Repeat("x", 70<<10) + `"}`, 400, "too large"},
 		{"unknown field", "POST", "/v1/tag", `{"name":"x"}`, 400, "unknown field"},
 		{"two values", "POST", "/v1/tag", `{"tag":"x","start":"1","step":1} {}`, 400, "one JSON value"},

@@ -79,11 +79,19 @@ func (c *Client) Tag(ctx context.Context, name string) (Tag, error) {
 
 // CreateTag implements Backend.
 func (c *Client) CreateTag(ctx context.Context, tag NewTag) (Tag, error) {
+	if err := errors.Join(leaf.ValidateTag(tag.Name), checkText("description", tag.Description)); err != nil {
+		return Tag{}, err
+	}
 	return call[Tag](ctx, c, http.MethodPost, "/v1/tag", nil, tag)
 }
 
 // SetTag implements Backend.
 func (c *Client) SetTag(ctx context.Context, name string, change TagChange) (Tag, error) {
+	if change.Description != nil {
+		if err := checkText("description", *change.Description); err != nil {
+			return Tag{}, err
+		}
+	}
 	return call[Tag](ctx, c, http.MethodPatch, "/v1/tag", url.Values{"tag": {name}}, change)
 }
 

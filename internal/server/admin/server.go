@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -225,16 +224,3 @@ func count(r *http.Request) (int, error) {
 }
 
 func tagName(r *http.Request) string { return r.URL.Query().Get("tag") }
-
-// decode reads exactly one JSON value without unknown fields.
-func decode(body io.Reader, v any) error {
-	dec := json.NewDecoder(body)
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("%w: body: %w", leaf.ErrBadRequest, err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: body: must hold one JSON value", leaf.ErrBadRequest)
-	}
-	return nil
-}
