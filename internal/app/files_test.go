@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,5 +66,29 @@ func TestLostFileStopsTheNode(t *testing.T) {
 				t.Errorf("got %d after the file came back; another process may have used what was there", status)
 			}
 		})
+	}
+}
+
+// TestLostFileTextCountsWhatIsUnderWay: an operator who types what the alarm says does not
+// repeat an ID that no table has yet.
+func TestLostFileTextCountsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(shortDir(t), "d")
+	var log lockedBuffer
+	a, err := app.New(embedded(dir), app.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Stop(context.Background()) })
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, a, "/api/segment/get/leaf-segment-test", 200)
+	if err := os.Remove(filepath.Join(dir, "leaf.db")); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, a, "/api/segment/get/leaf-segment-test", 503)
+	if text := log.String(); !strings.Contains(text, "--start NUMBER") || !strings.Contains(text, "plus three times the largest range") || !strings.Contains(text, "plus what clients hold") {
+		t.Errorf("the number that the alarm asks for does not count IDs that no table has yet: %s", text)
 	}
 }
