@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -12,6 +14,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // errClosed is returned by calls after Close.
@@ -22,6 +26,8 @@ var errClosed = errors.New("etcd: closed")
 // as long as they like.
 type conn struct {
 	cfg Config // but for the password, which may change
+
+	failed atomic.Pointer[failure] // the last one
 
 	mu       sync.Mutex
 	password string
@@ -51,18 +57,49 @@ func newConn(cfg Config) *conn {
 // one; etcd 3.4 refuses that, and the library asks again without end (found by
 // TestPassword).
 func (c *conn) do(ctx context.Context, call func(client *clientv3.Client) error) error {
+	start := time.Now()
 	client, err := c.get(ctx)
 	if err != nil {
 		return err
 	}
 	if err = call(client); c.cfg.Username == "" || !unknownLogIn(err) {
-		return err
+		return c.explain(err, start)
 	}
 	c.forget(client)
 	if client, err = c.get(ctx); err != nil {
 		return err
 	}
-	return call(client)
+	return c.explain(call(client), start)
+}
+
+// failure is why an attempt of the library has found no etcd.
+type failure struct {
+	text string
+	at   time.Time
+}
+
+// attempted is an interceptor for each attempt of the library. The library waits for a
+// connection until the time of the call is up, and then returns only that.
+func (c *conn) attempted(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, request, reply, cc, options...)
+	s, _ := status.FromError(err)
+	text, waited := strings.CutPrefix(s.Message(), "latest balancer error: ") // of a call that waited for a connection
+	if waited || s.Code() == codes.Unavailable {
+		c.failed.Store(&failure{text, time.Now()})
+	}
+	return err
+}
+
+// explain adds to the error of a call where etcd is and, if the time of the call is up,
+// why the last attempt since start has failed.
+func (c *conn) explain(err error, start time.Time) error {
+	if err == nil {
+		return nil
+	}
+	if f := c.failed.Load(); f != nil && f.at.After(start) && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("etcd %q: %s: %w", c.cfg.Endpoints, f.text, err)
+	}
+	return fmt.Errorf("etcd %q: %w", c.cfg.Endpoints, err)
 }
 
 func unknownLogIn(err error) bool {
@@ -194,7 +231,7 @@ func (c *conn) options() clientv3.Config {
 			// The library's own limit of two minutes would outlast a claim.
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: c.cfg.DialTimeout,
-		})},
+		}), grpc.WithChainUnaryInterceptor(c.attempted)},
 	}
 }
 

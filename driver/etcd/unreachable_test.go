@@ -1,0 +1,50 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/driver/etcd"
+)
+
+// TestUnreachable: the error says where the etcd is that cannot be reached, and why.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	refused, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused.Close()
+	for _, tt := range []struct{ name, endpoint, why string }{
+		{"refused", refused.Addr().String(), "connection refused: context deadline exceeded"},
+		{"silent", silent.Addr().String(), "context deadline exceeded"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			records, err := etcd.NewRecords(etcd.Config{Endpoints: []string{tt.endpoint}, Prefix: "/leaf"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer records.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err = records.List(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("List: %v; want the end of the time", err)
+			}
+			text := strings.ReplaceAll(err.Error(), `"`, "")
+			if !strings.Contains(text, "etcd ["+tt.endpoint+"]: ") || !strings.HasSuffix(text, tt.why) {
+				t.Errorf("List: %v; want the endpoint %s and %q", err, tt.endpoint, tt.why)
+			}
+		})
+	}
+}
