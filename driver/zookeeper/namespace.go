@@ -40,6 +40,21 @@ func (c *conn) readNamespace(ctx context.Context, p string) (*namespace, error) 
 	}, nil
 }
 
+// hadNamespace reports whether the claimer's last claim was made in a namespace.
+func hadNamespace(claim *worker.Request) bool {
+	return claim.Previous != nil && claim.Previous.Incarnation != ""
+}
+
+// lost returns from when on fresh numbers may be used in ns, as far as the claimer knows
+// that the namespace of its last claim is gone: other owners of that time may not know it
+// yet (rule U). 0: it knows of no loss, or ns was told of it.
+func (ns *namespace) lost(claim *worker.Request) int64 {
+	if p := claim.Previous; hadNamespace(claim) && p.Incarnation != ns.Incarnation && ns.IssueFrom < p.Quiet {
+		return max(claim.Quiet, p.Quiet)
+	}
+	return 0
+}
+
 // postpone makes all claims from now on start at issueFrom or later. Those that were made stay.
 func (c *conn) postpone(ctx context.Context, p string, ns *namespace, issueFrom int64) error {
 	data := encode(namespaceRecord{

@@ -94,9 +94,9 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 // When only Java servers have used the registry, no operator has declared the namespace.
 // A wipe would have deleted forever too, so it can only have happened before forever was
 // created: fresh numbers wait from that moment, by the clock of the ZooKeeper servers,
-// and the wait is mostly over. An owner node proves that a namespace existed. If the
-// namespace is missing then, the registry may be an old backup, whose forever is older
-// than what was lost, and fresh numbers wait from now.
+// and the wait is mostly over. An owner node proves that a namespace existed, and so does
+// the last claim of the claimer. If the namespace is missing then, the registry may be an
+// old backup, whose forever is older than what was lost, and fresh numbers wait from now.
 func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.Request) (*namespace, error) {
 	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		case err != nil:
 			return nil, err
 		case stored != nil && forever != nil && stored.forever == forever.stat.Czxid:
-			if stored.IssueFrom >= issueFrom {
+			if issueFrom = max(issueFrom, stored.lost(claim)); stored.IssueFrom >= issueFrom {
 				return stored, nil
 			}
 			if err := o.postpone(ctx, p, stored, issueFrom); err != nil && !errors.Is(err, errMoved) {
@@ -150,7 +150,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			if err != nil {
 				return nil, err
 			}
-			if len(owners) == 0 {
+			if len(owners) == 0 && !hadNamespace(claim) {
 				fresh.IssueFrom = min(fresh.IssueFrom, forever.stat.Ctime+claim.Quiet-claim.Now)
 			}
 		}

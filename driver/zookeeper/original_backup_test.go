@@ -66,3 +66,57 @@ func TestOriginalPreviousNamespace(t *testing.T) {
 		})
 	}
 }
+
+// TestOriginalTellsOfLoss: a process that knows that the namespace of its claim is gone
+// makes the fresh numbers of all claimers wait, because the numbers of that namespace may
+// have other owners who do not know of it yet (rule U).
+func TestOriginalTellsOfLoss(t *testing.T) {
+	t.Parallel()
+	ns := server.ZooKeeper(t)
+	for _, tt := range []struct {
+		name  string
+		place func(t *testing.T, p place) (now int64)
+		quiet int64 // of Previous, after now: 0 for one that its process has not seen
+	}{
+		{"a namespace that was declared new after a wipe", func(t *testing.T, p place) int64 {
+			t.Helper()
+			declare(t, p.original(t))
+			return now
+		}, quiet / 2},
+		{"a backup of before the first Go node", backupOfJava, quiet / 2},
+		{"such a backup, and a file", backupOfJava, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, ns)
+			at := tt.place(t, p)
+			request := func(address string) worker.Request {
+				req := request(address)
+				req.Now, req.Bound, req.Quiet = at, at+horizon, at+quiet
+				return req
+			}
+			knows := request(addr)
+			knows.Previous = &worker.Previous{Number: 7, Nonce: "mine", Inner: at, Incarnation: "before"}
+			if tt.quiet > 0 {
+				knows.Previous.Quiet = at + tt.quiet
+			}
+			claim(t, p.original(t), knows)
+			other := request("10.0.0.2:8080")
+			if got := claim(t, p.original(t), other); got.Floor != other.Quiet {
+				t.Errorf("claim of another node = %+v; want the floor %d", got, other.Quiet)
+			}
+		})
+	}
+}
+
+// backupOfJava makes a path on which only a Java server was, and returns a moment at which
+// all of it is old.
+func backupOfJava(t *testing.T, p place) (now int64) {
+	t.Helper()
+	p.java(t, "10.0.0.9:8080", 1)
+	_, forever, err := p.zk.Get(p.root() + "/forever")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return forever.Ctime + 2*quiet
+}
