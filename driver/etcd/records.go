@@ -70,7 +70,9 @@ type namespace struct {
 
 // readNamespace returns what is stored, nil if nothing is.
 func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
-	response, err := r.commit(ctx, nil, []clientv3.Op{clientv3.OpGet(r.namespaceKey()), clientv3.OpGet(r.givenKey())}, nil)
+	response, err := r.commit(ctx, nil, []clientv3.Op{
+		clientv3.OpGet(r.namespaceKey()), clientv3.OpGet(r.givenKey()), clientv3.OpGet(r.incarnationKey()),
+	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read etcd key %q: %w", r.namespaceKey(), err)
 	}
@@ -81,6 +83,11 @@ func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
 	var value namespaceValue
 	if err := decode(r.namespaceKey(), kvs[0].Value, &value); err != nil {
 		return nil, err
+	}
+	// Every claim and renewal compares the key incarnation, and would lose for ever.
+	if kvs := response.Responses[2].GetResponseRange().Kvs; value.Incarnation != "" && (len(kvs) == 0 || string(kvs[0].Value) != value.Incarnation) {
+		return nil, fmt.Errorf("the etcd key %q is missing, or is not that of %q; delete the key %q, and all numbers wait as after a wipe",
+			r.incarnationKey(), r.namespaceKey(), r.namespaceKey())
 	}
 	ns := &namespace{revision: kvs[0].ModRevision, StoredNamespace: worker.StoredNamespace{
 		Namespace: worker.Namespace{Name: value.Name, Fingerprint: value.Fingerprint}, IssueFrom: value.IssueFrom, Incarnation: value.Incarnation,
