@@ -39,6 +39,7 @@ func NewReader(in io.Reader, name string) *Reader {
 		return r
 	}
 	if len(head) == 0 || !bytes.HasPrefix(head, []byte(magic)[:min(len(head), len(magic))]) {
+		r.err = refuseCompressed(br, r.text.at)
 		return r
 	}
 	r.format = Binary

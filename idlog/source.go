@@ -23,8 +23,11 @@ func File(path string) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
+	if info.IsDir() {
+		return Source{}, fmt.Errorf("idlog: %s: is a folder; name the files in it", path)
+	}
 	if !info.Mode().IsRegular() {
-		return Source{}, fmt.Errorf("idlog: %s: is no regular file, and a log may have to be read twice", path)
+		return Source{}, fmt.Errorf("idlog: %s: is no regular file, and a log may have to be read twice; write it to a file first", path)
 	}
 	return Source{path, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) }}, nil
 }

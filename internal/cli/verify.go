@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type verifyCmd struct {
 
 // Help implements kong.HelpProvider.
 func (verifyCmd) Help() string {
-	return `Reads logs of 64-bit IDs, from Leaf or from another service, and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked.
+	return `Reads logs of signed 64-bit decimal IDs, from Leaf or from another service, and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked.
 
 A log is what one client received from one node, in that order. Text, one record per line:
 
@@ -37,7 +38,7 @@ A log is what one client received from one node, in that order. Text, one record
   orders 1001-2000  key and a range, both ends included
   # remark
 
-or the binary form that leaf bench --log writes. IDs are decimal numbers from -2^63 to 2^63-1.
+or the binary form that leaf bench --log writes. IDs are decimal numbers from -2^63 to 2^63-1. UUIDs, ULIDs, hexadecimal numbers and unsigned numbers above that are refused, and so are compressed files and standard input (-).
 
 Any number of files of any size: what does not fit into --memory is sorted in a temporary file. The command says first how large it can get. See docs/VERIFY.md.
 
@@ -51,6 +52,9 @@ Exit codes:
 func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 	if c.List < 0 {
 		return leaf.BadField("list", c.List, "must be 0 or more")
+	}
+	if slices.Contains(c.Files, "-") {
+		return leaf.BadField("file", "-", "must name a file: standard input cannot be read twice; write it to a file first (a file named - is ./-)")
 	}
 	o := idlog.Options{
 		OneSpace: c.OneSpace, AnyOrder: c.AnyOrder, List: c.List, Memory: int64(c.Memory), Temp: c.Temp,
