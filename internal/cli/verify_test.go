@@ -14,9 +14,9 @@ import (
 // notDecimal is what the error of every line says that is no decimal ID.
 const notDecimal = "must be a decimal number from -9223372036854775808 to 9223372036854775807, or a range LO-HI of two; see leaf verify --help for the formats\n"
 
-// verifyText writes logs into a folder, checks the files named there, and returns the exit
-// code and both outputs without the folder. A file "" is the folder itself.
-func verifyText(t *testing.T, logs map[string]string, files ...string) (code int, out, errs string) {
+// verifyText writes logs into a folder, checks the files that are named there, and returns the
+// exit code and both outputs without the folder. A file "" is the folder itself.
+func verifyText(t *testing.T, logs map[string]string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range logs {
@@ -24,13 +24,12 @@ func verifyText(t *testing.T, logs map[string]string, files ...string) (code int
 			t.Fatal(err)
 		}
 	}
-	args := []string{"verify", "-q", "--allow-torn"}
-	for _, name := range files {
-		if name != "-" && !filepath.IsAbs(name) {
-			name = folder + "/" + name
+	for i, arg := range args {
+		if !strings.HasPrefix(arg, "-") && !filepath.IsAbs(arg) {
+			args[i] = folder + "/" + arg
 		}
-		args = append(args, name)
 	}
+	args = append([]string{"verify", "-q"}, args...)
 	var stdout, stderr bytes.Buffer
 	code = cli.Run(t.Context(), cli.Process{Args: args, Stdout: &stdout, Stderr: &stderr})
 	without := func(b *bytes.Buffer) string { return strings.ReplaceAll(b.String(), folder+"/", "") }
@@ -96,7 +95,7 @@ func TestVerifyRefuses(t *testing.T) {
 		for place, log := range map[string]string{"alone": "7\n" + tt.id + "\n", "with a key": "7\norders " + tt.id + "\n"} {
 			t.Run(tt.name+"/"+place, func(t *testing.T) {
 				t.Parallel()
-				code, out, errs := verifyText(t, map[string]string{"ids": log}, "ids")
+				code, out, errs := verifyText(t, map[string]string{"ids": log}, "--allow-torn", "ids")
 				want := tt.want
 				if place == "with a key" && strings.Contains(tt.id, " ") {
 					want = "has more than 2 fields"
@@ -138,7 +137,7 @@ func TestVerifyRefusesWhatIsNoLog(t *testing.T) {
 			if tt.content != "" {
 				logs[tt.file] = tt.content
 			}
-			code, out, errs := verifyText(t, logs, "good", tt.file)
+			code, out, errs := verifyText(t, logs, "--allow-torn", "good", tt.file)
 			if code != 2 || out != "" || !strings.Contains(errs, tt.want) {
 				t.Errorf("exit code %d, want 2 and %q\n%s%s", code, tt.want, out, errs)
 			}
@@ -147,5 +146,32 @@ func TestVerifyRefusesWhatIsNoLog(t *testing.T) {
 	code, out, errs := verifyText(t, map[string]string{"-": "1\n1\n"}, "./-")
 	if code != 1 || !strings.Contains(out, "1  2 times: ./-:1, ./-:2\n") {
 		t.Errorf("a file named -: exit code %d, want 1\n%s%s", code, out, errs)
+	}
+}
+
+// TestVerifyDoubts has logs without a finding that prove nothing: the last line has no end, or
+// there is no ID.
+func TestVerifyDoubts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, log, want string
+		code            int
+		args            []string
+	}{
+		{"whole", "7\n8\n", "", 0, nil},
+		{"the last line has no end", "7\n8\n7", "leaf: no verdict: a log ends in a piece of a record: ids:3: torn tail of 1 bytes", 2, nil},
+		{"the same, accepted", "7\n8\n7", "", 0, []string{"--allow-torn"}},
+		{"a finding counts beside a torn tail", "7\n7\n7", "leaf: duplicate IDs: 1, IDs out of order: 1\n", 1, nil},
+		{"empty", "", "leaf: no verdict: the logs hold no ID\n", 2, nil},
+		{"remarks only", "# none\n", "leaf: no verdict: the logs hold no ID\n", 2, nil},
+		{"only a torn tail, accepted", "7", "leaf: no verdict: the logs hold no ID\n", 2, []string{"--allow-torn"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := verifyText(t, map[string]string{"ids": tt.log}, append(tt.args, "ids")...)
+			if code != tt.code || !strings.HasPrefix(errs, tt.want) || strings.Contains(out, "clean") != (code == 0) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, tt.code, tt.want, out, errs)
+			}
+		})
 	}
 }
