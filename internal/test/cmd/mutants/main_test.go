@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", strings.Replace(good, "Breaks", "Break", 1), strings.Replace(good, "-- new --", "", 1),
-		strings.Replace(good, " TestA|TestB", "", 1),
+		strings.Replace(good, " TestA|TestB", "", 1), strings.Replace(good, "TestA|TestB", "TestA/sub", 1),
 		strings.Replace(good, "rule A;", "no rule;", 1), strings.Replace(good, " 70", " 0", 1),
 		strings.Replace(good, "segment 70", "everything", 1),
 		strings.Replace(strings.Replace(good, "Test: ./a TestA|TestB\n", "", 1), "Sim: segment 70\n", "", 1),

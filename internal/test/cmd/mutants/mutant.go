@@ -46,8 +46,11 @@ func parse(name, file, text string) (mutant, error) {
 			m.classes, err = parseClasses(value)
 		case "Test":
 			m.pkg, m.run, _ = strings.Cut(value, " ")
-			if m.run == "" {
+			switch {
+			case m.run == "":
 				err = fmt.Errorf("line %q: it must be a package and an expression of tests", line)
+			case strings.Contains(m.run, "/"): // the run puts it into parentheses, where a slash begins no subtest
+				err = fmt.Errorf("line %q: it must name whole tests, no subtests", line)
 			}
 		case "Sim":
 			m.sim, err = parseHunt(value)
