@@ -93,6 +93,10 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		Bound:     h.unit(now.Add(h.cfg.Horizon)),
 		Margin:    h.cfg.Margin.Milliseconds(),
 		Previous:  last,
+		QuietLater: func() int64 {
+			_, since := h.read()
+			return h.unit(now.Add(since - elapsed + h.cfg.quiet(h.info)))
+		},
 	}
 	quiet := h.unit(now.Add(h.cfg.quiet(h.info)))
 	if !h.cfg.Fresh || h.counters.claims.Load() > 0 {

@@ -72,7 +72,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	// Each round loses only against a claim that somebody else completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
-		ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.Quiet})
+		ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.QuietNow()})
 		if err != nil {
 			return Record{}, err
 		}
@@ -122,14 +122,14 @@ func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 	}
 	switch {
 	case have < s.Given:
-		s.Given, s.IssueFrom = have, max(s.IssueFrom, req.Quiet)
+		s.Given, s.IssueFrom = have, max(s.IssueFrom, req.QuietNow())
 	case have > s.Given: // they outlived the namespace before this one, or were mended
 		s.Given = have
 	}
 	// What the claimer's registry knew is gone. This namespace was told of it if it begins at
 	// that moment or later; else it is one more that stands where others were.
 	if p := req.Previous; p != nil && (!known || p.Incarnation != s.Incarnation) && s.IssueFrom < p.Quiet {
-		s.IssueFrom = max(req.Quiet, p.Quiet)
+		s.IssueFrom = max(req.QuietNow(), p.Quiet)
 	}
 	return s
 }

@@ -124,8 +124,23 @@ type Request struct {
 	Now       int64      // wall clock before the call
 	Bound     int64      // T to record, if the clock is not below the floor
 	Margin    int64      // how long after T an unclean holder's number returns, in ms
-	Quiet     int64      // moment from which on numbers without a T may be used, if this claim has to create the namespace
+	Quiet     int64      // moment by which every node has stopped that could issue at Now; 0: there was none. A registry reads QuietNow
 	Previous  *Previous  // what this node's file says about its last claim; nil if nothing
+
+	// QuietLater returns Quiet as it is at the time of the call, by a clock that also
+	// counts while the machine is suspended; nil: it has not moved.
+	QuietLater func() int64
+}
+
+// QuietNow returns the moment from which on numbers without a T may be used if the
+// registry has just been found without records. The deadline of a claim does not run
+// while its machine is suspended, so a registry may be wiped minutes after the claim
+// began.
+func (r Request) QuietNow() int64 {
+	if r.Quiet == 0 || r.QuietLater == nil {
+		return r.Quiet
+	}
+	return r.QuietLater()
 }
 
 // BoundFor returns the T to record with a claim that may issue from floor on. T is

@@ -140,7 +140,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		}
 		fresh := worker.StoredNamespace{Namespace: ns}
 		if claim != nil {
-			fresh.IssueFrom = claim.Quiet
+			fresh.IssueFrom = claim.QuietNow()
 		}
 		switch {
 		case stored != nil:

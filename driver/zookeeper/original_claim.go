@@ -196,7 +196,7 @@ func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (
 	if prev := a.req.Previous; prev != nil && prev.Incarnation != a.ns.Incarnation {
 		floor = max(floor, prev.Quiet)
 		if prev.Incarnation != "" {
-			floor = max(floor, a.req.Quiet)
+			floor = max(floor, a.req.QuietNow())
 		}
 		bound = max(bound, floor)
 	}

@@ -148,7 +148,7 @@ func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error)
 	var highest int64
 	for _, own := range all {
 		if own.damage != "" {
-			highest = max(highest, a.req.Quiet) // it may have had this number: whatever it was, its owner has stopped by then
+			highest = max(highest, a.req.QuietNow()) // it may have had this number: whatever it was, its owner has stopped by then
 		}
 		if own.Node != "" && own.Number == number {
 			highest = max(highest, own.Bound)
