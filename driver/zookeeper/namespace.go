@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -65,14 +66,30 @@ func (c *conn) postpone(ctx context.Context, p string, ns *namespace, issueFrom 
 	return err
 }
 
+// guarded returns the node that exists as long as ns does. Every write expects it. It goes
+// together with the namespace, so it is an error if only the namespace is there; errMoved
+// says that the namespace has gone, too.
+func (c *conn) guarded(ctx context.Context, ns *namespace) (*node, error) {
+	guard, err := c.get(ctx, ns.guard)
+	if guard != nil || err != nil {
+		return guard, err
+	}
+	p := path.Dir(ns.guard)
+	now, err := c.readNamespace(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil || now.Incarnation != ns.Incarnation:
+		return nil, fmt.Errorf("%w: the namespace at %s is being replaced", errMoved, p)
+	}
+	return nil, fmt.Errorf("node %s was deleted, without which no number can be claimed or renewed; delete node %s, and all numbers wait as after a wipe", ns.guard, p)
+}
+
 // given completes a namespace by its Given.
 func (c *conn) given(ctx context.Context, ns *namespace) error {
-	guard, err := c.get(ctx, ns.guard)
+	guard, err := c.guarded(ctx, ns)
 	if err != nil {
 		return err
-	}
-	if guard == nil {
-		return fmt.Errorf("the namespace at %s is being replaced", ns.guard)
 	}
 	ns.counted = guard.stat.Version
 	ns.Given = int64(guard.stat.Version) - ns.forgotten

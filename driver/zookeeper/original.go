@@ -122,7 +122,10 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			return nil, err
 		case stored != nil && forever != nil && stored.forever == forever.stat.Czxid:
 			if issueFrom = max(issueFrom, stored.lost(claim)); stored.IssueFrom >= issueFrom {
-				return stored, nil
+				if _, err := o.guarded(ctx, stored); !errors.Is(err, errMoved) {
+					return stored, err
+				}
+				continue
 			}
 			if err := o.postpone(ctx, p, stored, issueFrom); err != nil && !errors.Is(err, errMoved) {
 				return nil, err
