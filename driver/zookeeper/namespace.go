@@ -51,7 +51,7 @@ func hadNamespace(claim *worker.Request) bool {
 // yet (rule U). 0: it knows of no loss, or ns was told of it.
 func (ns *namespace) lost(claim *worker.Request) int64 {
 	if p := claim.Previous; hadNamespace(claim) && p.Incarnation != ns.Incarnation && ns.IssueFrom < p.Quiet {
-		return max(claim.Quiet, p.Quiet)
+		return max(claim.QuietNow(), p.Quiet)
 	}
 	return 0
 }

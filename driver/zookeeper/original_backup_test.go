@@ -100,10 +100,10 @@ func TestOriginalTellsOfLoss(t *testing.T) {
 			if tt.quiet > 0 {
 				knows.Previous.Quiet = at + tt.quiet
 			}
+			knows.QuietLater = func() int64 { return at + quiet + 1 } // it sees the loss later than its claim began
 			claim(t, p.original(t), knows)
-			other := request("10.0.0.2:8080")
-			if got := claim(t, p.original(t), other); got.Floor != other.Quiet {
-				t.Errorf("claim of another node = %+v; want the floor %d", got, other.Quiet)
+			if got := claim(t, p.original(t), request("10.0.0.2:8080")); got.Floor != knows.QuietLater() {
+				t.Errorf("claim of another node = %+v; want the floor %d", got, knows.QuietLater())
 			}
 		})
 	}
