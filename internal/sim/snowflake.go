@@ -83,6 +83,7 @@ type claimant struct {
 	tells  time.Duration // how far the time that it tells its peers is off
 	stray  bool          // configured with another layout
 	now    *holder       // of the current or last process
+	ended  []*holder     // of the processes before; their late calls may still arrive
 	begun  int           // tenures of all processes
 
 	acked map[int64]int64 // by number: the T that a registry held for a claim of this node, ms
@@ -225,6 +226,9 @@ func (m *snowflakeMode) open(n *Node, p *sched.Process) (engine, error) {
 	c := m.claimant(n)
 	s := m.sides[c.side]
 	e := &holder{mode: m, node: c, side: s, proc: p, life: n.Life(), began: m.w.sched.Elapsed(), unused: map[int64]int{}, floors: map[int64]int64{}}
+	if c.now != nil {
+		c.ended = append(c.ended, c.now)
+	}
 	c.now = e
 	var registry worker.Registry
 	numbers := m.mine(c, s)

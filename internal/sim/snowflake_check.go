@@ -138,7 +138,7 @@ func (m *snowflakeMode) wrote(s *side, by *world.RegistryHandle, before, after w
 	case written && after.Bound < inner && c.now.proc == by.Process && m.excuseFor(after.Number, after.Bound, inner) == "":
 		m.w.Failf("%s left T of number %d at %s, below the t of its file, %s", c.Name, after.Number, clock(after.Bound), clock(inner))
 	}
-	m.checkBound(s, c, before, after)
+	m.checkBound(s, c.by(by.Process), before, after)
 	if released {
 		c.acked[after.Number] = after.Bound
 	} else {
@@ -242,18 +242,19 @@ const jumpSlack = 3 * time.Minute
 
 // checkBound fails if a T follows a clock that jumped while the process ran, and that
 // nobody confirmed (rule F).
-func (m *snowflakeMode) checkBound(s *side, c *claimant, before, after worker.Record) {
+func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Record) {
 	if m.asks {
 		return // the peers may be wrong, too
 	}
+	c := e.node
 	// A jump that stood for what it is longer than the horizon is believed.
-	if off := c.Machine.Offset(); off-max(c.now.boot, 0) <= c.Machine.Stood()+s.horizon+10*time.Second {
-		c.now.boot = max(c.now.boot, off)
+	if off := c.Machine.Offset(); off-max(e.boot, 0) <= c.Machine.Stood()+s.horizon+10*time.Second {
+		e.boot = max(e.boot, off)
 	}
-	most := m.now() + (s.horizon + jumpSlack + max(c.now.boot, 0)).Milliseconds()
+	most := m.now() + (s.horizon + jumpSlack + max(e.boot, 0)).Milliseconds()
 	if after.Bound > max(most, after.Floor, before.Bound, c.acked[after.Number]) {
 		m.w.Failf("%s raised T of number %d to %s, its clock is ahead by %v and was by %v when it started: %+v",
-			c.Name, after.Number, clock(after.Bound), c.Machine.Offset(), c.now.boot, after)
+			c.Name, after.Number, clock(after.Bound), c.Machine.Offset(), e.boot, after)
 	}
 }
 

@@ -34,6 +34,16 @@ type holder struct {
 	floors  map[int64]int64 // by number: the floor of the last claim of this process, ms
 }
 
+// by returns what made the calls of a process.
+func (c *claimant) by(p *sched.Process) *holder {
+	for _, e := range c.ended {
+		if e.proc == p {
+			return e
+		}
+	}
+	return c.now
+}
+
 // start implements engine. Clients do not wait for the engine.
 func (e *holder) start(ctx context.Context) {
 	e.proc.Go(func() { e.serve(1, 2*time.Second, 25*time.Second) })
