@@ -28,14 +28,14 @@
 //  5. A claim belongs to a nonce that a process made for itself. A renewal that finds
 //     another one, or none, stops the generator before anything else (5).
 //  6. T and t stand still while the clock is below the floor, or has jumped ahead
-//     of elapsed time and nobody confirmed it (rule F).
+//     of elapsed time and neither peers nor an operator confirmed it (rule F).
 //  7. A registry with another layout, epoch or namespace is refused (8).
 //  8. No mutex is held over a call, and every call has a deadline (11, 12).
 //
 // What it does not do: it cannot see that a data directory was copied, that two
 // nodes were given one static number, or that a registry was wiped while clocks were
 // wrong (rule L). It cannot see that a registry was set back to a backup, where T is too
-// low: whoever does that deletes the namespace with it, and the numbers wait as after a
-// wipe. An old copy of the node's file is noticed only if the registry answers and the
+// low: the administrator who restores it deletes the namespace with it, and the numbers
+// wait as after a wipe. An old copy of the node's file is noticed only if the registry answers and the
 // owner had renewed since. It sets no clock.
 package worker
