@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -143,7 +144,23 @@ func (d Database) dropMySQL(ctx context.Context, name string) error {
 // information_schema.processlist, which MySQL 9 refuses (error 3854) while any session of
 // the server runs a statement with a character beyond utf8mb3.
 func sessions(ctx context.Context, pool *sql.DB, name string) (ids []string, err error) {
-	rows, err := pool.QueryContext(ctx, "SHOW PROCESSLIST")
+	all, err := byColumn(ctx, pool, "SHOW PROCESSLIST")
+	for _, session := range all {
+		id, hasID := session["Id"]
+		db, hasDB := session["db"]
+		if !hasID || !hasDB {
+			return nil, fmt.Errorf("SHOW PROCESSLIST has the columns %q, want Id and db", slices.Sorted(maps.Keys(session)))
+		}
+		if db == name {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
+// byColumn returns the rows of a query, each by the names of its columns; NULL is "".
+func byColumn(ctx context.Context, pool *sql.DB, query string) (all []map[string]string, err error) {
+	rows, err := pool.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -156,19 +173,17 @@ func sessions(ctx context.Context, pool *sql.DB, name string) (ids []string, err
 	for i := range values {
 		into[i] = &values[i]
 	}
-	id, db := slices.Index(columns, "Id"), slices.Index(columns, "db")
-	if id < 0 || db < 0 {
-		return nil, fmt.Errorf("SHOW PROCESSLIST has the columns %q, want Id and db", columns)
-	}
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
-		if values[db].String == name {
-			ids = append(ids, values[id].String)
+		row := map[string]string{}
+		for i, name := range columns {
+			row[name] = values[i].String
 		}
+		all = append(all, row)
 	}
-	return ids, rows.Err()
+	return all, rows.Err()
 }
 
 func (d Database) exec(ctx context.Context, statement string) error {

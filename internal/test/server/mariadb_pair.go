@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -193,31 +192,14 @@ func (mariaDBPair) slaveStatus(ctx context.Context, admin Database) (map[string]
 		return nil, err
 	}
 	defer pool.Close()
-	rows, err := pool.QueryContext(ctx, "SHOW SLAVE STATUS")
-	if err != nil {
+	all, err := byColumn(ctx, pool, "SHOW SLAVE STATUS")
+	switch {
+	case err != nil:
 		return nil, err
+	case len(all) == 0:
+		return nil, errors.New("it is no standby")
 	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	if !rows.Next() {
-		return nil, errors.Join(errors.New("it is no standby"), rows.Err())
-	}
-	values := make([]sql.RawBytes, len(columns))
-	targets := make([]any, len(columns))
-	for i := range values {
-		targets[i] = &values[i]
-	}
-	if err := rows.Scan(targets...); err != nil {
-		return nil, err
-	}
-	status := map[string]string{}
-	for i, name := range columns {
-		status[name] = string(values[i])
-	}
-	return status, nil
+	return all[0], nil
 }
 
 // position is the last part of a global transaction ID such as 0-20001-17.
