@@ -84,6 +84,8 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 	if err := h.clock.look(now, elapsed); err != nil {
 		return Record{}, err
 	}
+	quietAfter := func(passed time.Duration) int64 { return h.unit(now.Add(passed + h.cfg.quiet(h.info))) }
+	quiet := quietAfter(0)
 	req := Request{
 		Namespace: h.namespace,
 		Address:   h.cfg.Address,
@@ -95,10 +97,9 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		Previous:  last,
 		QuietLater: func() int64 {
 			_, since := h.read()
-			return h.unit(now.Add(since - elapsed + h.cfg.quiet(h.info)))
+			return quietAfter(since - elapsed)
 		},
 	}
-	quiet := h.unit(now.Add(h.cfg.quiet(h.info)))
 	if !h.cfg.Fresh || h.counters.claims.Load() > 0 {
 		req.Quiet = quiet
 	}
