@@ -128,7 +128,7 @@ func (f *fence) lower(tag string, from Mark, issued int64) error {
 
 // change sets a tag's mark to m if unchanged, called under mu, allows it, and returns when
 // the result is durable. After another error than errOvertaken and errClosed the new mark
-// holds in memory, and nobody knows whether it is on the disk.
+// holds in memory, and may be on the disk or not.
 func (f *fence) change(tag string, unchanged func(Mark) bool, m Mark) error {
 	f.mu.Lock()
 	switch {

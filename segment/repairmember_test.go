@@ -65,7 +65,7 @@ func TestRepairWithoutAnEntry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gone.set(func(f *shared) { // somebody deleted the entry
+		gone.set(func(f *shared) { // the entry is deleted
 			f.onRead = func(_ context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
 				if e, ok, err := do(); tag != "order" || e != was {
 					return e, ok, err

@@ -36,6 +36,6 @@
 // nodes were given one static number, or that a registry was wiped while clocks were
 // wrong (rule L). It cannot see that a registry was set back to a backup, where T is too
 // low: the administrator who restores it deletes the namespace with it, and the numbers
-// wait as after a wipe. An old copy of the node's file is noticed only if the registry answers and the
-// owner had renewed since. It sets no clock.
+// wait as after a wipe. An old copy of the node's file is noticed only if the registry
+// answers and the owner had renewed since. It sets no clock.
 package worker

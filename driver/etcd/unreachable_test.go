@@ -14,7 +14,7 @@ import (
 // TestUnreachable: the error says where the etcd is that cannot be reached, and why.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts no connection
 	if err != nil {
 		t.Fatal(err)
 	}

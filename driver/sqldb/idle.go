@@ -20,8 +20,8 @@ const idleTransaction = 5 * time.Second
 
 // MySQL has no such bound, only wait_timeout, which ends a silent connection whether or
 // not it is in a transaction. mysqlSilent is far below the default horizon (10 minutes): a
-// worker ID whose holder is gone is free no sooner. The pool closes idle connections before the
-// server does, so that no statement meets a connection that is being ended.
+// worker ID whose holder is gone is free no sooner. The pool closes idle connections
+// before the server does, so that no statement meets a connection that is being ended.
 const (
 	mysqlSilent   = 30 * time.Second
 	mysqlPoolIdle = 20 * time.Second

@@ -66,9 +66,9 @@ func (c *conn) postpone(ctx context.Context, p string, ns *namespace, issueFrom 
 	return err
 }
 
-// guarded returns the node that exists as long as ns does. Every write expects it. It goes
-// together with the namespace, so it is an error if only the namespace is there; errMoved
-// says that the namespace has gone, too.
+// guarded returns the guard node of ns, which every write expects. The error is errMoved if
+// the namespace is gone as well, or is another one. If only the guard is gone, the error
+// says what to delete.
 func (c *conn) guarded(ctx context.Context, ns *namespace) (*node, error) {
 	guard, err := c.get(ctx, ns.guard)
 	if guard != nil || err != nil {

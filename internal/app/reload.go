@@ -18,8 +18,9 @@ type Reloaded struct {
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
 // certificate with its key, the certificates of tls.client-ca, and the passwords of
-// databases and registries, all of which are read from their files again. A connection that is open keeps what it has. After an
-// error nothing has changed. It is not safe for concurrent use.
+// databases and registries, all of which are read from their files again. A connection
+// that is open keeps what it has. After an error nothing has changed. It is not safe for
+// concurrent use.
 func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 	if err := cfg.Validate(); err != nil {
 		return r, err

@@ -111,8 +111,8 @@ func (m *segmentMode) loseFence(lose func(to time.Duration)) func() bool {
 	}
 }
 
-// forgetRepairs forgets the repairs of a database's tags: board and cluster fence have, so a
-// node that was down then hears of them from nobody (rule L).
+// forgetRepairs forgets the repairs of a database's tags. Neither the board nor the cluster
+// fence knows them any more, so a node that was down then does not hear of them (rule L).
 func (m *segmentMode) forgetRepairs(d *world.Database) {
 	for _, t := range m.tags {
 		if t.db == d {
