@@ -22,6 +22,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
@@ -277,12 +278,12 @@ func TestRunEndsWithItsContext(t *testing.T) {
 }
 
 // backends are the three ways to reach the same thing.
-func backends(t *testing.T) map[string]admin.Backend {
+func backends(t *testing.T) map[string]manage.Backend {
 	t.Helper()
 	nodeDir, clientDir, offlineDir := shortDir(t), shortDir(t), shortDir(t)
 	node, _ := start(t, embedded(nodeDir))
 	start(t, embedded(clientDir))
-	all := map[string]admin.Backend{"node": node.Backend()}
+	all := map[string]manage.Backend{"node": node.Backend()}
 	for name, dir := range map[string]string{"client": clientDir, "offline": offlineDir} {
 		b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
 		if err != nil {
@@ -306,18 +307,18 @@ func TestBackendsBehaveAlike(t *testing.T) {
 	for name, b := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			created, err := b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 100, Step: 1000, Description: "d", MaxStep: 5000})
+			created, err := b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 100, Step: 1000, Description: "d", MaxStep: 5000})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := admin.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", MaxStep: 5000, UpdateTime: created.UpdateTime, State: admin.TagOK}
+			want := manage.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", MaxStep: 5000, UpdateTime: created.UpdateTime, State: manage.TagOK}
 			if diff := cmp.Diff(want, created); diff != "" {
 				t.Errorf("created:\n%s", diff)
 			}
-			if _, err := b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("second create: got %v, want ErrConflict", err)
 			}
-			if _, err := b.CreateTag(ctx, admin.NewTag{Name: "bad", Start: 1, Step: 0}); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := b.CreateTag(ctx, manage.NewTag{Name: "bad", Start: 1, Step: 0}); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("step 0: got %v, want ErrBadRequest", err)
 			}
 			ranges, err := b.Next(ctx, "order", 3)
@@ -328,21 +329,21 @@ func TestBackendsBehaveAlike(t *testing.T) {
 				t.Errorf("next of an unknown tag: got %v", err)
 			}
 			tag, err := b.Tag(ctx, "order")
-			if err != nil || tag.Fence != 1100 || tag.MaxID != 1100 || tag.State != admin.TagOK {
+			if err != nil || tag.Fence != 1100 || tag.MaxID != 1100 || tag.State != manage.TagOK {
 				t.Errorf("tag: got %+v, %v, want fence and max_id 1100", tag, err)
 			}
 
 			low, high, step := int64(50), int64(2000), int64(20)
-			if _, err := b.SetTag(ctx, "order", admin.TagChange{MaxID: &low}); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := b.SetTag(ctx, "order", manage.TagChange{MaxID: &low}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("lower max_id: got %v, want ErrConflict", err)
 			}
-			if _, err := b.SetTag(ctx, "order", admin.TagChange{}); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := b.SetTag(ctx, "order", manage.TagChange{}); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("empty change: got %v, want ErrBadRequest", err)
 			}
-			if tag, err = b.SetTag(ctx, "order", admin.TagChange{MaxID: &high, Step: &step}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
+			if tag, err = b.SetTag(ctx, "order", manage.TagChange{MaxID: &high, Step: &step}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
 				t.Errorf("set: got %+v, %v", tag, err)
 			}
-			if _, err := b.SetTag(ctx, "nope", admin.TagChange{Step: &step}); !errors.Is(err, leaf.ErrUnknownTag) {
+			if _, err := b.SetTag(ctx, "nope", manage.TagChange{Step: &step}); !errors.Is(err, leaf.ErrUnknownTag) {
 				t.Errorf("set an unknown tag: got %v", err)
 			}
 
@@ -384,11 +385,11 @@ func TestBackendsBehaveAlike(t *testing.T) {
 				t.Errorf("next of a deleted tag: got %v", err)
 			}
 			// The numbers up to the fence are in use: the tag must not start below.
-			_, err = b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 5000, Step: 1000})
+			_, err = b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 5000, Step: 1000})
 			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(fmt.Sprint(err), "use --start 5001 or more") {
 				t.Errorf("create below the fence: got %v", err)
 			}
-			if _, err = b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 5001, Step: 1000}); err != nil {
+			if _, err = b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 5001, Step: 1000}); err != nil {
 				t.Error(err)
 			}
 			if ranges, err = b.Next(ctx, "order", 1); err != nil || ranges[0].Lo != 5001 {
@@ -418,7 +419,7 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.CreateTag(t.Context(), admin.NewTag{Name: "x", Start: 1, Step: 5}); err != nil {
+	if _, err := b.CreateTag(t.Context(), manage.NewTag{Name: "x", Start: 1, Step: 5}); err != nil {
 		t.Error(err)
 	}
 	if _, err := b.Next(t.Context(), "x", 1); err != nil {
@@ -477,8 +478,8 @@ func TestNoChangeBeforeTheBinding(t *testing.T) {
 	b := node.Backend()
 	step := int64(5)
 	for name, err := range map[string]error{
-		"create": second(b.CreateTag(t.Context(), admin.NewTag{Name: "x", Start: 1, Step: 5})),
-		"set":    second(b.SetTag(t.Context(), "x", admin.TagChange{Step: &step})),
+		"create": second(b.CreateTag(t.Context(), manage.NewTag{Name: "x", Start: 1, Step: 5})),
+		"set":    second(b.SetTag(t.Context(), "x", manage.TagChange{Step: &step})),
 		"delete": b.DeleteTag(t.Context(), "x"),
 	} {
 		if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "has not answered yet") {
@@ -498,7 +499,7 @@ func TestSeveralStores(t *testing.T) {
 	node, stop := start(t, c)
 	b := node.Backend()
 	for _, name := range []string{"order-1", "user"} {
-		if _, err := b.CreateTag(t.Context(), admin.NewTag{Name: name, Start: 1, Step: 5}); err != nil {
+		if _, err := b.CreateTag(t.Context(), manage.NewTag{Name: name, Start: 1, Step: 5}); err != nil {
 			t.Error(err)
 		}
 		if status, body := get(t, node, "/api/segment/get/"+name); status != 200 || body != "1" {

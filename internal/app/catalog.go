@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -21,10 +21,10 @@ type catalog struct {
 	mark    func(tag string) segment.Mark
 }
 
-func (c *catalog) tags(ctx context.Context) ([]admin.Tag, error) {
+func (c *catalog) tags(ctx context.Context) ([]manage.Tag, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*c.timeout)
 	defer cancel()
-	all := []admin.Tag{}
+	all := []manage.Tag{}
 	for i, s := range c.dbs.stores {
 		rows, err := s.Rows(ctx)
 		if err != nil {
@@ -37,7 +37,7 @@ func (c *catalog) tags(ctx context.Context) ([]admin.Tag, error) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b admin.Tag) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b manage.Tag) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
@@ -45,10 +45,10 @@ func (c *catalog) tags(ctx context.Context) ([]admin.Tag, error) {
 // bytes, and the name behind which the next page begins, "" if there is none. It reads at
 // most one row more from each database. A page can be shorter than limit although another
 // one follows: rows that the rule sends to another database are read and left out.
-func (c *catalog) tagsAfter(ctx context.Context, after string, limit int) (page []admin.Tag, next string, err error) {
+func (c *catalog) tagsAfter(ctx context.Context, after string, limit int) (page []manage.Tag, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*c.timeout)
 	defer cancel()
-	page = []admin.Tag{}
+	page = []manage.Tag{}
 	for i, s := range c.dbs.stores {
 		rows, err := s.RowsAfter(ctx, after, limit+1)
 		if err != nil {
@@ -67,31 +67,31 @@ func (c *catalog) tagsAfter(ctx context.Context, after string, limit int) (page 
 		}
 	}
 	if next != "" {
-		page = slices.DeleteFunc(page, func(t admin.Tag) bool { return t.Name > next })
+		page = slices.DeleteFunc(page, func(t manage.Tag) bool { return t.Name > next })
 	}
-	slices.SortFunc(page, func(a, b admin.Tag) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(page, func(a, b manage.Tag) int { return strings.Compare(a.Name, b.Name) })
 	if len(page) > limit {
 		page, next = page[:limit], page[limit-1].Name
 	}
 	return page, next, nil
 }
 
-func (c *catalog) tag(ctx context.Context, name string) (admin.Tag, error) {
+func (c *catalog) tag(ctx context.Context, name string) (manage.Tag, error) {
 	i, err := c.dbs.route(name)
 	if err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	row, err := c.dbs.stores[i].Lookup(ctx, name)
 	if err != nil {
-		return admin.Tag{}, storeError(err)
+		return manage.Tag{}, storeError(err)
 	}
 	return c.describe(i, row), nil
 }
 
-func (c *catalog) describe(store int, row segment.Row) admin.Tag {
-	t := admin.Tag{
+func (c *catalog) describe(store int, row segment.Row) manage.Tag {
+	t := manage.Tag{
 		Name: row.Tag, MaxID: row.MaxID, Step: row.Step, Description: row.Description, UpdateTime: row.UpdateTime,
 		MinStep: row.Options.MinStep, MaxStep: row.Options.MaxStep, FixedStep: row.Options.FixedStep,
 	}
@@ -99,9 +99,9 @@ func (c *catalog) describe(store int, row segment.Row) admin.Tag {
 		t.Store = c.dbs.router.Stores()[store].Name
 	}
 	m := c.mark(row.Tag)
-	t.Fence, t.State = m.High, admin.TagOK
+	t.Fence, t.State = m.High, manage.TagOK
 	if m.Latched {
-		t.State = admin.TagLatched
+		t.State = manage.TagLatched
 	}
 	return t
 }
@@ -109,7 +109,7 @@ func (c *catalog) describe(store int, row segment.Row) admin.Tag {
 // create inserts a row. A start below a node's fence would be refused at its first load, and
 // the tag latched; a node without one would issue what others have issued. engine is asked
 // for only where the tag was there before.
-func (c *catalog) create(ctx context.Context, tag admin.NewTag, engine func(context.Context) (*segment.Allocator, error)) error {
+func (c *catalog) create(ctx context.Context, tag manage.NewTag, engine func(context.Context) (*segment.Allocator, error)) error {
 	i, err := c.dbs.route(tag.Name)
 	if errors.Is(err, leaf.ErrUnknownTag) {
 		err = leaf.BadField("tag", tag.Name, "no tag-rule covers it: every database has a rule, and none matches")
@@ -140,12 +140,12 @@ func (c *catalog) create(ctx context.Context, tag admin.NewTag, engine func(cont
 	}))
 }
 
-func (c *catalog) set(ctx context.Context, name string, change admin.TagChange) error {
+func (c *catalog) set(ctx context.Context, name string, change manage.TagChange) error {
 	i, err := c.dbs.route(name)
 	if err != nil {
 		return err
 	}
-	if change == (admin.TagChange{}) {
+	if change == (manage.TagChange{}) {
 		return fmt.Errorf("%w: nothing to change: name at least one field", leaf.ErrBadRequest)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

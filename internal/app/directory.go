@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -72,25 +73,25 @@ func openedDirectory(d discovery.Directory, where string, err error) (*directory
 }
 
 // nodes lists the directory for people. own is the ID of the node that answers.
-func (d *directory) nodes(ctx context.Context, own string) (admin.Nodes, error) {
+func (d *directory) nodes(ctx context.Context, own string) (manage.Nodes, error) {
 	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 	defer cancel()
 	list, err := d.List(ctx)
 	switch {
 	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
-		return admin.Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+		return manage.Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
 	case err != nil:
-		return admin.Nodes{}, fmt.Errorf("%w: the directory of nodes does not answer: %w", leaf.ErrNotReady, err)
+		return manage.Nodes{}, fmt.Errorf("%w: the directory of nodes does not answer: %w", leaf.ErrNotReady, err)
 	}
-	out := admin.Nodes{Directory: d.where, Nodes: []admin.Node{}}
+	out := manage.Nodes{Directory: d.where, Nodes: []manage.Node{}}
 	for _, n := range list {
 		out.Nodes = append(out.Nodes, describeNode(n, own))
 	}
 	return out, nil
 }
 
-func describeNode(n discovery.Node, own string) admin.Node {
-	return admin.Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == own}
+func describeNode(n discovery.Node, own string) manage.Node {
+	return manage.Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == own}
 }
 
 // noDirectory is the answer of commands about the nodes where there is no directory: why,
@@ -114,15 +115,15 @@ func unnamedDirectory(cfg config.Config) error {
 	return fmt.Errorf("%w: no node is running in %s, and no directory of nodes is named; name the --data-dir of a running node, the --node-discovery of the nodes, or the --store that they share", leaf.ErrDisabled, cfg.DataDir)
 }
 
-// lister is the admin.NodeLister without a running node.
+// lister is the manage.NodeLister without a running node.
 type lister struct{ directory *directory }
 
-func (l lister) Nodes(ctx context.Context) (admin.Nodes, error) { return l.directory.nodes(ctx, "") }
+func (l lister) Nodes(ctx context.Context) (manage.Nodes, error) { return l.directory.nodes(ctx, "") }
 
 // OpenNodes returns the NodeLister for one command: the running node in cfg's data
 // directory if there is one, else the opened directory. direct asks for the directory in
 // any case. The caller calls done at the end.
-func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (l admin.NodeLister, done func() error, err error) {
+func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (l manage.NodeLister, done func() error, err error) {
 	if !direct {
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {

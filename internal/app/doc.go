@@ -29,7 +29,7 @@
 //
 // # Administration
 //
-// [App.Backend] and [OpenBackend] give the commands one interface (admin.Backend): the
+// [App.Backend] and [OpenBackend] give the commands one interface (manage.Backend): the
 // node's own, the client of a running node, or the opened stores without a node.
 // Without a node the fence of the data directory and of the cluster still hold:
 // issuing and repairing need the lock. [OpenWorkers] is the same for registries of

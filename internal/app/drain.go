@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // How far a stop is, for people.
@@ -47,9 +47,9 @@ func (d *drain) now() (stage string, leaving bool) {
 // then calls Stop, as [Run] does.
 func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
 
-// Drain implements admin.Drainer.
+// Drain implements manage.Drainer.
 func (n *node) Drain(_ context.Context, delay time.Duration) error {
-	if err := admin.CheckDrainDelay(delay); err != nil {
+	if err := manage.CheckDrainDelay(delay); err != nil {
 		return err
 	}
 	d := &n.app.drain

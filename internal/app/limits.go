@@ -9,7 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // errNoLimits is the answer of commands about limits without a database.
@@ -64,9 +64,9 @@ func (c *limitCatalog) holds(store int, tag string) bool {
 	return len(c.dbs.stores) == 1 || c.dbs.router.Route(tag) == store
 }
 
-func (c *limitCatalog) list(ctx context.Context) ([]admin.Limit, error) {
-	all := []admin.Limit{}
-	var clients []admin.Limit
+func (c *limitCatalog) list(ctx context.Context) ([]manage.Limit, error) {
+	all := []manage.Limit{}
+	var clients []manage.Limit
 	for i, s := range c.dbs.stores {
 		rules, err := c.read(ctx, i)
 		if err != nil {
@@ -74,16 +74,16 @@ func (c *limitCatalog) list(ctx context.Context) ([]admin.Limit, error) {
 		}
 		for _, tag := range slices.Sorted(maps.Keys(rules.Tags)) {
 			if c.holds(i, tag) {
-				all = append(all, c.of(i, admin.LimitOfTag, tag, rules.Tags[tag]))
+				all = append(all, c.of(i, manage.LimitOfTag, tag, rules.Tags[tag]))
 			}
 		}
 		if s == c.dbs.stores[0] {
 			for _, name := range slices.Sorted(maps.Keys(rules.Clients)) {
-				clients = append(clients, c.of(i, admin.LimitOfClient, name, rules.Clients[name]))
+				clients = append(clients, c.of(i, manage.LimitOfClient, name, rules.Clients[name]))
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b admin.Limit) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b manage.Limit) int { return cmp.Compare(a.Name, b.Name) })
 	return append(all, clients...), nil
 }
 
@@ -94,48 +94,48 @@ func (c *limitCatalog) read(ctx context.Context, store int) (limit.Rules, error)
 	return rules, storeError(err)
 }
 
-func (c *limitCatalog) of(store int, kind, name string, r limit.Rule) admin.Limit {
-	l := admin.Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked}
+func (c *limitCatalog) of(store int, kind, name string, r limit.Rule) manage.Limit {
+	l := manage.Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked}
 	if len(c.dbs.stores) > 1 {
 		l.Store = c.dbs.router.Stores()[store].Name
 	}
 	return l
 }
 
-func (c *limitCatalog) setTag(ctx context.Context, tag string, change admin.LimitChange) (admin.Limit, error) {
+func (c *limitCatalog) setTag(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
 	if len(c.dbs.stores) == 0 {
-		return admin.Limit{}, errNoLimits
+		return manage.Limit{}, errNoLimits
 	}
 	i, err := c.dbs.route(tag)
 	if err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	rules, err := c.read(ctx, i)
 	if err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	r := changed(rules.Tags[tag], change)
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.of(i, admin.LimitOfTag, tag, r), storeError(c.dbs.stores[i].SetTagLimit(ctx, tag, r))
+	return c.of(i, manage.LimitOfTag, tag, r), storeError(c.dbs.stores[i].SetTagLimit(ctx, tag, r))
 }
 
-func (c *limitCatalog) setClient(ctx context.Context, client string, change admin.LimitChange) (admin.Limit, error) {
+func (c *limitCatalog) setClient(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
 	if len(c.dbs.stores) == 0 {
-		return admin.Limit{}, errNoLimits
+		return manage.Limit{}, errNoLimits
 	}
 	rules, err := c.read(ctx, 0)
 	if err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	r := changed(rules.Clients[client], change)
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.of(0, admin.LimitOfClient, client, r), storeError(c.dbs.stores[0].SetClientLimit(ctx, client, r))
+	return c.of(0, manage.LimitOfClient, client, r), storeError(c.dbs.stores[0].SetClientLimit(ctx, client, r))
 }
 
 // changed returns r with the fields of c that are set.
-func changed(r limit.Rule, c admin.LimitChange) limit.Rule {
+func changed(r limit.Rule, c manage.LimitChange) limit.Rule {
 	if c.Rate != nil {
 		r.Rate = *c.Rate
 	}
@@ -148,19 +148,19 @@ func changed(r limit.Rule, c admin.LimitChange) limit.Rule {
 	return r
 }
 
-func (n *node) Limits(ctx context.Context) (admin.Limits, error) {
+func (n *node) Limits(ctx context.Context) (manage.Limits, error) {
 	all, err := n.app.limitCatalog().list(ctx)
 	if err != nil {
-		return admin.Limits{}, err
+		return manage.Limits{}, err
 	}
 	type name struct {
 		kind, name string
 	}
 	states := map[name]limit.RuleStatus{}
 	for _, r := range n.app.gate.Rules() {
-		kind := admin.LimitOfTag
+		kind := manage.LimitOfTag
 		if r.Client {
-			kind = admin.LimitOfClient
+			kind = manage.LimitOfClient
 		}
 		states[name{kind, r.Name}] = r
 	}
@@ -168,37 +168,37 @@ func (n *node) Limits(ctx context.Context) (admin.Limits, error) {
 		s := states[name{l.Kind, l.Name}]
 		all[i].Used, all[i].Refused = s.Used, s.Refused
 	}
-	return admin.Limits{Limits: all, Node: traffic(n.app.gate.Status())}, nil
+	return manage.Limits{Limits: all, Node: traffic(n.app.gate.Status())}, nil
 }
 
-func traffic(s limit.Status) *admin.NodeTraffic {
-	room := func(r limit.Room) admin.WaitingRoom {
-		return admin.WaitingRoom{Waiting: r.Waiting, Limit: r.Limit, Shed: r.Shed}
+func traffic(s limit.Status) *manage.NodeTraffic {
+	room := func(r limit.Room) manage.WaitingRoom {
+		return manage.WaitingRoom{Waiting: r.Waiting, Limit: r.Limit, Shed: r.Shed}
 	}
-	return &admin.NodeTraffic{
+	return &manage.NodeTraffic{
 		Unauthenticated: s.Unauthenticated, Blocked: s.Blocked, Rate: s.Rate, Quota: s.Quota,
 		Segment: room(s.Segment), Snowflake: room(s.Snowflake),
 	}
 }
 
-func (n *node) SetTagLimit(ctx context.Context, tag string, change admin.LimitChange) (admin.Limit, error) {
+func (n *node) SetTagLimit(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
 	if err := n.bound(tag); err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	l, err := n.app.limitCatalog().setTag(ctx, tag, change)
 	return n.inForce(ctx, l, err)
 }
 
-func (n *node) SetClientLimit(ctx context.Context, client string, change admin.LimitChange) (admin.Limit, error) {
+func (n *node) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
 	l, err := n.app.limitCatalog().setClient(ctx, client, change)
 	return n.inForce(ctx, l, err)
 }
 
 // inForce makes a committed change count at once. If that fails, it counts at the next
 // reading, so the command itself has succeeded.
-func (n *node) inForce(ctx context.Context, l admin.Limit, err error) (admin.Limit, error) {
+func (n *node) inForce(ctx context.Context, l manage.Limit, err error) (manage.Limit, error) {
 	if err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	if err := n.app.limits.Refresh(ctx); err != nil {
 		n.app.log.Warn("a change of a limit counts only from the next reading", "kind", l.Kind, "name", l.Name, "error", err)
@@ -208,24 +208,24 @@ func (n *node) inForce(ctx context.Context, l admin.Limit, err error) (admin.Lim
 
 func (o *offline) limits() *limitCatalog { return &limitCatalog{o.catalog} }
 
-func (o *offline) Limits(ctx context.Context) (admin.Limits, error) {
+func (o *offline) Limits(ctx context.Context) (manage.Limits, error) {
 	if err := o.bind(ctx); err != nil {
-		return admin.Limits{}, err
+		return manage.Limits{}, err
 	}
 	all, err := o.limits().list(ctx)
-	return admin.Limits{Limits: all}, err
+	return manage.Limits{Limits: all}, err
 }
 
-func (o *offline) SetTagLimit(ctx context.Context, tag string, change admin.LimitChange) (admin.Limit, error) {
+func (o *offline) SetTagLimit(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
 	if err := o.bind(ctx); err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	return o.limits().setTag(ctx, tag, change)
 }
 
-func (o *offline) SetClientLimit(ctx context.Context, client string, change admin.LimitChange) (admin.Limit, error) {
+func (o *offline) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
 	if err := o.bind(ctx); err != nil {
-		return admin.Limit{}, err
+		return manage.Limit{}, err
 	}
 	return o.limits().setClient(ctx, client, change)
 }

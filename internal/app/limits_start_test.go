@@ -14,7 +14,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/limit"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // slowLimits is a database whose limits cannot be read before it is released.
@@ -64,8 +64,8 @@ func blockTheDemo(t *testing.T) config.Config {
 		t.Fatal(err)
 	}
 	on := true
-	_, err = b.SetTagLimit(t.Context(), "leaf-segment-test", admin.LimitChange{Blocked: &on})
-	_, err2 := b.SetClientLimit(t.Context(), "", admin.LimitChange{Blocked: &on})
+	_, err = b.SetTagLimit(t.Context(), "leaf-segment-test", manage.LimitChange{Blocked: &on})
+	_, err2 := b.SetClientLimit(t.Context(), "", manage.LimitChange{Blocked: &on})
 	if err := errors.Join(err, err2, done()); err != nil {
 		t.Fatal(err)
 	}

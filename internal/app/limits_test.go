@@ -11,7 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // TestLimitBackendsBehaveAlike: through the socket, in the node and on the opened store.
@@ -20,17 +20,17 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 	for name, b := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			if _, err := b.CreateTag(ctx, admin.NewTag{Name: "order", Start: 1, Step: 10}); err != nil {
+			if _, err := b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 1, Step: 10}); err != nil {
 				t.Fatal(err)
 			}
 			rate, quota, none, on := int64(5), int64(1)<<53/10_000, int64(0), true
-			expect := func(want ...admin.Limit) {
+			expect := func(want ...manage.Limit) {
 				t.Helper()
 				got, err := b.Limits(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(append([]admin.Limit{}, want...), got.Limits); diff != "" {
+				if diff := cmp.Diff(append([]manage.Limit{}, want...), got.Limits); diff != "" {
 					t.Errorf("limits (-want +got):\n%s", diff)
 				}
 				if (got.Node == nil) != (name == "offline") {
@@ -38,22 +38,22 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 				}
 			}
 			expect()
-			tag := admin.Limit{Kind: "tag", Name: "order", Rate: rate}
-			got, err := b.SetTagLimit(ctx, "order", admin.LimitChange{Rate: &rate})
+			tag := manage.Limit{Kind: "tag", Name: "order", Rate: rate}
+			got, err := b.SetTagLimit(ctx, "order", manage.LimitChange{Rate: &rate})
 			if err != nil || got != tag {
 				t.Errorf("SetTagLimit = %+v, %v; want %+v", got, err, tag)
 			}
 			tag.Quota, tag.Blocked = quota, true
-			got, err = b.SetTagLimit(ctx, "order", admin.LimitChange{Quota: &quota, Blocked: &on})
+			got, err = b.SetTagLimit(ctx, "order", manage.LimitChange{Quota: &quota, Blocked: &on})
 			if err != nil || got != tag {
 				t.Errorf("SetTagLimit = %+v, %v; want %+v: what is not named stays", got, err, tag)
 			}
-			nobody := admin.Limit{Kind: "client", Quota: quota}
-			if got, err := b.SetClientLimit(ctx, "", admin.LimitChange{Quota: &quota}); err != nil || got != nobody {
+			nobody := manage.Limit{Kind: "client", Quota: quota}
+			if got, err := b.SetClientLimit(ctx, "", manage.LimitChange{Quota: &quota}); err != nil || got != nobody {
 				t.Errorf("SetClientLimit = %+v, %v; want %+v", got, err, nobody)
 			}
 			expect(tag, nobody)
-			if _, err := b.SetTagLimit(ctx, "order", admin.LimitChange{Rate: &none, Quota: &none, Blocked: new(bool)}); err != nil {
+			if _, err := b.SetTagLimit(ctx, "order", manage.LimitChange{Rate: &none, Quota: &none, Blocked: new(bool)}); err != nil {
 				t.Error(err)
 			}
 			expect(nobody)
@@ -62,10 +62,10 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 				err  error
 				want error
 			}{
-				"a tag that is not there": {second(b.SetTagLimit(ctx, "nope", admin.LimitChange{Rate: &rate})), leaf.ErrUnknownTag},
-				"a negative rate":         {second(b.SetTagLimit(ctx, "order", admin.LimitChange{Rate: &bad})), leaf.ErrBadRequest},
-				"a negative quota":        {second(b.SetClientLimit(ctx, "x", admin.LimitChange{Quota: &bad})), leaf.ErrBadRequest},
-				"a bad name":              {second(b.SetClientLimit(ctx, "a\n", admin.LimitChange{Rate: &rate})), leaf.ErrBadRequest},
+				"a tag that is not there": {second(b.SetTagLimit(ctx, "nope", manage.LimitChange{Rate: &rate})), leaf.ErrUnknownTag},
+				"a negative rate":         {second(b.SetTagLimit(ctx, "order", manage.LimitChange{Rate: &bad})), leaf.ErrBadRequest},
+				"a negative quota":        {second(b.SetClientLimit(ctx, "x", manage.LimitChange{Quota: &bad})), leaf.ErrBadRequest},
+				"a bad name":              {second(b.SetClientLimit(ctx, "a\n", manage.LimitChange{Rate: &rate})), leaf.ErrBadRequest},
 			} {
 				if !errors.Is(c.err, c.want) {
 					t.Errorf("%s: %v; want %v", what, c.err, c.want)
@@ -89,20 +89,20 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 		nodes = append(nodes, a)
 	}
 	ctx := t.Context()
-	if _, err := nodes[0].Backend().CreateTag(ctx, admin.NewTag{Name: "order", Start: 1, Step: 10}); err != nil {
+	if _, err := nodes[0].Backend().CreateTag(ctx, manage.NewTag{Name: "order", Start: 1, Step: 10}); err != nil {
 		t.Fatal(err)
 	}
 	on, off, rate := true, false, int64(1)
 	for _, c := range []struct {
-		change admin.LimitChange
+		change manage.LimitChange
 		status int
 		text   string
 	}{
-		{admin.LimitChange{}, 200, ""},
-		{admin.LimitChange{Blocked: &on}, 403, "blocked"},
-		{admin.LimitChange{Blocked: &off, Rate: &rate}, 429, "1 IDs per second"},
+		{manage.LimitChange{}, 200, ""},
+		{manage.LimitChange{Blocked: &on}, 403, "blocked"},
+		{manage.LimitChange{Blocked: &off, Rate: &rate}, 429, "1 IDs per second"},
 	} {
-		if c.change != (admin.LimitChange{}) {
+		if c.change != (manage.LimitChange{}) {
 			if _, err := nodes[0].Backend().SetTagLimit(ctx, "order", c.change); err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestLimitsNeedADatabase(t *testing.T) {
 	c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "7"
 	a, _ := start(t, c)
 	rate := int64(1)
-	_, err := a.Backend().SetClientLimit(t.Context(), "x", admin.LimitChange{Rate: &rate})
+	_, err := a.Backend().SetClientLimit(t.Context(), "x", manage.LimitChange{Rate: &rate})
 	if !errors.Is(err, leaf.ErrDisabled) || !strings.Contains(err.Error(), "limits are kept in the database of") {
 		t.Errorf("SetClientLimit without a database: %v", err)
 	}

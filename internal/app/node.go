@@ -6,21 +6,21 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// node is the admin.NodeBackend of a running App.
+// node is the manage.NodeBackend of a running App.
 type node struct {
 	app     *App
 	catalog catalog
 }
 
-var _ admin.NodeBackend = (*node)(nil)
+var _ manage.NodeBackend = (*node)(nil)
 
 // Backend returns the administrative interface of the running node.
-func (a *App) Backend() admin.NodeBackend { return a.node() }
+func (a *App) Backend() manage.NodeBackend { return a.node() }
 
 func (a *App) node() *node {
 	n := &node{app: a}
@@ -30,47 +30,47 @@ func (a *App) node() *node {
 	return n
 }
 
-func (n *node) Info(context.Context) (admin.Info, error) {
+func (n *node) Info(context.Context) (manage.Info, error) {
 	ready, reasons, _ := n.app.ready().Of("")
 	stage, _ := n.app.drain.now()
-	return admin.Info{
+	return manage.Info{
 		Version: n.app.opts.Version, PID: os.Getpid(), Started: n.app.created.Truncate(time.Second), DataDir: n.app.dir.Path(),
 		Stores: n.app.dbs.addresses(), Ready: ready, Reasons: reasons, Stage: stage,
 		HTTP: n.app.Addr(), GRPC: n.app.GRPCAddr(), RESP: n.app.RESPAddr(), Admin: n.app.AdminAddr(),
 	}, nil
 }
 
-func (n *node) Tags(ctx context.Context) ([]admin.Tag, error) {
+func (n *node) Tags(ctx context.Context) ([]manage.Tag, error) {
 	if n.app.alloc == nil {
 		return nil, errNoSegment
 	}
 	return n.catalog.tags(ctx)
 }
 
-func (n *node) Tag(ctx context.Context, name string) (admin.Tag, error) {
+func (n *node) Tag(ctx context.Context, name string) (manage.Tag, error) {
 	if n.app.alloc == nil {
-		return admin.Tag{}, errNoSegment
+		return manage.Tag{}, errNoSegment
 	}
 	return n.catalog.tag(ctx, name)
 }
 
-func (n *node) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, error) {
+func (n *node) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
 	if err := n.bound(tag.Name); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	if err := n.catalog.create(ctx, tag, func(context.Context) (*segment.Allocator, error) { return n.app.alloc, nil }); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	n.refresh(ctx, tag.Name)
 	return n.catalog.tag(ctx, tag.Name)
 }
 
-func (n *node) SetTag(ctx context.Context, name string, change admin.TagChange) (admin.Tag, error) {
+func (n *node) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
 	if err := n.bound(name); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	if err := n.catalog.set(ctx, name, change); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	n.refresh(ctx, name)
 	return n.catalog.tag(ctx, name)
@@ -87,16 +87,16 @@ func (n *node) DeleteTag(ctx context.Context, name string) error {
 	return nil
 }
 
-func (n *node) RepairTag(ctx context.Context, name string, above int64) (admin.Repair, error) {
+func (n *node) RepairTag(ctx context.Context, name string, above int64) (manage.Repair, error) {
 	if n.app.alloc == nil {
-		return admin.Repair{}, errNoSegment
+		return manage.Repair{}, errNoSegment
 	}
 	return n.catalog.repair(ctx, n.app.alloc, name, above)
 }
 
-func (n *node) PlanRepair(ctx context.Context, name string, above int64) (admin.RepairPlan, error) {
+func (n *node) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
 	if n.app.alloc == nil {
-		return admin.RepairPlan{}, errNoSegment
+		return manage.RepairPlan{}, errNoSegment
 	}
 	plan, err := n.app.alloc.PlanRepair(ctx, name, above)
 	return planOf(plan), err
@@ -140,10 +140,10 @@ func (n *node) workers() (*workers, error) {
 	return &workers{n.app.registry, n.app.cfg.Snowflake, func() int64 { return n.app.worker.Status().Number }}, nil
 }
 
-func (n *node) Workers(ctx context.Context) (admin.Workers, error) {
+func (n *node) Workers(ctx context.Context) (manage.Workers, error) {
 	w, err := n.workers()
 	if err != nil {
-		return admin.Workers{}, err
+		return manage.Workers{}, err
 	}
 	return w.Workers(ctx)
 }

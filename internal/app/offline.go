@@ -14,11 +14,12 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// offline is the admin.Backend on opened stores, without a running node. It is
+// offline is the manage.Backend on opened stores, without a running node. It is
 // used by one command at a time.
 //
 // The fence of the data directory counts as far as it can be had: issuing and
@@ -36,7 +37,7 @@ type offline struct {
 	started bool               // alloc was started
 }
 
-var _ admin.Backend = (*offline)(nil)
+var _ manage.Backend = (*offline)(nil)
 
 // newOffline opens the stores. The embedded database lives in the data directory,
 // so it needs the lock at once.
@@ -170,44 +171,44 @@ func (o *offline) close() error {
 	return errors.Join(engine, fence, stores, dir)
 }
 
-func (o *offline) Info(ctx context.Context) (admin.Info, error) {
-	info := admin.Info{Version: o.opts.Version, PID: os.Getpid(), DataDir: o.cfg.DataDir, Stores: o.dbs.addresses(), Ready: true}
+func (o *offline) Info(ctx context.Context) (manage.Info, error) {
+	info := manage.Info{Version: o.opts.Version, PID: os.Getpid(), DataDir: o.cfg.DataDir, Stores: o.dbs.addresses(), Ready: true}
 	if err := o.bind(ctx); err != nil {
 		info.Ready, info.Reasons = false, []string{err.Error()}
 	}
 	return info, nil
 }
 
-func (o *offline) Tags(ctx context.Context) ([]admin.Tag, error) {
+func (o *offline) Tags(ctx context.Context) ([]manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
 		return nil, err
 	}
 	return o.catalog.tags(ctx)
 }
 
-func (o *offline) Tag(ctx context.Context, name string) (admin.Tag, error) {
+func (o *offline) Tag(ctx context.Context, name string) (manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	return o.catalog.tag(ctx, name)
 }
 
-func (o *offline) CreateTag(ctx context.Context, tag admin.NewTag) (admin.Tag, error) {
+func (o *offline) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	if err := o.refreshed(ctx, tag.Name, o.catalog.create(ctx, tag, o.engine)); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	return o.catalog.tag(ctx, tag.Name)
 }
 
-func (o *offline) SetTag(ctx context.Context, name string, change admin.TagChange) (admin.Tag, error) {
+func (o *offline) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	if err := o.refreshed(ctx, name, o.catalog.set(ctx, name, change)); err != nil {
-		return admin.Tag{}, err
+		return manage.Tag{}, err
 	}
 	return o.catalog.tag(ctx, name)
 }
@@ -227,18 +228,18 @@ func (o *offline) refreshed(ctx context.Context, tag string, err error) error {
 	return o.alloc.Refresh(ctx, tag)
 }
 
-func (o *offline) RepairTag(ctx context.Context, name string, above int64) (admin.Repair, error) {
+func (o *offline) RepairTag(ctx context.Context, name string, above int64) (manage.Repair, error) {
 	alloc, err := o.engine(ctx)
 	if err != nil {
-		return admin.Repair{}, err
+		return manage.Repair{}, err
 	}
 	return o.catalog.repair(ctx, alloc, name, above)
 }
 
-func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (admin.RepairPlan, error) {
+func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
 	alloc, err := o.engine(ctx)
 	if err != nil {
-		return admin.RepairPlan{}, err
+		return manage.RepairPlan{}, err
 	}
 	plan, err := alloc.PlanRepair(ctx, name, above)
 	return planOf(plan), err
@@ -285,7 +286,7 @@ func (d withoutRecent) Replace(name string, content []byte) error {
 // directory if there is one, else the opened stores. direct asks for the stores in
 // any case. The caller calls done when it has finished; its error says that unused
 // IDs were not given back, or a lock not released.
-func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bool) (b admin.Backend, done func() error, err error) {
+func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

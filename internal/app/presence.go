@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf/discovery"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // presence is this node in the directory. A nil presence is a node in none.
@@ -126,25 +126,25 @@ func (p *presence) close() error {
 // weightTimeout is how long a command waits until the directory has a new weight.
 const weightTimeout = 5 * time.Second
 
-// Nodes implements admin.NodeLister.
-func (n *node) Nodes(ctx context.Context) (admin.Nodes, error) {
+// Nodes implements manage.NodeLister.
+func (n *node) Nodes(ctx context.Context) (manage.Nodes, error) {
 	p := n.app.presence
 	if p == nil {
-		return admin.Nodes{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
+		return manage.Nodes{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
 	}
 	return p.nodes(ctx, n.app.dir.NodeID())
 }
 
-// SetWeight implements admin.Weigher.
-func (n *node) SetWeight(ctx context.Context, weight int) (admin.Node, error) {
+// SetWeight implements manage.Weigher.
+func (n *node) SetWeight(ctx context.Context, weight int) (manage.Node, error) {
 	p := n.app.presence
 	if p == nil {
-		return admin.Node{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
+		return manage.Node{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
 	}
 	ctx, cancel := context.WithTimeout(ctx, weightTimeout)
 	defer cancel()
 	if err := p.announcer.SetWeight(ctx, weight); err != nil {
-		return admin.Node{}, err
+		return manage.Node{}, err
 	}
 	return describeNode(p.announcer.Status().Node, n.app.dir.NodeID()), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	clientdirectory "github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -54,7 +54,7 @@ func TestDirectoryOfNodes(t *testing.T) {
 		}
 	}
 	n, err := b.Backend().SetWeight(t.Context(), 5)
-	if want := (admin.Node{ID: n.ID, Zone: "zone b", Weight: 5, HTTP: b.Addr(), GRPC: b.GRPCAddr(), RESP: b.RESPAddr(), Own: true}); err != nil || n != want {
+	if want := (manage.Node{ID: n.ID, Zone: "zone b", Weight: 5, HTTP: b.Addr(), GRPC: b.GRPCAddr(), RESP: b.RESPAddr(), Own: true}); err != nil || n != want {
 		t.Errorf("SetWeight = %+v, %v; want %+v", n, err, want)
 	}
 	if got := strings.Join(list(), "\n"); !strings.Contains(got, strings.Replace(lineB, "100", "5", 1)) {

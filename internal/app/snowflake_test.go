@@ -22,6 +22,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -309,7 +310,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 		t.Errorf("the registry of a running node was opened beside it: %v", err)
 	}
 	var number int64
-	for name, b := range map[string]admin.WorkerBackend{"node": a.Backend(), "client": client} {
+	for name, b := range map[string]manage.WorkerBackend{"node": a.Backend(), "client": client} {
 		all, err := b.Workers(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -319,7 +320,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 		}
 		w := all.Workers[0]
 		number = w.Number
-		want := admin.Worker{Number: number, Address: a.Addr(), State: admin.WorkerRunning, Own: true, Floor: w.Floor, Bound: w.Bound}
+		want := manage.Worker{Number: number, Address: a.Addr(), State: manage.WorkerRunning, Own: true, Floor: w.Floor, Bound: w.Bound}
 		if diff := cmp.Diff(want, w); diff != "" || w.Bound <= all.Now {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -350,7 +351,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := opened.Workers(t.Context())
-	if err != nil || len(all.Workers) != 1 || all.Workers[0].Number != number || all.Workers[0].State != admin.WorkerReleased {
+	if err != nil || len(all.Workers) != 1 || all.Workers[0].Number != number || all.Workers[0].State != manage.WorkerReleased {
 		t.Errorf("after a clean stop: got %+v, %v", all, err)
 	}
 	if err := opened.ReleaseWorker(t.Context(), number); err != nil {

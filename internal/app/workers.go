@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -21,22 +22,22 @@ import (
 // than a claim.
 const registryTimeout = 10 * time.Second
 
-// workers is the admin.WorkerBackend on an opened registry.
+// workers is the manage.WorkerBackend on an opened registry.
 type workers struct {
 	reg *registry
 	cfg config.Snowflake
 	own func() int64 // the number that this process holds, -1: none
 }
 
-var _ admin.WorkerBackend = (*workers)(nil)
+var _ manage.WorkerBackend = (*workers)(nil)
 
-func (w *workers) Workers(ctx context.Context) (admin.Workers, error) {
+func (w *workers) Workers(ctx context.Context) (manage.Workers, error) {
 	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 	defer cancel()
 	info := w.reg.Info()
-	out := admin.Workers{
+	out := manage.Workers{
 		Registry: info.Name, Kind: info.Kind.String(), Namespace: w.cfg.Namespace, Layout: w.reg.layout.Fingerprint(), Last: 1<<w.reg.layout.WorkerBits - 1,
-		Now: time.Now().UnixMilli(), Workers: []admin.Worker{},
+		Now: time.Now().UnixMilli(), Workers: []manage.Worker{},
 	}
 	records, err := w.reg.List(ctx)
 	if err != nil {
@@ -57,21 +58,21 @@ func (w *workers) Workers(ctx context.Context) (admin.Workers, error) {
 	return out, nil
 }
 
-func describeWorker(r worker.Record, own int64, running bool, now int64) admin.Worker {
-	d := admin.Worker{
+func describeWorker(r worker.Record, own int64, running bool, now int64) manage.Worker {
+	d := manage.Worker{
 		Number: r.Number, Address: r.Address, Own: r.Number == own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
 	}
 	switch {
 	case r.Damage != "":
-		d.State = admin.WorkerUnreadable
+		d.State = manage.WorkerUnreadable
 	case r.Released:
-		d.State = admin.WorkerReleased
+		d.State = manage.WorkerReleased
 	case d.Own || running:
-		d.State = admin.WorkerRunning
+		d.State = manage.WorkerRunning
 	case now < r.Bound:
-		d.State = admin.WorkerHeld
+		d.State = manage.WorkerHeld
 	default:
-		d.State = admin.WorkerExpired
+		d.State = manage.WorkerExpired
 	}
 	return d
 }
@@ -95,7 +96,7 @@ func (w *workers) InitWorkers(ctx context.Context) error {
 // directory if there is one, else the opened registry. direct asks for the registry in
 // any case. The data directory is touched only if the registry is in it, and then
 // locked, so that a running node refuses the command. The caller calls done at the end.
-func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bool) (w admin.WorkerBackend, done func() error, err error) {
+func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bool) (w manage.WorkerBackend, done func() error, err error) {
 	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == config.RegistryStatic
 	switch {
 	case direct && static:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
@@ -30,11 +31,11 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 	delay := time.Duration(-1)
 	if c.Delay != "" {
 		var err error
-		if delay, err = time.ParseDuration(c.Delay); err != nil || delay < 0 || delay > admin.MaxDrainDelay {
+		if delay, err = time.ParseDuration(c.Delay); err != nil || delay < 0 || delay > manage.MaxDrainDelay {
 			return &usageError{fmt.Errorf("--delay=%q: must be a duration such as 5s, 0s to 10m", c.Delay), "leaf drain --help"}
 		}
 	}
-	return withNode(ctx, p, &c.Settings, func(n admin.NodeBackend) error {
+	return withNode(ctx, p, &c.Settings, func(n manage.NodeBackend) error {
 		if err := n.Drain(ctx, delay); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 
 // followDrain prints each stage until the node is gone. A node that does not answer in the
 // middle of its end is about to be gone.
-func followDrain(ctx context.Context, p Process, n admin.NodeBackend) error {
+func followDrain(ctx context.Context, p Process, n manage.NodeBackend) error {
 	t := time.NewTicker(drainPoll)
 	defer t.Stop()
 	for last := ""; ; {

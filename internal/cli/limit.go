@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 type limitListCmd struct{ backendFlags }
@@ -23,7 +23,7 @@ func (limitListCmd) Help() string {
 
 // Run lists all limits.
 func (c *limitListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		all, err := b.Limits(ctx)
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ type limitTarget struct {
 	Client *string `placeholder:"NAME" help:"A client in place of a tag: the name in its certificate, or what it calls itself. An empty NAME stands for all clients without one."`
 }
 
-func (t limitTarget) set(ctx context.Context, b admin.Backend, change admin.LimitChange) (admin.Limit, error) {
+func (t limitTarget) set(ctx context.Context, b manage.Backend, change manage.LimitChange) (manage.Limit, error) {
 	if t.Client != nil {
 		return b.SetClientLimit(ctx, *t.Client, change)
 	}
@@ -73,17 +73,17 @@ Limits of tags hold in segment mode; those of clients in both modes.`
 
 // Run changes a limit.
 func (c *limitSetCmd) Run(ctx context.Context, p Process) error {
-	change := admin.LimitChange{Rate: c.Rate, Quota: c.Quota}
+	change := manage.LimitChange{Rate: c.Rate, Quota: c.Quota}
 	if c.Block || c.Unblock {
 		change.Blocked = &c.Block
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	if change == (admin.LimitChange{}) {
+	if change == (manage.LimitChange{}) {
 		return fmt.Errorf("%w: nothing to change; see leaf limit set --help", leaf.ErrBadRequest)
 	}
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		l, err := c.set(ctx, b, change)
 		if err != nil {
 			return err
@@ -103,8 +103,8 @@ func (c *limitClearCmd) Run(ctx context.Context, p Process) error {
 		return err
 	}
 	none, off := int64(0), false
-	return c.with(ctx, p, func(b admin.Backend) error {
-		l, err := c.set(ctx, b, admin.LimitChange{Rate: &none, Quota: &none, Blocked: &off})
+	return c.with(ctx, p, func(b manage.Backend) error {
+		l, err := c.set(ctx, b, manage.LimitChange{Rate: &none, Quota: &none, Blocked: &off})
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (c *limitClearCmd) Run(ctx context.Context, p Process) error {
 	})
 }
 
-func printLimit(w io.Writer, asJSON bool, l admin.Limit) error {
+func printLimit(w io.Writer, asJSON bool, l manage.Limit) error {
 	if asJSON {
 		return printJSON(w, l)
 	}
@@ -128,8 +128,8 @@ func printLimit(w io.Writer, asJSON bool, l admin.Limit) error {
 }
 
 // limitName is the name of a client without one in words.
-func limitName(l admin.Limit) string {
-	if l.Kind == admin.LimitOfClient && l.Name == "" {
+func limitName(l manage.Limit) string {
+	if l.Kind == manage.LimitOfClient && l.Name == "" {
 		return "(all without a name)"
 	}
 	return printable(l.Name)
@@ -142,7 +142,7 @@ func per(n int64, unit string) string {
 	return strconv.FormatInt(n, 10) + " per " + unit + " and node"
 }
 
-func limitState(l admin.Limit) string {
+func limitState(l manage.Limit) string {
 	switch {
 	case l.Blocked:
 		return "blocked"
@@ -152,7 +152,7 @@ func limitState(l admin.Limit) string {
 	return "limited"
 }
 
-func printLimits(w io.Writer, all admin.Limits) error {
+func printLimits(w io.Writer, all manage.Limits) error {
 	if len(all.Limits) == 0 {
 		if _, err := fmt.Fprintln(w, "no limits; leaf limit set makes one"); err != nil {
 			return err
@@ -171,7 +171,7 @@ func printLimits(w io.Writer, all admin.Limits) error {
 	return errors.Join(err, err2)
 }
 
-func printLimitTable(w io.Writer, all admin.Limits) error {
+func printLimitTable(w io.Writer, all manage.Limits) error {
 	stores := false
 	for _, l := range all.Limits {
 		stores = stores || l.Store != ""

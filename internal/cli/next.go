@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 type nextCmd struct {
@@ -27,7 +27,7 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	case c.Snowflake && c.Tag != "":
 		return leaf.BadField("tag", c.Tag, "must not be given with --snowflake, which knows no tags")
 	case c.Snowflake:
-		return withNode(ctx, p, &c.Settings, func(n admin.NodeBackend) error {
+		return withNode(ctx, p, &c.Settings, func(n manage.NodeBackend) error {
 			ranges, err := n.NextSnowflake(ctx, c.Count)
 			if err != nil {
 				return err
@@ -37,7 +37,7 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	case c.Tag == "":
 		return &usageError{fmt.Errorf(`expected "<tag>" or --snowflake`), "leaf next --help"}
 	}
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		ranges, err := b.Next(ctx, c.Tag, c.Count)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 type nodeListCmd struct {
@@ -64,7 +64,7 @@ To shift traffic away from a node in steps: leaf node weight 50, leaf node weigh
 
 // Run changes the weight of the running node.
 func (c *nodeWeightCmd) Run(ctx context.Context, p Process) error {
-	return withNode(ctx, p, &c.Settings, func(b admin.NodeBackend) error {
+	return withNode(ctx, p, &c.Settings, func(b manage.NodeBackend) error {
 		n, err := b.SetWeight(ctx, c.Weight)
 		switch {
 		case err != nil:
@@ -77,7 +77,7 @@ func (c *nodeWeightCmd) Run(ctx context.Context, p Process) error {
 	})
 }
 
-func printNodes(w io.Writer, nodes []admin.Node) error {
+func printNodes(w io.Writer, nodes []manage.Node) error {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "NODE\tZONE\tWEIGHT\tHTTP\tGRPC\tRESP\tNOTE")

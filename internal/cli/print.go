@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 func printJSON(w io.Writer, v any) error {
@@ -36,7 +36,7 @@ func printable(text string) string {
 	return text
 }
 
-func printTags(w io.Writer, tags []admin.Tag) error {
+func printTags(w io.Writer, tags []manage.Tag) error {
 	stores := false
 	for _, t := range tags {
 		stores = stores || t.Store != ""
@@ -68,7 +68,7 @@ func printTags(w io.Writer, tags []admin.Tag) error {
 	return nil
 }
 
-func printTag(w io.Writer, asJSON bool, t admin.Tag) error {
+func printTag(w io.Writer, asJSON bool, t manage.Tag) error {
 	if asJSON {
 		return printJSON(w, t)
 	}
@@ -97,7 +97,7 @@ func printTag(w io.Writer, asJSON bool, t admin.Tag) error {
 
 // stepText is the row's step with its options: "1000", "1000 (100 to 5000)",
 // "1000 (fixed)".
-func stepText(t admin.Tag) string {
+func stepText(t manage.Tag) string {
 	step := strconv.FormatInt(t.Step, 10)
 	switch {
 	case t.FixedStep:
@@ -112,8 +112,8 @@ func stepText(t admin.Tag) string {
 	return step
 }
 
-func stateText(t admin.Tag) string {
-	if t.State == admin.TagLatched {
+func stateText(t manage.Tag) string {
+	if t.State == manage.TagLatched {
 		return "latched: see leaf tag repair --help"
 	}
 	return t.State

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // printRepairPlan prints what a repair goes by.
-func printRepairPlan(w io.Writer, asJSON bool, p admin.RepairPlan) error {
+func printRepairPlan(w io.Writer, asJSON bool, p manage.RepairPlan) error {
 	if asJSON {
 		return printJSON(w, p)
 	}
@@ -43,20 +43,20 @@ func printRepairPlan(w io.Writer, asJSON bool, p admin.RepairPlan) error {
 }
 
 // nodeText is what a node answered: "its ranges end at 121, latched".
-func nodeText(n admin.RepairNode) string {
+func nodeText(n manage.RepairNode) string {
 	text := fmt.Sprintf("its ranges end at %d", n.End)
 	if n.End == 0 {
 		text = "no range"
 	}
 	switch n.State {
-	case admin.RepairNodeSilent:
+	case manage.RepairNodeSilent:
 		if n.End == 0 {
 			return "does not answer"
 		}
 		return fmt.Sprintf("does not answer; it answered %d before", n.End)
-	case admin.RepairNodeLeft:
+	case manage.RepairNodeLeft:
 		return text + ", not asked: it is stopped, or was not seen for 24 hours"
-	case admin.RepairNodeLatched:
+	case manage.RepairNodeLatched:
 		return text + ", latched"
 	}
 	return text

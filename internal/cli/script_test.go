@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
@@ -103,7 +104,7 @@ func get(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // waitForNode returns the description of the node in dir, once it answers.
-func waitForNode(dir string) (admin.Info, error) {
+func waitForNode(dir string) (manage.Info, error) {
 	client := admin.NewClient(dir)
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -117,7 +118,7 @@ func waitForNode(dir string) (admin.Info, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return admin.Info{}, fmt.Errorf("no node in %s: %w", dir, err)
+			return manage.Info{}, fmt.Errorf("no node in %s: %w", dir, err)
 		case <-tick.C:
 		}
 	}

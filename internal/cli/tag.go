@@ -7,7 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // backendFlags are the flags of a command that needs a Backend.
@@ -17,7 +17,7 @@ type backendFlags struct {
 }
 
 // with calls f with the running node, or with the opened stores.
-func (b *backendFlags) with(ctx context.Context, p Process, f func(admin.Backend) error) error {
+func (b *backendFlags) with(ctx context.Context, p Process, f func(manage.Backend) error) error {
 	l, err := b.Settings.load(p)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ type tagListCmd struct{ backendFlags }
 
 // Run lists all tags.
 func (c *tagListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		tags, err := b.Tags(ctx)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ type tagShowCmd struct {
 
 // Run shows one tag.
 func (c *tagShowCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		tag, err := b.Tag(ctx, c.Tag)
 		if err != nil {
 			return err
@@ -89,8 +89,8 @@ type tagCreateCmd struct {
 
 // Run creates a tag.
 func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.Backend) error {
-		tag, err := b.CreateTag(ctx, admin.NewTag{
+	return c.with(ctx, p, func(b manage.Backend) error {
+		tag, err := b.CreateTag(ctx, manage.NewTag{
 			Name: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description,
 			MinStep: c.MinStep, MaxStep: c.MaxStep, FixedStep: c.FixedStep,
 		})
@@ -114,13 +114,13 @@ type tagSetCmd struct {
 
 // Run changes a tag.
 func (c *tagSetCmd) Run(ctx context.Context, p Process) error {
-	change := admin.TagChange{
+	change := manage.TagChange{
 		MaxID: c.MaxID, Step: c.Step, Description: c.Description, MinStep: c.MinStep, MaxStep: c.MaxStep, FixedStep: c.FixedStep,
 	}
-	if change == (admin.TagChange{}) {
+	if change == (manage.TagChange{}) {
 		return fmt.Errorf("%w: nothing to change; see leaf tag set --help", leaf.ErrBadRequest)
 	}
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		tag, err := b.SetTag(ctx, c.Tag, change)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
 	if !c.Yes {
 		return fmt.Errorf("%w: tag %q is not deleted: with its row goes the record of the numbers in use; add --yes to do it", leaf.ErrBadRequest, c.Tag)
 	}
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		if err := b.DeleteTag(ctx, c.Tag); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ It cannot ask a node that was stopped cleanly, nor a Java server: if one of thos
 
 // Run repairs a tag.
 func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.Backend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		if c.Plan {
 			plan, err := b.PlanRepair(ctx, c.Tag, c.Above)
 			if err != nil {

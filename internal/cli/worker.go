@@ -12,7 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // workerFlags are the flags of a command that needs a registry of worker IDs.
@@ -22,7 +22,7 @@ type workerFlags struct {
 }
 
 // with calls f with the running node, or with the opened registry.
-func (c *workerFlags) with(ctx context.Context, p Process, f func(admin.WorkerBackend) error) error {
+func (c *workerFlags) with(ctx context.Context, p Process, f func(manage.WorkerBackend) error) error {
 	l, err := c.Settings.load(p)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (workerListCmd) Help() string {
 
 // Run lists all worker IDs that the registry knows.
 func (c *workerListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.WorkerBackend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ type workerShowCmd struct {
 
 // Run shows one worker ID.
 func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.WorkerBackend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ It gets a number back before its time bound has passed.`
 
 // Run releases a worker ID.
 func (c *workerReleaseCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.WorkerBackend) error {
 		if err := b.ReleaseWorker(ctx, c.Worker); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ A registry that is in use already by the same namespace and layout is left as it
 
 // Run declares the registry new.
 func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b admin.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.WorkerBackend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (workerConfirmClockCmd) Help() string {
 
 // Run confirms the clock of the running node.
 func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
-	return withNode(ctx, p, &c.Settings, func(n admin.NodeBackend) error {
+	return withNode(ctx, p, &c.Settings, func(n manage.NodeBackend) error {
 		now, err := n.ConfirmClock(ctx)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
 }
 
 // withNode calls f with the running node.
-func withNode(ctx context.Context, p Process, s *settings, f func(admin.NodeBackend) error) error {
+func withNode(ctx context.Context, p Process, s *settings, f func(manage.NodeBackend) error) error {
 	l, err := s.load(p)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func withNode(ctx context.Context, p Process, s *settings, f func(admin.NodeBack
 	return errors.Join(f(node), node.Close())
 }
 
-func printWorkers(w io.Writer, all admin.Workers) error {
+func printWorkers(w io.Writer, all manage.Workers) error {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "WORKER\tADDRESS\tSTATE\tISSUES BELOW\tNOTE")
@@ -197,7 +197,7 @@ func printWorkers(w io.Writer, all admin.Workers) error {
 	return nil
 }
 
-func printWorker(w io.Writer, all admin.Workers, r admin.Worker) error {
+func printWorker(w io.Writer, all manage.Workers, r manage.Worker) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(tw, "worker\t%d\nregistry\t%s (%s)\naddress\t%s\nstate\t%s\nfrom\t%s\nissues below\t%s\n",
 		r.Number, all.Registry, all.Kind, orDash(r.Address), r.State, moment(r.Floor), moment(r.Bound))
@@ -207,7 +207,7 @@ func printWorker(w io.Writer, all admin.Workers, r admin.Worker) error {
 	return tw.Flush()
 }
 
-func workerNote(r admin.Worker) string {
+func workerNote(r manage.Worker) string {
 	if r.Own {
 		return "this node"
 	}

@@ -18,38 +18,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
-var repairPlan = admin.RepairPlan{
+var repairPlan = manage.RepairPlan{
 	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no",
-	Nodes: []admin.RepairNode{{Node: "a", End: 121, State: admin.RepairNodeLatched}, {Node: "b", State: admin.RepairNodeSilent}},
+	Nodes: []manage.RepairNode{{Node: "a", End: 121, State: manage.RepairNodeLatched}, {Node: "b", State: manage.RepairNodeSilent}},
 }
 
 // fake records the arguments of the last call and answers tag or err.
 type fake struct {
 	got []any
-	tag admin.Tag
+	tag manage.Tag
 	err error
 }
 
-func (f *fake) Info(context.Context) (admin.Info, error) {
-	return admin.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
+func (f *fake) Info(context.Context) (manage.Info, error) {
+	return manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
 }
 
-func (f *fake) Tags(context.Context) ([]admin.Tag, error) { return []admin.Tag{f.tag}, f.err }
+func (f *fake) Tags(context.Context) ([]manage.Tag, error) { return []manage.Tag{f.tag}, f.err }
 
-func (f *fake) Tag(_ context.Context, name string) (admin.Tag, error) {
+func (f *fake) Tag(_ context.Context, name string) (manage.Tag, error) {
 	f.got = []any{name}
 	return f.tag, f.err
 }
 
-func (f *fake) CreateTag(_ context.Context, tag admin.NewTag) (admin.Tag, error) {
+func (f *fake) CreateTag(_ context.Context, tag manage.NewTag) (manage.Tag, error) {
 	f.got = []any{tag}
 	return f.tag, f.err
 }
 
-func (f *fake) SetTag(_ context.Context, name string, c admin.TagChange) (admin.Tag, error) {
+func (f *fake) SetTag(_ context.Context, name string, c manage.TagChange) (manage.Tag, error) {
 	f.got = []any{name, c}
 	return f.tag, f.err
 }
@@ -59,24 +60,24 @@ func (f *fake) DeleteTag(_ context.Context, name string) error {
 	return f.err
 }
 
-func (f *fake) RepairTag(_ context.Context, name string, above int64) (admin.Repair, error) {
+func (f *fake) RepairTag(_ context.Context, name string, above int64) (manage.Repair, error) {
 	f.got = []any{name, above}
-	return admin.Repair{Tag: f.tag, Plan: repairPlan}, f.err
+	return manage.Repair{Tag: f.tag, Plan: repairPlan}, f.err
 }
 
-func (f *fake) PlanRepair(_ context.Context, name string, above int64) (admin.RepairPlan, error) {
+func (f *fake) PlanRepair(_ context.Context, name string, above int64) (manage.RepairPlan, error) {
 	f.got = []any{"plan", name, above}
 	return repairPlan, f.err
 }
 
-func (f *fake) Limits(context.Context) (admin.Limits, error) { return limits, f.err }
+func (f *fake) Limits(context.Context) (manage.Limits, error) { return limits, f.err }
 
-func (f *fake) SetTagLimit(_ context.Context, tag string, c admin.LimitChange) (admin.Limit, error) {
+func (f *fake) SetTagLimit(_ context.Context, tag string, c manage.LimitChange) (manage.Limit, error) {
 	f.got = []any{"tag", tag, c}
 	return limits.Limits[0], f.err
 }
 
-func (f *fake) SetClientLimit(_ context.Context, client string, c admin.LimitChange) (admin.Limit, error) {
+func (f *fake) SetClientLimit(_ context.Context, client string, c manage.LimitChange) (manage.Limit, error) {
 	f.got = []any{"client", client, c}
 	return limits.Limits[1], f.err
 }
@@ -96,14 +97,14 @@ func (f *fake) Drain(_ context.Context, delay time.Duration) error {
 	return f.err
 }
 
-func (f *fake) Nodes(context.Context) (admin.Nodes, error) { return nodes, f.err }
+func (f *fake) Nodes(context.Context) (manage.Nodes, error) { return nodes, f.err }
 
-func (f *fake) SetWeight(_ context.Context, weight int) (admin.Node, error) {
+func (f *fake) SetWeight(_ context.Context, weight int) (manage.Node, error) {
 	f.got = []any{weight}
 	return nodes.Nodes[0], f.err
 }
 
-func (f *fake) Workers(context.Context) (admin.Workers, error) { return workers, f.err }
+func (f *fake) Workers(context.Context) (manage.Workers, error) { return workers, f.err }
 
 func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
 	f.got = []any{number}
@@ -114,20 +115,20 @@ func (f *fake) InitWorkers(context.Context) error { return f.err }
 
 func (f *fake) ConfirmClock(context.Context) (time.Time, error) { return time.Unix(1, 0).UTC(), f.err }
 
-var nodes = admin.Nodes{Directory: "etcd://a:1/prod", Nodes: []admin.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
+var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
 
-var workers = admin.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []admin.Worker{{Number: 7, State: admin.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
+var workers = manage.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []manage.Worker{{Number: 7, State: manage.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
 
-var limits = admin.Limits{
-	Limits: []admin.Limit{
-		{Kind: admin.LimitOfTag, Name: "a", Rate: math.MaxInt64, Quota: math.MaxInt64 - 1, Used: 1<<53 + 1, Refused: 1<<53 + 3, Store: "db"},
-		{Kind: admin.LimitOfClient, Name: "", Blocked: true},
+var limits = manage.Limits{
+	Limits: []manage.Limit{
+		{Kind: manage.LimitOfTag, Name: "a", Rate: math.MaxInt64, Quota: math.MaxInt64 - 1, Used: 1<<53 + 1, Refused: 1<<53 + 3, Store: "db"},
+		{Kind: manage.LimitOfClient, Name: "", Blocked: true},
 	},
-	Node: &admin.NodeTraffic{Rate: 1<<53 + 1, Segment: admin.WaitingRoom{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
+	Node: &manage.NodeTraffic{Rate: 1<<53 + 1, Segment: manage.WaitingRoom{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
 }
 
 // start serves b in a short new folder and returns a client and the folder.
-func start(t *testing.T, b admin.NodeBackend) (*admin.Client, string) {
+func start(t *testing.T, b manage.NodeBackend) (*admin.Client, string) {
 	t.Helper()
 	dir := shortDir(t)
 	ln, err := admin.Listen(t.Context(), dir)
@@ -170,13 +171,13 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 	t.Parallel()
 	const big = math.MaxInt64 - 1
 	strange := "a/../b c%2F?&=\"\\\t中文😀"
-	tag := admin.Tag{Name: strange, MaxID: big, Step: 1 << 30, Description: "d", UpdateTime: time.Unix(1, 0).UTC(), Fence: big, State: admin.TagLatched, Store: "a"}
+	tag := manage.Tag{Name: strange, MaxID: big, Step: 1 << 30, Description: "d", UpdateTime: time.Unix(1, 0).UTC(), Fence: big, State: manage.TagLatched, Store: "a"}
 	f := &fake{tag: tag}
 	c, _ := start(t, f)
 	maxID, step, fixed := int64(big), int64(5), false
-	change := admin.TagChange{MaxID: &maxID, Step: &step, FixedStep: &fixed}
-	limitChange := admin.LimitChange{Rate: &maxID, Quota: &step, Blocked: &fixed}
-	newTag := admin.NewTag{Name: strange, Start: big, Step: 7, FixedStep: true}
+	change := manage.TagChange{MaxID: &maxID, Step: &step, FixedStep: &fixed}
+	limitChange := manage.LimitChange{Rate: &maxID, Quota: &step, Blocked: &fixed}
+	newTag := manage.NewTag{Name: strange, Start: big, Step: 7, FixedStep: true}
 	ctx := t.Context()
 
 	cases := []struct {
@@ -185,20 +186,20 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		args  []any
 		reply any
 	}{
-		{"info", func() (any, error) { return c.Info(ctx) }, nil, admin.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}},
-		{"tags", func() (any, error) { return c.Tags(ctx) }, nil, []admin.Tag{tag}},
+		{"info", func() (any, error) { return c.Info(ctx) }, nil, manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}},
+		{"tags", func() (any, error) { return c.Tags(ctx) }, nil, []manage.Tag{tag}},
 		{"tag", func() (any, error) { return c.Tag(ctx, strange) }, []any{strange}, tag},
 		{"tag dots", func() (any, error) { return c.Tag(ctx, "..") }, []any{".."}, tag},
 		{"create", func() (any, error) { return c.CreateTag(ctx, newTag) }, []any{newTag}, tag},
 		{"set", func() (any, error) { return c.SetTag(ctx, strange, change) }, []any{strange, change}, tag},
-		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", admin.TagChange{}) }, []any{"x", admin.TagChange{}}, tag},
+		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", manage.TagChange{}) }, []any{"x", manage.TagChange{}}, tag},
 		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
-		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, admin.Repair{Tag: tag, Plan: repairPlan}},
+		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, manage.Repair{Tag: tag, Plan: repairPlan}},
 		{"plan a repair", func() (any, error) { return c.PlanRepair(ctx, strange, big) }, []any{"plan", strange, int64(big)}, repairPlan},
 		{"limits", func() (any, error) { return c.Limits(ctx) }, nil, limits},
 		{"limit a tag", func() (any, error) { return c.SetTagLimit(ctx, strange, limitChange) }, []any{"tag", strange, limitChange}, limits.Limits[0]},
 		{"limit a client", func() (any, error) { return c.SetClientLimit(ctx, strange, limitChange) }, []any{"client", strange, limitChange}, limits.Limits[1]},
-		{"limit clients without a name", func() (any, error) { return c.SetClientLimit(ctx, "", admin.LimitChange{}) }, []any{"client", "", admin.LimitChange{}}, limits.Limits[1]},
+		{"limit clients without a name", func() (any, error) { return c.SetClientLimit(ctx, "", manage.LimitChange{}) }, []any{"client", "", manage.LimitChange{}}, limits.Limits[1]},
 		{"next", func() (any, error) { return c.Next(ctx, strange, 3) }, []any{strange, 3}, []leaf.Range{{Lo: 1, Hi: 4}}},
 		{"next snowflake", func() (any, error) { return c.NextSnowflake(ctx, 3) }, []any{3}, []leaf.Range{{Lo: math.MaxInt64 - 3, Hi: math.MaxInt64}}},
 		{"workers", func() (any, error) { return c.Workers(ctx) }, nil, workers},
@@ -231,9 +232,9 @@ func TestTextsThatAreNotUnicode(t *testing.T) {
 	f := &fake{}
 	c, _ := start(t, f)
 	text := "a\xff"
-	_, created := c.CreateTag(t.Context(), admin.NewTag{Name: text, Start: 1, Step: 1})
-	_, described := c.CreateTag(t.Context(), admin.NewTag{Name: "a", Start: 1, Step: 1, Description: text})
-	_, changed := c.SetTag(t.Context(), "a", admin.TagChange{Description: &text})
+	_, created := c.CreateTag(t.Context(), manage.NewTag{Name: text, Start: 1, Step: 1})
+	_, described := c.CreateTag(t.Context(), manage.NewTag{Name: "a", Start: 1, Step: 1, Description: text})
+	_, changed := c.SetTag(t.Context(), "a", manage.TagChange{Description: &text})
 	for what, err := range map[string]error{"create": created, "create with a description": described, "set": changed} {
 		if !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%s: %v; want ErrBadRequest", what, err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -39,7 +40,7 @@ type Client struct {
 	http *http.Client
 }
 
-var _ NodeBackend = (*Client)(nil)
+var _ manage.NodeBackend = (*Client)(nil)
 
 // NewClient returns a client for the node that runs in dataDir. It does not
 // connect yet.
@@ -63,36 +64,36 @@ func (c *Client) Close() error {
 }
 
 // Info implements Backend.
-func (c *Client) Info(ctx context.Context) (Info, error) {
-	return call[Info](ctx, c, http.MethodGet, "/v1/info", nil, nil)
+func (c *Client) Info(ctx context.Context) (manage.Info, error) {
+	return call[manage.Info](ctx, c, http.MethodGet, "/v1/info", nil, nil)
 }
 
 // Tags implements Backend.
-func (c *Client) Tags(ctx context.Context) ([]Tag, error) {
-	return call[[]Tag](ctx, c, http.MethodGet, "/v1/tags", nil, nil)
+func (c *Client) Tags(ctx context.Context) ([]manage.Tag, error) {
+	return call[[]manage.Tag](ctx, c, http.MethodGet, "/v1/tags", nil, nil)
 }
 
 // Tag implements Backend.
-func (c *Client) Tag(ctx context.Context, name string) (Tag, error) {
-	return call[Tag](ctx, c, http.MethodGet, "/v1/tag", url.Values{"tag": {name}}, nil)
+func (c *Client) Tag(ctx context.Context, name string) (manage.Tag, error) {
+	return call[manage.Tag](ctx, c, http.MethodGet, "/v1/tag", url.Values{"tag": {name}}, nil)
 }
 
 // CreateTag implements Backend.
-func (c *Client) CreateTag(ctx context.Context, tag NewTag) (Tag, error) {
+func (c *Client) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
 	if err := errors.Join(leaf.ValidateTag(tag.Name), checkText("description", tag.Description)); err != nil {
-		return Tag{}, err
+		return manage.Tag{}, err
 	}
-	return call[Tag](ctx, c, http.MethodPost, "/v1/tag", nil, tag)
+	return call[manage.Tag](ctx, c, http.MethodPost, "/v1/tag", nil, tag)
 }
 
 // SetTag implements Backend.
-func (c *Client) SetTag(ctx context.Context, name string, change TagChange) (Tag, error) {
+func (c *Client) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
 	if change.Description != nil {
 		if err := checkText("description", *change.Description); err != nil {
-			return Tag{}, err
+			return manage.Tag{}, err
 		}
 	}
-	return call[Tag](ctx, c, http.MethodPatch, "/v1/tag", url.Values{"tag": {name}}, change)
+	return call[manage.Tag](ctx, c, http.MethodPatch, "/v1/tag", url.Values{"tag": {name}}, change)
 }
 
 // DeleteTag implements Backend.
@@ -102,14 +103,14 @@ func (c *Client) DeleteTag(ctx context.Context, name string) error {
 }
 
 // RepairTag implements Backend.
-func (c *Client) RepairTag(ctx context.Context, name string, above int64) (Repair, error) {
-	return call[Repair](ctx, c, http.MethodPost, "/v1/repair", url.Values{"tag": {name}}, repairRequest{above})
+func (c *Client) RepairTag(ctx context.Context, name string, above int64) (manage.Repair, error) {
+	return call[manage.Repair](ctx, c, http.MethodPost, "/v1/repair", url.Values{"tag": {name}}, repairRequest{above})
 }
 
 // PlanRepair implements Backend. It has a method of its own on the wire: a node that
 // does not know it refuses, and repairs nothing.
-func (c *Client) PlanRepair(ctx context.Context, name string, above int64) (RepairPlan, error) {
-	return call[RepairPlan](ctx, c, http.MethodGet, "/v1/repair", url.Values{"tag": {name}, "above": {strconv.FormatInt(above, 10)}}, nil)
+func (c *Client) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
+	return call[manage.RepairPlan](ctx, c, http.MethodGet, "/v1/repair", url.Values{"tag": {name}, "above": {strconv.FormatInt(above, 10)}}, nil)
 }
 
 // Next implements Backend.
@@ -125,8 +126,8 @@ func (c *Client) NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error)
 }
 
 // Workers implements WorkerBackend.
-func (c *Client) Workers(ctx context.Context) (Workers, error) {
-	return call[Workers](ctx, c, http.MethodGet, "/v1/workers", nil, nil)
+func (c *Client) Workers(ctx context.Context) (manage.Workers, error) {
+	return call[manage.Workers](ctx, c, http.MethodGet, "/v1/workers", nil, nil)
 }
 
 // ReleaseWorker implements WorkerBackend.
@@ -145,6 +146,41 @@ func (c *Client) InitWorkers(ctx context.Context) error {
 func (c *Client) ConfirmClock(ctx context.Context) (time.Time, error) {
 	reply, err := call[clockReply](ctx, c, http.MethodPost, "/v1/worker/confirm-clock", nil, nil)
 	return reply.Now, err
+}
+
+// Limits implements LimitBackend.
+func (c *Client) Limits(ctx context.Context) (manage.Limits, error) {
+	return call[manage.Limits](ctx, c, http.MethodGet, "/v1/limits", nil, nil)
+}
+
+// SetTagLimit implements LimitBackend.
+func (c *Client) SetTagLimit(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
+	return call[manage.Limit](ctx, c, http.MethodPatch, "/v1/limit/tag", url.Values{"tag": {tag}}, change)
+}
+
+// SetClientLimit implements LimitBackend.
+func (c *Client) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
+	return call[manage.Limit](ctx, c, http.MethodPatch, "/v1/limit/client", url.Values{"client": {client}}, change)
+}
+
+// Nodes implements NodeLister.
+func (c *Client) Nodes(ctx context.Context) (manage.Nodes, error) {
+	return call[manage.Nodes](ctx, c, http.MethodGet, "/v1/nodes", nil, nil)
+}
+
+// SetWeight implements Weigher.
+func (c *Client) SetWeight(ctx context.Context, weight int) (manage.Node, error) {
+	return call[manage.Node](ctx, c, http.MethodPost, "/v1/node/weight", url.Values{"weight": {strconv.Itoa(weight)}}, nil)
+}
+
+// Drain implements Drainer.
+func (c *Client) Drain(ctx context.Context, delay time.Duration) error {
+	query := url.Values{}
+	if delay >= 0 {
+		query.Set("delay", delay.String())
+	}
+	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/drain", query, nil)
+	return err
 }
 
 // call sends one request and never repeats it: http.Transport itself repeats only

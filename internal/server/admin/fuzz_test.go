@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
@@ -54,7 +55,7 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add(r[0], r[1], r[2])
 	}
-	b := &fake{tag: admin.Tag{Name: "order"}}
+	b := &fake{tag: manage.Tag{Name: "order"}}
 	s := admin.NewServer(b, admin.Config{Logger: slog.New(slog.DiscardHandler)})
 	client := overPipe(f, s)
 	f.Fuzz(func(t *testing.T, method, target, body string) {
@@ -88,7 +89,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		for _, got := range b.got {
 			switch got := got.(type) {
-			case admin.NewTag, admin.TagChange, admin.LimitChange:
+			case manage.NewTag, manage.TagChange, manage.LimitChange:
 				known, err := json.Marshal(got)
 				var fields map[string]any
 				if err != nil || json.Unmarshal([]byte(body), &fields) != nil {

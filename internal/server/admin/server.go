@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
@@ -45,7 +47,7 @@ type Server struct {
 }
 
 // NewServer returns a server that is not serving yet.
-func NewServer(b NodeBackend, cfg Config) *Server {
+func NewServer(b manage.NodeBackend, cfg Config) *Server {
 	s := &Server{log: cfg.Logger, tcp: cfg.TCP}
 	handler := s.routes(b)
 	if cfg.TCP != nil {
@@ -90,7 +92,7 @@ func (s *Server) Stop(ctx context.Context) error {
 
 // routes names a tag in the query, never in the path: the router would clean names
 // such as ".." away.
-func (s *Server) routes(b NodeBackend) http.Handler {
+func (s *Server) routes(b manage.NodeBackend) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -111,14 +113,14 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 	handle("GET /v1/tags", func(ctx context.Context, _ *http.Request) (any, error) { return b.Tags(ctx) })
 	handle("GET /v1/tag", func(ctx context.Context, r *http.Request) (any, error) { return b.Tag(ctx, tagName(r)) })
 	handle("POST /v1/tag", func(ctx context.Context, r *http.Request) (any, error) {
-		var tag NewTag
+		var tag manage.NewTag
 		if err := decode(r.Body, &tag); err != nil {
 			return nil, err
 		}
 		return b.CreateTag(ctx, tag)
 	})
 	handle("PATCH /v1/tag", func(ctx context.Context, r *http.Request) (any, error) {
-		var change TagChange
+		var change manage.TagChange
 		if err := decode(r.Body, &change); err != nil {
 			return nil, err
 		}
@@ -143,9 +145,9 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 		return b.PlanRepair(ctx, tagName(r), above)
 	})
 	handle("GET /v1/limits", func(ctx context.Context, _ *http.Request) (any, error) { return b.Limits(ctx) })
-	limit := func(set func(ctx context.Context, name string, change LimitChange) (Limit, error), word string) func(context.Context, *http.Request) (any, error) {
+	limit := func(set func(ctx context.Context, name string, change manage.LimitChange) (manage.Limit, error), word string) func(context.Context, *http.Request) (any, error) {
 		return func(ctx context.Context, r *http.Request) (any, error) {
-			var change LimitChange
+			var change manage.LimitChange
 			names := r.URL.Query()[word]
 			if len(names) != 1 {
 				return nil, leaf.BadField(word, strings.Join(names, ", "), "must be given once")
@@ -202,6 +204,19 @@ func (s *Server) routes(b NodeBackend) http.Handler {
 	return mux
 }
 
+// handleNodes adds the routes of a Weigher.
+func handleNodes(handle func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)), b manage.Weigher) {
+	handle("GET /v1/nodes", func(ctx context.Context, _ *http.Request) (any, error) { return b.Nodes(ctx) })
+	handle("POST /v1/node/weight", func(ctx context.Context, r *http.Request) (any, error) {
+		text := r.URL.Query().Get("weight")
+		weight, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, leaf.BadField("weight", text, "must be a number")
+		}
+		return b.SetWeight(ctx, weight)
+	})
+}
+
 type repairRequest struct {
 	Above int64 `json:"above,string"`
 }
@@ -224,3 +239,26 @@ func count(r *http.Request) (int, error) {
 }
 
 func tagName(r *http.Request) string { return r.URL.Query().Get("tag") }
+
+// drainDelay returns the delay that r asks for, below 0 for none. What it does not
+// understand it refuses: somebody who wanted a delay must not get none.
+func drainDelay(r *http.Request) (time.Duration, error) {
+	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return 0, leaf.BadField("body", "...", "must be empty; the delay is ?delay=DURATION")
+	}
+	query := r.URL.Query()
+	for name, values := range query {
+		if name != "delay" || len(values) > 1 {
+			return 0, leaf.BadField("parameter", name, "is not known or there twice; the only one is delay")
+		}
+	}
+	if !query.Has("delay") {
+		return -1, nil
+	}
+	text := query.Get("delay")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, leaf.BadField("delay", text, "must be a duration from 0s to 10m")
+	}
+	return d, manage.CheckDrainDelay(d)
+}

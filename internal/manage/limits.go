@@ -1,10 +1,6 @@
-package admin
+package manage
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-)
+import "context"
 
 // LimitBackend is what commands can do with the limits of tags and clients.
 type LimitBackend interface {
@@ -68,19 +64,4 @@ type WaitingRoom struct {
 	Waiting int   `json:"waiting"`
 	Limit   int   `json:"limit"`       // how many may wait now
 	Shed    int64 `json:"shed,string"` // refused: too many waited
-}
-
-// Limits implements LimitBackend.
-func (c *Client) Limits(ctx context.Context) (Limits, error) {
-	return call[Limits](ctx, c, http.MethodGet, "/v1/limits", nil, nil)
-}
-
-// SetTagLimit implements LimitBackend.
-func (c *Client) SetTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
-	return call[Limit](ctx, c, http.MethodPatch, "/v1/limit/tag", url.Values{"tag": {tag}}, change)
-}
-
-// SetClientLimit implements LimitBackend.
-func (c *Client) SetClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
-	return call[Limit](ctx, c, http.MethodPatch, "/v1/limit/client", url.Values{"client": {client}}, change)
 }

@@ -1,13 +1,6 @@
-package admin
+package manage
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-	"strconv"
-
-	"github.com/leaf-idgen/leaf"
-)
+import "context"
 
 // NodeLister knows the directory in which clients find the nodes of the cluster.
 type NodeLister interface {
@@ -44,27 +37,4 @@ type Node struct {
 	GRPC   string `json:"grpc,omitempty"`
 	RESP   string `json:"resp,omitempty"`
 	Own    bool   `json:"own,omitempty"` // the node that answers
-}
-
-// handleNodes adds the routes of a Weigher.
-func handleNodes(handle func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)), b Weigher) {
-	handle("GET /v1/nodes", func(ctx context.Context, _ *http.Request) (any, error) { return b.Nodes(ctx) })
-	handle("POST /v1/node/weight", func(ctx context.Context, r *http.Request) (any, error) {
-		text := r.URL.Query().Get("weight")
-		weight, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, leaf.BadField("weight", text, "must be a number")
-		}
-		return b.SetWeight(ctx, weight)
-	})
-}
-
-// Nodes implements NodeLister.
-func (c *Client) Nodes(ctx context.Context) (Nodes, error) {
-	return call[Nodes](ctx, c, http.MethodGet, "/v1/nodes", nil, nil)
-}
-
-// SetWeight implements Weigher.
-func (c *Client) SetWeight(ctx context.Context, weight int) (Node, error) {
-	return call[Node](ctx, c, http.MethodPost, "/v1/node/weight", url.Values{"weight": {strconv.Itoa(weight)}}, nil)
 }

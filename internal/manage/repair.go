@@ -1,4 +1,4 @@
-package admin
+package manage
 
 // Repair is what RepairTag did.
 type Repair struct {
