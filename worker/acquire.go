@@ -44,7 +44,7 @@ func (h *Holder) acquire() *tenure {
 func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	f, fileErr := h.readFile()
 	if fileErr != nil && !h.info.Shared && h.info.Kind == Fixed {
-		return Record{}, false, fmt.Errorf("%w: %w; a static worker ID has no other memory. If no process uses it, and the clock of the node was never ahead of the present time, remove the file; the next start then waits %v", leaf.ErrConflict, fileErr, h.cfg.quiet(h.info))
+		return Record{}, false, h.withoutMemory(fileErr)
 	}
 	if fileErr != nil {
 		h.log.Warn("the node's own file is not used; a claim starts where the registry says", "reason", fileErr)
@@ -68,6 +68,15 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 		err = fmt.Errorf("%w; %w", err, fileErr)
 	}
 	return Record{}, false, err
+}
+
+// withoutMemory is the error of a static number whose file cannot be used. What it says
+// must repeat no ID (rule S): without the file nothing tells one layout from another.
+func (h *Holder) withoutMemory(fileErr error) error {
+	if errors.Is(fileErr, errLayout) {
+		return fmt.Errorf("%w: %w; %s. Then remove the file", leaf.ErrConflict, fileErr, setLayoutBack)
+	}
+	return fmt.Errorf("%w: %w; a static worker ID has no other memory. If no process uses it, and the clock of the node was never ahead of the present time, remove the file; the next start then waits %v", leaf.ErrConflict, fileErr, h.cfg.quiet(h.info))
 }
 
 // answered reports whether the registry itself said no.

@@ -42,6 +42,8 @@ const fileFormat = 1
 var (
 	errFile = errors.New("worker: the node's own file")               // it cannot be used; the text says why
 	errDisk = errors.New("worker: the node's file cannot be written") // nothing new may be issued
+
+	errLayout = fmt.Errorf("%w", errFile) // it is of another layout
 )
 
 // encode returns the content: the object on one line, its checksum on the next.
@@ -75,15 +77,19 @@ func decodeFile(content []byte) (file, error) {
 	return f, nil
 }
 
-// admit returns errFile if the file was not written by this node with this layout.
+// admit returns errFile if the file was not written by this node with this layout. The
+// layout comes first, because nothing else remembers that of a static number.
 func (f file) admit(node string, ns Namespace) error {
-	for _, d := range []struct{ field, got, want string }{
-		{"node", f.Node, node},
-		{"namespace", f.Namespace, ns.Name},
-		{"layout", f.Fingerprint, ns.Fingerprint},
+	for _, d := range []struct {
+		err              error
+		field, got, want string
+	}{
+		{errLayout, "layout", f.Fingerprint, ns.Fingerprint},
+		{errFile, "node", f.Node, node},
+		{errFile, "namespace", f.Namespace, ns.Name},
 	} {
 		if d.got != d.want {
-			return fmt.Errorf("%w %s is of another %s: %q, this one is %q", errFile, fileName, d.field, d.got, d.want)
+			return fmt.Errorf("%w %s is of another %s: %q, this one is %q", d.err, fileName, d.field, d.got, d.want)
 		}
 	}
 	return nil

@@ -141,6 +141,38 @@ func TestStatic(t *testing.T) {
 	})
 }
 
+// TestStaticOfAnotherLayout: nothing but its file remembers the layout of a static number.
+// Without the file the number would issue, with a later epoch, what it has issued before.
+func TestStaticOfAnotherLayout(t *testing.T) {
+	later := snowflake.Leaf()
+	later.Epoch += (24 * time.Hour).Milliseconds()
+	parts := snowflake.Parts{Unit: 1000, Worker: 3, Sequence: 7}
+	id, err := snowflake.Leaf().Encode(parts)
+	if again, laterErr := later.Encode(parts); err != nil || laterErr != nil || again != id {
+		t.Fatalf("a day later the ID is %d, %v; it was %d, %v", again, laterErr, id, err)
+	}
+	for name, change := range map[string]func(*worker.Config){
+		"layout":               func(c *worker.Config) { c.Layout = later },
+		"layout and namespace": func(c *worker.Config) { c.Layout, c.Namespace = later, "other" },
+		"layout and node":      func(c *worker.Config) { c.Layout, c.NodeID = later, "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, worker.Fixed, func(w *world) {
+				n := w.node("a")
+				if err := n.start(worker.NewStatic(3)); err != nil {
+					t.Fatal(err)
+				}
+				n.crash()
+				change(&n.cfg)
+				err := n.start(worker.NewStatic(3))
+				if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "set the layout back, or give the IDs of the new one tables of their own. Then remove") {
+					t.Errorf("start: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestDiskFails: what is not on the disk is not issued.
 func TestDiskFails(t *testing.T) {
 	run(t, worker.Fixed, func(w *world) {

@@ -373,7 +373,7 @@ func (h *Holder) warnOfEnd() {
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmExhausted, Subject: layoutSubject,
 			Text: fmt.Sprintf("the layout has no more IDs from %s on, in %d days", end.Format(time.DateOnly), int(left.Hours()/24)),
-			Do:   "plan a new epoch or layout, with a new registry",
+			Do:   "plan a new epoch or layout, with a new registry and new tables: its IDs can be equal to those of this one",
 		})
 		return
 	}

@@ -48,6 +48,10 @@ func (p pool) open(ctx context.Context, want StoredNamespace) (*StoredNamespace,
 	return stored, stored.Admit(want.Namespace)
 }
 
+// setLayoutBack is what to do about another layout. An epoch of its own is no cure: a later
+// one repeats, from its beginning on, the IDs of the earlier one's first days.
+const setLayoutBack = "IDs of two layouts or epochs can be equal: set the layout back, or give the IDs of the new one tables of their own"
+
 // Admit returns ErrForeign, naming both sides, if a node of the namespace want may
 // not use s.
 func (s StoredNamespace) Admit(want Namespace) error {
@@ -55,7 +59,7 @@ func (s StoredNamespace) Admit(want Namespace) error {
 	case s.Name != want.Name:
 		return fmt.Errorf("%w: it belongs to namespace %q, this node to %q; give every environment a registry, path or prefix of its own", ErrForeign, s.Name, want.Name)
 	case s.Fingerprint != want.Fingerprint:
-		return fmt.Errorf("%w: its IDs have the layout %q, this node's %q; IDs of two layouts can be equal, so a changed layout needs a new, empty registry and an epoch or tag of its own", ErrForeign, s.Fingerprint, want.Fingerprint)
+		return fmt.Errorf("%w: its IDs have the layout %q, this node's %q; %s, and a new, empty registry", ErrForeign, s.Fingerprint, want.Fingerprint, setLayoutBack)
 	}
 	return nil
 }
