@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 const (
@@ -34,7 +35,7 @@ func (a *App) learnCluster(ctx context.Context) {
 	}
 	rt, warned := leaf.SystemRuntime(), false
 	for pause := firstClusterRetry; ; pause = min(2*pause, longestClusterRetry) {
-		bounded, cancel := rt.WithTimeout(ctx, registryTimeout)
+		bounded, cancel := rt.WithTimeout(ctx, manage.RegistryTimeout)
 		id, err := a.dbs.stores[0].ClusterID(bounded)
 		cancel()
 		if err == nil && id != "" { // else the table that holds it is not made yet

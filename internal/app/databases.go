@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -94,28 +95,11 @@ func (d *databases) addresses() []string {
 	return out
 }
 
-// route returns the index of a valid tag's database.
-func (d *databases) route(tag string) (int, error) {
-	if err := leaf.ValidateTag(tag); err != nil {
-		return 0, err
+// catalog returns the rows of the databases, joined with a fence.
+func (d *databases) catalog(timeout time.Duration, mark func(tag string) segment.Mark) *manage.Catalog {
+	c := &manage.Catalog{Router: d.router, Timeout: timeout, Mark: mark}
+	for _, s := range d.stores {
+		c.Stores = append(c.Stores, s)
 	}
-	i := d.router.Route(tag)
-	if i < 0 {
-		return 0, fmt.Errorf("%w: %q: no tag-rule covers it", leaf.ErrUnknownTag, tag)
-	}
-	return i, nil
-}
-
-// storeError gives an error of a store that has no class the one that callers can
-// act on.
-func storeError(err error) error {
-	switch {
-	case err == nil || leaf.ClassOf(err).Err != nil:
-		return err
-	case errors.Is(err, segment.ErrRule):
-		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
-	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
-		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
-	}
-	return fmt.Errorf("%w: the database does not answer: %w", leaf.ErrNotReady, err)
+	return c
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
-	"github.com/leaf-idgen/leaf/segment"
 )
 
 // directory is the directory of nodes that a configuration names.
@@ -72,26 +71,9 @@ func openedDirectory(d discovery.Directory, where string, err error) (*directory
 	return &directory{d, where}, nil
 }
 
-// nodes lists the directory for people. own is the ID of the node that answers.
-func (d *directory) nodes(ctx context.Context, own string) (manage.Nodes, error) {
-	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
-	defer cancel()
-	list, err := d.List(ctx)
-	switch {
-	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
-		return manage.Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
-	case err != nil:
-		return manage.Nodes{}, fmt.Errorf("%w: the directory of nodes does not answer: %w", leaf.ErrNotReady, err)
-	}
-	out := manage.Nodes{Directory: d.where, Nodes: []manage.Node{}}
-	for _, n := range list {
-		out.Nodes = append(out.Nodes, describeNode(n, own))
-	}
-	return out, nil
-}
-
-func describeNode(n discovery.Node, own string) manage.Node {
-	return manage.Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == own}
+// manage is the directory for commands. own is the ID of the node that answers.
+func (d *directory) manage(own string) *manage.Directory {
+	return &manage.Directory{Directory: d.Directory, Where: d.where, Own: own}
 }
 
 // noDirectory is the answer of commands about the nodes where there is no directory: why,
@@ -118,7 +100,9 @@ func unnamedDirectory(cfg config.Config) error {
 // lister is the manage.NodeLister without a running node.
 type lister struct{ directory *directory }
 
-func (l lister) Nodes(ctx context.Context) (manage.Nodes, error) { return l.directory.nodes(ctx, "") }
+func (l lister) Nodes(ctx context.Context) (manage.Nodes, error) {
+	return l.directory.manage("").Nodes(ctx)
+}
 
 // OpenNodes returns the NodeLister for one command: the running node in cfg's data
 // directory if there is one, else the opened directory. direct asks for the directory in

@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -31,8 +32,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dbs.Close()) }()
-	all := catalog{dbs: dbs, timeout: cfg.Segment.LoadTimeout, mark: func(string) segment.Mark { return segment.Mark{} }}
-	rows, err := all.tags(ctx)
+	rows, err := dbs.catalog(cfg.Segment.LoadTimeout, func(string) segment.Mark { return segment.Mark{} }).Tags(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	for _, s := range dbs.stores {
 		notices, err := s.Notices(ctx)
 		if err != nil && !errors.Is(err, segment.ErrSchema) {
-			return nil, storeError(err)
+			return nil, manage.StoreError(err)
 		}
 		for _, n := range notices {
 			at[n.Tag] = max(at[n.Tag], n.Repaired)

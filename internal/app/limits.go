@@ -1,19 +1,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
-
-// errNoLimits is the answer of commands about limits without a database.
-var errNoLimits = fmt.Errorf("%w: limits are kept in the database of segment mode or of the worker IDs (snowflake.registry=sql), and this node uses neither", leaf.ErrDisabled)
 
 // openLimits puts the gate in front of the engines, which may be nil.
 func (a *App) openLimits() (err error) {
@@ -28,7 +21,7 @@ func (a *App) openLimits() (err error) {
 	if a.gate, err = limit.New(a.issuers, limit.Config{Tokens: a.tokens.clients, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
 		return err
 	}
-	sources := a.limitCatalog().sources()
+	sources := a.limitSources()
 	for i := range sources {
 		if a.alloc != nil {
 			sources[i].Issues = func() bool { return a.alloc.Answers(i) }
@@ -44,112 +37,20 @@ func (a *App) openLimits() (err error) {
 	return nil
 }
 
-func (a *App) limitCatalog() *limitCatalog {
-	return &limitCatalog{catalog{dbs: a.dbs, timeout: a.cfg.Segment.LoadTimeout}}
+func (a *App) limitCatalog() *manage.Catalog {
+	return a.dbs.catalog(a.cfg.Segment.LoadTimeout, nil)
 }
 
-// limitCatalog is the limits of all databases: those of a tag in its own, those of clients
-// in the first.
-type limitCatalog struct{ catalog }
-
-func (c *limitCatalog) sources() (all []limit.Source) {
-	for i, s := range c.dbs.stores {
-		all = append(all, limit.Source{Name: c.dbs.router.Stores()[i].Name, Store: s, Holds: func(tag string) bool { return c.holds(i, tag) }})
+func (a *App) limitSources() (all []limit.Source) {
+	c := a.limitCatalog()
+	for i, s := range c.Stores {
+		all = append(all, limit.Source{Name: c.Router.Stores()[i].Name, Store: s, Holds: func(tag string) bool { return c.Holds(i, tag) }})
 	}
 	return all
 }
 
-// holds reports whether a database is the one of a tag. Nothing else counts there.
-func (c *limitCatalog) holds(store int, tag string) bool {
-	return len(c.dbs.stores) == 1 || c.dbs.router.Route(tag) == store
-}
-
-func (c *limitCatalog) list(ctx context.Context) ([]manage.Limit, error) {
-	all := []manage.Limit{}
-	var clients []manage.Limit
-	for i, s := range c.dbs.stores {
-		rules, err := c.read(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		for _, tag := range slices.Sorted(maps.Keys(rules.Tags)) {
-			if c.holds(i, tag) {
-				all = append(all, c.of(i, manage.LimitOfTag, tag, rules.Tags[tag]))
-			}
-		}
-		if s == c.dbs.stores[0] {
-			for _, name := range slices.Sorted(maps.Keys(rules.Clients)) {
-				clients = append(clients, c.of(i, manage.LimitOfClient, name, rules.Clients[name]))
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b manage.Limit) int { return cmp.Compare(a.Name, b.Name) })
-	return append(all, clients...), nil
-}
-
-func (c *limitCatalog) read(ctx context.Context, store int) (limit.Rules, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	rules, err := c.dbs.stores[store].Limits(ctx)
-	return rules, storeError(err)
-}
-
-func (c *limitCatalog) of(store int, kind, name string, r limit.Rule) manage.Limit {
-	l := manage.Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked}
-	if len(c.dbs.stores) > 1 {
-		l.Store = c.dbs.router.Stores()[store].Name
-	}
-	return l
-}
-
-func (c *limitCatalog) setTag(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
-	if len(c.dbs.stores) == 0 {
-		return manage.Limit{}, errNoLimits
-	}
-	i, err := c.dbs.route(tag)
-	if err != nil {
-		return manage.Limit{}, err
-	}
-	rules, err := c.read(ctx, i)
-	if err != nil {
-		return manage.Limit{}, err
-	}
-	r := changed(rules.Tags[tag], change)
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	return c.of(i, manage.LimitOfTag, tag, r), storeError(c.dbs.stores[i].SetTagLimit(ctx, tag, r))
-}
-
-func (c *limitCatalog) setClient(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
-	if len(c.dbs.stores) == 0 {
-		return manage.Limit{}, errNoLimits
-	}
-	rules, err := c.read(ctx, 0)
-	if err != nil {
-		return manage.Limit{}, err
-	}
-	r := changed(rules.Clients[client], change)
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	return c.of(0, manage.LimitOfClient, client, r), storeError(c.dbs.stores[0].SetClientLimit(ctx, client, r))
-}
-
-// changed returns r with the fields of c that are set.
-func changed(r limit.Rule, c manage.LimitChange) limit.Rule {
-	if c.Rate != nil {
-		r.Rate = *c.Rate
-	}
-	if c.Quota != nil {
-		r.Quota = *c.Quota
-	}
-	if c.Blocked != nil {
-		r.Blocked = *c.Blocked
-	}
-	return r
-}
-
 func (n *node) Limits(ctx context.Context) (manage.Limits, error) {
-	all, err := n.app.limitCatalog().list(ctx)
+	all, err := n.app.limitCatalog().Limits(ctx)
 	if err != nil {
 		return manage.Limits{}, err
 	}
@@ -185,12 +86,12 @@ func (n *node) SetTagLimit(ctx context.Context, tag string, change manage.LimitC
 	if err := n.bound(tag); err != nil {
 		return manage.Limit{}, err
 	}
-	l, err := n.app.limitCatalog().setTag(ctx, tag, change)
+	l, err := n.app.limitCatalog().SetTagLimit(ctx, tag, change)
 	return n.inForce(ctx, l, err)
 }
 
 func (n *node) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
-	l, err := n.app.limitCatalog().setClient(ctx, client, change)
+	l, err := n.app.limitCatalog().SetClientLimit(ctx, client, change)
 	return n.inForce(ctx, l, err)
 }
 
@@ -206,13 +107,11 @@ func (n *node) inForce(ctx context.Context, l manage.Limit, err error) (manage.L
 	return l, nil
 }
 
-func (o *offline) limits() *limitCatalog { return &limitCatalog{o.catalog} }
-
 func (o *offline) Limits(ctx context.Context) (manage.Limits, error) {
 	if err := o.bind(ctx); err != nil {
 		return manage.Limits{}, err
 	}
-	all, err := o.limits().list(ctx)
+	all, err := o.catalog.Limits(ctx)
 	return manage.Limits{Limits: all}, err
 }
 
@@ -220,14 +119,14 @@ func (o *offline) SetTagLimit(ctx context.Context, tag string, change manage.Lim
 	if err := o.bind(ctx); err != nil {
 		return manage.Limit{}, err
 	}
-	return o.limits().setTag(ctx, tag, change)
+	return o.catalog.SetTagLimit(ctx, tag, change)
 }
 
 func (o *offline) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
 	if err := o.bind(ctx); err != nil {
 		return manage.Limit{}, err
 	}
-	return o.limits().setClient(ctx, client, change)
+	return o.catalog.SetClientLimit(ctx, client, change)
 }
 
 func (a *App) sampleLimits(s samples) {

@@ -14,7 +14,7 @@ import (
 // node is the manage.NodeBackend of a running App.
 type node struct {
 	app     *App
-	catalog catalog
+	catalog *manage.Catalog // nil: segment mode is off
 }
 
 var _ manage.NodeBackend = (*node)(nil)
@@ -25,7 +25,7 @@ func (a *App) Backend() manage.NodeBackend { return a.node() }
 func (a *App) node() *node {
 	n := &node{app: a}
 	if a.alloc != nil {
-		n.catalog = catalog{dbs: a.dbs, timeout: a.cfg.Segment.LoadTimeout, mark: a.alloc.Mark}
+		n.catalog = a.dbs.catalog(a.cfg.Segment.LoadTimeout, a.alloc.Mark)
 	}
 	return n
 }
@@ -44,43 +44,43 @@ func (n *node) Tags(ctx context.Context) ([]manage.Tag, error) {
 	if n.app.alloc == nil {
 		return nil, errNoSegment
 	}
-	return n.catalog.tags(ctx)
+	return n.catalog.Tags(ctx)
 }
 
 func (n *node) Tag(ctx context.Context, name string) (manage.Tag, error) {
 	if n.app.alloc == nil {
 		return manage.Tag{}, errNoSegment
 	}
-	return n.catalog.tag(ctx, name)
+	return n.catalog.Tag(ctx, name)
 }
 
 func (n *node) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
 	if err := n.bound(tag.Name); err != nil {
 		return manage.Tag{}, err
 	}
-	if err := n.catalog.create(ctx, tag, func(context.Context) (*segment.Allocator, error) { return n.app.alloc, nil }); err != nil {
+	if err := n.catalog.Create(ctx, tag, func(context.Context) (*segment.Allocator, error) { return n.app.alloc, nil }); err != nil {
 		return manage.Tag{}, err
 	}
 	n.refresh(ctx, tag.Name)
-	return n.catalog.tag(ctx, tag.Name)
+	return n.catalog.Tag(ctx, tag.Name)
 }
 
 func (n *node) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
 	if err := n.bound(name); err != nil {
 		return manage.Tag{}, err
 	}
-	if err := n.catalog.set(ctx, name, change); err != nil {
+	if err := n.catalog.Set(ctx, name, change); err != nil {
 		return manage.Tag{}, err
 	}
 	n.refresh(ctx, name)
-	return n.catalog.tag(ctx, name)
+	return n.catalog.Tag(ctx, name)
 }
 
 func (n *node) DeleteTag(ctx context.Context, name string) error {
 	if err := n.bound(name); err != nil {
 		return err
 	}
-	if err := n.catalog.delete(ctx, name); err != nil {
+	if err := n.catalog.Delete(ctx, name); err != nil {
 		return err
 	}
 	n.refresh(ctx, name)
@@ -91,7 +91,7 @@ func (n *node) RepairTag(ctx context.Context, name string, above int64) (manage.
 	if n.app.alloc == nil {
 		return manage.Repair{}, errNoSegment
 	}
-	return n.catalog.repair(ctx, n.app.alloc, name, above)
+	return n.catalog.Repair(ctx, n.app.alloc, name, above)
 }
 
 func (n *node) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
@@ -99,7 +99,7 @@ func (n *node) PlanRepair(ctx context.Context, name string, above int64) (manage
 		return manage.RepairPlan{}, errNoSegment
 	}
 	plan, err := n.app.alloc.PlanRepair(ctx, name, above)
-	return planOf(plan), err
+	return manage.PlanOf(plan), err
 }
 
 func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, error) {
@@ -133,11 +133,11 @@ func (n *node) ConfirmClock(context.Context) (time.Time, error) {
 }
 
 // workers returns the registry's own backend.
-func (n *node) workers() (*workers, error) {
+func (n *node) workers() (*manage.Registry, error) {
 	if n.app.worker == nil {
 		return nil, n.app.noSnowflake()
 	}
-	return &workers{n.app.registry, n.app.cfg.Snowflake, func() int64 { return n.app.worker.Status().Number }}, nil
+	return n.app.registry.manage(n.app.cfg.Snowflake, func() int64 { return n.app.worker.Status().Number }), nil
 }
 
 func (n *node) Workers(ctx context.Context) (manage.Workers, error) {
@@ -174,7 +174,7 @@ func (n *node) refresh(ctx context.Context, tag string) {
 
 // rows is what /db shows.
 func (n *node) rows(ctx context.Context, ask httpd.PageRequest) (httpd.Page, error) {
-	rows, next, err := n.catalog.tagsAfter(ctx, ask.After, ask.Limit)
+	rows, next, err := n.catalog.TagsAfter(ctx, ask.After, ask.Limit)
 	if err != nil {
 		return httpd.Page{}, err
 	}

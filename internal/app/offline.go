@@ -29,7 +29,7 @@ type offline struct {
 	cfg     config.Config
 	opts    Options
 	dbs     *databases
-	catalog catalog
+	catalog *manage.Catalog
 
 	dir     *datadir.Dir       // nil: not opened
 	alloc   *segment.Allocator // nil: no fence
@@ -51,7 +51,7 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 	if o.dbs, err = openDatabases(cfg, opts.Logger); err != nil {
 		return nil, err
 	}
-	o.catalog = catalog{dbs: o.dbs, timeout: cfg.Segment.LoadTimeout, mark: o.mark}
+	o.catalog = o.dbs.catalog(cfg.Segment.LoadTimeout, o.mark)
 	switch _, statErr := os.Stat(cfg.DataDir); {
 	case o.dbs.embedded:
 		if err := o.lock(); err != nil {
@@ -128,7 +128,7 @@ func (o *offline) bind(ctx context.Context) error {
 		err := s.Verify(ctx, o.dbs.router.Binding(i))
 		cancel()
 		if err != nil {
-			return storeError(err)
+			return manage.StoreError(err)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
 		}
 		o.started = true
 		if err := o.alloc.Start(ctx); err != nil {
-			return nil, storeError(err)
+			return nil, manage.StoreError(err)
 		}
 	}
 	return o.alloc, nil
@@ -183,41 +183,41 @@ func (o *offline) Tags(ctx context.Context) ([]manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
 		return nil, err
 	}
-	return o.catalog.tags(ctx)
+	return o.catalog.Tags(ctx)
 }
 
 func (o *offline) Tag(ctx context.Context, name string) (manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
 		return manage.Tag{}, err
 	}
-	return o.catalog.tag(ctx, name)
+	return o.catalog.Tag(ctx, name)
 }
 
 func (o *offline) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
 		return manage.Tag{}, err
 	}
-	if err := o.refreshed(ctx, tag.Name, o.catalog.create(ctx, tag, o.engine)); err != nil {
+	if err := o.refreshed(ctx, tag.Name, o.catalog.Create(ctx, tag, o.engine)); err != nil {
 		return manage.Tag{}, err
 	}
-	return o.catalog.tag(ctx, tag.Name)
+	return o.catalog.Tag(ctx, tag.Name)
 }
 
 func (o *offline) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
 	if err := o.bind(ctx); err != nil {
 		return manage.Tag{}, err
 	}
-	if err := o.refreshed(ctx, name, o.catalog.set(ctx, name, change)); err != nil {
+	if err := o.refreshed(ctx, name, o.catalog.Set(ctx, name, change)); err != nil {
 		return manage.Tag{}, err
 	}
-	return o.catalog.tag(ctx, name)
+	return o.catalog.Tag(ctx, name)
 }
 
 func (o *offline) DeleteTag(ctx context.Context, name string) error {
 	if err := o.bind(ctx); err != nil {
 		return err
 	}
-	return o.refreshed(ctx, name, o.catalog.delete(ctx, name))
+	return o.refreshed(ctx, name, o.catalog.Delete(ctx, name))
 }
 
 // refreshed makes a change, if it succeeded, count for what is issued after it.
@@ -233,7 +233,7 @@ func (o *offline) RepairTag(ctx context.Context, name string, above int64) (mana
 	if err != nil {
 		return manage.Repair{}, err
 	}
-	return o.catalog.repair(ctx, alloc, name, above)
+	return o.catalog.Repair(ctx, alloc, name, above)
 }
 
 func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
@@ -242,7 +242,7 @@ func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (man
 		return manage.RepairPlan{}, err
 	}
 	plan, err := alloc.PlanRepair(ctx, name, above)
-	return planOf(plan), err
+	return manage.PlanOf(plan), err
 }
 
 func (o *offline) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {

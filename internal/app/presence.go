@@ -132,7 +132,7 @@ func (n *node) Nodes(ctx context.Context) (manage.Nodes, error) {
 	if p == nil {
 		return manage.Nodes{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
 	}
-	return p.nodes(ctx, n.app.dir.NodeID())
+	return p.manage(n.app.dir.NodeID()).Nodes(ctx)
 }
 
 // SetWeight implements manage.Weigher.
@@ -146,5 +146,5 @@ func (n *node) SetWeight(ctx context.Context, weight int) (manage.Node, error) {
 	if err := p.announcer.SetWeight(ctx, weight); err != nil {
 		return manage.Node{}, err
 	}
-	return describeNode(p.announcer.Status().Node, n.app.dir.NodeID()), nil
+	return p.manage(n.app.dir.NodeID()).Describe(p.announcer.Status().Node), nil
 }

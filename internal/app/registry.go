@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -131,16 +131,8 @@ func staticNumber(c config.Snowflake, layout snowflake.Layout, address string, h
 	return n + c.WorkerOffset, nil
 }
 
-// registryError gives an error of a registry that has no class the one that callers
-// can act on.
-func registryError(err error) error {
-	switch {
-	case err == nil || leaf.ClassOf(err).Err != nil:
-		return err
-	case errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrNotFound), errors.Is(err, worker.ErrTaken):
-		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
-	case errors.Is(err, worker.ErrSchema), errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
-		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
-	}
-	return fmt.Errorf("%w: the registry of worker IDs does not answer: %w", leaf.ErrNotReady, err)
+// manage is the registry for commands. own returns the number that this process holds, -1
+// for none.
+func (r *registry) manage(c config.Snowflake, own func() int64) *manage.Registry {
+	return &manage.Registry{Registry: r.Registry, Layout: r.layout, Namespace: r.namespace(c), Own: own}
 }

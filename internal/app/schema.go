@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -63,7 +64,7 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 			return report, fmt.Errorf("%w: %w; if its rows were moved to where the new rule expects them, add --accept-rule", leaf.ErrConflict, err)
 		}
 		if err != nil {
-			return report, storeError(err)
+			return report, manage.StoreError(err)
 		}
 	}
 	return report, nil

@@ -7,90 +7,13 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
-	"github.com/leaf-idgen/leaf/worker"
 )
-
-// registryTimeout bounds a command's call to a registry: a list of all numbers is more
-// than a claim.
-const registryTimeout = 10 * time.Second
-
-// workers is the manage.WorkerBackend on an opened registry.
-type workers struct {
-	reg *registry
-	cfg config.Snowflake
-	own func() int64 // the number that this process holds, -1: none
-}
-
-var _ manage.WorkerBackend = (*workers)(nil)
-
-func (w *workers) Workers(ctx context.Context) (manage.Workers, error) {
-	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
-	defer cancel()
-	info := w.reg.Info()
-	out := manage.Workers{
-		Registry: info.Name, Kind: info.Kind.String(), Namespace: w.cfg.Namespace, Layout: w.reg.layout.Fingerprint(), Last: 1<<w.reg.layout.WorkerBits - 1,
-		Now: time.Now().UnixMilli(), Workers: []manage.Worker{},
-	}
-	records, err := w.reg.List(ctx)
-	if err != nil {
-		return out, registryError(fmt.Errorf("list the worker IDs: %w", err))
-	}
-	peers, err := w.reg.Peers(ctx)
-	if err != nil {
-		return out, registryError(fmt.Errorf("list the running nodes: %w", err))
-	}
-	running := map[string]bool{}
-	for _, p := range peers {
-		running[p.Nonce] = p.Nonce != ""
-	}
-	own := w.own()
-	for _, r := range records {
-		out.Workers = append(out.Workers, describeWorker(r, own, running[r.Nonce], out.Now))
-	}
-	return out, nil
-}
-
-func describeWorker(r worker.Record, own int64, running bool, now int64) manage.Worker {
-	d := manage.Worker{
-		Number: r.Number, Address: r.Address, Own: r.Number == own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
-	}
-	switch {
-	case r.Damage != "":
-		d.State = manage.WorkerUnreadable
-	case r.Released:
-		d.State = manage.WorkerReleased
-	case d.Own || running:
-		d.State = manage.WorkerRunning
-	case now < r.Bound:
-		d.State = manage.WorkerHeld
-	default:
-		d.State = manage.WorkerExpired
-	}
-	return d
-}
-
-func (w *workers) ReleaseWorker(ctx context.Context, number int64) error {
-	if number < 0 || number > 1<<w.reg.layout.WorkerBits-1 {
-		return leaf.BadField("worker", number, fmt.Sprintf("must be 0 to %d, the workers of the layout", 1<<w.reg.layout.WorkerBits-1))
-	}
-	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
-	defer cancel()
-	return registryError(w.reg.Free(ctx, number))
-}
-
-func (w *workers) InitWorkers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
-	defer cancel()
-	return registryError(w.reg.Init(ctx, w.reg.namespace(w.cfg)))
-}
 
 // OpenWorkers returns the WorkerBackend for one command: the running node in cfg's data
 // directory if there is one, else the opened registry. direct asks for the registry in
@@ -161,7 +84,7 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 			return nil, nil, err
 		}
 	}
-	return &workers{reg, cfg.Snowflake, func() int64 { return -1 }}, closeAll, nil
+	return reg.manage(cfg.Snowflake, func() int64 { return -1 }), closeAll, nil
 }
 
 // OpenNode returns the client of the node that runs in cfg's data directory, or

@@ -1,6 +1,15 @@
 package manage
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/limit"
+)
 
 // LimitBackend is what commands can do with the limits of tags and clients.
 type LimitBackend interface {
@@ -64,4 +73,95 @@ type WaitingRoom struct {
 	Waiting int   `json:"waiting"`
 	Limit   int   `json:"limit"`       // how many may wait now
 	Shed    int64 `json:"shed,string"` // refused: too many waited
+}
+
+// errNoLimits is the answer of commands about limits without a database.
+var errNoLimits = fmt.Errorf("%w: limits are kept in the database of segment mode or of the worker IDs (snowflake.registry=sql), and this node uses neither", leaf.ErrDisabled)
+
+// Limits returns the limits of all databases: those of a tag in its own, those of clients in
+// the first.
+func (c *Catalog) Limits(ctx context.Context) ([]Limit, error) {
+	all := []Limit{}
+	var clients []Limit
+	for i := range c.Stores {
+		rules, err := c.readLimits(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, tag := range slices.Sorted(maps.Keys(rules.Tags)) {
+			if c.Holds(i, tag) {
+				all = append(all, c.limitOf(i, LimitOfTag, tag, rules.Tags[tag]))
+			}
+		}
+		if i == 0 {
+			for _, name := range slices.Sorted(maps.Keys(rules.Clients)) {
+				clients = append(clients, c.limitOf(i, LimitOfClient, name, rules.Clients[name]))
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(a.Name, b.Name) })
+	return append(all, clients...), nil
+}
+
+func (c *Catalog) readLimits(ctx context.Context, store int) (limit.Rules, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	rules, err := c.Stores[store].Limits(ctx)
+	return rules, StoreError(err)
+}
+
+func (c *Catalog) limitOf(store int, kind, name string, r limit.Rule) Limit {
+	l := Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked}
+	if len(c.Stores) > 1 {
+		l.Store = c.Router.Stores()[store].Name
+	}
+	return l
+}
+
+// SetTagLimit changes the fields that are not nil and returns the limit.
+func (c *Catalog) SetTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
+	if len(c.Stores) == 0 {
+		return Limit{}, errNoLimits
+	}
+	i, err := c.route(tag)
+	if err != nil {
+		return Limit{}, err
+	}
+	rules, err := c.readLimits(ctx, i)
+	if err != nil {
+		return Limit{}, err
+	}
+	r := changed(rules.Tags[tag], change)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.limitOf(i, LimitOfTag, tag, r), StoreError(c.Stores[i].SetTagLimit(ctx, tag, r))
+}
+
+// SetClientLimit is SetTagLimit for a client.
+func (c *Catalog) SetClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
+	if len(c.Stores) == 0 {
+		return Limit{}, errNoLimits
+	}
+	rules, err := c.readLimits(ctx, 0)
+	if err != nil {
+		return Limit{}, err
+	}
+	r := changed(rules.Clients[client], change)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.limitOf(0, LimitOfClient, client, r), StoreError(c.Stores[0].SetClientLimit(ctx, client, r))
+}
+
+// changed returns r with the fields of c that are set.
+func changed(r limit.Rule, c LimitChange) limit.Rule {
+	if c.Rate != nil {
+		r.Rate = *c.Rate
+	}
+	if c.Quota != nil {
+		r.Quota = *c.Quota
+	}
+	if c.Blocked != nil {
+		r.Blocked = *c.Blocked
+	}
+	return r
 }

@@ -1,6 +1,14 @@
 package manage
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/segment"
+)
 
 // NodeLister knows the directory in which clients find the nodes of the cluster.
 type NodeLister interface {
@@ -37,4 +45,35 @@ type Node struct {
 	GRPC   string `json:"grpc,omitempty"`
 	RESP   string `json:"resp,omitempty"`
 	Own    bool   `json:"own,omitempty"` // the node that answers
+}
+
+// Directory is an opened directory of nodes.
+type Directory struct {
+	discovery.Directory
+
+	Where string // its URL, without a password
+	Own   string // ID of the node that answers, "" without one
+}
+
+// Nodes implements NodeLister.
+func (d *Directory) Nodes(ctx context.Context) (Nodes, error) {
+	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
+	defer cancel()
+	list, err := d.List(ctx)
+	switch {
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
+		return Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+	case err != nil:
+		return Nodes{}, fmt.Errorf("%w: the directory of nodes does not answer: %w", leaf.ErrNotReady, err)
+	}
+	out := Nodes{Directory: d.Where, Nodes: []Node{}}
+	for _, n := range list {
+		out.Nodes = append(out.Nodes, d.Describe(n))
+	}
+	return out, nil
+}
+
+// Describe is a node of the directory, for people.
+func (d *Directory) Describe(n discovery.Node) Node {
+	return Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == d.Own}
 }

@@ -1,5 +1,11 @@
 package manage
 
+import (
+	"context"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
 // Repair is what RepairTag did.
 type Repair struct {
 	Tag             // afterwards
@@ -32,3 +38,25 @@ const (
 	RepairNodeSilent  = "silent" // it did not answer; End is from an earlier answer
 	RepairNodeLeft    = "left"   // it was not asked; End is from an earlier answer
 )
+
+// Repair repairs a tag by a plan, and returns the tag with it.
+func (c *Catalog) Repair(ctx context.Context, alloc *segment.Allocator, name string, above int64) (Repair, error) {
+	plan, err := alloc.RepairByPlan(ctx, name, above)
+	if err != nil {
+		return Repair{}, err
+	}
+	tag, err := c.Tag(ctx, name)
+	return Repair{Tag: tag, Plan: PlanOf(plan)}, err
+}
+
+// PlanOf is the plan of an engine, for people.
+func PlanOf(p segment.RepairPlan) RepairPlan {
+	nodes := []RepairNode{} // an empty list, not null
+	for _, n := range p.Nodes {
+		nodes = append(nodes, RepairNode(n))
+	}
+	return RepairPlan{
+		Row: p.Row, Nodes: nodes, Posted: p.Posted, ClusterFence: p.ClusterFence,
+		Above: p.Above, First: p.First, Refused: p.Refused,
+	}
+}

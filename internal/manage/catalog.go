@@ -1,0 +1,208 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Store is a database of tags and limits.
+type Store interface {
+	segment.Store
+	segment.Catalog
+	limit.Store
+}
+
+// Catalog is the rows of all databases, joined with the fence of a node.
+type Catalog struct {
+	Stores  []Store         // in the order of Router
+	Router  *segment.Router // nil without Stores
+	Timeout time.Duration   // of one call; reading all rows has ten times as much
+
+	// Mark returns what the node's fence knows of a tag.
+	Mark func(tag string) segment.Mark
+}
+
+// route returns the index of a valid tag's database.
+func (c *Catalog) route(tag string) (int, error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		return 0, err
+	}
+	i := c.Router.Route(tag)
+	if i < 0 {
+		return 0, fmt.Errorf("%w: %q: no tag-rule covers it", leaf.ErrUnknownTag, tag)
+	}
+	return i, nil
+}
+
+// Holds reports whether a database is the one of a tag. Nothing else counts there.
+func (c *Catalog) Holds(store int, tag string) bool {
+	return len(c.Stores) == 1 || c.Router.Route(tag) == store
+}
+
+// Tags returns all tags, sorted by name.
+func (c *Catalog) Tags(ctx context.Context) ([]Tag, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
+	defer cancel()
+	all := []Tag{}
+	for i, s := range c.Stores {
+		rows, err := s.Rows(ctx)
+		if err != nil {
+			return nil, StoreError(fmt.Errorf("list tags: %w", err))
+		}
+		for _, row := range rows {
+			// A row that the rule sends elsewhere issues nothing: it is not this tag.
+			if c.Holds(i, row.Tag) {
+				all = append(all, c.describe(i, row))
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// TagsAfter returns at most limit of the tags behind after, in the order of their names'
+// bytes, and the name behind which the next page begins, "" if there is none. It reads at
+// most one row more from each database. A page can be shorter than limit although another
+// one follows: rows that the rule sends to another database are read and left out.
+func (c *Catalog) TagsAfter(ctx context.Context, after string, limit int) (page []Tag, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
+	defer cancel()
+	page = []Tag{}
+	for i, s := range c.Stores {
+		rows, err := s.RowsAfter(ctx, after, limit+1)
+		if err != nil {
+			return nil, "", StoreError(fmt.Errorf("list tags: %w", err))
+		}
+		if len(rows) > limit { // what lies behind its last row is not known
+			if end := rows[limit-1].Tag; next == "" || end < next {
+				next = end
+			}
+			rows = rows[:limit]
+		}
+		for _, row := range rows {
+			if c.Holds(i, row.Tag) {
+				page = append(page, c.describe(i, row))
+			}
+		}
+	}
+	if next != "" {
+		page = slices.DeleteFunc(page, func(t Tag) bool { return t.Name > next })
+	}
+	slices.SortFunc(page, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+	if len(page) > limit {
+		page, next = page[:limit], page[limit-1].Name
+	}
+	return page, next, nil
+}
+
+// Tag returns one tag. Error: leaf.ErrUnknownTag.
+func (c *Catalog) Tag(ctx context.Context, name string) (Tag, error) {
+	i, err := c.route(name)
+	if err != nil {
+		return Tag{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	row, err := c.Stores[i].Lookup(ctx, name)
+	if err != nil {
+		return Tag{}, StoreError(err)
+	}
+	return c.describe(i, row), nil
+}
+
+func (c *Catalog) describe(store int, row segment.Row) Tag {
+	t := Tag{
+		Name: row.Tag, MaxID: row.MaxID, Step: row.Step, Description: row.Description, UpdateTime: row.UpdateTime,
+		MinStep: row.Options.MinStep, MaxStep: row.Options.MaxStep, FixedStep: row.Options.FixedStep,
+	}
+	if len(c.Stores) > 1 {
+		t.Store = c.Router.Stores()[store].Name
+	}
+	m := c.Mark(row.Tag)
+	t.Fence, t.State = m.High, TagOK
+	if m.Latched {
+		t.State = TagLatched
+	}
+	return t
+}
+
+// Create inserts a row. A start below a node's fence would be refused at its first load, and
+// the tag latched; a node without one would issue what others have issued. engine is asked
+// for only where the tag was there before.
+func (c *Catalog) Create(ctx context.Context, tag NewTag, engine func(context.Context) (*segment.Allocator, error)) error {
+	i, err := c.route(tag.Name)
+	if errors.Is(err, leaf.ErrUnknownTag) {
+		err = leaf.BadField("tag", tag.Name, "no tag-rule covers it: every database has a rule, and none matches")
+	}
+	if err != nil {
+		return err
+	}
+	if tag.Name == "." || tag.Name == ".." {
+		return leaf.BadField("tag", tag.Name, "must not be a dot or two: HTTP clients take such a name out of the path")
+	}
+	if c.Mark(tag.Name).High > 0 {
+		if _, err := c.Tag(ctx, tag.Name); err == nil {
+			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, tag.Name)
+		}
+		alloc, err := engine(ctx)
+		if err == nil {
+			err = checkStart(ctx, alloc, tag.Name, tag.Start)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return StoreError(c.Stores[i].Create(ctx, segment.NewRow{
+		Tag: tag.Name, Start: tag.Start, Step: tag.Step, Description: tag.Description,
+		Options: segment.Options{MinStep: tag.MinStep, MaxStep: tag.MaxStep, FixedStep: tag.FixedStep},
+	}))
+}
+
+// Set changes the fields of a row that are not nil.
+func (c *Catalog) Set(ctx context.Context, name string, change TagChange) error {
+	i, err := c.route(name)
+	if err != nil {
+		return err
+	}
+	if change == (TagChange{}) {
+		return fmt.Errorf("%w: nothing to change: name at least one field", leaf.ErrBadRequest)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return StoreError(c.Stores[i].Update(ctx, name, segment.Change(change)))
+}
+
+// Delete removes a row and its options.
+func (c *Catalog) Delete(ctx context.Context, name string) error {
+	i, err := c.route(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return StoreError(c.Stores[i].Delete(ctx, name))
+}
+
+// StoreError gives an error of a store that has no class the one that callers can
+// act on.
+func StoreError(err error) error {
+	switch {
+	case err == nil || leaf.ClassOf(err).Err != nil:
+		return err
+	case errors.Is(err, segment.ErrRule):
+		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
+		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
+	}
+	return fmt.Errorf("%w: the database does not answer: %w", leaf.ErrNotReady, err)
+}
