@@ -20,7 +20,9 @@ import (
 // Why a degraded range can never be missing in a fence that is open: it is admitted
 // while its load is counted by the group of the outage, which begins only after
 // the state file says "not merged"; the merge begins only after that group is
-// closed and empty, and reads the marks after that.
+// closed and empty, and reads the marks after that. A range that moved the fence while
+// it was open is dropped if a merge has begun when its mark is set: the fence that is
+// open afterwards may not hold its end, and the merge may not have read its mark.
 type cluster struct {
 	alloc   *Allocator
 	fence   ClusterFence
@@ -39,6 +41,7 @@ type cluster struct {
 	doubted chan struct{}   // closed when an open fence is doubted
 	owed    bool            // it lost entries: merge, whatever the state file says
 	losses  int             // how often lost was called
+	merges  int             // how many merges have begun
 	mute    bool            // a Swap failed: it is open again only after one succeeds
 	served  bool            // it was open once
 
@@ -249,6 +252,7 @@ func (c *cluster) merge(space string) (int, error) {
 	c.mu.Lock()
 	outage := c.outage
 	c.outage = nil
+	c.merges++
 	c.turnLocked(merging)
 	c.mu.Unlock()
 	if outage != nil {

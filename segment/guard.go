@@ -20,6 +20,7 @@ type held struct {
 type guard struct {
 	cluster *cluster
 	space   string
+	merges  int         // how many merges had begun
 	old     *FenceEntry // the tag's entry, nil if it has none
 	last    int64       // degraded: the end of the entry when it was last seen
 	outage  *group      // degraded: counts this load until leave
@@ -67,7 +68,7 @@ func (c *cluster) enter(parent context.Context, tag string) (guard, error) {
 	defer cancel()
 	for {
 		c.mu.Lock()
-		phase, space, outage, changed := c.phase, c.space, c.outage, c.changed
+		phase, space, merges, outage, changed := c.phase, c.space, c.merges, c.outage, c.changed
 		entered := phase == fallen && outage != nil && outage.enter()
 		if entered && c.dirty != nil {
 			c.dirty[tag] = true
@@ -81,7 +82,7 @@ func (c *cluster) enter(parent context.Context, tag string) (guard, error) {
 			}
 			return guard{cluster: c, outage: outage}, nil
 		case phase == opened:
-			return guard{cluster: c, space: space}, nil
+			return guard{cluster: c, space: space, merges: merges}, nil
 		case phase == fallen:
 			return guard{}, c.notReady()
 		}
@@ -170,6 +171,20 @@ func (t *Tag) pass(g guard, r leaf.Range) (held, error) {
 		return held{}, errBelow
 	}
 	return held{g.space, e}, nil
+}
+
+// recheck returns an error if a merge has begun since the load read the fence. The load
+// has set its mark: a merge that begins later reads it.
+func (g guard) recheck() error {
+	if g.cluster == nil || g.outage != nil {
+		return nil
+	}
+	g.cluster.mu.Lock()
+	defer g.cluster.mu.Unlock()
+	if g.cluster.merges == g.merges {
+		return nil
+	}
+	return &blockedError{fmt.Errorf("%w: this node has merged its fences into cluster fence %q meanwhile", leaf.ErrNotReady, g.cluster.name)}
 }
 
 // lower takes the cluster fence down to the start of a tail, if it still is exactly

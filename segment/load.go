@@ -125,6 +125,10 @@ func (t *Tag) admit(req Request, res Reservation, before loadStart, g guard) (he
 		}
 		return held{}, err
 	}
+	if err := g.recheck(); err != nil {
+		t.alloc.counters.lost.Add(r.Len())
+		return held{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
+	}
 	return wrote, nil
 }
 
