@@ -296,7 +296,7 @@ func backends(t *testing.T) map[string]manage.Backend {
 		})
 		all[name] = b
 	}
-	if _, ok := all["client"].(*admin.Client); !ok {
+	if _, ok := all["client"].Caller.(*admin.Client); !ok {
 		t.Fatalf("a node runs, but the backend is %T", all["client"])
 	}
 	return all

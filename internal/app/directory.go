@@ -71,11 +71,6 @@ func openedDirectory(d discovery.Directory, where string, err error) (*directory
 	return &directory{d, where}, nil
 }
 
-// manage is the directory for commands. own is the ID of the node that answers.
-func (d *directory) manage(own string) *manage.Directory {
-	return &manage.Directory{Directory: d.Directory, Where: d.where, Own: own}
-}
-
 // noDirectory is the answer of commands about the nodes where there is no directory: why,
 // and what to do. unpublished is why the node left itself out of one, nil if it did not.
 func noDirectory(cfg config.Config, dbs *databases, unpublished error) error {
@@ -97,24 +92,17 @@ func unnamedDirectory(cfg config.Config) error {
 	return fmt.Errorf("%w: no node is running in %s, and no directory of nodes is named; name the --data-dir of a running node, the --node-discovery of the nodes, or the --store that they share", leaf.ErrDisabled, cfg.DataDir)
 }
 
-// lister is the manage.NodeLister without a running node.
-type lister struct{ directory *directory }
-
-func (l lister) Nodes(ctx context.Context) (manage.Nodes, error) {
-	return l.directory.manage("").Nodes(ctx)
-}
-
-// OpenNodes returns the NodeLister for one command: the running node in cfg's data
+// OpenNodes returns the Backend for one command: the running node in cfg's data
 // directory if there is one, else the opened directory. direct asks for the directory in
 // any case. The caller calls done at the end.
-func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (l manage.NodeLister, done func() error, err error) {
+func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
 	if !direct {
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {
-			return client, client.Close, nil
+			return client.Backend, client.Close, nil
 		}
 		if !errors.Is(err, admin.ErrNoNode) {
-			return nil, nil, err
+			return b, nil, err
 		}
 	}
 	log := opts.Logger
@@ -127,7 +115,7 @@ func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool
 	dbs := &databases{}
 	if cfg.Node.Discovery == config.DiscoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, log); err != nil {
-			return nil, nil, err
+			return b, nil, err
 		}
 	}
 	d, err := openDirectory(cfg, dbs, log)
@@ -138,7 +126,7 @@ func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool
 		}
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, dbs.Close())
+		return b, nil, errors.Join(err, dbs.Close())
 	}
-	return lister{d}, func() error { return errors.Join(d.Close(), dbs.Close()) }, nil
+	return manage.On(&manage.Directory{Opened: d.Directory, Where: d.where}), func() error { return errors.Join(d.Close(), dbs.Close()) }, nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // How far a stop is, for people.
@@ -47,11 +45,8 @@ func (d *drain) now() (stage string, leaving bool) {
 // then calls Stop, as [Run] does.
 func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
 
-// Drain implements manage.Drainer.
-func (n *node) Drain(_ context.Context, delay time.Duration) error {
-	if err := manage.CheckDrainDelay(delay); err != nil {
-		return err
-	}
+// Drain implements manage.NodeSite.
+func (n *node) Drain(delay time.Duration) {
 	d := &n.app.drain
 	d.once.Do(func() {
 		if delay >= 0 {
@@ -61,7 +56,6 @@ func (n *node) Drain(_ context.Context, delay time.Duration) error {
 		}
 		close(d.asked)
 	})
-	return nil
 }
 
 // drainDelay returns how long the node serves after it said that it leaves.

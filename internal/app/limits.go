@@ -1,11 +1,8 @@
 package app
 
 import (
-	"context"
-
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
-	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // openLimits puts the gate in front of the engines, which may be nil.
@@ -37,96 +34,12 @@ func (a *App) openLimits() (err error) {
 	return nil
 }
 
-func (a *App) limitCatalog() *manage.Catalog {
-	return a.dbs.catalog(a.cfg.Segment.LoadTimeout, nil)
-}
-
 func (a *App) limitSources() (all []limit.Source) {
-	c := a.limitCatalog()
+	c := a.dbs.catalog(a.cfg.Segment.LoadTimeout, nil)
 	for i, s := range c.Stores {
 		all = append(all, limit.Source{Name: c.Router.Stores()[i].Name, Store: s, Holds: func(tag string) bool { return c.Holds(i, tag) }})
 	}
 	return all
-}
-
-func (n *node) Limits(ctx context.Context) (manage.Limits, error) {
-	all, err := n.app.limitCatalog().Limits(ctx)
-	if err != nil {
-		return manage.Limits{}, err
-	}
-	type name struct {
-		kind, name string
-	}
-	states := map[name]limit.RuleStatus{}
-	for _, r := range n.app.gate.Rules() {
-		kind := manage.LimitOfTag
-		if r.Client {
-			kind = manage.LimitOfClient
-		}
-		states[name{kind, r.Name}] = r
-	}
-	for i, l := range all {
-		s := states[name{l.Kind, l.Name}]
-		all[i].Used, all[i].Refused = s.Used, s.Refused
-	}
-	return manage.Limits{Limits: all, Node: traffic(n.app.gate.Status())}, nil
-}
-
-func traffic(s limit.Status) *manage.NodeTraffic {
-	room := func(r limit.Room) manage.WaitingRoom {
-		return manage.WaitingRoom{Waiting: r.Waiting, Limit: r.Limit, Shed: r.Shed}
-	}
-	return &manage.NodeTraffic{
-		Unauthenticated: s.Unauthenticated, Blocked: s.Blocked, Rate: s.Rate, Quota: s.Quota,
-		Segment: room(s.Segment), Snowflake: room(s.Snowflake),
-	}
-}
-
-func (n *node) SetTagLimit(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
-	if err := n.bound(tag); err != nil {
-		return manage.Limit{}, err
-	}
-	l, err := n.app.limitCatalog().SetTagLimit(ctx, tag, change)
-	return n.inForce(ctx, l, err)
-}
-
-func (n *node) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
-	l, err := n.app.limitCatalog().SetClientLimit(ctx, client, change)
-	return n.inForce(ctx, l, err)
-}
-
-// inForce makes a committed change count at once. If that fails, it counts at the next
-// reading, so the command itself has succeeded.
-func (n *node) inForce(ctx context.Context, l manage.Limit, err error) (manage.Limit, error) {
-	if err != nil {
-		return manage.Limit{}, err
-	}
-	if err := n.app.limits.Refresh(ctx); err != nil {
-		n.app.log.Warn("a change of a limit counts only from the next reading", "kind", l.Kind, "name", l.Name, "error", err)
-	}
-	return l, nil
-}
-
-func (o *offline) Limits(ctx context.Context) (manage.Limits, error) {
-	if err := o.bind(ctx); err != nil {
-		return manage.Limits{}, err
-	}
-	all, err := o.catalog.Limits(ctx)
-	return manage.Limits{Limits: all}, err
-}
-
-func (o *offline) SetTagLimit(ctx context.Context, tag string, change manage.LimitChange) (manage.Limit, error) {
-	if err := o.bind(ctx); err != nil {
-		return manage.Limit{}, err
-	}
-	return o.catalog.SetTagLimit(ctx, tag, change)
-}
-
-func (o *offline) SetClientLimit(ctx context.Context, client string, change manage.LimitChange) (manage.Limit, error) {
-	if err := o.bind(ctx); err != nil {
-		return manage.Limit{}, err
-	}
-	return o.catalog.SetClientLimit(ctx, client, change)
 }
 
 func (a *App) sampleLimits(s samples) {

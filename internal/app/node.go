@@ -11,25 +11,28 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// node is the manage.NodeBackend of a running App.
+// node is a running App as a site of administration.
 type node struct {
 	app     *App
-	catalog *manage.Catalog // nil: segment mode is off
+	catalog *manage.Catalog
 }
 
-var _ manage.NodeBackend = (*node)(nil)
+var _ manage.NodeSite = (*node)(nil)
 
 // Backend returns the administrative interface of the running node.
-func (a *App) Backend() manage.NodeBackend { return a.node() }
+func (a *App) Backend() manage.Backend { return manage.On(a.node()) }
 
 func (a *App) node() *node {
-	n := &node{app: a}
+	n := &node{a, a.dbs.catalog(a.cfg.Segment.LoadTimeout, nil)}
+	n.catalog.Bound, n.catalog.TagChanged, n.catalog.LimitChanged, n.catalog.Gate = n.bound, n.tagChanged, n.limitChanged, a.gate
 	if a.alloc != nil {
-		n.catalog = a.dbs.catalog(a.cfg.Segment.LoadTimeout, a.alloc.Mark)
+		n.catalog.Mark = a.alloc.Mark
+		n.catalog.Engine = func(context.Context) (*segment.Allocator, error) { return a.alloc, nil }
 	}
 	return n
 }
 
+// Info implements manage.StoreSite.
 func (n *node) Info(context.Context) (manage.Info, error) {
 	ready, reasons, _ := n.app.ready().Of("")
 	stage, _ := n.app.drain.now()
@@ -40,77 +43,28 @@ func (n *node) Info(context.Context) (manage.Info, error) {
 	}, nil
 }
 
-func (n *node) Tags(ctx context.Context) ([]manage.Tag, error) {
+// Catalog implements manage.StoreSite.
+func (n *node) Catalog(context.Context) (*manage.Catalog, error) {
 	if n.app.alloc == nil {
 		return nil, errNoSegment
 	}
-	return n.catalog.Tags(ctx)
+	return n.catalog, nil
 }
 
-func (n *node) Tag(ctx context.Context, name string) (manage.Tag, error) {
-	if n.app.alloc == nil {
-		return manage.Tag{}, errNoSegment
-	}
-	return n.catalog.Tag(ctx, name)
-}
+// Engine implements manage.StoreSite.
+func (n *node) Engine(ctx context.Context) (*manage.Catalog, error) { return n.Catalog(ctx) }
 
-func (n *node) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
-	if err := n.bound(tag.Name); err != nil {
-		return manage.Tag{}, err
-	}
-	if err := n.catalog.Create(ctx, tag, func(context.Context) (*segment.Allocator, error) { return n.app.alloc, nil }); err != nil {
-		return manage.Tag{}, err
-	}
-	n.refresh(ctx, tag.Name)
-	return n.catalog.Tag(ctx, tag.Name)
-}
+// Limits implements manage.StoreSite.
+func (n *node) Limits(context.Context) (*manage.Catalog, error) { return n.catalog, nil }
 
-func (n *node) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
-	if err := n.bound(name); err != nil {
-		return manage.Tag{}, err
-	}
-	if err := n.catalog.Set(ctx, name, change); err != nil {
-		return manage.Tag{}, err
-	}
-	n.refresh(ctx, name)
-	return n.catalog.Tag(ctx, name)
-}
-
-func (n *node) DeleteTag(ctx context.Context, name string) error {
-	if err := n.bound(name); err != nil {
-		return err
-	}
-	if err := n.catalog.Delete(ctx, name); err != nil {
-		return err
-	}
-	n.refresh(ctx, name)
-	return nil
-}
-
-func (n *node) RepairTag(ctx context.Context, name string, above int64) (manage.Repair, error) {
-	if n.app.alloc == nil {
-		return manage.Repair{}, errNoSegment
-	}
-	return n.catalog.Repair(ctx, n.app.alloc, name, above)
-}
-
-func (n *node) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
-	if n.app.alloc == nil {
-		return manage.RepairPlan{}, errNoSegment
-	}
-	plan, err := n.app.alloc.PlanRepair(ctx, name, above)
-	return manage.PlanOf(plan), err
-}
-
-func (n *node) Next(ctx context.Context, tag string, count int) ([]leaf.Range, error) {
+// Issuer implements manage.StoreSite.
+func (n *node) Issuer(context.Context) (leaf.Issuer, error) {
 	if n.app.alloc == nil {
 		return nil, errNoSegment
 	}
-	ranges, err := n.app.issuers.Segment.NextN(ctx, tag, count)
-	return ranges, withCause(err)
+	return n.app.issuers.Segment, nil
 }
 
-// bound reports whether the tag's database belongs to the configured division of tags.
 func (n *node) bound(tag string) error {
 	if n.app.alloc == nil {
 		return errNoSegment
@@ -118,58 +72,53 @@ func (n *node) bound(tag string) error {
 	return n.app.alloc.Bound(tag)
 }
 
-func (n *node) NextSnowflake(ctx context.Context, count int) ([]leaf.Range, error) {
-	if n.app.worker == nil {
-		return nil, n.app.noSnowflake()
+// tagChanged does not fail: a change that the node cannot read now counts at the next reading
+// of all tags, so the command itself has succeeded.
+func (n *node) tagChanged(ctx context.Context, tag string) error {
+	if err := n.app.alloc.Refresh(ctx, tag); err != nil {
+		n.app.log.Warn("a change of a tag counts only from the next sync", "tag", tag, "error", err)
 	}
-	return n.app.issuers.Snowflake.NextN(ctx, "", count)
+	return nil
 }
 
-func (n *node) ConfirmClock(context.Context) (time.Time, error) {
-	if n.app.worker == nil {
-		return time.Time{}, n.app.noSnowflake()
+// limitChanged is tagChanged for limits.
+func (n *node) limitChanged(ctx context.Context, l manage.Limit) {
+	if err := n.app.limits.Refresh(ctx); err != nil {
+		n.app.log.Warn("a change of a limit counts only from the next reading", "kind", l.Kind, "name", l.Name, "error", err)
 	}
-	return n.app.worker.ConfirmClock(), nil
 }
 
-// workers returns the registry's own backend.
-func (n *node) workers() (*manage.Registry, error) {
+// Registry implements manage.RegistrySite.
+func (n *node) Registry(context.Context) (*manage.Registry, error) {
 	if n.app.worker == nil {
 		return nil, n.app.noSnowflake()
 	}
 	return n.app.registry.manage(n.app.cfg.Snowflake, func() int64 { return n.app.worker.Status().Number }), nil
 }
 
-func (n *node) Workers(ctx context.Context) (manage.Workers, error) {
-	w, err := n.workers()
-	if err != nil {
-		return manage.Workers{}, err
+// Snowflake implements manage.NodeSite.
+func (n *node) Snowflake(context.Context) (leaf.Issuer, error) {
+	if n.app.worker == nil {
+		return nil, n.app.noSnowflake()
 	}
-	return w.Workers(ctx)
+	return n.app.issuers.Snowflake, nil
 }
 
-func (n *node) ReleaseWorker(ctx context.Context, number int64) error {
-	w, err := n.workers()
-	if err != nil {
-		return err
+// ConfirmClock implements manage.NodeSite.
+func (n *node) ConfirmClock() (time.Time, error) {
+	if n.app.worker == nil {
+		return time.Time{}, n.app.noSnowflake()
 	}
-	return w.ReleaseWorker(ctx, number)
+	return n.app.worker.ConfirmClock(), nil
 }
 
-func (n *node) InitWorkers(ctx context.Context) error {
-	w, err := n.workers()
-	if err != nil {
-		return err
+// Directory implements manage.DirectorySite.
+func (n *node) Directory(context.Context) (*manage.Directory, error) {
+	if n.app.presence == nil {
+		return nil, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
 	}
-	return w.InitWorkers(ctx)
-}
-
-// refresh makes a committed change count at once. If that fails, it counts at the
-// next reading of all tags, so the command itself has succeeded.
-func (n *node) refresh(ctx context.Context, tag string) {
-	if err := n.app.alloc.Refresh(ctx, tag); err != nil {
-		n.app.log.Warn("a change of a tag counts only from the next sync", "tag", tag, "error", err)
-	}
+	p := n.app.presence
+	return &manage.Directory{Opened: p.Directory, Where: p.where, Own: n.app.dir.NodeID(), Announcer: p.announcer}, nil
 }
 
 // rows is what /db shows.

@@ -19,7 +19,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// offline is the manage.Backend on opened stores, without a running node. It is
+// offline is the manage.StoreSite on opened stores, without a running node. It is
 // used by one command at a time.
 //
 // The fence of the data directory counts as far as it can be had: issuing and
@@ -37,7 +37,7 @@ type offline struct {
 	started bool               // alloc was started
 }
 
-var _ manage.Backend = (*offline)(nil)
+var _ manage.StoreSite = (*offline)(nil)
 
 // newOffline opens the stores. The embedded database lives in the data directory,
 // so it needs the lock at once.
@@ -52,6 +52,7 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 		return nil, err
 	}
 	o.catalog = o.dbs.catalog(cfg.Segment.LoadTimeout, o.mark)
+	o.catalog.Engine, o.catalog.TagChanged = o.engine, o.tagChanged
 	switch _, statErr := os.Stat(cfg.DataDir); {
 	case o.dbs.embedded:
 		if err := o.lock(); err != nil {
@@ -171,6 +172,7 @@ func (o *offline) close() error {
 	return errors.Join(engine, fence, stores, dir)
 }
 
+// Info implements manage.StoreSite.
 func (o *offline) Info(ctx context.Context) (manage.Info, error) {
 	info := manage.Info{Version: o.opts.Version, PID: os.Getpid(), DataDir: o.cfg.DataDir, Stores: o.dbs.addresses(), Ready: true}
 	if err := o.bind(ctx); err != nil {
@@ -179,87 +181,29 @@ func (o *offline) Info(ctx context.Context) (manage.Info, error) {
 	return info, nil
 }
 
-func (o *offline) Tags(ctx context.Context) ([]manage.Tag, error) {
-	if err := o.bind(ctx); err != nil {
-		return nil, err
-	}
-	return o.catalog.Tags(ctx)
+// Catalog implements manage.StoreSite.
+func (o *offline) Catalog(ctx context.Context) (*manage.Catalog, error) {
+	return o.catalog, o.bind(ctx)
 }
 
-func (o *offline) Tag(ctx context.Context, name string) (manage.Tag, error) {
-	if err := o.bind(ctx); err != nil {
-		return manage.Tag{}, err
-	}
-	return o.catalog.Tag(ctx, name)
+// Engine implements manage.StoreSite.
+func (o *offline) Engine(ctx context.Context) (*manage.Catalog, error) {
+	_, err := o.engine(ctx)
+	return o.catalog, err
 }
 
-func (o *offline) CreateTag(ctx context.Context, tag manage.NewTag) (manage.Tag, error) {
-	if err := o.bind(ctx); err != nil {
-		return manage.Tag{}, err
-	}
-	if err := o.refreshed(ctx, tag.Name, o.catalog.Create(ctx, tag, o.engine)); err != nil {
-		return manage.Tag{}, err
-	}
-	return o.catalog.Tag(ctx, tag.Name)
-}
+// Limits implements manage.StoreSite.
+func (o *offline) Limits(ctx context.Context) (*manage.Catalog, error) { return o.Catalog(ctx) }
 
-func (o *offline) SetTag(ctx context.Context, name string, change manage.TagChange) (manage.Tag, error) {
-	if err := o.bind(ctx); err != nil {
-		return manage.Tag{}, err
-	}
-	if err := o.refreshed(ctx, name, o.catalog.Set(ctx, name, change)); err != nil {
-		return manage.Tag{}, err
-	}
-	return o.catalog.Tag(ctx, name)
-}
+// Issuer implements manage.StoreSite.
+func (o *offline) Issuer(ctx context.Context) (leaf.Issuer, error) { return o.engine(ctx) }
 
-func (o *offline) DeleteTag(ctx context.Context, name string) error {
-	if err := o.bind(ctx); err != nil {
-		return err
-	}
-	return o.refreshed(ctx, name, o.catalog.Delete(ctx, name))
-}
-
-// refreshed makes a change, if it succeeded, count for what is issued after it.
-func (o *offline) refreshed(ctx context.Context, tag string, err error) error {
-	if err != nil || !o.started {
-		return err
+// tagChanged makes a change count for what is issued after it.
+func (o *offline) tagChanged(ctx context.Context, tag string) error {
+	if !o.started {
+		return nil
 	}
 	return o.alloc.Refresh(ctx, tag)
-}
-
-func (o *offline) RepairTag(ctx context.Context, name string, above int64) (manage.Repair, error) {
-	alloc, err := o.engine(ctx)
-	if err != nil {
-		return manage.Repair{}, err
-	}
-	return o.catalog.Repair(ctx, alloc, name, above)
-}
-
-func (o *offline) PlanRepair(ctx context.Context, name string, above int64) (manage.RepairPlan, error) {
-	alloc, err := o.engine(ctx)
-	if err != nil {
-		return manage.RepairPlan{}, err
-	}
-	plan, err := alloc.PlanRepair(ctx, name, above)
-	return manage.PlanOf(plan), err
-}
-
-func (o *offline) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
-	alloc, err := o.engine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ranges, err := alloc.NextN(ctx, tag, n)
-	return ranges, withCause(err)
-}
-
-// withCause adds to an error of the engine what it hides from clients.
-func withCause(err error) error {
-	if cause := segment.Cause(err); cause != nil {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 // withoutRecent hides the list of recent tags: a command that issues one ID must
@@ -293,15 +237,15 @@ func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bo
 	if !direct {
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {
-			return client, client.Close, nil
+			return client.Backend, client.Close, nil
 		}
 		if !errors.Is(err, admin.ErrNoNode) {
-			return nil, nil, err
+			return manage.Backend{}, nil, err
 		}
 	}
 	o, err := newOffline(cfg, opts)
 	if err != nil {
-		return nil, nil, err
+		return manage.Backend{}, nil, err
 	}
-	return o, o.close, nil
+	return manage.On(o), o.close, nil
 }

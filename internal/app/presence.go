@@ -12,7 +12,6 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf/discovery"
-	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // presence is this node in the directory. A nil presence is a node in none.
@@ -121,30 +120,4 @@ func (p *presence) close() error {
 	}
 	p.announcer.Close()
 	return p.Close()
-}
-
-// weightTimeout is how long a command waits until the directory has a new weight.
-const weightTimeout = 5 * time.Second
-
-// Nodes implements manage.NodeLister.
-func (n *node) Nodes(ctx context.Context) (manage.Nodes, error) {
-	p := n.app.presence
-	if p == nil {
-		return manage.Nodes{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
-	}
-	return p.manage(n.app.dir.NodeID()).Nodes(ctx)
-}
-
-// SetWeight implements manage.Weigher.
-func (n *node) SetWeight(ctx context.Context, weight int) (manage.Node, error) {
-	p := n.app.presence
-	if p == nil {
-		return manage.Node{}, noDirectory(n.app.cfg, n.app.dbs, n.app.unpublished)
-	}
-	ctx, cancel := context.WithTimeout(ctx, weightTimeout)
-	defer cancel()
-	if err := p.announcer.SetWeight(ctx, weight); err != nil {
-		return manage.Node{}, err
-	}
-	return p.manage(n.app.dir.NodeID()).Describe(p.announcer.Status().Node), nil
 }

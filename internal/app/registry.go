@@ -134,5 +134,5 @@ func staticNumber(c config.Snowflake, layout snowflake.Layout, address string, h
 // manage is the registry for commands. own returns the number that this process holds, -1
 // for none.
 func (r *registry) manage(c config.Snowflake, own func() int64) *manage.Registry {
-	return &manage.Registry{Registry: r.Registry, Layout: r.layout, Namespace: r.namespace(c), Own: own}
+	return &manage.Registry{Opened: r.Registry, Layout: r.layout, Namespace: r.namespace(c), Own: own}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/config"
 
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
@@ -99,11 +100,11 @@ func (a *App) openServers() error {
 		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown, func(to samples) { sampleRESP(to, r.Stats()) }, nil})
 	}
 	cfg := admin.Config{Logger: a.log}
-	s := admin.NewServer(backend, cfg)
+	s := admin.NewServer(manage.On(backend), cfg)
 	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil, nil})
 	if ln := a.listeners.admin; ln != nil {
 		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.admin), Open: a.openRoutes()}
-		s := admin.NewServer(backend, cfg)
+		s := admin.NewServer(manage.On(backend), cfg)
 		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil, nil})
 	}
 	return nil

@@ -303,14 +303,14 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := client.(*admin.Client); !ok {
+	if _, ok := client.Caller.(*admin.Client); !ok {
 		t.Fatalf("a node runs, but the backend is %T", client)
 	}
 	if _, _, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, true); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("the registry of a running node was opened beside it: %v", err)
 	}
 	var number int64
-	for name, b := range map[string]manage.WorkerBackend{"node": a.Backend(), "client": client} {
+	for name, b := range map[string]manage.Backend{"node": a.Backend(), "client": client} {
 		all, err := b.Workers(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -15,29 +15,29 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
-// OpenWorkers returns the WorkerBackend for one command: the running node in cfg's data
+// OpenWorkers returns the Backend for one command: the running node in cfg's data
 // directory if there is one, else the opened registry. direct asks for the registry in
 // any case. The data directory is touched only if the registry is in it, and then
 // locked, so that a running node refuses the command. The caller calls done at the end.
-func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bool) (w manage.WorkerBackend, done func() error, err error) {
+func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
 	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == config.RegistryStatic
 	switch {
 	case direct && static:
-		return nil, nil, &config.Error{Key: "snowflake.registry", Value: config.RegistryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
+		return b, nil, &config.Error{Key: "snowflake.registry", Value: config.RegistryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
 	case !direct:
 		client, err := OpenNode(ctx, cfg)
 		if err == nil {
-			return client, client.Close, nil
+			return client.Backend, client.Close, nil
 		}
 		if !errors.Is(err, admin.ErrNoNode) {
-			return nil, nil, err
+			return b, nil, err
 		}
 		if static {
-			return nil, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", err)
+			return b, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", err)
 		}
 	}
 	if !cfg.Snowflake.Enable {
-		return nil, nil, errNoSnowflake
+		return b, nil, errNoSnowflake
 	}
 	log := opts.Logger
 	if log == nil {
@@ -61,30 +61,30 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	if cfg.Snowflake.UsesStores() {
 		if len(cfg.Stores) == 0 {
 			if dir, err = openDir(cfg.DataDir); err != nil {
-				return nil, nil, err
+				return b, nil, err
 			}
 			undo = append(undo, dir.Close)
 		}
 		if dbs, err = openDatabases(cfg, log); err != nil {
-			return nil, nil, err
+			return b, nil, err
 		}
 		undo = append(undo, dbs.Close)
 	}
 	reg, err := openRegistry(cfg, dbs, 0, systemInterfaces, log)
 	if err != nil {
-		return nil, nil, err
+		return b, nil, err
 	}
 	undo = append(undo, reg.Close)
 	if reg.records != nil && dir != nil {
 		first, err := firstMade(dir)
 		if err != nil {
-			return nil, nil, err
+			return b, nil, err
 		}
 		if err := markUnused(ctx, reg.records, dir, first); err != nil {
-			return nil, nil, err
+			return b, nil, err
 		}
 	}
-	return reg.manage(cfg.Snowflake, func() int64 { return -1 }), closeAll, nil
+	return manage.On(reg.manage(cfg.Snowflake, func() int64 { return -1 })), closeAll, nil
 }
 
 // OpenNode returns the client of the node that runs in cfg's data directory, or

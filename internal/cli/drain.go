@@ -35,7 +35,7 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 			return &usageError{fmt.Errorf("--delay=%q: must be a duration such as 5s, 0s to 10m", c.Delay), "leaf drain --help"}
 		}
 	}
-	return withNode(ctx, p, &c.Settings, func(n manage.NodeBackend) error {
+	return withNode(ctx, p, &c.Settings, func(n manage.Backend) error {
 		if err := n.Drain(ctx, delay); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 
 // followDrain prints each stage until the node is gone. A node that does not answer in the
 // middle of its end is about to be gone.
-func followDrain(ctx context.Context, p Process, n manage.NodeBackend) error {
+func followDrain(ctx context.Context, p Process, n manage.Backend) error {
 	t := time.NewTicker(drainPoll)
 	defer t.Stop()
 	for last := ""; ; {

@@ -27,7 +27,7 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	case c.Snowflake && c.Tag != "":
 		return leaf.BadField("tag", c.Tag, "must not be given with --snowflake, which knows no tags")
 	case c.Snowflake:
-		return withNode(ctx, p, &c.Settings, func(n manage.NodeBackend) error {
+		return withNode(ctx, p, &c.Settings, func(n manage.Backend) error {
 			ranges, err := n.NextSnowflake(ctx, c.Count)
 			if err != nil {
 				return err

@@ -64,7 +64,7 @@ To shift traffic away from a node in steps: leaf node weight 50, leaf node weigh
 
 // Run changes the weight of the running node.
 func (c *nodeWeightCmd) Run(ctx context.Context, p Process) error {
-	return withNode(ctx, p, &c.Settings, func(b manage.NodeBackend) error {
+	return withNode(ctx, p, &c.Settings, func(b manage.Backend) error {
 		n, err := b.SetWeight(ctx, c.Weight)
 		switch {
 		case err != nil:

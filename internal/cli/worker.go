@@ -22,7 +22,7 @@ type workerFlags struct {
 }
 
 // with calls f with the running node, or with the opened registry.
-func (c *workerFlags) with(ctx context.Context, p Process, f func(manage.WorkerBackend) error) error {
+func (c *workerFlags) with(ctx context.Context, p Process, f func(manage.Backend) error) error {
 	l, err := c.Settings.load(p)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (workerListCmd) Help() string {
 
 // Run lists all worker IDs that the registry knows.
 func (c *workerListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ type workerShowCmd struct {
 
 // Run shows one worker ID.
 func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ It gets a number back before its time bound has passed.`
 
 // Run releases a worker ID.
 func (c *workerReleaseCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		if err := b.ReleaseWorker(ctx, c.Worker); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ A registry that is in use already by the same namespace and layout is left as it
 
 // Run declares the registry new.
 func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.WorkerBackend) error {
+	return c.with(ctx, p, func(b manage.Backend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (workerConfirmClockCmd) Help() string {
 
 // Run confirms the clock of the running node.
 func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
-	return withNode(ctx, p, &c.Settings, func(n manage.NodeBackend) error {
+	return withNode(ctx, p, &c.Settings, func(n manage.Backend) error {
 		now, err := n.ConfirmClock(ctx)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
 }
 
 // withNode calls f with the running node.
-func withNode(ctx context.Context, p Process, s *settings, f func(manage.NodeBackend) error) error {
+func withNode(ctx context.Context, p Process, s *settings, f func(manage.Backend) error) error {
 	l, err := s.load(p)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func withNode(ctx context.Context, p Process, s *settings, f func(manage.NodeBac
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(node), node.Close())
+	return errors.Join(f(node.Backend), node.Close())
 }
 
 func printWorkers(w io.Writer, all manage.Workers) error {

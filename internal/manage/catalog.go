@@ -28,6 +28,40 @@ type Catalog struct {
 
 	// Mark returns what the node's fence knows of a tag.
 	Mark func(tag string) segment.Mark
+
+	// Engine starts the engine, if it was not started before.
+	Engine func(ctx context.Context) (*segment.Allocator, error)
+
+	// Bound is called before a change of a tag. It fails if the tag's database is not known
+	// to belong to the configured division of tags. nil: that was checked before.
+	Bound func(tag string) error
+
+	// TagChanged makes a committed change of a tag count at once.
+	TagChanged func(ctx context.Context, tag string) error
+
+	// LimitChanged makes a committed change of a limit count at once, and Gate enforces the
+	// limits. Both are nil without a running node.
+	LimitChanged func(ctx context.Context, l Limit)
+	Gate         *limit.Gate
+}
+
+func (c *Catalog) bound(tag string) error {
+	if c.Bound == nil {
+		return nil
+	}
+	return c.Bound(tag)
+}
+
+// change makes a change of a tag, which then counts at once.
+func (c *Catalog) change(ctx context.Context, tag string, change func() error) error {
+	err := c.bound(tag)
+	if err == nil {
+		err = change()
+	}
+	if err == nil {
+		err = c.TagChanged(ctx, tag)
+	}
+	return err
 }
 
 // route returns the index of a valid tag's database.
@@ -103,8 +137,7 @@ func (c *Catalog) TagsAfter(ctx context.Context, after string, limit int) (page 
 	return page, next, nil
 }
 
-// Tag returns one tag. Error: leaf.ErrUnknownTag.
-func (c *Catalog) Tag(ctx context.Context, name string) (Tag, error) {
+func (c *Catalog) tag(ctx context.Context, name string) (Tag, error) {
 	i, err := c.route(name)
 	if err != nil {
 		return Tag{}, err
@@ -134,10 +167,10 @@ func (c *Catalog) describe(store int, row segment.Row) Tag {
 	return t
 }
 
-// Create inserts a row. A start below a node's fence would be refused at its first load, and
-// the tag latched; a node without one would issue what others have issued. engine is asked
-// for only where the tag was there before.
-func (c *Catalog) Create(ctx context.Context, tag NewTag, engine func(context.Context) (*segment.Allocator, error)) error {
+// create inserts a row. A start below a node's fence would be refused at its first load, and
+// the tag latched; a node without one would issue what others have issued. The engine is
+// started only where the tag was there before.
+func (c *Catalog) create(ctx context.Context, tag NewTag) error {
 	i, err := c.route(tag.Name)
 	if errors.Is(err, leaf.ErrUnknownTag) {
 		err = leaf.BadField("tag", tag.Name, "no tag-rule covers it: every database has a rule, and none matches")
@@ -149,10 +182,10 @@ func (c *Catalog) Create(ctx context.Context, tag NewTag, engine func(context.Co
 		return leaf.BadField("tag", tag.Name, "must not be a dot or two: HTTP clients take such a name out of the path")
 	}
 	if c.Mark(tag.Name).High > 0 {
-		if _, err := c.Tag(ctx, tag.Name); err == nil {
+		if _, err := c.tag(ctx, tag.Name); err == nil {
 			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, tag.Name)
 		}
-		alloc, err := engine(ctx)
+		alloc, err := c.Engine(ctx)
 		if err == nil {
 			err = checkStart(ctx, alloc, tag.Name, tag.Start)
 		}
@@ -168,8 +201,7 @@ func (c *Catalog) Create(ctx context.Context, tag NewTag, engine func(context.Co
 	}))
 }
 
-// Set changes the fields of a row that are not nil.
-func (c *Catalog) Set(ctx context.Context, name string, change TagChange) error {
+func (c *Catalog) set(ctx context.Context, name string, change TagChange) error {
 	i, err := c.route(name)
 	if err != nil {
 		return err
@@ -182,8 +214,7 @@ func (c *Catalog) Set(ctx context.Context, name string, change TagChange) error 
 	return StoreError(c.Stores[i].Update(ctx, name, segment.Change(change)))
 }
 
-// Delete removes a row and its options.
-func (c *Catalog) Delete(ctx context.Context, name string) error {
+func (c *Catalog) delete(ctx context.Context, name string) error {
 	i, err := c.route(name)
 	if err != nil {
 		return err

@@ -1,10 +1,14 @@
-// Package manage says what an administrator can do: the requests, their replies, and what
-// they do to the databases of tags, to a registry of worker IDs and to a directory of nodes.
+// Package manage is what an administrator can do: one table of operations, with their
+// requests, replies and functions.
 //
-// The command line, the administrator's HTTP interface with its client (package
-// internal/server/admin) and the node (package app) share these types, so an option has
-// one name, one JSON field and one meaning. A running node and a command without a node
-// change rows with the same code.
+// A request is a plain struct, and its method run is what it does. It works on a site: a
+// running node, or what a command has opened without one. [Backend] has a method for each
+// operation, and does not tell its caller whether it works on a site, or asks a node.
 //
-// It opens and closes nothing, prints nothing, knows no protocol and issues no IDs.
+// It promises: (1) what is not in the table is on no socket and in no client; (2) an operation
+// that only a node can carry out is refused without one; (3) a node and a command without a
+// node run the same function.
+//
+// It opens and closes nothing, prints nothing, knows no protocol but the names in its routes,
+// and issues no IDs.
 package manage

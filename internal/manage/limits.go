@@ -11,21 +11,6 @@ import (
 	"github.com/leaf-idgen/leaf/internal/limit"
 )
 
-// LimitBackend is what commands can do with the limits of tags and clients.
-type LimitBackend interface {
-	// Limits returns all limits: those of tags, by name, before those of clients.
-	Limits(ctx context.Context) (Limits, error)
-
-	// SetTagLimit changes the fields that are not nil and returns the limit. With none
-	// left it is removed. A running node counts it at once, other nodes a few seconds
-	// later. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
-	SetTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error)
-
-	// SetClientLimit is SetTagLimit for a client, which need not be known; "" stands for
-	// all clients without a name.
-	SetClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error)
-}
-
 // Limits are all limits, and what a running node has made of them.
 type Limits struct {
 	Limits []Limit      `json:"limits"`
@@ -78,9 +63,9 @@ type WaitingRoom struct {
 // errNoLimits is the answer of commands about limits without a database.
 var errNoLimits = fmt.Errorf("%w: limits are kept in the database of segment mode or of the worker IDs (snowflake.registry=sql), and this node uses neither", leaf.ErrDisabled)
 
-// Limits returns the limits of all databases: those of a tag in its own, those of clients in
+// limits returns the limits of all databases: those of a tag in its own, those of clients in
 // the first.
-func (c *Catalog) Limits(ctx context.Context) ([]Limit, error) {
+func (c *Catalog) limits(ctx context.Context) ([]Limit, error) {
 	all := []Limit{}
 	var clients []Limit
 	for i := range c.Stores {
@@ -118,8 +103,7 @@ func (c *Catalog) limitOf(store int, kind, name string, r limit.Rule) Limit {
 	return l
 }
 
-// SetTagLimit changes the fields that are not nil and returns the limit.
-func (c *Catalog) SetTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
+func (c *Catalog) setTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
 	if len(c.Stores) == 0 {
 		return Limit{}, errNoLimits
 	}
@@ -131,14 +115,10 @@ func (c *Catalog) SetTagLimit(ctx context.Context, tag string, change LimitChang
 	if err != nil {
 		return Limit{}, err
 	}
-	r := changed(rules.Tags[tag], change)
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	return c.limitOf(i, LimitOfTag, tag, r), StoreError(c.Stores[i].SetTagLimit(ctx, tag, r))
+	return c.setLimit(ctx, i, LimitOfTag, tag, changed(rules.Tags[tag], change), c.Stores[i].SetTagLimit)
 }
 
-// SetClientLimit is SetTagLimit for a client.
-func (c *Catalog) SetClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
+func (c *Catalog) setClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
 	if len(c.Stores) == 0 {
 		return Limit{}, errNoLimits
 	}
@@ -146,10 +126,21 @@ func (c *Catalog) SetClientLimit(ctx context.Context, client string, change Limi
 	if err != nil {
 		return Limit{}, err
 	}
-	r := changed(rules.Clients[client], change)
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	return c.setLimit(ctx, 0, LimitOfClient, client, changed(rules.Clients[client], change), c.Stores[0].SetClientLimit)
+}
+
+// setLimit writes a rule, which then counts at once.
+func (c *Catalog) setLimit(ctx context.Context, store int, kind, name string, r limit.Rule, set func(context.Context, string, limit.Rule) error) (Limit, error) {
+	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.limitOf(0, LimitOfClient, client, r), StoreError(c.Stores[0].SetClientLimit(ctx, client, r))
+	if err := StoreError(set(bounded, name, r)); err != nil {
+		return Limit{}, err
+	}
+	l := c.limitOf(store, kind, name, r)
+	if c.LimitChanged != nil {
+		c.LimitChanged(ctx, l)
+	}
+	return l, nil
 }
 
 // changed returns r with the fields of c that are set.
@@ -164,4 +155,79 @@ func changed(r limit.Rule, c LimitChange) limit.Rule {
 		r.Blocked = *c.Blocked
 	}
 	return r
+}
+
+// ListLimits is the request of [Backend.Limits].
+type ListLimits struct{}
+
+func (ListLimits) run(ctx context.Context, c *Catalog) (Limits, error) {
+	all, err := c.limits(ctx)
+	if err != nil || c.Gate == nil {
+		return Limits{Limits: all}, err
+	}
+	type name struct {
+		kind, name string
+	}
+	states := map[name]limit.RuleStatus{}
+	for _, r := range c.Gate.Rules() {
+		kind := LimitOfTag
+		if r.Client {
+			kind = LimitOfClient
+		}
+		states[name{kind, r.Name}] = r
+	}
+	for i, l := range all {
+		s := states[name{l.Kind, l.Name}]
+		all[i].Used, all[i].Refused = s.Used, s.Refused
+	}
+	return Limits{Limits: all, Node: traffic(c.Gate.Status())}, nil
+}
+
+func traffic(s limit.Status) *NodeTraffic {
+	room := func(r limit.Room) WaitingRoom {
+		return WaitingRoom{Waiting: r.Waiting, Limit: r.Limit, Shed: r.Shed}
+	}
+	return &NodeTraffic{
+		Unauthenticated: s.Unauthenticated, Blocked: s.Blocked, Rate: s.Rate, Quota: s.Quota,
+		Segment: room(s.Segment), Snowflake: room(s.Snowflake),
+	}
+}
+
+// Limits returns all limits: those of tags, by name, before those of clients.
+func (b Backend) Limits(ctx context.Context) (Limits, error) { return do[Limits](ctx, b, ListLimits{}) }
+
+// SetTagLimit is the request of [Backend.SetTagLimit].
+type SetTagLimit struct {
+	Name string `query:"tag" once:"" json:"-"`
+	LimitChange
+}
+
+func (q SetTagLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
+	if err := c.bound(q.Name); err != nil {
+		return Limit{}, err
+	}
+	return c.setTagLimit(ctx, q.Name, q.LimitChange)
+}
+
+// SetTagLimit changes the fields that are not nil and returns the limit. With none
+// left it is removed. A running node counts it at once, other nodes a few seconds
+// later. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
+func (b Backend) SetTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
+	return do[Limit](ctx, b, SetTagLimit{tag, change})
+}
+
+// SetClientLimit is the request of [Backend.SetClientLimit].
+type SetClientLimit struct {
+	Name string `query:"client" once:"" json:"-"`
+	LimitChange
+}
+
+func (q SetClientLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
+	return c.setClientLimit(ctx, q.Name, q.LimitChange)
+}
+
+// SetClientLimit is SetTagLimit for a client, which need not be known; "" stands for
+// all clients without a name.
+func (b Backend) SetClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
+	return do[Limit](ctx, b, SetClientLimit{client, change})
 }

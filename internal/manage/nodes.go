@@ -4,30 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/segment"
 )
-
-// NodeLister knows the directory in which clients find the nodes of the cluster.
-type NodeLister interface {
-	// Nodes returns the nodes that are listed, by ID. Errors: leaf.ErrDisabled without a
-	// directory; leaf.ErrNotReady if it does not answer.
-	Nodes(ctx context.Context) (Nodes, error)
-}
-
-// Weigher is a node that is listed in the directory.
-type Weigher interface {
-	NodeLister
-
-	// SetWeight changes the node's share of the clients' traffic, 0 to 1000, until its
-	// process ends, and returns when the directory has it. Errors: leaf.ErrBadRequest;
-	// leaf.ErrDisabled without a directory; leaf.ErrConflict if the node has left it;
-	// leaf.ErrNotReady if it does not answer: the change then stands, and is published as
-	// soon as it does.
-	SetWeight(ctx context.Context, weight int) (Node, error)
-}
 
 // Nodes is what a directory lists.
 type Nodes struct {
@@ -47,19 +29,25 @@ type Node struct {
 	Own    bool   `json:"own,omitempty"` // the node that answers
 }
 
-// Directory is an opened directory of nodes.
+// Directory is an opened directory of nodes. It is a DirectorySite.
 type Directory struct {
-	discovery.Directory
+	Opened discovery.Directory
+	Where  string // its URL, without a password
+	Own    string // ID of the node that answers, "" without one
 
-	Where string // its URL, without a password
-	Own   string // ID of the node that answers, "" without one
+	Announcer *discovery.Announcer // publishes the node, nil without one
 }
 
-// Nodes implements NodeLister.
-func (d *Directory) Nodes(ctx context.Context) (Nodes, error) {
+// Directory implements DirectorySite.
+func (d *Directory) Directory(context.Context) (*Directory, error) { return d, nil }
+
+// ListNodes is the request of [Backend.Nodes].
+type ListNodes struct{}
+
+func (ListNodes) run(ctx context.Context, d *Directory) (Nodes, error) {
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()
-	list, err := d.List(ctx)
+	list, err := d.Opened.List(ctx)
 	switch {
 	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return Nodes{}, fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
@@ -68,12 +56,41 @@ func (d *Directory) Nodes(ctx context.Context) (Nodes, error) {
 	}
 	out := Nodes{Directory: d.Where, Nodes: []Node{}}
 	for _, n := range list {
-		out.Nodes = append(out.Nodes, d.Describe(n))
+		out.Nodes = append(out.Nodes, d.describe(n))
 	}
 	return out, nil
 }
 
-// Describe is a node of the directory, for people.
-func (d *Directory) Describe(n discovery.Node) Node {
+func (d *Directory) describe(n discovery.Node) Node {
 	return Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == d.Own}
+}
+
+// Nodes returns the nodes that are listed, by ID. Errors: leaf.ErrDisabled without a
+// directory; leaf.ErrNotReady if it does not answer.
+func (b Backend) Nodes(ctx context.Context) (Nodes, error) { return do[Nodes](ctx, b, ListNodes{}) }
+
+// weightTimeout is how long a command waits until the directory has a new weight.
+const weightTimeout = 5 * time.Second
+
+// SetWeight is the request of [Backend.SetWeight].
+type SetWeight struct {
+	Weight int `query:"weight" must:"must be a number"`
+}
+
+func (q SetWeight) run(ctx context.Context, d *Directory) (Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, weightTimeout)
+	defer cancel()
+	if err := d.Announcer.SetWeight(ctx, q.Weight); err != nil {
+		return Node{}, err
+	}
+	return d.describe(d.Announcer.Status().Node), nil
+}
+
+// SetWeight changes the node's share of the clients' traffic, 0 to 1000, until its
+// process ends, and returns when the directory has it. Errors: leaf.ErrBadRequest;
+// leaf.ErrDisabled without a directory; leaf.ErrConflict if the node has left it;
+// leaf.ErrNotReady if it does not answer: the change then stands, and is published as
+// soon as it does.
+func (b Backend) SetWeight(ctx context.Context, weight int) (Node, error) {
+	return do[Node](ctx, b, SetWeight{weight})
 }

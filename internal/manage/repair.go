@@ -39,18 +39,58 @@ const (
 	RepairNodeLeft    = "left"   // it was not asked; End is from an earlier answer
 )
 
-// Repair repairs a tag by a plan, and returns the tag with it.
-func (c *Catalog) Repair(ctx context.Context, alloc *segment.Allocator, name string, above int64) (Repair, error) {
-	plan, err := alloc.RepairByPlan(ctx, name, above)
+// RepairTag is the request of [Backend.RepairTag].
+type RepairTag struct {
+	Name  string `query:"tag" json:"-"`
+	Above int64  `json:"above,string"`
+}
+
+func (q RepairTag) run(ctx context.Context, c *Catalog) (Repair, error) {
+	alloc, err := c.Engine(ctx)
 	if err != nil {
 		return Repair{}, err
 	}
-	tag, err := c.Tag(ctx, name)
-	return Repair{Tag: tag, Plan: PlanOf(plan)}, err
+	plan, err := alloc.RepairByPlan(ctx, q.Name, q.Above)
+	if err != nil {
+		return Repair{}, err
+	}
+	tag, err := c.tag(ctx, q.Name)
+	return Repair{Tag: tag, Plan: planOf(plan)}, err
 }
 
-// PlanOf is the plan of an engine, for people.
-func PlanOf(p segment.RepairPlan) RepairPlan {
+// RepairTag moves a tag above the highest number in use and releases it on every
+// node; it asks all nodes for that number. With above other than 0 the number is at
+// least above, and nodes that do not answer are left out. It may be repeated. Errors:
+// leaf.ErrNotReady if a node does not answer, named in the text; leaf.ErrConflict if
+// above lies below a number that is known; leaf.ErrUnknownTag, which releases a latched
+// tag without a row all the same; leaf.ErrBadRequest.
+func (b Backend) RepairTag(ctx context.Context, name string, above int64) (Repair, error) {
+	return do[Repair](ctx, b, RepairTag{name, above})
+}
+
+// PlanRepair is the request of [Backend.PlanRepair]. It has an HTTP method of its own: a node
+// that does not know it refuses, and repairs nothing.
+type PlanRepair struct {
+	Name  string `query:"tag"`
+	Above int64  `query:"above" default:"0" must:"must be a number"`
+}
+
+func (q PlanRepair) run(ctx context.Context, c *Catalog) (RepairPlan, error) {
+	alloc, err := c.Engine(ctx)
+	if err != nil {
+		return RepairPlan{}, err
+	}
+	plan, err := alloc.PlanRepair(ctx, q.Name, q.Above)
+	return planOf(plan), err
+}
+
+// PlanRepair returns what RepairTag with the same arguments would do, or why it would
+// refuse, and changes nothing. Errors: those of RepairTag that keep it from asking.
+func (b Backend) PlanRepair(ctx context.Context, name string, above int64) (RepairPlan, error) {
+	return do[RepairPlan](ctx, b, PlanRepair{name, above})
+}
+
+func planOf(p segment.RepairPlan) RepairPlan {
 	nodes := []RepairNode{} // an empty list, not null
 	for _, n := range p.Nodes {
 		nodes = append(nodes, RepairNode(n))

@@ -16,31 +16,72 @@ import (
 // than a claim.
 const RegistryTimeout = 10 * time.Second
 
-// Registry is an opened registry of worker IDs. It implements WorkerBackend.
-type Registry struct {
-	worker.Registry
+// Workers is a registry of worker IDs. Moments are Unix milliseconds; 64-bit numbers
+// are strings in JSON.
+type Workers struct {
+	Registry  string   `json:"registry"` // e.g. "zookeeper"
+	Kind      string   `json:"kind"`     // "leased": a pool; "fixed": numbers belong to addresses
+	Namespace string   `json:"namespace"`
+	Layout    string   `json:"layout"`
+	Last      int64    `json:"last"`       // the layout's highest worker ID
+	Now       int64    `json:"now,string"` // the clock that State compares with
+	Workers   []Worker `json:"workers"`    // by number
+}
 
+// Worker is what a registry knows about a worker ID.
+type Worker struct {
+	Number   int64  `json:"worker"`
+	Address  string `json:"address,omitempty"` // of the last owner
+	State    string `json:"state"`             // see the constants
+	Own      bool   `json:"own,omitempty"`     // held by the node that answers
+	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below
+	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above
+	Released bool   `json:"released,omitempty"`
+}
+
+// States of a Worker.
+const (
+	WorkerRunning  = "running"  // its owner was heard of within a lease
+	WorkerHeld     = "held"     // its owner was not heard of, and T has not passed
+	WorkerExpired  = "expired"  // T has passed without a release
+	WorkerReleased = "released" // by its owner or an operator
+
+	// WorkerUnreadable: its record cannot be read, and no claim takes the number, -1 where not even that can be.
+	WorkerUnreadable = "unreadable"
+)
+
+// Registry is an opened registry of worker IDs. It is a RegistrySite.
+type Registry struct {
+	Opened    worker.Registry
 	Layout    snowflake.Layout
 	Namespace worker.Namespace
 	Own       func() int64 // the number that this process holds, -1: none
 }
 
-var _ WorkerBackend = (*Registry)(nil)
+// Registry implements RegistrySite.
+func (r *Registry) Registry(context.Context) (*Registry, error) { return r, nil }
 
-// Workers implements WorkerBackend.
-func (r *Registry) Workers(ctx context.Context) (Workers, error) {
+// ListWorkers is the request of [Backend.Workers].
+type ListWorkers struct{}
+
+// Workers returns what the registry knows.
+func (b Backend) Workers(ctx context.Context) (Workers, error) {
+	return do[Workers](ctx, b, ListWorkers{})
+}
+
+func (ListWorkers) run(ctx context.Context, r *Registry) (Workers, error) {
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()
-	info := r.Info()
+	info := r.Opened.Info()
 	out := Workers{
 		Registry: info.Name, Kind: info.Kind.String(), Namespace: r.Namespace.Name, Layout: r.Layout.Fingerprint(), Last: 1<<r.Layout.WorkerBits - 1,
 		Now: time.Now().UnixMilli(), Workers: []Worker{},
 	}
-	records, err := r.List(ctx)
+	records, err := r.Opened.List(ctx)
 	if err != nil {
 		return out, registryError(fmt.Errorf("list the worker IDs: %w", err))
 	}
-	peers, err := r.Peers(ctx)
+	peers, err := r.Opened.Peers(ctx)
 	if err != nil {
 		return out, registryError(fmt.Errorf("list the running nodes: %w", err))
 	}
@@ -74,21 +115,50 @@ func describeWorker(r worker.Record, own int64, running bool, now int64) Worker 
 	return d
 }
 
-// ReleaseWorker implements WorkerBackend.
-func (r *Registry) ReleaseWorker(ctx context.Context, number int64) error {
-	if number < 0 || number > 1<<r.Layout.WorkerBits-1 {
-		return leaf.BadField("worker", number, fmt.Sprintf("must be 0 to %d, the workers of the layout", 1<<r.Layout.WorkerBits-1))
+// ReleaseWorker is the request of [Backend.ReleaseWorker].
+type ReleaseWorker struct {
+	Number int64 `query:"worker" must:"must be a worker ID"`
+}
+
+func (q ReleaseWorker) validate() error {
+	if q.Number < 0 {
+		return leaf.BadField("worker", q.Number, "must be a worker ID")
+	}
+	return nil
+}
+
+func (q ReleaseWorker) run(ctx context.Context, r *Registry) (None, error) {
+	if last := int64(1)<<r.Layout.WorkerBits - 1; q.Number < 0 || q.Number > last {
+		return None{}, leaf.BadField("worker", q.Number, fmt.Sprintf("must be 0 to %d, the workers of the layout", last))
 	}
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()
-	return registryError(r.Free(ctx, number))
+	return None{}, registryError(r.Opened.Free(ctx, q.Number))
 }
 
-// InitWorkers implements WorkerBackend.
-func (r *Registry) InitWorkers(ctx context.Context) error {
+// ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops
+// issuing and claims another one, and the next owner starts at the record's Bound.
+// leaf.ErrConflict if there is no record of the number.
+func (b Backend) ReleaseWorker(ctx context.Context, number int64) error {
+	_, err := do[None](ctx, b, ReleaseWorker{number})
+	return err
+}
+
+// InitWorkers is the request of [Backend.InitWorkers].
+type InitWorkers struct{}
+
+func (InitWorkers) run(ctx context.Context, r *Registry) (None, error) {
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()
-	return registryError(r.Init(ctx, r.Namespace))
+	return None{}, registryError(r.Opened.Init(ctx, r.Namespace))
+}
+
+// InitWorkers declares the registry new, so that the first claim need not wait.
+// It does nothing if the registry was used by the same namespace and layout before;
+// leaf.ErrConflict if by others.
+func (b Backend) InitWorkers(ctx context.Context) error {
+	_, err := do[None](ctx, b, InitWorkers{})
+	return err
 }
 
 // registryError gives an error of a registry that has no class the one that callers

@@ -34,86 +34,62 @@ type fake struct {
 	err error
 }
 
-func (f *fake) Info(context.Context) (manage.Info, error) {
-	return manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
+func (f *fake) Do(_ context.Context, request any) (any, error) {
+	switch q := request.(type) {
+	case manage.GetInfo:
+		return manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
+	case manage.ListTags:
+		return []manage.Tag{f.tag}, f.err
+	case manage.GetTag:
+		f.got = []any{q.Name}
+		return f.tag, f.err
+	case manage.CreateTag:
+		f.got = []any{q.NewTag}
+		return f.tag, f.err
+	case manage.SetTag:
+		f.got = []any{q.Name, q.TagChange}
+		return f.tag, f.err
+	case manage.DeleteTag:
+		f.got = []any{q.Name}
+	case manage.RepairTag:
+		f.got = []any{q.Name, q.Above}
+		return manage.Repair{Tag: f.tag, Plan: repairPlan}, f.err
+	case manage.PlanRepair:
+		f.got = []any{"plan", q.Name, q.Above}
+		return repairPlan, f.err
+	case manage.ListLimits:
+		return limits, f.err
+	case manage.SetTagLimit:
+		f.got = []any{"tag", q.Name, q.LimitChange}
+		return limits.Limits[0], f.err
+	case manage.SetClientLimit:
+		f.got = []any{"client", q.Name, q.LimitChange}
+		return limits.Limits[1], f.err
+	case manage.Next:
+		f.got = []any{q.Tag, q.N}
+		return manage.Issued{Ranges: []leaf.Range{{Lo: 1, Hi: 1 + int64(q.N)}}}, f.err
+	case manage.NextSnowflake:
+		f.got = []any{q.N}
+		return manage.Issued{Ranges: []leaf.Range{{Lo: math.MaxInt64 - int64(q.N), Hi: math.MaxInt64}}}, f.err
+	case manage.Drain:
+		f.got = []any{q.Delay}
+	case manage.ListNodes:
+		return nodes, f.err
+	case manage.SetWeight:
+		f.got = []any{q.Weight}
+		return nodes.Nodes[0], f.err
+	case manage.ListWorkers:
+		return workers, f.err
+	case manage.ReleaseWorker:
+		f.got = []any{q.Number}
+	case manage.InitWorkers:
+	case manage.ConfirmClock:
+		return manage.ClockReply{Now: time.Unix(1, 0).UTC()}, f.err
+	default:
+		return nil, fmt.Errorf("%T is unknown", request)
+	}
+	return manage.None{}, f.err
 }
-
-func (f *fake) Tags(context.Context) ([]manage.Tag, error) { return []manage.Tag{f.tag}, f.err }
-
-func (f *fake) Tag(_ context.Context, name string) (manage.Tag, error) {
-	f.got = []any{name}
-	return f.tag, f.err
-}
-
-func (f *fake) CreateTag(_ context.Context, tag manage.NewTag) (manage.Tag, error) {
-	f.got = []any{tag}
-	return f.tag, f.err
-}
-
-func (f *fake) SetTag(_ context.Context, name string, c manage.TagChange) (manage.Tag, error) {
-	f.got = []any{name, c}
-	return f.tag, f.err
-}
-
-func (f *fake) DeleteTag(_ context.Context, name string) error {
-	f.got = []any{name}
-	return f.err
-}
-
-func (f *fake) RepairTag(_ context.Context, name string, above int64) (manage.Repair, error) {
-	f.got = []any{name, above}
-	return manage.Repair{Tag: f.tag, Plan: repairPlan}, f.err
-}
-
-func (f *fake) PlanRepair(_ context.Context, name string, above int64) (manage.RepairPlan, error) {
-	f.got = []any{"plan", name, above}
-	return repairPlan, f.err
-}
-
-func (f *fake) Limits(context.Context) (manage.Limits, error) { return limits, f.err }
-
-func (f *fake) SetTagLimit(_ context.Context, tag string, c manage.LimitChange) (manage.Limit, error) {
-	f.got = []any{"tag", tag, c}
-	return limits.Limits[0], f.err
-}
-
-func (f *fake) SetClientLimit(_ context.Context, client string, c manage.LimitChange) (manage.Limit, error) {
-	f.got = []any{"client", client, c}
-	return limits.Limits[1], f.err
-}
-
-func (f *fake) Next(_ context.Context, tag string, n int) ([]leaf.Range, error) {
-	f.got = []any{tag, n}
-	return []leaf.Range{{Lo: 1, Hi: 1 + int64(n)}}, f.err
-}
-
-func (f *fake) NextSnowflake(_ context.Context, n int) ([]leaf.Range, error) {
-	f.got = []any{n}
-	return []leaf.Range{{Lo: math.MaxInt64 - int64(n), Hi: math.MaxInt64}}, f.err
-}
-
-func (f *fake) Drain(_ context.Context, delay time.Duration) error {
-	f.got = []any{delay}
-	return f.err
-}
-
-func (f *fake) Nodes(context.Context) (manage.Nodes, error) { return nodes, f.err }
-
-func (f *fake) SetWeight(_ context.Context, weight int) (manage.Node, error) {
-	f.got = []any{weight}
-	return nodes.Nodes[0], f.err
-}
-
-func (f *fake) Workers(context.Context) (manage.Workers, error) { return workers, f.err }
-
-func (f *fake) ReleaseWorker(_ context.Context, number int64) error {
-	f.got = []any{number}
-	return f.err
-}
-
-func (f *fake) InitWorkers(context.Context) error { return f.err }
-
-func (f *fake) ConfirmClock(context.Context) (time.Time, error) { return time.Unix(1, 0).UTC(), f.err }
 
 var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
 
@@ -127,20 +103,20 @@ var limits = manage.Limits{
 	Node: &manage.NodeTraffic{Rate: 1<<53 + 1, Segment: manage.WaitingRoom{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
 }
 
-// start serves b in a short new folder and returns a client and the folder.
-func start(t *testing.T, b manage.NodeBackend) (*admin.Client, string) {
+// start serves c in a short new folder and returns a client and the folder.
+func start(t *testing.T, c manage.Caller) (*admin.Client, string) {
 	t.Helper()
 	dir := shortDir(t)
 	ln, err := admin.Listen(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := admin.NewServer(b, admin.Config{Logger: slog.New(slog.DiscardHandler)})
+	s := admin.NewServer(c, admin.Config{Logger: slog.New(slog.DiscardHandler)})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	c := admin.NewClient(dir)
+	client := admin.NewClient(dir)
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -149,7 +125,7 @@ func start(t *testing.T, b manage.NodeBackend) (*admin.Client, string) {
 			t.Error(err)
 		}
 	})
-	return c, dir
+	return client, dir
 }
 
 // shortDir is t.TempDir with a path short enough for a socket on every system.

@@ -8,5 +8,5 @@
 // no web page can use it, and where a token is set nobody without it ([TCP]).
 //
 // On the socket it does not authenticate, because the file permissions do, and it does
-// not decide anything: it translates between HTTP and [manage.Backend].
+// not decide anything: it translates between HTTP and the operations of package manage.
 package admin

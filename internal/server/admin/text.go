@@ -70,11 +70,3 @@ func escaped(text []byte) rune {
 	}
 	return rune(r)
 }
-
-// checkText refuses a text that package json would change on its way to the node.
-func checkText(field, text string) error {
-	if !utf8.ValidString(text) {
-		return leaf.BadField(field, text, "must be valid UTF-8")
-	}
-	return nil
-}

@@ -1,0 +1,143 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Info describes who answers.
+type Info struct {
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started,omitzero"` // zero without a running node
+	DataDir string    `json:"data_dir"`
+	Stores  []string  `json:"stores"` // addresses without passwords
+	HTTP    string    `json:"http,omitempty"`
+	GRPC    string    `json:"grpc,omitempty"` // addresses; "" where the server is off
+	RESP    string    `json:"resp,omitempty"`
+	Admin   string    `json:"admin,omitempty"`
+	Stage   string    `json:"stage,omitempty"` // "serving", or how far a stop is, in words
+	Ready   bool      `json:"ready"`
+	Reasons []string  `json:"reasons,omitempty"` // why not ready, or what needs attention
+}
+
+// GetInfo is the request of [Backend.Info].
+type GetInfo struct{}
+
+func (GetInfo) run(ctx context.Context, s StoreSite) (Info, error) { return s.Info(ctx) }
+
+// Info describes the node or the store that answers.
+func (b Backend) Info(ctx context.Context) (Info, error) { return do[Info](ctx, b, GetInfo{}) }
+
+// Issued are IDs that an administrator has taken.
+type Issued struct {
+	Ranges []leaf.Range `json:"ranges"`
+}
+
+// Next is the request of [Backend.Next].
+type Next struct {
+	Tag string `query:"tag"`
+	N   int    `query:"n" must:"must be 1 to 100000"`
+}
+
+func (q Next) run(ctx context.Context, i leaf.Issuer) (Issued, error) {
+	ranges, err := i.NextN(ctx, q.Tag, q.N)
+	return Issued{ranges}, withCause(err)
+}
+
+// Next issues exactly n IDs of a tag.
+func (b Backend) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	reply, err := do[Issued](ctx, b, Next{Tag: tag, N: n})
+	return reply.Ranges, err
+}
+
+// NextSnowflake is the request of [Backend.NextSnowflake].
+type NextSnowflake struct {
+	N int `query:"n" must:"must be 1 to 100000"`
+}
+
+func (q NextSnowflake) run(ctx context.Context, i leaf.Issuer) (Issued, error) {
+	ranges, err := i.NextN(ctx, "", q.N)
+	return Issued{ranges}, err
+}
+
+// NextSnowflake issues exactly n IDs of snowflake mode.
+func (b Backend) NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error) {
+	reply, err := do[Issued](ctx, b, NextSnowflake{n})
+	return reply.Ranges, err
+}
+
+func (q Next) validate() error          { return checkCount(q.N) }
+func (q NextSnowflake) validate() error { return checkCount(q.N) }
+
+func checkCount(n int) error {
+	if n < 1 || n > leaf.MaxBatch {
+		return leaf.BadField("n", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+	}
+	return nil
+}
+
+// withCause adds to an error of the engine what it hides from clients.
+func withCause(err error) error {
+	if cause := segment.Cause(err); cause != nil {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// ClockReply is the time that a node believes.
+type ClockReply struct {
+	Now time.Time `json:"now"`
+}
+
+// ConfirmClock is the request of [Backend.ConfirmClock].
+type ConfirmClock struct{}
+
+func (ConfirmClock) run(_ context.Context, s NodeSite) (ClockReply, error) {
+	now, err := s.ConfirmClock()
+	return ClockReply{now}, err
+}
+
+// ConfirmClock tells the node that its wall clock is right after a jump, and returns the
+// time that is now believed.
+func (b Backend) ConfirmClock(ctx context.Context) (time.Time, error) {
+	reply, err := do[ClockReply](ctx, b, ConfirmClock{})
+	return reply.Now, err
+}
+
+// MaxDrainDelay is the longest delay of a drain.
+const MaxDrainDelay = 10 * time.Minute
+
+// Drain is the request of [Backend.Drain].
+type Drain struct {
+	Delay time.Duration // below 0: the node's own
+}
+
+func (q Drain) validate() error {
+	if q.Delay > MaxDrainDelay {
+		return leaf.BadField("delay", q.Delay, "must be at most 10m")
+	}
+	return nil
+}
+
+func (q Drain) run(_ context.Context, s NodeSite) (None, error) {
+	if err := q.validate(); err != nil {
+		return None{}, err
+	}
+	s.Drain(q.Delay)
+	return None{}, nil
+}
+
+// Drain begins to stop the node and returns at once: the node says that it is not
+// ready and leaves the list of nodes, serves for the delay, 0 to MaxDrainDelay,
+// ends its connections, gives unused IDs back, and its process ends. Info.Stage
+// tells how far it is. A negative delay is the node's own, drain-delay. Further
+// calls change nothing. Error: leaf.ErrBadRequest.
+func (b Backend) Drain(ctx context.Context, delay time.Duration) error {
+	_, err := do[None](ctx, b, Drain{delay})
+	return err
+}

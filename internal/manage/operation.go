@@ -1,0 +1,129 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// operations is all that an administrator can do. The routes of the administrator's HTTP
+// interface and its client are made from it. The second column says on what a request works,
+// and so whether it needs a running node: what a StoreSite, a RegistrySite or a DirectorySite
+// has, a command can open itself; what a NodeSite has, only a node has.
+var operations = []Operation{
+	operation("GET /v1/info", itself[StoreSite], GetInfo.run),
+	operation("GET /v1/tags", StoreSite.Catalog, ListTags.run),
+	operation("GET /v1/tag", StoreSite.Catalog, GetTag.run),
+	operation("POST /v1/tag", StoreSite.Catalog, CreateTag.run),
+	operation("PATCH /v1/tag", StoreSite.Catalog, SetTag.run),
+	operation("DELETE /v1/tag", StoreSite.Catalog, DeleteTag.run),
+	operation("POST /v1/repair", StoreSite.Engine, RepairTag.run),
+	operation("GET /v1/repair", StoreSite.Engine, PlanRepair.run),
+	operation("GET /v1/limits", StoreSite.Limits, ListLimits.run),
+	operation("PATCH /v1/limit/tag", StoreSite.Limits, SetTagLimit.run),
+	operation("PATCH /v1/limit/client", StoreSite.Limits, SetClientLimit.run),
+	operation("POST /v1/next", StoreSite.Issuer, Next.run),
+	operation("POST /v1/next-snowflake", NodeSite.Snowflake, NextSnowflake.run),
+	operation("GET /v1/workers", RegistrySite.Registry, ListWorkers.run),
+	operation("POST /v1/worker/release", RegistrySite.Registry, ReleaseWorker.run),
+	operation("POST /v1/worker/init", RegistrySite.Registry, InitWorkers.run),
+	operation("POST /v1/worker/confirm-clock", itself[NodeSite], ConfirmClock.run),
+	operation("GET /v1/nodes", DirectorySite.Directory, ListNodes.run),
+	operation("POST /v1/node/weight", NodeSite.Directory, SetWeight.run),
+	operation("POST /v1/drain", itself[NodeSite], Drain.run),
+}
+
+// Operation is one thing that an administrator can do.
+//
+// A field of its request with the tag query:"NAME" is a parameter of the route: an integer
+// also has must:"TEXT", the error for anything else, and once:"" refuses a request that does
+// not have the parameter exactly once. The other fields are the JSON body.
+type Operation struct {
+	Route          string       // HTTP method and path
+	Request, Reply reflect.Type // structs, or a slice as the reply
+
+	run func(ctx context.Context, site, request any) (reply any, err error)
+}
+
+// operation makes a row of the table: part finds on a site what run works on.
+func operation[Site, Part, Request, Reply any](route string,
+	part func(Site, context.Context) (Part, error), run func(Request, context.Context, Part) (Reply, error),
+) Operation {
+	return Operation{route, reflect.TypeFor[Request](), reflect.TypeFor[Reply](), func(ctx context.Context, site, q any) (any, error) {
+		s, ok := site.(Site)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s does not work on a %T", leaf.ErrDisabled, route, site)
+		}
+		p, err := part(s, ctx)
+		if err != nil {
+			return nil, err
+		}
+		return run(q.(Request), ctx, p)
+	}}
+}
+
+// itself has the form of a method expression.
+func itself[Site any](s Site, _ context.Context) (Site, error) { return s, nil } //nolint:revive // the context comes second, as in StoreSite.Catalog
+
+// Operations returns all operations.
+func Operations() []Operation { return operations }
+
+// Of returns the operation of a request.
+func Of(request any) (Operation, error) {
+	for _, op := range operations {
+		if op.Request == reflect.TypeOf(request) {
+			return op, nil
+		}
+	}
+	return Operation{}, fmt.Errorf("%w: %T is no operation", leaf.ErrBadRequest, request)
+}
+
+// Validate returns leaf.ErrBadRequest if a field of a request is outside its limits. A client
+// calls it before it sends a request, and a server before it carries one out.
+func Validate(request any) error {
+	if v, ok := request.(interface{ validate() error }); ok {
+		return v.validate()
+	}
+	return nil
+}
+
+// Caller carries out requests, on a site or by asking a node.
+type Caller interface {
+	// Do carries out a request of one of the operations, and returns its reply. The errors
+	// are those of the method of Backend that makes the request.
+	Do(ctx context.Context, request any) (reply any, err error)
+}
+
+// Backend has a method for each operation. The command line therefore does not know
+// whether it talks to a running node, or works on what it has opened itself.
+//
+// Errors are those of package leaf, and errors.Is works also behind a client. An operation
+// that needs more than there is to work on is leaf.ErrDisabled. All methods are safe for
+// concurrent use.
+type Backend struct{ Caller }
+
+// On returns the Backend that works on a site: a StoreSite, RegistrySite, DirectorySite or
+// NodeSite.
+func On(site any) Backend { return Backend{local{site}} }
+
+type local struct{ site any }
+
+// Do implements Caller.
+func (l local) Do(ctx context.Context, request any) (any, error) {
+	op, err := Of(request)
+	if err != nil {
+		return nil, err
+	}
+	return op.run(ctx, l.site, request)
+}
+
+func do[Reply any](ctx context.Context, c Caller, request any) (Reply, error) {
+	reply, err := c.Do(ctx, request)
+	r, _ := reply.(Reply)
+	return r, err
+}
+
+// None is the reply of operations that answer nothing but success.
+type None struct{}

@@ -1,0 +1,56 @@
+package manage
+
+import (
+	"context"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// StoreSite is where operations on tags and limits work: a running node, or a command that
+// has opened the databases. A command checks in each method first that its databases belong
+// to the configured division of tags. All but Limits are leaf.ErrDisabled without segment mode.
+type StoreSite interface {
+	Info(ctx context.Context) (Info, error)
+
+	// Catalog returns the rows of the tags.
+	Catalog(ctx context.Context) (*Catalog, error)
+
+	// Engine is Catalog with a started engine, which knows the fence.
+	Engine(ctx context.Context) (*Catalog, error)
+
+	// Limits is Catalog for limits, which exist without segment mode, too.
+	Limits(ctx context.Context) (*Catalog, error)
+
+	// Issuer returns what issues IDs of segment mode.
+	Issuer(ctx context.Context) (leaf.Issuer, error)
+}
+
+// RegistrySite is where operations on worker IDs work: a running node, or an opened registry.
+type RegistrySite interface {
+	// Registry returns the registry of worker IDs. Error: leaf.ErrDisabled without one.
+	Registry(ctx context.Context) (*Registry, error)
+}
+
+// DirectorySite is where operations on the list of nodes work: a running node, or an opened
+// directory.
+type DirectorySite interface {
+	// Directory returns the directory of nodes. Error: leaf.ErrDisabled without one.
+	Directory(ctx context.Context) (*Directory, error)
+}
+
+// NodeSite is a running node.
+type NodeSite interface {
+	StoreSite
+	RegistrySite
+	DirectorySite
+
+	// Snowflake returns what issues IDs of snowflake mode. Error: leaf.ErrDisabled.
+	Snowflake(ctx context.Context) (leaf.Issuer, error)
+
+	// ConfirmClock tells the node that its wall clock is right after a jump.
+	ConfirmClock() (time.Time, error)
+
+	// Drain begins to stop the node. A negative delay is the node's own.
+	Drain(delay time.Duration)
+}

@@ -1,0 +1,143 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Tag is one row with its options and what this node knows about it. 64-bit
+// numbers are strings in JSON, because JavaScript rounds them above 2^53.
+type Tag struct {
+	Name        string    `json:"tag"`
+	MaxID       int64     `json:"max_id,string"`
+	Step        int64     `json:"step"`
+	Description string    `json:"description,omitempty"`
+	UpdateTime  time.Time `json:"update_time,omitzero"`
+	MinStep     int64     `json:"min_step,omitempty"`
+	MaxStep     int64     `json:"max_step,omitempty"`
+	FixedStep   bool      `json:"fixed_step,omitempty"`
+	Store       string    `json:"store,omitempty"` // name of its database, if there are several
+
+	Fence int64  `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
+	State string `json:"state"`                  // TagOK or TagLatched
+}
+
+// States of a Tag on the node that answers.
+const (
+	TagOK      = "ok"
+	TagLatched = "latched" // the store went backwards, see [Backend.RepairTag]
+)
+
+// NewTag is a tag to be created.
+type NewTag struct {
+	Name        string `json:"tag"`
+	Start       int64  `json:"start,string"` // first ID
+	Step        int64  `json:"step"`
+	Description string `json:"description,omitempty"`
+	MinStep     int64  `json:"min_step,omitempty"`
+	MaxStep     int64  `json:"max_step,omitempty"`
+	FixedStep   bool   `json:"fixed_step,omitempty"`
+}
+
+// TagChange is an edit; nil fields stay as they are.
+type TagChange struct {
+	MaxID       *int64  `json:"max_id,string,omitempty"`
+	Step        *int64  `json:"step,omitempty"`
+	Description *string `json:"description,omitempty"`
+	MinStep     *int64  `json:"min_step,omitempty"`
+	MaxStep     *int64  `json:"max_step,omitempty"`
+	FixedStep   *bool   `json:"fixed_step,omitempty"`
+}
+
+// ListTags is the request of [Backend.Tags].
+type ListTags struct{}
+
+func (ListTags) run(ctx context.Context, c *Catalog) ([]Tag, error) { return c.Tags(ctx) }
+
+// Tags returns all tags, sorted by name.
+func (b Backend) Tags(ctx context.Context) ([]Tag, error) { return do[[]Tag](ctx, b, ListTags{}) }
+
+// GetTag is the request of [Backend.Tag].
+type GetTag struct {
+	Name string `query:"tag"`
+}
+
+func (q GetTag) run(ctx context.Context, c *Catalog) (Tag, error) { return c.tag(ctx, q.Name) }
+
+// Tag returns one tag. Error: leaf.ErrUnknownTag.
+func (b Backend) Tag(ctx context.Context, name string) (Tag, error) {
+	return do[Tag](ctx, b, GetTag{name})
+}
+
+// CreateTag is the request of [Backend.CreateTag].
+type CreateTag struct{ NewTag }
+
+func (q CreateTag) validate() error {
+	return errors.Join(leaf.ValidateTag(q.Name), checkText("description", q.Description))
+}
+
+func (q CreateTag) run(ctx context.Context, c *Catalog) (Tag, error) {
+	if err := c.change(ctx, q.Name, func() error { return c.create(ctx, q.NewTag) }); err != nil {
+		return Tag{}, err
+	}
+	return c.tag(ctx, q.Name)
+}
+
+// CreateTag inserts a row and returns it. Errors: leaf.ErrConflict if it exists, or if
+// Start lies below the highest end that this node knows for the name; leaf.ErrBadRequest.
+func (b Backend) CreateTag(ctx context.Context, tag NewTag) (Tag, error) {
+	return do[Tag](ctx, b, CreateTag{tag})
+}
+
+// SetTag is the request of [Backend.SetTag].
+type SetTag struct {
+	Name string `query:"tag" json:"-"`
+	TagChange
+}
+
+func (q SetTag) validate() error {
+	if q.Description == nil {
+		return nil
+	}
+	return checkText("description", *q.Description)
+}
+
+func (q SetTag) run(ctx context.Context, c *Catalog) (Tag, error) {
+	if err := c.change(ctx, q.Name, func() error { return c.set(ctx, q.Name, q.TagChange) }); err != nil {
+		return Tag{}, err
+	}
+	return c.tag(ctx, q.Name)
+}
+
+// SetTag changes the fields that are not nil and returns the tag. Lowering max_id is
+// leaf.ErrConflict. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
+func (b Backend) SetTag(ctx context.Context, name string, change TagChange) (Tag, error) {
+	return do[Tag](ctx, b, SetTag{name, change})
+}
+
+// DeleteTag is the request of [Backend.DeleteTag].
+type DeleteTag struct {
+	Name string `query:"tag"`
+}
+
+func (q DeleteTag) run(ctx context.Context, c *Catalog) (None, error) {
+	return None{}, c.change(ctx, q.Name, func() error { return c.delete(ctx, q.Name) })
+}
+
+// DeleteTag removes the row and its options. Error: leaf.ErrUnknownTag.
+func (b Backend) DeleteTag(ctx context.Context, name string) error {
+	_, err := do[None](ctx, b, DeleteTag{name})
+	return err
+}
+
+// checkText refuses a text that package json would change on its way to the node.
+func checkText(field, text string) error {
+	if !utf8.ValidString(text) {
+		return leaf.BadField(field, text, "must be valid UTF-8")
+	}
+	return nil
+}
