@@ -364,7 +364,7 @@ func (r *records) Namespace(_ context.Context, want *worker.StoredNamespace) (*w
 	if r.ns == nil && want != nil && r.down == nil {
 		r.version++
 		created := *want
-		created.Incarnation, created.Given = fmt.Sprint("incarnation ", r.version), 0
+		created.Incarnation = fmt.Sprint("incarnation ", r.version)
 		r.ns = &created
 	}
 	return r.ns, r.down

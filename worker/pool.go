@@ -76,7 +76,11 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	// Each round loses only against a claim that somebody else completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
-		ns, err := p.open(ctx, StoredNamespace{Namespace: req.Namespace, IssueFrom: req.QuietNow()})
+		want := StoredNamespace{Namespace: req.Namespace, IssueFrom: req.QuietNow()}
+		if want.IssueFrom > 0 {
+			want.Given = Unseen
+		}
+		ns, err := p.open(ctx, want)
 		if err != nil {
 			return Record{}, err
 		}
@@ -114,7 +118,8 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 // after returns the namespace as it must be now that a claimer has seen these records,
 // which it read later than ns. If records are gone, so is what they knew: numbers
 // without one, whose owners may live, wait as after a wipe (rule U). A record that cannot be
-// read is gone, too: it must not stand in for one that was deleted.
+// read is gone, too: it must not stand in for one that was deleted. A namespace that nobody
+// has seen waits from now on.
 func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 	var have int64
 	known := false // the claimer's last number has a record
@@ -125,7 +130,7 @@ func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 		known = known || req.Previous != nil && r.Number == req.Previous.Number
 	}
 	switch {
-	case have < s.Given:
+	case s.Given < 0, have < s.Given:
 		s.Given, s.IssueFrom = have, max(s.IssueFrom, req.QuietNow())
 	case have > s.Given: // they outlived the namespace before this one, or were mended
 		s.Given = have

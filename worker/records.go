@@ -11,8 +11,7 @@ type Records interface {
 	Info() Info
 
 	// Namespace returns what is stored. If nothing is, it stores want, with a new
-	// Incarnation and no number given, in one atomic create-if-absent and returns what
-	// is then there. A nil want only reads; without a namespace it then returns nil.
+	// Incarnation, in one atomic create-if-absent and returns what is then there. A nil want only reads; without a namespace it then returns nil.
 	// Error: ErrSchema.
 	Namespace(ctx context.Context, want *StoredNamespace) (*StoredNamespace, error)
 
@@ -58,9 +57,14 @@ type StoredNamespace struct {
 	Incarnation string
 
 	// Given counts the numbers that got their first record. Fewer records than that
-	// means that some are gone, and with them what was issued.
+	// means that some are gone, and with them what was issued. It is Unseen at first.
 	Given int64
 }
+
+// Unseen is the Given of a namespace that a claim has created and that nobody has seen
+// since. The request may have been on its way while others used the registry and it was
+// wiped, so its IssueFrom may be too early. Who sees the namespace first sets it anew.
+const Unseen = -1
 
 // Adoptable is a number that another program gave to an address.
 type Adoptable struct {

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -49,6 +50,67 @@ func TestClaimAcrossASuspension(t *testing.T) {
 				}
 			}})
 			own, err := pool.Claim(t.Context(), late)
+			if err != nil || own.Floor != quiet+slept {
+				t.Errorf("claim = %+v, %v; want the floor %d", own, err, quiet+slept)
+			}
+		})
+	}
+}
+
+// delayed is a registry that a claimer reaches late: its first request to create the
+// namespace is on its way, or its machine is suspended, while other things happen.
+type delayed struct {
+	*records
+	meanwhile func()
+	after     error // what the next call returns: the claimer crashes
+}
+
+func (d *delayed) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	if want != nil && d.meanwhile != nil {
+		d.meanwhile()
+		d.meanwhile = nil
+	}
+	return d.records.Namespace(ctx, want)
+}
+
+func (d *delayed) List(ctx context.Context) ([]worker.Record, error) {
+	if d.after != nil {
+		return nil, d.after
+	}
+	return d.records.List(ctx)
+}
+
+// TestNamespaceIsCreatedLate: the registry is wiped while the request that creates the
+// namespace is on its way. The wait counts from when somebody has seen the namespace,
+// also if the claimer that created it sees it no more.
+func TestNamespaceIsCreatedLate(t *testing.T) {
+	const quiet, slept = 100_000, 75_000
+	for name, after := range map[string]error{"claimer goes on": nil, "claimer crashes": errors.New("the process is gone")} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecords(worker.Leased)
+			if err := worker.NewPool(r).Init(t.Context(), worker.Namespace{}); err != nil {
+				t.Fatal(err)
+			}
+			request := func(nonce string, now int64) worker.Request {
+				return worker.Request{Address: nonce, Nonce: nonce, Numbers: leaf.Range{Lo: 0, Hi: 8}, Now: 1000 + now, Bound: 61_000 + now, Quiet: quiet + now}
+			}
+			var passed int64
+			late := request("b", 0)
+			late.QuietLater = func() int64 { return quiet + passed }
+			way := &delayed{records: r, after: after, meanwhile: func() {
+				passed = slept
+				if _, err := worker.NewPool(r).Claim(t.Context(), request("a", slept)); err != nil { // issues from now on, below its T
+					t.Error(err)
+				}
+				r.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
+			}}
+			own, err := worker.NewPool(way).Claim(t.Context(), late)
+			if after != nil {
+				if !errors.Is(err, after) {
+					t.Fatalf("claim = %+v, %v", own, err)
+				}
+				own, err = worker.NewPool(r).Claim(t.Context(), request("c", slept))
+			}
 			if err != nil || own.Floor != quiet+slept {
 				t.Errorf("claim = %+v, %v; want the floor %d", own, err, quiet+slept)
 			}

@@ -18,6 +18,7 @@ var lossCases = []registryCase{
 	{"records deleted, namespace kept", forgotten},
 	{"namespace deleted, records kept", renamed},
 	{"registry wiped", wiped},
+	{"registry wiped before a claim creates the namespace", wipedBeforeNamed},
 	{"registry wiped and declared anew", wipedAndDeclared},
 }
 
@@ -179,6 +180,29 @@ func wiped(t *testing.T, b *registryBench) {
 		}
 	}
 	wantLost(t, b.start(t), r)
+}
+
+// wipedBeforeNamed: the registry is wiped while a claim is on its way to it, before it
+// creates the namespace. The wait counts from when the new one was seen.
+func wipedBeforeNamed(t *testing.T, b *registryBench) {
+	if b.Wipe == nil {
+		t.Skip("this registry cannot be wiped")
+	}
+	b.founded(t)
+	const later = 60_000
+	late := b.request(address(2))
+	asked := 0
+	late.QuietLater = func() int64 {
+		if asked++; asked == 1 {
+			b.Wipe(t)
+			return late.Quiet
+		}
+		return late.Quiet + later
+	}
+	r := claim(t, b.start(t), late)
+	if asked > 0 && r.Floor != late.Quiet+later {
+		t.Errorf("claim = %+v; want the floor %d", r, late.Quiet+later)
+	}
 }
 
 // wipedAndDeclared: the declaration says that the registry is new. A process that had a

@@ -46,7 +46,7 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.namespaceKey()), "=", 0)}
 		if _, err := r.commit(ctx, absent, []clientv3.Op{
 			clientv3.OpPut(r.namespaceKey(), encode(namespaceValue{
-				Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom, Incarnation: incarnation,
+				Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom, Incarnation: incarnation, Forgotten: -want.Given,
 			})),
 			clientv3.OpDelete(r.givenKey()),
 			clientv3.OpPut(r.incarnationKey(), incarnation),

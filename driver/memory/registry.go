@@ -129,7 +129,7 @@ func (h *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		if r.namespace == nil && want != nil {
 			r.writes++
 			created := *want
-			created.Incarnation, created.Given = "incarnation "+strconv.FormatInt(r.writes, 10), 0
+			created.Incarnation = "incarnation " + strconv.FormatInt(r.writes, 10)
 			r.namespace = &created
 		}
 		if r.namespace != nil {

@@ -135,7 +135,7 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		return stored, err
 	}
 	err = r.transact(ctx, func(conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, r.sql.insertNamespace, want.Name, want.Fingerprint, want.IssueFrom, rand.Text())
+		_, err := conn.ExecContext(ctx, r.sql.insertNamespace, want.Name, want.Fingerprint, want.IssueFrom, rand.Text(), want.Given)
 		return err
 	})
 	if err != nil && r.store.dialect.kindOf(err) != kindDuplicate { // duplicate: another claimer was faster

@@ -124,7 +124,7 @@ func (c *conn) writeNamespace(ctx context.Context, p string, old *namespace, wan
 	incarnation := rand.Text()
 	data := encode(namespaceRecord{
 		Format: format, Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom,
-		Incarnation: incarnation, Forever: forever,
+		Incarnation: incarnation, Forgotten: -want.Given, Forever: forever,
 	})
 	ops := []any{create(p, data)}
 	if old != nil {

@@ -258,17 +258,20 @@ func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Reco
 	}
 }
 
-// named is told that a namespace was created, or amended because records are gone. If the registry was wiped before, whoever
-// issued with its numbers must have stopped by the time from which on they are used.
+// named is told that a namespace was amended, because a claim has created it or records are
+// gone. If the registry was wiped before, whoever issued with its numbers must have stopped
+// by the time from which on they are used.
 func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
-	// A request from before the wipe may create the namespace after it.
-	wrong := s.wrong || sent <= s.wipedAt || m.of(by).Machine.Offset() < -clocksRight
+	if s.wiped != nil && sent <= s.wipedAt {
+		return // it cannot know of the loss: who sees the records next amends the namespace once more
+	}
+	wrong := s.wrong || m.of(by).Machine.Offset() < -clocksRight
 	for _, n := range sortedKeys(s.wiped) {
 		if s.wiped[n] <= ns.IssueFrom {
 			continue
 		}
 		if !wrong {
-			m.w.Failf("a namespace was created after a wipe whose numbers may be used from %s on; number %d was held until %s", clock(ns.IssueFrom), n, clock(s.wiped[n]))
+			m.w.Failf("a namespace was amended after a wipe whose numbers may be used from %s on; number %d was held until %s", clock(ns.IssueFrom), n, clock(s.wiped[n]))
 		}
 		m.excuse(world.RegistryWiped, n, ns.IssueFrom, s.wiped[n])
 	}

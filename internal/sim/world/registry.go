@@ -37,7 +37,7 @@ type Registry struct {
 	Wrote func(by *RegistryHandle, before, after worker.Record)
 
 	// Named is told that a namespace was created or amended, by a request that was sent
-	// at a moment of the true time.
+	// at a moment of the true time. One that nobody has seen does not count yet.
 	Named func(by *RegistryHandle, ns worker.StoredNamespace, sent time.Duration)
 
 	s        *sched.Scheduler
@@ -112,7 +112,7 @@ func (h *RegistryHandle) Namespace(ctx context.Context, want *worker.StoredNames
 	return Call(ctx, h.Process, h.link, "namespace", Repeatable, func() (*worker.StoredNamespace, error) {
 		before := r.Namespace()
 		ns, err := r.inside.Namespace(context.Background(), want)
-		if before == nil && ns != nil && r.Named != nil {
+		if before == nil && ns != nil && ns.Given != worker.Unseen && r.Named != nil {
 			r.Named(h, *ns, sent)
 		}
 		return ns, err
