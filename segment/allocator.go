@@ -136,7 +136,7 @@ func (a *Allocator) Start(ctx context.Context) error {
 	var permanent error
 	for i, err := range results {
 		if errors.Is(err, ErrRule) {
-			err = fmt.Errorf("%w; if the rows were moved to where the new rule expects them, stop the nodes that run with the old one, then run: leaf schema apply --accept-rule", err)
+			err = fmt.Errorf("%w; if this node's rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then run: leaf schema apply --accept-rule", err)
 		}
 		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) || errors.Is(err, leaf.ErrConflict) {
 			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))

@@ -21,9 +21,11 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // embedded is a valid one for a node on a free port in dir.
@@ -531,4 +533,58 @@ func TestSeveralStores(t *testing.T) {
 	}
 	_, stop = start(t, c)
 	stop()
+}
+
+// TestRuleBesideRowsThatWereMovedTooEarly: the row of a tag is copied to where a new rule
+// expects it, and the nodes of the old rule take ranges after that. An operator who then
+// does what the texts say repeats no ID, also with a node that has no fence of its own.
+func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	c := embedded(dir)
+	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
+	c.TagRules = []string{"order*=a"}
+	c.Segment.FixedStep = true
+	old, stop := start(t, c)
+	if _, err := old.Backend().CreateTag(t.Context(), manage.NewTag{Name: "user", Start: 1, Step: 5}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := sqldb.Open("sqlite:"+filepath.Join(dir, "a.db"), sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	if err := a.Create(t.Context(), segment.NewRow{Tag: "user", Start: 1, Step: 5}); err != nil {
+		t.Fatal(err)
+	}
+	issued := map[string]bool{}
+	for range 12 {
+		_, id := get(t, old, "/api/segment/get/user")
+		issued[id] = true
+	}
+	stop()
+
+	fresh := c
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, false); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "stop all nodes, then move the rows") {
+		t.Errorf("apply: got %v", err)
+	}
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
+	if want := `tag "user" has max_id=13 in store "b", but max_id=1 in store "a"`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+		t.Errorf("apply with --accept-rule: got %v, want a conflict that says %q", err, want)
+	}
+	above := int64(13)
+	if err := a.Update(t.Context(), "user", segment.Change{MaxID: &above}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+		t.Errorf("apply with --accept-rule, and the row above: got %v", err)
+	}
+	node, _ := start(t, fresh)
+	for range 12 {
+		status, id := get(t, node, "/api/segment/get/user")
+		if status != 200 || issued[id] {
+			t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
+		}
+	}
 }

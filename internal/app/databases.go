@@ -83,13 +83,16 @@ func (d *databases) Close() error {
 	return errors.Join(errs...)
 }
 
+// name returns the name of a database in the tag rule.
+func (d *databases) name(store int) string { return d.router.Stores()[store].Name }
+
 // addresses returns the URLs without passwords, with names if there are several.
 func (d *databases) addresses() []string {
 	out := make([]string, len(d.stores))
 	for i, s := range d.stores {
 		out[i] = s.Redacted()
 		if len(d.stores) > 1 {
-			out[i] = d.router.Stores()[i].Name + "=" + out[i]
+			out[i] = d.name(i) + "=" + out[i]
 		}
 	}
 	return out

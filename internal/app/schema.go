@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -36,7 +38,8 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 
 // ApplySchema creates the missing tables in every configured database, records the
 // tag rule, and returns what it did. With acceptRule it overwrites the rule of
-// another division of tags, which is the operator's word that the rows were moved.
+// another division of tags, which is the operator's word that all nodes were stopped and
+// the rows were moved then. It is leaf.ErrConflict if a row shows that this is not so.
 func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRule bool) (report []string, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -46,6 +49,11 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
+	if acceptRule {
+		if err := o.checkMoved(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for i, s := range o.dbs.stores {
 		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
 		lines, err := s.ApplySchema(ctx)
@@ -61,11 +69,43 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 			report = append(report, o.dbs.addresses()[i]+": "+line)
 		}
 		if errors.Is(err, segment.ErrRule) {
-			return report, fmt.Errorf("%w: %w; if its rows were moved to where the new rule expects them, add --accept-rule", leaf.ErrConflict, err)
+			return report, fmt.Errorf("%w: %w; if the configured rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then add --accept-rule", leaf.ErrConflict, err)
 		}
 		if err != nil {
 			return report, manage.StoreError(err)
 		}
 	}
 	return report, nil
+}
+
+// checkMoved refuses a rule that sends a tag to a row below the tag's row in another
+// database: nodes took ranges there after the row was moved, and the new rule would hand
+// them out again.
+func (o *offline) checkMoved(ctx context.Context) error {
+	rows := make([]map[string]int64, len(o.dbs.stores)) // max_id by tag
+	for i, s := range o.dbs.stores {
+		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+		all, err := s.Rows(ctx)
+		cancel()
+		if err != nil && !errors.Is(err, segment.ErrSchema) { // without a table there are no rows
+			return manage.StoreError(err)
+		}
+		rows[i] = map[string]int64{}
+		for _, row := range all {
+			rows[i][row.Tag] = row.MaxID
+		}
+	}
+	for i, left := range rows {
+		for _, tag := range slices.Sorted(maps.Keys(left)) {
+			to := o.dbs.router.Route(tag)
+			if to < 0 {
+				continue
+			}
+			if at, moved := rows[to][tag]; moved && at < left[tag] {
+				return fmt.Errorf("%w: tag %q has max_id=%d in store %q, but max_id=%d in store %q, where the new rule expects it: nodes took ranges after the row was moved, and the new rule would repeat them. "+
+					"Stop all nodes, set max_id in store %q to the larger max_id or more, and run the command again", leaf.ErrConflict, tag, left[tag], o.dbs.name(i), at, o.dbs.name(to), o.dbs.name(to))
+			}
+		}
+	}
+	return nil
 }

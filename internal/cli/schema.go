@@ -29,7 +29,7 @@ func (c *schemaPrintCmd) Run(p Process) error {
 
 type schemaApplyCmd struct {
 	backendFlags
-	AcceptRule bool `help:"Record the configured stores and tag rules in every database, in place of others. Only after the rows were moved to where the new rules expect them."`
+	AcceptRule bool `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
 }
 
 // Help implements kong.HelpProvider.
