@@ -10,6 +10,10 @@ BENCH    ?= .
 COUNT    ?= 6
 # Packages of check and test.
 PKG      ?= ./...
+# The packages whose tests last longest begin first, so that none of them runs alone at the end.
+LONGEST  := ./driver/sqldb ./internal/test/proof ./internal/cli ./internal/test/server ./driver/zookeeper ./segment ./internal/sim
+# go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
+QUICKLY  := -vet=off -ldflags=-w
 
 .PHONY: help
 help: ## Show this list
@@ -28,11 +32,11 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	cd tools && go mod tidy -diff
 	leafpb/check.sh
 	go build -o bin/ ./internal/test/cmd/summary
-	go test -short -timeout 3m -json $(PKG) | bin/summary
+	go test -short $(QUICKLY) -timeout 3m -json $(PKG) | bin/summary
 
 .PHONY: test
 test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
-	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -timeout 20m -json $(PKG) | bin/summary'
+	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG) | bin/summary'
 
 # What talks to servers: drivers, and the programs and clients that choose one by the environment.
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server
