@@ -10,7 +10,7 @@ const (
 	AlarmDisk      = "disk"      // a file of the data directory cannot be written; subject: the file
 	AlarmFile      = "file"      // a file that unique IDs rest on was deleted or replaced while the node ran; subject: "files"
 	AlarmVanished  = "vanished"  // a store's list of tags lacks most of those that were there; subject: its name
-	AlarmRule      = "rule"      // a store belongs to another division of tags now; subject: its name
+	AlarmRule      = "rule"      // a store belongs to another division of tags, or to another cluster, now; subject: its name
 	AlarmFence     = "fence"     // the cluster fence does not answer, or was replaced; subject: its name
 	AlarmClaim     = "claim"     // no worker ID is held; subject: "worker"
 	AlarmClock     = "clock"     // the wall clock stepped, or differs from the peers'; subject: "self"

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -80,6 +81,15 @@ func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
 }
 
 func ruleAlarm(name string, err error) leaf.Alarm {
+	if other, ok := errors.AsType[*ClusterError](err); ok {
+		return leaf.Alarm{
+			Code: leaf.AlarmRule, Subject: name,
+			Text: fmt.Sprintf("this node loads nothing from store %q any more; its tags are served from memory while that lasts: %s", name, other),
+			Do: fmt.Sprintf("find out where the URL of the store leads, and whether other data was loaded there; lead it back to the database of cluster %s, and the node goes on by itself; "+
+				"only if it is still the database of cluster %s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id'; "+
+				"a restart makes this node one of cluster %s, and its callers then get numbers of that cluster", other.Own, other.Own, other.Own, other.Found),
+		}
+	}
 	return leaf.Alarm{
 		Code: leaf.AlarmRule, Subject: name,
 		Text: fmt.Sprintf("this node issues nothing from store %q any more, not even from memory: %s", name, firstLine(err)),

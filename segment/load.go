@@ -90,6 +90,10 @@ func (t *Tag) tryReserve() (reserved, error) {
 	res, err := call(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
 		return t.shard.store.Reserve(ctx, req)
 	})
+	if otherCluster(err) {
+		t.shard.disown(err)
+		return reserved{}, &blockedError{err}
+	}
 	if err != nil {
 		return reserved{}, fmt.Errorf("reserve a range for tag %q: %w", t.name, err)
 	}

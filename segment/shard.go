@@ -30,7 +30,7 @@ type shard struct {
 
 	mu       sync.Mutex
 	bound    bool
-	foreign  error // why nothing is issued from the store: its binding is another one than ours
+	foreign  error // why nothing is loaded from the store: it belongs to another rule or cluster
 	synced   bool  // all rows were read at least once
 	last     error // why the last sync failed, nil if it did not
 	starving error // why the queue takes the store for down, nil if it does not
@@ -96,7 +96,7 @@ func (s *shard) admits() error {
 	return nil
 }
 
-// refuses returns why nothing may be issued from the store, nil if something may.
+// refuses returns why nothing may be loaded from the store, nil if something may.
 func (s *shard) refuses() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,37 @@ func (s *shard) refuses() error {
 }
 
 func (s *shard) foreignLocked() error {
-	return fmt.Errorf("%w: store %q belongs to another tag rule now", leaf.ErrNotReady, s.name)
+	return fmt.Errorf("%w: %s", leaf.ErrNotReady, s.ownerLocked())
+}
+
+// ownerLocked says whose the store is that is not ours any more.
+func (s *shard) ownerLocked() string {
+	if otherCluster(s.foreign) {
+		return fmt.Sprintf("store %q is the database of another cluster now", s.name)
+	}
+	return fmt.Sprintf("store %q belongs to another tag rule now", s.name)
+}
+
+// isOtherClusters reports whether the store is the database of another cluster: what its
+// board says concerns other ranges.
+func (s *shard) isOtherClusters() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return otherCluster(s.foreign)
+}
+
+func otherCluster(err error) bool {
+	_, ok := errors.AsType[*ClusterError](err)
+	return ok
+}
+
+// disown ends the loads from a store that a load found to be another cluster's. The next
+// successful bind allows them again.
+func (s *shard) disown(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = err
+	s.alarmLocked()
 }
 
 // Bound returns nil if the tag's database is bound to this node's division of tags,
@@ -234,7 +264,8 @@ func (s *shard) read() ([]Row, error) {
 // bind compares the database's binding with ours, before every reading of the rows: the
 // tags of a database may be moved elsewhere while this node runs. From then on it issues
 // nothing of them, not even from memory: a range that was reserved after the rows were
-// copied is in use elsewhere, too.
+// copied is in use elsewhere, too. If the database is another cluster's, memory is served:
+// each load compares the cluster.
 func (s *shard) bind() error {
 	a := s.alloc
 	s.mu.Lock()
@@ -255,7 +286,7 @@ func (s *shard) bind() error {
 	switch {
 	case err == nil:
 		s.bound, s.foreign = true, nil
-	case errors.Is(err, ErrRule):
+	case errors.Is(err, ErrRule), otherCluster(err):
 		s.foreign = err
 	}
 	s.mu.Unlock()

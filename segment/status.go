@@ -68,10 +68,18 @@ func (a *Allocator) Status() Status {
 func (s *shard) serves() (ok bool, reason string) {
 	s.mu.Lock()
 	synced, last, starving, foreign := s.synced, s.last, s.starving, s.foreign
+	if foreign != nil {
+		reason = s.ownerLocked()
+	}
 	s.mu.Unlock()
 	switch {
+	case otherCluster(foreign):
+		if _, some := s.someServes(false); !some {
+			return false, reason + ", and no tag has IDs in memory"
+		}
+		return true, reason + "; tags are served from memory"
 	case foreign != nil:
-		return false, fmt.Sprintf("store %q belongs to another tag rule now; nothing is issued from it", s.name)
+		return false, reason + "; nothing is issued from it"
 	case !synced:
 		return false, fmt.Sprintf("store %q has not answered yet", s.name)
 	case last != nil:

@@ -31,6 +31,18 @@ var (
 	ErrRule = errors.New("segment: another tag-to-database rule")
 )
 
+// ClusterError says that the database is another cluster's now: its name leads elsewhere,
+// or the content of another one was loaded into it (rule V).
+type ClusterError struct {
+	Own   string // the cluster's ID that this Store read first
+	Found string // the one that the database has
+}
+
+// Error implements error.
+func (e *ClusterError) Error() string {
+	return fmt.Sprintf("the database is another cluster's now: its table leaf_meta has cluster_id %s, and this node has taken its ranges from cluster %s", e.Found, e.Own)
+}
+
 // Store is one database that holds rows of leaf_alloc. The engine owns this
 // interface; drivers implement it and prove it with drivertest.
 //
@@ -47,6 +59,11 @@ type Store interface {
 	// and that the database belongs to the binding (ErrRule), which it records where none
 	// is recorded. Both errors are permanent for a start. A node that runs issues nothing
 	// from the database after ErrRule, until Bind succeeds again.
+	//
+	// A database may name its cluster. Then Bind, Reserve, GiveBack and Raise fail with a
+	// *ClusterError when it names another one than it did at first, and GiveBack and Raise
+	// change nothing. The node then loads nothing until Bind succeeds again; ranges that it
+	// has loaded before are of its own cluster.
 	Bind(ctx context.Context, b Binding) error
 
 	// Reserve advances one row and returns the range that the committed statement

@@ -111,7 +111,7 @@ func (s *shard) readBoard(ctx context.Context, answer bool) error {
 // regress from the others: only answers wait until what was heeded is on the disk.
 func (s *shard) exchange(ctx context.Context, answer bool) error {
 	a, w := s.alloc, &s.watcher
-	if w.board == nil {
+	if w.board == nil || s.isOtherClusters() {
 		return nil
 	}
 	entered := s.enter(ctx, enterPause)

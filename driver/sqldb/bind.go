@@ -45,8 +45,12 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 	if err := s.checkKey(ctx); err != nil {
 		return err
 	}
+	s.identity.readable.Store(l.meta)
 	switch {
 	case l.meta:
+		if err := s.bindCluster(ctx, record); err != nil {
+			return err
+		}
 		return s.bindRule(ctx, b, record)
 	case b.Rule != "":
 		return s.schemaError("several databases need the table leaf_meta", nil)
@@ -66,6 +70,22 @@ func (s *Store) checkKey(ctx context.Context) error {
 		return fmt.Errorf("%w: leaf_alloc has more than one row for tag %q; remove all but the one with the highest max_id and make biz_tag the primary key", segment.ErrSchema, tag)
 	}
 	return nil
+}
+
+// bindCluster comes before bindRule: nothing is recorded in the database of another
+// cluster. That an ID cannot be recorded stops no node.
+func (s *Store) bindCluster(ctx context.Context, record bool) error {
+	found, err := s.storedCluster(ctx, s.read)
+	if err == nil && found == "" && record {
+		if found, err = s.putCluster(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Debug("the cluster's ID is not recorded", "store", s.Redacted(), "error", err)
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.identity.settle(found)
 }
 
 func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) error {

@@ -6,42 +6,120 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // metaCluster is the row of leaf_meta that holds the cluster's ID.
 const metaCluster = "cluster_id"
 
+// clusterValue is the ID of the cluster within a statement.
+const clusterValue = "(SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "')"
+
+// identity is which database a Store is. Whatever name leads to the database, and whatever
+// is loaded into it, the Store takes no range from one that names another cluster (rule V).
+type identity struct {
+	id atomic.Pointer[string] // the cluster's ID as this Store read it first; nil: it read none
+
+	// readable is whether statements may read leaf_meta. Without that table, or without
+	// the right to read it, loads go on: the next Bind tries again.
+	readable atomic.Bool
+}
+
+func (i *identity) get() string {
+	if id := i.id.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// asked returns the ID that statements compare, "" if they compare none.
+func (i *identity) asked() string {
+	if i.readable.Load() {
+		return i.get()
+	}
+	return ""
+}
+
+// check returns a *segment.ClusterError if found is the ID of another cluster. A database
+// without an ID is no other one: the row of leaf_meta was deleted, or could not be made.
+func (i *identity) check(found string) error {
+	if own := i.get(); own != "" && found != "" && found != own {
+		return &segment.ClusterError{Own: own, Found: found}
+	}
+	return nil
+}
+
+// settle compares the ID that the database has, "" for none, and remembers the first one.
+func (i *identity) settle(found string) error {
+	if found != "" {
+		i.id.CompareAndSwap(nil, &found)
+	}
+	return i.check(found)
+}
+
 // ClusterID returns the ID of the cluster that uses this database as its first: 32 hex
-// digits by chance, made by the first call of any node and never changed. It is "" for a
-// database without leaf_meta, which only the Java server has set up. A copy of a database
-// has the ID of the original. Every error may be retried.
+// digits by chance, made by the first call of any node. It is "" for a database without
+// leaf_meta, which only the Java server has set up. A copy of a database has the ID of the
+// original. The Store asks the database once: Bind and Reserve compare what they find
+// later. Every error may be retried.
 func (s *Store) ClusterID(ctx context.Context) (id string, err error) {
+	if id := s.identity.get(); id != "" {
+		return id, nil
+	}
 	defer s.done(ctx, time.Now(), &err, "read the cluster's ID")
 	l, err := s.detect(ctx)
 	if err != nil || !l.meta {
 		return "", err
 	}
-	id, err = s.storedCluster(ctx)
-	if err != nil || id != "" {
-		return id, err
+	found, err := s.storedCluster(ctx, s.write)
+	if err == nil && found == "" {
+		found, err = s.putCluster(ctx)
 	}
-	var random [16]byte
-	rand.Read(random[:]) // it never fails
+	if err != nil {
+		return "", err
+	}
+	return found, s.identity.settle(found)
+}
+
+// putCluster writes the ID where the database has none, and returns what it has then. It
+// is the ID that this Store has read before: the row was deleted under a running node,
+// and the next node that starts must not make another one.
+func (s *Store) putCluster(ctx context.Context) (id string, err error) {
+	if id = s.identity.get(); id == "" {
+		var random [16]byte
+		rand.Read(random[:]) // it never fails
+		id = hex.EncodeToString(random[:])
+	}
 	err = s.transact(ctx, func(conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, s.dialect.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"), metaCluster, hex.EncodeToString(random[:]))
+		_, err := conn.ExecContext(ctx, s.dialect.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"), metaCluster, id)
 		return err
 	})
 	if err != nil && s.dialect.kindOf(err) != kindDuplicate { // else another node was faster
 		return "", fmt.Errorf("make the cluster's ID in leaf_meta: %w", err)
 	}
-	return s.storedCluster(ctx)
+	return s.storedCluster(ctx, s.write)
 }
 
-func (s *Store) storedCluster(ctx context.Context) (id string, err error) {
-	_, err = queryRow(ctx, s.write, s.dialect.bind("SELECT value FROM leaf_meta WHERE name = ?"), []any{metaCluster}, []any{&id})
+// storedCluster returns the ID that the database has, "" if it has none.
+func (s *Store) storedCluster(ctx context.Context, q querier) (id string, err error) {
+	_, err = queryRow(ctx, q, s.sql.cluster, nil, []any{&id})
 	if err != nil {
 		return "", fmt.Errorf("read the cluster's ID in leaf_meta: %w", err)
 	}
 	return id, nil
+}
+
+// sameCluster is check within a transaction that changes a row.
+func (s *Store) sameCluster(ctx context.Context, conn *sql.Conn) error {
+	if s.identity.asked() == "" {
+		return nil
+	}
+	found, err := s.storedCluster(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return s.identity.check(found)
 }

@@ -1,6 +1,8 @@
 package sqldb_test
 
 import (
+	"database/sql"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -44,4 +46,113 @@ func TestClusterID(t *testing.T) {
 	if len(ids) != 2 {
 		t.Errorf("two databases have the IDs %v", ids)
 	}
+}
+
+const otherID = "ffffffffffffffffffffffffffffffff"
+
+// changing is a store with the row "order" at 1001, whose database the test changes.
+func changing(t *testing.T, url string, db *sql.DB) (s *sqldb.Store, id string) {
+	t.Helper()
+	execAll(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('order', 1, 1000, '')")
+	s = open(t, url)
+	if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+		t.Fatal(err)
+	}
+	wantNext(t, s, 1)
+	id, err := s.ClusterID(t.Context())
+	if err != nil || len(id) != 32 {
+		t.Fatalf("ClusterID = %q, %v", id, err)
+	}
+	return s, id
+}
+
+// wantNext expects the next range of "order" to begin at lo.
+func wantNext(t *testing.T, s *sqldb.Store, lo int64) {
+	t.Helper()
+	for _, step := range []int64{1000, 0} { // in one message, and in a transaction
+		res, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Step: step, Length: 500, Min: 500, Max: 500})
+		if err != nil || res.Range.Lo != lo {
+			t.Fatalf("Reserve = %+v, %v; want a range from %d", res, err, lo)
+		}
+		lo = res.Range.Hi
+	}
+}
+
+// TestDatabaseOfAnotherCluster: the name of the database leads to that of another cluster,
+// or its dump was loaded. No load, return or repair goes there, and nothing is recorded.
+func TestDatabaseOfAnotherCluster(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s, id := changing(t, url, db)
+		execAll(t, db, "UPDATE leaf_meta SET value = '"+otherID+"' WHERE name = 'cluster_id'")
+		for name, call := range map[string]func() error{
+			"Reserve": func() error {
+				_, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Step: 1000, Length: 10, Min: 10, Max: 10})
+				return err
+			},
+			"Reserve with another step": func() error {
+				_, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Min: 10, Max: 10})
+				return err
+			},
+			"GiveBack": func() error {
+				execAll(t, db, "UPDATE leaf_alloc SET max_id = 1001")
+				err := s.GiveBack(t.Context(), "order", 1001, 500)
+				if row, lookErr := s.Lookup(t.Context(), "order"); lookErr != nil || row.MaxID != 1001 {
+					t.Errorf("the row of the other cluster is %+v, %v; want max_id 1001", row, lookErr)
+				}
+				return err
+			},
+			"Raise": func() error {
+				_, err := s.Raise(t.Context(), "order", 1_000_000)
+				return err
+			},
+			"Bind": func() error {
+				execAll(t, db, "DELETE FROM leaf_meta WHERE name <> 'cluster_id'")
+				err := s.Bind(t.Context(), segment.Binding{Store: "default"})
+				var rows int
+				if scanErr := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_meta").Scan(&rows); scanErr != nil || rows != 1 {
+					t.Errorf("leaf_meta has %d rows, %v; want none but the ID", rows, scanErr)
+				}
+				return err
+			},
+		} {
+			var other *segment.ClusterError
+			if err := call(); !errors.As(err, &other) || other.Own != id || other.Found != otherID {
+				t.Errorf("%s: %v; want that it names %s and %s", name, err, id, otherID)
+			}
+		}
+		execAll(t, db, "UPDATE leaf_meta SET value = '"+id+"' WHERE name = 'cluster_id'", "UPDATE leaf_alloc SET max_id = 5001")
+		if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+			t.Errorf("Bind when the database is its own again: %v", err)
+		}
+		wantNext(t, s, 5001)
+		if err := s.GiveBack(t.Context(), "order", 6001, 5500); err != nil {
+			t.Errorf("GiveBack: %v", err)
+		}
+	})
+}
+
+// TestClusterIDIsLost: a database that lost its ID, or the table of it, serves on, and the
+// next Bind puts the same ID back: a node that starts makes no other one.
+func TestClusterIDIsLost(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s, id := changing(t, url, db)
+		execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'")
+		wantNext(t, s, 1001)
+		execAll(t, db, "DROP TABLE leaf_meta")
+		wantNext(t, s, 2001)
+		if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+			t.Errorf("Bind without leaf_meta: %v", err)
+		}
+		wantNext(t, s, 3001)
+		if _, err := s.ApplySchema(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+			t.Error(err)
+		}
+		if got, err := open(t, url).ClusterID(t.Context()); got != id || err != nil {
+			t.Errorf("a node that starts has the ID %s, %v; want %s", got, err, id)
+		}
+		wantNext(t, s, 4001)
+	})
 }

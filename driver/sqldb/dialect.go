@@ -105,6 +105,8 @@ type statements struct {
 	meta       string // name, value of all
 	insertMeta string // name, value, name, value
 	deleteMeta string
+	cluster    string // the cluster's ID
+	advanceOwn string // advance in the database of one cluster: its parameters, ID
 }
 
 func (d *dialect) statements() statements {
@@ -139,6 +141,8 @@ func (d *dialect) statements() statements {
 		meta:       "SELECT name, value FROM leaf_meta",
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
 		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "')",
+		cluster:    "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'",
+		advanceOwn: d.bind(set + " AND " + clusterValue + " = ?"),
 	}
 }
 

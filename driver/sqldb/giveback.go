@@ -58,6 +58,9 @@ func (s *Store) giveBackLocked(ctx context.Context, tag string, hi, lo int64) er
 		if row.maxID != hi {
 			return notAt(row, hi)
 		}
+		if err := s.sameCluster(ctx, conn); err != nil {
+			return err
+		}
 		return s.advance(ctx, conn, tag, hi, lo)
 	})
 }

@@ -22,17 +22,29 @@ import (
 // Each answer repeats a random word of its question, so that the answer to another
 // question is not taken for it. The last one comes after the COMMIT: the server skips
 // everything behind a statement that fails.
-func mysqlPacket(set, where string) string {
+//
+// cluster is what the packet asks of leaf_meta, after the row is locked: an earlier
+// reading would open a snapshot, in which MariaDB refuses a row that changed since.
+func mysqlPacket(set, where, cluster string) string {
 	const row = "SELECT ?, biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE; "
 	return "START TRANSACTION; " + row +
 		"UPDATE leaf_alloc SET max_id = " + set + ", update_time = CURRENT_TIMESTAMP" +
 		" WHERE biz_tag = ? AND " + mysqlExact + " AND " + where + "; " +
-		row + "COMMIT; SELECT ?"
+		row + "SELECT ?, " + cluster + "; COMMIT; SELECT ?"
 }
 
+const (
+	mysqlReserveSet   = "max_id + ?"
+	mysqlReserveWhere = "step = ? AND max_id >= 0 AND max_id <= ?"
+)
+
+// The same packets, without and with a look at the cluster's ID.
 var (
-	mysqlReserve  = mysqlPacket("max_id + ?", "step = ? AND max_id >= 0 AND max_id <= ?")
-	mysqlGiveBack = mysqlPacket("?", "max_id = ?")
+	mysqlReserve        = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, "NULL")
+	mysqlReserveCluster = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, clusterValue)
+
+	mysqlGiveBack        = mysqlPacket("?", "max_id = ?", "NULL")
+	mysqlGiveBackCluster = mysqlPacket("?", "max_id = ? AND "+clusterValue+" = ?", clusterValue)
 )
 
 // errAnswer: the server has answered something else than what it was asked.
@@ -40,10 +52,10 @@ var errAnswer = errors.New("the answer does not belong to the question; a proxy 
 
 // sendPacket sends a packet whose UPDATE has the parameters set, tag, tag, where, and
 // returns the row as it was before and after. A nil error means that the server
-// acknowledged the COMMIT.
-func sendPacket(ctx context.Context, q querier, packet, tag string, set any, where ...any) (before, after state, err error) {
+// acknowledged the COMMIT, and that the database is no other cluster's.
+func (s *Store) sendPacket(ctx context.Context, q querier, packet, tag string, set any, where ...any) (before, after state, err error) {
 	word := rand.Text()
-	args := append(append([]any{word, tag, set, tag, tag}, where...), word, tag, word)
+	args := append(append([]any{word, tag, set, tag, tag}, where...), word, tag, word, word)
 	rows, err := q.QueryContext(ctx, packet, args...)
 	if err != nil {
 		return state{}, state{}, err
@@ -61,8 +73,15 @@ func sendPacket(ctx context.Context, q querier, packet, tag string, set any, whe
 		return state{}, state{}, err
 	}
 	var echo string
+	var cluster sql.NullString
+	if found, err := packetAnswer(rows, &echo, &cluster); err != nil || !found || echo != word {
+		return state{}, state{}, fmt.Errorf("read the cluster's ID: %w", errors.Join(err, errAnswer))
+	}
 	if found, err := packetAnswer(rows, &echo); err != nil || !found || echo != word {
 		return state{}, state{}, fmt.Errorf("commit: %w", errors.Join(err, errAnswer))
+	}
+	if err := s.identity.check(cluster.String); err != nil {
+		return state{}, state{}, err
 	}
 	return first.state, second.state, errors.Join(first.check(word, tag), second.check(word, tag))
 }
@@ -116,10 +135,14 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	if req.Step == 0 {
 		return segment.Reservation{}, false, nil
 	}
+	packet := mysqlReserve
+	if s.identity.asked() != "" {
+		packet = mysqlReserveCluster
+	}
 	var before, after state
 	// In a Galera group a COMMIT that meets another node's is taken back.
 	err := s.again(ctx, func() (err error) {
-		before, after, err = sendPacket(ctx, s.write, mysqlReserve, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
+		before, after, err = s.sendPacket(ctx, s.write, packet, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
 		return err
 	})
 	var refused *mysql.MySQLError
@@ -138,8 +161,12 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 }
 
 // giveBackMySQL is the one compare-and-set of a give-back.
-func giveBackMySQL(ctx context.Context, _ *Store, conn *sql.Conn, tag string, hi, lo int64) error {
-	before, after, err := sendPacket(ctx, conn, mysqlGiveBack, tag, lo, hi)
+func giveBackMySQL(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
+	packet, where := mysqlGiveBack, []any{hi}
+	if own := s.identity.asked(); own != "" {
+		packet, where = mysqlGiveBackCluster, []any{hi, own}
+	}
+	before, after, err := s.sendPacket(ctx, conn, packet, tag, lo, where...)
 	switch {
 	case err != nil:
 		return err

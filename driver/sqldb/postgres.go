@@ -57,14 +57,21 @@ const (
 // postgresReserve gives req.Length to a row whose step is as believed, and the
 // row's own step within the bounds to any other. $1 tag, $2 step, $3 length, $4
 // min, $5 max, $6 a random word: the
-// answer to another statement does not repeat it.
-var postgresReserve = func() string {
+// answer to another statement does not repeat it. cluster is what the statement reads of
+// leaf_meta.
+func postgresReserveReading(cluster string) string {
 	length := "(CASE WHEN step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(step AS bigint), $4), $5) END)"
 	return "UPDATE leaf_alloc SET max_id = max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
 		` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1` +
 		fmt.Sprintf(" AND step BETWEEN 1 AND %d AND max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
-		" RETURNING $6, biz_tag, max_id, step"
-}()
+		" RETURNING $6, biz_tag, max_id, step, " + cluster
+}
+
+// The same statements, without and with a look at the cluster's ID.
+var (
+	postgresReserve        = postgresReserveReading("NULL")
+	postgresReserveCluster = postgresReserveReading(clusterValue)
+)
 
 func openPostgres(_ target, l *login, cfg Config) (pools, error) {
 	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg}), timeout: cfg.ConnectTimeout}, cfg), nil
@@ -105,8 +112,13 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	var hi, step int64
 	var echo, name string
 	word := rand.Text()
+	statement := postgresReserve
+	if s.identity.asked() != "" {
+		statement = postgresReserveCluster
+	}
+	var cluster sql.NullString
 	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}
-	ok, err := queryRow(ctx, s.write, postgresReserve, args, []any{&echo, &name, &hi, &step})
+	ok, err := queryRow(ctx, s.write, statement, args, []any{&echo, &name, &hi, &step, &cluster})
 	switch kind := s.dialect.kindOf(err); {
 	case errors.Is(err, errUnreadable):
 		return segment.Reservation{}, false, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
@@ -117,6 +129,9 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	case echo != word || name != req.Tag:
 		return segment.Reservation{}, false, errAnswer
 	}
+	if err := s.identity.check(cluster.String); err != nil {
+		return segment.Reservation{}, false, err
+	}
 	res, err := rangeBelow(hi, req.LengthFor(step), step)
 	return res, true, err
 }
@@ -124,7 +139,11 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 // giveBackPostgres is the one compare-and-set of a give-back: a statement that commits
 // by itself.
 func giveBackPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
-	result, err := conn.ExecContext(ctx, s.sql.advance, lo, tag, tag, hi)
+	statement, args := s.sql.advance, []any{lo, tag, tag, hi}
+	if own := s.identity.asked(); own != "" {
+		statement, args = s.sql.advanceOwn, append(args, own)
+	}
+	result, err := conn.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return err
 	}
@@ -135,6 +154,9 @@ func giveBackPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string,
 		return errTwoRows
 	}
 	row, err := s.readRow(ctx, conn, tag)
+	if err == nil && row.maxID == hi {
+		err = s.sameCluster(ctx, conn)
+	}
 	if err != nil {
 		return err
 	}

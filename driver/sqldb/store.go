@@ -86,6 +86,8 @@ type Store struct {
 	layout  atomic.Pointer[layout] // nil: not known
 	made    atomic.Bool            // this process made the file of an embedded database
 
+	identity identity
+
 	born   time.Time
 	lastOK atomic.Int64 // when a statement last succeeded, in ns since born
 }

@@ -158,7 +158,7 @@ func (c *trackedConn) QueryContext(ctx context.Context, query string, args []dri
 		c.unread = false // the driver and the server know whether it can be used
 		return nil, err
 	}
-	return &trackedRows{Rows: rows, conn: c, whole: begins(query), more: strings.Count(query, "SELECT ") - 1}, nil
+	return &trackedRows{Rows: rows, conn: c, whole: begins(query), more: strings.Count(query, "SELECT ?") - 1}, nil
 }
 
 // trackedRows is the answer to a query.
@@ -167,7 +167,7 @@ type trackedRows struct {
 	conn *trackedConn
 
 	// A query that begins a transaction is all of it, see mysqlPacket, and its last
-	// SELECT comes after its COMMIT.
+	// SELECT comes after its COMMIT. Each SELECT that is answered begins with a parameter.
 	whole bool
 	more  int // SELECTs that have not been answered yet
 }

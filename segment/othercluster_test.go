@@ -1,0 +1,80 @@
+package segment_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var errOtherCluster = &segment.ClusterError{Own: "one", Found: "two"}
+
+// TestDatabaseOfAnotherCluster: the database becomes that of another cluster while the
+// node runs. What is in memory is served, no load and no return goes there, and notices
+// of the other cluster count for nothing. The node goes on when the database is its own.
+func TestDatabaseOfAnotherCluster(t *testing.T) {
+	for name, found := range map[string]struct{ bind, reserve error }{
+		"a load finds it": {nil, errOtherCluster},
+		"a sync finds it": {errOtherCluster, nil},
+		"both find it":    {errOtherCluster, errOtherCluster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { othersDatabase(t, found.bind, found.reserve) })
+		})
+	}
+}
+
+func othersDatabase(t *testing.T, bind, reserve error) {
+	s, al, ids := fourTags(), newAlarms(), newLedger()
+	a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true, MaxWait: 100 * time.Millisecond})
+	ids.add(t, "before", drain(t, a, "a", 50)...)
+	synctest.Wait()
+	if bind != nil {
+		time.Sleep(59 * time.Second)
+	}
+	s.set(func(s *store) {
+		if bind != nil {
+			s.onBind = func(context.Context, func() error) error { return bind }
+		}
+		s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+			if reserve == nil {
+				t.Error("a load after the sync found it")
+			}
+			return segment.Reservation{}, errOtherCluster
+		}
+	})
+	if bind != nil {
+		time.Sleep(2 * time.Second)
+	}
+	for {
+		id, err := a.Next(t.Context(), "a")
+		if err != nil {
+			wantErr(t, err, leaf.ErrNotReady)
+			break
+		}
+		ids.add(t, "from memory", id)
+	}
+	if ids.len() < 100 {
+		t.Errorf("%d IDs were served, although the node had loaded 100", ids.len())
+	}
+	_, err := a.Next(t.Context(), "b")
+	wantErr(t, err, leaf.ErrNotReady)
+	_, err = a.Repair(t.Context(), "a", 10_000)
+	wantErr(t, err, leaf.ErrNotReady)
+	al.want(t, "rule default")
+	wantReady(t, a, false, "is the database of another cluster now, and no tag has IDs in memory")
+	if err := s.Post(t.Context(), segment.Notice{Tag: "b", Regress: 5000, Repaired: 4000}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Second)
+	if m := a.Mark("b"); m.Latched || m.High > 4000 {
+		t.Errorf("the mark is %+v after a notice of the other cluster", m)
+	}
+	s.heal()
+	time.Sleep(2 * time.Minute)
+	ids.add(t, "after", drain(t, a, "a", 150)...)
+	al.want(t, "regress b") // the test posted it
+}
