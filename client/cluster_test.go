@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -185,4 +186,31 @@ func TestNodeLearnsItsCluster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOldNodeFile: the program was moved to the cluster "two", with the node file of the
+// cluster "one", and the resolver answers a moment later than the client waits for it.
+func TestOldNodeFile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		of := func(id, cluster string) discovery.Node {
+			n := node(id, "", 100)
+			n.Cluster = cluster
+			return n
+		}
+		path := filepath.Join(t.TempDir(), "nodes.json")
+		both := []discovery.Node{of("a", "one"), of("b", "two")}
+		cl := newCluster(both...)
+		cl.set(both[:1], nil)
+		cl.client(t, inFile(path))
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		cl.set(nil, errors.New("slow"))
+		c := cl.client(t, client.WithCluster("two"), client.WithNodeFile(path))
+		time.Sleep(time.Second)
+		cl.set(both[1:], nil)
+		time.Sleep(time.Minute)
+		if asked := cl.shares(t, c, 100); asked["a"] > 0 || asked["b"] == 0 {
+			t.Errorf("asked %v; the resolver lists b only: %+v", asked, c.Stats())
+		}
+	})
 }

@@ -173,6 +173,7 @@ func ExampleNew_registry() {
 	}
 	defer nodes.Close()
 	c, err := client.New(nodes,
+		client.WithCluster("5c0f0b7e1d0f4c3a9a8e2f6b7c1d2e3f"),   // from /readyz of a node; the file needs it
 		client.WithNodeFile(filepath.Join(folder, "nodes.json")), // so that the program starts while the registry is down
 		client.WithTimeout(10*time.Second),
 	)

@@ -25,6 +25,15 @@ func Broken(cause error) error { return &brokenError{cause} }
 // Answered is the error that a node gave.
 var Answered = answered
 
+// Options is several options as one.
+func Options(all ...Option) Option {
+	return func(o *options) {
+		for _, option := range all {
+			option(o)
+		}
+	}
+}
+
 // ParseNodes reads a node file.
 var ParseNodes = parseNodes
 

@@ -81,7 +81,7 @@ func (c *Client) remember(ctx context.Context) bool {
 	if c.nodeFile == "" {
 		return false
 	}
-	nodes, err := readNodes(c.nodeFile)
+	nodes, err := readNodes(c.nodeFile, c.cluster.get())
 	if err != nil {
 		c.log.add(slog.LevelWarn, "the node file is of no use", "err", err)
 		return false
@@ -94,7 +94,7 @@ func (c *Client) save(nodes []discovery.Node) {
 	if c.nodeFile == "" {
 		return
 	}
-	if err := writeNodes(c.nodeFile, nodes); err != nil {
+	if err := writeNodes(c.nodeFile, c.cluster.get(), nodes); err != nil {
 		c.log.add(slog.LevelWarn, "the node file could not be written", "err", err)
 	}
 }

@@ -79,12 +79,19 @@ func TestRegistryComesLate(t *testing.T) {
 	})
 }
 
+// inFile is the node file of a client of the cluster "one".
+func inFile(path string) client.Option {
+	named := client.WithCluster("one")
+	file := client.WithNodeFile(path)
+	return client.Options(named, file)
+}
+
 // TestNodeFile: the last list is on disk, and used if the registry is down at the start.
 func TestNodeFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nodes.json")
 	bubble(t, func(t *testing.T) {
 		cl := newCluster(node("a", "x", 7), node("b", "", 100))
-		c := cl.client(t, client.WithNodeFile(file))
+		c := cl.client(t, inFile(file))
 		synctest.Wait()
 		cl.set(cl.list[:1], nil)
 		time.Sleep(3 * time.Second)
@@ -96,7 +103,7 @@ func TestNodeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := client.ParseNodes(text)
+	nodes, err := client.ParseNodes(text, "one")
 	if diff := cmp.Diff([]discovery.Node{node("a", "x", 7)}, nodes); diff != "" || err != nil {
 		t.Errorf("%v, nodes (-want +got):\n%s", err, diff)
 	}
@@ -120,7 +127,7 @@ func TestNodeFile(t *testing.T) {
 				}
 				cl := newCluster(node("a", "x", 7), node("b", "", 100))
 				cl.set(useless.list, useless.err)
-				c := cl.client(t, client.WithNodeFile(again))
+				c := cl.client(t, inFile(again))
 				if got := cl.shares(t, c, 10); got["a"] != 10 {
 					t.Errorf("requests: %v", got)
 				}
@@ -141,12 +148,12 @@ func TestNodeFile(t *testing.T) {
 // too, long before the deadline of the first callers.
 func TestNodeFileWhileTheRegistryHangs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nodes.json")
-	if err := os.WriteFile(file, []byte(`{"format":1,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"format":2,"cluster":"one","nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bubble(t, func(t *testing.T) {
 		cl := newCluster(node("a", "", 1))
-		c := newClient(t, mute{}, client.WithLinks(cl.dial), client.WithNodeFile(file))
+		c := newClient(t, mute{}, client.WithLinks(cl.dial), inFile(file))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Next(ctx, "order"); err != nil {
@@ -168,10 +175,12 @@ func (mute) List(ctx context.Context) ([]discovery.Node, error) {
 func TestNodeFileOfNoUse(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"empty", ""},
-		{"cut off", `{"format":1,"nodes":[{"id":"a"`},
+		{"cut off", `{"format":2,"cluster":"one","nodes":[{"id":"a"`},
 		{"another format", `{"format":2,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
-		{"no nodes", `{"format":1}`},
-		{"too large", strings.Repeat(" ", 5<<20) + `{"format":1,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
+		{"another cluster", `{"format":2,"cluster":"two","nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
+		{"no cluster", `{"format":2,"nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
+		{"no nodes", `{"format":2,"cluster":"one"}`},
+		{"too large", strings.Repeat(" ", 5<<20) + `{"format":2,"cluster":"one","nodes":[{"id":"a","weight":1,"grpc":"a:1"}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "nodes.json")
@@ -182,7 +191,7 @@ func TestNodeFileOfNoUse(t *testing.T) {
 				cl := newCluster(node("a", "", 100))
 				list := cl.list
 				cl.set(nil, errRegistry)
-				leafClient := cl.client(t, client.WithNodeFile(file))
+				leafClient := cl.client(t, inFile(file))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := leafClient.Next(ctx, "order"); !errors.Is(err, leaf.ErrNotReady) {
@@ -195,7 +204,7 @@ func TestNodeFileOfNoUse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if nodes, err := client.ParseNodes(text); len(nodes) != 1 || err != nil {
+			if nodes, err := client.ParseNodes(text, "one"); len(nodes) != 1 || err != nil {
 				t.Errorf("the file holds %v, %v", nodes, err)
 			}
 		})
@@ -203,11 +212,11 @@ func TestNodeFileOfNoUse(t *testing.T) {
 }
 
 func FuzzParseNodes(f *testing.F) {
-	f.Add([]byte(`{"format":1,"nodes":[{"id":"a","zone":"x","weight":100,"grpc":"a:9090"}]}`))
-	f.Add([]byte(`{"format":1}`))
+	f.Add([]byte(`{"format":2,"cluster":"one","nodes":[{"id":"a","zone":"x","weight":100,"grpc":"a:9090"}]}`))
+	f.Add([]byte(`{"format":2,"cluster":"one"}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if nodes, err := client.ParseNodes(text); err != nil && nodes != nil {
+		if nodes, err := client.ParseNodes(text, "one"); err != nil && nodes != nil {
 			t.Errorf("%v and %v", nodes, err)
 		}
 	})
@@ -238,6 +247,7 @@ func TestOptions(t *testing.T) {
 		{"WithTLS", good, client.WithTLS(nil)},
 		{"WithMaxNodes", good, client.WithMaxNodes(0)},
 		{"WithMaxNodes", good, client.WithMaxNodes(1001)},
+		{"WithNodeFile", good, client.WithNodeFile("nodes.json")},
 		{"WithRefresh", good, client.WithRefresh(0)},
 		{"WithRefresh", good, client.WithRefresh(2 * time.Hour)},
 		{"WithHedgeAfter", good, client.WithHedgeAfter(-1)},

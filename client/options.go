@@ -131,7 +131,8 @@ func WithRefresh(every time.Duration) Option { return func(o *options) { o.refre
 
 // WithNodeFile sets a file that holds the last list of nodes, overriding the default of
 // none. It is read if the Resolver does not answer at the start, and replaced atomically
-// when the list changes. Clients of one cluster may share it.
+// when the list changes. It needs [WithCluster], and a file of another cluster is not
+// read. Clients of one cluster may share it.
 func WithNodeFile(path string) Option { return func(o *options) { o.nodeFile = path } }
 
 // WithHedgeAfter sets how long a request may stay without an answer before another node
@@ -244,6 +245,8 @@ func (o *options) validate() error {
 		return leaf.BadField("WithCluster", id, "must be the ID of a cluster")
 	}
 	switch {
+	case o.nodeFile != "" && o.cluster.get() == "":
+		return leaf.BadField("WithNodeFile", o.nodeFile, "needs WithCluster: the file is read when the resolver does not answer, and may be older than a change of the cluster")
 	case strings.TrimSpace(o.name) != o.name:
 		return leaf.BadField("WithName", o.name, "must not begin or end with a space")
 	case !o.plain && o.tls == nil:

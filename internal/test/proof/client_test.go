@@ -64,6 +64,7 @@ type callers struct {
 	listed  registryOfNodes
 	clients []*client.Client
 	file    string // the last list of nodes
+	cluster string // that the nodes named in the directory
 	machine *machine
 
 	path string
@@ -114,8 +115,17 @@ func (c *callers) connect(t *testing.T, options ...client.Option) (*client.Clien
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c.cluster == "" {
+		waitFor(t, 30*time.Second, "a node names its cluster in the directory", func() bool {
+			list, _ := d.List(t.Context())
+			for _, n := range list {
+				c.cluster = n.Cluster
+			}
+			return c.cluster != ""
+		})
+	}
 	nodes := &viaFronts{Directory: d, m: c.m}
-	options = append(options, client.WithZone(ownZone), client.WithNodeFile(c.file), client.WithLogger(slog.New(slog.DiscardHandler)))
+	options = append(options, client.WithZone(ownZone), client.WithCluster(c.cluster), client.WithNodeFile(c.file), client.WithLogger(slog.New(slog.DiscardHandler)))
 	one, err := client.New(nodes, options...)
 	if err != nil {
 		t.Fatal(err)
