@@ -34,12 +34,16 @@ type fence struct {
 	looks   int            // how many have begun
 	refused map[string]int // the number of looks when a range of the tag was refused last
 	said    map[string]int // how often this node said what it holds of the tag, see say
-	broken  bool           // the last write failed
-	mending bool           // a task tries it again
-	closed  bool           // nothing is written any more
-	open    *batch         // collecting, nil if none
-	loose   []fenceEntry   // set in memory, written with the next batch
-	last    chan struct{}  // done channel of the newest batch, closed once it is written
+
+	// own is where this node's ranges of a tag end, while the mark is higher because the
+	// node heard of a repair or a regress. The mark of a tag that is missing is its own.
+	own     map[string]int64
+	broken  bool          // the last write failed
+	mending bool          // a task tries it again
+	closed  bool          // nothing is written any more
+	open    *batch        // collecting, nil if none
+	loose   []fenceEntry  // set in memory, written with the next batch
+	last    chan struct{} // done channel of the newest batch, closed once it is written
 
 	// The leader alone touches these; the done channels order one leader after
 	// another.
@@ -65,7 +69,7 @@ const compactAbove = 1 << 20
 func openFence(a *Allocator) (*fence, error) {
 	f := &fence{
 		disk: a.disk, rt: a.rt, node: a.cfg.NodeID, alarms: a.alarms, tasks: &a.tasks, quit: a.closing,
-		marks: map[string]Mark{}, refused: map[string]int{}, said: map[string]int{},
+		marks: map[string]Mark{}, refused: map[string]int{}, said: map[string]int{}, own: map[string]int64{},
 	}
 	if err := f.read(); err != nil {
 		return nil, err
@@ -92,6 +96,17 @@ func (f *fence) mark(tag string) Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.marks[tag]
+}
+
+// reserved returns the highest end of the ranges that this node reserved of a tag, as far
+// as this process knows: after a restart, what an earlier one heard counts as reserved.
+func (f *fence) reserved(tag string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if own, heard := f.own[tag]; heard {
+		return own
+	}
+	return f.marks[tag].High
 }
 
 // errOvertaken: the mark is no longer what the caller saw. Nothing was changed.
@@ -140,6 +155,7 @@ func (f *fence) change(tag string, unchanged func(Mark) bool, m Mark) error {
 		return fmt.Errorf("%w: tag %q", errOvertaken, tag)
 	}
 	f.setLocked(tag, m)
+	delete(f.own, tag)
 	return f.commit(entryOf(tag, m))
 }
 

@@ -45,14 +45,14 @@ func isBlocked(err error) bool {
 // guard reads the cluster fence before a load (rule C). While nobody knows how the
 // fence is, the load waits for the answer. The caller calls leave when the range is
 // admitted or dropped.
-func (t *Tag) guard(before Mark) (guard, error) {
+func (t *Tag) guard() (guard, error) {
 	c := t.alloc.cluster
 	if c == nil {
 		return guard{}, nil
 	}
 	g, err := c.enter(t.alloc.reading, t.name)
 	if err == nil {
-		err = t.look(&g, before)
+		err = t.look(&g)
 	}
 	if err != nil {
 		return guard{}, &blockedError{err}
@@ -100,9 +100,10 @@ func (c *cluster) notReady() error {
 // although this node's numbers must be in it, or older than one that was seen, proves
 // that the fence forgot something: there is no range until it is merged again. (A
 // give-back that ended between the two fences leaves a lower entry, too. Then merging
-// costs the tail.)
-func (t *Tag) look(g *guard, before Mark) error {
-	seen := g.cluster.seen.of(t.name)
+// costs the tail.) What the node only heard of a repair is in the row, and in the cluster
+// fence only if a node under that fence carried the repair out.
+func (t *Tag) look(g *guard) error {
+	own, seen := t.alloc.fence.reserved(t.name), g.cluster.seen.of(t.name)
 	if g.outage != nil {
 		g.last = seen.End
 		return nil
@@ -113,10 +114,10 @@ func (t *Tag) look(g *guard, before Mark) error {
 	}
 	what := ""
 	switch {
-	case !ok && (before.High > 0 || seen.space == g.space):
-		what = fmt.Sprintf("tag %q has none, but this node holds numbers up to %d", t.name, before.High)
-	case ok && e.End < before.High:
-		what = fmt.Sprintf("tag %q ends at %d, but this node holds numbers up to %d", t.name, e.End, before.High)
+	case !ok && (own > 0 || seen.space == g.space):
+		what = fmt.Sprintf("tag %q has none, but this node holds numbers up to %d", t.name, own)
+	case ok && e.End < own:
+		what = fmt.Sprintf("tag %q ends at %d, but this node holds numbers up to %d", t.name, e.End, own)
 	case ok && seen.space == g.space && e.Version < seen.Version:
 		what = fmt.Sprintf("tag %q is at version %d and was at %d", t.name, e.Version, seen.Version)
 	}

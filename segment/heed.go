@@ -112,6 +112,9 @@ func (f *fence) heed(n Notice, began look, why leaf.Alarm) (after Mark, ok bool)
 	case before.Latched && !after.Latched:
 		f.alarms.Clear(leaf.AlarmRegress, n.Tag)
 	}
+	if _, heard := f.own[n.Tag]; after.High > before.High && !heard {
+		f.own[n.Tag] = before.High
+	}
 	f.setLocked(n.Tag, after)
 	f.loose = append(f.loose, entryOf(n.Tag, after))
 	return after, true

@@ -77,7 +77,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 	if err := a.fence.heal(); err != nil {
 		return reserved{}, &blockedError{err}
 	}
-	g, err := t.guard(before.Mark)
+	g, err := t.guard()
 	if err != nil {
 		return reserved{}, err
 	}
@@ -112,12 +112,12 @@ func (t *Tag) admit(req Request, res Reservation, before loadStart, g guard) (he
 		return held{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
 	}
 	if r.Lo < before.High {
-		return held{}, t.latch(r, before.High, fmt.Sprintf("this node holds numbers up to %d", before.High))
+		return held{}, t.latch(r, before, before.High, fmt.Sprintf("this node holds numbers up to %d", before.High))
 	}
 	wrote, err := t.pass(g, r)
 	switch {
 	case errors.Is(err, errBelow):
-		return held{}, t.latch(r, max(before.High, g.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", g.old.End))
+		return held{}, t.latch(r, before, max(before.High, g.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", g.old.End))
 	case err != nil:
 		t.alloc.counters.lost.Add(r.Len())
 		return held{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
@@ -140,9 +140,15 @@ func (t *Tag) admit(req Request, res Reservation, before loadStart, g guard) (he
 // it has moved the row, so the next range could pass our fence although another
 // node issued it long ago. Memory is latched even if the disk fails; every later
 // write of the fence file carries the latch. why says what the range contradicts.
-func (t *Tag) latch(r leaf.Range, seen int64, why string) error {
+//
+// A reply that a repair has overtaken latches, too: it may show the loss that was repaired,
+// or a later one, and its statement has moved the row.
+func (t *Tag) latch(r leaf.Range, before loadStart, seen int64, why string) error {
 	a := t.alloc
 	a.counters.regresses.Add(1)
+	if now := a.fence.mark(t.name); now != before.Mark && !now.Latched {
+		why += "; the load began before a repair of the tag ended, and perhaps shows the loss that was repaired: repair the tag again"
+	}
 	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
 	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
 	a.fence.latch(t.name, seen, regressAlarm(t.name, text))

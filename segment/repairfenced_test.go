@@ -108,3 +108,38 @@ func TestRegressOfATagThatANodeNeverServed(t *testing.T) {
 		}
 	})
 }
+
+// TestRepairByANodeWithoutTheFence: a repair on a node without the cluster fence raises the
+// marks of the nodes under it, and not the fence. That is no loss of the fence.
+func TestRepairByANodeWithoutTheFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, al := newStore(row(10)), memory.NewFence(), newAlarms()
+		a := node(t, s, nil, fenced("a", sharing(f), al))
+		c := node(t, s, nil, segment.Config{NodeID: "c", FixedStep: true})
+		drain(t, a, "order", 5)
+		time.Sleep(5 * time.Second)
+		if _, err := c.Repair(t.Context(), "order", 5000); err != nil {
+			t.Fatal(err)
+		}
+		drain(t, a, "order", 50)
+		time.Sleep(5 * time.Second)
+		for _, line := range al.history() {
+			t.Error("alarm of a healthy cluster fence: ", line)
+		}
+		space, _, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _, err := f.Read(t.Context(), space, "order")
+		if err == nil {
+			_, err = f.Swap(t.Context(), space, "order", &e, 5001) // it forgets what the node took after the repair
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(t, a, "order", 50)
+		if lines := al.history(); len(lines) == 0 {
+			t.Error("no alarm of a cluster fence that forgot ranges")
+		}
+	})
+}

@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,4 +66,36 @@ func TestRepairBesideALateLoad(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRepairBesideALateRefusal: a load reads the row before a repair moves it, and its reply
+// arrives after the repair has ended. Nothing tells whether it shows the loss that was
+// repaired or a later one: the tag latches, and the alarm says so. A second repair ends it.
+func TestRepairBesideALateRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fast, al := newStore(row(10)), newAlarms()
+		slow := &store{Store: fast.Store}
+		a := node(t, fast, nil, segment.Config{NodeID: "a", FixedStep: true, LoadTimeout: 10 * time.Second})
+		b := node(t, slow, nil, segment.Config{NodeID: "b", FixedStep: true, LoadTimeout: 10 * time.Second, Alarms: al})
+		drain(t, a, "order", 2)
+		synctest.Wait()
+		drain(t, b, "order", 2)
+		time.Sleep(5 * time.Second)
+		restored(fast, 1)
+		slow.slowOnce(8 * time.Second)
+		drain(t, b, "order", 11) // asks for a range; the reply is late
+		if _, err := a.Repair(t.Context(), "order", 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		al.want(t, "regress order")
+		if text := al.text("regress", "order"); !strings.Contains(text, "the load began before a repair of the tag ended") {
+			t.Errorf("the alarm says %q", text)
+		}
+		if _, err := b.Repair(t.Context(), "order", 0); err != nil {
+			t.Fatal(err)
+		}
+		al.want(t)
+		next(t, b, "order")
+	})
 }
