@@ -53,6 +53,9 @@ var _ worker.Registry = (*Original)(nil)
 // reports every 3 s, and only the past.
 const javaLag = 10_000 // ms
 
+// javaSilent is how long after its last write a Java server counts as running.
+const javaSilent = 60_000 // ms
+
 // NewOriginal returns a registry that connects with its first call. An error is
 // leaf.ErrBadRequest.
 func NewOriginal(cfg Config) (*Original, error) {
@@ -94,9 +97,11 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 // When only Java servers have used the registry, no operator has declared the namespace.
 // A wipe would have deleted forever too, so it can only have happened before forever was
 // created: fresh numbers wait from that moment, by the clock of the ZooKeeper servers,
-// and the wait is mostly over. An owner node proves that a namespace existed, and so does
-// the last claim of the claimer. If the namespace is missing then, the registry may be an
-// old backup, whose forever is older than what was lost, and fresh numbers wait from now.
+// and the wait is mostly over. But the registry may also be an old backup, whose forever is
+// older than what was lost. An owner node proves that a namespace existed, and so does the
+// last claim of the claimer; and a backup of before the first Go node has no child that a
+// running Java server writes. In these cases fresh numbers wait from now. A backup beside
+// Java servers that run looks like a registry that only they have used.
 func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.Request) (*namespace, error) {
 	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
@@ -153,7 +158,14 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			if err != nil {
 				return nil, err
 			}
+			running := false
 			if len(owners) == 0 && !hadNamespace(claim) {
+				running, err = o.javaRuns(ctx, claim.Now)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if running {
 				fresh.IssueFrom = min(fresh.IssueFrom, forever.stat.Ctime+claim.Quiet-claim.Now)
 			}
 		}
@@ -161,6 +173,19 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			return nil, err
 		}
 	}
+}
+
+// javaRuns reports whether a child of forever was written a moment ago: a Java server
+// writes its own every 3 s.
+func (o *Original) javaRuns(ctx context.Context, now int64) (bool, error) {
+	children, err := o.children(ctx, o.forever())
+	for _, name := range children {
+		n, err := o.get(ctx, o.childPath(name))
+		if err != nil || n != nil && n.stat.Mtime > now-javaSilent {
+			return err == nil, err
+		}
+	}
+	return false, err
 }
 
 // admitJava returns worker.ErrForeign if a Java server has a child here and IDs of

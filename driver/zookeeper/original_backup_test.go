@@ -32,8 +32,8 @@ func TestOriginalNamespaceIsDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			req := request(tt.address)
-			req.Now = forever.Ctime + 2*quiet // the backup is old, and so is what is in it
-			req.Bound, req.Quiet = req.Now+horizon, req.Now+quiet
+			req.Now = forever.Ctime + 2*briefQuiet // the backup is old, and so is what is in it
+			req.Bound, req.Quiet = req.Now+horizon, req.Now+briefQuiet
 			got := claim(t, p.original(t), req)
 			if got.Floor != req.Quiet {
 				t.Errorf("claim = %+v after %+v; want the floor %d", got, backup, req.Quiet)
@@ -72,6 +72,7 @@ func TestOriginalPreviousNamespace(t *testing.T) {
 // have other owners who do not know of it yet (rule U).
 func TestOriginalTellsOfLoss(t *testing.T) {
 	t.Parallel()
+	const quiet = briefQuiet
 	ns := server.ZooKeeper(t)
 	for _, tt := range []struct {
 		name  string
@@ -110,7 +111,7 @@ func TestOriginalTellsOfLoss(t *testing.T) {
 }
 
 // backupOfJava makes a path on which only a Java server was, and returns a moment at which
-// all of it is old.
+// the path is old, and the server still counts as running.
 func backupOfJava(t *testing.T, p place) (now int64) {
 	t.Helper()
 	p.java(t, "10.0.0.9:8080", 1)
@@ -118,5 +119,5 @@ func backupOfJava(t *testing.T, p place) (now int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return forever.Ctime + 2*quiet
+	return forever.Ctime + 2*briefQuiet
 }
