@@ -36,6 +36,14 @@ func rowAlarm(tag string, err error) leaf.Alarm {
 	}
 }
 
+// optionsAlarm is for options that were written by hand.
+func optionsAlarm(tag string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmRow, Subject: tag, Text: fmt.Sprintf("the options of tag %q are ignored, and ranges have the length that they have without options: %s", tag, firstLine(err)),
+		Do: "correct min_step and max_step with leaf tag set",
+	}
+}
+
 func exhaustedAlarm(tag string, err error) leaf.Alarm {
 	text := fmt.Sprintf("callers of tag %q are turned away: they want more IDs than are in memory and the next range did not arrive", tag)
 	if err != nil {
@@ -102,6 +110,22 @@ func (t *Tag) rowIsFineLocked(b *buffer) {
 	if b.badRow && !b.unread {
 		b.badRow = false
 		t.alloc.alarms.Clear(leaf.AlarmRow, t.name)
+	}
+}
+
+// crossedLocked begins or ends the alarm of options that are ignored, beside that of a row
+// that cannot be used. err is why they are ignored. t.mu is held.
+func (t *Tag) crossedLocked(err error) {
+	switch {
+	case err != nil:
+		b := t.buffer()
+		if b.crossed = true; !b.badRow {
+			t.alloc.alarms.Raise(optionsAlarm(t.name, err))
+		}
+	case t.buf != nil && t.buf.crossed:
+		if t.buf.crossed = false; !t.buf.badRow {
+			t.alloc.alarms.Clear(leaf.AlarmRow, t.name)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ type buffer struct {
 	turnedAway bool // the alarm exhausted is raised
 	badRow     bool // the alarm row is raised
 	unread     bool // because the last reading could not read the row
+	crossed    bool // the alarm row is raised for the row's options
 
 	last     lastLoad
 	asked    time.Time     // when the load that is wanted was first asked for

@@ -164,9 +164,12 @@ func (t *Tag) describe(row Row) {
 		}
 	}
 	t.options = nil
-	if o := row.Options; o != (Options{}) && o.Validate() == nil {
+	o := row.Options
+	err := o.Validate()
+	if o != (Options{}) && err == nil {
 		t.options = &Options{o.MinStep, o.MaxStep, o.FixedStep}
 	}
+	t.crossedLocked(err)
 }
 
 // detach ends a tag whose row is gone, in one go with its leaving the table: a.mu is
@@ -183,6 +186,7 @@ func (t *Tag) detach() {
 	if t.buf != nil {
 		t.buf.rest, t.buf.next, t.buf.after = leaf.Range{}, leaf.Range{}, leaf.Range{}
 		t.rowIsFineLocked(t.buf)
+		t.crossedLocked(nil)
 		t.stockedLocked(t.buf)
 		t.shard.retry.drop(t)
 		t.buf.wakeAll()

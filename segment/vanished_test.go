@@ -142,6 +142,41 @@ func TestRowThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// TestOptionsThatCross: bounds of the step that were written by hand and cross each other
+// are ignored, and an alarm says so until they are corrected or the row is gone.
+func TestOptionsThatCross(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := newStore(), newAlarms()
+		crossed := segment.Options{MinStep: 500, MaxStep: 10}
+		for _, tag := range []string{"a", "gone", "late"} {
+			s.Put(segment.Row{Tag: tag, MaxID: 1, Step: 100, Options: crossed})
+		}
+		a := node(t, s, nil, segment.Config{Alarms: al})
+		drain(t, a, "a", 150)
+		al.want(t, "row a", "row gone", "row late")
+		if text := al.text("row", "a"); !strings.Contains(text, "min_step") || !strings.Contains(text, "max_step=10") {
+			t.Errorf("text %q", text)
+		}
+		s.Put(segment.Row{Tag: "a", MaxID: 10_001, Step: 100, Options: segment.Options{MinStep: 10, MaxStep: 500}})
+		if err := s.Delete(t.Context(), "gone"); err != nil {
+			t.Fatal(err)
+		}
+		s.Put(segment.Row{Tag: "late", MaxID: 1, Step: -1, Options: crossed})
+		if _, err := a.Next(t.Context(), "late"); err == nil {
+			t.Error("an ID of a row with step -1")
+		}
+		time.Sleep(2 * time.Minute)
+		al.want(t, "row late")
+		s.Put(segment.Row{Tag: "late", MaxID: 1, Step: 100, Options: crossed})
+		time.Sleep(2 * time.Minute)
+		next(t, a, "late")
+		time.Sleep(2 * time.Minute)
+		if text := al.text("row", "late"); !strings.Contains(text, "are ignored") {
+			t.Errorf("text %q", text)
+		}
+	})
+}
+
 // TestRuleThatChanges while the node runs: it issues nothing of the database any more, and
 // what a load brings that was under way is dropped. It goes on when the database is its
 // own again.

@@ -218,6 +218,10 @@ func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 	if err := h.reg.Release(ask, own, end); err != nil {
 		return errors.Join(fmt.Errorf("release worker ID %d: %w", own.Number, err), withdraw())
 	}
-	h.log.Info("worker ID released", "worker", own.Number, "from", time.UnixMilli(end).UTC())
+	issued := "nothing"
+	if floor := h.cfg.Layout.Millis(h.cfg.Layout.Ceil(own.Floor)); end > floor {
+		issued = "below " + time.UnixMilli(end).UTC().Format(time.RFC3339Nano)
+	}
+	h.log.Info("worker ID released", "worker", own.Number, "issued", issued)
 	return withdraw()
 }

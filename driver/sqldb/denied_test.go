@@ -157,7 +157,7 @@ func TestNoDatabase(t *testing.T) {
 			d := database(t)
 			admin := d.Open(t)
 			missing := d.Named("missing_" + strings.ToLower(rand.Text()))
-			s := open(t, missing.URL())
+			s := open(t, strings.Replace(missing.URL(), "sslmode=disable", "", 1)) // by default PostgreSQL is tried with TLS first
 			for _, call := range []func() error{
 				func() error { _, err := s.ApplySchema(t.Context()); return err },
 				func() error { return s.Bind(t.Context(), segment.Binding{Store: "default"}) },
@@ -166,6 +166,9 @@ func TestNoDatabase(t *testing.T) {
 				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), `"`+missing.Name()+`" does not exist on the server`) ||
 					!strings.Contains(err.Error(), "create it, then run: leaf schema apply") {
 					t.Errorf("%v; want ErrSchema that says what to create first", err)
+				}
+				if text := strings.ToLower(err.Error()); strings.Contains(text, "tls") || strings.Contains(text, "\n") {
+					t.Errorf("%q; want the words of the server alone", err)
 				}
 			}
 			execAll(t, admin, "CREATE DATABASE "+missing.Name())

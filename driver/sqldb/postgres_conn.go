@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,11 +24,45 @@ func connectPostgres(ctx context.Context, config *pgconn.Config) (driver.Conn, e
 	p := new(pgConn)
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.notice(n) }
 	conn, err := pgconn.ConnectConfig(ctx, config)
+	if words := serverWords(err); len(words) > 0 {
+		return nil, &refusedError{strings.Join(words, "; "), err}
+	}
 	if err != nil {
 		return nil, err
 	}
 	p.conn, p.used = conn, time.Now()
 	return p, nil
+}
+
+// refusedError is a failed attempt to connect of which the server has said why. The text
+// is what the server said: pgconn tells of each of its attempts, with TLS and without it,
+// and the first one may have failed for a reason that does not matter.
+type refusedError struct {
+	text string
+	error
+}
+
+// Error implements error.
+func (e *refusedError) Error() string { return e.text }
+
+// Unwrap returns all that pgconn says.
+func (e *refusedError) Unwrap() error { return e.error }
+
+// serverWords returns what the server said in the attempts that failed, each text once.
+func serverWords(err error) (words []string) {
+	switch e := err.(type) { //nolint:errorlint // each layer is looked at
+	case nil:
+	case *pgconn.PgError:
+		words = []string{e.Error()}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			words = append(words, serverWords(one)...)
+		}
+	case interface{ Unwrap() error }:
+		words = serverWords(e.Unwrap())
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 // pgConn implements driver.Conn as far as the store needs it: no prepared

@@ -85,7 +85,7 @@ func (o *offline) prepare() error {
 		return err
 	}
 	if errors.Is(statErr, fs.ErrNotExist) && o.opts.Warn != nil {
-		o.opts.Warn(fmt.Sprintf("no node runs in %s, so a new database was made: %s. Nodes with --store do not use it; for them name --store, or the --data-dir of one that runs", o.dir.Path(), o.dbs.file))
+		o.opts.Warn(fmt.Sprintf("no node runs in the data directory %s, so this command made a new database for itself: %s. Nodes with another data directory or with --store do not see what it changes; to manage those, name the --data-dir of a running node, or their --store", o.dir.Path(), o.dbs.file))
 	}
 	records, err := o.dbs.stores[0].Records(sqldb.RecordsConfig{})
 	if err != nil {

@@ -82,7 +82,7 @@ func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
 		if c.Worker < 0 || c.Worker > all.Last {
 			return leaf.BadField("worker", c.Worker, fmt.Sprintf("must be 0 to %d, the worker IDs of the layout", all.Last))
 		}
-		return fmt.Errorf("%w: worker ID %d was never used: the registry has no record of it; see leaf worker list", leaf.ErrConflict, c.Worker)
+		return manage.NeverUsed(c.Worker)
 	})
 }
 
@@ -93,9 +93,7 @@ type workerReleaseCmd struct {
 
 // Help implements kong.HelpProvider.
 func (workerReleaseCmd) Help() string {
-	return `Takes the worker ID from its owner. An owner that still runs notices it at its next renewal, stops issuing and claims another number by itself. Nothing can repeat: the next owner starts at the time bound of the last one.
-
-It gets a number back before its time bound has passed.`
+	return `Takes the worker ID from its owner. Use it when the owner is gone for good and its number is needed before the time bound has passed. An owner that still runs notices the loss at its next renewal, stops issuing and claims a number again by itself. No ID repeats: the next owner starts at the time bound of the last one.`
 }
 
 // Run releases a worker ID.
@@ -107,7 +105,7 @@ func (c *workerReleaseCmd) Run(ctx context.Context, p Process) error {
 		if c.JSON {
 			return printJSON(p.Stdout, map[string]any{"worker": c.Worker, "released": true})
 		}
-		_, err := fmt.Fprintf(p.Stdout, "released worker ID %d\n", c.Worker)
+		_, err := fmt.Fprintf(p.Stdout, "released worker ID %d; its next owner starts at the time that leaf worker show %d calls \"issues below\"\n", c.Worker, c.Worker)
 		return err
 	})
 }

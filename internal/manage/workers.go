@@ -115,6 +115,11 @@ func describeWorker(r worker.Record, own int64, running bool, now int64) Worker 
 	return d
 }
 
+// NeverUsed is the error for a worker ID of which the registry knows nothing.
+func NeverUsed(number int64) error {
+	return fmt.Errorf("%w: worker ID %d was never used: the registry has no record of it; see leaf worker list", leaf.ErrConflict, number)
+}
+
 // ReleaseWorker is the request of [Backend.ReleaseWorker].
 type ReleaseWorker struct {
 	Number int64 `query:"worker" must:"must be a worker ID"`
@@ -133,7 +138,14 @@ func (q ReleaseWorker) run(ctx context.Context, r *Registry) (None, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()
-	return None{}, registryError(r.Opened.Free(ctx, q.Number))
+	err := r.Opened.Free(ctx, q.Number)
+	if !errors.Is(err, worker.ErrNotFound) {
+		return None{}, registryError(err)
+	}
+	if r.Opened.Info().Name == "static" {
+		return None{}, fmt.Errorf("%w: the configuration of this node gives its worker ID (registry static), and no command can release it", leaf.ErrConflict)
+	}
+	return None{}, NeverUsed(q.Number)
 }
 
 // ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops
