@@ -83,7 +83,11 @@ func (a *Allocator) newRepair(tag string, above int64) (*repair, error) {
 	if err := s.admits(); err != nil {
 		return nil, err
 	}
-	return &repair{alloc: a, shard: s, tag: tag, above: above, board: s.watcher.board}, nil
+	r := &repair{alloc: a, shard: s, tag: tag, above: above, board: s.watcher.board}
+	if r.board == nil {
+		r.alone = "the database does not let nodes reach one another"
+	}
+	return r, nil
 }
 
 // repair is one call of Repair.
@@ -92,7 +96,8 @@ type repair struct {
 	shard *shard
 	tag   string
 	above int64
-	board Board // nil: only this node is reached
+	board Board  // nil: only this node is reached
+	alone string // why board is nil
 
 	began   look   // from before anything was asked
 	asked   int64  // the question
@@ -142,13 +147,14 @@ func (r *repair) ask(ctx context.Context) error {
 		node, err := r.askNodes(ctx)
 		switch {
 		case errors.Is(err, ErrSchema) && r.above > 0:
-			r.board = nil
+			r.board, r.alone = nil, firstLine(err)
 		case err != nil:
 			return fmt.Errorf("ask the nodes for the highest number of tag %q: %w", r.tag, storeError(err))
 		case node != "":
 			r.holder = fmt.Sprintf("node %s holds", node)
 		}
 	}
+	r.plan.Alone = r.alone
 	return nil
 }
 

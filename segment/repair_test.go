@@ -303,8 +303,8 @@ func TestNoBoard(t *testing.T) {
 		_, err = b.Repair(t.Context(), "order", 0)
 		wantErr(t, err, segment.ErrSchema)
 		for _, n := range []*segment.Allocator{a, b} {
-			if maxID, err := n.Repair(t.Context(), "order", 400); err != nil || maxID < 401 {
-				t.Errorf("Repair above 400 = %d, %v", maxID, err)
+			if plan, err := n.RepairByPlan(t.Context(), "order", 400); err != nil || plan.First < 401 || plan.Alone == "" {
+				t.Errorf("RepairByPlan above 400 = %+v, %v; want it to say that it reaches this node only", plan, err)
 			}
 			if id := next(t, n, "order"); id <= 400 {
 				t.Errorf("ID %d after a repair above 400", id)

@@ -16,6 +16,10 @@ type RepairPlan struct {
 	Above        int64        // nothing at or below is issued after the repair; 0 if it is refused
 	First        int64        // the row's max_id after the repair: IDs go on here; 0 if it is refused
 	Refused      string       // why nothing is repaired; "" if nothing speaks against it
+
+	// Alone is why the other nodes are neither asked nor told, so that they may go on issuing
+	// numbers at or below Above; "" if they are.
+	Alone string
 }
 
 // RepairNode is what a node knows of a tag that is repaired.

@@ -31,13 +31,18 @@ func printRepairPlan(w io.Writer, asJSON bool, p manage.RepairPlan) error {
 	for _, n := range p.Nodes {
 		line("node "+printable(n.Node), 0, nodeText(n))
 	}
+	reach := " (no node issues a number at or below it)"
+	if p.Alone != "" {
+		line("other nodes", 0, "neither asked nor told: "+p.Alone)
+		reach = " (only this node is told: do what the line \"other nodes\" says, then repeat the command)"
+	}
 	line("posted", p.Posted, "")
 	line("cluster fence", p.ClusterFence, "")
 	if p.Refused != "" {
 		line("refused", 0, p.Refused)
 		return tw.Flush()
 	}
-	line("above", p.Above, " (no node issues a number at or below it)")
+	line("above", p.Above, reach)
 	line("first ID", p.First, "")
 	return tw.Flush()
 }

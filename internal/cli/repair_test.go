@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"os"
@@ -118,6 +119,38 @@ func TestRepairAsTheTextsSay(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestRepairWithoutTheTables: where the tables are missing by which nodes reach one another,
+// a repair with a number works on one node. It says so, and what to type: after that no
+// node issues a number at or below.
+func TestRepairWithoutTheTables(t *testing.T) {
+	t.Parallel()
+	r := newRestoredTable(t)
+	db, err := sql.Open("sqlite", strings.Replace(r.args[1], "sqlite:", "file:", 1)+"?_busy_timeout=10000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"leaf_repair", "leaf_repair_node"} {
+		if _, err := db.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"tag", "repair", "leaf-segment-test", "--above", strconv.FormatInt(r.highest+1000, 10), "--data-dir", r.nodes[0].dir}
+	out := leafOK(t, args...)
+	say := regexp.MustCompile(`other nodes +neither asked nor told: .*run: (leaf schema apply --store "[^"]+")`).FindStringSubmatch(out)
+	if say == nil || strings.Contains(out, "no node issues") || !strings.Contains(out, "then repeat the command") {
+		t.Fatalf("leaf %s printed:\n%s", strings.Join(args, " "), out)
+	}
+	leafOK(t, append(strings.Fields(strings.ReplaceAll(say[1], `"`, ""))[1:], "--data-dir", dataDir(t))...)
+	if out := leafOK(t, args...); !strings.Contains(out, "no node issues") || strings.Contains(out, "other nodes") {
+		t.Errorf("with the tables the command printed:\n%s", out)
+	}
+	r.highest += 1000
+	r.goesOn(t)
 }
 
 // TestAlarmSaysWhatToType: the alarm of a node that latched, and that of a node which

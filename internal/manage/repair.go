@@ -22,6 +22,7 @@ type RepairPlan struct {
 	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued then; 0 if refused
 	First        int64        `json:"first,string,omitempty"`         // max_id afterwards, where IDs go on; 0 if refused
 	Refused      string       `json:"refused,omitempty"`              // why nothing would be repaired
+	Alone        string       `json:"alone,omitempty"`                // why the other nodes are neither asked nor told; empty if they are
 }
 
 // RepairNode is what a node knows of a tag that is repaired.
@@ -97,6 +98,6 @@ func planOf(p segment.RepairPlan) RepairPlan {
 	}
 	return RepairPlan{
 		Row: p.Row, Nodes: nodes, Posted: p.Posted, ClusterFence: p.ClusterFence,
-		Above: p.Above, First: p.First, Refused: p.Refused,
+		Above: p.Above, First: p.First, Refused: p.Refused, Alone: p.Alone,
 	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 var repairPlan = manage.RepairPlan{
-	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no",
+	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no", Alone: "no tables",
 	Nodes: []manage.RepairNode{{Node: "a", End: 121, State: manage.RepairNodeLatched}, {Node: "b", State: manage.RepairNodeSilent}},
 }
 
