@@ -199,6 +199,9 @@ func (r *repair) askNodes(ctx context.Context) (node string, err error) {
 	answers, err := r.answers(ctx, 0)
 	r.heard = nil
 	for _, x := range answers {
+		if x.High > MaxMaxID {
+			return "", fmt.Errorf("%w: tag %q has the number %d of node %s in leaf_repair_node, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, r.tag, x.High, x.Node, int64(MaxMaxID))
+		}
 		if x.Asked >= r.asked {
 			r.heard = append(r.heard, x.Node)
 		}

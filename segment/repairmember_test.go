@@ -126,3 +126,27 @@ func TestRepairOfANoticeThatNoNodeWrote(t *testing.T) {
 		})
 	}
 }
+
+// TestRepairOfAnAnswerThatNoNodeWrote: an answer above all numbers, of a node that is not there
+// to replace it, is no reason to call the number space used up. The repair names the row.
+func TestRepairOfAnAnswerThatNoNodeWrote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{NodeID: "a"})
+		odd := segment.Answer{Tag: "order", Node: "gone", High: segment.MaxMaxID + 1}
+		if err := s.Answer(t.Context(), odd); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.Repair(t.Context(), "order", 0)
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "of node gone in leaf_repair_node") {
+			t.Errorf("%v; want ErrConflict that names the row", err)
+		}
+		odd.High = 400
+		if err := s.Answer(t.Context(), odd); err != nil {
+			t.Fatal(err)
+		}
+		if maxID, err := a.Repair(t.Context(), "order", 0); err != nil || maxID != 401 {
+			t.Errorf("Repair of the corrected row = %d, %v; want 401", maxID, err)
+		}
+	})
+}
