@@ -264,7 +264,7 @@ func (c *cluster) merge(space string) (int, error) {
 	c.mu.Lock()
 	var tags []string
 	for tag, m := range marks {
-		if m.High > 0 && (c.dirty == nil || c.dirty[tag]) {
+		if m.ranges() > 0 && (c.dirty == nil || c.dirty[tag]) {
 			tags = append(tags, tag)
 		}
 	}
@@ -276,7 +276,7 @@ func (c *cluster) merge(space string) (int, error) {
 	for w := range errs {
 		workers.start(func() {
 			for i := next.Add(1); i <= int64(len(tags)) && errs[w] == nil && a.reading.Err() == nil; i = next.Add(1) {
-				errs[w] = c.raiseTo(a.reading, space, tags[i-1], marks[tags[i-1]].High)
+				errs[w] = c.raiseTo(a.reading, space, tags[i-1], marks[tags[i-1]].ranges())
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func RebuildFence(disk Disk, node string, tags map[string]int64) error {
 		}
 	}
 	for tag, m := range old {
-		marks[tag] = Mark{High: m.High, Latched: true, Rebuilt: !m.Latched || m.Rebuilt, Unread: m.Unread}
+		marks[tag] = Mark{High: m.High, Latched: true, Rebuilt: !m.Latched || m.Rebuilt, Unread: m.Unread, Read: m.Read}
 	}
 	for tag, at := range tags {
 		if leaf.ValidateTag(tag) != nil {
@@ -139,7 +139,8 @@ func RebuildFence(disk Disk, node string, tags map[string]int64) error {
 		}
 		at = min(at, MaxMaxID)
 		m, known := marks[tag]
-		marks[tag] = Mark{High: max(m.High, at), Latched: true, Rebuilt: !known || m.Rebuilt, Unread: m.Unread}
+		high := max(m.High, at)
+		marks[tag] = Mark{High: high, Latched: true, Rebuilt: !known || m.Rebuilt, Unread: m.Unread, Read: high - m.ranges()}
 	}
 	if err := disk.Replace(fenceName, encodeFence(node, lines, marks)); err != nil {
 		return fmt.Errorf("write the fence file: %w", err)

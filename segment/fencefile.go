@@ -44,7 +44,14 @@ type Mark struct {
 	// Unread: this node latched the tag by a range that it refused, and has not read the
 	// board since. A repair that it finds there may be older than the range.
 	Unread bool
+
+	// Read is how much of High is no range of this node: leaf fence rebuild latches a tag at
+	// the max_id that it read (rule M).
+	Read int64
 }
+
+// ranges returns the highest end of the ranges that this node reserved, as far as it knows.
+func (m Mark) ranges() int64 { return m.High - m.Read }
 
 type fenceHeader struct {
 	File    string `json:"file"` // "leaf-fence"
@@ -59,10 +66,11 @@ type fenceEntry struct {
 	Latched bool   `json:"latched,omitempty"`
 	Rebuilt bool   `json:"rebuilt,omitempty"`
 	Unread  bool   `json:"unread,omitempty"`
+	Read    int64  `json:"read,omitempty"`
 }
 
 func entryOf(tag string, m Mark) fenceEntry {
-	return fenceEntry{tag, m.High, m.Latched, m.Rebuilt, m.Unread}
+	return fenceEntry{tag, m.High, m.Latched, m.Rebuilt, m.Unread, m.Read}
 }
 
 // appendLine appends the line for v to dst.
@@ -192,7 +200,10 @@ func readMarks(line []byte, marks map[string]Mark) error {
 		if e.High < 0 || e.High > MaxMaxID {
 			return fmt.Errorf("tag %q has high=%d, must be 0 to %d", e.Tag, e.High, int64(MaxMaxID))
 		}
-		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt, Unread: e.Unread}
+		if e.Read < 0 || e.Read > e.High {
+			return fmt.Errorf("tag %q has read=%d, must be 0 to %d", e.Tag, e.Read, e.High)
+		}
+		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt, Read: e.Read, Unread: e.Unread}
 	}
 	return nil
 }
