@@ -106,7 +106,7 @@ func (f *fence) reserved(tag string) int64 {
 	if own, heard := f.own[tag]; heard {
 		return own
 	}
-	return f.marks[tag].High
+	return f.marks[tag].ranges()
 }
 
 // errOvertaken: the mark is no longer what the caller saw. Nothing was changed.

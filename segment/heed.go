@@ -113,7 +113,7 @@ func (f *fence) heed(n Notice, began look, why leaf.Alarm) (after Mark, ok bool)
 		f.alarms.Clear(leaf.AlarmRegress, n.Tag)
 	}
 	if _, heard := f.own[n.Tag]; after.High > before.High && !heard {
-		f.own[n.Tag] = before.High
+		f.own[n.Tag] = before.ranges()
 	}
 	f.setLocked(n.Tag, after)
 	f.loose = append(f.loose, entryOf(n.Tag, after))

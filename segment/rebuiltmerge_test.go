@@ -40,3 +40,34 @@ func TestRebuiltMarkIsNoRange(t *testing.T) {
 		al.want(t)
 	})
 }
+
+// TestRebuiltMarkAfterARepairWithoutTheFence: a node without the cluster fence repairs the tag
+// that a rebuild latched. The fence need not hold the max_id that the rebuild read.
+func TestRebuiltMarkAfterARepairWithoutTheFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, al, da := newStore(row(100)), memory.NewFence(), newAlarms(), newDisk()
+		a := node(t, s, da, fenced("a", sharing(f), nil))
+		b := node(t, s, nil, fenced("b", sharing(f), nil))
+		drain(t, b, "order", 5)
+		time.Sleep(time.Second)
+		closeNode(t, a)
+		da.set(func(d *disk) { d.files["fence"] = d.files["fence"][:10]; delete(d.files, "cluster-fence") })
+		if err := segment.RebuildFence(da, "a", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
+			t.Fatal(err)
+		}
+		closeNode(t, b) // returns [6,101)
+		a = node(t, s, da, fenced("a", sharing(f), al))
+		c := node(t, s, nil, segment.Config{NodeID: "c", FixedStep: true})
+		if _, err := c.Repair(t.Context(), "order", 0); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(t, a, "order"); id <= 101 {
+			t.Errorf("ID %d after a repair above 101", id)
+		}
+		for _, line := range al.history() {
+			if line != "+regress order" && line != "-regress order" {
+				t.Error("alarm of a healthy cluster fence: ", line)
+			}
+		}
+	})
+}
