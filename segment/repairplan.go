@@ -7,26 +7,27 @@ import (
 )
 
 // RepairPlan is what a repair of a tag goes by, and what comes of it. Its numbers are
-// ends of ranges: all that was issued lies below. 0: none is known.
+// ends of ranges: all that was issued lies below. 0: none is known. 64-bit numbers are
+// strings in JSON.
 type RepairPlan struct {
-	Row          int64        // max_id of the row, 0 without a row
-	Nodes        []RepairNode // this node first, then the others by name
-	Posted       int64        // what nodes posted of a regress or a repair
-	ClusterFence int64        // of the tag, 0 without a cluster fence
-	Above        int64        // nothing at or below is issued after the repair; 0 if it is refused
-	First        int64        // the row's max_id after the repair: IDs go on here; 0 if it is refused
-	Refused      string       // why nothing is repaired; "" if nothing speaks against it
+	Row          int64        `json:"row,string"`                     // max_id of the row, 0 without a row
+	Nodes        []RepairNode `json:"nodes"`                          // this node first, then the others by name
+	Posted       int64        `json:"posted,string,omitempty"`        // what nodes posted of a regress or a repair
+	ClusterFence int64        `json:"cluster_fence,string,omitempty"` // of the tag, 0 without a cluster fence
+	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued after the repair; 0 if it is refused
+	First        int64        `json:"first,string,omitempty"`         // the row's max_id after the repair: IDs go on here; 0 if it is refused
+	Refused      string       `json:"refused,omitempty"`              // why nothing is repaired; "" if nothing speaks against it
 
 	// Alone is why the other nodes are neither asked nor told, so that they may go on issuing
 	// numbers at or below Above; "" if they are.
-	Alone string
+	Alone string `json:"alone,omitempty"`
 }
 
 // RepairNode is what a node knows of a tag that is repaired.
 type RepairNode struct {
-	Node  string // identity of its data directory
-	End   int64  // the highest end that it reserved
-	State string // RepairNodeOK and its neighbours
+	Node  string `json:"node"`       // identity of its data directory
+	End   int64  `json:"end,string"` // the highest end that it reserved
+	State string `json:"state"`      // RepairNodeOK and its neighbours
 }
 
 // States of a RepairNode.

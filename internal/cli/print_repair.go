@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // printRepairPlan prints what a repair goes by.
-func printRepairPlan(w io.Writer, asJSON bool, p manage.RepairPlan) error {
+func printRepairPlan(w io.Writer, asJSON bool, p segment.RepairPlan) error {
 	if asJSON {
 		return printJSON(w, p)
 	}
@@ -48,20 +48,20 @@ func printRepairPlan(w io.Writer, asJSON bool, p manage.RepairPlan) error {
 }
 
 // nodeText is what a node answered: "its ranges end at 121, latched".
-func nodeText(n manage.RepairNode) string {
+func nodeText(n segment.RepairNode) string {
 	text := fmt.Sprintf("its ranges end at %d", n.End)
 	if n.End == 0 {
 		text = "no range"
 	}
 	switch n.State {
-	case manage.RepairNodeSilent:
+	case segment.RepairNodeSilent:
 		if n.End == 0 {
 			return "does not answer"
 		}
 		return fmt.Sprintf("does not answer; it answered %d before", n.End)
-	case manage.RepairNodeLeft:
+	case segment.RepairNodeLeft:
 		return text + ", not asked: it is stopped, or was not seen for 24 hours"
-	case manage.RepairNodeLatched:
+	case segment.RepairNodeLatched:
 		return text + ", latched"
 	}
 	return text

@@ -8,37 +8,9 @@ import (
 
 // Repair is what RepairTag did.
 type Repair struct {
-	Tag             // afterwards
-	Plan RepairPlan `json:"plan"`
+	Tag                     // afterwards
+	Plan segment.RepairPlan `json:"plan"`
 }
-
-// RepairPlan is what a repair of a tag goes by, and what comes of it. Its numbers are
-// ends of ranges: all that was issued lies below. 0: none is known.
-type RepairPlan struct {
-	Row          int64        `json:"row,string"`                     // max_id, 0 without a row
-	Nodes        []RepairNode `json:"nodes"`                          // the one that asks is the first
-	Posted       int64        `json:"posted,string,omitempty"`        // what nodes posted of a regress or a repair
-	ClusterFence int64        `json:"cluster_fence,string,omitempty"` // 0 without a cluster fence
-	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued then; 0 if refused
-	First        int64        `json:"first,string,omitempty"`         // max_id afterwards, where IDs go on; 0 if refused
-	Refused      string       `json:"refused,omitempty"`              // why nothing would be repaired
-	Alone        string       `json:"alone,omitempty"`                // why the other nodes are neither asked nor told; empty if they are
-}
-
-// RepairNode is what a node knows of a tag that is repaired.
-type RepairNode struct {
-	Node  string `json:"node"`       // identity of its data directory
-	End   int64  `json:"end,string"` // the highest end that it reserved
-	State string `json:"state"`      // see the constants
-}
-
-// States of a RepairNode.
-const (
-	RepairNodeOK      = "ok"
-	RepairNodeLatched = "latched"
-	RepairNodeSilent  = "silent" // it did not answer; End is from an earlier answer
-	RepairNodeLeft    = "left"   // it was not asked; End is from an earlier answer
-)
 
 // RepairTag is the request of [Backend.RepairTag].
 type RepairTag struct {
@@ -56,7 +28,7 @@ func (q RepairTag) run(ctx context.Context, c *Catalog) (Repair, error) {
 		return Repair{}, err
 	}
 	tag, err := c.tag(ctx, q.Name)
-	return Repair{Tag: tag, Plan: planOf(plan)}, err
+	return Repair{Tag: tag, Plan: plan}, err
 }
 
 // RepairTag moves a tag above the highest number in use and releases it on every
@@ -76,28 +48,16 @@ type PlanRepair struct {
 	Above int64  `query:"above" default:"0" must:"must be a number"`
 }
 
-func (q PlanRepair) run(ctx context.Context, c *Catalog) (RepairPlan, error) {
+func (q PlanRepair) run(ctx context.Context, c *Catalog) (segment.RepairPlan, error) {
 	alloc, err := c.Engine(ctx)
 	if err != nil {
-		return RepairPlan{}, err
+		return segment.RepairPlan{}, err
 	}
-	plan, err := alloc.PlanRepair(ctx, q.Name, q.Above)
-	return planOf(plan), err
+	return alloc.PlanRepair(ctx, q.Name, q.Above)
 }
 
 // PlanRepair returns what RepairTag with the same arguments would do, or why it would
 // refuse, and changes nothing. Errors: those of RepairTag that keep it from asking.
-func (b Backend) PlanRepair(ctx context.Context, name string, above int64) (RepairPlan, error) {
-	return do[RepairPlan](ctx, b, PlanRepair{name, above})
-}
-
-func planOf(p segment.RepairPlan) RepairPlan {
-	nodes := []RepairNode{} // an empty list, not null
-	for _, n := range p.Nodes {
-		nodes = append(nodes, RepairNode(n))
-	}
-	return RepairPlan{
-		Row: p.Row, Nodes: nodes, Posted: p.Posted, ClusterFence: p.ClusterFence,
-		Above: p.Above, First: p.First, Refused: p.Refused, Alone: p.Alone,
-	}
+func (b Backend) PlanRepair(ctx context.Context, name string, above int64) (segment.RepairPlan, error) {
+	return do[segment.RepairPlan](ctx, b, PlanRepair{name, above})
 }

@@ -20,11 +20,12 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
-var repairPlan = manage.RepairPlan{
+var repairPlan = segment.RepairPlan{
 	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no", Alone: "no tables",
-	Nodes: []manage.RepairNode{{Node: "a", End: 121, State: manage.RepairNodeLatched}, {Node: "b", State: manage.RepairNodeSilent}},
+	Nodes: []segment.RepairNode{{Node: "a", End: 121, State: segment.RepairNodeLatched}, {Node: "b", State: segment.RepairNodeSilent}},
 }
 
 // fake records the arguments of the last call and answers tag or err.
