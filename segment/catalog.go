@@ -39,11 +39,11 @@ type Catalog interface {
 
 // NewRow is a row to be created.
 type NewRow struct {
-	Tag         string
-	Start       int64 // the first ID, that is the new row's max_id; 0 to MaxMaxID
-	Step        int64 // 1 to MaxStep
-	Description string
-	Options     Options
+	Tag         string `json:"tag"`
+	Start       int64  `json:"start,string"` // the first ID, that is the new row's max_id; 0 to MaxMaxID
+	Step        int64  `json:"step"`         // 1 to MaxStep
+	Description string `json:"description,omitempty"`
+	Options
 }
 
 // Validate returns leaf.ErrBadRequest, naming field, value and limit, if the row may
@@ -57,12 +57,12 @@ func (r NewRow) Validate() error {
 
 // Change is an edit of a row. Nil fields stay as they are.
 type Change struct {
-	MaxID       *int64
-	Step        *int64
-	Description *string
-	MinStep     *int64
-	MaxStep     *int64
-	FixedStep   *bool
+	MaxID       *int64  `json:"max_id,string,omitempty"`
+	Step        *int64  `json:"step,omitempty"`
+	Description *string `json:"description,omitempty"`
+	MinStep     *int64  `json:"min_step,omitempty"`
+	MaxStep     *int64  `json:"max_step,omitempty"`
+	FixedStep   *bool   `json:"fixed_step,omitempty"`
 }
 
 // TouchesOptions reports whether c needs leaf_tag_option.

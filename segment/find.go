@@ -167,7 +167,7 @@ func (t *Tag) describe(row Row) {
 	o := row.Options
 	err := o.Validate()
 	if o != (Options{}) && err == nil {
-		t.options = &Options{o.MinStep, o.MaxStep, o.FixedStep}
+		t.options = &o
 	}
 	t.crossedLocked(err)
 }

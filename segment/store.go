@@ -179,9 +179,9 @@ func CheckGiveBack(hi, lo int64) error {
 // Options are the per-tag settings of leaf_tag_option. The zero value means
 // "as configured for the node".
 type Options struct {
-	MinStep   int64 // lower bound of the dynamic step; 0: the row's own step
-	MaxStep   int64 // upper bound of the dynamic step; 0: the node's limit
-	FixedStep bool  // true: every range has exactly the row's own step
+	MinStep   int64 `json:"min_step,omitempty"`   // lower bound of the dynamic step; 0: the row's own step
+	MaxStep   int64 `json:"max_step,omitempty"`   // upper bound of the dynamic step; 0: the node's limit
+	FixedStep bool  `json:"fixed_step,omitempty"` // true: every range has exactly the row's own step
 }
 
 // Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or

@@ -93,11 +93,11 @@ type statements struct {
 	allOptions    string
 	optionsAfter  string // those of the tags behind one, up to another: tag, tag
 	deleteOptions string // tag
-	insertOptions string // tag, min_step, max_step, fixed_step
+	insertOptions string // tag, optionColumns
 
 	limit        string // one row of limits: tag
 	limits       string // those that are not zero
-	insertBoth   string // tag, min_step, max_step, fixed_step, rate_limit, quota, blocked
+	insertBoth   string // tag, optionColumns, rate_limit, quota, blocked
 	clientLimits string
 	putClient    string // client_name, rate_limit, quota, blocked
 	deleteClient string // client_name
@@ -112,7 +112,7 @@ type statements struct {
 func (d *dialect) statements() statements {
 	const where = " WHERE biz_tag = ? AND "
 	set := "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact + " AND max_id = ?"
-	options := "SELECT biz_tag, min_step, max_step, fixed_step FROM leaf_tag_option"
+	options := "SELECT biz_tag, " + optionColumns + " FROM leaf_tag_option"
 	limits := "SELECT biz_tag, rate_limit, quota, blocked FROM leaf_tag_option"
 	const some = " WHERE rate_limit <> 0 OR quota <> 0 OR blocked"
 	read := "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?"
@@ -126,13 +126,13 @@ func (d *dialect) statements() statements {
 		allOptions:    options,
 		optionsAfter:  d.bind(options + " WHERE " + d.after + " AND NOT (" + d.after + ")"),
 		deleteOptions: d.bind("DELETE FROM leaf_tag_option WHERE biz_tag = ?"),
-		insertOptions: d.bind("INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step, update_time)" +
-			" VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		insertOptions: d.bind("INSERT INTO leaf_tag_option (biz_tag, " + optionColumns + ", update_time)" +
+			" VALUES (?, " + optionMarks + ", CURRENT_TIMESTAMP)"),
 
 		limit:  d.bind(limits + " WHERE biz_tag = ?"),
 		limits: limits + some,
-		insertBoth: d.bind("INSERT INTO leaf_tag_option (biz_tag, min_step, max_step, fixed_step, rate_limit, quota, blocked, update_time)" +
-			" VALUES (?, ?, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		insertBoth: d.bind("INSERT INTO leaf_tag_option (biz_tag, " + optionColumns + ", rate_limit, quota, blocked, update_time)" +
+			" VALUES (?, " + optionMarks + ", ?, ?, ?, CURRENT_TIMESTAMP)"),
 		clientLimits: "SELECT client_name, rate_limit, quota, blocked FROM leaf_client_option" + some,
 		putClient: d.bind("INSERT INTO leaf_client_option (client_name, rate_limit, quota, blocked, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)" +
 			d.onConflict("client_name", "rate_limit", "quota", "blocked", "update_time")),

@@ -177,11 +177,20 @@ func (r *record) value() segment.Row {
 	return row
 }
 
+// The columns of segment.Options in leaf_tag_option, in the order of optionFields.
+const (
+	optionColumns = "min_step, max_step, fixed_step"
+	optionMarks   = "?, ?, ?"
+)
+
+func optionFields(o *segment.Options) []any { return []any{&o.MinStep, &o.MaxStep, &o.FixedStep} }
+func optionValues(o segment.Options) []any  { return []any{o.MinStep, o.MaxStep, o.FixedStep} }
+
 // readOptions returns the options of one tag, zero if it has none.
 func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment.Options, error) {
 	var name string
 	var o segment.Options
-	ok, err := queryRow(ctx, q, s.sql.options, []any{tag}, []any{&name, &o.MinStep, &o.MaxStep, &o.FixedStep})
+	ok, err := queryRow(ctx, q, s.sql.options, []any{tag}, append([]any{&name}, optionFields(&o)...))
 	if errors.Is(err, errUnreadable) {
 		return segment.Options{}, fmt.Errorf("%w: options: %w", leaf.ErrInvalidRow, err)
 	}
@@ -205,10 +214,10 @@ func (s *Store) readManyOptions(ctx context.Context, query string, args ...any) 
 	for rows.Next() {
 		var name string
 		var o segment.Options
-		err := rows.Scan(&name, &o.MinStep, &o.MaxStep, &o.FixedStep)
+		err := rows.Scan(append([]any{&name}, optionFields(&o)...)...)
 		if err != nil {
 			var nameErr error
-			if name, nameErr = nameOnly(rows, 4); nameErr != nil {
+			if name, nameErr = nameOnly(rows, 1+len(optionFields(&o))); nameErr != nil {
 				return nil, fmt.Errorf("read options: %w", err)
 			}
 		}

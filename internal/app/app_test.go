@@ -309,18 +309,18 @@ func TestBackendsBehaveAlike(t *testing.T) {
 	for name, b := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			created, err := b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 100, Step: 1000, Description: "d", MaxStep: 5000})
+			created, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := manage.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", MaxStep: 5000, UpdateTime: created.UpdateTime, State: manage.TagOK}
+			want := manage.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}, UpdateTime: created.UpdateTime, State: manage.TagOK}
 			if diff := cmp.Diff(want, created); diff != "" {
 				t.Errorf("created:\n%s", diff)
 			}
-			if _, err := b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("second create: got %v, want ErrConflict", err)
 			}
-			if _, err := b.CreateTag(ctx, manage.NewTag{Name: "bad", Start: 1, Step: 0}); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "bad", Start: 1, Step: 0}); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("step 0: got %v, want ErrBadRequest", err)
 			}
 			ranges, err := b.Next(ctx, "order", 3)
@@ -336,16 +336,16 @@ func TestBackendsBehaveAlike(t *testing.T) {
 			}
 
 			low, high, step := int64(50), int64(2000), int64(20)
-			if _, err := b.SetTag(ctx, "order", manage.TagChange{MaxID: &low}); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := b.SetTag(ctx, "order", segment.Change{MaxID: &low}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("lower max_id: got %v, want ErrConflict", err)
 			}
-			if _, err := b.SetTag(ctx, "order", manage.TagChange{}); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := b.SetTag(ctx, "order", segment.Change{}); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("empty change: got %v, want ErrBadRequest", err)
 			}
-			if tag, err = b.SetTag(ctx, "order", manage.TagChange{MaxID: &high, Step: &step}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
+			if tag, err = b.SetTag(ctx, "order", segment.Change{MaxID: &high, Step: &step}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
 				t.Errorf("set: got %+v, %v", tag, err)
 			}
-			if _, err := b.SetTag(ctx, "nope", manage.TagChange{Step: &step}); !errors.Is(err, leaf.ErrUnknownTag) {
+			if _, err := b.SetTag(ctx, "nope", segment.Change{Step: &step}); !errors.Is(err, leaf.ErrUnknownTag) {
 				t.Errorf("set an unknown tag: got %v", err)
 			}
 
@@ -387,11 +387,11 @@ func TestBackendsBehaveAlike(t *testing.T) {
 				t.Errorf("next of a deleted tag: got %v", err)
 			}
 			// The numbers up to the fence are in use: the tag must not start below.
-			_, err = b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 5000, Step: 1000})
+			_, err = b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 5000, Step: 1000})
 			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(fmt.Sprint(err), "use --start 5001 or more") {
 				t.Errorf("create below the fence: got %v", err)
 			}
-			if _, err = b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 5001, Step: 1000}); err != nil {
+			if _, err = b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 5001, Step: 1000}); err != nil {
 				t.Error(err)
 			}
 			if ranges, err = b.Next(ctx, "order", 1); err != nil || ranges[0].Lo != 5001 {
@@ -421,7 +421,7 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.CreateTag(t.Context(), manage.NewTag{Name: "x", Start: 1, Step: 5}); err != nil {
+	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "x", Start: 1, Step: 5}); err != nil {
 		t.Error(err)
 	}
 	if _, err := b.Next(t.Context(), "x", 1); err != nil {
@@ -480,8 +480,8 @@ func TestNoChangeBeforeTheBinding(t *testing.T) {
 	b := node.Backend()
 	step := int64(5)
 	for name, err := range map[string]error{
-		"create": second(b.CreateTag(t.Context(), manage.NewTag{Name: "x", Start: 1, Step: 5})),
-		"set":    second(b.SetTag(t.Context(), "x", manage.TagChange{Step: &step})),
+		"create": second(b.CreateTag(t.Context(), segment.NewRow{Tag: "x", Start: 1, Step: 5})),
+		"set":    second(b.SetTag(t.Context(), "x", segment.Change{Step: &step})),
 		"delete": b.DeleteTag(t.Context(), "x"),
 	} {
 		if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "has not answered yet") {
@@ -501,7 +501,7 @@ func TestSeveralStores(t *testing.T) {
 	node, stop := start(t, c)
 	b := node.Backend()
 	for _, name := range []string{"order-1", "user"} {
-		if _, err := b.CreateTag(t.Context(), manage.NewTag{Name: name, Start: 1, Step: 5}); err != nil {
+		if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: name, Start: 1, Step: 5}); err != nil {
 			t.Error(err)
 		}
 		if status, body := get(t, node, "/api/segment/get/"+name); status != 200 || body != "1" {
@@ -546,7 +546,7 @@ func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 	c.TagRules = []string{"order*=a"}
 	c.Segment.FixedStep = true
 	old, stop := start(t, c)
-	if _, err := old.Backend().CreateTag(t.Context(), manage.NewTag{Name: "user", Start: 1, Step: 5}); err != nil {
+	if _, err := old.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "user", Start: 1, Step: 5}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := sqldb.Open("sqlite:"+filepath.Join(dir, "a.db"), sqldb.Config{})

@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestLimitBackendsBehaveAlike: through the socket, in the node and on the opened store.
@@ -20,7 +21,7 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 	for name, b := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			if _, err := b.CreateTag(ctx, manage.NewTag{Name: "order", Start: 1, Step: 10}); err != nil {
+			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); err != nil {
 				t.Fatal(err)
 			}
 			rate, quota, none, on := int64(5), int64(1)<<53/10_000, int64(0), true
@@ -89,7 +90,7 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 		nodes = append(nodes, a)
 	}
 	ctx := t.Context()
-	if _, err := nodes[0].Backend().CreateTag(ctx, manage.NewTag{Name: "order", Start: 1, Step: 10}); err != nil {
+	if _, err := nodes[0].Backend().CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); err != nil {
 		t.Fatal(err)
 	}
 	on, off, rate := true, false, int64(1)

@@ -8,6 +8,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // backendFlags are the flags of a command that needs a Backend.
@@ -82,17 +83,21 @@ type tagCreateCmd struct {
 	Start       int64  `default:"1" placeholder:"N" help:"First ID. To take over from another numbering, its highest number + 1. (default 1)"`
 	Step        int64  `default:"1000" placeholder:"N" help:"Length of a range: how many IDs one write to the database reserves. Advice: the IDs needed in ten minutes at peak. (default 1000; 1 to 1073741824)"`
 	Description string `placeholder:"TEXT" help:"Text for people, up to 256 characters."`
-	MinStep     int64  `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
-	MaxStep     int64  `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
-	FixedStep   bool   `help:"Every range has exactly the step's length."`
+	newOptions
+}
+
+// newOptions are segment.Options as flags.
+type newOptions struct {
+	MinStep   int64 `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
+	MaxStep   int64 `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
+	FixedStep bool  `help:"Every range has exactly the step's length."`
 }
 
 // Run creates a tag.
 func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
 	return c.with(ctx, p, func(b manage.Backend) error {
-		tag, err := b.CreateTag(ctx, manage.NewTag{
-			Name: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description,
-			MinStep: c.MinStep, MaxStep: c.MaxStep, FixedStep: c.FixedStep,
+		tag, err := b.CreateTag(ctx, segment.NewRow{
+			Tag: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description, Options: segment.Options(c.newOptions),
 		})
 		if err != nil {
 			return err
@@ -103,7 +108,12 @@ func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
 
 type tagSetCmd struct {
 	backendFlags
-	Tag         string  `arg:"" help:"Name of the tag."`
+	Tag string `arg:"" help:"Name of the tag."`
+	tagChange
+}
+
+// tagChange is segment.Change as flags.
+type tagChange struct {
 	MaxID       *int64  `name:"max-id" placeholder:"N" help:"End of the ranges handed out so far. It can only be raised; ranges that nodes hold in memory are still used up."`
 	Step        *int64  `placeholder:"N" help:"Length of a range, from the next load on. (1 to 1073741824)"`
 	Description *string `placeholder:"TEXT" help:"Text for people, up to 256 characters."`
@@ -114,10 +124,8 @@ type tagSetCmd struct {
 
 // Run changes a tag.
 func (c *tagSetCmd) Run(ctx context.Context, p Process) error {
-	change := manage.TagChange{
-		MaxID: c.MaxID, Step: c.Step, Description: c.Description, MinStep: c.MinStep, MaxStep: c.MaxStep, FixedStep: c.FixedStep,
-	}
-	if change == (manage.TagChange{}) {
+	change := segment.Change(c.tagChange)
+	if change == (segment.Change{}) {
 		return fmt.Errorf("%w: nothing to change; see leaf tag set --help", leaf.ErrBadRequest)
 	}
 	return c.with(ctx, p, func(b manage.Backend) error {

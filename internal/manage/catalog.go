@@ -153,8 +153,7 @@ func (c *Catalog) tag(ctx context.Context, name string) (Tag, error) {
 
 func (c *Catalog) describe(store int, row segment.Row) Tag {
 	t := Tag{
-		Name: row.Tag, MaxID: row.MaxID, Step: row.Step, Description: row.Description, UpdateTime: row.UpdateTime,
-		MinStep: row.Options.MinStep, MaxStep: row.Options.MaxStep, FixedStep: row.Options.FixedStep,
+		Name: row.Tag, MaxID: row.MaxID, Step: row.Step, Description: row.Description, UpdateTime: row.UpdateTime, Options: row.Options,
 	}
 	if len(c.Stores) > 1 {
 		t.Store = c.Router.Stores()[store].Name
@@ -170,24 +169,24 @@ func (c *Catalog) describe(store int, row segment.Row) Tag {
 // create inserts a row. A start below a node's fence would be refused at its first load, and
 // the tag latched; a node without one would issue what others have issued. The engine is
 // started only where the tag was there before.
-func (c *Catalog) create(ctx context.Context, tag NewTag) error {
-	i, err := c.route(tag.Name)
+func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
+	i, err := c.route(row.Tag)
 	if errors.Is(err, leaf.ErrUnknownTag) {
-		err = leaf.BadField("tag", tag.Name, "no tag-rule covers it: every database has a rule, and none matches")
+		err = leaf.BadField("tag", row.Tag, "no tag-rule covers it: every database has a rule, and none matches")
 	}
 	if err != nil {
 		return err
 	}
-	if tag.Name == "." || tag.Name == ".." {
-		return leaf.BadField("tag", tag.Name, "must not be a dot or two: HTTP clients take such a name out of the path")
+	if row.Tag == "." || row.Tag == ".." {
+		return leaf.BadField("tag", row.Tag, "must not be a dot or two: HTTP clients take such a name out of the path")
 	}
-	if c.Mark(tag.Name).High > 0 {
-		if _, err := c.tag(ctx, tag.Name); err == nil {
-			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, tag.Name)
+	if c.Mark(row.Tag).High > 0 {
+		if _, err := c.tag(ctx, row.Tag); err == nil {
+			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, row.Tag)
 		}
 		alloc, err := c.Engine(ctx)
 		if err == nil {
-			err = checkStart(ctx, alloc, tag.Name, tag.Start)
+			err = checkStart(ctx, alloc, row.Tag, row.Start)
 		}
 		if err != nil {
 			return err
@@ -195,23 +194,20 @@ func (c *Catalog) create(ctx context.Context, tag NewTag) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return StoreError(c.Stores[i].Create(ctx, segment.NewRow{
-		Tag: tag.Name, Start: tag.Start, Step: tag.Step, Description: tag.Description,
-		Options: segment.Options{MinStep: tag.MinStep, MaxStep: tag.MaxStep, FixedStep: tag.FixedStep},
-	}))
+	return StoreError(c.Stores[i].Create(ctx, row))
 }
 
-func (c *Catalog) set(ctx context.Context, name string, change TagChange) error {
+func (c *Catalog) set(ctx context.Context, name string, change segment.Change) error {
 	i, err := c.route(name)
 	if err != nil {
 		return err
 	}
-	if change == (TagChange{}) {
+	if change == (segment.Change{}) {
 		return fmt.Errorf("%w: nothing to change: name at least one field", leaf.ErrBadRequest)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return StoreError(c.Stores[i].Update(ctx, name, segment.Change(change)))
+	return StoreError(c.Stores[i].Update(ctx, name, change))
 }
 
 func (c *Catalog) delete(ctx context.Context, name string) error {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // Tag is one row with its options and what this node knows about it. 64-bit
@@ -17,10 +18,8 @@ type Tag struct {
 	Step        int64     `json:"step"`
 	Description string    `json:"description,omitempty"`
 	UpdateTime  time.Time `json:"update_time,omitzero"`
-	MinStep     int64     `json:"min_step,omitempty"`
-	MaxStep     int64     `json:"max_step,omitempty"`
-	FixedStep   bool      `json:"fixed_step,omitempty"`
-	Store       string    `json:"store,omitempty"` // name of its database, if there are several
+	segment.Options
+	Store string `json:"store,omitempty"` // name of its database, if there are several
 
 	Fence int64  `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
 	State string `json:"state"`                  // TagOK or TagLatched
@@ -31,27 +30,6 @@ const (
 	TagOK      = "ok"
 	TagLatched = "latched" // the store went backwards, see [Backend.RepairTag]
 )
-
-// NewTag is a tag to be created.
-type NewTag struct {
-	Name        string `json:"tag"`
-	Start       int64  `json:"start,string"` // first ID
-	Step        int64  `json:"step"`
-	Description string `json:"description,omitempty"`
-	MinStep     int64  `json:"min_step,omitempty"`
-	MaxStep     int64  `json:"max_step,omitempty"`
-	FixedStep   bool   `json:"fixed_step,omitempty"`
-}
-
-// TagChange is an edit; nil fields stay as they are.
-type TagChange struct {
-	MaxID       *int64  `json:"max_id,string,omitempty"`
-	Step        *int64  `json:"step,omitempty"`
-	Description *string `json:"description,omitempty"`
-	MinStep     *int64  `json:"min_step,omitempty"`
-	MaxStep     *int64  `json:"max_step,omitempty"`
-	FixedStep   *bool   `json:"fixed_step,omitempty"`
-}
 
 // ListTags is the request of [Backend.Tags].
 type ListTags struct{}
@@ -74,29 +52,29 @@ func (b Backend) Tag(ctx context.Context, name string) (Tag, error) {
 }
 
 // CreateTag is the request of [Backend.CreateTag].
-type CreateTag struct{ NewTag }
+type CreateTag struct{ segment.NewRow }
 
 func (q CreateTag) validate() error {
-	return errors.Join(leaf.ValidateTag(q.Name), checkText("description", q.Description))
+	return errors.Join(leaf.ValidateTag(q.Tag), checkText("description", q.Description))
 }
 
 func (q CreateTag) run(ctx context.Context, c *Catalog) (Tag, error) {
-	if err := c.change(ctx, q.Name, func() error { return c.create(ctx, q.NewTag) }); err != nil {
+	if err := c.change(ctx, q.Tag, func() error { return c.create(ctx, q.NewRow) }); err != nil {
 		return Tag{}, err
 	}
-	return c.tag(ctx, q.Name)
+	return c.tag(ctx, q.Tag)
 }
 
 // CreateTag inserts a row and returns it. Errors: leaf.ErrConflict if it exists, or if
 // Start lies below the highest end that this node knows for the name; leaf.ErrBadRequest.
-func (b Backend) CreateTag(ctx context.Context, tag NewTag) (Tag, error) {
-	return do[Tag](ctx, b, CreateTag{tag})
+func (b Backend) CreateTag(ctx context.Context, row segment.NewRow) (Tag, error) {
+	return do[Tag](ctx, b, CreateTag{row})
 }
 
 // SetTag is the request of [Backend.SetTag].
 type SetTag struct {
 	Name string `query:"tag" json:"-"`
-	TagChange
+	segment.Change
 }
 
 func (q SetTag) validate() error {
@@ -107,7 +85,7 @@ func (q SetTag) validate() error {
 }
 
 func (q SetTag) run(ctx context.Context, c *Catalog) (Tag, error) {
-	if err := c.change(ctx, q.Name, func() error { return c.set(ctx, q.Name, q.TagChange) }); err != nil {
+	if err := c.change(ctx, q.Name, func() error { return c.set(ctx, q.Name, q.Change) }); err != nil {
 		return Tag{}, err
 	}
 	return c.tag(ctx, q.Name)
@@ -115,7 +93,7 @@ func (q SetTag) run(ctx context.Context, c *Catalog) (Tag, error) {
 
 // SetTag changes the fields that are not nil and returns the tag. Lowering max_id is
 // leaf.ErrConflict. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
-func (b Backend) SetTag(ctx context.Context, name string, change TagChange) (Tag, error) {
+func (b Backend) SetTag(ctx context.Context, name string, change segment.Change) (Tag, error) {
 	return do[Tag](ctx, b, SetTag{name, change})
 }
 

@@ -45,10 +45,10 @@ func (f *fake) Do(_ context.Context, request any) (any, error) {
 		f.got = []any{q.Name}
 		return f.tag, f.err
 	case manage.CreateTag:
-		f.got = []any{q.NewTag}
+		f.got = []any{q.NewRow}
 		return f.tag, f.err
 	case manage.SetTag:
-		f.got = []any{q.Name, q.TagChange}
+		f.got = []any{q.Name, q.Change}
 		return f.tag, f.err
 	case manage.DeleteTag:
 		f.got = []any{q.Name}
@@ -152,9 +152,9 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 	f := &fake{tag: tag}
 	c, _ := start(t, f)
 	maxID, step, fixed := int64(big), int64(5), false
-	change := manage.TagChange{MaxID: &maxID, Step: &step, FixedStep: &fixed}
+	change := segment.Change{MaxID: &maxID, Step: &step, FixedStep: &fixed}
 	limitChange := manage.LimitChange{Rate: &maxID, Quota: &step, Blocked: &fixed}
-	newTag := manage.NewTag{Name: strange, Start: big, Step: 7, FixedStep: true}
+	newTag := segment.NewRow{Tag: strange, Start: big, Step: 7, Options: segment.Options{FixedStep: true}}
 	ctx := t.Context()
 
 	cases := []struct {
@@ -169,7 +169,7 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"tag dots", func() (any, error) { return c.Tag(ctx, "..") }, []any{".."}, tag},
 		{"create", func() (any, error) { return c.CreateTag(ctx, newTag) }, []any{newTag}, tag},
 		{"set", func() (any, error) { return c.SetTag(ctx, strange, change) }, []any{strange, change}, tag},
-		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", manage.TagChange{}) }, []any{"x", manage.TagChange{}}, tag},
+		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", segment.Change{}) }, []any{"x", segment.Change{}}, tag},
 		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
 		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, manage.Repair{Tag: tag, Plan: repairPlan}},
 		{"plan a repair", func() (any, error) { return c.PlanRepair(ctx, strange, big) }, []any{"plan", strange, int64(big)}, repairPlan},
@@ -209,9 +209,9 @@ func TestTextsThatAreNotUnicode(t *testing.T) {
 	f := &fake{}
 	c, _ := start(t, f)
 	text := "a\xff"
-	_, created := c.CreateTag(t.Context(), manage.NewTag{Name: text, Start: 1, Step: 1})
-	_, described := c.CreateTag(t.Context(), manage.NewTag{Name: "a", Start: 1, Step: 1, Description: text})
-	_, changed := c.SetTag(t.Context(), "a", manage.TagChange{Description: &text})
+	_, created := c.CreateTag(t.Context(), segment.NewRow{Tag: text, Start: 1, Step: 1})
+	_, described := c.CreateTag(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 1, Description: text})
+	_, changed := c.SetTag(t.Context(), "a", segment.Change{Description: &text})
 	for what, err := range map[string]error{"create": created, "create with a description": described, "set": changed} {
 		if !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%s: %v; want ErrBadRequest", what, err)

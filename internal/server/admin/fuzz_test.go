@@ -17,6 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // words are those of a tag in a request.
@@ -89,7 +90,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		for _, got := range b.got {
 			switch got := got.(type) {
-			case manage.NewTag, manage.TagChange, manage.LimitChange:
+			case segment.NewRow, segment.Change, manage.LimitChange:
 				known, err := json.Marshal(got)
 				var fields map[string]any
 				if err != nil || json.Unmarshal([]byte(body), &fields) != nil {
