@@ -11,21 +11,21 @@ type refusals struct{ unauthenticated, blocked, rate, quota atomic.Int64 }
 
 // Status is what a Gate did since its start. The numbers are read one after the other.
 type Status struct {
-	Unauthenticated int64 // calls of Open refused
-	Blocked         int64 // requests refused by a switch
-	Rate            int64 // by a rate
-	Quota           int64 // by a quota
+	Unauthenticated int64 `json:"unauthenticated,string"` // calls of Open refused
+	Blocked         int64 `json:"blocked,string"`         // requests refused by a switch
+	Rate            int64 `json:"rate,string"`            // by a rate
+	Quota           int64 `json:"quota,string"`           // by a quota
 
-	Segment   Room
-	Snowflake Room
+	Segment   Room `json:"segment"`
+	Snowflake Room `json:"snowflake"`
 }
 
 // Room is the state of the waiting room of a mode, in requests.
 type Room struct {
-	Limit   int   // how many may wait now
-	Waiting int   // how many do
-	Most    int   // how many did at once, at most
-	Shed    int64 // turned away because the room was full
+	Waiting int   `json:"waiting"`
+	Limit   int   `json:"limit"`       // how many may wait now
+	Most    int   `json:"-"`           // how many waited at once, at most
+	Shed    int64 `json:"shed,string"` // turned away because the room was full
 }
 
 // Status returns what the gate did so far.

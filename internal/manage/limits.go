@@ -13,8 +13,8 @@ import (
 
 // Limits are all limits, and what a running node has made of them.
 type Limits struct {
-	Limits []Limit      `json:"limits"`
-	Node   *NodeTraffic `json:"node,omitempty"` // nil without a running node
+	Limits []Limit       `json:"limits"`
+	Node   *limit.Status `json:"node,omitempty"` // nil without a running node
 }
 
 // Kinds of a Limit.
@@ -41,23 +41,6 @@ type LimitChange struct {
 	Rate    *int64 `json:"rate,string,omitempty"`
 	Quota   *int64 `json:"quota,string,omitempty"`
 	Blocked *bool  `json:"blocked,omitempty"`
-}
-
-// NodeTraffic is what a node did since its start, in requests.
-type NodeTraffic struct {
-	Unauthenticated int64       `json:"unauthenticated,string"` // refused: the token was not right
-	Blocked         int64       `json:"blocked,string"`         // refused: switched off
-	Rate            int64       `json:"rate,string"`            // refused: above a rate
-	Quota           int64       `json:"quota,string"`           // refused: above a quota
-	Segment         WaitingRoom `json:"segment"`
-	Snowflake       WaitingRoom `json:"snowflake"`
-}
-
-// WaitingRoom is where the requests of a mode wait that find no IDs in stock.
-type WaitingRoom struct {
-	Waiting int   `json:"waiting"`
-	Limit   int   `json:"limit"`       // how many may wait now
-	Shed    int64 `json:"shed,string"` // refused: too many waited
 }
 
 // errNoLimits is the answer of commands about limits without a database.
@@ -103,40 +86,32 @@ func (c *Catalog) limitOf(store int, kind, name string, r limit.Rule) Limit {
 	return l
 }
 
-func (c *Catalog) setTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
+// setLimit changes a limit, which then counts at once.
+func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitChange) (l Limit, err error) {
 	if len(c.Stores) == 0 {
-		return Limit{}, errNoLimits
+		return l, errNoLimits
 	}
-	i, err := c.route(tag)
+	store := 0
+	if kind == LimitOfTag {
+		if store, err = c.route(name); err != nil {
+			return l, err
+		}
+	}
+	rules, err := c.readLimits(ctx, store)
 	if err != nil {
-		return Limit{}, err
+		return l, err
 	}
-	rules, err := c.readLimits(ctx, i)
-	if err != nil {
-		return Limit{}, err
+	rule, set := rules.Clients[name], c.Stores[store].SetClientLimit
+	if kind == LimitOfTag {
+		rule, set = rules.Tags[name], c.Stores[store].SetTagLimit
 	}
-	return c.setLimit(ctx, i, LimitOfTag, tag, changed(rules.Tags[tag], change), c.Stores[i].SetTagLimit)
-}
-
-func (c *Catalog) setClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
-	if len(c.Stores) == 0 {
-		return Limit{}, errNoLimits
-	}
-	rules, err := c.readLimits(ctx, 0)
-	if err != nil {
-		return Limit{}, err
-	}
-	return c.setLimit(ctx, 0, LimitOfClient, client, changed(rules.Clients[client], change), c.Stores[0].SetClientLimit)
-}
-
-// setLimit writes a rule, which then counts at once.
-func (c *Catalog) setLimit(ctx context.Context, store int, kind, name string, r limit.Rule, set func(context.Context, string, limit.Rule) error) (Limit, error) {
+	rule = changed(rule, change)
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if err := StoreError(set(bounded, name, r)); err != nil {
-		return Limit{}, err
+	if err := StoreError(set(bounded, name, rule)); err != nil {
+		return l, err
 	}
-	l := c.limitOf(store, kind, name, r)
+	l = c.limitOf(store, kind, name, rule)
 	if c.LimitChanged != nil {
 		c.LimitChanged(ctx, l)
 	}
@@ -180,17 +155,8 @@ func (ListLimits) run(ctx context.Context, c *Catalog) (Limits, error) {
 		s := states[name{l.Kind, l.Name}]
 		all[i].Used, all[i].Refused = s.Used, s.Refused
 	}
-	return Limits{Limits: all, Node: traffic(c.Gate.Status())}, nil
-}
-
-func traffic(s limit.Status) *NodeTraffic {
-	room := func(r limit.Room) WaitingRoom {
-		return WaitingRoom{Waiting: r.Waiting, Limit: r.Limit, Shed: r.Shed}
-	}
-	return &NodeTraffic{
-		Unauthenticated: s.Unauthenticated, Blocked: s.Blocked, Rate: s.Rate, Quota: s.Quota,
-		Segment: room(s.Segment), Snowflake: room(s.Snowflake),
-	}
+	status := c.Gate.Status()
+	return Limits{Limits: all, Node: &status}, nil
 }
 
 // Limits returns all limits: those of tags, by name, before those of clients.
@@ -206,7 +172,7 @@ func (q SetTagLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
 	if err := c.bound(q.Name); err != nil {
 		return Limit{}, err
 	}
-	return c.setTagLimit(ctx, q.Name, q.LimitChange)
+	return c.setLimit(ctx, LimitOfTag, q.Name, q.LimitChange)
 }
 
 // SetTagLimit changes the fields that are not nil and returns the limit. With none
@@ -223,7 +189,7 @@ type SetClientLimit struct {
 }
 
 func (q SetClientLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
-	return c.setClientLimit(ctx, q.Name, q.LimitChange)
+	return c.setLimit(ctx, LimitOfClient, q.Name, q.LimitChange)
 }
 
 // SetClientLimit is SetTagLimit for a client, which need not be known; "" stands for

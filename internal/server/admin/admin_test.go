@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/segment"
@@ -101,7 +102,7 @@ var limits = manage.Limits{
 		{Kind: manage.LimitOfTag, Name: "a", Rate: math.MaxInt64, Quota: math.MaxInt64 - 1, Used: 1<<53 + 1, Refused: 1<<53 + 3, Store: "db"},
 		{Kind: manage.LimitOfClient, Name: "", Blocked: true},
 	},
-	Node: &manage.NodeTraffic{Rate: 1<<53 + 1, Segment: manage.WaitingRoom{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
+	Node: &limit.Status{Rate: 1<<53 + 1, Segment: limit.Room{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
 }
 
 // start serves c in a short new folder and returns a client and the folder.
