@@ -67,7 +67,7 @@ type Change struct {
 
 // TouchesOptions reports whether c needs leaf_tag_option.
 func (c Change) TouchesOptions() bool {
-	return c.MinStep != nil || c.MaxStep != nil || c.FixedStep != nil
+	return c != Change{MaxID: c.MaxID, Step: c.Step, Description: c.Description}
 }
 
 // ApplyTo returns o with c's option fields set.

@@ -97,12 +97,8 @@ func unnamedDirectory(cfg config.Config) error {
 // any case. The caller calls done at the end.
 func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
 	if !direct {
-		client, err := OpenNode(ctx, cfg)
-		if err == nil {
-			return client.Backend, client.Close, nil
-		}
-		if !errors.Is(err, admin.ErrNoNode) {
-			return b, nil, err
+		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
+			return b, done, err
 		}
 	}
 	log := opts.Logger

@@ -235,17 +235,13 @@ func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bo
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if !direct {
-		client, err := OpenNode(ctx, cfg)
-		if err == nil {
-			return client.Backend, client.Close, nil
-		}
-		if !errors.Is(err, admin.ErrNoNode) {
-			return manage.Backend{}, nil, err
+		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
+			return b, done, err
 		}
 	}
 	o, err := newOffline(cfg, opts)
 	if err != nil {
-		return manage.Backend{}, nil, err
+		return b, nil, err
 	}
 	return manage.On(o), o.close, nil
 }

@@ -25,12 +25,8 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	case direct && static:
 		return b, nil, &config.Error{Key: "snowflake.registry", Value: config.RegistryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
 	case !direct:
-		client, err := OpenNode(ctx, cfg)
-		if err == nil {
-			return client.Backend, client.Close, nil
-		}
-		if !errors.Is(err, admin.ErrNoNode) {
-			return b, nil, err
+		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
+			return b, done, err
 		}
 		if static {
 			return b, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", err)
@@ -87,16 +83,16 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	return manage.On(reg.manage(cfg.Snowflake, func() int64 { return -1 })), closeAll, nil
 }
 
-// OpenNode returns the client of the node that runs in cfg's data directory, or
-// admin.ErrNoNode. The caller closes it.
-func OpenNode(ctx context.Context, cfg config.Config) (*admin.Client, error) {
+// OpenNode returns the Backend of the node that runs in cfg's data directory, or
+// admin.ErrNoNode. The caller calls done at the end.
+func OpenNode(ctx context.Context, cfg config.Config) (b manage.Backend, done func() error, err error) {
 	dir, err := filepath.Abs(cfg.DataDir)
 	if err != nil {
-		return nil, err
+		return b, nil, err
 	}
 	client := admin.NewClient(dir)
 	if _, err = client.Info(ctx); err != nil {
-		return nil, errors.Join(err, client.Close())
+		return b, nil, errors.Join(err, client.Close())
 	}
-	return client, nil
+	return client.Backend, client.Close, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -109,23 +110,21 @@ type grammar struct {
 
 func newGrammar() *grammar {
 	g := &grammar{}
-	g.Serve.Settings = allSettings()
-	g.Config.Check.Settings = allSettings()
-	g.Fence.Rebuild.Settings = allSettings()
-	for _, s := range []*settings{
-		&g.Next.Settings, &g.Tag.List.Settings, &g.Tag.Show.Settings, &g.Tag.Create.Settings, &g.Tag.Set.Settings,
-		&g.Tag.Delete.Settings, &g.Tag.Repair.Settings, &g.Limit.List.Settings, &g.Limit.Set.Settings, &g.Limit.Clear.Settings, &g.Schema.Print.Settings, &g.Schema.Apply.Settings,
-	} {
-		*s = storeSettings()
-	}
-	w := &g.Worker
-	for _, s := range []*settings{&w.List.Settings, &w.Show.Settings, &w.Release.Settings, &w.Init.Settings} {
-		*s = registrySettings()
-	}
-	w.ConfirmClock.Settings = nodeSettings()
-	g.Node.List.Settings, g.Node.Weight.Settings = directorySettings(), nodeSettings()
-	g.Drain.Settings = nodeSettings()
+	giveFlags(reflect.ValueOf(g).Elem())
 	return g
+}
+
+// giveFlags gives every command the flags of the keys that it needs, by the tag of its
+// settings.
+func giveFlags(v reflect.Value) {
+	for i := range v.NumField() {
+		switch keys, ok := v.Type().Field(i).Tag.Lookup("keys"); {
+		case ok:
+			v.Field(i).Set(reflect.ValueOf(settingsOf(keys)))
+		case v.Field(i).Kind() == reflect.Struct:
+			giveFlags(v.Field(i))
+		}
+	}
 }
 
 // helpPrinted is how kong's call of exit, after it printed help, leaves the parser.

@@ -9,7 +9,7 @@ import (
 )
 
 type configCheckCmd struct {
-	Settings settings `embed:""`
+	Settings settings `embed:"" keys:"all"`
 	JSON     bool     `name:"json" help:"Print JSON."`
 }
 

@@ -11,9 +11,9 @@ import (
 )
 
 type drainCmd struct {
-	Settings settings `embed:""`
-	Delay    string   `name:"delay" placeholder:"TIME" help:"How long the node serves after it said that it is not ready. (default: the node's drain-delay)"`
-	Wait     bool     `name:"wait" default:"true" negatable:"" help:"Wait until the node has ended, and show how far it is. (default true)"`
+	nodeFlags
+	Delay string `name:"delay" placeholder:"TIME" help:"How long the node serves after it said that it is not ready. (default: the node's drain-delay)"`
+	Wait  bool   `name:"wait" default:"true" negatable:"" help:"Wait until the node has ended, and show how far it is. (default true)"`
 }
 
 // Help implements kong.HelpProvider.
@@ -35,7 +35,7 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 			return &usageError{fmt.Errorf("--delay=%q: must be a duration such as 5s, 0s to 10m", c.Delay), "leaf drain --help"}
 		}
 	}
-	return withNode(ctx, p, &c.Settings, func(n manage.Backend) error {
+	return with(ctx, p, c, func(n manage.Backend) error {
 		if err := n.Drain(ctx, delay); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 type fenceRebuildCmd struct {
-	Settings settings `embed:""`
+	Settings settings `embed:"" keys:"all"`
 }
 
 // Help implements kong.HelpProvider.

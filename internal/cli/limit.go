@@ -1,20 +1,21 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
-type limitListCmd struct{ backendFlags }
+type limitListCmd struct {
+	storeFlags
+	jsonFlag
+}
 
 // Help implements kong.HelpProvider.
 func (limitListCmd) Help() string {
@@ -23,16 +24,7 @@ func (limitListCmd) Help() string {
 
 // Run lists all limits.
 func (c *limitListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		all, err := b.Limits(ctx)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return printJSON(p.Stdout, all)
-		}
-		return printLimits(p.Stdout, all)
-	})
+	return ask(ctx, p, c, manage.Backend.Limits, printLimits)
 }
 
 // limitTarget names the tag or the clients that a command is about.
@@ -41,11 +33,13 @@ type limitTarget struct {
 	Client *string `placeholder:"NAME" help:"A client in place of a tag: the name in its certificate, or what it calls itself. An empty NAME stands for all clients without one."`
 }
 
-func (t limitTarget) set(ctx context.Context, b manage.Backend, change manage.LimitChange) (manage.Limit, error) {
-	if t.Client != nil {
-		return b.SetClientLimit(ctx, *t.Client, change)
+func (t limitTarget) set(change manage.LimitChange) func(manage.Backend, context.Context) (manage.Limit, error) {
+	return func(b manage.Backend, ctx context.Context) (manage.Limit, error) {
+		if t.Client != nil {
+			return b.SetClientLimit(ctx, *t.Client, change)
+		}
+		return b.SetTagLimit(ctx, t.Tag, change)
 	}
-	return b.SetTagLimit(ctx, t.Tag, change)
 }
 
 func (t limitTarget) check() error {
@@ -56,7 +50,8 @@ func (t limitTarget) check() error {
 }
 
 type limitSetCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	limitTarget
 	Rate    *int64 `placeholder:"N" help:"IDs per second, of each node; up to one second's worth at once, and a larger batch after a second without any. 0 for no limit."`
 	Quota   *int64 `placeholder:"N" help:"IDs per day (UTC), of each node. 0 for no limit."`
@@ -83,17 +78,12 @@ func (c *limitSetCmd) Run(ctx context.Context, p Process) error {
 	if change == (manage.LimitChange{}) {
 		return fmt.Errorf("%w: nothing to change; see leaf limit set --help", leaf.ErrBadRequest)
 	}
-	return c.with(ctx, p, func(b manage.Backend) error {
-		l, err := c.set(ctx, b, change)
-		if err != nil {
-			return err
-		}
-		return printLimit(p.Stdout, c.JSON, l)
-	})
+	return ask(ctx, p, c, c.set(change), printLimit)
 }
 
 type limitClearCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	limitTarget
 }
 
@@ -103,19 +93,10 @@ func (c *limitClearCmd) Run(ctx context.Context, p Process) error {
 		return err
 	}
 	none, off := int64(0), false
-	return c.with(ctx, p, func(b manage.Backend) error {
-		l, err := c.set(ctx, b, manage.LimitChange{Rate: &none, Quota: &none, Blocked: &off})
-		if err != nil {
-			return err
-		}
-		return printLimit(p.Stdout, c.JSON, l)
-	})
+	return ask(ctx, p, c, c.set(manage.LimitChange{Rate: &none, Quota: &none, Blocked: &off}), printLimit)
 }
 
-func printLimit(w io.Writer, asJSON bool, l manage.Limit) error {
-	if asJSON {
-		return printJSON(w, l)
-	}
+func printLimit(w io.Writer, l manage.Limit) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(tw, "%s\t%s\n", l.Kind, limitName(l))
 	fmt.Fprintf(tw, "rate\t%s\n", per(l.Rate, "second"))
@@ -176,8 +157,7 @@ func printLimitTable(w io.Writer, all manage.Limits) error {
 	for _, l := range all.Limits {
 		stores = stores || l.Store != ""
 	}
-	var table bytes.Buffer
-	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	var rows [][]string
 	row := func(store string, counts []string, cells ...string) {
 		if stores {
 			cells = append(cells, store)
@@ -185,7 +165,7 @@ func printLimitTable(w io.Writer, all manage.Limits) error {
 		if all.Node != nil {
 			cells = append(cells, counts...)
 		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
 	number := func(n int64) string {
 		if n == 0 {
@@ -201,13 +181,5 @@ func printLimitTable(w io.Writer, all manage.Limits) error {
 		}
 		row(l.Store, []string{today, strconv.FormatInt(l.Refused, 10)}, l.Kind, limitName(l), number(l.Rate), number(l.Quota), limitState(l))
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(table.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printTable(w, rows)
 }

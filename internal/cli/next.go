@@ -12,7 +12,8 @@ import (
 )
 
 type nextCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	Tag       string `arg:"" optional:"" help:"Name of the tag. Not with --snowflake."`
 	Count     int    `name:"count" short:"n" default:"1" placeholder:"N" help:"How many. (default 1; 1 to 100000)"`
 	Snowflake bool   `help:"IDs of snowflake mode. Only a running node has a worker ID for them."`
@@ -27,8 +28,8 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	case c.Snowflake && c.Tag != "":
 		return leaf.BadField("tag", c.Tag, "must not be given with --snowflake, which knows no tags")
 	case c.Snowflake:
-		return withNode(ctx, p, &c.Settings, func(n manage.Backend) error {
-			ranges, err := n.NextSnowflake(ctx, c.Count)
+		return with(ctx, p, &nodeFlags{Settings: c.Settings}, func(b manage.Backend) error {
+			ranges, err := b.NextSnowflake(ctx, c.Count)
 			if err != nil {
 				return err
 			}
@@ -37,7 +38,7 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	case c.Tag == "":
 		return &usageError{fmt.Errorf(`expected "<tag>" or --snowflake`), "leaf next --help"}
 	}
-	return c.with(ctx, p, func(b manage.Backend) error {
+	return with(ctx, p, c, func(b manage.Backend) error {
 		ranges, err := b.Next(ctx, c.Tag, c.Count)
 		if err != nil {
 			return err

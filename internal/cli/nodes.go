@@ -1,20 +1,17 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 
-	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 type nodeListCmd struct {
-	Settings settings `embed:""`
-	JSON     bool     `name:"json" help:"Print JSON."`
+	directoryFlags
+	smallJSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -26,33 +23,13 @@ Without a running node, --store or --node-discovery say where the directory is.`
 
 // Run lists the nodes of the cluster.
 func (c *nodeListCmd) Run(ctx context.Context, p Process) error {
-	l, err := c.Settings.load(p)
-	if err != nil {
-		return err
-	}
-	direct := false
-	for key := range c.Settings.values() {
-		direct = direct || key != "data-dir"
-	}
-	lister, done, err := app.OpenNodes(ctx, l.Config, app.Options{Version: version()}, direct)
-	if err != nil {
-		return err
-	}
-	all, err := lister.Nodes(ctx)
-	switch {
-	case err != nil:
-	case c.JSON:
-		err = printJSON(p.Stdout, all)
-	default:
-		err = printNodes(p.Stdout, all.Nodes)
-	}
-	return finish(p, err, done)
+	return ask(ctx, p, c, manage.Backend.Nodes, printNodes)
 }
 
 type nodeWeightCmd struct {
-	Settings settings `embed:""`
-	JSON     bool     `name:"json" help:"Print JSON."`
-	Weight   int      `arg:"" help:"Share of the traffic relative to the other nodes of the zone, 0 to 1000. 0: only while no other node answers."`
+	nodeFlags
+	smallJSONFlag
+	Weight int `arg:"" help:"Share of the traffic relative to the other nodes of the zone, 0 to 1000. 0: only while no other node answers."`
 }
 
 // Help implements kong.HelpProvider.
@@ -64,37 +41,17 @@ To shift traffic away from a node in steps: leaf node weight 50, leaf node weigh
 
 // Run changes the weight of the running node.
 func (c *nodeWeightCmd) Run(ctx context.Context, p Process) error {
-	return withNode(ctx, p, &c.Settings, func(b manage.Backend) error {
-		n, err := b.SetWeight(ctx, c.Weight)
-		switch {
-		case err != nil:
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Node, error) { return b.SetWeight(ctx, c.Weight) },
+		func(w io.Writer, n manage.Node) error {
+			_, err := fmt.Fprintf(w, "node %s has weight %d\n", n.ID, n.Weight)
 			return err
-		case c.JSON:
-			return printJSON(p.Stdout, n)
-		}
-		_, err = fmt.Fprintf(p.Stdout, "node %s has weight %d\n", n.ID, n.Weight)
-		return err
-	})
+		})
 }
 
-func printNodes(w io.Writer, nodes []manage.Node) error {
-	var table bytes.Buffer
-	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "NODE\tZONE\tWEIGHT\tHTTP\tGRPC\tRESP\tNOTE")
-	for _, n := range nodes {
-		note := ""
-		if n.Own {
-			note = "this node"
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", n.ID, printable(orDash(n.Zone)), n.Weight, orDash(n.HTTP), orDash(n.GRPC), orDash(n.RESP), note)
+func printNodes(w io.Writer, all manage.Nodes) error {
+	rows := [][]string{{"NODE", "ZONE", "WEIGHT", "HTTP", "GRPC", "RESP", "NOTE"}}
+	for _, n := range all.Nodes {
+		rows = append(rows, []string{n.ID, printable(orDash(n.Zone)), strconv.Itoa(n.Weight), orDash(n.HTTP), orDash(n.GRPC), orDash(n.RESP), ownNote(n.Own)})
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(table.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printTable(w, rows)
 }

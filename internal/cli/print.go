@@ -36,26 +36,12 @@ func printable(text string) string {
 	return text
 }
 
-func printTags(w io.Writer, tags []manage.Tag) error {
-	stores := false
-	for _, t := range tags {
-		stores = stores || t.Store != ""
-	}
+// printTable prints rows in columns, without spaces at the ends of the lines.
+func printTable(w io.Writer, rows [][]string) error {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	row := func(store string, cells ...string) {
-		if stores {
-			cells = slices.Insert(cells, 4, store)
-		}
+	for _, cells := range rows {
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
-	}
-	row("STORE", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
-	for _, t := range tags {
-		description := ""
-		if t.Description != "" {
-			description = printable(t.Description)
-		}
-		row(t.Store, printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -68,10 +54,30 @@ func printTags(w io.Writer, tags []manage.Tag) error {
 	return nil
 }
 
-func printTag(w io.Writer, asJSON bool, t manage.Tag) error {
-	if asJSON {
-		return printJSON(w, t)
+func printTags(w io.Writer, tags []manage.Tag) error {
+	stores := false
+	for _, t := range tags {
+		stores = stores || t.Store != ""
 	}
+	var rows [][]string
+	row := func(store string, cells ...string) {
+		if stores {
+			cells = slices.Insert(cells, 4, store)
+		}
+		rows = append(rows, cells)
+	}
+	row("STORE", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
+	for _, t := range tags {
+		description := ""
+		if t.Description != "" {
+			description = printable(t.Description)
+		}
+		row(t.Store, printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
+	}
+	return printTable(w, rows)
+}
+
+func printTag(w io.Writer, t manage.Tag) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" {

@@ -6,14 +6,22 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// printRepairPlan prints what a repair goes by.
-func printRepairPlan(w io.Writer, asJSON bool, p segment.RepairPlan) error {
-	if asJSON {
-		return printJSON(w, p)
+func printRepair(w io.Writer, r manage.Repair) error {
+	if len(r.Plan.Nodes) > 0 { // a node of an earlier version tells of none
+		if err := printRepairPlan(w, r.Plan); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
 	}
+	return printTag(w, r.Tag)
+}
+
+// printRepairPlan prints what a repair goes by.
+func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	line := func(name string, number int64, text string) {
 		if number != 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 type serveCmd struct {
-	Settings settings `embed:""`
+	Settings settings `embed:"" keys:"all"`
 }
 
 // Help implements kong.HelpProvider.

@@ -20,8 +20,17 @@ type settings struct {
 	Keys kong.Plugins `embed:""`
 }
 
-// allSettings has a flag for every key.
-func allSettings() settings { return settings{Keys: kong.Plugins{flagStruct(config.Keys())}} }
+// settingsOf has a flag for every key, or for those that commands need to find what they work
+// on: a node, and without one its stores, registry or directory.
+func settingsOf(keys string) settings {
+	helps, some := map[string]map[string]string{
+		"store": storeHelp, "registry": registryHelp, "directory": directoryHelp, "node": {"data-dir": "Data directory of the node."},
+	}[keys]
+	if some {
+		return someSettings(helps)
+	}
+	return settings{Keys: kong.Plugins{flagStruct(config.Keys())}}
+}
 
 // storeHelp has the keys that a command needs to find a node or its stores, and
 // what they mean to it. The other keys still count, from the environment and the
@@ -44,8 +53,6 @@ func withFiles(helps map[string]string) map[string]string {
 	return all
 }
 
-func storeSettings() settings { return someSettings(storeHelp) }
-
 // registryHelp is the same for a registry of worker IDs.
 var registryHelp = map[string]string{
 	"data-dir":                   storeHelp["data-dir"],
@@ -57,20 +64,11 @@ var registryHelp = map[string]string{
 	"snowflake.layout":           "Bits of an ID; the same as the nodes have.",
 }
 
-func registrySettings() settings { return someSettings(registryHelp) }
-
 // directoryHelp is the same for the directory of nodes.
 var directoryHelp = map[string]string{
 	"data-dir":       storeHelp["data-dir"],
 	"store":          "Read the directory in this database, even if a node runs; the same as the nodes have.",
 	"node.discovery": "Read this directory, even if a node runs: store, etcd://HOST:PORT,…/NAME or zookeeper://HOST:PORT,…/NAME.",
-}
-
-func directorySettings() settings { return someSettings(directoryHelp) }
-
-// nodeSettings has what a command needs that talks to a running node only.
-func nodeSettings() settings {
-	return someSettings(map[string]string{"data-dir": "Data directory of the node."})
 }
 
 func someSettings(helps map[string]string) settings {

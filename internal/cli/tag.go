@@ -2,83 +2,38 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// backendFlags are the flags of a command that needs a Backend.
-type backendFlags struct {
-	Settings settings `embed:""`
-	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+type tagListCmd struct {
+	storeFlags
+	jsonFlag
 }
-
-// with calls f with the running node, or with the opened stores.
-func (b *backendFlags) with(ctx context.Context, p Process, f func(manage.Backend) error) error {
-	l, err := b.Settings.load(p)
-	if err != nil {
-		return err
-	}
-	given := b.Settings.values()
-	direct := given["store"] != nil || given["store-file"] != nil
-	warn := func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }
-	backend, done, err := app.OpenBackend(ctx, l.Config, app.Options{Version: version(), Warn: warn}, direct)
-	if err != nil {
-		return err
-	}
-	return finish(p, f(backend), done)
-}
-
-// finish calls done after a command and returns what the command said.
-func finish(p Process, err error, done func() error) error {
-	switch ending := done(); {
-	case err != nil:
-		return errors.Join(err, ending)
-	case ending != nil:
-		// The command itself was done: what follows can only lose unused IDs.
-		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", ending)
-	}
-	return nil
-}
-
-type tagListCmd struct{ backendFlags }
 
 // Run lists all tags.
 func (c *tagListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		tags, err := b.Tags(ctx)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return printJSON(p.Stdout, tags)
-		}
-		return printTags(p.Stdout, tags)
-	})
+	return ask(ctx, p, c, manage.Backend.Tags, printTags)
 }
 
 type tagShowCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	Tag string `arg:"" help:"Name of the tag."`
 }
 
 // Run shows one tag.
 func (c *tagShowCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		tag, err := b.Tag(ctx, c.Tag)
-		if err != nil {
-			return err
-		}
-		return printTag(p.Stdout, c.JSON, tag)
-	})
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Tag, error) { return b.Tag(ctx, c.Tag) }, printTag)
 }
 
 type tagCreateCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	Tag         string `arg:"" help:"Name of the tag: 1 to 128 characters."`
 	Start       int64  `default:"1" placeholder:"N" help:"First ID. To take over from another numbering, its highest number + 1. (default 1)"`
 	Step        int64  `default:"1000" placeholder:"N" help:"Length of a range: how many IDs one write to the database reserves. Advice: the IDs needed in ten minutes at peak. (default 1000; 1 to 1073741824)"`
@@ -95,19 +50,13 @@ type newOptions struct {
 
 // Run creates a tag.
 func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		tag, err := b.CreateTag(ctx, segment.NewRow{
-			Tag: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description, Options: segment.Options(c.newOptions),
-		})
-		if err != nil {
-			return err
-		}
-		return printTag(p.Stdout, c.JSON, tag)
-	})
+	row := segment.NewRow{Tag: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description, Options: segment.Options(c.newOptions)}
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Tag, error) { return b.CreateTag(ctx, row) }, printTag)
 }
 
 type tagSetCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	Tag string `arg:"" help:"Name of the tag."`
 	tagChange
 }
@@ -128,17 +77,12 @@ func (c *tagSetCmd) Run(ctx context.Context, p Process) error {
 	if change == (segment.Change{}) {
 		return fmt.Errorf("%w: nothing to change; see leaf tag set --help", leaf.ErrBadRequest)
 	}
-	return c.with(ctx, p, func(b manage.Backend) error {
-		tag, err := b.SetTag(ctx, c.Tag, change)
-		if err != nil {
-			return err
-		}
-		return printTag(p.Stdout, c.JSON, tag)
-	})
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Tag, error) { return b.SetTag(ctx, c.Tag, change) }, printTag)
 }
 
 type tagDeleteCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	Tag string `arg:"" help:"Name of the tag."`
 	Yes bool   `help:"Do it. Without this flag nothing is deleted."`
 }
@@ -153,20 +97,17 @@ func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
 	if !c.Yes {
 		return fmt.Errorf("%w: tag %q is not deleted: with its row goes the record of the numbers in use; add --yes to do it", leaf.ErrBadRequest, c.Tag)
 	}
-	return c.with(ctx, p, func(b manage.Backend) error {
-		if err := b.DeleteTag(ctx, c.Tag); err != nil {
-			return err
-		}
-		if c.JSON {
-			return printJSON(p.Stdout, map[string]any{"tag": c.Tag, "deleted": true})
-		}
-		_, err := fmt.Fprintf(p.Stdout, "deleted %s\n", printable(c.Tag))
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]any, error) {
+		return map[string]any{"tag": c.Tag, "deleted": true}, b.DeleteTag(ctx, c.Tag)
+	}, func(w io.Writer, _ map[string]any) error {
+		_, err := fmt.Fprintf(w, "deleted %s\n", printable(c.Tag))
 		return err
 	})
 }
 
 type tagRepairCmd struct {
-	backendFlags
+	storeFlags
+	jsonFlag
 	Tag   string `arg:"" help:"Name of the tag."`
 	Above int64  `placeholder:"N" help:"Issue nothing at or below N, and leave out the nodes that do not answer: N lies above every number of the tag that is in use or in memory anywhere. (default: what the nodes say; all of them must answer)"`
 	Plan  bool   `help:"Only show what the repair goes by and what comes of it; change nothing."`
@@ -187,27 +128,12 @@ It cannot ask a node that was stopped cleanly, nor a Java server: if one of thos
 
 // Run repairs a tag.
 func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		if c.Plan {
-			plan, err := b.PlanRepair(ctx, c.Tag, c.Above)
-			if err != nil {
-				return err
-			}
-			return printRepairPlan(p.Stdout, c.JSON, plan)
-		}
-		repair, err := b.RepairTag(ctx, c.Tag, c.Above)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(p.Stdout, repair)
-		}
-		if len(repair.Plan.Nodes) > 0 { // a node of an earlier version tells of none
-			if err := printRepairPlan(p.Stdout, false, repair.Plan); err != nil {
-				return err
-			}
-			fmt.Fprintln(p.Stdout)
-		}
-		return printTag(p.Stdout, false, repair.Tag)
-	})
+	if c.Plan {
+		return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (segment.RepairPlan, error) {
+			return b.PlanRepair(ctx, c.Tag, c.Above)
+		}, printRepairPlan)
+	}
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Repair, error) {
+		return b.RepairTag(ctx, c.Tag, c.Above)
+	}, printRepair)
 }

@@ -1,44 +1,21 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
-// workerFlags are the flags of a command that needs a registry of worker IDs.
-type workerFlags struct {
-	Settings settings `embed:""`
-	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+type workerListCmd struct {
+	registryFlags
+	jsonFlag
 }
-
-// with calls f with the running node, or with the opened registry.
-func (c *workerFlags) with(ctx context.Context, p Process, f func(manage.Backend) error) error {
-	l, err := c.Settings.load(p)
-	if err != nil {
-		return err
-	}
-	direct := false
-	for key := range c.Settings.values() {
-		direct = direct || key != "data-dir"
-	}
-	backend, done, err := app.OpenWorkers(ctx, l.Config, app.Options{Version: version()}, direct)
-	if err != nil {
-		return err
-	}
-	return finish(p, f(backend), done)
-}
-
-type workerListCmd struct{ workerFlags }
 
 // Help implements kong.HelpProvider.
 func (workerListCmd) Help() string {
@@ -47,26 +24,18 @@ func (workerListCmd) Help() string {
 
 // Run lists all worker IDs that the registry knows.
 func (c *workerListCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		all, err := b.Workers(ctx)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return printJSON(p.Stdout, all)
-		}
-		return printWorkers(p.Stdout, all)
-	})
+	return ask(ctx, p, c, manage.Backend.Workers, printWorkers)
 }
 
 type workerShowCmd struct {
-	workerFlags
+	registryFlags
+	jsonFlag
 	Worker int64 `arg:"" help:"Worker ID."`
 }
 
 // Run shows one worker ID.
 func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
+	return with(ctx, p, c, func(b manage.Backend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -87,7 +56,8 @@ func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
 }
 
 type workerReleaseCmd struct {
-	workerFlags
+	registryFlags
+	jsonFlag
 	Worker int64 `arg:"" help:"Worker ID."`
 }
 
@@ -98,19 +68,18 @@ func (workerReleaseCmd) Help() string {
 
 // Run releases a worker ID.
 func (c *workerReleaseCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
-		if err := b.ReleaseWorker(ctx, c.Worker); err != nil {
-			return err
-		}
-		if c.JSON {
-			return printJSON(p.Stdout, map[string]any{"worker": c.Worker, "released": true})
-		}
-		_, err := fmt.Fprintf(p.Stdout, "released worker ID %d; its next owner starts at the time that leaf worker show %d calls \"issues below\"\n", c.Worker, c.Worker)
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]any, error) {
+		return map[string]any{"worker": c.Worker, "released": true}, b.ReleaseWorker(ctx, c.Worker)
+	}, func(w io.Writer, _ map[string]any) error {
+		_, err := fmt.Fprintf(w, "released worker ID %d; its next owner starts at the time that leaf worker show %d calls \"issues below\"\n", c.Worker, c.Worker)
 		return err
 	})
 }
 
-type workerInitCmd struct{ workerFlags }
+type workerInitCmd struct {
+	registryFlags
+	jsonFlag
+}
 
 // Help implements kong.HelpProvider.
 func (workerInitCmd) Help() string {
@@ -121,7 +90,7 @@ A registry that is in use already by the same namespace and layout is left as it
 
 // Run declares the registry new.
 func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
-	return c.with(ctx, p, func(b manage.Backend) error {
+	return with(ctx, p, c, func(b manage.Backend) error {
 		all, err := b.Workers(ctx)
 		if err != nil {
 			return err
@@ -142,7 +111,10 @@ func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
 	})
 }
 
-type workerConfirmClockCmd struct{ workerFlags }
+type workerConfirmClockCmd struct {
+	nodeFlags
+	jsonFlag
+}
 
 // Help implements kong.HelpProvider.
 func (workerConfirmClockCmd) Help() string {
@@ -151,62 +123,35 @@ func (workerConfirmClockCmd) Help() string {
 
 // Run confirms the clock of the running node.
 func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
-	return withNode(ctx, p, &c.Settings, func(n manage.Backend) error {
-		now, err := n.ConfirmClock(ctx)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return printJSON(p.Stdout, map[string]any{"now": now})
-		}
-		_, err = fmt.Fprintf(p.Stdout, "confirmed %s\n", now.UTC().Format(timeFormat))
+	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]time.Time, error) {
+		now, err := b.ConfirmClock(ctx)
+		return map[string]time.Time{"now": now}, err
+	}, func(w io.Writer, reply map[string]time.Time) error {
+		_, err := fmt.Fprintf(w, "confirmed %s\n", reply["now"].UTC().Format(timeFormat))
 		return err
 	})
 }
 
-// withNode calls f with the running node.
-func withNode(ctx context.Context, p Process, s *settings, f func(manage.Backend) error) error {
-	l, err := s.load(p)
-	if err != nil {
-		return err
-	}
-	node, err := app.OpenNode(ctx, l.Config)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(node.Backend), node.Close())
-}
-
 func printWorkers(w io.Writer, all manage.Workers) error {
-	var table bytes.Buffer
-	tw := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "WORKER\tADDRESS\tSTATE\tISSUES BELOW\tNOTE")
+	rows := [][]string{{"WORKER", "ADDRESS", "STATE", "ISSUES BELOW", "NOTE"}}
 	for _, r := range all.Workers {
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", r.Number, orDash(r.Address), r.State, moment(r.Bound), workerNote(r))
+		rows = append(rows, []string{strconv.FormatInt(r.Number, 10), orDash(r.Address), r.State, moment(r.Bound), ownNote(r.Own)})
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(table.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printTable(w, rows)
 }
 
 func printWorker(w io.Writer, all manage.Workers, r manage.Worker) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(tw, "worker\t%d\nregistry\t%s (%s)\naddress\t%s\nstate\t%s\nfrom\t%s\nissues below\t%s\n",
 		r.Number, all.Registry, all.Kind, orDash(r.Address), r.State, moment(r.Floor), moment(r.Bound))
-	if note := workerNote(r); note != "" {
+	if note := ownNote(r.Own); note != "" {
 		fmt.Fprintf(tw, "note\t%s\n", note)
 	}
 	return tw.Flush()
 }
 
-func workerNote(r manage.Worker) string {
-	if r.Own {
+func ownNote(own bool) string {
+	if own {
 		return "this node"
 	}
 	return ""

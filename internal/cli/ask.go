@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
+)
+
+// opener is a command that opens what it works on.
+type opener interface {
+	open(ctx context.Context, p Process) (b manage.Backend, done func() error, err error)
+}
+
+// asker is a command that asks for one operation.
+type asker interface {
+	opener
+	json() bool
+}
+
+type jsonFlag struct {
+	JSON bool `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+}
+
+func (f jsonFlag) json() bool { return f.JSON }
+
+// smallJSONFlag is jsonFlag without 64-bit numbers.
+type smallJSONFlag struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+func (f smallJSONFlag) json() bool { return f.JSON }
+
+// storeFlags are the flags of a command that needs the running node, or the opened stores.
+type storeFlags struct {
+	Settings settings `embed:"" keys:"store"`
+}
+
+func (f *storeFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
+	return open(ctx, p, &f.Settings, app.OpenBackend, "store", "store-file")
+}
+
+// registryFlags are storeFlags for a registry of worker IDs.
+type registryFlags struct {
+	Settings settings `embed:"" keys:"registry"`
+}
+
+func (f *registryFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
+	return open(ctx, p, &f.Settings, app.OpenWorkers)
+}
+
+// directoryFlags are storeFlags for a directory of nodes.
+type directoryFlags struct {
+	Settings settings `embed:"" keys:"directory"`
+}
+
+func (f *directoryFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
+	return open(ctx, p, &f.Settings, app.OpenNodes)
+}
+
+// nodeFlags are the flags of a command that needs a running node.
+type nodeFlags struct {
+	Settings settings `embed:"" keys:"node"`
+}
+
+func (f *nodeFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
+	return open(ctx, p, &f.Settings, func(ctx context.Context, c config.Config, _ app.Options, _ bool) (manage.Backend, func() error, error) {
+		return app.OpenNode(ctx, c)
+	})
+}
+
+// open opens what a command works on. A flag of one of direct's keys, by default any but
+// --data-dir, asks for that in any case, beside a running node, too.
+func open(ctx context.Context, p Process, s *settings,
+	with func(context.Context, config.Config, app.Options, bool) (manage.Backend, func() error, error), direct ...string,
+) (manage.Backend, func() error, error) {
+	l, err := s.load(p)
+	if err != nil {
+		return manage.Backend{}, nil, err
+	}
+	warn := func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }
+	named := false
+	for key := range s.values() {
+		named = named || slices.Contains(direct, key) || direct == nil && key != "data-dir"
+	}
+	return with(ctx, l.Config, app.Options{Version: version(), Warn: warn}, named)
+}
+
+// with calls f with what a command works on.
+func with(ctx context.Context, p Process, c opener, f func(manage.Backend) error) error {
+	b, done, err := c.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = f(b)
+	switch ending := done(); {
+	case err != nil:
+		return errors.Join(err, ending)
+	case ending != nil:
+		// The command itself was done: what follows can only lose unused IDs.
+		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", ending)
+	}
+	return nil
+}
+
+// ask asks for one operation and prints its reply.
+func ask[Reply any](ctx context.Context, p Process, c asker, operation func(manage.Backend, context.Context) (Reply, error), text func(io.Writer, Reply) error) error {
+	return with(ctx, p, c, func(b manage.Backend) error {
+		reply, err := operation(b, ctx)
+		switch {
+		case err != nil:
+			return err
+		case c.json():
+			return printJSON(p.Stdout, reply)
+		}
+		return text(p.Stdout, reply)
+	})
+}
