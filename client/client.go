@@ -79,13 +79,14 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 	if err := o.checkTrust(nodes); err != nil {
 		return nil, err
 	}
+	log := &journal{rt: o.runtime, log: o.logger}
 	if o.dial == nil {
-		o.dial = overGRPC(o)
+		o.dial = overGRPC(o, log)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{
 		rt:         o.runtime,
-		log:        &journal{rt: o.runtime, log: o.logger},
+		log:        log,
 		resolver:   nodes,
 		refresh:    o.refresh,
 		nodeFile:   o.nodeFile,

@@ -179,6 +179,7 @@ func WithDialer(dial func(ctx context.Context, address string) (net.Conn, error)
 
 // WithStreamInterceptors adds interceptors to the streams that carry requests and health
 // checks, the first one outermost. A stream carries many calls; [WithTrace] sees each call.
+// When SendMsg of a stream panics, the client logs that, ends the stream and asks again.
 func WithStreamInterceptors(interceptors ...grpc.StreamClientInterceptor) Option {
 	return func(o *options) { o.intercept = append(slices.Clone(o.intercept), interceptors...) }
 }

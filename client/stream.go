@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,7 +54,8 @@ var errGivenUp error = &brokenError{errors.New("the client has ended the stream"
 // grpcLink is one gRPC connection to a node and the streams on it.
 type grpcLink struct {
 	dial  func() (*grpc.ClientConn, error)
-	name  func() string  // of a new stream
+	name  func() string // of a new stream
+	log   *journal
 	tasks sync.WaitGroup // goroutines of streams
 	of    *cluster
 
@@ -87,12 +90,14 @@ type stream struct {
 	sending bool       // somebody is in flush
 	doomed  bool       // its oldest request was abandoned when Sweep last came by
 
+	panicked error // of the application's interceptor, which ended the stream; nil: none did
+
 	message leafpb.StreamRequest // of the one who is in flush
 	name    string               // see request.Stream
 }
 
 // overGRPC returns the dialer of real programs.
-func overGRPC(o *options) dialer {
+func overGRPC(o *options, log *journal) dialer {
 	var header []string
 	if o.name != "" {
 		header = append(header, "leaf-client", o.name)
@@ -143,7 +148,7 @@ func overGRPC(o *options) dialer {
 	streams := new(atomic.Int64)
 	return func(n discovery.Node) (link, error) {
 		name := func() string { return fmt.Sprintf("stream %d to %s", streams.Add(1), n.GRPC) }
-		l := &grpcLink{name: name, of: o.cluster, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
+		l := &grpcLink{name: name, log: log, of: o.cluster, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
 		c, err := l.connect()
 		if err != nil {
 			return nil, leaf.BadField("address", n.GRPC, "must be HOST:PORT: "+err.Error())
@@ -357,14 +362,29 @@ func (s *stream) flush() {
 		r := s.queue[len(s.queue)-s.unsent]
 		s.unsent--
 		mu.Unlock()
-		s.message.Tag, s.message.Count, s.message.Mode = r.Tag, int32(r.Count), r.Mode
-		if err := s.rpc.Send(&s.message); err != nil {
+		if err := s.send(r); err != nil {
 			if !errors.Is(err, io.EOF) { // io.EOF: receive learns why
 				s.cancel()
 			}
 			return // sending stays set: nobody sends on this stream any more
 		}
 	}
+}
+
+// send sends one request. An interceptor of the application may panic in it, in the
+// goroutine of a caller whose flight serves other callers too: that ends the stream alone.
+func (s *stream) send(r *request) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("an interceptor of WithStreamInterceptors panicked: %v", p)
+			s.conn.link.log.add(slog.LevelError, "an interceptor of WithStreamInterceptors panicked; the client ends the stream and asks again", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.conn.link.mu.Lock()
+			s.panicked = err
+			s.conn.link.mu.Unlock()
+		}
+	}()
+	s.message.Tag, s.message.Count, s.message.Mode = r.Tag, int32(r.Count), r.Mode
+	return s.rpc.Send(&s.message)
 }
 
 // receive hands out answers until the stream ends.
@@ -414,9 +434,11 @@ func (s *stream) end(err error) {
 	if s.open {
 		s.removeLocked()
 	}
-	err = statusError(err)
-	if s.shut {
+	switch err = statusError(err); {
+	case s.shut:
 		err = errGivenUp
+	case s.panicked != nil:
+		err = &brokenError{s.panicked}
 	}
 	failed := s.queue
 	s.queue, s.unsent = nil, 0
