@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,15 +15,33 @@ import (
 func TestGuardIsGone(t *testing.T) {
 	t.Parallel()
 	ns := server.ZooKeeper(t)
-	for kind, folder := range map[string]string{"zookeeper": "/leaf_namespace", "zookeeper-recycle": "/leaf_pool/namespace"} {
-		t.Run(kind, func(t *testing.T) {
+	folders := map[string]string{"zookeeper": "/leaf_namespace", "zookeeper-recycle": "/leaf_pool/namespace"}
+	java := `{"ip":"10.0.0.9","port":"80","timestamp":` + strconv.FormatInt(now, 10) + `}`
+	for _, c := range []struct {
+		name, kind string
+		also       func(t *testing.T, p place)
+	}{
+		{"zookeeper", "zookeeper", nil},
+		{"zookeeper, forever too", "zookeeper", func(t *testing.T, p place) { p.remove(t, p.root()+"/forever") }},
+		{"zookeeper after zookeeper-recycle", "zookeeper", func(t *testing.T, p place) {
+			p.create(t, p.root()+"/leaf_pool/bounds/5", `{"format":1,"bound":`+strconv.FormatInt(now, 10)+`}`, 0)
+		}},
+		{"zookeeper-recycle", "zookeeper-recycle", nil},
+		{"zookeeper-recycle after zookeeper", "zookeeper-recycle", func(t *testing.T, p place) {
+			p.create(t, p.root()+"/forever/10.0.0.9:80-0000000005", java, 0)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, ns)
-			r := openKind[kind](t, p)
+			r := openKind[c.kind](t, p)
 			declare(t, r)
-			folder := p.root() + folder
+			folder := p.root() + folders[c.kind]
 			for _, guard := range p.children(t, folder) {
 				p.remove(t, folder+"/"+guard)
+			}
+			if c.also != nil {
+				c.also(t, p)
 			}
 			_, err := r.Claim(ctx(t), request(addr))
 			if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "delete node "+folder+", ") {

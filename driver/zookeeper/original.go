@@ -120,6 +120,12 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			if err := stored.Admit(ns); err != nil || claim == nil {
 				return stored, err
 			}
+			switch _, err := o.guarded(ctx, stored); { // whatever is written below expects it
+			case errors.Is(err, errMoved):
+				continue
+			case err != nil:
+				return nil, err
+			}
 		}
 		forever, err := o.get(ctx, o.forever())
 		switch {
@@ -127,10 +133,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			return nil, err
 		case stored != nil && forever != nil && stored.forever == forever.stat.Czxid:
 			if issueFrom = max(issueFrom, stored.lost(claim)); stored.IssueFrom >= issueFrom {
-				if _, err := o.guarded(ctx, stored); !errors.Is(err, errMoved) {
-					return stored, err
-				}
-				continue
+				return stored, nil
 			}
 			if err := o.postpone(ctx, p, stored, issueFrom); err != nil && !errors.Is(err, errMoved) {
 				return nil, err

@@ -67,7 +67,9 @@ func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		case stored == nil:
 			err = r.found(ctx, *want)
 		case stored.IssueFrom < issueFrom:
-			err = r.postpone(ctx, r.namespace(), stored, issueFrom)
+			if _, err = r.guarded(ctx, stored); err == nil {
+				err = r.postpone(ctx, r.namespace(), stored, issueFrom)
+			}
 		default:
 			return r.complete(ctx, stored)
 		}
