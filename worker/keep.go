@@ -192,7 +192,7 @@ func (h *Holder) waits(t *tenure, left time.Duration) {
 	from := time.UnixMilli(t.from).UTC().Format(time.RFC3339)
 	reason := fmt.Errorf("worker ID %d may be used from %s on, in %v, because until then another node may issue with it", t.number(), from, left.Round(time.Millisecond))
 	if (h.info.Shared || h.info.Kind == Leased) && left > h.cfg.Margin && t.claim.Load().Bound <= t.from {
-		reason = fmt.Errorf("%w; so it is in a registry that is new, was wiped or lost records, and this node waits. Before the first node of a new registry starts, run leaf worker init with the settings of that node", reason)
+		reason = fmt.Errorf("%w; so it is in a registry that is new, was wiped or lost records, and this node waits. Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node", reason)
 	}
 	if left > h.longest() {
 		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
@@ -94,4 +95,29 @@ func TestLateWriteAfterAWipe(t *testing.T) {
 	if err != nil || got.Floor != 80_000 || got.Bound < got.Floor {
 		t.Errorf("Claim = %+v, %v; want it from 80000 on", got, err)
 	}
+}
+
+// TestRegistryTakesThePlaceOfAnother: all nodes are stopped, as the documents say, and the
+// next registry is not declared new. Its node has a clock that was behind the last one's.
+func TestRegistryTakesThePlaceOfAnother(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		change := func(c *worker.Config) { c.Numbers.Hi, c.Fresh = 1, false }
+		a := w.node("a", change)
+		if err := worker.NewPool(w.records).Init(t.Context(), worker.NewNamespace("test", a.cfg.Layout, 0)); err != nil {
+			t.Fatal(err)
+		}
+		a.clock.step(3 * time.Second)
+		a.up()
+		time.Sleep(time.Minute)
+		a.issue(5000)
+		a.stop()
+		w.records = newRecords(worker.Leased)
+		b := w.node("b", change)
+		if err := b.begin(); err != nil {
+			t.Fatal(err)
+		}
+		b.says(leaf.ErrNotReady, "Only before the first node of a cluster that has issued no ID starts, run leaf worker init")
+		time.Sleep(2 * time.Minute)
+		b.issue(5000)
+	})
 }
