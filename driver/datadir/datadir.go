@@ -31,7 +31,7 @@ func (e *LockedError) Error() string {
 	if e.PID != 0 {
 		holder = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("data directory %s is in use by %s; stop it, or choose another --data-dir", e.Path, holder)
+	return fmt.Sprintf("data directory %s is in use by %s; stop it first. A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one, and another static worker ID if it has one", e.Path, holder)
 }
 
 // Dir is an open, locked folder. Its methods are safe for concurrent use on

@@ -177,7 +177,7 @@ func TestSecondProcessOnOneDataDirectoryIsRefused(t *testing.T) {
 	if !ok || exit.ExitCode() != 5 {
 		t.Errorf("got %v, want exit code 5", err)
 	}
-	for _, want := range []string{dir, "process " + strconv.Itoa(p.cmd.Process.Pid), "choose another --data-dir"} {
+	for _, want := range []string{dir, "process " + strconv.Itoa(p.cmd.Process.Pid), "A second node repeats IDs unless it has a --data-dir of its own, the same --store"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("got %q, want it to contain %q", out, want)
 		}
