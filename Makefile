@@ -11,7 +11,7 @@ COUNT    ?= 6
 # Packages of check and test.
 PKG      ?= ./...
 # The packages whose tests last longest begin first, so that none of them runs alone at the end.
-LONGEST  := ./driver/sqldb ./internal/test/proof ./internal/cli ./internal/test/server ./driver/zookeeper ./segment ./internal/sim
+LONGEST  := ./driver/sqldb ./internal/test/proof ./internal/cli ./internal/test/server ./driver/zookeeper ./segment ./internal/sim ./internal/test/chaos ./internal/app
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
 QUICKLY  := -vet=off -ldflags=-w
 
