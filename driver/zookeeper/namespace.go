@@ -85,11 +85,20 @@ func (c *conn) guarded(ctx context.Context, ns *namespace) (*node, error) {
 	return nil, fmt.Errorf("node %s was deleted, without which no number can be claimed or renewed; delete node %s, and all numbers wait as after a wipe", ns.guard, p)
 }
 
-// given completes a namespace by its Given.
+// given completes a namespace by its Given. Namespace and guard are read one after the
+// other: the guard may count an Amend that ns does not have, and Given would then belong to
+// another IssueFrom. The error is errMoved if the namespace has changed since it was read.
 func (c *conn) given(ctx context.Context, ns *namespace) error {
 	guard, err := c.guarded(ctx, ns)
 	if err != nil {
 		return err
+	}
+	p := path.Dir(ns.guard)
+	switch now, err := c.readNamespace(ctx, p); {
+	case err != nil:
+		return err
+	case now == nil || now.Incarnation != ns.Incarnation || now.version != ns.version:
+		return fmt.Errorf("%w: the namespace at %s was changed meanwhile", errMoved, p)
 	}
 	ns.counted = guard.stat.Version
 	ns.Given = int64(guard.stat.Version) - ns.forgotten
@@ -102,10 +111,10 @@ func (c *conn) amendNamespace(ctx context.Context, p string, old, next worker.St
 	if stored != nil && err == nil {
 		err = c.given(ctx, stored)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errMoved) {
 		return err
 	}
-	if stored == nil || stored.StoredNamespace != old {
+	if err != nil || stored == nil || stored.StoredNamespace != old {
 		return fmt.Errorf("%w: the namespace at %s is not what it was", worker.ErrLost, p)
 	}
 	data := encode(namespaceRecord{

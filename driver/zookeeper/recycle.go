@@ -48,19 +48,15 @@ func (r *Recycle) bounds() string { return r.root + "/bounds" }
 
 // Namespace implements worker.Records.
 func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
-	if want == nil {
-		stored, err := r.readNamespace(ctx, r.namespace())
-		if stored == nil || err != nil {
-			return nil, err
-		}
-		return r.complete(ctx, stored)
-	}
 	for {
 		stored, err := r.readNamespace(ctx, r.namespace()) // before the look at the other kind
-		if err != nil {
+		if err != nil || stored == nil && want == nil {
 			return nil, err
 		}
-		issueFrom, err := r.supersede(ctx, r.fixed())
+		var issueFrom int64
+		if want != nil {
+			issueFrom, err = r.supersede(ctx, r.fixed())
+		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -71,20 +67,14 @@ func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 				err = r.postpone(ctx, r.namespace(), stored, issueFrom)
 			}
 		default:
-			return r.complete(ctx, stored)
+			if err = r.given(ctx, stored); err == nil {
+				return &stored.StoredNamespace, nil
+			}
 		}
 		if err != nil && !errors.Is(err, errMoved) {
 			return nil, err
 		}
 	}
-}
-
-// complete returns a namespace with its Given.
-func (r *Recycle) complete(ctx context.Context, ns *namespace) (*worker.StoredNamespace, error) {
-	if err := r.given(ctx, ns); err != nil {
-		return nil, err
-	}
-	return &ns.StoredNamespace, nil
 }
 
 // found makes the namespace from want.
