@@ -16,6 +16,7 @@ var lossCases = []registryCase{
 	{"claim overwritten", claimOverwritten},
 	{"record garbled", garbled},
 	{"records deleted, namespace kept", forgotten},
+	{"records deleted while a number gets its first one", forgottenBesideAClaim},
 	{"namespace deleted, records kept", renamed},
 	{"registry wiped", wiped},
 	{"registry wiped before a claim creates the namespace", wipedBeforeNamed},
@@ -135,6 +136,32 @@ func forgotten(t *testing.T, b *registryBench) {
 	b.now += quiet + 1000
 	if got := claim(t, b.start(t), b.request(address(7))); got.Floor > b.now {
 		t.Errorf("claim after the quiet time = %+v; want a floor of at most %d: the loss is over", got, b.now)
+	}
+}
+
+// forgottenBesideAClaim: the record of a claim that is under way must not stand in for one
+// that was deleted meanwhile. So Put counts it in the same operation (rule U).
+func forgottenBesideAClaim(t *testing.T, b *registryBench) {
+	if b.Forget == nil {
+		t.Skip("this registry never gives a number twice")
+	}
+	_, r := b.founded(t)
+	claimer := b.start(t)
+	records, ok := claimer.Registry.(worker.Records)
+	if !ok {
+		t.Fatalf("%T has no Put", claimer.Registry)
+	}
+	ns, err := records.Namespace(ctx(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Forget(t)
+	other := worker.Record{Number: r.Number + 1, Address: address(2), Nonce: "other", Bound: b.now + horizon, Incarnation: ns.Incarnation}
+	if _, err := records.Put(ctx(t), other); err != nil {
+		t.Fatal(err)
+	}
+	if got := claim(t, b.start(t), b.request(address(3))); got.Floor < b.now+quiet {
+		t.Errorf("claim = %+v; want the floor %d: the record of number %d is gone", got, b.now+quiet, r.Number)
 	}
 }
 

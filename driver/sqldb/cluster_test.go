@@ -48,6 +48,26 @@ func TestClusterID(t *testing.T) {
 	}
 }
 
+// TestClusterIDOfAFasterNode: a node that finds no ID, and writes its own after another node
+// has written one, has the other one's. A trigger is the faster node.
+func TestClusterIDOfAFasterNode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	s := open(t, "sqlite:"+path)
+	if _, err := s.ApplySchema(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	execAll(t, db, "CREATE TRIGGER faster BEFORE INSERT ON leaf_meta WHEN NEW.value <> '"+otherID+"' BEGIN"+
+		" INSERT INTO leaf_meta (name, value) VALUES (NEW.name, '"+otherID+"'); SELECT RAISE(IGNORE); END")
+	if id, err := s.ClusterID(t.Context()); id != otherID || err != nil {
+		t.Errorf("ClusterID = %q, %v; want %s", id, err, otherID)
+	}
+}
+
 const otherID = "ffffffffffffffffffffffffffffffff"
 
 // changing is a store with the row "order" at 1001, whose database the test changes.
