@@ -227,7 +227,9 @@ func TestFastPathVsNetHTTP(t *testing.T) {
 			r.FailNow()
 		}
 	}
-	for range 5 { // 500 streams: one difference that was found took 700
+	// 500 streams: one difference that was found took 700. With -short there are 100, and in
+	// one run of some thousands none of these is for the fast path.
+	for round := 0; round < 5 || understood == 0 && round < 50; round++ {
 		rapid.Check(t, check)
 	}
 	if understood == 0 {
