@@ -10,9 +10,10 @@ type Records interface {
 	// Info describes the registry, without a call.
 	Info() Info
 
-	// Namespace returns what is stored. If nothing is, it stores want, with a new
-	// Incarnation, in one atomic create-if-absent and returns what is then there. A nil want only reads; without a namespace it then returns nil.
-	// Error: ErrSchema.
+	// Namespace returns what is stored, as one call wrote it: IssueFrom and Given belong
+	// together. If nothing is stored, it stores want, with a new Incarnation, in one atomic
+	// create-if-absent and returns what is then there. A nil want only reads; without a
+	// namespace it then returns nil. Error: ErrSchema.
 	Namespace(ctx context.Context, want *StoredNamespace) (*StoredNamespace, error)
 
 	// Amend replaces IssueFrom and Given by those of next, if what is stored is exactly
@@ -57,13 +58,15 @@ type StoredNamespace struct {
 	Incarnation string
 
 	// Given counts the numbers that got their first record. Fewer records than that
-	// means that some are gone, and with them what was issued. It is Unseen at first.
+	// means that some are gone, and with them what was issued. A claim that creates the
+	// namespace stores Unseen.
 	Given int64
 }
 
-// Unseen is the Given of a namespace that a claim has created and that nobody has seen
-// since. The request may have been on its way while others used the registry and it was
-// wiped, so its IssueFrom may be too early. Who sees the namespace first sets it anew.
+// Unseen is the Given of a namespace that a claim has created and no claim has read since.
+// Its IssueFrom may be too early: while the request was on its way, other nodes may have
+// used the registry, and the registry may have been wiped. The first claim that reads the
+// namespace computes IssueFrom anew and amends it.
 const Unseen = -1
 
 // Adoptable is a number that another program gave to an address.

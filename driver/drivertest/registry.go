@@ -154,6 +154,26 @@ func (b *registryBench) start(t *testing.T) *process {
 	return p
 }
 
+// needsPool skips a registry that never gives a number to another owner.
+func (b *registryBench) needsPool(t *testing.T) {
+	t.Helper()
+	if b.Forget == nil {
+		t.Skip("this registry never gives a number twice")
+	}
+}
+
+// records starts a process and returns the Records below its pool.
+func (b *registryBench) records(t *testing.T) worker.Records {
+	t.Helper()
+	b.needsPool(t)
+	p := b.start(t)
+	records, ok := p.Registry.(worker.Records)
+	if !ok {
+		t.Fatalf("%T has no worker.Records", p.Registry)
+	}
+	return records
+}
+
 // die is the end of a process that could not clean up.
 func (p *process) die(t *testing.T) {
 	t.Helper()

@@ -15,6 +15,7 @@ var namespaceCases = []registryCase{
 	{"first claimer waits", firstWaits},
 	{"a declared namespace need not wait", declared},
 	{"another name or fingerprint is refused", foreign},
+	{"read while it is amended", amendedMeanwhile},
 }
 
 var claimCases = []registryCase{
@@ -87,6 +88,42 @@ func foreign(t *testing.T, b *registryBench) {
 	}
 	if _, err := p.Renew(ctx(t), own, own.Bound+1); err != nil {
 		t.Errorf("Renew after foreign attempts: %v", err)
+	}
+}
+
+// amendedMeanwhile: a namespace is read as one Amend left it. The IssueFrom of before with
+// the Given of after would hide that the numbers must wait longer (rule U).
+func amendedMeanwhile(t *testing.T, b *registryBench) {
+	b.declare(t, b.start(t))
+	writer, reader := b.records(t), b.records(t)
+	begin, err := reader.Namespace(ctx(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = 50
+	var amending sync.WaitGroup
+	amending.Go(func() {
+		for old := *begin; old.Given < begin.Given+last; {
+			next := old
+			next.IssueFrom++
+			next.Given++
+			if err := writer.Amend(ctx(t), old, next); err != nil {
+				t.Errorf("Amend: %v", err)
+				return
+			}
+			old = next
+		}
+	})
+	defer amending.Wait()
+	for given := begin.Given; given < begin.Given+last && !t.Failed(); {
+		ns, err := reader.Namespace(ctx(t), nil)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case ns.IssueFrom-ns.Given != begin.IssueFrom-begin.Given || ns.Given < given:
+			t.Fatalf("Namespace = %+v after Given %d; want one that begins at Given plus %d", ns, given, begin.IssueFrom-begin.Given)
+		}
+		given = ns.Given
 	}
 }
 

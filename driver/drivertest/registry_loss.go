@@ -115,9 +115,7 @@ func claimOverwritten(t *testing.T, b *registryBench) {
 // records are gone. Their owners may live, so numbers without a record wait as after a
 // wipe, once (rule U).
 func forgotten(t *testing.T, b *registryBench) {
-	if b.Forget == nil {
-		t.Skip("this registry never gives a number twice")
-	}
+	b.needsPool(t)
 	owner, r := b.founded(t)
 	second := claim(t, b.start(t), b.request(address(2)))
 	b.now += 1000
@@ -142,15 +140,8 @@ func forgotten(t *testing.T, b *registryBench) {
 // forgottenBesideAClaim: the record of a claim that is under way must not stand in for one
 // that was deleted meanwhile. So Put counts it in the same operation (rule U).
 func forgottenBesideAClaim(t *testing.T, b *registryBench) {
-	if b.Forget == nil {
-		t.Skip("this registry never gives a number twice")
-	}
 	_, r := b.founded(t)
-	claimer := b.start(t)
-	records, ok := claimer.Registry.(worker.Records)
-	if !ok {
-		t.Fatalf("%T has no Put", claimer.Registry)
-	}
+	records := b.records(t)
 	ns, err := records.Namespace(ctx(t), nil)
 	if err != nil {
 		t.Fatal(err)
