@@ -47,7 +47,7 @@ func TestPrefetchIsAskedForAgain(t *testing.T) {
 		next(t, a, "order")
 		s.breakDown()
 		drain(t, a, "order", 350)
-		time.Sleep(100 * time.Millisecond) // past the pause after one failure, before a retry that nobody asked for
+		time.Sleep(100 * time.Millisecond) // longer than the pause after one failure, shorter than the pause before a retry without a caller
 		s.heal()
 		before := s.count()
 		drain(t, a, "order", 100)

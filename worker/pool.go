@@ -118,8 +118,8 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 // after returns the namespace as it must be now that a claimer has seen these records,
 // which it read later than ns. If records are gone, so is what they knew: numbers
 // without one, whose owners may live, wait as after a wipe (rule U). A record that cannot be
-// read is gone, too: it must not stand in for one that was deleted. A namespace that nobody
-// has seen waits from now on.
+// read counts as gone too, or else it would hide that another one was deleted. The numbers of
+// a namespace that is still Unseen wait from now on.
 func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 	var have int64
 	known := false // the claimer's last number has a record

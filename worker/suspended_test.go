@@ -81,8 +81,8 @@ func (d *delayed) List(ctx context.Context) ([]worker.Record, error) {
 }
 
 // TestNamespaceIsCreatedLate: the registry is wiped while the request that creates the
-// namespace is on its way. The wait counts from when somebody has seen the namespace,
-// also if the claimer that created it sees it no more.
+// namespace is on its way. The wait begins when the first claimer reads the namespace, which
+// may be another one than the claimer that created it.
 func TestNamespaceIsCreatedLate(t *testing.T) {
 	const quiet, slept = 100_000, 75_000
 	for name, after := range map[string]error{"claimer goes on": nil, "claimer crashes": errors.New("the process is gone")} {

@@ -54,11 +54,10 @@ const (
 		" THEN CAST(FLOOR(EXTRACT(EPOCH FROM CAST(update_time AS timestamptz))) AS bigint) END"
 )
 
-// postgresReserve gives req.Length to a row whose step is as believed, and the
-// row's own step within the bounds to any other. $1 tag, $2 step, $3 length, $4
-// min, $5 max, $6 a random word: the
-// answer to another statement does not repeat it. cluster is what the statement reads of
-// leaf_meta.
+// postgresReserveReading returns a statement that gives req.Length to a row whose step is
+// as believed, and the row's own step within the bounds to any other. $1 tag, $2 step, $3
+// length, $4 min, $5 max, $6 a random word, which the answer to another statement does not
+// repeat. cluster is what the statement reads of leaf_meta.
 func postgresReserveReading(cluster string) string {
 	length := "(CASE WHEN step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(step AS bigint), $4), $5) END)"
 	return "UPDATE leaf_alloc SET max_id = max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +

@@ -81,6 +81,14 @@ func (c *Catalog) Holds(store int, tag string) bool {
 	return len(c.Stores) == 1 || c.Router.Route(tag) == store
 }
 
+// storeName returns the name of a database, "" if there is only one.
+func (c *Catalog) storeName(store int) string {
+	if len(c.Stores) == 1 {
+		return ""
+	}
+	return c.Router.Stores()[store].Name
+}
+
 // Tags returns all tags, sorted by name.
 func (c *Catalog) Tags(ctx context.Context) ([]Tag, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
@@ -154,9 +162,7 @@ func (c *Catalog) tag(ctx context.Context, name string) (Tag, error) {
 func (c *Catalog) describe(store int, row segment.Row) Tag {
 	t := Tag{
 		Name: row.Tag, MaxID: row.MaxID, Step: row.Step, Description: row.Description, UpdateTime: row.UpdateTime, Options: row.Options,
-	}
-	if len(c.Stores) > 1 {
-		t.Store = c.Router.Stores()[store].Name
+		Store: c.storeName(store),
 	}
 	m := c.Mark(row.Tag)
 	t.Fence, t.State = m.High, TagOK

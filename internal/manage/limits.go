@@ -79,11 +79,7 @@ func (c *Catalog) readLimits(ctx context.Context, store int) (limit.Rules, error
 }
 
 func (c *Catalog) limitOf(store int, kind, name string, r limit.Rule) Limit {
-	l := Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked}
-	if len(c.Stores) > 1 {
-		l.Store = c.Router.Stores()[store].Name
-	}
-	return l
+	return Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked, Store: c.storeName(store)}
 }
 
 // setLimit changes a limit, which then counts at once.

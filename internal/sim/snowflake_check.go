@@ -259,8 +259,8 @@ func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Reco
 }
 
 // named is told that a namespace was amended, because a claim has created it or records are
-// gone. If the registry was wiped before, whoever issued with its numbers must have stopped
-// by the time from which on they are used.
+// gone. If the registry was wiped before, the nodes that issued with its numbers must have
+// stopped by IssueFrom, when other nodes begin to use them.
 func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
 	if s.wiped != nil && sent <= s.wipedAt {
 		return // it cannot know of the loss: who sees the records next amends the namespace once more

@@ -20,7 +20,10 @@ import (
 func read(r *http.Request, t reflect.Type) (any, error) {
 	if t == reflect.TypeFor[manage.Drain]() {
 		delay, err := drainDelay(r)
-		return manage.Drain{Delay: delay}, err
+		if err != nil {
+			return nil, err
+		}
+		return manage.Drain{Delay: delay}, manage.Validate(manage.Drain{Delay: delay})
 	}
 	request, query, body := reflect.New(t), r.URL.Query(), false
 	for i := range t.NumField() {
@@ -81,8 +84,8 @@ func write(request any) (query url.Values, body bool) {
 	return query, body
 }
 
-// drainDelay returns the delay that r asks for, below 0 for none. What it does not
-// understand it refuses: somebody who wanted a delay must not get none.
+// drainDelay returns the delay that r asks for, below 0 if it asks for none. It refuses what
+// it does not understand, so that a misspelled delay does not become none.
 func drainDelay(r *http.Request) (time.Duration, error) {
 	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
 		return 0, leaf.BadField("body", "...", "must be empty; the delay is ?delay=DURATION")
@@ -101,5 +104,5 @@ func drainDelay(r *http.Request) (time.Duration, error) {
 	if err != nil || d < 0 {
 		return 0, leaf.BadField("delay", text, "must be a duration from 0s to 10m")
 	}
-	return d, manage.Validate(manage.Drain{Delay: d})
+	return d, nil
 }

@@ -36,8 +36,8 @@ type Registry struct {
 	// handle, nil for an operator or an accident.
 	Wrote func(by *RegistryHandle, before, after worker.Record)
 
-	// Named is told that a namespace was created or amended, by a request that was sent
-	// at a moment of the true time. One that nobody has seen does not count yet.
+	// Named is told that a namespace was created or amended, and at which true time the
+	// request for it was sent. It is not told of one that is still worker.Unseen.
 	Named func(by *RegistryHandle, ns worker.StoredNamespace, sent time.Duration)
 
 	s        *sched.Scheduler
