@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // TestUnreachable: the error says where the etcd is that cannot be reached, and why.
@@ -19,13 +20,8 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
-	refused, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused.Close()
 	for _, tt := range []struct{ name, endpoint, why string }{
-		{"refused", refused.Addr().String(), "connection refused: context deadline exceeded"},
+		{"refused", port.Unused(t), "connection refused: context deadline exceeded"},
 		{"silent", silent.Addr().String(), "context deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -181,13 +182,8 @@ func TestDataDirectoryTooLongForASocket(t *testing.T) {
 
 func TestDatabaseDownIsNotReady(t *testing.T) {
 	t.Parallel()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = ln.Close() // nobody listens here any more
 	c := embedded(shortDir(t))
-	c.Stores = []string{"mysql://u:hunter2@" + ln.Addr().String() + "/leaf"}
+	c.Stores = []string{"mysql://u:hunter2@" + port.Unused(t) + "/leaf"}
 	c.Segment.MaxWait = 20 * time.Millisecond
 	a, _ := start(t, c)
 	for path, want := range map[string]int{"/api/segment/get/x": 503, "/readyz": 503, "/db": 503, "/healthz": 200} {

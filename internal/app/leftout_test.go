@@ -9,12 +9,13 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 func TestModeLeftOut(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
+	c.Stores = []string{"mysql://u@" + port.Unused(t) + "/leaf"}
 	opts := app.Options{}.On(app.Interface{Name: "lo", Up: true, Loopback: true, Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
 	a, err := app.New(c, opts)
 	if err != nil {

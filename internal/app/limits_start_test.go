@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // slowLimits is a database whose limits cannot be read before it is released.
@@ -151,7 +152,7 @@ func TestLimitsThatCannotBeReadEndNoService(t *testing.T) {
 	t.Run("the database", func(t *testing.T) {
 		t.Parallel()
 		c := embedded(shortDir(t))
-		c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
+		c.Stores = []string{"mysql://u@" + port.Unused(t) + "/leaf"}
 		c.ConnectTimeout, c.Segment.LoadTimeout, c.Segment.MaxWait = 100*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
 		c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "7"
 		a, _ := start(t, c)

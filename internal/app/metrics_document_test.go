@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 var (
@@ -80,7 +81,7 @@ func metricPages(t *testing.T) map[string]string {
 		_, pages[name] = get(t, a, "/metrics")
 	}
 	both := embedded(shortDir(t))
-	both.Alarm.Webhook = "http://" + unanswered(t)
+	both.Alarm.Webhook = "http://" + port.Unused(t)
 	ask("both modes", both)
 
 	segment := embedded(shortDir(t))

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -26,7 +27,7 @@ var (
 func TestMetricsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	c.Alarm.Webhook = "http://" + unanswered(t)
+	c.Alarm.Webhook = "http://" + port.Unused(t)
 	a, err := app.New(c, app.Options{Version: "v1 \"x\" \\ \n"})
 	if err != nil {
 		t.Fatal(err)

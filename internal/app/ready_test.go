@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // TestPublicReadiness: where strangers can reach /readyz, it names no host, user or
@@ -19,7 +20,7 @@ func TestPublicReadiness(t *testing.T) {
 		open bool
 	}{{"127.0.0.1:0", true}, {":0", false}} {
 		c := embedded(shortDir(t))
-		down := unanswered(t)
+		down := port.Unused(t)
 		c.HTTP.Addr, c.GRPC.Addr, c.RESP.Addr = tt.addr, "off", "off"
 		c.Stores = []string{"mysql://someone@" + down + "/orders"}
 		a, err := app.New(c, app.Options{}.On(app.Interface{Name: "lo", Up: true, Loopback: true, Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}))

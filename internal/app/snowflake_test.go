@@ -24,6 +24,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -43,17 +44,6 @@ func ids(t *testing.T, a *app.App, n int) []int64 {
 		out = append(out, id)
 	}
 	return out
-}
-
-// unanswered is an address on which nobody listens.
-func unanswered(t *testing.T) string {
-	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = ln.Close()
-	return ln.Addr().String()
 }
 
 func TestSnowflakeServesWithoutConfiguration(t *testing.T) {
@@ -199,7 +189,7 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 	t.Run("registry down", func(t *testing.T) {
 		t.Parallel()
 		c := embedded(shortDir(t))
-		c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{unanswered(t)}
+		c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{port.Unused(t)}
 		c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
 		a, _ := start(t, c)
 		if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 200 || body != "1" {
@@ -224,7 +214,7 @@ func TestModesDoNotDependOnOneAnother(t *testing.T) {
 	t.Run("database down", func(t *testing.T) {
 		t.Parallel()
 		c := embedded(shortDir(t))
-		c.Stores = []string{"mysql://u@" + unanswered(t) + "/leaf"}
+		c.Stores = []string{"mysql://u@" + port.Unused(t) + "/leaf"}
 		c.Segment.MaxWait = 20 * time.Millisecond
 		c.Snowflake.Registry, c.Snowflake.WorkerID, c.Snowflake.Margin = "static", "7", 100*time.Millisecond
 		c.Snowflake.ClockJump = 3 * time.Second
@@ -247,7 +237,7 @@ func TestAlarmsReachTheWebhook(t *testing.T) {
 	}))
 	t.Cleanup(hook.Close)
 	c := embedded(shortDir(t))
-	c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{unanswered(t)}
+	c.Snowflake.Registry, c.Snowflake.Addresses = "etcd", []string{port.Unused(t)}
 	c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
 	c.Alarm.Webhook = hook.URL + "/alarms"
 	a, stop := start(t, c)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/cli"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // benchResult is what the tests read of a report.
@@ -262,11 +263,7 @@ func TestBenchCountsFailures(t *testing.T) {
 	}
 	t.Run("nobody listens", func(t *testing.T) {
 		t.Parallel()
-		free, err := freeAddress()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, code, _ := runBench(t.Context(), t, "--url", "http://"+free, "--tag", "a", "--duration", "1s")
+		got, code, _ := runBench(t.Context(), t, "--url", "http://"+port.Unused(t), "--tag", "a", "--duration", "1s")
 		if code != 4 || len(got.Errors) != 1 || got.Errors[0].Kind != "connection refused" {
 			t.Errorf("exit code %d, %+v", code, got)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // TestScripts runs testdata/script. Beside the commands of testscript there are:
@@ -41,21 +41,16 @@ func TestScripts(t *testing.T) {
 			e.Setenv("D", dir)
 			e.Setenv("GORACE", noExitSleep)
 			e.Setenv("HOME", filepath.Join(dir, "home"))
-			free, err := freeAddress()
-			e.Setenv("DOWN", free)
-			return err
+			down, err := port.Claim(context.Background())
+			if err != nil {
+				return err
+			}
+			e.Defer(down.Release)
+			e.Setenv("DOWN", down.Addr())
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": ready, "serves": serves, "get": get},
 	})
-}
-
-// freeAddress returns an address on which nobody listens.
-func freeAddress() (string, error) {
-	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return ln.Addr().String(), ln.Close()
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

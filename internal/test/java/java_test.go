@@ -20,6 +20,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -112,9 +113,10 @@ func original(t *testing.T, jar string, db server.Database) (base string) {
 	if err := os.WriteFile(filepath.Join(folder, "leaf.properties"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	addr := port.Unused(t)
+	_, number, _ := net.SplitHostPort(addr)
 	log := new(bytes.Buffer)
-	cmd := exec.Command("java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", folder+":"+jar, "org.springframework.boot.loader.JarLauncher", "--server.port="+port)
+	cmd := exec.Command("java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", folder+":"+jar, "org.springframework.boot.loader.JarLauncher", "--server.port="+number)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -128,7 +130,7 @@ func original(t *testing.T, jar string, db server.Database) (base string) {
 			t.Logf("the original says:\n%s", log)
 		}
 	})
-	base = "http://127.0.0.1:" + port
+	base = "http://" + addr
 	await(t, base, func() bool {
 		select {
 		case <-ended:
@@ -164,17 +166,6 @@ func await(t *testing.T, base string, lives func() bool) {
 		}
 	}
 	t.Fatalf("%s has ended", base)
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
 }
 
 var row = regexp.MustCompile("(?m)^\\| `([A-Z]+) ([^` ]+)`(?: `(Accept): ([^`]+)`)? \\| (\\d{3}) \\| \\d{3}")

@@ -3,11 +3,11 @@ package proof_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -15,12 +15,7 @@ import (
 // peers can ask it for the time.
 func (n *node) reachableAt(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := port.Unused(t)
 	for i, flag := range n.args {
 		if flag == "--http-addr" || flag == "--snowflake-address" {
 			n.args[i+1] = addr

@@ -9,6 +9,8 @@
 //  3. Once Cut, Refuse, Swallow, Hold or Retarget has returned, it holds: no byte
 //     that was read later passes, and no later connection goes to the old target.
 //  4. Close ends all goroutines and connections of the proxy.
+//  5. Nobody else gets the proxy's port before Close, also while it refuses
+//     (Linux: see test/port).
 //
 // A partition of the network is Swallow of both sides, if what was on its way is
 // to be lost, or Hold of both, if it is to arrive late, as TCP delivers it.

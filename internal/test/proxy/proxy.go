@@ -6,12 +6,14 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // Proxy forwards the connections that it accepts to one target. Its methods are
 // safe for concurrent use; each setting counts for open connections too.
 type Proxy struct {
-	addr   string
+	port   *port.Port      // ours while it refuses, too
 	ctx    context.Context //nolint:containedctx // ends with the proxy, not with a call
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
@@ -38,21 +40,25 @@ const (
 
 func (s Side) String() string { return [...]string{"client", "server"}[s] }
 
-// Start listens on a free port of 127.0.0.1 and forwards to target, a host and
+// Start listens on a port of 127.0.0.1 and forwards to target, a host and
 // port. The target need not be there yet: a client whose connection cannot be
 // forwarded sees it closed.
 func Start(target string) (*Proxy, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Proxy{target: target, ctx: ctx, cancel: cancel, links: map[*link]struct{}{}, weather: weather{random: seeded(0)}}
-	if err := p.listen("127.0.0.1:0"); err != nil {
-		cancel()
+	claimed, err := port.Claim(ctx)
+	p := &Proxy{port: claimed, target: target, ctx: ctx, cancel: cancel, links: map[*link]struct{}{}, weather: weather{random: seeded(0)}}
+	if err == nil {
+		err = p.Accept()
+	}
+	if err != nil {
+		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
 // Addr returns the host and port that clients connect to. It never changes.
-func (p *Proxy) Addr() string { return p.addr }
+func (p *Proxy) Addr() string { return p.port.Addr() }
 
 // Open returns the number of connections that are open now, Accepted that of
 // all so far.
@@ -89,8 +95,25 @@ func (p *Proxy) Refuse() {
 	}
 }
 
-// Accept ends a Refuse. It fails if the port was taken meanwhile.
-func (p *Proxy) Accept() error { return p.listen(p.addr) }
+// Accept ends a Refuse.
+func (p *Proxy) Accept() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.ctx.Err(); err != nil {
+		return fmt.Errorf("proxy is closed: %w", err)
+	}
+	if p.listener != nil {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(p.ctx, "tcp", p.Addr())
+	if err != nil {
+		return fmt.Errorf("proxy for %s: %w", p.target, err)
+	}
+	p.listener = l
+	p.wait.Go(func() { p.serve(l) })
+	return nil
+}
 
 // Swallow makes what the given sides send vanish while the connections stay
 // open; no sides: everything passes again. A connection that is made while both
@@ -137,28 +160,7 @@ func (p *Proxy) Close() {
 	p.Refuse()
 	p.Cut()
 	p.wait.Wait()
-}
-
-func (p *Proxy) listen(addr string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.ctx.Err(); err != nil {
-		return fmt.Errorf("proxy is closed: %w", err)
-	}
-	if p.listener != nil {
-		return nil
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(p.ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("proxy for %s: %w", p.target, err)
-	}
-	p.listener = l
-	if p.addr == "" { // Addr reads it without the lock
-		p.addr = l.Addr().String()
-	}
-	p.wait.Go(func() { p.serve(l) })
-	return nil
+	p.port.Release()
 }
 
 func (p *Proxy) serve(l net.Listener) {

@@ -72,6 +72,11 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("dial while refusing: %v, want connection refused", err)
 	}
 	say(t, c, "open connections stay")
+	_, number, _ := net.SplitHostPort(p.Addr())
+	if l, err := net.Listen("unix", "@leaf-test-port-"+number); err == nil && runtime.GOOS == "linux" {
+		l.Close()
+		t.Error("somebody else can claim the port while the proxy refuses, and Accept would fail")
+	}
 	for range 2 {
 		if err := p.Accept(); err != nil {
 			t.Fatal(err)

@@ -49,6 +49,6 @@
 //  6. A server keeps its ports until it is closed, also while it is down (Linux:
 //     no other process that uses this package is given them).
 //
-// It does not install anything (internal/test/cmd/withservers does), and it imports
-// nothing else of this module, so that every room can be tested with it.
+// It does not install anything (internal/test/cmd/withservers does), and of this
+// module it imports test/port alone, so that every room can be tested with it.
 package server

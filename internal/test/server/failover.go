@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // Detach makes the primary commit alone, as semi-synchronous replication does by
@@ -105,16 +107,16 @@ func (p *Pair) lastPosition(ctx context.Context, i int) (int64, error) {
 	if p.running(i) {
 		return p.kind.position(ctx, p.admin(i))
 	}
-	spare, err := claimPort(ctx)
+	spare, err := port.Claim(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer spare.release()
-	if err := p.launchAt(ctx, i, spare.number, alone, p.kind.admin); err != nil {
+	defer spare.Release()
+	if err := p.launchAt(ctx, i, spare.Number, alone, p.kind.admin); err != nil {
 		return 0, err
 	}
 	defer p.Stop(i)
-	return p.kind.position(ctx, p.kind.admin(address(spare.number), p.password))
+	return p.kind.position(ctx, p.kind.admin(spare.Addr(), p.password))
 }
 
 // Rebuild wipes the former primary and makes it the standby of the new one, and

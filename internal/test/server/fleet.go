@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // nodePrefix begins the names of the nodes' folders.
@@ -35,7 +37,7 @@ type fleet struct {
 // node is one server of a group. Of its ports the first is the one for clients.
 type node struct {
 	dir   string
-	ports []*port
+	ports []*port.Port
 
 	mu     sync.Mutex
 	daemon daemon
@@ -58,7 +60,7 @@ func newFleet(ctx context.Context, parent, title string, nodes, ports int, stop 
 		this := &node{dir: dir, daemon: daemon{dir: dir, stopSignal: stop}}
 		f.nodes = append(f.nodes, this)
 		for range ports {
-			p, err := claimPort(ctx)
+			p, err := port.Claim(ctx)
 			if err != nil {
 				return f, err
 			}
@@ -76,12 +78,12 @@ func (f *fleet) Len() int { return len(f.nodes) }
 func (f *fleet) Addr(i int) string { return f.addr(i, 0) }
 
 // addr returns the address of one of the node's ports.
-func (f *fleet) addr(i, port int) string {
+func (f *fleet) addr(i, which int) string {
 	host := loopback
 	if f.network != nil {
 		host = f.network.host(i)
 	}
-	return net.JoinHostPort(host, strconv.Itoa(f.nodes[i].ports[port].number))
+	return net.JoinHostPort(host, strconv.Itoa(f.nodes[i].ports[which].Number))
 }
 
 // Servers returns the addresses of all nodes, by number.
@@ -128,7 +130,7 @@ func (f *fleet) Close() error {
 		n.closed = true
 		n.daemon.stop()
 		for _, p := range n.ports {
-			p.release()
+			p.Release()
 		}
 	})
 	f.network.close()

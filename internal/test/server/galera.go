@@ -74,10 +74,10 @@ func (g *Galera) install(ctx context.Context) error {
 	if err := chownAll(owner, first); err != nil {
 		return err
 	}
-	if err := g.launch(ctx, 0, bootstrap, "", mariaDB{}.first(g.nodes[0].ports[0].number, "")); err != nil {
+	if err := g.launch(ctx, 0, bootstrap, "", mariaDB{}.first(g.nodes[0].ports[0].Number, "")); err != nil {
 		return err
 	}
-	if err := (mariaDB{}).setUp(ctx, mariaDB{}.first(g.nodes[0].ports[0].number, ""), g.password); err != nil {
+	if err := (mariaDB{}).setUp(ctx, mariaDB{}.first(g.nodes[0].ports[0].Number, ""), g.password); err != nil {
 		return err
 	}
 	g.Stop(0)
@@ -100,7 +100,7 @@ func (g *Galera) install(ctx context.Context) error {
 
 // Database returns the database "leaf" on node i.
 func (g *Galera) Database(i int) Database {
-	return mariaDB{}.later(g.nodes[i].ports[0].number, g.password)
+	return mariaDB{}.later(g.nodes[i].ports[0].Number, g.password)
 }
 
 // Restart starts the nodes again, on the same ports and data folders, after Kill
@@ -279,7 +279,7 @@ func (g *Galera) recover(ctx context.Context, i int) (galeraPosition, error) {
 func (g *Galera) command(ctx context.Context, i int, how galeraStart, position string) (*exec.Cmd, error) {
 	var peers []string
 	for _, n := range g.nodes {
-		peers = append(peers, address(n.ports[1].number))
+		peers = append(peers, n.ports[1].Addr())
 	}
 	return galeraCommand(ctx, g.nodes[i], g.folder.path, peers, how, position)
 }

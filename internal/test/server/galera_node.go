@@ -56,7 +56,7 @@ func galeraCommand(ctx context.Context, n *node, cluster string, peers []string,
 	if _, err := find("rsync", "rsync"); err != nil {
 		return nil, err
 	}
-	cmd, err := mariaDB{}.command(ctx, n.dir, n.ports[0].number)
+	cmd, err := mariaDB{}.command(ctx, n.dir, n.ports[0].Number)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +74,11 @@ func galeraCommand(ctx context.Context, n *node, cluster string, peers []string,
 		"--wsrep-on=ON", "--wsrep-provider="+library,
 		"--wsrep-cluster-name="+filepath.Base(cluster), // as random as the ports
 		"--wsrep-cluster-address=gcomm://"+strings.Join(peers, ","),
-		"--wsrep-node-address="+address(n.ports[1].number),
-		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address="+address(n.ports[3].number),
+		"--wsrep-node-address="+n.ports[1].Addr(),
+		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address="+n.ports[3].Addr(),
 		"--wsrep-provider-options="+strings.Join([]string{
-			"gmcast.listen_addr=tcp://" + address(n.ports[1].number),
-			"ist.recv_addr=" + address(n.ports[2].number),
+			"gmcast.listen_addr=tcp://" + n.ports[1].Addr(),
+			"ist.recv_addr=" + n.ports[2].Addr(),
 			"gcache.size=16M",
 			// Shorter than the default times: a dead node is missed after 3 s.
 			"evs.keepalive_period=PT0.5S", "evs.inactive_check_period=PT0.2S",

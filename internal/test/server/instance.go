@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // Instance is a server that this process started, and the database "leaf" on
@@ -15,7 +17,7 @@ type Instance struct {
 
 	engine engine
 	folder *Folder
-	port   *port
+	port   *port.Port
 
 	mu     sync.Mutex
 	daemon daemon
@@ -59,17 +61,17 @@ func start(ctx context.Context, e engine, parent string) (_ *Instance, err error
 	if err := e.install(ctx, dir.path, password); err != nil {
 		return nil, err
 	}
-	if i.port, err = claimPort(ctx); err != nil {
+	if i.port, err = port.Claim(ctx); err != nil {
 		return nil, err
 	}
-	i.Database = e.first(i.port.number, password)
+	i.Database = e.first(i.port.Number, password)
 	if err := i.run(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.setUp(ctx, i.Database, password); err != nil {
 		return nil, err
 	}
-	i.Database = e.later(i.port.number, password)
+	i.Database = e.later(i.port.Number, password)
 	return i, nil
 }
 
@@ -131,13 +133,13 @@ func (i *Instance) Close() error {
 	}
 	i.closed = true
 	i.daemon.stop()
-	i.port.release()
+	i.port.Release()
 	return i.folder.Remove()
 }
 
 // run starts the server and waits for its first answer.
 func (i *Instance) run(ctx context.Context) error {
-	cmd, err := i.engine.command(context.WithoutCancel(ctx), i.folder.path, i.port.number)
+	cmd, err := i.engine.command(context.WithoutCancel(ctx), i.folder.path, i.port.Number)
 	if err != nil {
 		return err
 	}

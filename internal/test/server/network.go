@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 )
 
 // ErrNoNetwork means that this process may not make networks: it is not root,
@@ -12,6 +14,8 @@ var ErrNoNetwork = errors.New("not allowed to make a network")
 
 // loopback is where servers listen that have no network of their own.
 const loopback = "127.0.0.1"
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
 // Sever makes all that node from sends to node to vanish, until Heal. The other
 // direction is left as it is: a partition that is to be both ways takes two

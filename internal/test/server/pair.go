@@ -191,7 +191,7 @@ func (p *Pair) join(ctx context.Context, leader int) error {
 
 // launch starts node i, and stops it first if it runs.
 func (p *Pair) launch(ctx context.Context, i int, r role, ask func(addr, password string) Database) error {
-	return p.launchAt(ctx, i, p.nodes[i].ports[0].number, r, ask)
+	return p.launchAt(ctx, i, p.nodes[i].ports[0].Number, r, ask)
 }
 
 func (p *Pair) launchAt(ctx context.Context, i, port int, r role, ask func(addr, password string) Database) error {
