@@ -1,0 +1,178 @@
+package app_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// backends are the three ways to reach the same thing.
+func backends(t *testing.T) map[string]manage.Backend {
+	t.Helper()
+	nodeDir, clientDir, offlineDir := shortDir(t), shortDir(t), shortDir(t)
+	node, _ := start(t, embedded(nodeDir))
+	start(t, embedded(clientDir))
+	all := map[string]manage.Backend{"node": node.Backend()}
+	for name, dir := range map[string]string{"client": clientDir, "offline": offlineDir} {
+		b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := done(); err != nil {
+				t.Error(err)
+			}
+		})
+		all[name] = b
+	}
+	if _, ok := all["client"].Caller.(*admin.Client); !ok {
+		t.Fatalf("a node runs, but the backend is %T", all["client"])
+	}
+	return all
+}
+
+func TestBackendsBehaveAlike(t *testing.T) {
+	t.Parallel()
+	for name, b := range backends(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			created, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := manage.Tag{Name: "order", MaxID: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}, UpdateTime: created.UpdateTime, State: manage.TagOK}
+			if diff := cmp.Diff(want, created); diff != "" {
+				t.Errorf("created:\n%s", diff)
+			}
+			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("second create: got %v, want ErrConflict", err)
+			}
+			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "bad", Start: 1, Step: 0}); !errors.Is(err, leaf.ErrBadRequest) {
+				t.Errorf("step 0: got %v, want ErrBadRequest", err)
+			}
+			ranges, err := b.Next(ctx, "order", 3)
+			if diff := cmp.Diff([]leaf.Range{{Lo: 100, Hi: 103}}, ranges); err != nil || diff != "" {
+				t.Errorf("next: %v\n%s", err, diff)
+			}
+			if _, err := b.Next(ctx, "nope", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+				t.Errorf("next of an unknown tag: got %v", err)
+			}
+			tag, err := b.Tag(ctx, "order")
+			if err != nil || tag.Fence != 1100 || tag.MaxID != 1100 || tag.State != manage.TagOK {
+				t.Errorf("tag: got %+v, %v, want fence and max_id 1100", tag, err)
+			}
+
+			low, high, step := int64(50), int64(2000), int64(20)
+			if _, err := b.SetTag(ctx, "order", segment.Change{MaxID: &low}); !errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("lower max_id: got %v, want ErrConflict", err)
+			}
+			if _, err := b.SetTag(ctx, "order", segment.Change{}); !errors.Is(err, leaf.ErrBadRequest) {
+				t.Errorf("empty change: got %v, want ErrBadRequest", err)
+			}
+			if tag, err = b.SetTag(ctx, "order", segment.Change{MaxID: &high, Step: &step}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
+				t.Errorf("set: got %+v, %v", tag, err)
+			}
+			if _, err := b.SetTag(ctx, "nope", segment.Change{Step: &step}); !errors.Is(err, leaf.ErrUnknownTag) {
+				t.Errorf("set an unknown tag: got %v", err)
+			}
+
+			if _, err := b.RepairTag(ctx, "order", 5); !errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("repair below the fence: got %v, want ErrConflict", err)
+			}
+			if plan, err := b.PlanRepair(ctx, "order", 5); err != nil || !strings.Contains(plan.Refused, "use ") || plan.First != 0 {
+				t.Errorf("plan of a repair below the fence: got %+v, %v", plan, err)
+			}
+			if plan, err := b.PlanRepair(ctx, "order", 5000); err != nil || plan.Row != 2000 || plan.Above != 5000 || plan.First != 5001 || plan.Refused != "" {
+				t.Errorf("plan: got %+v, %v", plan, err)
+			}
+			if tag, err = b.Tag(ctx, "order"); err != nil || tag.MaxID != 2000 {
+				t.Errorf("after a plan: got %+v, %v", tag, err)
+			}
+			if repaired, err := b.RepairTag(ctx, "order", 5000); err != nil || repaired.MaxID != 5001 || repaired.Plan.Row != 2000 || repaired.Plan.First != 5001 {
+				t.Errorf("repair: got %+v, %v", repaired, err)
+			}
+
+			tags, err := b.Tags(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, tag := range tags {
+				names = append(names, tag.Name)
+			}
+			if diff := cmp.Diff([]string{"leaf-segment-test", "order"}, names); diff != "" {
+				t.Error(diff)
+			}
+
+			if err := b.DeleteTag(ctx, "order"); err != nil {
+				t.Error(err)
+			}
+			if err := b.DeleteTag(ctx, "order"); !errors.Is(err, leaf.ErrUnknownTag) {
+				t.Errorf("second delete: got %v", err)
+			}
+			if _, err := b.Next(ctx, "order", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+				t.Errorf("next of a deleted tag: got %v", err)
+			}
+			// The numbers up to the fence are in use: the tag must not start below.
+			_, err = b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 5000, Step: 1000})
+			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(fmt.Sprint(err), "use --start 5001 or more") {
+				t.Errorf("create below the fence: got %v", err)
+			}
+			if _, err = b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 5001, Step: 1000}); err != nil {
+				t.Error(err)
+			}
+			if ranges, err = b.Next(ctx, "order", 1); err != nil || ranges[0].Lo != 5001 {
+				t.Errorf("next: got %v, %v", ranges, err)
+			}
+
+			info, err := b.Info(ctx)
+			if err != nil || !info.Ready || len(info.Stores) != 1 || info.PID == 0 || (info.HTTP == "") != (name == "offline") {
+				t.Errorf("info: got %+v, %v", info, err)
+			}
+		})
+	}
+}
+
+func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	a, stop := start(t, embedded(dir))
+	get(t, a, "/api/segment/get/leaf-segment-test")
+	stop()
+	path := filepath.Join(dir, "recent.json")
+	before, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(before), "leaf-segment-test") {
+		t.Fatalf("the engine writes another file now: %q, %v", before, err)
+	}
+	b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "x", Start: 1, Step: 5}); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Next(t.Context(), "x", 1); err != nil {
+		t.Error(err)
+	}
+	tag, err := b.Tag(t.Context(), "leaf-segment-test")
+	if err != nil || tag.MaxID != 2 {
+		t.Errorf("got %+v, %v, want max_id 2: no range of a recent tag is loaded", tag, err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(path); string(after) != string(before) {
+		t.Errorf("got %s, %v, want %s", after, err, before)
+	}
+}
