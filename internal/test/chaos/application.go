@@ -130,7 +130,7 @@ func (r *run) judgeApplications() {
 		r.report.check(a.violations == 0, "%s: %d answers that repeat IDs or step back", a.name, a.violations)
 		if killed.All > 0 {
 			failures := killed.All - killed.InTime
-			judged := !r.report.Machine.starved(r.report.Ran)
+			judged := !r.report.Machine.Starved(r.report.Ran)
 			text := ""
 			if failures > 0 && !judged {
 				text = "not judged, since the machine was too busy: "

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/echo"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
@@ -119,7 +120,7 @@ func Judge(s Scene) (broken []string, kinds []Kind) {
 
 // Judged returns the report about a scene.
 func Judged(s Scene) *Report {
-	r := &run{cluster: &cluster{}, report: &Report{Ran: s.Ran, Enough: s.Enough, Events: s.Events, Machine: Machine{Lost: s.Lost}}}
+	r := &run{cluster: &cluster{}, report: &Report{Ran: s.Ran, Enough: s.Enough, Events: s.Events, Machine: echo.Machine{Lost: s.Lost}}}
 	for _, name := range s.Kinds {
 		f := fault{name: name, group: ofServers}
 		if name == nodeKilled {

@@ -98,7 +98,7 @@ func (r *run) judgeIdle() {
 	const least = 0.98 // short ranges end between two loads
 	for _, k := range r.report.Kinds {
 		if k.Name == idleConnections && k.Aimed.All > 0 {
-			busy := r.report.Machine.starved(r.report.Ran)
+			busy := r.report.Machine.Starved(r.report.Ran)
 			r.report.check(busy || float64(k.Aimed.InTime) >= least*float64(k.Aimed.All),
 				"while a client holds all connections of a node the others that have one are served, all tags and modes: %v of %d in time", k.Aimed, k.Aimed.All)
 		}

@@ -112,7 +112,7 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 		}
 		rep.check(len(list) == 0 || !judged, "%s: %d%s", text, len(list), first)
 	}
-	starved := rep.Machine.starved(rep.Ran)
+	starved := rep.Machine.Starved(rep.Ran)
 	if starved {
 		rep.check(true, "the machine was too busy to judge times: a byte that the run sent to itself took up to %v; latencies, waits and what follows from them are shown and not judged", rep.Machine.Worst.Round(time.Millisecond))
 	}

@@ -3,6 +3,8 @@ package chaos
 import (
 	"fmt"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/test/echo"
 )
 
 // Report is what a run showed.
@@ -19,7 +21,7 @@ type Report struct {
 	Kinds    []Kind   // in the order of the topology, then those that are no faults
 	Events   []Event  // in the order in which they came
 	Requests int
-	Machine  Machine
+	Machine  echo.Machine
 	Verdict  Verdict
 	Checks   []Check
 	Kept     string // folder of the logs, if the run failed

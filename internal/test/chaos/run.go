@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/leaf-idgen/leaf/internal/test/echo"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
@@ -167,7 +168,7 @@ func (r *run) play(ctx context.Context) error {
 		all.Go(func() { a.run(asking) })
 	}
 	var unwatched error
-	all.Go(func() { r.report.Machine, unwatched = watchMachine(asking) })
+	all.Go(func() { unwatched = echo.Watch(asking, r.report.Machine.Took) })
 	err = r.disturb(ctx)
 	stop()
 	all.Wait()

@@ -83,7 +83,9 @@ func (c *callers) judge(t *testing.T, n *breaker) {
 	}
 }
 
-// judgeErrors wants none, but for those of calls during which the machine stood still.
+// judgeErrors wants none, but for those of calls during which the machine stood still. A
+// machine that is starved all the time makes calls late one by one, without a standstill:
+// there a few are allowed, and far fewer than a client makes that does not ask elsewhere.
 func (c *callers) judgeErrors(t *testing.T, start time.Time) {
 	t.Helper()
 	excused := 0
@@ -96,6 +98,10 @@ func (c *callers) judgeErrors(t *testing.T, start time.Time) {
 	})
 	if excused > 0 {
 		t.Logf("%d errors are not judged: the machine stood still meanwhile", excused)
+	}
+	if few := int(c.calls.Load() / 200); len(faults) > 0 && len(faults) <= few && c.machine.starved(time.Since(start)) {
+		t.Logf("%d errors, at most %d, are not judged: the machine was starved; the first: %v", len(faults), few, faults[0].err)
+		return
 	}
 	if len(faults) == 0 {
 		return
@@ -125,6 +131,7 @@ func (n *node) logBetween(from, to time.Time) string {
 // that are late, and a disk that does not take what must be on it before an ID goes out.
 type machine struct {
 	mu     sync.Mutex
+	echoes echo.Machine
 	worst  map[string]time.Duration
 	stands []stand
 }
@@ -145,7 +152,7 @@ func watchMachine(t *testing.T) *machine {
 	ctx, stop := context.WithCancel(context.Background())
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		if err := echo.Watch(ctx, func(due time.Time) { m.took("echo", due) }); err != nil {
+		if err := echo.Watch(ctx, m.echoed); err != nil {
 			t.Error(err)
 		}
 	})
@@ -170,6 +177,21 @@ func watchMachine(t *testing.T) *machine {
 		_ = f.Close()
 	})
 	return m
+}
+
+// echoed notes an echo that has just come.
+func (m *machine) echoed(due time.Time) {
+	m.mu.Lock()
+	m.echoes.Took(due)
+	m.mu.Unlock()
+	m.took("echo", due)
+}
+
+// starved reports whether the machine had too much to do in a run of that length.
+func (m *machine) starved(ran time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.echoes.Starved(ran)
 }
 
 // took notes that something ends just now that could have ended at from.
