@@ -26,12 +26,30 @@ func TestCancelledWaitForStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := put(t, claims, first())
-	admin := i.Open(t)
-	execAll(t, admin, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
-	waitFor(t, "the server to wait for a standby", func() bool {
-		var names string
-		err := admin.QueryRowContext(t.Context(), "SHOW synchronous_standby_names").Scan(&names)
-		return err == nil && names == "nobody"
+	admin, probes := i.Open(t), i.Open(t)
+	execAll(t, admin, "CREATE TABLE probe (n INT)", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	// Each session reads the setting by itself, but commits begin to wait only once another
+	// process of the server, the checkpointer, has read it too: nothing but a commit shows that.
+	waitFor(t, "commits to wait for a standby", func() bool {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := probes.ExecContext(t.Context(), "INSERT INTO probe VALUES (1)")
+			ended <- err
+		}()
+		for {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+				return false
+			default:
+			}
+			if cancelled(t, admin) {
+				<-ended
+				return true
+			}
+		}
 	})
 	for _, c := range []struct {
 		name string
@@ -81,15 +99,19 @@ func TestCancelledWaitForStandby(t *testing.T) {
 // cancelWait cancels whoever waits for a standby next.
 func cancelWait(t *testing.T, admin *sql.DB) {
 	t.Helper()
-	waitFor(t, "a commit to wait for the standby", func() bool {
-		var pid int64
-		err := admin.QueryRowContext(t.Context(), "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid)
-		if err != nil {
-			return false
-		}
-		execAll(t, admin, "SET synchronous_commit = local; SELECT pg_cancel_backend("+strconv.FormatInt(pid, 10)+")")
-		return true
-	})
+	waitFor(t, "a commit to wait for the standby", func() bool { return cancelled(t, admin) })
+}
+
+// cancelled cancels a commit that waits for a standby, and returns false if there is none.
+func cancelled(t *testing.T, admin *sql.DB) bool {
+	t.Helper()
+	var pid int64
+	err := admin.QueryRowContext(t.Context(), "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid)
+	if err != nil {
+		return false
+	}
+	execAll(t, admin, "SET synchronous_commit = local; SELECT pg_cancel_backend("+strconv.FormatInt(pid, 10)+")")
+	return true
 }
 
 // TestWarningInATransaction: what the server warns of before the commit, such as a
