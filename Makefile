@@ -65,17 +65,9 @@ bench: ## Micro-benchmarks, COUNT rounds of all in turn, and their statistics
 	done
 	$(BENCHSTAT) bin/bench.txt
 
-.PHONY: bench-http
-bench-http: ## HTTP throughput against the bare handler of the same stack; needs wrk
-	go run ./bench/http
-
-.PHONY: bench-resp
-bench-resp: ## Redis protocol throughput against a real redis-server; needs redis-server and redis-benchmark
-	go run ./bench/resp
-
-.PHONY: bench-grpc
-bench-grpc: ## gRPC calls and streams against the bare handler of grpc-go
-	go run ./bench/grpc
+.PHONY: bench-compare
+bench-compare: ## HTTP, Redis protocol and gRPC beside bare handlers and a real redis-server; needs wrk, redis-server and redis-benchmark
+	go run ./bench/compare
 
 .PHONY: bench-overload
 bench-overload: ## One node under 5 times what it can serve, on a slow MariaDB and from stock; fails if a bound does not hold

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -142,9 +143,12 @@ func (s *stage) startNode(ctx context.Context, name string, p protocol) (_ *node
 		"--no-segment-give-back", // ten thousand tags over a slow line are not the point
 	}
 	for _, other := range protocols {
-		if addrs[other.name], err = side.FreeAddress(ctx); err != nil {
+		free, err := port.Claim(ctx)
+		if err != nil {
 			return nil, err
 		}
+		defer free.Release() // once the node listens
+		addrs[other.name] = free.Addr()
 		command = append(command, other.flag, addrs[other.name])
 	}
 	n := &node{}

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"time"
 )
@@ -32,15 +30,6 @@ func Ratio[S any](a, b []S, value func(S) float64) float64 {
 // Pick returns the samples that match.
 func Pick[S any](samples []S, match func(S) bool) []S {
 	return slices.DeleteFunc(slices.Clone(samples), func(s S) bool { return !match(s) })
-}
-
-// Target writes a figure, and whether it is what it must be at least.
-func Target(w io.Writer, name string, got, want float64) {
-	verdict := "met"
-	if got < want {
-		verdict = "MISSED"
-	}
-	fmt.Fprintf(w, "%s = %.3f, target at least %.2f: %s\n", name, got, want, verdict)
 }
 
 // Micros returns a duration in microseconds.

@@ -47,17 +47,6 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestTarget(t *testing.T) {
-	t.Parallel()
-	var text strings.Builder
-	report.Target(&text, "leaf / bare", 0.899, 0.9)
-	report.Target(&text, "leaf / bare", 0.9, 0.9)
-	want := "leaf / bare = 0.899, target at least 0.90: MISSED\nleaf / bare = 0.900, target at least 0.90: met\n"
-	if text.String() != want {
-		t.Errorf("got %q, want %q", text.String(), want)
-	}
-}
-
 func TestHeadAndPublish(t *testing.T) {
 	t.Parallel()
 	head := report.Head(t.Context(), "bench/x")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -86,13 +85,3 @@ func (d Daemon) Start(ctx context.Context) (*Process, error) {
 
 // Stop asks the process to end and waits for it. Its error includes a bad exit status.
 func (p *Process) Stop() error { return p.stop() }
-
-// FreeAddress returns an address of this machine that nothing listens at, for a Daemon.
-// Another process may take it in between.
-func FreeAddress(ctx context.Context) (string, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return ln.Addr().String(), ln.Close()
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 // TestMain is the server, too: the tests start this program again.
@@ -118,10 +119,7 @@ func TestNoAddress(t *testing.T) {
 
 func TestDaemon(t *testing.T) {
 	t.Parallel()
-	addr, err := side.FreeAddress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := port.Unused(t)
 	asked := 0
 	d := side.Daemon{Name: "sleeper", Addr: addr, Command: []string{"sh", "-c", "trap 'exit 0' INT; echo here; while :; do sleep 0.01; done"}}
 	var out strings.Builder

@@ -7,10 +7,32 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leaf-idgen/leaf/bench/latency"
 	"github.com/leaf-idgen/leaf/bench/side"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
+
+// grpcConns are the connections, which the callers and streams share.
+const grpcConns = 2
+
+// overGRPC is asked by this process.
+func overGRPC() protocol {
+	p := protocol{name: "grpc", servers: []server{{name: "leaf", start: ours("grpc", "leaf")}, {name: "bare", start: ours("grpc", "bare")}}}
+	for _, s := range shapes {
+		for _, count := range []int32{1, 100} {
+			p.loads = append(p.loads, load{
+				name: fmt.Sprintf("%s, batches of %d", s.name, count),
+				ask: func(ctx context.Context, r rival, slice time.Duration) (answers, error) {
+					return s.drive(ctx, r.Addr, count, slice)
+				},
+			})
+		}
+	}
+	return p
+}
 
 // shape is a way to ask.
 type shape struct {
@@ -20,20 +42,27 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"unary", 64, 0},
-	{"ping-pong", 64, 1},
-	{"in-flight", 4, 64},
+	{"64 callers", 64, 0},
+	{"64 streams with 1 in flight on each", 64, 1},
+	{"4 streams with 64 in flight on each", 4, 64},
 }
 
-// counts are how many IDs a request asks for.
-var counts = []int32{1, 100}
-
-// drive asks for slice and returns how long each request took. Requests that are under
-// way when time is up are waited for and counted.
-func drive(ctx context.Context, clients []leafpb.LeafServiceClient, s shape, count int32, slice time.Duration) (*latency.Histogram, error) {
+// drive asks for slice. Requests that are under way when time is up are waited for and
+// counted.
+func (s shape) drive(ctx context.Context, addr string, count int32, slice time.Duration) (answers, error) {
+	var clients []leafpb.LeafServiceClient
+	for range grpcConns {
+		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return answers{}, err
+		}
+		defer func() { _ = conn.Close() }()
+		clients = append(clients, leafpb.NewLeafServiceClient(conn))
+	}
 	ctx, cancel := context.WithTimeout(ctx, slice+30*time.Second)
 	defer cancel()
-	until := time.Now().Add(slice)
+	began := time.Now()
+	until := began.Add(slice)
 	var (
 		mu     sync.Mutex
 		total  = latency.New()
@@ -55,7 +84,14 @@ func drive(ctx context.Context, clients []leafpb.LeafServiceClient, s shape, cou
 		})
 	}
 	wg.Wait()
-	return total, failed
+	took := time.Since(began)
+	if failed == nil && total.Total() == 0 {
+		failed = errors.New("no request was answered")
+	}
+	return answers{
+		total: float64(total.Total()), rate: float64(total.Total()) / took.Seconds(),
+		p50: total.Quantile(0.5), p99: total.Quantile(0.99), p999: total.Quantile(0.999),
+	}, failed
 }
 
 // call is one caller of Next.
@@ -66,7 +102,7 @@ func call(ctx context.Context, c leafpb.LeafServiceClient, _ int, count int32, u
 		if err != nil {
 			return err
 		}
-		if err := check(resp.GetRanges(), count); err != nil {
+		if err := checkRanges(resp.GetRanges(), count); err != nil {
 			return err
 		}
 		now := time.Now()
@@ -112,7 +148,7 @@ func converse(ctx context.Context, c leafpb.LeafServiceClient, flight int, count
 		if resp.GetError() != nil {
 			return errors.New(resp.GetError().GetMessage())
 		}
-		if err := check(resp.GetRanges(), count); err != nil {
+		if err := checkRanges(resp.GetRanges(), count); err != nil {
 			return err
 		}
 		h.Note(time.Since(began))
@@ -120,8 +156,8 @@ func converse(ctx context.Context, c leafpb.LeafServiceClient, flight int, count
 	return nil
 }
 
-// check makes sure that what is measured is IDs.
-func check(ranges []*leafpb.Range, count int32) error {
+// checkRanges makes sure that what is measured is IDs.
+func checkRanges(ranges []*leafpb.Range, count int32) error {
 	n := int64(0)
 	for _, r := range ranges {
 		n += r.GetHi() - r.GetLo()
