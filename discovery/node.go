@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -49,21 +50,26 @@ func (n Node) Validate() error {
 	if n.Cluster != "" && CheckID(n.Cluster) != nil {
 		return leaf.BadField("node cluster", n.Cluster, "must be as the ID of a node, or empty")
 	}
-	for _, a := range n.addresses() {
-		if a.value != "" && !isAddress(a.value) {
-			return leaf.BadField("node "+a.field, a.value, "must be HOST:PORT, with a port from 1 to 65535")
+	for _, a := range n.Addresses() {
+		if a.Value != "" && !isAddress(a.Value) {
+			return leaf.BadField("node "+a.Protocol, a.Value, "must be HOST:PORT, with a port from 1 to 65535")
 		}
 	}
-	if n.HTTP == "" && n.GRPC == "" && n.RESP == "" {
+	if !slices.ContainsFunc(n.Addresses(), func(a Address) bool { return a.Value != "" }) {
 		return leaf.BadField("node address", "", "at least one of http, grpc and resp is needed")
 	}
 	return nil
 }
 
-type address struct{ field, value string }
+// Address is where a node serves one protocol.
+type Address struct {
+	Protocol string // its field in JSON
+	Value    string // "" where the protocol is off
+}
 
-func (n Node) addresses() [3]address {
-	return [...]address{{"http", n.HTTP}, {"grpc", n.GRPC}, {"resp", n.RESP}}
+// Addresses returns those of all protocols.
+func (n Node) Addresses() []Address {
+	return []Address{{"http", n.HTTP}, {"grpc", n.GRPC}, {"resp", n.RESP}}
 }
 
 // nodeID has no character that any registry gives a meaning to.

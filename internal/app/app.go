@@ -24,9 +24,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/alarm"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
-	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/segment"
-	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -86,8 +84,9 @@ type App struct {
 	certificate     atomic.Pointer[tls.Certificate] // that secure shows
 	authorities     atomic.Pointer[x509.CertPool]   // that must have signed what clients show to secure; nil: they show nothing
 	secure          *tls.Config                     // of the public servers; nil: plain TCP
-	listeners       listeners
-	conns           connections // the bounds of the listeners
+	listeners       map[string]net.Listener         // by section; none of a server that is off
+	socket          net.Listener                    // of the administrator
+	conns           bounds                          // of the listeners
 	public, private []server
 	serving         sync.WaitGroup
 	drain           drain
@@ -156,7 +155,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err = a.bind(); err != nil {
 		return nil, err
 	}
-	if err = a.openEngines(a.listeners.http.Addr()); err != nil {
+	if err = a.openEngines(a.listeners["http"].Addr()); err != nil {
 		return nil, err
 	}
 	if a.presence, err = a.openPresence(); err != nil {
@@ -194,23 +193,6 @@ func openDir(path string) (*datadir.Dir, error) {
 	return dir, err
 }
 
-func (a *App) httpConfig(b *node, layout snowflake.Layout) httpd.Config {
-	c := httpd.Config{
-		Ready:         a.publicReady,
-		Metrics:       a.metrics(),
-		Decode:        decoder(layout),
-		MaxConns:      int(a.conns.http),
-		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
-		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
-		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
-		Logger:        a.log,
-	}
-	if a.alloc != nil {
-		c.Cache, c.DB = a.buffers, b.rows
-	}
-	return c
-}
-
 // undo closes what New opened, in reverse order, and the data directory last. As in
 // shutdown, its lock goes with the process if something did not end: an engine may still
 // write there.
@@ -227,16 +209,17 @@ func (a *App) undo() error {
 
 // Addr returns the address of the HTTP server, also with port 0 in the
 // configuration.
-func (a *App) Addr() string { return address(a.listeners.http) }
+func (a *App) Addr() string { return a.AddrOf("http") }
 
-// GRPCAddr returns the address of the gRPC server, "" if it is off.
-func (a *App) GRPCAddr() string { return address(a.listeners.grpc) }
-
-// RESPAddr returns the address of the server for the Redis protocol, "" if it is off.
-func (a *App) RESPAddr() string { return address(a.listeners.resp) }
-
-// AdminAddr returns the address for administration over TCP, "" if it is off.
-func (a *App) AdminAddr() string { return address(a.listeners.admin) }
+// AddrOf returns the address of the listener of a section of the configuration: "http",
+// "grpc", "resp" or "admin"; "" if it is off.
+func (a *App) AddrOf(section string) string {
+	ln := a.listeners[section]
+	if ln == nil {
+		return ""
+	}
+	return ln.Addr().String()
+}
 
 // Start serves, and makes first contact with the databases and the registry of worker
 // IDs. Requests for IDs wait until the limits were read (limit.Follower.Access). It returns an error only if a mode can never serve (segment.ErrSchema,
@@ -296,9 +279,9 @@ func (a *App) announce() {
 		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
 		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
 	}
-	for _, s := range []struct{ protocol, addr string }{{"gRPC", a.GRPCAddr()}, {"RESP", a.RESPAddr()}, {"administration", a.AdminAddr()}} {
-		if s.addr != "" {
-			a.log.Info("listening", "protocol", s.protocol, "address", reachable(s.addr))
+	for _, p := range append(protocols(a.cfg)[1:], protocol{section: administration, name: "administration"}) {
+		if addr := a.AddrOf(p.section); addr != "" {
+			a.log.Info("listening", "protocol", p.name, "address", reachable(addr))
 		}
 	}
 	a.logConnections()

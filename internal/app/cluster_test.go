@@ -59,14 +59,14 @@ func TestClusters(t *testing.T) {
 		return len(nodes) == 2 && nodes[0].Cluster == id(a) && nodes[1].Cluster == id(a)
 	})
 
-	c, err := client.New(client.Addresses(a.GRPCAddr(), b.GRPCAddr(), other.GRPCAddr()), client.WithCluster(id(a)))
+	c, err := client.New(client.Addresses(a.AddrOf("grpc"), b.AddrOf("grpc"), other.AddrOf("grpc")), client.WithCluster(id(a)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
 	until(t, "the node of the other cluster is refused", func() bool {
 		for _, n := range c.Stats().Nodes {
-			if n.Address == other.GRPCAddr() && errors.Is(n.Err, client.ErrOtherCluster) {
+			if n.Address == other.AddrOf("grpc") && errors.Is(n.Err, client.ErrOtherCluster) {
 				return true
 			}
 		}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -17,43 +18,62 @@ const (
 	adminConns   = 1000
 )
 
-// connections are the bounds of the listeners that clients reach.
-type connections struct{ http, grpc, resp, admin int64 }
+// bound is how many connections the listener of a section takes at once.
+type bound struct {
+	section string
+	conns   int64
+}
+
+// bounds are those of the listeners that clients reach, then that of the administrator's.
+type bounds []bound
 
 // asked returns what c wants; a server that is off wants nothing.
-func asked(c config.Config) connections {
-	n := connections{http: c.HTTP.MaxConns, grpc: c.GRPC.MaxConns, resp: c.RESP.MaxConns, admin: adminConns}
-	if c.GRPCAddr() == config.AddrOff {
-		n.grpc = 0
+func asked(c config.Config) (all bounds) {
+	for _, p := range protocols(c) {
+		if p.addr == config.AddrOff {
+			p.conns = 0
+		}
+		all = append(all, bound{p.section, p.conns})
 	}
-	if c.RESPAddr() == config.AddrOff {
-		n.resp = 0
+	return append(all, bound{administration, adminConns})
+}
+
+// of returns the bound of a section.
+func (b bounds) of(section string) int64 {
+	return b[slices.IndexFunc(b, func(one bound) bool { return one.section == section })].conns
+}
+
+func (b bounds) sum() (all int64) {
+	for _, one := range b {
+		all += one.conns
 	}
-	return n
+	return all
 }
 
 // reserve returns how many descriptors are no connections of clients.
 func reserve(c config.Config) int64 {
 	stores := max(len(c.Stores), 1)
-	return ownFiles + int64(stores)*(c.Segment.MaxLoads+spareConns) + 3*refusedConns
+	return ownFiles + int64(stores)*(c.Segment.MaxLoads+spareConns) + int64(len(protocols(c)))*refusedConns
 }
 
 // within returns bounds that fit into a limit of open files, each public one in proportion
 // to what it wants. 0: there is no limit.
-func (n connections) within(files uint64, reserve int64) connections {
-	public := n.http + n.grpc + n.resp
-	if files == 0 || files >= uint64(public+n.admin+reserve) {
-		return n
+func (b bounds) within(files uint64, reserve int64) (fit bounds) {
+	if files == 0 || files >= uint64(b.sum()+reserve) {
+		return b
 	}
-	admin := min(n.admin, max(int64(files)/8, leastConns))
+	public := b[:len(b)-1]
+	admin := min(b.of(administration), max(int64(files)/8, leastConns))
 	room := max(int64(files)-reserve-admin, 0)
-	share := func(want int64) int64 { return min(want, max(want*room/public, leastConns)) }
-	return connections{http: share(n.http), grpc: share(n.grpc), resp: share(n.resp), admin: admin}
+	for _, one := range public {
+		fit = append(fit, bound{one.section, min(one.conns, max(one.conns*room/public.sum(), leastConns))})
+	}
+	return append(fit, bound{administration, admin})
 }
 
 // boundConnections returns the bounds of the configuration, lowered to what the limit of
 // open files allows.
-func (a *App) boundConnections() connections {
+func (a *App) boundConnections() bounds {
 	return asked(a.cfg).within(a.opts.openFiles(), reserve(a.cfg))
 }
 
@@ -62,14 +82,15 @@ func (a *App) boundConnections() connections {
 func (a *App) logConnections() {
 	asked := asked(a.cfg)
 	var set, defaults []string
-	for _, b := range []struct {
-		key     string
-		is, was int64
-	}{{"http.max-conns", a.conns.http, asked.http}, {"grpc.max-conns", a.conns.grpc, asked.grpc}, {"resp.max-conns", a.conns.resp, asked.resp}, {"administration", a.conns.admin, asked.admin}} {
-		text := fmt.Sprintf("%s=%d instead of %d", b.key, b.is, b.was)
+	for _, is := range a.conns {
+		key := is.section + ".max-conns"
+		if is.section == administration {
+			key = "administration" // a bound without a key
+		}
+		text := fmt.Sprintf("%s=%d instead of %d", key, is.conns, asked.of(is.section))
 		switch {
-		case b.is == b.was:
-		case a.opts.IsSet(b.key):
+		case is.conns == asked.of(is.section):
+		case a.opts.IsSet(key):
 			set = append(set, text)
 		default:
 			defaults = append(defaults, text)
@@ -79,7 +100,7 @@ func (a *App) logConnections() {
 	args := func(lowered []string) []any {
 		return []any{
 			"limit", a.opts.openFiles(), "lowered", strings.Join(lowered, ", "),
-			"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower the three keys", asked.http+asked.grpc+asked.resp+asked.admin+reserve(a.cfg)),
+			"do", fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower these keys", asked.sum()+reserve(a.cfg)),
 		}
 	}
 	if len(set) > 0 {

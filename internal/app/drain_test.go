@@ -76,7 +76,7 @@ func TestAdminOverTCP(t *testing.T) {
 		"/readyz":  "ready: true",
 		"/metrics": "leaf_build_info",
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AdminAddr()+path, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AddrOf("admin")+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

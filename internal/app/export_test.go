@@ -79,7 +79,7 @@ func BoundConnections(c config.Config, files uint64, isSet func(key string) bool
 	a := &App{cfg: c, log: log, opts: Options{IsSet: isSet, openFiles: func() uint64 { return files }}}
 	a.conns = a.boundConnections()
 	a.logConnections()
-	return a.conns.http, a.conns.grpc, a.conns.resp, a.conns.admin
+	return a.conns.of("http"), a.conns.of("grpc"), a.conns.of("resp"), a.conns.of(administration)
 }
 
 // Unstable is config.Snowflake.unstable.

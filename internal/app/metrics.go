@@ -7,8 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/leaf-idgen/leaf/internal/server/respd"
 )
 
 // metrics serves the state of the node for Prometheus, and that of its process under the
@@ -56,14 +54,6 @@ func (a *App) sample(s samples, now time.Time) {
 	if a.worker != nil {
 		a.sampleSnowflake(s, now)
 	}
-}
-
-func sampleRESP(s samples, st respd.Stats) {
-	s.gauge("leaf_resp_connections", "Connections of the server for the Redis protocol that are open.", float64(st.Connections))
-	s.counter("leaf_resp_connections_accepted_total", "Connections that it accepted.", st.Accepted)
-	s.counter("leaf_resp_connections_refused_total", "Connections that it refused, because resp.max-conns were open.", st.Refused)
-	s.counter("leaf_resp_commands_total", "Commands that it carried out, whatever the outcome.", st.Commands)
-	s.counter("leaf_resp_errors_total", "Commands that it answered with an error.", st.Errors)
 }
 
 func (a *App) sampleSegment(s samples) {

@@ -89,7 +89,7 @@ func TestMetricsOfTheServers(t *testing.T) {
 
 	var rpc [2]*grpc.ClientConn
 	for i := range rpc {
-		conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(a.AddrOf("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestMetricsOfTheServers(t *testing.T) {
 		}
 		rpc[i] = conn
 	}
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.RESPAddr())
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.AddrOf("resp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,14 +48,12 @@ func (a *App) openPresence() (*presence, error) {
 // published is what clients are told of this node.
 func (a *App) published() (n discovery.Node, err error) {
 	n = discovery.Node{ID: a.dir.NodeID(), Zone: a.cfg.Node.Zone, Weight: int(a.cfg.Node.Weight)}
-	for _, s := range []struct {
-		ln      net.Listener
-		address *string
-	}{{a.listeners.http, &n.HTTP}, {a.listeners.grpc, &n.GRPC}, {a.listeners.resp, &n.RESP}} {
-		if s.ln == nil {
+	for _, p := range protocols(a.cfg) {
+		ln := a.listeners[p.section]
+		if ln == nil {
 			continue
 		}
-		if *s.address, err = clientAddress(a.cfg, s.ln.Addr(), a.opts.interfaces); err != nil {
+		if *p.address(&n), err = clientAddress(a.cfg, ln.Addr(), a.opts.interfaces); err != nil {
 			return n, err
 		}
 	}

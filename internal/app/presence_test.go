@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	clientdirectory "github.com/leaf-idgen/leaf/client/directory"
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/server"
@@ -54,7 +55,8 @@ func TestDirectoryOfNodes(t *testing.T) {
 		}
 	}
 	n, err := b.Backend().SetWeight(t.Context(), 5)
-	if want := (manage.Node{ID: n.ID, Zone: "zone b", Weight: 5, HTTP: b.Addr(), GRPC: b.GRPCAddr(), RESP: b.RESPAddr(), Own: true}); err != nil || n != want {
+	want := manage.Node{Node: discovery.Node{ID: n.ID, Cluster: n.Cluster, Zone: "zone b", Weight: 5, HTTP: b.Addr(), GRPC: b.AddrOf("grpc"), RESP: b.AddrOf("resp")}, Own: true}
+	if err != nil || n != want {
 		t.Errorf("SetWeight = %+v, %v; want %+v", n, err, want)
 	}
 	if got := strings.Join(list(), "\n"); !strings.Contains(got, strings.Replace(lineB, "100", "5", 1)) {

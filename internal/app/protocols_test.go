@@ -26,7 +26,7 @@ func TestProtocolsShareTheIDs(t *testing.T) {
 	if got := redis(t, a, "INCR leaf-segment-test"); got != ":2" {
 		t.Errorf("RESP: %s", got)
 	}
-	conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(a.AddrOf("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestProtocolsShareTheIDs(t *testing.T) {
 // redis sends one inline command and returns the first line of the reply.
 func redis(t *testing.T, a *app.App, command string) string {
 	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.RESPAddr())
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.AddrOf("resp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func redis(t *testing.T, a *app.App, command string) string {
 // rpc asks for one ID over gRPC, and returns the reply or the error as text.
 func rpc(t *testing.T, a *app.App, tag string) string {
 	t.Helper()
-	conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(a.AddrOf("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -77,8 +77,8 @@ func TestServersThatAreOff(t *testing.T) {
 	c := embedded(shortDir(t))
 	c.GRPC.Addr, c.RESP.Addr, c.Admin.Addr = "off", "off", "off"
 	a, _ := start(t, c)
-	if a.GRPCAddr() != "" || a.RESPAddr() != "" || a.AdminAddr() != "" {
-		t.Errorf("%q %q %q", a.GRPCAddr(), a.RESPAddr(), a.AdminAddr())
+	if a.AddrOf("grpc") != "" || a.AddrOf("resp") != "" || a.AddrOf("admin") != "" {
+		t.Errorf("%q %q %q", a.AddrOf("grpc"), a.AddrOf("resp"), a.AddrOf("admin"))
 	}
 	if _, body := get(t, a, "/api/segment/get/leaf-segment-test"); body != "1" {
 		t.Errorf("HTTP: %s", body)

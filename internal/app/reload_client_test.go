@@ -27,8 +27,8 @@ func TestReloadClientCA(t *testing.T) {
 		name, address, protocol, says string
 	}{
 		{"HTTP", a.Addr(), "http/1.1", "GET /healthz HTTP/1.1\r\nHost: leaf\r\n\r\n"},
-		{"gRPC", a.GRPCAddr(), "h2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"},
-		{"RESP", a.RESPAddr(), "", "PING\r\n"},
+		{"gRPC", a.AddrOf("grpc"), "h2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"},
+		{"RESP", a.AddrOf("resp"), "", "PING\r\n"},
 	}
 	sessions := tls.NewLRUClientSessionCache(0)
 	admitted := func(by config.TLS) (names string) {

@@ -19,7 +19,7 @@ func TestReload(t *testing.T) {
 	c.TLS, c.Auth.Tokens, c.Admin.Tokens = first, []string{"old"}, []string{"admin"}
 	a, _ := start(t, c)
 	shows := func(trust *tls.Config) bool {
-		conn, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", a.RESPAddr())
+		conn, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", a.AddrOf("resp"))
 		if err == nil {
 			_ = conn.Close()
 		}

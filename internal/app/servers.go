@@ -10,13 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/config"
-
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
-	"github.com/leaf-idgen/leaf/internal/server/grpcd"
-	"github.com/leaf-idgen/leaf/internal/server/httpd"
-	"github.com/leaf-idgen/leaf/internal/server/respd"
 )
 
 // server is one of the servers of a node.
@@ -30,82 +25,54 @@ type server struct {
 	leave  func()           // asks clients to move before stop is called; nil: there is no way
 }
 
-// listeners are the bound addresses of a node; nil for a server that is off.
-type listeners struct {
-	http, grpc, resp, admin net.Listener
-	socket                  net.Listener
-}
+// administration is the section of the administrator's listener, which is no protocol of
+// clients.
+const administration = "admin"
 
-// bind binds everything that cfg names, before an engine touches its files: this is
-// what fails most often.
+// bind binds everything that the configuration names, before an engine touches its files:
+// this is what fails most often.
 func (a *App) bind() (err error) {
-	for _, l := range []struct {
-		key, addr string
-		ln        *net.Listener
-	}{
-		{"http.addr", a.cfg.HTTP.Addr, &a.listeners.http},
-		{"grpc.addr", a.cfg.GRPCAddr(), &a.listeners.grpc},
-		{"resp.addr", a.cfg.RESPAddr(), &a.listeners.resp},
-		{"admin.addr", a.cfg.AdminAddr(), &a.listeners.admin},
-	} {
-		if *l.ln, err = listen(l.key, l.addr); err != nil {
+	a.listeners = map[string]net.Listener{}
+	for _, p := range append(protocols(a.cfg), protocol{section: administration, addr: a.cfg.AdminAddr()}) {
+		ln, err := listen(p.section+".addr", p.addr)
+		if err != nil {
 			return err
 		}
-		if ln := *l.ln; ln != nil {
+		if ln != nil {
+			a.listeners[p.section] = ln
 			a.closers = append(a.closers, func() error { return closeListener(ln) })
 		}
 	}
-	a.listeners.socket, err = admin.Listen(context.Background(), a.dir.Path())
-	if err != nil {
+	if a.socket, err = admin.Listen(context.Background(), a.dir.Path()); err != nil {
 		return err
 	}
-	a.closers = append(a.closers, func() error { return closeListener(a.listeners.socket) })
+	a.closers = append(a.closers, func() error { return closeListener(a.socket) })
 	return nil
 }
 
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
 func (a *App) openServers() error {
-	backend, access := a.node(), a.limits.Access()
-	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
-	if err != nil {
-		return err
-	}
-	web := a.httpConfig(backend, layout)
-	web.Access, web.TLS = access, a.secure
-	h, err := httpd.NewOn(a.listeners.http, web)
-	if err != nil {
-		return err
-	}
-	a.public = append(a.public, server{"HTTP", a.listeners.http, h.Serve, h.Shutdown, func(to samples) {
-		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
-	}, h.Leave})
-	if ln := a.listeners.grpc; ln != nil {
-		g, err := grpcd.NewOn(ln, grpcd.Config{Access: access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: int(a.conns.grpc), Logger: a.log})
+	n, access := a.node(), a.limits.Access()
+	for _, p := range protocols(a.cfg) {
+		ln := a.listeners[p.section]
+		if ln == nil {
+			continue
+		}
+		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), access, n})
 		if err != nil {
 			return err
 		}
-		a.public = append(a.public, server{"gRPC", ln, g.Serve, g.Shutdown, func(to samples) {
-			to.gauge("leaf_grpc_connections", "Connections of the gRPC server that are open.", float64(g.Connections()))
-		}, nil})
-	}
-	if ln := a.listeners.resp; ln != nil {
-		r, err := respd.NewOn(ln, respd.Config{
-			Access: access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(layout),
-			MaxConns: int(a.conns.resp), IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
-		})
-		if err != nil {
-			return err
-		}
-		a.public = append(a.public, server{"RESP", ln, r.Serve, r.Shutdown, func(to samples) { sampleRESP(to, r.Stats()) }, nil})
+		s.name, s.ln = p.name, ln
+		a.public = append(a.public, s)
 	}
 	cfg := admin.Config{Logger: a.log}
-	s := admin.NewServer(manage.On(backend), cfg)
-	a.private = append(a.private, server{"admin socket", a.listeners.socket, func() error { return s.Serve(a.listeners.socket) }, s.Stop, nil, nil})
-	if ln := a.listeners.admin; ln != nil {
-		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.admin), Open: a.openRoutes()}
-		s := admin.NewServer(manage.On(backend), cfg)
-		a.private = append(a.private, server{"administration", ln, func() error { return s.Serve(ln) }, s.Stop, nil, nil})
+	s := admin.NewServer(manage.On(n), cfg)
+	a.private = append(a.private, server{name: "admin socket", ln: a.socket, serve: func() error { return s.Serve(a.socket) }, stop: s.Stop})
+	if ln := a.listeners[administration]; ln != nil {
+		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), Open: a.openRoutes()}
+		s := admin.NewServer(manage.On(n), cfg)
+		a.private = append(a.private, server{name: "administration", ln: ln, serve: func() error { return s.Serve(ln) }, stop: s.Stop})
 	}
 	return nil
 }
@@ -163,14 +130,6 @@ func stopAll(ctx context.Context, servers []server) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// address returns where a server listens, "" if it is off.
-func address(ln net.Listener) string {
-	if ln == nil {
-		return ""
-	}
-	return ln.Addr().String()
 }
 
 // replyTime is what a client gets to accept a reply, beyond the time for which its

@@ -95,7 +95,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("HTTPS: %s, %v", body, err)
 	}
 
-	conn, err := grpc.NewClient(a.GRPCAddr(), grpc.WithTransportCredentials(credentials.NewTLS(trust.Clone())))
+	conn, err := grpc.NewClient(a.AddrOf("grpc"), grpc.WithTransportCredentials(credentials.NewTLS(trust.Clone())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("gRPC: %v, %v", reply, err)
 	}
 
-	redis, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", a.RESPAddr())
+	redis, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", a.AddrOf("resp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
@@ -49,9 +50,17 @@ func (c *nodeWeightCmd) Run(ctx context.Context, p Process) error {
 }
 
 func printNodes(w io.Writer, all manage.Nodes) error {
-	rows := [][]string{{"NODE", "ZONE", "WEIGHT", "HTTP", "GRPC", "RESP", "NOTE"}}
+	header := []string{"NODE", "ZONE", "WEIGHT"}
+	for _, a := range (manage.Node{}).Addresses() {
+		header = append(header, strings.ToUpper(a.Protocol))
+	}
+	rows := [][]string{append(header, "NOTE")}
 	for _, n := range all.Nodes {
-		rows = append(rows, []string{n.ID, printable(orDash(n.Zone)), strconv.Itoa(n.Weight), orDash(n.HTTP), orDash(n.GRPC), orDash(n.RESP), ownNote(n.Own)})
+		row := []string{n.ID, printable(orDash(n.Zone)), strconv.Itoa(n.Weight)}
+		for _, a := range n.Addresses() {
+			row = append(row, orDash(a.Value))
+		}
+		rows = append(rows, append(row, ownNote(n.Own)))
 	}
 	return printTable(w, rows)
 }

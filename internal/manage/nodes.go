@@ -17,16 +17,11 @@ type Nodes struct {
 	Nodes     []Node `json:"nodes"`
 }
 
-// Node is one node of the cluster, as clients see it. Addresses are HOST:PORT, "" where
-// the protocol is off.
+// Node is one node of the cluster, as clients see it.
 type Node struct {
-	ID     string `json:"id"`
-	Zone   string `json:"zone,omitempty"`
-	Weight int    `json:"weight"`
-	HTTP   string `json:"http,omitempty"`
-	GRPC   string `json:"grpc,omitempty"`
-	RESP   string `json:"resp,omitempty"`
-	Own    bool   `json:"own,omitempty"` // the node that answers
+	discovery.Node
+
+	Own bool `json:"own,omitempty"` // the node that answers
 }
 
 // Directory is an opened directory of nodes. It is a DirectorySite.
@@ -62,7 +57,7 @@ func (ListNodes) run(ctx context.Context, d *Directory) (Nodes, error) {
 }
 
 func (d *Directory) describe(n discovery.Node) Node {
-	return Node{ID: n.ID, Zone: n.Zone, Weight: n.Weight, HTTP: n.HTTP, GRPC: n.GRPC, RESP: n.RESP, Own: n.ID == d.Own}
+	return Node{n, n.ID == d.Own}
 }
 
 // Nodes returns the nodes that are listed, by ID. Errors: leaf.ErrDisabled without a

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
@@ -93,7 +94,7 @@ func (f *fake) Do(_ context.Context, request any) (any, error) {
 	return manage.None{}, f.err
 }
 
-var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3", Own: true}}}
+var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{Node: discovery.Node{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3"}, Own: true}}}
 
 var workers = manage.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []manage.Worker{{Number: 7, State: manage.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
 

@@ -1,0 +1,102 @@
+package app
+
+import (
+	"net"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/respd"
+)
+
+// protocol is one in which clients ask for IDs. A new one needs its package below
+// internal/server, its section in internal/config, its address in discovery.Node, and a
+// line in protocols.
+type protocol struct {
+	section string                                // of the configuration
+	name    string                                // in the log
+	addr    string                                // where to listen, or config.AddrOff
+	conns   int64                                 // most connections at once, as configured
+	open    func(a *App, on seat) (server, error) // all but name and listener
+	address func(n *discovery.Node) *string       // where clients read its address
+}
+
+// seat is what the server of a protocol gets from the node.
+type seat struct {
+	ln     net.Listener
+	conns  int         // most connections at once
+	access leaf.Access // where it takes IDs
+	node   *node       // what an administrator sees
+}
+
+// protocols are all there are, HTTP first.
+func protocols(c config.Config) []protocol {
+	return []protocol{
+		{"http", "HTTP", c.HTTP.Addr, c.HTTP.MaxConns, openHTTP, func(n *discovery.Node) *string { return &n.HTTP }},
+		{"grpc", "gRPC", c.GRPCAddr(), c.GRPC.MaxConns, openGRPC, func(n *discovery.Node) *string { return &n.GRPC }},
+		{"resp", "RESP", c.RESPAddr(), c.RESP.MaxConns, openRESP, func(n *discovery.Node) *string { return &n.RESP }},
+	}
+}
+
+func openHTTP(a *App, on seat) (server, error) {
+	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
+	if err != nil {
+		return server{}, err
+	}
+	c := httpd.Config{
+		Access:        on.access,
+		TLS:           a.secure,
+		Ready:         a.publicReady,
+		Metrics:       a.metrics(),
+		Decode:        decoder(layout),
+		MaxConns:      on.conns,
+		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
+		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
+		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
+		Logger:        a.log,
+	}
+	if a.alloc != nil {
+		c.Cache, c.DB = a.buffers, on.node.rows
+	}
+	h, err := httpd.NewOn(on.ln, c)
+	if err != nil {
+		return server{}, err
+	}
+	return server{serve: h.Serve, stop: h.Shutdown, leave: h.Leave, sample: func(to samples) {
+		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
+	}}, nil
+}
+
+func openGRPC(a *App, on seat) (server, error) {
+	g, err := grpcd.NewOn(on.ln, grpcd.Config{Access: on.access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, Logger: a.log})
+	if err != nil {
+		return server{}, err
+	}
+	return server{serve: g.Serve, stop: g.Shutdown, sample: func(to samples) {
+		to.gauge("leaf_grpc_connections", "Connections of the gRPC server that are open.", float64(g.Connections()))
+	}}, nil
+}
+
+func openRESP(a *App, on seat) (server, error) {
+	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
+	if err != nil {
+		return server{}, err
+	}
+	r, err := respd.NewOn(on.ln, respd.Config{
+		Access: on.access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(layout),
+		MaxConns: on.conns, IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
+	})
+	if err != nil {
+		return server{}, err
+	}
+	return server{serve: r.Serve, stop: r.Shutdown, sample: func(to samples) {
+		st := r.Stats()
+		to.gauge("leaf_resp_connections", "Connections of the server for the Redis protocol that are open.", float64(st.Connections))
+		to.counter("leaf_resp_connections_accepted_total", "Connections that it accepted.", st.Accepted)
+		to.counter("leaf_resp_connections_refused_total", "Connections that it refused, because resp.max-conns were open.", st.Refused)
+		to.counter("leaf_resp_commands_total", "Commands that it carried out, whatever the outcome.", st.Commands)
+		to.counter("leaf_resp_errors_total", "Commands that it answered with an error.", st.Errors)
+	}}, nil
+}
