@@ -20,7 +20,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // Systems take the ports of outgoing connections from 32768 or 49152 up.
@@ -56,6 +58,29 @@ func Claim(ctx context.Context) (*Port, error) {
 
 // Addr returns the host and port.
 func (p *Port) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number)) }
+
+// Listen listens on the port. For a moment after a listener of this process was closed,
+// the port may be in use although it is claimed: a child that is being started has a copy
+// of the listener until its program begins. Listen waits for that moment to pass, for 5 s
+// at most.
+func (p *Port) Listen(ctx context.Context) (net.Listener, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", p.Addr())
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
 
 // Release makes the port anybody's. It is idempotent, and does nothing on nil.
 func (p *Port) Release() {

@@ -1,9 +1,12 @@
 package port_test
 
 import (
+	"context"
 	"net"
+	"os/exec"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/test/port"
@@ -18,7 +21,7 @@ func TestPortIsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", p.Addr())
+	l, err := p.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +36,35 @@ func TestPortIsOurs(t *testing.T) {
 	if !claimable(p.Number) {
 		t.Error("nobody can claim the port after Release")
 	}
+}
+
+// TestListenBesideChildren: the listener that was closed a moment ago may live on in a
+// child that is being started.
+func TestListenBesideChildren(t *testing.T) {
+	p, err := port.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	ctx, stop := context.WithCancel(t.Context())
+	var children sync.WaitGroup
+	for range 4 {
+		children.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.Command("true").Run()
+			}
+		})
+	}
+	for range 500 {
+		l, err := p.Listen(t.Context())
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		_ = l.Close()
+	}
+	stop()
+	children.Wait()
 }
 
 // TestUnused: the address refuses connections.

@@ -105,8 +105,7 @@ func (p *Proxy) Accept() error {
 	if p.listener != nil {
 		return nil
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(p.ctx, "tcp", p.Addr())
+	l, err := p.port.Listen(p.ctx)
 	if err != nil {
 		return fmt.Errorf("proxy for %s: %w", p.target, err)
 	}
