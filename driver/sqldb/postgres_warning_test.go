@@ -31,16 +31,17 @@ func TestCancelledWaitForStandby(t *testing.T) {
 	// Each session reads the setting by itself, but commits begin to wait only once another
 	// process of the server, the checkpointer, has read it too: nothing but a commit shows that.
 	waitFor(t, "commits to wait for a standby", func() bool {
-		ended := make(chan error, 1)
+		var failed error // valid once ended is closed
+		ended := make(chan struct{})
 		go func() {
-			_, err := probes.ExecContext(t.Context(), "INSERT INTO probe VALUES (1)")
-			ended <- err
+			defer close(ended)
+			_, failed = probes.ExecContext(t.Context(), "INSERT INTO probe VALUES (1)")
 		}()
 		for {
 			select {
-			case err := <-ended:
-				if err != nil {
-					t.Error(err)
+			case <-ended:
+				if failed != nil {
+					t.Error(failed)
 				}
 				return false
 			default:
