@@ -32,11 +32,11 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	cd tools && go mod tidy -diff
 	leafpb/check.sh
 	go build -o bin/ ./internal/test/cmd/summary
-	go test -short $(QUICKLY) -timeout 3m -json $(PKG) | bin/summary
+	bin/summary -again 3 go test -short $(QUICKLY) -timeout 3m -json $(PKG)
 
 .PHONY: test
 test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
-	bin/withservers -- $(SHELL) -o pipefail -c 'go test -race $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG) | bin/summary'
+	bin/withservers -- bin/summary -again 3 go test -race $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
 # What talks to servers: drivers, and the programs and clients that choose one by the environment.
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server
@@ -44,7 +44,7 @@ MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./i
 .PHONY: test-matrix
 test-matrix: helpers ## Drivers on the oldest and newest version of every server; clients in Java; LEAF_ORIGINAL_JAR=leaf.jar, too
 	for servers in "-newest mysql" "-newest mysql,mariadb,postgres,zookeeper,etcd,redis" "-newest mysql,valkey -mysql"; do \
-		LEAF_MATRIX=1 bin/withservers $$servers -- $(SHELL) -o pipefail -c 'go test -count=1 -timeout 30m -json $(MATRIX) | bin/summary'; \
+		LEAF_MATRIX=1 bin/withservers $$servers -- bin/summary -again 3 go test -count=1 -timeout 30m -json $(MATRIX); \
 	done
 	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
 
@@ -53,7 +53,7 @@ test-long: helpers ## The same with the full loads and outages; report in bin/re
 	@mkdir -p bin/reports
 	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
 		git log -1 --format='commit %H'; git status --short; \
-		LEAF_LONG=1 bin/withservers -- $(SHELL) -o pipefail -c 'go test -race -count=1 -timeout 4h -json $(PKG) | bin/summary -logs internal/test/proof'; \
+		LEAF_LONG=1 bin/withservers -- bin/summary -logs internal/test/proof go test -race -count=1 -timeout 4h -json $(PKG); \
 	} 2>&1 | tee bin/reports/test-long.txt
 
 .PHONY: bench

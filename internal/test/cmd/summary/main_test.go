@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
-	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestMixed feeds the program what this Go release really prints.
+// mixed is the module that the tests run, without its packages.
+var mixed = []string{"go", "-C", "testdata/mixed", "test", "-json"}
+
+// TestMixed reads what this Go release really prints.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -72,11 +75,8 @@ func TestMixed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command("go", append([]string{"test", "-json"}, tt.packages...)...)
-			cmd.Dir = "testdata/mixed"
-			input, _ := cmd.Output() // fails where tests fail
 			var out bytes.Buffer
-			if got := run(bytes.NewReader(input), &out, tt.logs); got != tt.code {
+			if got := run(append(slices.Clone(mixed), tt.packages...), &out, tt.logs, 0, nil); got != tt.code {
 				t.Errorf("exit code %d, want %d", got, tt.code)
 			}
 			for _, want := range tt.want {
@@ -96,12 +96,19 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-func TestOtherInput(t *testing.T) {
+func TestOtherCommands(t *testing.T) {
 	t.Parallel()
-	for input, want := range map[string]int{"": 1, "ok  \tpkg\t0.1s\n": 2} {
+	for command, want := range map[string]int{
+		"":                     2,
+		"no-such-program":      2,
+		"true":                 1,
+		"false":                2,
+		"echo ok pkg 0.1s":     2,
+		"go test -no-such ./.": 2,
+	} {
 		var out bytes.Buffer
-		if got := run(strings.NewReader(input), &out, ""); got != want {
-			t.Errorf("run(%q) = %d, want %d", input, got, want)
+		if got := run(strings.Fields(command), &out, "", 3, nil); got != want {
+			t.Errorf("run(%q) = %d, want %d", command, got, want)
 		}
 	}
 }
