@@ -27,6 +27,9 @@
 //  8. In the calm, without an operator: a right node starts within a bound although the
 //     clock of one peer of several is an hour off, and a lone node serves within a bound
 //     after its clock jumped, and after it stepped back.
+//  9. A node that merged its fences after the cluster fence had lost something issues
+//     nothing above the fence's entry. From then on no ID of the node may repeat because
+//     of that loss.
 //
 // # What cannot hold
 //

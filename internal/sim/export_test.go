@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/leaf-idgen/leaf"
+import (
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
 
 // Repeated returns which of the IDs were issued before, if every repetition is excused.
 func Repeated(ranges []leaf.Range) (again []int64) {
@@ -28,3 +32,19 @@ func (c Campaign) WithRun(run func(seed uint64, opts Options) Result) Campaign {
 
 // ReadCorpus is for tests of its own.
 var ReadCorpus = readCorpus
+
+// Exposed reports whether an ID may repeat that one node holds beside the cluster fence
+// between two moments, 0 for no end, and that both nodes were handed at moments.
+func Exposed(began, ended, holder, other int) bool {
+	at := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	node := func(handed int) *segmentNode {
+		return &segmentNode{handed: map[string][]handing{"order": {{leaf.Range{Lo: 1, Hi: 11}, at(handed)}}}}
+	}
+	a, b := node(holder), node(other)
+	x := exposure{ids: leaf.Range{Lo: 1, Hi: 11}, of: a, began: at(began), ended: at(ended)}
+	first, second := x.covers(a, b, "order", 10), x.covers(b, a, "order", 10)
+	if first != second || x.covers(b, node(other), "order", 10) || x.covers(a, b, "order", 11) {
+		panic("an exposure depends on the order, or is of another node, or of another ID")
+	}
+	return first
+}

@@ -22,7 +22,7 @@ var (
 		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
 		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairRefused,
-		FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
+		wipePlanned, WipedAnswering, FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
 	}
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,

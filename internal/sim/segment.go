@@ -44,8 +44,11 @@ type segmentNode struct {
 	dbs    []*world.DatabaseClient
 	fence  *world.Link
 	high   map[string]int64 // the largest ID of each tag that it issued
-	engine *segmentEngine   // of the process that runs, nil if there is none
-	before *segmentEngine   // of the last process that had one
+	handed map[string][]handing
+	owes   bool           // the cluster fence lost something, and the node has not merged its fences since
+	alone  bool           // it took ranges without the cluster fence, and has not merged them
+	engine *segmentEngine // of the process that runs, nil if there is none
+	before *segmentEngine // of the last process that had one
 }
 
 func newSegment(w *World) mode {
@@ -108,7 +111,12 @@ func newSegment(w *World) mode {
 
 func (m *segmentMode) makeFence() {
 	m.fence = world.NewFence(m.w.sched, m.w.faults)
-	m.fence.Changed = func(k world.Kind) { m.expose(k, nil) }
+	m.fence.Changed = func(k world.Kind) {
+		for _, s := range m.nodes {
+			s.owes = true
+		}
+		m.expose(k, nil)
+	}
 }
 
 // create inserts the row of a new tag.
@@ -136,12 +144,13 @@ func (m *segmentMode) router(stores []segment.NamedStore) *segment.Router {
 // node returns the node's lasting part.
 func (m *segmentMode) node(n *Node) *segmentNode {
 	if m.nodes[n] == nil {
-		s := &segmentNode{high: map[string]int64{}}
+		s := &segmentNode{high: map[string]int64{}, handed: map[string][]handing{}}
 		for _, d := range m.dbs {
 			s.dbs = append(s.dbs, d.Client())
 		}
 		if m.fence != nil {
 			s.fence = &world.Link{Server: m.fence.Server, Faults: m.w.faults}
+			s.owes = m.fence.Losses() > 0
 		}
 		m.nodes[n] = s
 	}
@@ -164,6 +173,7 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	if m.fence != nil {
 		c := m.fence.For(s.fence, p)
 		c.Creates, c.Seen, c.Moved = e.creates, e.saw, e.moved
+		c.Opened = func(losses int) { e.opened = losses }
 		cfg.ClusterFence = c
 	}
 	var err error

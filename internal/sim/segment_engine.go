@@ -32,6 +32,8 @@ type segmentEngine struct {
 	alone   bool             // it may take ranges without the cluster fence, and has not merged them
 	known   map[string]int64 // the ends of entries that it saw, by tag
 	version map[string]int64 // of the entries that were read last, by tag
+	opened  int              // how often the cluster fence had lost something at the last Open
+	found   bool             // it knows that the cluster fence lost something, and has not merged since
 	missed  map[string]int64 // the ends of repairs that the node was not on the list for, by tag
 	mending bool             // somebody repairs a tag through it
 	looked  bool             // it read the cluster fence after the calm

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
@@ -15,6 +16,50 @@ import (
 type exposure struct {
 	kind world.Kind
 	ids  leaf.Range
+
+	// of is the node that holds the numbers beside the cluster fence, nil if no cluster
+	// fence guards: then it may be any node. The numbers that of was handed later are in the
+	// fence, and so are all once of has merged its fences: no other node may take them then.
+	of    *segmentNode
+	began time.Duration
+	ended time.Duration // 0: not yet
+}
+
+// handing is a range that a database handed to a node.
+type handing struct {
+	ids leaf.Range
+	at  time.Duration
+}
+
+// was reports whether the node was handed the number between two moments.
+func (s *segmentNode) was(tag string, id int64, from, to time.Duration) bool {
+	return slices.ContainsFunc(s.handed[tag], func(h handing) bool {
+		return h.ids.Lo <= id && id < h.ids.Hi && from <= h.at && h.at <= to
+	})
+}
+
+// covers reports whether two nodes may both issue the number: one that held it when it
+// was uncovered, and one that was handed it before the cluster fence held it again.
+func (x exposure) covers(a, b *segmentNode, tag string, id int64) bool {
+	if id < x.ids.Lo || x.ids.Hi <= id {
+		return false
+	}
+	if x.of == nil {
+		return true
+	}
+	other := b
+	switch x.of {
+	case a:
+	case b:
+		other = a
+	default:
+		return false
+	}
+	ended := x.ended
+	if ended == 0 {
+		ended = math.MaxInt64
+	}
+	return x.of.was(tag, id, 0, x.began) && other.was(tag, id, x.began, ended)
 }
 
 // exposures knows all of them.
@@ -67,8 +112,18 @@ func (x *exposures) expose(k world.Kind, db *world.Database) {
 		} else {
 			x.bound(t)
 		}
-		if ids.Len() > 0 {
-			x.exposed[t.name] = append(x.exposed[t.name], exposure{why, ids})
+		if ids.Len() <= 0 {
+			continue
+		}
+		now := m.w.sched.Elapsed()
+		if unfenced {
+			x.exposed[t.name] = append(x.exposed[t.name], exposure{kind: why, ids: ids, began: now})
+			continue
+		}
+		for _, n := range m.w.nodes {
+			if s := m.node(n); s.owes || s.alone {
+				x.exposed[t.name] = append(x.exposed[t.name], exposure{kind: why, ids: ids, of: s, began: now})
+			}
 		}
 	}
 }
@@ -94,12 +149,8 @@ func (x *exposures) excuses() []Excuse {
 			if a == b && !a.Forgot {
 				return false
 			}
-			for _, e := range x.exposed[s.Tag] {
-				if e.kind == k && e.ids.Lo <= id && id < e.ids.Hi {
-					return true
-				}
-			}
-			return false
+			na, nb := x.mode.node(a), x.mode.node(b)
+			return slices.ContainsFunc(x.exposed[s.Tag], func(e exposure) bool { return e.kind == k && e.covers(na, nb, s.Tag, id) })
 		}})
 	}
 	return all
@@ -110,14 +161,36 @@ func (x *exposures) excuses() []Excuse {
 func (m *segmentMode) mayGoBack(n *Node, tag string) bool { return n.Forgot && len(m.exposed[tag]) > 0 }
 
 // cleared is told of every alarm that ended. That of the cluster fence ends when the
-// node has merged what it took meanwhile.
+// node has merged what it took meanwhile, and everything if the fence lost something.
 func (m *segmentMode) cleared(e *segmentEngine, code string) {
-	if code != leaf.AlarmFence || !e.alone {
+	if code != leaf.AlarmFence || !e.alone && !e.found {
+		return
+	}
+	s := e.state
+	if !e.node.Forgot { // else what it merged may be too little
+		s.owes = s.owes && (!e.found || e.opened < m.fence.Losses())
+		s.alone = false
+	}
+	if e.found = false; !s.owes && !s.alone {
+		m.merged(s)
+	}
+	if !e.alone {
 		return
 	}
 	if e.alone = false; !m.unfenced() {
 		for _, t := range m.tags {
 			m.bound(t)
+		}
+	}
+}
+
+// merged ends what the node left uncovered.
+func (x *exposures) merged(s *segmentNode) {
+	for _, all := range x.exposed {
+		for i, e := range all {
+			if e.of == s && e.ended == 0 {
+				all[i].ended = x.mode.w.sched.Elapsed()
+			}
 		}
 	}
 }
@@ -133,10 +206,12 @@ func (m *segmentMode) misled(e *segmentEngine, a leaf.Alarm) bool {
 // engine's locks.
 func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
 	switch {
+	case a.Code == leaf.AlarmFence && (strings.Contains(a.Text, "was replaced") || strings.Contains(a.Text, "lost entries")):
+		e.found = true
 	case a.Code == leaf.AlarmFence && strings.Contains(a.Text, "own fence only"):
 		m.w.faults.Hit(Degraded)
 		if !e.alone {
-			e.alone = true
+			e.alone, e.state.alone = true, true
 			m.expose(Degraded, nil)
 		}
 	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject] && !m.misled(e, a):

@@ -18,6 +18,7 @@ const (
 	Repaired        world.Kind = "latched tag repaired"
 	RepairedDeleted world.Kind = "latched tag without a row released"
 	RepairRefused   world.Kind = "repair refused because a node does not answer"
+	WipedAnswering  world.Kind = "cluster fence wiped while it answered"
 	FenceAway       world.Kind = "commits lost while, or just after, the cluster fence was away"
 	FenceRebuilt    world.Kind = "fence file refused and made anew"
 )
@@ -77,6 +78,7 @@ func (m *segmentMode) faults() []fault {
 			}},
 			fault{FenceAway, m.fenceAway, m.onDB(m.loseAroundOutage)},
 			fault{world.FenceWiped, 2, m.loseFence(func(time.Duration) { m.fence.Wipe() })},
+			fault{wipePlanned, 2, m.onDB(m.wipeUnderAnswer)},
 			fault{world.FenceRestored, 2, m.loseFence(m.fence.Restore)},
 		)
 	}
@@ -87,6 +89,7 @@ const (
 	databaseTrouble world.Kind = "database trouble"
 	rowLocking      world.Kind = "somebody locks a row"
 	fenceFull       world.Kind = "cluster fence is full"
+	wipePlanned     world.Kind = "wipe of the cluster fence planned"
 	powerCutPlanned world.Kind = "power cut planned"
 )
 

@@ -111,6 +111,37 @@ func (m *segmentMode) loseFence(lose func(to time.Duration)) func() bool {
 	}
 }
 
+// wipeUnderAnswer waits for a load to move the cluster fence, holds the answer, and wipes the
+// fence meanwhile. The node of the load wants ranges of other tags, so it finds the loss and
+// merges its fences before the answer is there. Later the database loses commits.
+func (m *segmentMode) wipeUnderAnswer(d *world.Database) bool {
+	w, f := m.w, m.fence
+	if f.Next != nil {
+		return false
+	}
+	f.Next = func(l *world.Link) {
+		if w.calm {
+			return
+		}
+		l.HoldReply = 500*time.Millisecond + w.upTo(1500*time.Millisecond)
+		late := l.HoldReply
+		w.sched.After(w.upTo(late/2), func() {
+			if w.calm {
+				return
+			}
+			w.took(WipedAnswering)
+			f.Wipe()
+			m.rush()
+		})
+		w.sched.After(late+w.upTo(30*time.Second), func() {
+			if !w.calm && !d.Down() && !d.IsSplit() {
+				m.failover(d, world.FailoverLoses, 1+w.rng.IntN(8))
+			}
+		})
+	}
+	return true
+}
+
 // forgetRepairs forgets the repairs of a database's tags. Neither the board nor the cluster
 // fence knows them any more, so a node that was down then does not hear of them (rule L).
 func (m *segmentMode) forgetRepairs(d *world.Database) {

@@ -23,6 +23,7 @@ func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
 		}
 	}
 	e.top[tag] = max(e.top[tag], r.Hi)
+	e.state.handed[tag] = append(e.state.handed[tag], handing{r, e.mode.w.sched.Elapsed()})
 	e.taken[tag] = append(e.taken[tag], &delivery{ids: r, sure: sure, known: e.known[tag], alone: e.alone})
 }
 
@@ -79,6 +80,9 @@ func (e *segmentEngine) fenced(tag string, d *delivery, ids leaf.Range) {
 		}
 		if m.fence != nil && !d.alone && !d.fenced && !e.twice[tag] {
 			m.w.Failf("%s issues %v of %q, and never moved the cluster fence to its end", e.node.Name, r, tag)
+		}
+		if m.fence != nil && !d.alone && !e.state.owes && m.fence.Since(tag) < r.Hi && !e.twice[tag] {
+			m.w.Failf("%s issues %v of %q, and the cluster fence, which has all its marks, holds %d", e.node.Name, r, tag, m.fence.Since(tag))
 		}
 		if r.Lo < d.known && !e.twice[tag] {
 			m.w.Failf("%s issues %v of %q, and it had seen that the cluster fence held %d", e.node.Name, r, tag, d.known)

@@ -166,7 +166,7 @@ func (w *World) build(only string) {
 
 // planned are the kinds of plans that the world may prevent. They are no faults: what
 // comes of one is a kind of its own.
-var planned = map[world.Kind]bool{crashPlanned: true, powerCutPlanned: true, movePlanned: true, sessionsLate: true}
+var planned = map[world.Kind]bool{crashPlanned: true, powerCutPlanned: true, wipePlanned: true, movePlanned: true, sessionsLate: true}
 
 // took counts a fault that the nemesis planned, at the moment of its effect.
 func (w *World) took(k world.Kind) {

@@ -141,7 +141,10 @@ func TestFence(t *testing.T) {
 	p.Go(func() {
 		defer func() { ended = true }()
 		ctx := context.Background()
-		c := f.For(&world.Link{Server: f.Server}, p)
+		way := &world.Link{Server: f.Server}
+		c := f.For(way, p)
+		opened := -1
+		c.Opened = func(losses int) { opened = losses }
 		space, created, err := c.Open(ctx)
 		if err != nil || !created || space == "" {
 			t.Errorf("open: %q, %v, %v", space, created, err)
@@ -154,7 +157,12 @@ func TestFence(t *testing.T) {
 			t.Error(err)
 		}
 		p.Sleep(time.Minute)
+		f.Next = func(l *world.Link) { l.HoldReply = time.Second }
+		asked := s.Elapsed()
 		two, err := c.Swap(ctx, space, "a", &one, 20)
+		if took := s.Elapsed() - asked; took < time.Second || f.Next != nil || way.HoldReply != 0 {
+			t.Errorf("a reply that is held for a second came after %v", took)
+		}
 		if err != nil || two.Version <= one.Version {
 			t.Errorf("%+v after %+v, %v", two, one, err)
 		}
@@ -167,12 +175,15 @@ func TestFence(t *testing.T) {
 		if e, ok, err := c.Read(ctx, space, "a"); e != one || !ok || err != nil || f.Used("a") != 20 {
 			t.Errorf("restored: %+v, %v, %v", e, ok, err)
 		}
+		if f.Losses() != 1 || f.Since("a") != 10 {
+			t.Errorf("restored: %d losses, %d since; want 1 and 10", f.Losses(), f.Since("a"))
+		}
 		f.Wipe()
 		if _, _, err := c.Read(ctx, space, "a"); !errors.Is(err, segment.ErrFenceReplaced) {
 			t.Errorf("wiped: %v", err)
 		}
-		if next, created, err := c.Open(ctx); next == space || !created || err != nil {
-			t.Errorf("open anew: %q, %v, %v", next, created, err)
+		if next, created, err := c.Open(ctx); next == space || !created || err != nil || opened != 2 || f.Since("a") != 0 {
+			t.Errorf("open anew: %q, %v, %v, after %d losses, %d since", next, created, err, opened, f.Since("a"))
 		}
 	})
 	s.Run(time.Hour)

@@ -36,12 +36,19 @@ type Fence struct {
 	// Changed is called after the fence lost something.
 	Changed func(k Kind)
 
+	// Next is called once, by the next Swap that moves a tag's entry, with the way of its
+	// caller: nil if nobody waits for that.
+	Next func(l *Link)
+
 	s     *sched.Scheduler
 	space int // incarnation, 0: no namespace
 	made  int // incarnations so far
 	rows  map[string]segment.FenceEntry
 	past  []fenceMoment
 	used  map[string]int64
+
+	losses int              // how often it lost something
+	since  map[string]int64 // the highest ends since then
 }
 
 type fenceMoment struct {
@@ -53,7 +60,7 @@ type fenceMoment struct {
 
 // NewFence returns a fence without a namespace.
 func NewFence(s *sched.Scheduler, faults *Faults) *Fence {
-	return &Fence{Server: &Server{Name: "fence"}, Faults: faults, s: s, used: map[string]int64{}}
+	return &Fence{Server: &Server{Name: "fence"}, Faults: faults, s: s, used: map[string]int64{}, since: map[string]int64{}}
 }
 
 // End returns the entry's end, 0 if there is none.
@@ -62,6 +69,13 @@ func (f *Fence) End(tag string) int64 { return f.rows[tag].End }
 // Used returns the highest end that the tag's entry had, in this incarnation or any
 // other, without what was lowered again.
 func (f *Fence) Used(tag string) int64 { return f.used[tag] }
+
+// Losses returns how often it lost something.
+func (f *Fence) Losses() int { return f.losses }
+
+// Since returns the highest end that the tag's entry had since the fence lost something
+// last, 0 if it had none.
+func (f *Fence) Since(tag string) int64 { return f.since[tag] }
 
 // Wipe deletes everything.
 func (f *Fence) Wipe() {
@@ -87,6 +101,11 @@ func (f *Fence) Restore(to time.Duration) {
 
 func (f *Fence) lost(k Kind) {
 	f.s.Note(f.Name, string(k))
+	f.losses++
+	f.since = map[string]int64{}
+	for tag, e := range f.rows {
+		f.since[tag] = e.End
+	}
 	if f.Changed != nil {
 		f.Changed(k)
 	}
@@ -112,6 +131,10 @@ type FenceClient struct {
 	// Creates is told of each call that is to make an entry where there is none.
 	Creates func(tag string, end int64)
 
+	// Opened is told how often the fence had lost something when it answered an Open that
+	// its caller waited for.
+	Opened func(losses int)
+
 	// Seen is told what each Read answered that its caller waited for.
 	Seen func(tag string, e segment.FenceEntry, ok bool)
 
@@ -135,6 +158,7 @@ func (c *FenceClient) Open(ctx context.Context) (space string, created bool, err
 	type answer struct {
 		space   string
 		created bool
+		losses  int
 	}
 	f := c.f
 	a, err := Call(ctx, c.p, c.l, "open the fence", Repeatable, func() (answer, error) {
@@ -143,8 +167,11 @@ func (c *FenceClient) Open(ctx context.Context) (space string, created bool, err
 			f.made++
 			f.do(fenceMoment{space: f.made})
 		}
-		return answer{spaceName(f.space), created}, nil
+		return answer{spaceName(f.space), created, f.losses}, nil
 	})
+	if err == nil && ctx.Err() == nil && c.Opened != nil {
+		c.Opened(a.losses)
+	}
 	return a.space, a.created, err
 }
 
@@ -203,6 +230,11 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 				f.used[tag] = end
 			}
 			f.used[tag] = max(f.used[tag], end)
+			f.since[tag] = max(f.since[tag], end)
+			if next := f.Next; next != nil {
+				f.Next = nil
+				next(c.l)
+			}
 		}
 		return e, nil
 	})

@@ -40,6 +40,9 @@ type Link struct {
 	Late        float64 // the request arrives up to LateBy later, when the caller may have given up
 	Twice       float64 // a repeatable request arrives a second time, up to LateBy later
 
+	// HoldReply makes the next reply so much later. The effect of the call may set it.
+	HoldReply time.Duration
+
 	// LateBy bounds the delay of late and doubled requests. Default 2 min.
 	LateBy time.Duration
 }
@@ -96,7 +99,9 @@ func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, on
 			l.Faults.Hit(ReplyLost)
 			value, err = none, fmt.Errorf("%s: %s: %w", what, l.Server.Name, ErrConnLost)
 		}
-		p.After(l.way(rng.Int64N), func() {
+		hold := l.HoldReply
+		l.HoldReply = 0
+		p.After(hold+l.way(rng.Int64N), func() {
 			if l.CutReplies {
 				l.Faults.Hit(CutOff)
 				return
