@@ -193,9 +193,13 @@ func (h *Holder) unit(t time.Time) int64 {
 	return h.cfg.Layout.Millis(h.cfg.Layout.Ceil(t.UnixMilli()))
 }
 
-// release ends a tenure whose generator has stopped. With keep a confirmed claim stays. The file comes first: once the
-// registry's T is lower, somebody else may issue from there, so this directory must
-// not believe any longer that the time up to T is its own.
+// release ends a tenure whose generator has stopped. With keep a confirmed claim stays.
+//
+// The file comes before the registry: once the registry's T is lower, another node may
+// issue from there, so this directory must not believe any longer that the time up to T is
+// its own. But a file that has given up that time makes the next start wait for the
+// registry, so a fixed number first asks whether the registry answers. If it does not, all
+// stays as it would after a kill.
 func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 	end := t.gen.Stop()
 	own := *t.claim.Load()
@@ -210,7 +214,13 @@ func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 	if !t.confirmed.Load() {
 		return errors.Join(h.writeFile(ctx, own, end, max(end, t.bound.Load())), withdraw())
 	}
-	if err := h.writeFile(ctx, own, end, end); err != nil {
+	if settled, err := h.settleEnd(ctx, own, end); err == nil {
+		own = settled
+	} else if !answered(err) {
+		return errors.Join(fmt.Errorf("worker ID %d is not released, because the registry does not answer: %w", own.Number, err), withdraw())
+	}
+	inner := max(end, own.Floor) // with less the registry would take the file for an old copy
+	if err := h.writeFile(ctx, own, inner, inner); err != nil {
 		return errors.Join(fmt.Errorf("the worker ID is not released: %w", err), withdraw())
 	}
 	ask, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
@@ -219,9 +229,22 @@ func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 		return errors.Join(fmt.Errorf("release worker ID %d: %w", own.Number, err), withdraw())
 	}
 	issued := "nothing"
-	if floor := h.cfg.Layout.Millis(h.cfg.Layout.Ceil(own.Floor)); end > floor {
+	if floor := h.cfg.Layout.Millis(h.cfg.Layout.Ceil(t.from)); end > floor {
 		issued = "below " + time.UnixMilli(end).UTC().Format(time.RFC3339Nano)
 	}
 	h.log.Info("worker ID released", "worker", own.Number, "issued", issued)
 	return withdraw()
+}
+
+// settleEnd records at the registry that a fixed number has issued nothing from end on. T
+// stays. The registry has recorded a later t with each renewal, so without this record it
+// would take a file that says end for an old copy. It returns the record as it is then.
+func (h *Holder) settleEnd(ctx context.Context, own Record, end int64) (Record, error) {
+	if h.info.Kind != Fixed {
+		return own, nil
+	}
+	ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	own.Floor = end
+	return h.reg.Renew(ctx, own, own.Bound)
 }

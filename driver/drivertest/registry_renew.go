@@ -18,7 +18,7 @@ var previousCases = []registryCase{
 
 var renewCases = []registryCase{
 	{"raises T and never lowers it", raises},
-	{"records a raised floor", raisesFloor},
+	{"records a raised floor, and a lowered one", movesFloor},
 	{"repeated after a lost reply", lostRenewal},
 	{"by a second writer of the same version", staleVersion},
 	{"races with a claimer", renewRace},
@@ -127,17 +127,22 @@ func oldCopy(t *testing.T, b *registryBench) {
 	}
 }
 
-func raisesFloor(t *testing.T, b *registryBench) {
+// movesFloor: an owner records a floor that rises as it issues, and at its stop the lower end
+// of what it has issued.
+func movesFloor(t *testing.T, b *registryBench) {
 	p, r := b.founded(t)
-	r.Floor = b.now + 1234
-	next, err := p.Renew(ctx(t), r, r.Bound+1000)
-	if err != nil || next.Floor != r.Floor || next.Bound != r.Bound+1000 {
-		t.Fatalf("Renew with the floor %d = %+v, %v", r.Floor, next, err)
+	for _, floor := range []int64{b.now + 1234, b.now + 5678, b.now + 2345} {
+		r.Floor = floor
+		next, err := p.Renew(ctx(t), r, r.Bound+1000)
+		if err != nil || next.Floor != floor || next.Bound != r.Bound+1000 {
+			t.Fatalf("Renew with the floor %d = %+v, %v", floor, next, err)
+		}
+		if kept, _ := stored(t, p, r.Number); kept.Floor != floor {
+			t.Errorf("the registry holds %+v; want the floor %d", kept, floor)
+		}
+		r = next
 	}
-	if kept, _ := stored(t, p, r.Number); kept.Floor != r.Floor {
-		t.Errorf("the registry holds %+v; want the floor %d", kept, r.Floor)
-	}
-	if _, err := p.Renew(ctx(t), next, 0); err != nil {
+	if _, err := p.Renew(ctx(t), r, 0); err != nil {
 		t.Errorf("next Renew: %v", err)
 	}
 }
