@@ -22,7 +22,7 @@ var errBroken = errors.New("broken")
 
 // good is a run that proves enough.
 func good(seed uint64, _ sim.Options) sim.Result {
-	r := sim.Result{Seed: seed, Hash: seed, Nodes: 3, IDs: 10_000 + int64(seed), Struck: 10, Faults: map[world.Kind]int{sim.Crash: 10}}
+	r := sim.Result{Seed: seed, Hash: seed, Nodes: 3, IDs: sim.LeastIDs + int64(seed), Struck: 10, Faults: map[world.Kind]int{sim.Crash: 10}}
 	for _, k := range sim.Kinds("") {
 		r.Faults[k]++
 	}
@@ -55,7 +55,7 @@ func TestCampaign(t *testing.T) {
 				r.Struck = 9
 			}
 		}, "seed 5 had 9 faults"},
-		{"few IDs", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.IDs -= 100 }, "seed 1 had 9901 IDs"},
+		{"few IDs", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.IDs -= 100 }, "seed 1 had 4901 IDs"},
 		{"a fault that never fires", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, `"clock frozen" never took effect`},
 		{"too few seeds to say so", sim.Campaign{First: 1, Seeds: 999}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, ""},
 		{"an excuse without use", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { r.Excused = map[world.Kind]int64{"cloned": 0} }, `"cloned" was never used`},
@@ -138,7 +138,7 @@ func TestReportPrints(t *testing.T) {
 	var out strings.Builder
 	r.Print(&out)
 	got := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"seeds 20, 0 failed", "fewest nodes 3 (seed ", "fewest IDs 10001 (seed 1)", "crash 20 220", "clock frozen 0 0", "cloned 20 100"} {
+	for _, want := range []string{"seeds 20, 0 failed", "fewest nodes 3 (seed ", "fewest IDs 5001 (seed 1)", "crash 20 220", "clock frozen 0 0", "cloned 20 100"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

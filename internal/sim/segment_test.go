@@ -31,7 +31,7 @@ func TestSegmentSeeds(t *testing.T) {
 			t.Errorf("%v", r.Err)
 			continue
 		}
-		if r.Nodes < 3 || r.IDs < 10_000 || r.Struck < 10 {
+		if r.Nodes < 3 || r.IDs < sim.LeastIDs || r.Struck < 10 {
 			t.Errorf("seed %d: %d nodes, %d IDs, %d faults", seed, r.Nodes, r.IDs, r.Struck)
 		}
 		for k, n := range r.Faults {

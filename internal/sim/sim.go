@@ -255,10 +255,10 @@ func (w *World) settle() {
 	}
 }
 
-// fill asks for IDs until a run whose faults kept its clients from that has enough.
+// fill asks for IDs until a run whose faults kept its clients from that has many.
 func (w *World) fill() {
 	for range 1000 {
-		if w.ledger.count >= LeastIDs {
+		if w.ledger.count >= 2*LeastIDs {
 			return
 		}
 		for _, m := range w.modes {
