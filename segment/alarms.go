@@ -93,9 +93,7 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 		return leaf.Alarm{
 			Code: leaf.AlarmRule, Subject: name,
 			Text: fmt.Sprintf("this node loads nothing from store %q any more; its tags are served from memory while that lasts: %s", name, other),
-			Do: fmt.Sprintf("find out where the URL of the store leads, and whether other data was loaded there; lead it back to the database of cluster %s, and the node goes on by itself; "+
-				"only if it is still the database of cluster %s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id'; "+
-				"a restart makes this node one of cluster %s, and its callers then get numbers of that cluster", other.Own, other.Own, other.Own, other.Found),
+			Do:   clusterAdvice(other) + "; once the store leads back, the node goes on by itself",
 		}
 	}
 	return leaf.Alarm{
@@ -103,6 +101,13 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 		Text: fmt.Sprintf("this node issues nothing from store %q any more, not even from memory: %s", name, firstLine(err)),
 		Do:   "find out who changed the tag rule; if it was on purpose, stop all nodes, because this one took ranges until now; set max_id of each row that was moved to that of its old row or more, and start the nodes with the new rule; if not, stop all nodes; before the old rule is accepted again, each row must lie above the other database's row of its tag",
 	}
+}
+
+// clusterAdvice says what to do when a store leads to the database of another cluster.
+func clusterAdvice(e *ClusterError) string {
+	return fmt.Sprintf("find out where the URL of the store leads, and whether other data was loaded there, and lead it to the database of cluster %s; "+
+		"only if it is still the database of cluster %s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id'; "+
+		"to make this node one of cluster %s, start it with a new data directory, and its callers then get numbers of that cluster", e.Own, e.Own, e.Own, e.Found)
 }
 
 // rowIsFineLocked and stockedLocked end the alarms of a tag. t.mu is held.

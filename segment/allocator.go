@@ -108,7 +108,7 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 }
 
 // Start makes first contact with every database, one attempt each, and begins to
-// follow them. It returns permanent errors only (ErrSchema, ErrRule, leaf.ErrConflict), after which
+// follow them. It returns permanent errors only (ErrSchema, ErrRule, *ClusterError, leaf.ErrConflict), after which
 // the Allocator must be closed; a database that cannot be reached is tried again
 // in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
 func (a *Allocator) Start(ctx context.Context) error {
@@ -135,10 +135,14 @@ func (a *Allocator) Start(ctx context.Context) error {
 	}
 	var permanent error
 	for i, err := range results {
-		if errors.Is(err, ErrRule) {
+		other, isOther := errors.AsType[*ClusterError](err)
+		switch {
+		case isOther:
+			err = fmt.Errorf("%w; %s", err, clusterAdvice(other))
+		case errors.Is(err, ErrRule):
 			err = fmt.Errorf("%w; if this node's rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then run: leaf schema apply --accept-rule", err)
 		}
-		if errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) || errors.Is(err, leaf.ErrConflict) {
+		if isOther || errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) || errors.Is(err, leaf.ErrConflict) {
 			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))
 		}
 	}

@@ -2,6 +2,8 @@ package segment_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,4 +79,25 @@ func othersDatabase(t *testing.T, bind, reserve error) {
 	time.Sleep(2 * time.Minute)
 	ids.add(t, "after", drain(t, a, "a", 150)...)
 	al.want(t, "regress b") // the test posted it
+}
+
+// TestStartOnTheDatabaseOfAnotherCluster: the first contact finds the database of another
+// cluster. The start is refused, and says what to do; trying again would not help.
+func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fourTags()
+		s.set(func(s *store) {
+			s.onBind = func(context.Context, func() error) error { return errOtherCluster }
+		})
+		a := newNode(t, s, nil, segment.Config{})
+		err := a.Start(t.Context())
+		if _, ok := errors.AsType[*segment.ClusterError](err); !ok {
+			t.Fatalf("Start = %v; want a *ClusterError", err)
+		}
+		for _, want := range []string{`store "default"`, "cluster_id two", "to the database of cluster one", "start it with a new data directory"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("Start = %v; want %q", err, want)
+			}
+		}
+	})
 }

@@ -34,13 +34,13 @@ var (
 // ClusterError says that the database is another cluster's now: its name leads elsewhere,
 // or the content of another one was loaded into it (rule V).
 type ClusterError struct {
-	Own   string // the cluster's ID that this Store read first
+	Own   string // the cluster's ID that this node read first, in this or an earlier process
 	Found string // the one that the database has
 }
 
 // Error implements error.
 func (e *ClusterError) Error() string {
-	return fmt.Sprintf("the database is another cluster's now: its table leaf_meta has cluster_id %s, and this node has taken its ranges from cluster %s", e.Found, e.Own)
+	return fmt.Sprintf("the database is another cluster's: its table leaf_meta has cluster_id %s, and this node has taken its ranges from cluster %s", e.Found, e.Own)
 }
 
 // Store is one database that holds rows of leaf_alloc. The engine owns this

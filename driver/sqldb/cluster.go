@@ -21,7 +21,7 @@ const clusterValue = "(SELECT value FROM leaf_meta WHERE name = '" + metaCluster
 // identity is which database a Store is. Whatever name leads to the database, and whatever
 // is loaded into it, the Store takes no range from one that names another cluster (rule V).
 type identity struct {
-	id atomic.Pointer[string] // the cluster's ID as this Store read it first; nil: it read none
+	id atomic.Pointer[string] // the cluster's ID as this node read it first; nil: it read none
 
 	// readable is whether statements may read leaf_meta. Without that table, or without
 	// the right to read it, loads go on: the next Bind tries again.
@@ -60,6 +60,21 @@ func (i *identity) settle(found string) error {
 	return i.check(found)
 }
 
+// Expect says which cluster this node has taken ranges from before, in an earlier process.
+// Call it before any other method. The error is a *segment.ClusterError if the Store has
+// read another ID already.
+func (s *Store) Expect(id string) error {
+	s.identity.id.CompareAndSwap(nil, &id)
+	if read := s.identity.get(); read != id {
+		return &segment.ClusterError{Own: id, Found: read}
+	}
+	return nil
+}
+
+// KnownCluster returns the ID that this Store compares, "" if it knows none yet. It asks
+// nobody.
+func (s *Store) KnownCluster() string { return s.identity.get() }
+
 // ClusterID returns the ID of the cluster that uses this database as its first: 32 hex
 // digits by chance, made by the first call of any node. It is "" for a database without
 // leaf_meta, which only the Java server has set up. A copy of a database has the ID of the
@@ -82,6 +97,21 @@ func (s *Store) ClusterID(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	return found, s.identity.settle(found)
+}
+
+// SameCluster returns a *segment.ClusterError if the database is another cluster's. It
+// writes nothing. A database that has no ID, or no table for it, is no other cluster's.
+func (s *Store) SameCluster(ctx context.Context) (err error) {
+	defer s.done(ctx, time.Now(), &err, "compare the cluster's ID")
+	l, err := s.detect(ctx)
+	if err != nil || !l.meta {
+		return err
+	}
+	found, err := s.storedCluster(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	return s.identity.check(found)
 }
 
 // putCluster writes the ID where the database has none, and returns what it has then. It

@@ -176,3 +176,41 @@ func TestClusterIDIsLost(t *testing.T) {
 		wantNext(t, s, 4001)
 	})
 }
+
+// TestClusterOfAnEarlierProcess: a Store that expects the ID which an earlier process read
+// takes nothing from another cluster's database, and records nothing there.
+func TestClusterOfAnEarlierProcess(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		_, id := changing(t, url, db)
+		own := open(t, url)
+		if err := own.Expect(id); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(own.Bind(t.Context(), segment.Binding{Store: "default"}), own.SameCluster(t.Context())); err != nil {
+			t.Errorf("a node of this cluster: %v", err)
+		}
+		wantNext(t, own, 1001)
+
+		moved := open(t, url)
+		if err := moved.Expect(otherID); err != nil {
+			t.Fatal(err)
+		}
+		for name, err := range map[string]error{
+			"Bind":        moved.Bind(t.Context(), segment.Binding{Store: "default"}),
+			"Verify":      moved.Verify(t.Context(), segment.Binding{Store: "default"}),
+			"SameCluster": moved.SameCluster(t.Context()),
+		} {
+			var other *segment.ClusterError
+			if !errors.As(err, &other) || other.Own != otherID || other.Found != id {
+				t.Errorf("%s: %v; want that it names %s and %s", name, err, otherID, id)
+			}
+		}
+		if err := own.Expect(otherID); err == nil {
+			t.Error("a Store that has read one ID expects another")
+		}
+		execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'")
+		if err := moved.SameCluster(t.Context()); err != nil {
+			t.Errorf("a database without an ID: %v", err)
+		}
+	})
+}

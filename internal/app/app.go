@@ -152,6 +152,11 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 		}
 	}
 	a.closers = append(a.closers, a.dbs.Close)
+	if cfg.Segment.Enable {
+		if err = a.dbs.recall(a.dir); err != nil {
+			return nil, err
+		}
+	}
 	if err = a.bind(); err != nil {
 		return nil, err
 	}
@@ -223,7 +228,7 @@ func (a *App) AddrOf(section string) string {
 
 // Start serves, and makes first contact with the databases and the registry of worker
 // IDs. Requests for IDs wait until the limits were read (limit.Follower.Access). It returns an error only if a mode can never serve (segment.ErrSchema,
-// segment.ErrRule, worker.ErrSchema, worker.ErrForeign) or ctx ended; the caller then
+// segment.ErrRule, *segment.ClusterError, worker.ErrSchema, worker.ErrForeign) or ctx ended; the caller then
 // calls Stop. What does not answer is tried again in the background, and the other
 // mode serves meanwhile. Further calls return the result of the first.
 func (a *App) Start(ctx context.Context) error {

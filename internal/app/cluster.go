@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
@@ -27,31 +29,56 @@ func (c *cluster) get() string {
 	return ""
 }
 
-// learnCluster asks the first database for the ID until it has it or ctx ends. The node
-// serves meanwhile; clients cannot compare then.
+// learnCluster asks the databases for their IDs until it has them or ctx ends, and keeps
+// them in the data directory. The node serves meanwhile; clients cannot compare then.
 func (a *App) learnCluster(ctx context.Context) {
 	if len(a.dbs.stores) == 0 {
 		return
 	}
 	rt, warned := leaf.SystemRuntime(), false
 	for pause := firstClusterRetry; ; pause = min(2*pause, longestClusterRetry) {
-		bounded, cancel := rt.WithTimeout(ctx, manage.RegistryTimeout)
-		id, err := a.dbs.stores[0].ClusterID(bounded)
-		cancel()
-		if err == nil && id != "" { // else the table that holds it is not made yet
-			if err = a.presence.setCluster(id); err == nil {
-				a.cluster.id.Store(&id)
-				return
-			}
+		all, err := a.learnClusterOnce(ctx)
+		if all {
+			return
 		}
 		if err != nil && pause == longestClusterRetry && !warned && !errors.Is(ctx.Err(), context.Canceled) {
 			warned = true
-			a.log.Warn("the node has not read the cluster's ID in its first database; until then clients cannot tell this node from one of another cluster; the node tries again every 5 s", "store", a.dbs.stores[0].Redacted(), "error", err)
+			a.log.Warn("the node has not read the ID of its cluster, or cannot keep it; clients cannot tell this node from one of another cluster then, and its next start does not notice the database of another cluster; the node tries again every 5 s", "error", err)
 		}
 		if rt.Wait(ctx, nil, rt.Jitter(pause)) != nil {
 			return
 		}
 	}
+}
+
+// learnClusterOnce reports whether nothing is left to learn. A database has no ID as long
+// as the table that holds it is not made.
+func (a *App) learnClusterOnce(ctx context.Context) (all bool, err error) {
+	all = true
+	for i, s := range a.dbs.stores {
+		id, err := readCluster(ctx, s)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("store %q: %w", a.dbs.name(i), err)
+		case id == "":
+			all = false
+		case i == 0 && a.cluster.get() == "":
+			if err := a.presence.setCluster(id); err != nil {
+				return false, err
+			}
+			a.cluster.id.Store(&id)
+		}
+	}
+	if !a.cfg.Segment.Enable {
+		return all, nil
+	}
+	return all, a.dbs.remember(a.dir)
+}
+
+func readCluster(ctx context.Context, s *sqldb.Store) (string, error) {
+	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
+	defer cancel()
+	return s.ClusterID(ctx)
 }
 
 // setCluster publishes the ID.

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -11,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 	clientdirectory "github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestClusters: the nodes of one database say that they are of one cluster, in /readyz, in
@@ -129,4 +134,126 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 	run("UPDATE leaf_alloc SET max_id = max_id - 1000000 WHERE biz_tag = 'order'")
 	run(regexp.MustCompile(`UPDATE leaf_meta SET value = '\w+' WHERE name = 'cluster_id'`).FindString(text))
 	until(t, "the node goes on", func() bool { code, _ := next(); return code == 200 })
+}
+
+// TestStartOnTheDatabaseOfAnotherCluster: a node that has taken ranges of one cluster is
+// started with the URL of another one's database. It does not start, nor does a command
+// that works in its data directory, and each says how to go on; a new data directory moves
+// the node.
+func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	of := func(node, store string) config.Config {
+		c := embedded(filepath.Join(dir, node))
+		c.Stores = []string{"sqlite:" + filepath.Join(dir, store)}
+		c.Snowflake.Enable = false
+		return c
+	}
+	ids := map[string]string{}
+	for node, store := range map[string]string{"a": "one.db", "b": "two.db"} {
+		a, stop := start(t, of(node, store))
+		if _, err := a.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the node remembers its cluster", func() bool {
+			content, err := os.ReadFile(filepath.Join(dir, node, "cluster"))
+			var known map[string]string
+			if err == nil {
+				err = json.Unmarshal(content, &known)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			ids[store] = known["default"]
+			return len(known) > 0
+		})
+		stop()
+	}
+
+	moved := of("a", "two.db")
+	wantRefused := func(what string, err error) {
+		t.Helper()
+		var other *segment.ClusterError
+		if !errors.As(err, &other) || other.Own != ids["one.db"] || other.Found != ids["two.db"] {
+			t.Errorf("%s: %v; want that it names %v", what, err, ids)
+		}
+	}
+	a, err := app.New(moved, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = a.Start(t.Context())
+	wantRefused("start", err)
+	if err == nil || !strings.Contains(err.Error(), "start it with a new data directory") {
+		t.Errorf("start: %v; want that it says how to move the node", err)
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b, done, err := app.OpenBackend(t.Context(), moved, app.Options{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Next(t.Context(), "order", 1)
+	wantRefused("a command", err)
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"fence", "fence-end"} {
+		if err := os.Remove(filepath.Join(moved.DataDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tags, err := app.RebuildFence(t.Context(), moved)
+	wantRefused("fence rebuild", err)
+	if err == nil || len(tags) > 0 || !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("fence rebuild: %v, %v; want ErrConflict", tags, err)
+	}
+	if _, err := app.RebuildFence(t.Context(), of("a", "one.db")); err != nil {
+		t.Errorf("fence rebuild with the node's own database: %v", err)
+	}
+
+	n, _ := start(t, of("new", "two.db"))
+	if _, err := n.Backend().Next(t.Context(), "order", 1); err != nil {
+		t.Errorf("a new data directory: %v", err)
+	}
+}
+
+// TestServerInPlaceOfTheEmbeddedDatabase: a node may move from leaf.db to a server with
+// the rows, and keeps its data directory.
+func TestServerInPlaceOfTheEmbeddedDatabase(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	c := embedded(filepath.Join(dir, "a"))
+	c.Snowflake.Enable = false
+	_, stop := start(t, c)
+	until(t, "the node remembers its cluster", func() bool {
+		_, err := os.Stat(filepath.Join(c.DataDir, "cluster"))
+		return err == nil
+	})
+	stop()
+	c.Stores = []string{"sqlite:" + filepath.Join(dir, "server.db")}
+	other := c
+	other.DataDir = filepath.Join(dir, "b")
+	start(t, other)
+	start(t, c)
+}
+
+// TestUnreadableClusterFile is a file that somebody has changed by hand.
+func TestUnreadableClusterFile(t *testing.T) {
+	t.Parallel()
+	c := embedded(filepath.Join(shortDir(t), "a"))
+	_, stop := start(t, c)
+	stop()
+	file := filepath.Join(c.DataDir, "cluster")
+	if err := os.WriteFile(file, []byte("one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.New(c, app.Options{}); err == nil || !strings.Contains(err.Error(), "file cluster of data directory "+c.DataDir) {
+		t.Errorf("New = %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	start(t, c)
 }

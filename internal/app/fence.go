@@ -32,9 +32,17 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dbs.Close()) }()
+	if err := dbs.recall(dir); err != nil {
+		return nil, err
+	}
 	rows, err := dbs.catalog(cfg.Segment.LoadTimeout, func(string) segment.Mark { return segment.Mark{} }).Tags(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for i, s := range dbs.stores { // a fence that latches the tags of other nodes guards none of this one
+		if err := s.SameCluster(ctx); err != nil {
+			return nil, fmt.Errorf("store %q: %w", dbs.name(i), manage.StoreError(err))
+		}
 	}
 	at := map[string]int64{}
 	for _, row := range rows {

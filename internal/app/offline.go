@@ -106,6 +106,9 @@ func (o *offline) lock() error {
 		return err
 	}
 	o.dir = dir
+	if err := o.dbs.recall(dir); err != nil {
+		return manage.StoreError(err)
+	}
 	c, fence, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -143,6 +146,9 @@ func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
 	if !o.started {
 		// The engine would try again in the background; a command says what is wrong.
 		if err := o.bind(ctx); err != nil {
+			return nil, err
+		}
+		if err := o.dbs.remember(o.dir); err != nil {
 			return nil, err
 		}
 		o.started = true

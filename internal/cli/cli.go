@@ -225,8 +225,9 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	class := leaf.ClassOf(err)
+	_, otherCluster := errors.AsType[*segment.ClusterError](err)
 	switch {
-	case class.Err == nil && errors.Is(err, segment.ErrRule):
+	case class.Err == nil && (otherCluster || errors.Is(err, segment.ErrRule)):
 		return exitRefused
 	case errors.Is(err, segment.ErrSchema), errors.Is(err, admin.ErrNoNode):
 		return exitNotReady

@@ -226,13 +226,18 @@ func (c *Catalog) delete(ctx context.Context, name string) error {
 	return StoreError(c.Stores[i].Delete(ctx, name))
 }
 
+func isOtherCluster(err error) bool {
+	_, ok := errors.AsType[*segment.ClusterError](err)
+	return ok
+}
+
 // StoreError gives an error of a store that has no class the one that callers can
 // act on.
 func StoreError(err error) error {
 	switch {
 	case err == nil || leaf.ClassOf(err).Err != nil:
 		return err
-	case errors.Is(err, segment.ErrRule):
+	case errors.Is(err, segment.ErrRule), isOtherCluster(err):
 		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
 	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+
+	"github.com/leaf-idgen/leaf/driver/datadir"
+)
+
+// clusterFile has the IDs of the clusters whose databases this data directory took ranges
+// from, by the name of the store. A later process with this directory takes no range from
+// a database of another cluster: its fence says nothing of that cluster's ranges.
+const clusterFile = "cluster"
+
+// embeddedName stands for leaf.db in the file. A node that moves from it to a server calls
+// both stores "default", and does not come to another cluster.
+const embeddedName = "leaf.db"
+
+// recall tells the stores what earlier processes remembered. Call it before any of them
+// reads its database. Error: one whose text says what is wrong with the file.
+func (d *databases) recall(dir *datadir.Dir) error {
+	known, err := rememberedClusters(dir)
+	if err != nil {
+		return err
+	}
+	for i, s := range d.stores {
+		if id := known[d.remembered(i)]; id != "" {
+			if err := s.Expect(id); err != nil {
+				return fmt.Errorf("store %q: %w", d.name(i), err)
+			}
+		}
+	}
+	return nil
+}
+
+// remember writes the IDs that the stores have read, if one is new.
+func (d *databases) remember(dir *datadir.Dir) error {
+	known, err := rememberedClusters(dir)
+	if err != nil {
+		return err
+	}
+	now := maps.Clone(known)
+	for i, s := range d.stores {
+		if id := s.KnownCluster(); id != "" {
+			now[d.remembered(i)] = id
+		}
+	}
+	if maps.Equal(now, known) {
+		return nil
+	}
+	content, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return dir.Replace(clusterFile, append(content, '\n'))
+}
+
+// remembered is the name of a store in the file.
+func (d *databases) remembered(store int) string {
+	if d.embedded {
+		return embeddedName
+	}
+	return d.name(store)
+}
+
+func rememberedClusters(dir *datadir.Dir) (map[string]string, error) {
+	content, err := dir.ReadFile(clusterFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]string{}
+	if err := json.Unmarshal(content, &known); err != nil {
+		return nil, fmt.Errorf("file %s of data directory %s cannot be read: %w; it keeps this node from the database of another cluster; if --store is right, remove the file, and the node makes it anew", clusterFile, dir.Path(), err)
+	}
+	return known, nil
+}
