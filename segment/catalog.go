@@ -17,9 +17,10 @@ const MaxDescription = 256
 // The contract of Store holds here too. Every call stands alone: none needs Bind.
 type Catalog interface {
 	// Create inserts a row. Errors: leaf.ErrConflict if the tag exists (or one
-	// that the database cannot tell from it), leaf.ErrBadRequest if a value is
-	// outside its limits, ErrSchema if options are given and leaf_tag_option is
-	// missing.
+	// that the database cannot tell from it), or if NewRow.CheckStart refuses what the
+	// board knows of the tag, leaf.ErrBadRequest if a value is outside its limits,
+	// ErrSchema if options are given and leaf_tag_option is missing. A database without
+	// a board knows nothing of a tag.
 	Create(ctx context.Context, row NewRow) error
 
 	// Update changes the fields that are not nil, in one transaction. Lowering
@@ -27,7 +28,9 @@ type Catalog interface {
 	// ErrSchema as in Create.
 	Update(ctx context.Context, tag string, change Change) error
 
-	// Delete removes the row and its options. Error: leaf.ErrUnknownTag.
+	// Delete removes the row and its options, and in the same transaction leaves the
+	// row's max_id on the board as the answer of DeletedRow, unless a higher one is there.
+	// Errors: leaf.ErrUnknownTag, ErrSchema without the tables of the board.
 	Delete(ctx context.Context, tag string) error
 
 	// RowsAfter returns the first limit rows, or all if there are fewer, whose tag names

@@ -150,6 +150,8 @@ func (r *repair) ask(ctx context.Context) error {
 			r.board, r.alone = nil, firstLine(err)
 		case err != nil:
 			return fmt.Errorf("ask the nodes for the highest number of tag %q: %w", r.tag, storeError(err))
+		case node == DeletedRow:
+			r.holder = "the deleted row had"
 		case node != "":
 			r.holder = fmt.Sprintf("node %s holds", node)
 		}

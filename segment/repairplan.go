@@ -13,6 +13,7 @@ type RepairPlan struct {
 	Row          int64        `json:"row,string"`                     // max_id of the row, 0 without a row
 	Nodes        []RepairNode `json:"nodes"`                          // this node first, then the others by name
 	Posted       int64        `json:"posted,string,omitempty"`        // what nodes posted of a regress or a repair
+	Deleted      int64        `json:"deleted,string,omitempty"`       // max_id of the row that was deleted last, or of a higher one before it
 	ClusterFence int64        `json:"cluster_fence,string,omitempty"` // of the tag, 0 without a cluster fence
 	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued after the repair; 0 if it is refused
 	First        int64        `json:"first,string,omitempty"`         // the row's max_id after the repair: IDs go on here; 0 if it is refused
@@ -59,6 +60,10 @@ func (a *Allocator) PlanRepair(ctx context.Context, tag string, above int64) (Re
 func (r *repair) note(answers []Answer) {
 	var nodes []RepairNode
 	for _, x := range answers {
+		if x.Node == DeletedRow {
+			r.plan.Deleted = x.High
+			continue
+		}
 		n := RepairNode{Node: x.Node, End: x.High, State: markState(x.Latched)}
 		switch {
 		case slices.Contains(r.mute, x.Node):

@@ -38,6 +38,10 @@ type Backend struct {
 	// Its options are not written.
 	Put func(t *testing.T, row segment.Row)
 
+	// Remove deletes a row as an operator does with SQL: nothing is left of it. It is used
+	// where NoMeta is set, so that Delete refuses; nil elsewhere.
+	Remove func(t *testing.T, tag string)
+
 	// Lock keeps a row from being written by others until unlock is called. nil:
 	// the store has no locks.
 	Lock func(t *testing.T, tag string) (unlock func())

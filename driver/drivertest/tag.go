@@ -86,12 +86,20 @@ func strangeNames(t *testing.T, b Backend) {
 		if row, err := b.Store.Lookup(ctx(t), name); err != nil || row.Tag != name {
 			t.Errorf("Lookup(%q) = %v, %v", name, row, err)
 		}
-		if err := b.Store.Delete(ctx(t), name); err != nil {
-			t.Errorf("Delete(%q): %v", name, err)
-		}
+		b.drop(t, name)
 	}
 	if rows, err := b.Store.Rows(ctx(t)); err != nil || len(rows) != 0 {
 		t.Errorf("after deleting all: %v, %v", rows, err)
+	}
+}
+
+// drop deletes a row in any database.
+func (b Backend) drop(t *testing.T, tag string) {
+	t.Helper()
+	if b.NoMeta {
+		b.Remove(t, tag)
+	} else if err := b.Store.Delete(ctx(t), tag); err != nil {
+		t.Errorf("Delete(%q): %v", tag, err)
 	}
 }
 
@@ -132,11 +140,7 @@ func twin(t *testing.T, b Backend, stored, asked string) {
 		t.Errorf("Create(%q): %v", stored, err)
 		return
 	}
-	defer func() {
-		if err := b.Store.Delete(ctx(t), stored); err != nil {
-			t.Errorf("Delete(%q): %v", stored, err)
-		}
-	}()
+	defer b.drop(t, stored)
 	for name, call := range map[string]func() error{
 		"Reserve": func() error { _, err := b.Store.Reserve(ctx(t), request(asked, 7, 7)); return err },
 		"Reserve with step unknown": func() error {
@@ -156,7 +160,7 @@ func twin(t *testing.T, b Backend, stored, asked string) {
 	if row, err := b.Store.Lookup(ctx(t), stored); err != nil || row.MaxID != 100 || row.Step != 7 {
 		t.Errorf("%q was written through %q: %v, %v", stored, asked, row, err)
 	}
-	err := b.Store.Create(ctx(t), segment.NewRow{Tag: asked, Start: 1, Step: 7})
+	err := b.Store.Create(ctx(t), segment.NewRow{Tag: asked, Start: 100, Step: 7})
 	switch {
 	case b.Holds != nil && !b.Holds(asked):
 		if !errors.Is(err, leaf.ErrBadRequest) {
@@ -169,8 +173,6 @@ func twin(t *testing.T, b Backend, stored, asked string) {
 	case err != nil:
 		t.Errorf("Create(%q) beside %q: %v", asked, stored, err)
 	default:
-		if err := b.Store.Delete(ctx(t), asked); err != nil {
-			t.Errorf("Delete(%q): %v", asked, err)
-		}
+		b.drop(t, asked)
 	}
 }

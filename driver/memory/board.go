@@ -25,6 +25,23 @@ func newBoard() board {
 	return board{notices: map[string]segment.Notice{}, answers: map[answerKey]segment.Answer{}, nodes: map[string]segment.Member{}}
 }
 
+// about returns the answers about a tag.
+func (b *board) about(tag string) (all []segment.Answer) {
+	for key, a := range b.answers {
+		if key.tag == tag {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// deleted notes the end of a row that is deleted.
+func (b *board) deleted(row segment.Row) {
+	key := answerKey{row.Tag, segment.DeletedRow}
+	end := max(b.answers[key].High, segment.DeletedEnd(row.MaxID))
+	b.answers[key] = segment.Answer{Tag: row.Tag, Node: segment.DeletedRow, High: end}
+}
+
 // onBoard runs f under the lock, unless ctx has ended.
 func (s *Store) onBoard(ctx context.Context, what string, f func(b *board)) error {
 	if err := ctx.Err(); err != nil {
@@ -64,11 +81,7 @@ func (s *Store) Answer(ctx context.Context, a segment.Answer) error {
 // Answers implements segment.Board.
 func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, err error) {
 	err = s.onBoard(ctx, "read answers", func(b *board) {
-		for key, a := range b.answers {
-			if key.tag == tag {
-				all = append(all, a)
-			}
-		}
+		all = b.about(tag)
 		slices.SortFunc(all, func(x, y segment.Answer) int { return strings.Compare(x.Node, y.Node) })
 	})
 	return all, err

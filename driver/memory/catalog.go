@@ -24,6 +24,9 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) error {
 	if _, ok := s.rows[row.Tag]; ok {
 		return fmt.Errorf("create tag %q: %w: the tag exists", row.Tag, leaf.ErrConflict)
 	}
+	if err := row.CheckStart(s.board.notices[row.Tag], s.board.about(row.Tag)); err != nil {
+		return fmt.Errorf("create tag %q: %w", row.Tag, err)
+	}
 	s.rows[row.Tag] = segment.Row{
 		Tag: row.Tag, MaxID: row.Start, Step: row.Step,
 		Description: row.Description, UpdateTime: time.Now(), Options: row.Options,
@@ -69,9 +72,11 @@ func (s *Store) Delete(ctx context.Context, tag string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.rows[tag]; !ok {
+	row, ok := s.rows[tag]
+	if !ok {
 		return fmt.Errorf("delete tag %q: %w", tag, leaf.ErrUnknownTag)
 	}
+	s.board.deleted(row)
 	delete(s.rows, tag)
 	delete(s.limits.Tags, tag)
 	return nil

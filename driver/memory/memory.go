@@ -47,6 +47,14 @@ func (s *Store) Put(row segment.Row) {
 	s.rows[row.Tag] = row
 }
 
+// Remove deletes a row as somebody does with SQL: nothing is left of it.
+func (s *Store) Remove(tag string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rows, tag)
+	delete(s.limits.Tags, tag)
+}
+
 // Bind implements segment.Store.
 func (s *Store) Bind(ctx context.Context, b segment.Binding) error {
 	if err := ctx.Err(); err != nil {

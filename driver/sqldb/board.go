@@ -14,36 +14,48 @@ var _ segment.Board = (*Store)(nil)
 
 // boardStatements are the texts for leaf_repair and leaf_repair_node. A node that takes
 // ranges has a row in the second one whose tag is empty, beside its answers. Its column
-// high is Member.Fence.
+// high is Member.Fence. A deleted row of leaf_alloc has a row there whose node is
+// segment.DeletedRow.
 type boardStatements struct {
 	notices string
+	notice  string // tag
 	post    string // tag, asked, regress, repaired
 	answer  string // tag, node, asked, high, latched
 	answers string // tag
+	deleted string // tag, segment.DeletedRow, high
 	leave   string // node
 	nodes   string // BoardAge in ms
 }
 
 func (d *dialect) boardStatements() boardStatements {
-	larger := func(column string) string {
-		return fmt.Sprintf("%s = %s(leaf_repair.%s, %s)", column, d.greatest, column, fmt.Sprintf(d.proposed, column))
+	largerIn := func(table, column string) string {
+		return fmt.Sprintf("%s = %s(%s.%s, %s)", column, d.greatest, table, column, fmt.Sprintf(d.proposed, column))
 	}
+	larger := func(column string) string { return largerIn("leaf_repair", column) }
+	const notices = "SELECT biz_tag, asked, regress, repaired FROM leaf_repair"
 	return boardStatements{
-		notices: "SELECT biz_tag, asked, regress, repaired FROM leaf_repair",
+		notices: notices,
+		notice:  d.bind(notices + " WHERE biz_tag = ?"),
 		post: d.bind("INSERT INTO leaf_repair (biz_tag, asked, regress, repaired, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)" +
 			d.onConflict("biz_tag", "update_time") + ", " + larger("asked") + ", " + larger("regress") + ", " + larger("repaired")),
 		answer: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES (?, ?, ?, ?, ?, " + d.now +
 			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "asked", "high", "latched", "seen", "update_time")),
 		answers: d.bind("SELECT biz_tag, node, asked, high, latched FROM leaf_repair_node WHERE biz_tag = ?"),
-		leave:   d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
-		nodes:   d.bind("SELECT node, high FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
+		deleted: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES (?, ?, 0, ?, false, " + d.now +
+			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "seen", "update_time") + ", " + largerIn("leaf_repair_node", "high")),
+		leave: d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
+		nodes: d.bind("SELECT node, high FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
 	}
 }
 
 // Notices implements segment.Board.
 func (s *Store) Notices(ctx context.Context) (all []segment.Notice, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the notices of a regress")
-	err = s.boardRows(ctx, s.board.notices, nil, func(rows *sql.Rows) error {
+	return s.scanNotices(ctx, s.read, s.board.notices)
+}
+
+func (s *Store) scanNotices(ctx context.Context, q querier, query string, args ...any) (all []segment.Notice, err error) {
+	err = boardRows(ctx, q, query, args, func(rows *sql.Rows) error {
 		var n segment.Notice
 		err := rows.Scan(&n.Tag, &n.Asked, &n.Regress, &n.Repaired)
 		all = append(all, n)
@@ -67,7 +79,11 @@ func (s *Store) Answer(ctx context.Context, a segment.Answer) (err error) {
 // Answers implements segment.Board.
 func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the answers about tag %q", tag)
-	err = s.boardRows(ctx, s.board.answers, []any{tag}, func(rows *sql.Rows) error {
+	return s.answersTo(ctx, s.read, tag)
+}
+
+func (s *Store) answersTo(ctx context.Context, q querier, tag string) (all []segment.Answer, err error) {
+	err = boardRows(ctx, q, s.board.answers, []any{tag}, func(rows *sql.Rows) error {
 		var a segment.Answer
 		err := rows.Scan(&a.Tag, &a.Node, &a.Asked, &a.High, &a.Latched)
 		all = append(all, a)
@@ -91,7 +107,7 @@ func (s *Store) Leave(ctx context.Context, node string) (err error) {
 // Nodes implements segment.Board.
 func (s *Store) Nodes(ctx context.Context) (nodes []segment.Member, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
-	err = s.boardRows(ctx, s.board.nodes, []any{segment.BoardAge.Milliseconds()}, func(rows *sql.Rows) error {
+	err = boardRows(ctx, s.read, s.board.nodes, []any{segment.BoardAge.Milliseconds()}, func(rows *sql.Rows) error {
 		var m segment.Member
 		err := rows.Scan(&m.Node, &m.Fence)
 		nodes = append(nodes, m)
@@ -111,8 +127,8 @@ func (s *Store) boardExec(ctx context.Context, query string, args ...any) error 
 	})
 }
 
-func (s *Store) boardRows(ctx context.Context, query string, args []any, each func(rows *sql.Rows) error) (err error) {
-	rows, err := s.read.QueryContext(ctx, query, args...)
+func boardRows(ctx context.Context, q querier, query string, args []any, each func(rows *sql.Rows) error) (err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -128,7 +144,11 @@ func (s *Store) boardRows(ctx context.Context, query string, args []any, each fu
 // boardDone is done, with the name of the table that is missing.
 func (s *Store) boardDone(ctx context.Context, start time.Time, err *error, step string, args ...any) {
 	if *err != nil && ctx.Err() == nil && s.dialect.kindOf(*err).missing() {
-		*err = s.schemaError("the database has no usable tables leaf_repair and leaf_repair_node", *err)
+		*err = s.noBoard(*err)
 	}
 	s.done(ctx, start, err, step, args...)
+}
+
+func (s *Store) noBoard(cause error) error {
+	return s.schemaError("the database has no usable tables leaf_repair and leaf_repair_node", cause)
 }

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,12 +23,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 		if row.Description != "" && l.text == "" {
 			return s.noText()
 		}
-		err := s.transact(ctx, func(conn *sql.Conn) error {
-			if err := s.insertRow(ctx, conn, l, row); err != nil {
-				return err
-			}
-			return s.writeOptions(ctx, conn, l, row.Tag, row.Options, limit.Rule{})
-		})
+		err := s.insertChecked(ctx, l, row)
 		switch {
 		case err == nil:
 			return nil
@@ -38,6 +34,51 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 		}
 		return err
 	})
+}
+
+// insertChecked inserts a row unless the board knows higher numbers of its tag. The board
+// is read last: the INSERT has waited for a Delete of the same tag by then.
+func (s *Store) insertChecked(ctx context.Context, l *layout, row segment.NewRow) error {
+	board := true
+	insert := func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			if err := s.insertRow(ctx, conn, l, row); err != nil {
+				return err
+			}
+			if err := s.writeOptions(ctx, conn, l, row.Tag, row.Options, limit.Rule{}); err != nil || !board {
+				return err
+			}
+			return s.checkStart(ctx, conn, row)
+		})
+	}
+	err := s.again(ctx, insert)
+	if errors.Is(err, errNoBoard) { // nobody can have left anything there
+		board = false
+		err = s.again(ctx, insert)
+	}
+	return err
+}
+
+// errNoBoard: the tables of the board are missing.
+var errNoBoard = errors.New("sqldb: no board")
+
+func (s *Store) checkStart(ctx context.Context, conn *sql.Conn, row segment.NewRow) error {
+	notices, err := s.scanNotices(ctx, conn, s.board.notice, row.Tag)
+	var answers []segment.Answer
+	if err == nil {
+		answers, err = s.answersTo(ctx, conn, row.Tag)
+	}
+	switch {
+	case err != nil && s.dialect.kindOf(err).missing():
+		return fmt.Errorf("%w: %w", errNoBoard, err)
+	case err != nil:
+		return fmt.Errorf("read what the board knows: %w", err)
+	}
+	var n segment.Notice
+	if len(notices) > 0 {
+		n = notices[0]
+	}
+	return row.CheckStart(n, answers)
 }
 
 // duplicate says which row stands in the way of a new one.
@@ -135,16 +176,29 @@ func (s *Store) Delete(ctx context.Context, tag string) (err error) {
 	}
 	defer s.done(ctx, time.Now(), &err, "delete tag %q", tag)
 	return s.withLayout(ctx, func(l *layout) error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
-			if _, err := s.lockRow(ctx, conn, tag); err != nil {
-				return err
-			}
-			if _, err := conn.ExecContext(ctx, s.sql.delete, tag, tag); err != nil {
-				return fmt.Errorf("delete row: %w", err)
-			}
-			return s.writeOptions(ctx, conn, l, tag, segment.Options{}, limit.Rule{})
+		return s.again(ctx, func() error {
+			return s.transact(ctx, func(conn *sql.Conn) error { return s.deleteRow(ctx, conn, l, tag) })
 		})
 	})
+}
+
+// deleteRow deletes a row and leaves its end on the board.
+func (s *Store) deleteRow(ctx context.Context, conn *sql.Conn, l *layout, tag string) error {
+	row, err := s.lockRow(ctx, conn, tag)
+	if err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, s.board.deleted, tag, segment.DeletedRow, segment.DeletedEnd(row.maxID))
+	switch {
+	case err != nil && s.dialect.kindOf(err).missing():
+		return s.noBoard(err)
+	case err != nil:
+		return fmt.Errorf("keep the end of the row: %w", err)
+	}
+	if _, err := conn.ExecContext(ctx, s.sql.delete, tag, tag); err != nil {
+		return fmt.Errorf("delete row: %w", err)
+	}
+	return s.writeOptions(ctx, conn, l, tag, segment.Options{}, limit.Rule{})
 }
 
 // writeOptions replaces the options and the limit of a tag, which share a row. Without

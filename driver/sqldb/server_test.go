@@ -125,6 +125,14 @@ func threeBytes(tag string) bool {
 	return !strings.ContainsFunc(tag, func(r rune) bool { return utf8.RuneLen(r) > 3 })
 }
 
+// remove is the statement by which an operator deletes a row.
+func (f flavour) remove() string {
+	if strings.HasPrefix(f.name, "postgres") {
+		return "DELETE FROM leaf_alloc WHERE biz_tag = $1"
+	}
+	return "DELETE FROM leaf_alloc WHERE biz_tag = ?"
+}
+
 // backend makes the flavour's tables in an empty database, to which db has raw
 // access.
 func (f flavour) backend(t *testing.T, d server.Database, db *sql.DB) drivertest.Backend {
@@ -159,6 +167,12 @@ func (f flavour) backend(t *testing.T, d server.Database, db *sql.DB) drivertest
 				t.Fatal(err)
 			}
 			return rollback(t, tx)
+		},
+		Remove: func(t *testing.T, tag string) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), f.remove(), tag); err != nil {
+				t.Fatal(err)
+			}
 		},
 		Other:  func(t *testing.T) drivertest.Store { return open(t, d.URL()) },
 		Holds:  f.holds,

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,7 +10,6 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestRebuiltFenceIsAboveTheLastRepair: after a repair a dump of leaf_alloc alone was put
@@ -36,10 +36,14 @@ func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Delete(t.Context(), tag); err != nil {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "leaf.db"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Create(t.Context(), segment.NewRow{Tag: tag, Start: 1, Step: 2000}); err != nil {
+	if _, err := db.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = ?", tag); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"fence", "fence-end"} {

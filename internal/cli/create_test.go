@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
@@ -12,31 +13,69 @@ import (
 // start is what a refusal says to type.
 var start = regexp.MustCompile(`--start (\d+) or more`)
 
-// TestCreateAgainAsTheTextSays: a tag is deleted and created again on the node that took
-// the fewest numbers of it. The refusal names a start; typed literally, no ID repeats.
+// makesOne is what the error of an unknown tag says to type.
+var makesOne = regexp.MustCompile(`unknown tag; .*(leaf tag create) makes one`)
+
+// TestCreateAgainAsTheTextSays: a tag is deleted and created again. Each time what the
+// error of an unknown tag says is typed literally, and then what the refusal says. No ID
+// repeats, whoever asks: the node that took the fewest numbers, a node that never served
+// the tag, or a command that opens the database without any node.
 func TestCreateAgainAsTheTextSays(t *testing.T) {
 	t.Parallel()
-	store := "sqlite:" + filepath.Join(t.TempDir(), "shared.db")
-	leafOK(t, "schema", "apply", "--store", store, "--data-dir", dataDir(t))
-	leafOK(t, "tag", "create", "leaf-segment-test", "--step", "100", "--fixed-step", "--store", store, "--data-dir", dataDir(t))
-	var nodes [2]*process
-	for i := range nodes {
-		nodes[i] = serve(t, dataDir(t), "--store", store, "--no-snowflake-enable")
+	for _, c := range []struct {
+		name string
+		at   func(t *testing.T, store string, nodes [2]*process) []string
+	}{
+		{"on a node that served it", func(_ *testing.T, _ string, nodes [2]*process) []string {
+			return []string{"--data-dir", nodes[0].dir}
+		}},
+		{"on a node that never served it", func(t *testing.T, store string, _ [2]*process) []string {
+			dir := dataDir(t)
+			serve(t, dir, "--store", store, "--no-snowflake-enable")
+			if err := waitUntilServing(dir); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--data-dir", dir}
+		}},
+		{"with --store", func(t *testing.T, store string, _ [2]*process) []string {
+			return []string{"--store", store, "--data-dir", dataDir(t)}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			store := "sqlite:" + filepath.Join(t.TempDir(), "shared.db")
+			leafOK(t, "schema", "apply", "--store", store, "--data-dir", dataDir(t))
+			leafOK(t, "tag", "create", "leaf-segment-test", "--step", "100", "--fixed-step", "--store", store, "--data-dir", dataDir(t))
+			var nodes [2]*process
+			for i := range nodes {
+				nodes[i] = serve(t, dataDir(t), "--store", store, "--no-snowflake-enable")
+			}
+			seen := distinct{}
+			seen.add(t, nodes[0].ids(t, 5))
+			seen.add(t, nodes[1].ids(t, 500))
+			at := c.at(t, store, nodes)
+			leafOK(t, append([]string{"tag", "delete", "leaf-segment-test", "--yes"}, at...)...)
+
+			says := leafFails(t, makesOne, append([]string{"tag", "show", "leaf-segment-test"}, at...)...)
+			create := append(append(strings.Fields(says)[1:], "leaf-segment-test"), at...)
+			says = leafFails(t, start, create...)
+			leafOK(t, append(create, "--start", says)...)
+			for range 20 {
+				seen.add(t, nodes[0].ids(t, 50))
+				seen.add(t, nodes[1].ids(t, 50))
+			}
+		})
 	}
-	seen := distinct{}
-	seen.add(t, nodes[0].ids(t, 5))
-	seen.add(t, nodes[1].ids(t, 500))
-	dir := nodes[0].dir
-	leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", dir)
-	create := []string{"tag", "create", "leaf-segment-test", "--step", "100", "--fixed-step", "--data-dir", dir}
+}
+
+// leafFails runs a command that must fail, and returns what its error says to type.
+func leafFails(t *testing.T, says *regexp.Regexp, args ...string) string {
+	t.Helper()
 	var out, errs bytes.Buffer
-	code := cli.Run(t.Context(), cli.Process{Args: create, Stdout: &out, Stderr: &errs})
-	says := start.FindStringSubmatch(errs.String())
-	if code == 0 || says == nil {
-		t.Fatalf("exit code %d, %s; want a start that works", code, errs.String())
+	code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir(), patient}})
+	found := says.FindStringSubmatch(errs.String())
+	if code == 0 || found == nil {
+		t.Fatalf("leaf %s: exit code %d, %s%s; want an error with %v", strings.Join(args, " "), code, out.String(), errs.String(), says)
 	}
-	leafOK(t, append(create, "--start", says[1])...)
-	for range 20 {
-		seen.add(t, nodes[0].ids(t, 50))
-	}
+	return found[1]
 }

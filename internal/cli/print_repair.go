@@ -45,6 +45,7 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 		reach = " (only this node is told: do what the line \"other nodes\" says, then repeat the command)"
 	}
 	line("posted", p.Posted, "")
+	line("deleted row", p.Deleted, " (max_id)")
 	line("cluster fence", p.ClusterFence, "")
 	if p.Refused != "" {
 		line("refused", 0, p.Refused)

@@ -25,6 +25,7 @@ import (
 //	ready DIR             waits until a node runs in the data directory
 //	serves DIR            waits until all of its modes issue
 //	get DIR PATH          prints status and body of a request to that node
+//	operate FILE SQL      runs a statement in an SQLite database, as an operator does
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -49,7 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DOWN", down.Addr())
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": ready, "serves": serves, "get": get},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": ready, "serves": serves, "get": get, "operate": operateScript},
 	})
 }
 
@@ -71,6 +72,12 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func operateScript(ts *testscript.TestScript, _ bool, args []string) {
+	if err := runSQL(context.Background(), args[0], args[1]); err != nil {
+		ts.Fatalf("%s: %v", args[1], err)
+	}
+}
+
 func ready(ts *testscript.TestScript, _ bool, args []string) {
 	if _, err := waitForNode(args[0]); err != nil {
 		ts.Fatalf("%v", err)
@@ -78,14 +85,18 @@ func ready(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func serves(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(waitUntilServing(args[0]))
+}
+
+// waitUntilServing waits until all modes of the node in dir issue.
+func waitUntilServing(dir string) error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		info, err := waitForNode(args[0])
-		ts.Check(err)
-		if info.Ready && settled(strings.Join(info.Reasons, "\n")) {
-			return
+		info, err := waitForNode(dir)
+		if err != nil || info.Ready && settled(strings.Join(info.Reasons, "\n")) {
+			return err
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("the node in %s is not ready: %q", args[0], info.Reasons)
+			return fmt.Errorf("the node in %s is not ready: %q", dir, info.Reasons)
 		}
 	}
 }

@@ -89,13 +89,15 @@ type tagDeleteCmd struct {
 
 // Help implements kong.HelpProvider.
 func (tagDeleteCmd) Help() string {
-	return `The row and its options are deleted, and with them the only record of the numbers in use. If the tag is ever created again, --start must lie above all of them; a node refuses a start below its own ranges, but does not know those of other nodes.`
+	return `The row and its options are deleted. Where its numbers end is kept in the table leaf_repair_node: leaf tag create refuses a start below that, on every node and with --store, so that no number is issued twice. Without that table nothing is deleted; leaf schema apply makes it.
+
+The end is kept for good. A tag that was created with a start that is too high cannot be created again with a lower one, because a node may have issued from it: use another name.`
 }
 
 // Run deletes a tag.
 func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
 	if !c.Yes {
-		return fmt.Errorf("%w: tag %q is not deleted: with its row goes the record of the numbers in use; add --yes to do it", leaf.ErrBadRequest, c.Tag)
+		return fmt.Errorf("%w: tag %q is not deleted: nodes then answer that it is unknown, and it can be created again only above its numbers; add --yes to do it", leaf.ErrBadRequest, c.Tag)
 	}
 	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]any, error) {
 		return map[string]any{"tag": c.Tag, "deleted": true}, b.DeleteTag(ctx, c.Tag)

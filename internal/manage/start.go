@@ -17,7 +17,7 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start
 		return nil
 	}
 	plan, err := alloc.PlanRepair(ctx, tag, 0)
-	known := max(alloc.Mark(tag).High, plan.Posted, plan.ClusterFence)
+	known := max(alloc.Mark(tag).High, plan.Posted, plan.Deleted, plan.ClusterFence)
 	for _, n := range plan.Nodes {
 		known = max(known, n.End)
 	}

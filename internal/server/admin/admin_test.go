@@ -26,7 +26,7 @@ import (
 )
 
 var repairPlan = segment.RepairPlan{
-	Row: 31, Posted: 121, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no", Alone: "no tables",
+	Row: 31, Posted: 121, Deleted: 141, ClusterFence: 131, Above: math.MaxInt64 - 1, First: math.MaxInt64, Refused: "no", Alone: "no tables",
 	Nodes: []segment.RepairNode{{Node: "a", End: 121, State: segment.RepairNodeLatched}, {Node: "b", State: segment.RepairNodeSilent}},
 }
 

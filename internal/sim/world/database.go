@@ -136,7 +136,7 @@ func (d *Database) Row(tag string) (segment.Row, bool) {
 func (d *Database) Put(k Kind, row segment.Row, gone bool) {
 	for _, x := range d.sides {
 		if gone {
-			_ = x.store.Delete(context.Background(), row.Tag)
+			x.store.Remove(row.Tag)
 		} else {
 			x.store.Put(row)
 		}

@@ -1,0 +1,40 @@
+package segment
+
+import (
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// DeletedRow stands for a node among the answers of a Board: under this name Catalog.Delete
+// leaves the end of the row that it deletes. The identity of a data directory never is it.
+const DeletedRow = "deleted-row"
+
+// CheckStart returns leaf.ErrConflict if the row would begin below a number that the tag
+// has had: n is the tag's notice, the zero Notice if there is none, and answers are all
+// answers about the tag. A driver calls it in the transaction that creates the row, after
+// the row is written and before it is committed, so that a Delete at the same moment is
+// seen.
+func (r NewRow) CheckStart(n Notice, answers []Answer) error {
+	known, table := n.Repaired, "leaf_repair"
+	if n.Regress > known {
+		known = n.Regress
+	}
+	for _, x := range answers {
+		if x.High > known {
+			known, table = x.High, "leaf_repair_node"
+		}
+	}
+	switch {
+	case known > MaxMaxID:
+		return fmt.Errorf("%w: tag %q has the number %d in %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, r.Tag, known, table, int64(MaxMaxID))
+	case r.Start < known:
+		return fmt.Errorf("%w: the tag was there before: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more",
+			leaf.ErrConflict, r.Tag, known, r.Start, known)
+	}
+	return nil
+}
+
+// DeletedEnd returns what Catalog.Delete leaves of a row on the board, if its max_id is
+// maxID: the number itself, within the limits of an answer.
+func DeletedEnd(maxID int64) int64 { return min(max(maxID, 0), MaxMaxID) }
