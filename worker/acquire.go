@@ -102,6 +102,7 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		Numbers:   h.cfg.Numbers,
 		Now:       now.UnixMilli(),
 		Bound:     h.unit(now.Add(h.cfg.Horizon)),
+		Latest:    h.unit(now.Add(2 * h.cfg.longest())), // twice: other nodes may have other clocks, and a longer horizon
 		Margin:    h.cfg.Margin.Milliseconds(),
 		Previous:  last,
 		QuietLater: func() int64 {
@@ -168,7 +169,7 @@ func (h *Holder) refused(err error) {
 	}
 	h.set(Refused, err)
 	switch {
-	case errors.Is(err, leaf.ErrClock), errors.Is(err, errDisk): // they have their own alarms
+	case errors.Is(err, leaf.ErrClock) && !errors.Is(err, ErrAhead), errors.Is(err, errDisk): // they have their own alarms
 	case answered(err):
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClaim, Subject: alarmSubject, Text: err.Error(),

@@ -199,5 +199,9 @@ func (c Config) quiet(info Info) time.Duration {
 	if !info.Shared && info.Kind == Fixed {
 		return c.Jump + c.Ahead + c.Margin
 	}
-	return max(c.Lease, c.Timeout) + c.Horizon + c.Margin
+	return c.longest()
 }
+
+// longest is the longest wait for a floor that a crash or a wipe causes. A floor
+// further away stems from a clock that is or was wrong.
+func (c Config) longest() time.Duration { return max(c.Lease, c.Timeout) + c.Horizon + c.Margin }

@@ -1,6 +1,11 @@
 package worker
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
 
 // Errors of a Registry. Every other error means that the registry could not be
 // reached or did not answer, and that the outcome of a write is unknown.
@@ -21,6 +26,11 @@ var (
 	// ErrSchema: the registry answers, but lacks what must be created by a command
 	// first; the text names it. Permanent for this start.
 	ErrSchema = errors.New("worker: the registry is not prepared")
+
+	// ErrAhead: the numbers of the namespace may be used only from a moment on that no crash
+	// and no wipe explains: a clock is or was wrong. A claim would mark its number with that
+	// moment for ever, so none is made. It matches leaf.ErrClock.
+	ErrAhead = fmt.Errorf("%w: worker: the worker IDs lie in the future", leaf.ErrClock)
 
 	// ErrNotFound: no such number, for the administrative calls.
 	ErrNotFound = errors.New("worker: no such worker ID")

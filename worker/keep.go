@@ -167,7 +167,7 @@ func (h *Holder) await(t *tenure) error {
 			return lost
 		}
 		// By now another number may be of use.
-		if _, elapsed := h.read(); left > h.longest() && elapsed-began > h.cfg.Lease {
+		if _, elapsed := h.read(); left > h.cfg.longest() && elapsed-began > h.cfg.Lease {
 			if lost := h.outOfReach(t); lost != nil {
 				return lost
 			}
@@ -194,7 +194,7 @@ func (h *Holder) waits(t *tenure, left time.Duration) {
 	if (h.info.Shared || h.info.Kind == Leased) && left > h.cfg.Margin && t.claim.Load().Bound <= t.from {
 		reason = fmt.Errorf("%w; so it is in a registry that is new, was wiped or lost records, and this node waits. Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node", reason)
 	}
-	if left > h.longest() {
+	if left > h.cfg.longest() {
 		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: reason.Error(),
@@ -205,10 +205,6 @@ func (h *Holder) waits(t *tenure, left time.Duration) {
 		h.log.Warn("snowflake mode waits", "reason", reason)
 	}
 }
-
-// longest is the longest wait for a floor that a crash or a wipe causes. A floor
-// further away stems from a clock that is or was wrong.
-func (h *Holder) longest() time.Duration { return h.cfg.Lease + h.cfg.Horizon + h.cfg.Margin }
 
 // publish lets callers issue, unless the Holder is being closed: Close stops what is
 // published, under the same lock.
@@ -276,7 +272,7 @@ func (h *Holder) renewOnce(t *tenure) (lost error) {
 	case err == nil:
 		h.renewed(t, own)
 	case h.isClosing():
-	case errors.Is(err, leaf.ErrClock): // a confirmation needs the time; extend tells what is wrong
+	case errors.Is(err, leaf.ErrClock) && !errors.Is(err, ErrAhead): // a confirmation needs the time; extend tells what is wrong
 	case answered(err):
 		return err
 	default:

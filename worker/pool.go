@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -24,6 +25,8 @@ import (
 //     the margin. Then come the numbers that can be used at once, those that nobody can
 //     hold before those of an unclean holder, which may be alive and about to renew; of
 //     the rest the ones usable soonest.
+//   - While IssueFrom lies further ahead than Request.Latest, no number is taken: each would
+//     get it as its T, and keep it when the namespace is mended.
 //   - A number that another program gave to another address is never taken, nor is one
 //     whose record cannot be read: nobody knows what its owner may have issued.
 //
@@ -64,6 +67,22 @@ func (s StoredNamespace) Admit(want Namespace) error {
 	return nil
 }
 
+// Reach returns ErrAhead, with the cure, if no number of s may be used before req.Latest.
+// The cure keeps the records: the T of a number that a clock of the future issued with must
+// be heeded in that future.
+func (s StoredNamespace) Reach(req Request, info Info) error {
+	if req.Latest == 0 || s.IssueFrom <= req.Latest {
+		return nil
+	}
+	cure := "delete the namespace of the registry and nothing of its numbers"
+	if info.Reset != "" {
+		cure += ": " + info.Reset
+	}
+	return fmt.Errorf("%w: no number of registry %s may be used before %s, because the clock of the node that wrote this moment was ahead, or because the clock of this node is behind; no number is claimed until then. "+
+		"Set the clocks of all nodes right. If the clock of this node is right, stop all nodes of the registry and %s. The numbers then wait as after a wipe, and a number that was used in the future stays unused until its time",
+		ErrAhead, info.Name, time.UnixMilli(s.IssueFrom).UTC().Format(time.RFC3339), cure)
+}
+
 // Claim implements Registry.
 func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	if req.Nonce == "" {
@@ -73,6 +92,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
+	info := p.Info()
 	// Each round loses only against a claim that somebody else completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
@@ -82,6 +102,9 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		}
 		ns, err := p.open(ctx, want)
 		if err != nil {
+			return Record{}, err
+		}
+		if err := ns.Reach(req, info); err != nil {
 			return Record{}, err
 		}
 		records, err := p.Records.List(ctx)

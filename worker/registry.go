@@ -40,6 +40,10 @@ type Info struct {
 	// their addresses, with commas between: a node's file is of this registry only if
 	// the first is equal and one of the second is the same. "" where there is none.
 	Place, Servers string
+
+	// Reset is the command by which an administrator deletes the namespace and nothing of
+	// the numbers, for texts; "" where there is none.
+	Reset string
 }
 
 // Namespace is what all nodes that share a registry must agree on. Use NewNamespace.
@@ -80,7 +84,7 @@ type Registry interface {
 	// Claim takes a number for req.Nonce in one atomic operation. It may be repeated
 	// after an unknown outcome, with the same nonce: a claim that this nonce made is
 	// then returned with the Floor it was made with. Errors: ErrTaken, ErrFull,
-	// ErrForeign, ErrSchema, leaf.ErrBadRequest if the address cannot be recorded.
+	// ErrForeign, ErrSchema, ErrAhead, leaf.ErrBadRequest if the address cannot be recorded.
 	Claim(ctx context.Context, req Request) (Record, error)
 
 	// Renew raises T to bound, or leaves it if bound is not higher, provided that
@@ -124,6 +128,7 @@ type Request struct {
 	Now       int64      // wall clock before the call
 	Bound     int64      // T to record, if the clock is not below the floor
 	Margin    int64      // how long after T an unclean holder's number returns, in ms
+	Latest    int64      // a namespace whose numbers may be used only after this moment is refused; 0: none is
 	Quiet     int64      // moment by which every node has stopped that could issue at Now; 0: there was none. A registry reads QuietNow
 	Previous  *Previous  // what this node's file says about its last claim; nil if nothing
 

@@ -34,8 +34,9 @@ type RegistryTarget struct {
 	// namespace.
 	Forget func(t *testing.T)
 
-	// Rename deletes the namespace, but nothing of the numbers.
-	Rename func(t *testing.T)
+	// Reset deletes the namespace, but nothing of the numbers. It does what command says,
+	// which is the registry's Info().Reset.
+	Reset func(t *testing.T, command string)
 
 	// Wipe deletes everything, the namespace too.
 	Wipe func(t *testing.T)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -18,6 +19,7 @@ var lossCases = []registryCase{
 	{"records deleted, namespace kept", forgotten},
 	{"records deleted while a number gets its first one", forgottenBesideAClaim},
 	{"namespace deleted, records kept", renamed},
+	{"namespace of a clock that was years ahead", farNamespace},
 	{"registry wiped", wiped},
 	{"registry wiped before a claim creates the namespace", wipedBeforeNamed},
 	{"registry wiped and declared anew", wipedAndDeclared},
@@ -159,7 +161,7 @@ func forgottenBesideAClaim(t *testing.T, b *registryBench) {
 // renamed: what stands where the namespace was may have another layout, so a claim does
 // not outlive its namespace.
 func renamed(t *testing.T, b *registryBench) {
-	if b.Rename == nil {
+	if b.Reset == nil {
 		t.Skip("the namespace of this registry cannot be deleted alone")
 	}
 	owner, r := b.founded(t)
@@ -167,13 +169,57 @@ func renamed(t *testing.T, b *registryBench) {
 	if err != nil || r.Incarnation == "" {
 		t.Fatalf("Renew = %+v, %v; want a record with an incarnation", r, err)
 	}
-	b.Rename(t)
-	wantLost(t, owner, r)
 	other := b.start(t)
+	b.Reset(t, other.Info().Reset)
+	wantLost(t, owner, r)
 	b.declare(t, other)
 	wantLost(t, owner, r)
 	if all, err := other.List(ctx(t)); err != nil || len(all) != 1 || all[0].Bound != r.Bound {
 		t.Errorf("List = %+v, %v; want T %d", all, err, r.Bound)
+	}
+}
+
+// farNamespace: the first node has a clock that is years ahead. Its claim puts the moment from
+// which all numbers may be used into the future. No later claim marks a number with that
+// moment, and the cure that the error names gives all numbers back but the first node's.
+func farNamespace(t *testing.T, b *registryBench) {
+	if b.Reset == nil {
+		t.Skip("the namespace of this registry cannot be deleted alone")
+	}
+	const years = 5 * 365 * 86_400_000
+	latest := func(req worker.Request) worker.Request {
+		req.Latest = req.Quiet + 2000
+		return req
+	}
+	b.now += years
+	wrong := b.start(t)
+	far := claim(t, wrong, latest(b.request(address(1))))
+	wrong.die(t)
+	b.now -= years
+	p := b.start(t)
+	for i := range 3 {
+		got, err := p.Claim(ctx(t), latest(b.request(address(2+i))))
+		if !errors.Is(err, worker.ErrAhead) || !errors.Is(err, leaf.ErrClock) || !strings.Contains(err.Error(), p.Info().Reset) {
+			t.Fatalf("claim beside a namespace of the future = %+v, %v; want ErrAhead with %q", got, err, p.Info().Reset)
+		}
+	}
+	if all, err := p.List(ctx(t)); err != nil || len(all) != 1 || all[0].Number != far.Number {
+		t.Fatalf("List = %+v, %v; want number %d and no other", all, err, far.Number)
+	}
+	p.die(t)
+	b.Reset(t, p.Info().Reset)
+	p = b.start(t)
+	for i := range 3 {
+		if got := claim(t, p, latest(b.request(address(2+i)))); got.Number == far.Number || got.Floor != b.now+quiet {
+			t.Errorf("claim after the cure = %+v; want the floor %d and another number than %d", got, b.now+quiet, far.Number)
+		}
+	}
+	heir := b.heir(p, far)
+	switch got, err := p.Claim(ctx(t), heir); {
+	case err == nil && got.Floor < far.Bound:
+		t.Errorf("claim of the number that was used in the future = %+v; want a floor of at least T %d", got, far.Bound)
+	case err != nil && !errors.Is(err, refusal(p)):
+		t.Error(err)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestIncarnationIsGone(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			p.rename(t) // as the text says
+			p.reset(t, "etcdctl del "+p.prefix+"/namespace") // as the text says
 			if got, err := registry.Claim(short(t), request("second")); err != nil || got.Floor != 5000 {
 				t.Errorf("Claim = %+v, %v; want the floor 5000", got, err)
 			}

@@ -109,9 +109,13 @@ func (p *place) forget(t *testing.T) {
 	}
 }
 
-func (p *place) rename(t *testing.T) {
+func (p *place) reset(t *testing.T, command string) {
 	t.Helper()
-	if r, err := p.raw.Delete(short(t), p.prefix+"/namespace"); err != nil || r.Deleted != 1 {
+	key, ok := strings.CutPrefix(command, "etcdctl del ")
+	if !ok {
+		t.Fatalf("command %q", command)
+	}
+	if r, err := p.raw.Delete(short(t), key); err != nil || r.Deleted != 1 {
 		t.Fatalf("delete the namespace: %+v, %v", r, err)
 	}
 }

@@ -21,7 +21,7 @@ func (p *place) target() drivertest.RegistryTarget {
 			p.put(t, fmt.Sprintf("%s/bounds/%d", p.prefix, number), "soon")
 		},
 		Forget:    p.forget,
-		Rename:    p.rename,
+		Reset:     p.reset,
 		Wipe:      p.wipe,
 		Partition: func(*testing.T) func() { return p.partition() },
 		Lease:     2 * time.Second,

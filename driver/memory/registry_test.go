@@ -23,7 +23,7 @@ func TestRegistryConformance(t *testing.T) {
 			Overwrite:   func(_ *testing.T, number int64, nonce string) { registry.Overwrite(number, nonce) },
 			Garble:      func(_ *testing.T, number int64) { registry.Garble(number) },
 			Forget:      func(*testing.T) { registry.Forget() },
-			Rename:      func(*testing.T) { registry.Rename() },
+			Reset:       func(*testing.T, string) { registry.Rename() },
 			Wipe:        func(*testing.T) { registry.Wipe() },
 			Partition:   func(*testing.T) func() { return hole.open(false) },
 			Pause:       func(*testing.T) func() { return hole.open(true) },

@@ -102,7 +102,7 @@ func (r *Records) Redacted() string { return r.store.Redacted() }
 
 // Info implements worker.Records.
 func (r *Records) Info() worker.Info {
-	return worker.Info{Name: r.store.dialect.name, Kind: worker.Leased, Shared: !r.store.dialect.embedded}
+	return worker.Info{Name: r.store.dialect.name, Kind: worker.Leased, Shared: !r.store.dialect.embedded, Reset: "DELETE FROM leaf_worker_namespace"}
 }
 
 // Prepare creates the file and the tables of an embedded database, as Bind does, and

@@ -59,9 +59,9 @@ func registryTarget(t *testing.T, url string, db *sql.DB) drivertest.RegistryTar
 			t.Helper()
 			execAll(t, db, "DELETE FROM leaf_worker_bound", "DELETE FROM leaf_worker")
 		},
-		Rename: func(t *testing.T) {
+		Reset: func(t *testing.T, command string) {
 			t.Helper()
-			execAll(t, db, "DELETE FROM leaf_worker_namespace")
+			execAll(t, db, command)
 		},
 		Wipe: func(t *testing.T) {
 			t.Helper()

@@ -39,7 +39,7 @@ func TestOriginalConformance(t *testing.T) {
 				}
 			}
 		}
-		target.Rename = func(t *testing.T) { p.remove(t, p.root()+"/leaf_namespace") }
+		target.Reset = p.reset
 		return target
 	})
 }
@@ -72,7 +72,7 @@ func TestRecycleConformance(t *testing.T) {
 				}
 			}
 		}
-		target.Rename = func(t *testing.T) { p.remove(t, p.root()+"/leaf_pool/namespace") }
+		target.Reset = p.reset
 		return target
 	})
 }
@@ -115,6 +115,16 @@ func (p place) target(t *testing.T, open func(*testing.T, place) worker.Registry
 		Lease:       1, // a handle that is closed ends its session
 		Fingerprint: javaLayout,
 	}
+}
+
+// reset does what a registry's Info().Reset says.
+func (p place) reset(t *testing.T, command string) {
+	t.Helper()
+	path, ok := strings.CutPrefix(command, "in zkCli.sh, deleteall ")
+	if !ok {
+		t.Fatalf("command %q", command)
+	}
+	p.remove(t, path)
 }
 
 // withNonce returns the data of a claim with another nonce.

@@ -70,7 +70,10 @@ func NewOriginal(cfg Config) (*Original, error) {
 
 // Info implements worker.Registry.
 func (o *Original) Info() worker.Info {
-	return worker.Info{Name: "zookeeper", Kind: worker.Fixed, Shared: true, Place: o.root, Servers: strings.Join(o.cfg.Servers, ",")}
+	return worker.Info{
+		Name: "zookeeper", Kind: worker.Fixed, Shared: true, Place: o.root, Servers: strings.Join(o.cfg.Servers, ","),
+		Reset: deleteAll + o.namespace(),
+	}
 }
 
 func (o *Original) namespace() string               { return o.root + "/leaf_namespace" }

@@ -47,6 +47,9 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 	if a.ns, err = o.open(ctx, req.Namespace, &req); err != nil {
 		return worker.Record{}, err
 	}
+	if err := a.ns.Reach(req, o.Info()); err != nil {
+		return worker.Record{}, err
+	}
 	if a.own, err = o.readOwner(ctx, req.Address); err != nil {
 		return worker.Record{}, err
 	}

@@ -165,9 +165,9 @@ func (m *snowflakeMode) burned(s *side, number int64) bool {
 	if s.registry == nil {
 		return false
 	}
-	r, ok := s.registry.Record(number)
-	if ns := s.registry.Namespace(); !ok && ns != nil {
-		return ns.IssueFrom > soon // a wrong clock made the namespace
+	if ns := s.registry.Namespace(); ns != nil && ns.IssueFrom > soon {
+		return true // a wrong clock wrote this moment, and claims are refused until then
 	}
+	r, _ := s.registry.Record(number)
 	return max(r.Bound, r.Floor) > soon
 }
