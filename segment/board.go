@@ -67,7 +67,7 @@ type Notice struct {
 type Answer struct {
 	Tag     string
 	Node    string // identity of its data directory
-	Asked   int64  // the question that it answers
+	Asked   int64  // the question that it answers, 0 if none was asked; see tellGone
 	High    int64  // the highest end that the node reserved
 	Latched bool
 }

@@ -119,6 +119,7 @@ func (a *Allocator) unlist(t *Tag) {
 	}
 	a.misses[t.name] = a.rt.Now().Add(a.cfg.NegativeTTL)
 	t.detach()
+	t.shard.noteMiss(t.name)
 }
 
 // forget drops a provisional tag for which nobody waits any more.

@@ -35,6 +35,8 @@ type shard struct {
 	last     error // why the last sync failed, nil if it did not
 	starving error // why the queue takes the store for down, nil if it does not
 
+	gone map[string]bool // tags that this node took ranges of, and whose rows are gone
+
 	retry retries
 
 	look chan struct{} // closed when watch must look at the board at once
@@ -48,7 +50,7 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls:   callee{alloc: a, what: fmt.Sprintf("store %q", s.Name)},
-		watcher: newWatcher(a, s.Store), look: make(chan struct{}),
+		watcher: newWatcher(a, s.Store), look: make(chan struct{}), gone: map[string]bool{},
 	}
 	shard.queue = queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}
 	shard.retry = retries{shard: shard, tags: map[*Tag]struct{}{}}
@@ -392,6 +394,7 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 		t.detach()
 	}
 	a.mu.Unlock()
+	s.noteGone(epoch)
 
 	if skipped > 0 {
 		a.log.Warn("rows are ignored: their tag is not valid, or the tag rule sends it to another database", "store", s.name, "rows", skipped)

@@ -38,6 +38,7 @@ type watcher struct {
 	as       Member           // what was noted of this node last
 	left     bool             // the node is off the list for good
 	answered map[string]int64 // the questions that were answered last, by tag
+	told     map[string]int64 // what was told of tags whose rows are gone
 	missing  bool             // the tables are missing: it was logged
 	failed   string           // why the last look failed, as logged
 	odd      string           // the notices that are not heeded, as logged
@@ -45,7 +46,7 @@ type watcher struct {
 }
 
 func newWatcher(a *Allocator, s Store) watcher {
-	w := watcher{answered: map[string]int64{}}
+	w := watcher{answered: map[string]int64{}, told: map[string]int64{}}
 	if a.cfg.NodeID != "" {
 		w.board, _ = s.(Board)
 	}
@@ -138,7 +139,7 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 	if unsaved := s.saved(ctx); unsaved != nil || !answer {
 		return errors.Join(entered, err, unsaved)
 	}
-	return errors.Join(entered, err, s.answer(ctx, open))
+	return errors.Join(entered, err, s.answer(ctx, open), s.tellGone(ctx))
 }
 
 // errLateLook: a repair on this node has overtaken a look at the board.
@@ -198,9 +199,7 @@ func (s *shard) answer(ctx context.Context, open []Notice) (err error) {
 		if a.rt.Now().Sub(began) >= watchPause {
 			break
 		}
-		m := a.fence.say(n.Tag)
-		answer := Answer{Tag: n.Tag, Node: a.cfg.NodeID, Asked: n.Asked, High: m.High, Latched: m.Latched}
-		failed := s.post(ctx, func(ctx context.Context) error { return w.board.Answer(ctx, answer) })
+		failed := s.postAnswer(ctx, n.Tag, n.Asked, a.fence.say(n.Tag))
 		if failed == nil {
 			w.answered[n.Tag] = n.Asked
 		}
