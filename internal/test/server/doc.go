@@ -19,7 +19,7 @@
 // The standby of [OwnMariaDBAwkwardPair] gets statements instead of rows, and has other
 // settings than the primary.
 // The nodes of a [Galera] all accept writes, as long as they are a majority
-// ([OwnGalera]). All groups can be used without a test, by the Start functions.
+// ([OwnGalera]), and so do the members of a [MySQLGroup] ([OwnMySQLGroup]). All groups can be used without a test, by the Start functions.
 //
 // Who can reach whom is decided in three ways. Between clients and servers, and
 // between a primary and its standby, stands a internal/test/proxy ([PairOptions]). The

@@ -76,6 +76,12 @@ func OwnGalera(t testing.TB, nodes int) *Galera {
 	return closed(t, "galera", func(ctx context.Context) (*Galera, error) { return StartGalera(ctx, "", nodes) })
 }
 
+// OwnMySQLGroup starts a group of MySQL servers for this test alone.
+func OwnMySQLGroup(t testing.TB, members int) *MySQLGroup {
+	t.Helper()
+	return closed(t, "mysql-group", func(ctx context.Context) (*MySQLGroup, error) { return StartMySQLGroup(ctx, "", members) })
+}
+
 // closed starts a server of this test alone, and closes it at its end.
 func closed[S io.Closer](t testing.TB, kind string, start func(context.Context) (S, error)) S {
 	t.Helper()
