@@ -82,6 +82,7 @@ type claimant struct {
 	side   int
 	tells  time.Duration // how far the time that it tells its peers is off
 	stray  bool          // configured with another layout
+	until  time.Duration // when requests of a process with another layout have all arrived
 	now    *holder       // of the current or last process
 	ended  []*holder     // of the processes before; their late calls may still arrive
 	begun  int           // tenures of all processes

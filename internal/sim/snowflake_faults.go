@@ -141,6 +141,7 @@ func (m *snowflakeMode) strayed() bool {
 	c.stray = true
 	c.Start()
 	m.w.sched.After(m.w.upTo(30*time.Second), func() {
+		c.until = m.w.sched.Elapsed() + 3*time.Minute // a late request takes 2 min at most
 		if c.stray = false; c.now.stray {
 			c.Kill()
 			m.w.restartLater(c.Node)

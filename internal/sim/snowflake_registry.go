@@ -132,8 +132,8 @@ func (m *snowflakeMode) empty(s *side, how func()) bool {
 		return false
 	}
 	for _, c := range m.nodes {
-		if c.stray {
-			return false // it would be the first one to come, and all others were refused
+		if c.stray || m.w.sched.Elapsed() < c.until {
+			return false // its request would be the first one to come, and all others were refused
 		}
 	}
 	right := m.now() + (s.horizon + clocksRight + m.layout.Unit).Milliseconds()
