@@ -262,6 +262,35 @@ func TestPeerClockCheckAfterARestart(t *testing.T) {
 	})
 }
 
+// TestPeerStartsBetweenTwoClaims: a node with a wrong clock finds no peer before its first
+// claim, which fails. It asks again before each claim, so it hears the peer that has started since.
+func TestPeerStartsBetweenTwoClaims(t *testing.T) {
+	for _, offset := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		run(t, worker.Leased, func(w *world) {
+			nodes := map[string]*node{} // not changed while c runs
+			check := func(c *worker.Config) {
+				c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
+			}
+			a := w.node("a", check)
+			nodes["a:8080"] = a
+			w.records.cut("c:8080", true)
+			c := w.node("c", check)
+			c.clock.step(offset)
+			c.up().says(leaf.ErrNotReady, "connection reset")
+			a.up().issue(10)
+			time.Sleep(time.Second) // c has tried again
+			w.records.cut("c:8080", false)
+			for range 20 {
+				time.Sleep(time.Second)
+				c.says(leaf.ErrClock, "the median of the 1 peers that answered")
+			}
+			if used := w.records.used(); used != 1 {
+				t.Errorf("%d worker IDs are taken: a node with a wrong clock took one", used)
+			}
+		})
+	}
+}
+
 func TestPeersDoNotAnswer(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		run(t, worker.Leased, func(w *world) {

@@ -126,7 +126,7 @@ func (h *Holder) outOfReach(t *tenure) error {
 		return nil
 	}
 	objection, jump := h.settle()
-	if right := objection == nil && jump == nil && h.checkedWithin(h.cfg.Renew); !right {
+	if right := objection == nil && jump == nil && h.checkedWithin(h.cfg.Renew, 0); !right {
 		return nil
 	}
 	return fmt.Errorf("%w: %w: the clock is %v behind what was issued with worker ID %d", leaf.ErrClock, errOutOfReach, behind.Round(time.Millisecond), t.number())

@@ -32,11 +32,12 @@ type peerCheck struct {
 }
 
 // compareClocks looks at the clock before a claim, with the eyes of the peers too. It
-// returns leaf.ErrClock if this node must not start. A registry that does not answer is
-// the claim's business.
+// returns leaf.ErrClock if this node must not start. It asks for peers before each claim
+// until one answers: the peers may start later than this node. A registry that does not
+// answer is the claim's business.
 func (h *Holder) compareClocks() error {
 	err := h.clock.look(h.read())
-	if err != nil || !h.checkedWithin(h.cfg.Clock.Interval) {
+	if err != nil || !h.checkedWithin(h.cfg.Clock.Interval, 1) {
 		var jump error
 		if err, jump = h.settle(); err == nil {
 			err = jump
@@ -56,7 +57,7 @@ func (h *Holder) compareClocks() error {
 // recheck compares the clock of a running node, and raises an alarm beyond the
 // threshold. It does not stop the node.
 func (h *Holder) recheck() {
-	if h.clock.jumped() == nil && h.checkedWithin(h.cfg.Clock.Interval) {
+	if h.clock.jumped() == nil && h.checkedWithin(h.cfg.Clock.Interval, 0) {
 		return
 	}
 	if objection, _ := h.settle(); objection != nil {
@@ -135,16 +136,16 @@ func (h *Holder) objection(o Offsets) error {
 		by.Round(time.Millisecond), where, o.Answered, h.cfg.Clock.Threshold, o)
 }
 
-// checkedWithin reports whether the peers were asked within d and did not object, or
-// need not be asked.
-func (h *Holder) checkedWithin(d time.Duration) bool {
+// checkedWithin reports whether the peers were asked within d, so many of them answered, and they
+// did not object, or whether they need not be asked.
+func (h *Holder) checkedWithin(d time.Duration, answers int) bool {
 	if h.cfg.Clock.Ask == nil {
 		return true
 	}
 	now := h.rt.Now()
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
-	return !h.peers.passed.IsZero() && now.Sub(h.peers.passed).Abs() < d
+	return !h.peers.passed.IsZero() && now.Sub(h.peers.passed).Abs() < d && h.peers.Answered >= answers
 }
 
 // peersSubject is the subject of alarms about the offset of a running node.
