@@ -31,6 +31,13 @@
 //     nothing above the fence's entry. From then on no ID of the node may repeat because
 //     of that loss.
 //
+// # Operators
+//
+// Each mode has an operator who looks at the alarms now and then, and does what their
+// texts say with no better knowledge (rule S): repairs tags, confirms and sets clocks,
+// frees numbers, restarts nodes, deletes the namespace of a registry whose worker IDs lie
+// in the future. An alarm that outlives its cure fails the run.
+//
 // # What cannot hold
 //
 // Some faults leave no trace that a node could notice (rule L, docs/GUARANTEES.md).

@@ -26,7 +26,7 @@ var (
 	}
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,
-		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers,
+		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers, NamespaceMended,
 		world.RegistryOld, world.RegistryWiped, world.RecordsDeleted, world.CommitsLost, world.CommitUnknown,
 		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, sessionsLate, world.SessionExpired, world.SessionGone,
 	}

@@ -73,7 +73,7 @@ func (m *segmentMode) settled() error {
 	me := m.w.sched.World()
 	me.Sleep(2 * time.Minute)
 	all := m.running()
-	for range 5 { // the operator of snowflake mode restarts a node, if both run
+	for range 60 { // the operator of snowflake mode restarts nodes, if both run
 		if len(all) == len(m.w.nodes) {
 			break
 		}

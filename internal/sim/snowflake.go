@@ -59,6 +59,7 @@ type side struct {
 	wipedAt  time.Duration   // when that was
 	wipes    int
 	wrong    bool // clocks were not right then
+	mending  bool // an operator has stopped the nodes to delete the namespace
 	backup   *world.Backup
 	moves    int // how often its nodes were moved to another cluster, whose IDs are a series of its own
 }

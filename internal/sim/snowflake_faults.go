@@ -15,6 +15,7 @@ const (
 	RegistryUnsure   world.Kind = "a registry that is unsure of its commits"
 	YearAhead        world.Kind = "clock steps ahead by a year"
 	WrongStart       world.Kind = "restart with a wrong clock"
+	NamespaceMended  world.Kind = "namespace of a far future deleted by an operator"
 	TwoAddresses     world.Kind = "two nodes with one address"
 	RegistryMoved    world.Kind = "node moves between fixed and leased registry"
 	RegistryReplaced world.Kind = "nodes moved to another cluster, whose registry does not answer"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -158,6 +159,11 @@ func (b *alarmBoard) find(code, subject string) (int, bool) {
 	return slices.BinarySearchFunc(b.active, leaf.Alarm{Code: code, Subject: subject}, func(a, want leaf.Alarm) int {
 		return cmp.Or(cmp.Compare(a.Code, want.Code), cmp.Compare(a.Subject, want.Subject))
 	})
+}
+
+// says reports whether an alarm of that code with a text is active.
+func (b *alarmBoard) says(code, text string) bool {
+	return slices.ContainsFunc(b.active, func(a leaf.Alarm) bool { return a.Code == code && strings.Contains(a.Text, text) })
 }
 
 // has reports whether an alarm of that code is active.

@@ -49,7 +49,11 @@ func (m *snowflakeMode) attend(c *claimant, e *holder) {
 			c.Machine.Step(-off)
 		}
 	}
-	if e.alarms.has(leaf.AlarmClaim) && e.side.registry != nil {
+	switch {
+	case e.side.registry == nil:
+	case e.alarms.says(leaf.AlarmClaim, worker.ErrAhead.Error()):
+		m.mendNamespace(e.side)
+	case e.alarms.has(leaf.AlarmClaim):
 		m.freeDead(e.side)
 	}
 	if m.w.calm {
@@ -71,6 +75,50 @@ func (m *snowflakeMode) rescue(c *claimant, e *holder) {
 		}
 	}
 }
+
+// mendNamespace does what the alarm of worker IDs in the future says: set the clocks right;
+// if it is still there, stop all nodes, delete the namespace alone, and start them.
+func (m *snowflakeMode) mendNamespace(s *side) {
+	if s.mending {
+		return
+	}
+	var nodes []*claimant
+	right := true
+	for _, c := range m.nodes {
+		if m.sides[c.side] != s {
+			continue
+		}
+		nodes = append(nodes, c)
+		if off := c.Machine.Offset(); off.Abs() >= time.Second {
+			c.Machine.Step(-off)
+			right = false
+		}
+	}
+	if !right {
+		return
+	}
+	s.mending = true
+	for _, c := range nodes {
+		c.Stop(func() {})
+	}
+	m.w.sched.After(stopped, func() {
+		s.mending = false
+		for _, c := range nodes {
+			c.Kill() // somebody has started it meanwhile
+		}
+		if !s.registry.Server.Down && s.registry.Namespace() != nil {
+			m.w.sched.Note("operator", "deletes the namespace of the "+s.name+" registry")
+			m.w.faults.Hit(NamespaceMended)
+			m.dropNamespace(s)
+		}
+		for _, c := range nodes {
+			c.Start()
+		}
+	})
+}
+
+// stopped is when a node that was told to stop has ended, or was killed.
+const stopped = 31 * time.Second
 
 // freeDead releases the numbers whose owners are down.
 func (m *snowflakeMode) freeDead(s *side) {

@@ -156,6 +156,23 @@ func (m *snowflakeMode) empty(s *side, how func()) bool {
 	return true
 }
 
+// dropNamespace deletes the namespace of a registry. The numbers that have a record keep
+// their T: only those of an earlier wipe may be used from the moment on that the next
+// namespace says.
+func (m *snowflakeMode) dropNamespace(s *side) {
+	if s.wiped == nil {
+		s.wiped = map[int64]int64{}
+	}
+	right := m.now() + (s.horizon + clocksRight + m.layout.Unit).Milliseconds()
+	for n, t := range s.gone {
+		s.wiped[n] = max(s.wiped[n], t)
+		s.wrong = s.wrong || t > right
+	}
+	s.registry.DropNamespace()
+	s.wipes++
+	s.backup, s.wipedAt = nil, m.w.sched.Elapsed()
+}
+
 // wipeAmidClaims wipes a registry while nodes claim: between their looks and their
 // writes, some of which are late.
 func (m *snowflakeMode) wipeAmidClaims(s *side) bool {

@@ -74,6 +74,9 @@ func (r *Registry) Forget() {
 	r.last = map[int64]worker.Record{}
 }
 
+// DropNamespace deletes the namespace, but nothing of the numbers: an operator does it.
+func (r *Registry) DropNamespace() { r.memory.Rename() }
+
 // Lost is a number whose T has gone back.
 type Lost struct{ Number, From, To int64 }
 
