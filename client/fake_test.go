@@ -113,6 +113,13 @@ func (f *fake) asked() int {
 	return n
 }
 
+// checked returns how many health checks came.
+func (f *fake) checked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.checks
+}
+
 // counts returns the sizes of the requests.
 func (f *fake) counts() []int {
 	f.mu.Lock()

@@ -70,6 +70,7 @@ func (n *node) examine(ctx context.Context) {
 	if n.wasStuck() {
 		n.link.Reset()
 	}
+	started := n.rt.Now()
 	bounded, cancel := n.rt.WithTimeout(ctx, checkTimeout)
 	err := n.link.Check(bounded)
 	hung := err != nil && bounded.Err() != nil
@@ -77,7 +78,7 @@ func (n *node) examine(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	if n.judge(n.rt.Now(), err) && hung {
+	if n.judge(n.rt.Now(), started, err) && hung {
 		n.link.Reset() // the other end may be gone without a word
 	}
 }
@@ -91,8 +92,9 @@ func (n *node) wasStuck() bool {
 	return was
 }
 
-// judge takes in the result of a check and returns whether the node is ejected.
-func (n *node) judge(now time.Time, err error) bool {
+// judge takes in the result of a check that began at started and returns whether the node is
+// ejected. A check that fails is the failure that ejected the node if it began before that.
+func (n *node) judge(now, started time.Time, err error) bool {
 	n.foreign.Store(errors.Is(err, ErrOtherCluster))
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,6 +105,10 @@ func (n *node) judge(now time.Time, err error) bool {
 		}
 	}()
 	n.looked = now
+	counted := n.state == StateEjected && !started.After(n.left)
+	if err != nil && counted && !errors.Is(err, errNotServing) {
+		return true
+	}
 	n.due = now.Add(n.rt.Jitter(checkEvery))
 	switch {
 	case errors.Is(err, errNotServing):

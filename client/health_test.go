@@ -135,6 +135,39 @@ func TestEjectionsGrow(t *testing.T) {
 	})
 }
 
+// TestEjectionCountsAFailureOnce: a node fails while it owes the answer to a health check. The
+// requests eject it. The end of the check is no further failure, so the node is asked again
+// when the first ejection is over.
+func TestEjectionCountsAFailureOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		a := cl.nodes["a"]
+		c := cl.client(t)
+		synctest.Wait()
+		calls(t, c, 50)
+		a.freeze()
+		begun := a.checked()
+		for a.checked() == begun {
+			time.Sleep(time.Millisecond)
+		}
+		start := time.Now() // of the check, which ends after 1 s
+		a.set(func(f *fake) { f.down = true })
+		for stateOfA(t, c).State != client.StateEjected {
+			calls(t, c, 1)
+		}
+		a.set(func(f *fake) {
+			f.down, f.thawed = false, make(chan struct{}) // the check waits for the old one
+			close(f.thawed)
+		})
+		for stateOfA(t, c).State != client.StateUsable {
+			time.Sleep(time.Millisecond)
+		}
+		if took := time.Since(start); took > 1050*time.Millisecond {
+			t.Errorf("usable %v after the begin of the check, want at its end", took)
+		}
+	})
+}
+
 // TestAllFail: when no node is left those that failed are asked anyway, so that calls
 // succeed as soon as one works, and not when its ejection ends.
 func TestAllFail(t *testing.T) {

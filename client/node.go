@@ -77,6 +77,7 @@ type node struct {
 	ejections int           // in a row
 	due       time.Time     // when watch looks next
 	looked    time.Time     // when it looked last
+	left      time.Time     // when it was ejected last
 	since     time.Time     // when it became suspect
 	warm      time.Time     // when it returned; zero: it was there from the start
 	heard     time.Time     // last answer
@@ -149,7 +150,7 @@ func (n *node) ejectLocked(now time.Time, err error) {
 		n.log.add(slog.LevelWarn, "node ejected", "node", n.info.Load().ID, "err", err)
 		n.changed()
 	}
-	n.state, n.why, n.mute = StateEjected, err, time.Time{}
+	n.state, n.why, n.mute, n.left = StateEjected, err, time.Time{}, now
 	n.due = now.Add(n.rt.Jitter(min(firstEjection<<min(n.ejections, 10), longestEjection)))
 	n.ejections++
 }
