@@ -122,7 +122,8 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 // was issued before the row does, so that a crash in between leaves the row above
 // the fence: no number is issued twice, and no false alarm is raised. It goes no
 // less far down, because the nodes that own the numbers in between may lower the
-// row too. The compare-and-set is sent once, whatever becomes of it.
+// row too. The compare-and-set is sent once, whatever becomes of it. While it may still
+// reach the row, this node tells repairs of the tail's end.
 func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
 	name := t.tag.name
 	mark := a.fence.mark(name)
@@ -137,12 +138,17 @@ func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
 			return err
 		}
 	}
+	a.fence.returns(name, t.unused.Hi)
 	if err := a.fence.lower(name, mark, t.issued); err != nil {
+		a.fence.hasReturned(name)
 		return err
 	}
 	s := t.tag.shard
 	_, err := call(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.GiveBack(ctx, name, t.unused.Hi, t.unused.Lo)
 	})
+	if err == nil || errors.Is(err, leaf.ErrConflict) || errors.Is(err, leaf.ErrUnknownTag) || otherCluster(err) {
+		a.fence.hasReturned(name)
+	}
 	return err
 }

@@ -35,6 +35,8 @@ type fence struct {
 	refused map[string]int // the number of looks when a range of the tag was refused last
 	said    map[string]int // how often this node said what it holds of the tag, see say
 
+	returning map[string]int64 // where tails end whose return may still reach the database
+
 	// own is where this node's ranges of a tag end, while the mark is higher because the
 	// node heard of a repair or a regress. The mark of a tag that is missing is its own.
 	own     map[string]int64
@@ -70,6 +72,7 @@ func openFence(a *Allocator) (*fence, error) {
 	f := &fence{
 		disk: a.disk, rt: a.rt, node: a.cfg.NodeID, alarms: a.alarms, tasks: &a.tasks, quit: a.closing,
 		marks: map[string]Mark{}, refused: map[string]int{}, said: map[string]int{}, own: map[string]int64{},
+		returning: map[string]int64{},
 	}
 	if err := f.read(); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 		if a.rt.Now().Sub(began) >= watchPause {
 			break
 		}
-		if told, ok := w.told[tag]; ok && told == a.fence.mark(tag).High {
+		if told, ok := w.told[tag]; ok && told == a.fence.known(tag).High {
 			continue
 		}
 		m := a.fence.say(tag) // a range whose reply is on its way is not in it, and is dropped
@@ -62,6 +62,18 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 			w.told[tag] = m.High
 		}
 		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// tellReturns answers about the tags of which this node has sent unused IDs back and does
+// not know whether they have arrived: a later repair does not wait for a node that has left.
+func (s *shard) tellReturns(ctx context.Context) (err error) {
+	a := s.alloc
+	for _, tag := range a.fence.onTheirWay() {
+		if a.router.Route(tag) == s.index {
+			err = errors.Join(err, s.postAnswer(ctx, tag, s.watcher.answered[tag], a.fence.say(tag)))
+		}
 	}
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// TestRepairBesideAGiveBack: a node loads after it has answered a repair, and stops before
-// it reads of its end. What it gives back takes the row below the repair again. The tag is
-// not latched a second time.
+// TestRepairBesideAGiveBack: a node loads one ID after it has answered a repair, which takes
+// the row to where the repair moves it, and stops before it reads of the repair's end. What
+// it gives back takes the row below the repair again. The tag is not latched a second time.
 func TestRepairBesideAGiveBack(t *testing.T) {
 	for name, f := range map[string]*memory.Fence{"": nil, "under a cluster fence": memory.NewFence()} {
 		t.Run(name, func(t *testing.T) {
@@ -32,6 +32,9 @@ func TestRepairBesideAGiveBack(t *testing.T) {
 				at := b.maxID(t, "order")
 				b.onRaise = func() {
 					b.change(func(b *board) { b.onRaise = nil })
+					if err := b.Update(t.Context(), "order", segment.Change{Step: new(int64(1))}); err != nil {
+						t.Error(err)
+					}
 					drain(t, stops, "order", 3) // of the last range; asks for the next
 					synctest.Wait()
 				}

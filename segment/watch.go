@@ -311,7 +311,7 @@ func (s *shard) leave(ctx context.Context) {
 	a, w := s.alloc, &s.watcher
 	err := s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, a.cfg.NodeID) })
 	w.left = true
-	err = errors.Join(err, s.exchange(ctx, true))
+	err = errors.Join(err, s.exchange(ctx, true), s.tellReturns(ctx))
 	if err != nil && !errors.Is(err, ErrSchema) && !errors.Is(err, ErrDenied) {
 		a.log.Info("a repair may wait for this node in vain", "store", s.name, "error", err)
 	}
