@@ -10,7 +10,9 @@ import (
 
 // ErrOtherCluster says that a node belongs to another cluster than those before: an
 // address was given to another cluster, or a list names nodes of two. Its IDs may be the
-// same as those of the first cluster, so it is not used.
+// same as those of the first cluster, so it is not used. Without [WithCluster] the first
+// cluster may be the wrong one, and another client, or this one after a restart, may use
+// the other cluster: the same numbers are then taken twice.
 var ErrOtherCluster = errors.New("client: the node belongs to another cluster")
 
 // clusterHeader is where a node says which cluster it belongs to.
@@ -19,6 +21,8 @@ const clusterHeader = "leaf-cluster"
 // cluster is the one whose nodes are used: that of WithCluster, or the first that a node
 // or an entry of a list names.
 type cluster struct {
+	named bool // by WithCluster
+
 	mu sync.Mutex
 	id string // "": not known yet
 }
@@ -35,7 +39,11 @@ func (c *cluster) admit(id string) error {
 		c.id = id
 		return nil
 	}
-	return fmt.Errorf("%w: %s, and this client uses %s", ErrOtherCluster, id, c.id)
+	if c.named {
+		return fmt.Errorf("%w: %s, and this client uses %s", ErrOtherCluster, id, c.id)
+	}
+	return fmt.Errorf("%w: %s, and this client uses %s, which it met first; another client, or this one after a restart, may take IDs of %s, and both clusters give the same numbers: correct the list of nodes, and set WithCluster",
+		ErrOtherCluster, id, c.id, id)
 }
 
 // admitHeader is admit for what a stream begins with.

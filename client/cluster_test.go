@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,6 +56,9 @@ func TestOtherCluster(t *testing.T) {
 			for i, n := range s.Nodes {
 				if errors.Is(n.Err, client.ErrOtherCluster) {
 					refused++
+					if told := strings.Contains(n.Err.Error(), "correct the list of nodes, and set WithCluster"); told != (c.only == "") {
+						t.Errorf("node %s: %v", n.ID, n.Err)
+					}
 					if c.only == n.ID || s.Cluster == c.ids[i] {
 						t.Errorf("node %s is refused, %+v", n.ID, s)
 					}
@@ -144,7 +148,7 @@ func TestAddressOfAnotherCluster(t *testing.T) {
 	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, client.ErrOtherCluster) && !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("a call afterwards: %v", err)
 	}
-	if n := c.Stats().Nodes[0]; !errors.Is(n.Err, client.ErrOtherCluster) {
+	if n := c.Stats().Nodes[0]; !errors.Is(n.Err, client.ErrOtherCluster) || !strings.Contains(n.Err.Error(), "may take IDs of two") {
 		t.Errorf("%+v", n)
 	}
 }

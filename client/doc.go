@@ -51,6 +51,9 @@
 //
 // # What it does not do
 //
+// It cannot tell which of two clusters is the right one: without [WithCluster] it uses the one
+// that it meets first, and another client may meet the other one, which gives the same numbers.
+//
 // It keeps no IDs unless it is told to ([WithCache]). It promises no order between nodes: two
 // calls that different nodes answer may get IDs in any order. It does not try another
 // node when one says that its store went backwards (leaf.ErrRegress): a node that has

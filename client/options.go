@@ -169,7 +169,13 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l 
 // overriding the default of the first ID that a node or a list names. Nodes that say that
 // they belong to another one are not used: [ErrOtherCluster]. At most 64 letters, digits,
 // hyphens, dots or underscores.
-func WithCluster(id string) Option { return func(o *options) { o.cluster = &cluster{id: id} } }
+//
+// Set it in production. Without it, when a list or a name in DNS leads to nodes of two
+// clusters, each client uses the cluster that it meets first, so two clients, or one before
+// and after a restart, can take the same numbers from two clusters.
+func WithCluster(id string) Option {
+	return func(o *options) { o.cluster = &cluster{id: id, named: id != ""} }
+}
 
 // WithDialer sets how connections are made, overriding the default of TCP without a
 // proxy. address is HOST:PORT; TLS comes on top.
