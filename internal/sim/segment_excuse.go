@@ -195,11 +195,13 @@ func (x *exposures) merged(s *segmentNode) {
 	}
 }
 
-// misled reports whether the node took its fence, or that of the node which told it of a
-// regress, for newer than it is: an older fence file knows no give-back.
+// misled reports whether the node took its fence, that of the node which told it of a
+// regress, or that of a node which merged it into the cluster fence, for newer than it is: an
+// older fence file knows no give-back.
 func (m *segmentMode) misled(e *segmentEngine, a leaf.Alarm) bool {
 	older := func(n *Node) bool { return n.Forgot || n.ClonedFrom != nil }
-	return older(e.node) || strings.Contains(a.Text, "another node holds") && slices.ContainsFunc(m.w.nodes, older)
+	others := strings.Contains(a.Text, "another node holds") || strings.Contains(a.Text, "the cluster fence holds")
+	return older(e.node) || others && slices.ContainsFunc(m.w.nodes, older)
 }
 
 // raised is told of every alarm. It must not call the engine, or fail here, under the
