@@ -28,15 +28,19 @@ func (s *shard) noteGone(epoch uint64) {
 	s.gone = gone
 }
 
-// noteMiss is noteGone for one tag whose row the store does not have.
+// noteMiss is noteGone for one tag whose row the store does not have. The board is told at
+// once, but not each time that a caller asks for the tag.
 func (s *shard) noteMiss(tag string) {
 	if s.alloc.fence.mark(tag).High == 0 {
 		return
 	}
 	s.mu.Lock()
+	known := s.gone[tag]
 	s.gone[tag] = true
 	s.mu.Unlock()
-	s.lookNow()
+	if !known {
+		s.lookNow()
+	}
 }
 
 // tellGone answers about the tags whose rows are gone, once for each number that there is
@@ -50,7 +54,7 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 	maps.DeleteFunc(w.told, func(tag string, _ int64) bool { return !gone[tag] })
 	began := a.rt.Now()
 	for _, tag := range slices.Sorted(maps.Keys(gone)) {
-		if a.rt.Now().Sub(began) >= watchPause {
+		if a.rt.Now().Sub(began) >= answerPause { // a regress must be heard soon
 			break
 		}
 		if told, ok := w.told[tag]; ok && told == a.fence.known(tag).High {

@@ -15,6 +15,29 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
+// TestGoneRowAskedForAgain: callers go on asking for a tag whose row is gone. The node looks
+// at the board as often as before.
+func TestGoneRowAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		b := &board{store: newStore(row(10)), onNotices: func() error { looks.Add(1); return nil }}
+		a := node(t, b, nil, segment.Config{FixedStep: true, NegativeTTL: 100 * time.Millisecond})
+		drain(t, a, "order", 5)
+		b.Remove("order")
+		time.Sleep(2 * time.Minute)
+		looks.Store(0)
+		for range 600 {
+			if _, err := a.Next(t.Context(), "order"); err == nil {
+				continue // what is in memory
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := looks.Load(); n > 65 {
+			t.Errorf("%d looks at the board in a minute", n)
+		}
+	})
+}
+
 // createAgain creates the tag of most tests at 1, as the error of an unknown tag says, and
 // then where the refusal says.
 func createAgain(t *testing.T, s *store, want int64) {
