@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -200,6 +201,9 @@ func (u *groupUse) load(loop context.Context, member, n int, s *sqldb.Store) {
 		ctx, cancel := context.WithTimeout(loop, 2*time.Second)
 		res, err := s.Reserve(ctx, segment.Request{Tag: tag, Step: 10, Length: 10, Min: 1, Max: segment.MaxStep})
 		cancel()
+		if err != nil && strings.Contains(err.Error(), "mixed up") {
+			u.t.Errorf("a load of tag %q blames a proxy that is not there: %v", tag, err)
+		}
 		if err == nil {
 			u.mu.Lock()
 			u.ranges[tag] = append(u.ranges[tag], res.Range)

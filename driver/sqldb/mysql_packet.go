@@ -74,11 +74,19 @@ func (s *Store) sendPacket(ctx context.Context, q querier, packet, tag string, s
 	}
 	var echo string
 	var cluster sql.NullString
-	if found, err := packetAnswer(rows, &echo, &cluster); err != nil || !found || echo != word {
-		return state{}, state{}, fmt.Errorf("read the cluster's ID: %w", errors.Join(err, errAnswer))
+	found, err := packetAnswer(rows, &echo, &cluster)
+	if err != nil { // of what comes behind this answer
+		return state{}, state{}, fmt.Errorf("commit: %w", err)
 	}
-	if found, err := packetAnswer(rows, &echo); err != nil || !found || echo != word {
-		return state{}, state{}, fmt.Errorf("commit: %w", errors.Join(err, errAnswer))
+	if !found || echo != word {
+		return state{}, state{}, fmt.Errorf("read the cluster's ID: %w", errAnswer)
+	}
+	found, err = packetAnswer(rows, &echo)
+	if err != nil {
+		return state{}, state{}, fmt.Errorf("read the answer behind the commit: %w", err)
+	}
+	if !found || echo != word {
+		return state{}, state{}, fmt.Errorf("read the answer behind the commit: %w", errAnswer)
 	}
 	if err := s.identity.check(cluster.String); err != nil {
 		return state{}, state{}, err
