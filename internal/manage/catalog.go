@@ -200,6 +200,9 @@ func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if err := c.checkElsewhere(ctx, i, row); err != nil {
+		return err
+	}
 	return StoreError(c.Stores[i].Create(ctx, row))
 }
 
