@@ -98,6 +98,39 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
+// TestForkNodeThatStartsLater: while nodes of the fork are replaced one by one, one of them
+// starts again at a new port. The fork counts ids up, and does not look at our table; our
+// next node does not take the number that the fork has just given.
+func TestForkNodeThatStartsLater(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	applySchema(t, d.URL())
+	db := d.Open(t)
+	execAll(t, db, forkTable("create_time", "update_time"), "INSERT INTO leaf_workerid_alloc (ip_port, max_timestamp) VALUES ('10.0.0.1:8080', 1762999000000)")
+	p := worker.NewPool(openRecords(t, d.URL()))
+	ns := worker.Namespace{Name: "test", Fingerprint: "layout"}
+	if err := p.Init(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	claim := func(address string) (int64, error) {
+		const now = 1_763_000_000_000
+		r, err := p.Claim(t.Context(), worker.Request{
+			Namespace: ns, Address: address, Nonce: address, Numbers: leaf.Range{Lo: 1, Hi: 4}, Now: now, Bound: now + 60_000, Margin: 5000,
+		})
+		return r.Number, err
+	}
+	if n, err := claim("10.0.0.1:8080"); n != 1 || err != nil {
+		t.Errorf("the fork's address has number %d, %v; want its own, 1", n, err)
+	}
+	execAll(t, db, "INSERT INTO leaf_workerid_alloc (ip_port, max_timestamp) VALUES ('10.0.0.2:9090', 1762999999000)")
+	if n, err := claim("10.0.0.3:8080"); n != 3 || err != nil {
+		t.Errorf("our next node has number %d, %v; want 3: the fork has just given 2", n, err)
+	}
+	if n, err := claim("10.0.0.4:8080"); !errors.Is(err, worker.ErrFull) {
+		t.Errorf("one more node has number %d, %v; want ErrFull", n, err)
+	}
+}
+
 // TestReservedOfAnotherTable: a table that is not the fork's bars the start, because nobody
 // knows what its numbers are.
 func TestReservedOfAnotherTable(t *testing.T) {
