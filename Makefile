@@ -13,7 +13,8 @@ PKG      ?= ./...
 # The packages whose tests last longest begin first, so that none of them runs alone at the end.
 LONGEST  := ./driver/sqldb ./internal/test/proof ./internal/cli ./internal/test/server ./driver/zookeeper ./segment ./internal/sim ./internal/test/chaos ./internal/app
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
-QUICKLY  := -vet=off -ldflags=-w
+# Most tests wait for servers and clocks, so more of them run at once than the machine has processors.
+QUICKLY  := -vet=off -ldflags=-w -parallel=4
 # The race detector leaves out the SQLite library, a translation of C to Go, which takes it three times longer.
 RACE     := -race -gcflags=modernc.org/...=-race=false
 

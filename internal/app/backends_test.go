@@ -46,6 +46,7 @@ func TestBackendsBehaveAlike(t *testing.T) {
 	t.Parallel()
 	for name, b := range backends(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a repair to listen
 			ctx := t.Context()
 			created, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}})
 			if err != nil {
