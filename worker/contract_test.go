@@ -67,6 +67,33 @@ func TestRegistryAnswersSomethingElse(t *testing.T) {
 	}
 }
 
+// TestWaitsForTheLastOwner: a fixed number whose last owner was killed, and whose file is gone,
+// waits for T. The text says which number waits, for which process and until when, and does not
+// take the registry for a new one.
+func TestWaitsForTheLastOwner(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		one := func(c *worker.Config) { c.Numbers.Hi = 1 }
+		a := w.node("a", one).up()
+		time.Sleep(4 * time.Second)
+		bound := w.records.record(0).Bound
+		a.crash()
+		b := w.node("b", one)
+		late := func(r *worker.Record) { r.Floor, r.Bound, r.After = bound, bound, "a:8080" }
+		w.records.set(func(r *records) {
+			freed := r.byNum[0]
+			freed.Released, freed.Bound = true, 0
+			r.byNum[0] = freed
+		})
+		if err := b.start(&wrong{Registry: worker.NewPool(w.records), info: w.records.Info(), answer: late}); err != nil {
+			t.Fatal(err)
+		}
+		b.says(leaf.ErrNotReady, "worker ID 0 may be used from 2024-01-01T00:10:03Z on, in 9m59s, because its last owner, a process with the address a:8080, may issue with it until then")
+		if reason := b.Status().Reason; strings.Contains(reason, "registry") || strings.Contains(reason, "init") {
+			t.Errorf("reason %q", reason)
+		}
+	})
+}
+
 // TestAnnouncementFails: a node that its peers cannot see serves.
 func TestAnnouncementFails(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {

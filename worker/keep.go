@@ -16,6 +16,8 @@ type tenure struct {
 	gen  *snowflake.Generator
 	from int64 // the floor of the claim: nothing below is issued
 
+	after string // whose T from is, as Record.After says
+
 	claim     atomic.Pointer[Record] // as this process wrote it last, or as the file had it
 	confirmed atomic.Bool            // the registry knows claim; else it stems from the node's file
 
@@ -35,7 +37,8 @@ func (t *tenure) previous(inner int64) *Previous {
 
 // begin makes the bound of a new claim durable and prepares its generator.
 func (h *Holder) begin(own Record, confirmed bool) (*tenure, error) {
-	t := &tenure{from: own.Floor, ended: make(chan struct{}), extended: make(chan struct{})}
+	t := &tenure{from: own.Floor, after: own.After, ended: make(chan struct{}), extended: make(chan struct{})}
+	own.After = ""
 	t.claim.Store(&own)
 	t.confirmed.Store(confirmed)
 	t.bound.Store(own.Bound)
@@ -191,7 +194,9 @@ func (h *Holder) await(t *tenure) error {
 func (h *Holder) waits(t *tenure, left time.Duration) {
 	from := time.UnixMilli(t.from).UTC().Format(time.RFC3339)
 	reason := fmt.Errorf("worker ID %d may be used from %s on, in %v, because until then another node may issue with it", t.number(), from, left.Round(time.Millisecond))
-	if (h.info.Shared || h.info.Kind == Leased) && left > h.cfg.Margin && t.claim.Load().Bound <= t.from {
+	if t.after != "" {
+		reason = fmt.Errorf("worker ID %d may be used from %s on, in %v, because its last owner, a process with the address %s, may issue with it until then", t.number(), from, left.Round(time.Millisecond), t.after)
+	} else if (h.info.Shared || h.info.Kind == Leased) && left > h.cfg.Margin && t.claim.Load().Bound <= t.from {
 		reason = fmt.Errorf("%w; so it is in a registry that is new, was wiped or lost records, and this node waits. Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node", reason)
 	}
 	if left > h.cfg.longest() {

@@ -191,6 +191,9 @@ type Record struct {
 	Damage string
 	// Incarnation is that of the namespace in which a claim was made. List leaves it empty.
 	Incarnation string
+	// After is the address of the last owner if Floor stems from that owner and not from the
+	// namespace, for texts. Only Claim sets it, and only where the number belongs to an identity.
+	After string
 }
 
 // Peer is an announced process.

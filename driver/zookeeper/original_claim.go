@@ -74,6 +74,7 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 		return worker.Record{}, a.outside(fmt.Sprintf("%s has number %d", a.childPath(c.name), c.number))
 	case c != nil && a.own.wrote(c) && held && a.own.Claimed:
 		r := a.own.record(c) // made by an earlier call whose answer was lost
+		r.After = a.after(r.Floor)
 		r.Floor = max(r.Floor, a.ns.IssueFrom)
 		r.Bound, r.Incarnation = max(r.Bound, r.Floor), a.ns.Incarnation
 		return r, nil
@@ -154,6 +155,15 @@ func (a *attempt) takeOver(ctx context.Context, c *numbered) (worker.Record, err
 		floor = min(bound, prev.Inner)
 	}
 	return a.finish(ctx, c, max(floor, a.ns.IssueFrom), bound)
+}
+
+// after says which owner had issued, or may have issued, up to a floor: the last one of our
+// address, or "" if the floor is the namespace's.
+func (a *attempt) after(floor int64) string {
+	if floor > a.ns.IssueFrom {
+		return a.req.Address
+	}
+	return ""
 }
 
 // hold puts our nonce into the owner node. What the last owner left stays until we
@@ -238,6 +248,6 @@ func (a *attempt) finish(ctx context.Context, c *numbered, floor, bound int64) (
 		v.owner = a.own.node.stat.Version + 1
 	}
 	r := record.record(a.req.Address, v)
-	r.Incarnation = a.ns.Incarnation
+	r.Incarnation, r.After = a.ns.Incarnation, a.after(r.Floor)
 	return r, nil
 }

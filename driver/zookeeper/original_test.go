@@ -189,6 +189,28 @@ func TestOriginalSeveralChildren(t *testing.T) {
 	}
 }
 
+// TestOriginalNamesTheLastOwner: a claim says whose T its floor is, also when it is repeated after
+// a lost answer, so that the node can tell for whom it waits.
+func TestOriginalNamesTheLastOwner(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	first := p.original(t)
+	r := claim(t, first, request(addr))
+	if r.After != "" {
+		t.Errorf("first claim = %+v; want no owner before it", r)
+	}
+	if err := first.Free(ctx(t), r.Number); err != nil {
+		t.Fatal(err)
+	}
+	req := request(addr)
+	second := p.original(t)
+	for range 2 {
+		if next := claim(t, second, req); next.Floor != r.Bound || next.After != addr {
+			t.Errorf("next claim = %+v; want the floor %d, after %s", next, r.Bound, addr)
+		}
+	}
+}
+
 // TestOriginalLosses: what an operator or an accident may do to our nodes.
 func TestOriginalLosses(t *testing.T) {
 	t.Parallel()
