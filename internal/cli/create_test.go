@@ -16,20 +16,21 @@ var start = regexp.MustCompile(`--start (\d+) or more`)
 // makesOne is what the error of an unknown tag says to type.
 var makesOne = regexp.MustCompile(`unknown tag; .*(leaf tag create) makes one`)
 
-// TestCreateAgainAsTheTextSays: a tag is deleted and created again. Each time what the
-// error of an unknown tag says is typed literally, and then what the refusal says. No ID
-// repeats, whoever asks: the node that took the fewest numbers, a node that never served
-// the tag, or a command that opens the database without any node.
+// TestCreateAgainAsTheTextSays: a tag is deleted, with the command or with SQL, and created
+// again. What the error of an unknown tag says is typed literally, and then what the refusal
+// says. No ID repeats, whoever asks: the node that took the fewest numbers, a node that never
+// served the tag, or a command that opens the database without any node.
 func TestCreateAgainAsTheTextSays(t *testing.T) {
 	t.Parallel()
+	onFirst := func(_ *testing.T, _ string, nodes [2]*process) []string { return []string{"--data-dir", nodes[0].dir} }
 	for _, c := range []struct {
 		name string
+		sql  bool // an operator deletes the row
 		at   func(t *testing.T, store string, nodes [2]*process) []string
 	}{
-		{"on a node that served it", func(_ *testing.T, _ string, nodes [2]*process) []string {
-			return []string{"--data-dir", nodes[0].dir}
-		}},
-		{"on a node that never served it", func(t *testing.T, store string, _ [2]*process) []string {
+		{"on a node that served it", false, onFirst},
+		{"with SQL, on a node that served it", true, onFirst},
+		{"on a node that never served it", false, func(t *testing.T, store string, _ [2]*process) []string {
 			dir := dataDir(t)
 			serve(t, dir, "--store", store, "--no-snowflake-enable")
 			if err := waitUntilServing(dir); err != nil {
@@ -37,7 +38,7 @@ func TestCreateAgainAsTheTextSays(t *testing.T) {
 			}
 			return []string{"--data-dir", dir}
 		}},
-		{"with --store", func(t *testing.T, store string, _ [2]*process) []string {
+		{"with --store", false, func(t *testing.T, store string, _ [2]*process) []string {
 			return []string{"--store", store, "--data-dir", dataDir(t)}
 		}},
 	} {
@@ -54,7 +55,11 @@ func TestCreateAgainAsTheTextSays(t *testing.T) {
 			seen.add(t, nodes[0].ids(t, 5))
 			seen.add(t, nodes[1].ids(t, 500))
 			at := c.at(t, store, nodes)
-			leafOK(t, append([]string{"tag", "delete", "leaf-segment-test", "--yes"}, at...)...)
+			if c.sql {
+				operate(t, store, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
+			} else {
+				leafOK(t, append([]string{"tag", "delete", "leaf-segment-test", "--yes"}, at...)...)
+			}
 
 			says := leafFails(t, makesOne, append([]string{"tag", "show", "leaf-segment-test"}, at...)...)
 			create := append(append(strings.Fields(says)[1:], "leaf-segment-test"), at...)
