@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 )
 
 // answers is an engine that answers by the name of the tag.
-type answers struct{}
+type answers struct {
+	hang chan struct{} // closed: the tag "hangs" gets its answer
+}
 
-func (answers) Next(ctx context.Context, tag string) (int64, error) {
+func (a answers) Next(_ context.Context, tag string) (int64, error) {
 	switch tag {
 	case "issued":
 		return 42, nil
@@ -28,11 +31,8 @@ func (answers) Next(ctx context.Context, tag string) (int64, error) {
 		return 0, leaf.ErrNotReady
 	case "exhausted":
 		return 0, leaf.ErrExhausted
-	case "hangs": // for longer than the test is patient, as a slow store does
-		select {
-		case <-ctx.Done():
-		case <-time.After(300 * time.Millisecond):
-		}
+	case "hangs": // also after its deadline, when the client may see this answer or the deadline
+		<-a.hang
 		return 0, leaf.ErrNotReady
 	}
 	return 0, fmt.Errorf("%w %q", leaf.ErrUnknownTag, tag)
@@ -49,10 +49,12 @@ type serves interface {
 	Addr() net.Addr
 }
 
-// start serves answers over a protocol.
-func start(t *testing.T, protocol string) (addr string) {
+// start serves answers over a protocol. The tag "hangs" gets its answer after a call of release.
+func start(t *testing.T, protocol string) (addr string, release func()) {
 	t.Helper()
-	access := leaf.Anyone(answers{}, nil)
+	hang := make(chan struct{})
+	release = sync.OnceFunc(func() { close(hang) })
+	access := leaf.Anyone(answers{hang}, nil)
 	var s serves
 	var err error
 	switch protocol {
@@ -72,6 +74,7 @@ func start(t *testing.T, protocol string) (addr string) {
 		_ = s.Serve() // after Shutdown each protocol has its own idea
 	}()
 	t.Cleanup(func() {
+		release()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
@@ -79,7 +82,7 @@ func start(t *testing.T, protocol string) (addr string) {
 		}
 		<-done
 	})
-	return s.Addr().String()
+	return s.Addr().String(), release
 }
 
 // TestLines asks each server over its protocol, again and again on one line: also after a
@@ -89,7 +92,8 @@ func TestLines(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			dial, disconnect, err := p.connect(start(t, p.name))
+			address, release := start(t, p.name)
+			dial, disconnect, err := p.connect(address)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,6 +118,9 @@ func TestLines(t *testing.T) {
 					patience = 50 * time.Millisecond
 				}
 				got := line.ask(tt.tag, time.Now().Add(patience))
+				if tt.tag == "hangs" {
+					release() // the answer is on its way while the next question is asked
+				}
 				if hasText := got.text != ""; hasText != (tt.want.what == failed || tt.want.what == broken) {
 					t.Errorf("%s: %q is said", tt.tag, got.text)
 				}
