@@ -57,6 +57,9 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 		if a.rt.Now().Sub(began) >= answerPause { // a regress must be heard soon
 			break
 		}
+		if t := a.tag(tag); t != nil && !t.missed(s.epoch.Load()) {
+			continue // its row is back
+		}
 		if told, ok := w.told[tag]; ok && told == a.fence.known(tag).High {
 			continue
 		}

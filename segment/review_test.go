@@ -49,6 +49,7 @@ func deleteAndCreate(t *testing.T, a *segment.Allocator, s *store, maxID int64) 
 	if err := a.Refresh(t.Context(), "order"); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait() // the board is told where the old row ended
 	s.Put(segment.Row{Tag: "order", MaxID: maxID, Step: 100})
 	if err := a.Refresh(t.Context(), "order"); err != nil {
 		t.Fatal(err)
