@@ -20,7 +20,7 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 		return err
 	}
 	defer s.done(ctx, time.Now(), &err, "give back tag %q from %d to %d", tag, hi, lo)
-	if s.dialect.giveBack == nil {
+	if s.dialect.giveBack == nil || s.inGalera() {
 		return s.giveBackLocked(ctx, tag, hi, lo)
 	}
 	conn, err := s.alive(ctx)

@@ -64,6 +64,9 @@ const groupBound = 3 * time.Minute
 // must have served more ranges and renewals.
 func liveOn(t *testing.T, g group) {
 	u := newGroupUse(t, g)
+	u.hurry.Store(true)
+	u.loaded("all run, without a pause", 6000)
+	u.hurry.Store(false)
 	u.served("all run", 0, 1, 2)
 	g.Kill(2)
 	u.served("member 2 is dead", 0, 1)
@@ -89,6 +92,7 @@ type groupUse struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
 
+	hurry  atomic.Bool                                // loads have no pause between them, so that most of them meet others
 	counts [3]struct{ ranges, renewals atomic.Int64 } // by member
 
 	mu     sync.Mutex
@@ -188,6 +192,27 @@ func (u *groupUse) served(when string, members ...int) {
 	u.t.Logf("%s: %.1f s", when, time.Since(began).Seconds())
 }
 
+// loaded waits until all members together have served more ranges.
+func (u *groupUse) loaded(when string, more int64) {
+	u.t.Helper()
+	began, until := time.Now(), u.ranged()+more
+	u.do(when, func(context.Context) error {
+		if n := u.ranged(); n < until {
+			return fmt.Errorf("the members owe %d ranges", until-n)
+		}
+		return nil
+	})
+	u.t.Logf("%s: %.1f s", when, time.Since(began).Seconds())
+}
+
+// ranged returns how many ranges the members have served.
+func (u *groupUse) ranged() (n int64) {
+	for i := range u.counts {
+		n += u.counts[i].ranges.Load()
+	}
+	return n
+}
+
 // end stops the nodes.
 func (u *groupUse) end() {
 	u.stop()
@@ -210,7 +235,7 @@ func (u *groupUse) load(loop context.Context, member, n int, s *sqldb.Store) {
 			u.mu.Unlock()
 			u.counts[member].ranges.Add(1)
 		}
-		if !pause(loop) {
+		if loop.Err() != nil || !u.hurry.Load() && !pause(loop) {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -76,7 +77,14 @@ var mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.compl
 
 func openMySQL(_ target, l *login, cfg Config) (pools, error) {
 	base := loginConnector{l, cfg}
-	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: prepareMySQL}, cfg)
+	galera := new(atomic.Bool)
+	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: func(ctx context.Context, c driver.Conn) error {
+		if err := prepareMySQL(ctx, c); err != nil {
+			return err
+		}
+		return noteGalera(ctx, c, galera)
+	}}, cfg)
+	p.galera = galera
 	p.write.SetConnMaxIdleTime(mysqlPoolIdle)
 	return p, nil
 }

@@ -28,8 +28,14 @@ func (s *Store) reserve(ctx context.Context, req segment.Request) (segment.Reser
 	if s.dialect.reserveOnce == nil {
 		return s.reserveLocked(ctx, req)
 	}
+	if s.inGalera() {
+		return s.reserveInGalera(ctx, req)
+	}
 	for range 3 {
 		res, matched, err := s.dialect.reserveOnce(ctx, s, req)
+		if s.inGalera() { // this connection was new: what it answered is not believed
+			return s.reserveInGalera(ctx, req)
+		}
 		if matched || err != nil && s.dialect.kindOf(err) != kindBadText {
 			return res, err
 		}
