@@ -170,7 +170,7 @@ func TestLateRenewal(t *testing.T) {
 			req := request(addr)
 			req.Numbers.Lo, req.Numbers.Hi = r.Number, r.Number+1
 			next := claim(t, second, req)
-			next.Incarnation = "" // as List leaves it
+			next.Incarnation, next.After = "", "" // as List leaves it
 			wire.Hold()
 			if got, err := first.Renew(ctx(t), r, r.Bound+3*horizon); !errors.Is(err, worker.ErrLost) {
 				t.Errorf("Renew of a lost claim = %+v, %v; want ErrLost", got, err)
