@@ -252,6 +252,15 @@ func TestUnreadableClusterFile(t *testing.T) {
 	if _, err := app.New(c, app.Options{}); err == nil || !strings.Contains(err.Error(), "file cluster of data directory "+c.DataDir) {
 		t.Errorf("New = %v", err)
 	}
+	if err := os.WriteFile(file, []byte("null\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = start(t, c)
+	until(t, "a file that names no cluster is made anew", func() bool {
+		content, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(content), `{"leaf.db":"`)
+	})
+	stop()
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func (d *databases) remember(dir *datadir.Dir) error {
 	if err != nil {
 		return err
 	}
-	now := maps.Clone(known)
+	now := map[string]string{}
+	maps.Copy(now, known)
 	for i, s := range d.stores {
 		if id := s.KnownCluster(); id != "" {
 			now[d.remembered(i)] = id
