@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // The texts of the engine's alarms are here, side by side. An alarm is raised and
@@ -21,7 +22,7 @@ func regressAlarm(tag, text string) leaf.Alarm {
 }
 
 // latchedAlarm is for a tag that was latched when the process started.
-func latchedAlarm(tag string, m Mark) leaf.Alarm {
+func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
 	if m.Rebuilt {
 		text = fmt.Sprintf("the fence file of this node was made anew; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges", tag)
@@ -69,14 +70,6 @@ func loadsAlarm(name string, err error) leaf.Alarm {
 		Code: leaf.AlarmStore, Subject: name,
 		Text: fmt.Sprintf("no range can be loaded from store %q; its tags are served from memory while that lasts: %s", name, firstLine(err)),
 		Do:   "look at the database: whether it runs, takes writes, and lets the user of this node update leaf_alloc",
-	}
-}
-
-func diskAlarm(file string, err error) leaf.Alarm {
-	return leaf.Alarm{
-		Code: leaf.AlarmDisk, Subject: file,
-		Text: fmt.Sprintf("file %q of the data directory cannot be written, so no new ranges are served: %s", file, firstLine(err)),
-		Do:   "if there is an alarm of code file, do what that one says; else look at the disk's free space and health, and do not restart this node before it heals",
 	}
 }
 
@@ -161,7 +154,7 @@ func (l *logged) Raise(a leaf.Alarm) {
 	defer l.mu.Unlock()
 	if k := [2]string{a.Code, a.Subject}; !l.active[k] {
 		l.active[k] = true
-		l.alloc.tasks.start(func() {
+		l.alloc.tasks.Start(func() {
 			l.alloc.log.Error(a.Text, "code", a.Code, "subject", a.Subject, "do", a.Do)
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 var _ leaf.Issuer = (*Allocator)(nil)
@@ -21,19 +23,17 @@ type Allocator struct {
 	rt     leaf.Runtime
 	log    *slog.Logger
 	router *Router
-	disk   Disk
+	disk   fence.Disk
 	pace   pace
-	fence  *fence
+	fence  *fence.Fence
 	alarms leaf.Alarms
-
-	cluster *cluster // nil: there is no cluster fence
 
 	table   atomic.Pointer[table]
 	shards  []*shard
 	drained *piece // what tags without stock point to; it has no IDs
 
-	tasks    group
-	watches  group           // looks at the boards, which go on while Close waits for tasks
+	tasks    *bounded.Group
+	watches  *bounded.Group  // looks at the boards, which go on while Close waits for tasks
 	base     context.Context //nolint:containedctx // parent of loads, cancelled at the end of Close
 	cancel   context.CancelFunc
 	reading  context.Context //nolint:containedctx // parent of syncs, cancelled when Close begins
@@ -48,8 +48,8 @@ type Allocator struct {
 	counters counters
 
 	// mu guards the writers of table and what follows. Order of locks: mu, then
-	// Tag.mu, then queue.mu, then shard.mu; fence.mu, cluster.mu, group.mu and those of
-	// the alarms come last.
+	// Tag.mu, then queue.mu, then shard.mu; those of a.fence, the groups and the alarms come
+	// last.
 	mu      sync.Mutex
 	pending map[string]*Tag      // tags that the store will be asked about
 	misses  map[string]time.Time // unknown tags, until when
@@ -60,7 +60,7 @@ type Allocator struct {
 // New reads the fence file from disk and prepares an Allocator; it does not touch
 // the stores. The disk must be the node's own and locked: two processes that share
 // one would overwrite each other's fences.
-func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
+func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		pace:    cfg.pace(),
 		alarms:  cfg.Alarms,
 		drained: newPiece(leaf.Range{}),
-		tasks:   group{rt: cfg.Runtime},
-		watches: group{rt: cfg.Runtime},
+		tasks:   bounded.NewGroup(cfg.Runtime),
+		watches: bounded.NewGroup(cfg.Runtime),
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 		pending: make(map[string]*Tag),
@@ -85,13 +85,10 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 		a.alarms = &logged{alloc: a, active: map[[2]string]bool{}}
 	}
 	var err error
-	if a.fence, err = openFence(a); err != nil {
+	if a.fence, err = fence.Open(a.fenceConfig()); err != nil {
 		return nil, err
 	}
-	if a.cluster, err = newCluster(a); err != nil {
-		return nil, errors.Join(err, a.fence.close(context.Background()))
-	}
-	for tag, m := range a.fence.all() {
+	for tag, m := range a.fence.All() {
 		if m.Latched {
 			a.alarms.Raise(latchedAlarm(tag, m))
 		}
@@ -107,21 +104,27 @@ func New(router *Router, disk Disk, cfg Config) (*Allocator, error) {
 	return a, nil
 }
 
+func (a *Allocator) fenceConfig() fence.Config {
+	return fence.Config{
+		Disk: a.disk, Node: a.cfg.NodeID, Runtime: a.rt, Logger: a.log, Alarms: a.alarms, Go: a.tasks.Start,
+		Cluster: a.cfg.ClusterFence, ClusterName: a.cfg.ClusterFenceName, Degrade: a.cfg.Degrade,
+		Timeout: a.cfg.LoadTimeout, MaxCalls: a.cfg.MaxLoads, Abandoned: &a.counters.abandoned,
+	}
+}
+
 // Start makes first contact with every database, one attempt each, and begins to
 // follow them. It returns permanent errors only (ErrSchema, ErrRule, *ClusterError, leaf.ErrConflict), after which
 // the Allocator must be closed; a database that cannot be reached is tried again
 // in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
 func (a *Allocator) Start(ctx context.Context) error {
-	if a.cluster != nil {
-		a.tasks.start(a.cluster.follow)
-	}
+	a.fence.Start()
 	results := make([]error, len(a.shards))
 	contacted := make(chan struct{})
 	var left atomic.Int64
 	left.Store(int64(len(a.shards)))
 	for i, s := range a.shards {
 		// Among the tasks, so that Close waits for one that outlives ctx.
-		if !a.tasks.start(func() {
+		if !a.tasks.Start(func() {
 			results[i] = s.sync()
 			if left.Add(-1) == 0 {
 				close(contacted)
@@ -150,9 +153,9 @@ func (a *Allocator) Start(ctx context.Context) error {
 		return permanent
 	}
 	for i, s := range a.shards {
-		a.tasks.start(func() { s.follow(results[i] == nil) })
+		a.tasks.Start(func() { s.follow(results[i] == nil) })
 	}
-	a.tasks.start(a.keepRecent)
+	a.tasks.Start(a.keepRecent)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // buffer is the double buffer of a tag that is in use. Tag.mu guards it.
@@ -18,7 +19,7 @@ type buffer struct {
 	prior int64      // the fence before this process's first range, or the floor
 	floor int64      // ranges that start below are dropped, see Allocator.heed
 
-	wrote held // the entry that holds the end of the last range; none if that was taken without
+	wrote fence.Held // the entry that holds the end of the last range; none if that was taken without
 
 	turnedAway bool // the alarm exhausted is raised
 	badRow     bool // the alarm row is raised
@@ -119,7 +120,7 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 		return
 	}
 	now := t.alloc.rt.Now()
-	if now.Before(b.retryAt) || t.alloc.fence.mark(t.name).Latched {
+	if now.Before(b.retryAt) || t.alloc.fence.Mark(t.name).Latched {
 		return
 	}
 	if b.asked.IsZero() {
@@ -138,7 +139,7 @@ func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	if err := t.shard.refuses(); err != nil {
 		return obstacle{}, err
 	}
-	if t.alloc.fence.mark(t.name).Latched {
+	if t.alloc.fence.Mark(t.name).Latched {
 		return obstacle{}, t.latchedError()
 	}
 	if err := w.caller.Err(); err != nil {
@@ -183,11 +184,11 @@ func (t *Tag) latchedError() error {
 // The tail is the ranges after the current one with its rest before them, as far as
 // they touch; if they do not, the rest of the current one is lost, because somebody
 // else's numbers lie between.
-func (t *Tag) retire() (issued int64, tail leaf.Range, wrote held) {
+func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.buf == nil {
-		return 0, leaf.Range{}, held{}
+		return 0, leaf.Range{}, fence.Held{}
 	}
 	b := t.buf
 	issued = b.prior

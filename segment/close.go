@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // Close ends the Allocator: no new loads, the loads under way end, the unused
@@ -27,13 +29,14 @@ func (a *Allocator) Close(ctx context.Context) error {
 	defer a.cancel()
 	close(a.closing)
 	a.unread()
+	a.fence.Stop()
 	for _, s := range a.shards {
 		for _, t := range s.queue.close() {
 			t.loadEnded(func(*buffer) {})
 		}
 	}
 	err := a.waitForLoads(ctx)
-	err = errors.Join(err, within(ctx, a.rt, "write the list of recent tags", func() error {
+	err = errors.Join(err, bounded.Within(ctx, a.rt, "write the list of recent tags", func() error {
 		a.remember()
 		return nil
 	}))
@@ -50,7 +53,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 	if a.endWatches(ctx) { // only now: a repair asks this node while a statement hangs
 		a.leaveBoards(ctx)
 	}
-	return errors.Join(err, a.fence.close(ctx))
+	return errors.Join(err, a.fence.Close(ctx))
 }
 
 // waitForLoads gives the loads half of the time that ctx leaves, so that one that
@@ -61,7 +64,7 @@ func (a *Allocator) waitForLoads(ctx context.Context) error {
 		ctx, cancel = a.rt.WithTimeout(ctx, deadline.Sub(a.rt.Now())/2)
 		defer cancel()
 	}
-	if err := a.tasks.wait(ctx); err != nil {
+	if err := a.tasks.Wait(ctx); err != nil {
 		return fmt.Errorf("segment: loads did not end in time, their ranges are lost: %w", err)
 	}
 	return nil
@@ -72,7 +75,7 @@ type tail struct {
 	tag      *Tag
 	issued   int64      // end of the numbers this node issued
 	unused   leaf.Range // not issued
-	wrote    held       // entry of the cluster fence for the end of unused
+	wrote    fence.Held // entry of the cluster fence for the end of unused
 	returned atomic.Bool
 }
 
@@ -94,9 +97,9 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 		return
 	}
 	var next, numbers atomic.Int64
-	workers := group{rt: a.rt}
+	workers := bounded.NewGroup(a.rt)
 	for range min(a.cfg.MaxLoads, len(tails)) {
-		workers.start(func() {
+		workers.Start(func() {
 			for i := next.Add(1); i <= int64(len(tails)) && ctx.Err() == nil; i = next.Add(1) {
 				t := tails[i-1]
 				if err := a.giveBack(ctx, t); err != nil {
@@ -108,47 +111,27 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 			}
 		})
 	}
-	if err := workers.wait(ctx); err != nil {
+	if err := workers.Wait(ctx); err != nil {
 		a.log.Warn("giving unused numbers back took too long", "error", err)
 	}
 	a.counters.givenBack.Add(numbers.Load())
 	a.log.Info("unused numbers given back", "tags", len(tails), "numbers", numbers.Load())
 }
 
-// giveBack returns a tail in the order of rule G; the first failure ends it, and
-// the numbers are lost. The cluster fence is lowered first of all, by
-// compare-and-set from the range's end: a node that has read it before cannot take
-// the lowered row for a regress. The own fence goes down to the end of what
-// was issued before the row does, so that a crash in between leaves the row above
-// the fence: no number is issued twice, and no false alarm is raised. It goes no
-// less far down, because the nodes that own the numbers in between may lower the
-// row too. The compare-and-set is sent once, whatever becomes of it. While it may still
-// reach the row, this node tells repairs of the tail's end.
+// giveBack returns a tail; the first failure ends it, and the numbers are lost. The fences go
+// down before the row (Fence.Lower). The compare-and-set is sent once, whatever becomes of
+// it.
 func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
 	name := t.tag.name
-	mark := a.fence.mark(name)
-	if mark.Latched {
-		return errors.New("the tag is latched")
-	}
-	if mark.High != t.unused.Hi {
-		return fmt.Errorf("the fence is at %d: a repair or a later range raised it", mark.High)
-	}
-	if a.cluster != nil {
-		if err := a.cluster.lower(ctx, t); err != nil {
-			return err
-		}
-	}
-	a.fence.returns(name, t.unused.Hi)
-	if err := a.fence.lower(name, mark, t.issued); err != nil {
-		a.fence.hasReturned(name)
+	if err := a.fence.Lower(ctx, name, t.issued, t.unused, t.wrote); err != nil {
 		return err
 	}
 	s := t.tag.shard
-	_, err := call(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.GiveBack(ctx, name, t.unused.Hi, t.unused.Lo)
 	})
 	if err == nil || errors.Is(err, leaf.ErrConflict) || errors.Is(err, leaf.ErrUnknownTag) || otherCluster(err) {
-		a.fence.hasReturned(name)
+		a.fence.Returned(name)
 	}
 	return err
 }

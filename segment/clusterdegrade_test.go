@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestDegrade: with the policy, ranges go on without the cluster fence, and when it
@@ -134,9 +135,9 @@ func TestDegradeAfterALoss(t *testing.T) {
 		a := node(t, s, d, degraded(f, nil))
 		next(t, a, "order")
 		f.set(func(f *shared) {
-			f.onRead = func(context.Context, string, func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+			f.onRead = func(context.Context, string, func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
 				f.breakDown()
-				return segment.FenceEntry{}, false, nil
+				return fence.Entry{}, false, nil
 			}
 		})
 		drain(t, a, "order", 50)
@@ -174,7 +175,7 @@ func TestMergeAfterAnOutageIsSmall(t *testing.T) {
 		watch := func(f *shared) {
 			f.heal()
 			f.set(func(f *shared) {
-				f.onRead = func(_ context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+				f.onRead = func(_ context.Context, tag string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
 					mu.Lock()
 					read[tag] = true
 					mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestClusterFenceRefuses: a database that lost commits is refused by every node,
@@ -85,7 +86,7 @@ func TestClusterFenceBeforeServe(t *testing.T) {
 		s, f := newStore(row(10)), sharing(memory.NewFence())
 		enter, leave := make(chan struct{}), make(chan error)
 		f.set(func(f *shared) {
-			f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			f.onSwap = func(_ context.Context, _ string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 				enter <- struct{}{}
 				fail := <-leave
 				e, err := do()
@@ -141,11 +142,11 @@ func TestClusterFenceOrder(t *testing.T) {
 		synctest.Wait()
 		var events []string
 		f.set(func(f *shared) {
-			f.onRead = func(_ context.Context, _ string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+			f.onRead = func(_ context.Context, _ string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
 				events = append(events, "read")
 				return do()
 			}
-			f.onSwap = func(_ context.Context, _ string, old *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			f.onSwap = func(_ context.Context, _ string, old *fence.Entry, end int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 				from := "none"
 				if old != nil {
 					from = fmt.Sprint(old.End)
@@ -202,7 +203,7 @@ func TestLostRace(t *testing.T) {
 				synctest.Wait()
 				enter, leave := make(chan struct{}), make(chan struct{})
 				slow.set(func(f *shared) {
-					f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+					f.onSwap = func(_ context.Context, _ string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 						slow.heal()
 						close(enter)
 						<-leave
@@ -236,8 +237,8 @@ func TestRacesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := newStore(row(10)), sharing(memory.NewFence())
 		f.set(func(f *shared) {
-			f.onSwap = func(context.Context, string, *segment.FenceEntry, int64, func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
-				return segment.FenceEntry{}, segment.ErrFenceMoved
+			f.onSwap = func(context.Context, string, *fence.Entry, int64, func() (fence.Entry, error)) (fence.Entry, error) {
+				return fence.Entry{}, fence.ErrMoved
 			}
 		})
 		cfg := fenced("a", f, nil)
@@ -282,7 +283,7 @@ func TestGiveBackInTheMiddleOfALoad(t *testing.T) {
 // TestGiveBackUnderTheClusterFence: each step fails or is the last one before a
 // crash. The restart repeats nothing and raises no alarm, whoever does it.
 func TestGiveBackUnderTheClusterFence(t *testing.T) {
-	type swap = func() (segment.FenceEntry, error)
+	type swap = func() (fence.Entry, error)
 	for _, c := range []struct {
 		name string
 		rows int // compare-and-sets that reach the row
@@ -291,15 +292,15 @@ func TestGiveBackUnderTheClusterFence(t *testing.T) {
 		{"all is well", 1, func(*testing.T, *store, *disk, *shared) {}},
 		{"the cluster fence does not answer", 0, func(_ *testing.T, _ *store, _ *disk, f *shared) { f.breakDown() }},
 		{"its reply is lost", 0, func(_ *testing.T, _ *store, _ *disk, f *shared) {
-			f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do swap) (segment.FenceEntry, error) {
+			f.onSwap = func(_ context.Context, _ string, _ *fence.Entry, _ int64, do swap) (fence.Entry, error) {
 				e, err := do()
 				return e, errors.Join(err, errDown)
 			}
 		}},
 		{"it hangs", 0, func(_ *testing.T, _ *store, _ *disk, f *shared) {
-			f.onSwap = func(ctx context.Context, _ string, _ *segment.FenceEntry, _ int64, _ swap) (segment.FenceEntry, error) {
+			f.onSwap = func(ctx context.Context, _ string, _ *fence.Entry, _ int64, _ swap) (fence.Entry, error) {
 				<-ctx.Done()
-				return segment.FenceEntry{}, ctx.Err()
+				return fence.Entry{}, ctx.Err()
 			}
 		}},
 		{"another node has moved it", 0, func(t *testing.T, s *store, _ *disk, f *shared) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // shared decorates a cluster fence with faults, for one node. Each hook runs
@@ -16,8 +17,8 @@ type shared struct {
 	*memory.Fence
 	mu     sync.Mutex
 	onOpen func(ctx context.Context, do func() (string, bool, error)) (string, bool, error)
-	onRead func(ctx context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error)
-	onSwap func(ctx context.Context, tag string, old *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error)
+	onRead func(ctx context.Context, tag string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error)
+	onSwap func(ctx context.Context, tag string, old *fence.Entry, end int64, do func() (fence.Entry, error)) (fence.Entry, error)
 }
 
 // sharing returns a node's access to f.
@@ -40,22 +41,22 @@ func (f *shared) Open(ctx context.Context) (string, bool, error) {
 	return do()
 }
 
-func (f *shared) Read(ctx context.Context, space, tag string) (segment.FenceEntry, bool, error) {
+func (f *shared) Read(ctx context.Context, space, tag string) (fence.Entry, bool, error) {
 	f.mu.Lock()
 	hook := f.onRead
 	f.mu.Unlock()
-	do := func() (segment.FenceEntry, bool, error) { return f.Fence.Read(ctx, space, tag) }
+	do := func() (fence.Entry, bool, error) { return f.Fence.Read(ctx, space, tag) }
 	if hook != nil {
 		return hook(ctx, tag, do)
 	}
 	return do()
 }
 
-func (f *shared) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
+func (f *shared) Swap(ctx context.Context, space, tag string, old *fence.Entry, end int64) (fence.Entry, error) {
 	f.mu.Lock()
 	hook := f.onSwap
 	f.mu.Unlock()
-	do := func() (segment.FenceEntry, error) { return f.Fence.Swap(ctx, space, tag, old, end) }
+	do := func() (fence.Entry, error) { return f.Fence.Swap(ctx, space, tag, old, end) }
 	if hook != nil {
 		return hook(ctx, tag, old, end, do)
 	}
@@ -66,11 +67,11 @@ func (f *shared) Swap(ctx context.Context, space, tag string, old *segment.Fence
 func (f *shared) breakDown() {
 	f.set(func(f *shared) {
 		f.onOpen = func(context.Context, func() (string, bool, error)) (string, bool, error) { return "", false, errDown }
-		f.onRead = func(context.Context, string, func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
-			return segment.FenceEntry{}, false, errDown
+		f.onRead = func(context.Context, string, func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
+			return fence.Entry{}, false, errDown
 		}
-		f.onSwap = func(context.Context, string, *segment.FenceEntry, int64, func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
-			return segment.FenceEntry{}, errDown
+		f.onSwap = func(context.Context, string, *fence.Entry, int64, func() (fence.Entry, error)) (fence.Entry, error) {
+			return fence.Entry{}, errDown
 		}
 	})
 }
@@ -96,7 +97,7 @@ func (f *shared) end(t testing.TB, tag string) int64 {
 
 // fenced is the configuration of a node that shares f. Its ranges have the row's
 // own step, so that a test can tell them apart.
-func fenced(name string, f segment.ClusterFence, al *alarms) segment.Config {
+func fenced(name string, f fence.Cluster, al *alarms) segment.Config {
 	cfg := segment.Config{NodeID: name, ClusterFence: f, ClusterFenceName: "zk", FixedStep: true}
 	if al != nil {
 		cfg.Alarms = al
@@ -105,7 +106,7 @@ func fenced(name string, f segment.ClusterFence, al *alarms) segment.Config {
 }
 
 // degraded is the same for node "a" with the policy degrade.
-func degraded(f segment.ClusterFence, al *alarms) segment.Config {
+func degraded(f fence.Cluster, al *alarms) segment.Config {
 	cfg := fenced("a", f, al)
 	cfg.Degrade = true
 	return cfg

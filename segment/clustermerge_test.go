@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestRangeUnderWayBesideAMerge: a load has moved the cluster fence, and its reply is late.
@@ -36,7 +37,7 @@ func TestRangeUnderWayBesideAMerge(t *testing.T) {
 				ids.add(t, "a", drain(t, a, "order", 10)...)
 				synctest.Wait()
 				f.set(func(f *shared) {
-					f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+					f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 						e, err := do()
 						if tag == "order" && e.End == 31 {
 							time.Sleep(1500 * time.Millisecond)

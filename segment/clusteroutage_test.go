@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // useUp takes IDs until there are none.
@@ -95,7 +96,7 @@ func TestClusterFenceHiccup(t *testing.T) {
 				next(t, a, "order")
 				n := 0
 				f.set(func(f *shared) {
-					f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+					f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 						if tag != "order" {
 							return do()
 						}
@@ -105,7 +106,7 @@ func TestClusterFenceHiccup(t *testing.T) {
 						if happened {
 							_, _ = do()
 						}
-						return segment.FenceEntry{}, errDown
+						return fence.Entry{}, errDown
 					}
 				})
 				start := time.Now()
@@ -181,12 +182,12 @@ func TestHungClusterFence(t *testing.T) {
 							return do()
 						}
 					case "read":
-						f.onRead = func(_ context.Context, _ string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+						f.onRead = func(_ context.Context, _ string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
 							<-release
 							return do()
 						}
 					case "swap":
-						f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+						f.onSwap = func(_ context.Context, _ string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 							<-release
 							return do()
 						}
@@ -280,7 +281,7 @@ func TestMergeBeforeUse(t *testing.T) {
 		time.Sleep(25 * time.Hour) // no tag is recent, so nothing is loaded
 		enter, leave := make(chan struct{}), make(chan struct{})
 		f.set(func(f *shared) {
-			f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 				if tag == "cart" {
 					close(enter)
 					<-leave
@@ -315,10 +316,10 @@ func TestMergeBeforeUse(t *testing.T) {
 // node knows, or went back, is no licence to start from nothing. All of the node's
 // fences go in again before the next range.
 func TestMissingEntryIsNotZero(t *testing.T) {
-	type answer = func() (segment.FenceEntry, bool, error)
-	for name, forget := range map[string]func(e segment.FenceEntry) (segment.FenceEntry, bool, error){
-		"gone":      func(segment.FenceEntry) (segment.FenceEntry, bool, error) { return segment.FenceEntry{}, false, nil },
-		"went back": func(e segment.FenceEntry) (segment.FenceEntry, bool, error) { e.Version--; return e, true, nil },
+	type answer = func() (fence.Entry, bool, error)
+	for name, forget := range map[string]func(e fence.Entry) (fence.Entry, bool, error){
+		"gone":      func(fence.Entry) (fence.Entry, bool, error) { return fence.Entry{}, false, nil },
+		"went back": func(e fence.Entry) (fence.Entry, bool, error) { e.Version--; return e, true, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,7 +332,7 @@ func TestMissingEntryIsNotZero(t *testing.T) {
 				f.lower(t, "cart", 1) // the store was restored from a backup: cart's entry is older, too
 				once, swaps := true, []string{}
 				f.set(func(f *shared) {
-					f.onRead = func(_ context.Context, tag string, do answer) (segment.FenceEntry, bool, error) {
+					f.onRead = func(_ context.Context, tag string, do answer) (fence.Entry, bool, error) {
 						e, ok, err := do()
 						if tag == "order" && once {
 							once = false
@@ -339,7 +340,7 @@ func TestMissingEntryIsNotZero(t *testing.T) {
 						}
 						return e, ok, err
 					}
-					f.onSwap = func(_ context.Context, tag string, _ *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+					f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, end int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 						swaps = append(swaps, fmt.Sprint(tag, " ", end))
 						return do()
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestClusterFenceTorture: nodes that share a fence load, stop and crash at random,
@@ -40,16 +41,16 @@ func torture(t *testing.T, r *rand.Rand, databaseGoesBack bool) {
 	access, disks, running := [nodes]*shared{}, [nodes]*disk{}, [nodes]*segment.Allocator{}
 	faults, mu := rand.New(rand.NewPCG(r.Uint64(), 5)), sync.Mutex{}
 	fault := func(f *shared) {
-		f.onSwap = func(_ context.Context, _ string, _ *segment.FenceEntry, _ int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+		f.onSwap = func(_ context.Context, _ string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 			mu.Lock()
 			kind := faults.IntN(4)
 			mu.Unlock()
 			switch kind {
 			case 0:
-				return segment.FenceEntry{}, errDown
+				return fence.Entry{}, errDown
 			case 1:
 				_, err := do()
-				return segment.FenceEntry{}, errors.Join(err, errDown)
+				return fence.Entry{}, errors.Join(err, errDown)
 			}
 			return do()
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // Config tunes an Allocator. The zero value of each field means its default.
@@ -67,7 +68,7 @@ type Config struct {
 
 	// ClusterFence is the fence that all nodes share (docs/adr/0010). nil: each node
 	// protects its own ranges only.
-	ClusterFence ClusterFence
+	ClusterFence fence.Cluster
 
 	// ClusterFenceName names it in alarms. Default "cluster-fence".
 	ClusterFenceName string
@@ -134,18 +135,4 @@ func (c Config) Validate() error {
 
 func (c Config) pace() pace {
 	return pace{short: c.ShortSegment, long: c.LongSegment, maxStep: c.MaxStep, fixed: c.FixedStep}
-}
-
-// Back-off after a failed store call: it doubles from the first pause to the
-// longest. Together with a connection timeout of 250 ms the longest one keeps
-// recovery within a second of the database's first accepted query (guarantee 13).
-const (
-	firstBackoff   = 10 * time.Millisecond
-	longestBackoff = 250 * time.Millisecond
-)
-
-// backoff returns the pause after that many failures in a row.
-func backoff(rt leaf.Runtime, failures int) time.Duration {
-	d := firstBackoff << min(failures-1, 5)
-	return rt.Jitter(min(d, longestBackoff))
 }

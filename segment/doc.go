@@ -11,9 +11,9 @@
 //  2. A range that starts below the highest end this node ever reserved for the
 //     tag is refused, and latches the tag until [Allocator.Repair], across
 //     restarts (guarantee 2, rules A and M). That end, the fence, is durable
-//     before the first ID of a range is issued (rule B). With a [ClusterFence]
-//     the same holds for the highest end that any node of the cluster reserved,
-//     before and after this node was there (rule C).
+//     before the first ID of a range is issued (rule B). With a cluster fence the same
+//     holds for the highest end that any node of the cluster reserved, before and after
+//     this node was there (rule C).
 //  3. Within one process the IDs of a tag increase in the order in which they are
 //     taken. A new piece of a range is published only when the one before it is
 //     used up or shut.
@@ -52,20 +52,10 @@
 // store serialises the writes of a row. Abandoned calls are counted, and no new
 // ones start while Config.MaxLoads of them have not returned.
 //
-// # The cluster fence
+// # Fences
 //
-// A load reads the tag's entry F with its version, reserves, requires that the
-// range starts at or above F, moves F to the range's end by compare-and-set, writes
-// the own fence, and serves. Losing the compare-and-set only means that another
-// node was faster: the range is dropped and the next one loaded at once. A range
-// below F is a regress only if F still is what was read, which a compare-and-set to
-// the same end proves; otherwise a node gave numbers back meanwhile.
-//
-// The fence is used while it is open: its incarnation is known and holds this
-// node's marks. A new or a wiped one gets them first. While it does not answer there
-// are no new ranges or, with Config.Degrade, ranges on the own fence, after a
-// durable note that they must be merged before the fence is used again. docs/adr/0010
-// has the reasons.
+// A load asks package fence twice: before it reserves a range, and before the range is
+// served. That package's comment says what it holds a range against.
 //
 // # What it does not do
 //

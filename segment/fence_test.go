@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestRegress: the ways a database goes backwards, met in the middle of a run. The
@@ -321,23 +322,23 @@ func TestTornFenceFile(t *testing.T) {
 	}
 }
 
-func openWith(fence []byte) (segment.Mark, error) {
+func openWith(content []byte) (fence.Mark, error) {
 	d := newDisk()
-	d.files["fence"] = fence
+	d.files["fence"] = content
 	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
 	if err != nil {
-		return segment.Mark{}, err
+		return fence.Mark{}, err
 	}
 	a, err := segment.New(router, d, segment.Config{NodeID: "node-1"})
 	if err != nil {
-		return segment.Mark{}, err
+		return fence.Mark{}, err
 	}
 	return a.Mark("order"), a.Close(context.Background())
 }
 
-func markOf(t *testing.T, fence []byte) segment.Mark {
+func markOf(t *testing.T, content []byte) fence.Mark {
 	t.Helper()
-	m, err := openWith(fence)
+	m, err := openWith(content)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // fenceFiles returns the two files after some ranges, and what they held before the
@@ -87,10 +88,10 @@ func TestFenceFileThatLostSomething(t *testing.T) {
 				t.Errorf("%v: asks for what may repeat IDs", err)
 			}
 
-			if err := segment.RebuildFence(d, "node-1", map[string]int64{"order": 5, "other": 7}); err != nil {
+			if err := fence.Rebuild(d, "node-1", map[string]int64{"order": 5, "other": 7}); err != nil {
 				t.Fatal(err)
 			}
-			if err := segment.RebuildFence(d, "node-1", nil); err == nil {
+			if err := fence.Rebuild(d, "node-1", nil); err == nil {
 				t.Error("whole fence files are rebuilt")
 			}
 			if a, err = openDisk(d); err != nil {
@@ -111,7 +112,7 @@ func TestFenceFileThatLostSomething(t *testing.T) {
 func TestRebuiltFenceIsRead(t *testing.T) {
 	d := newDisk()
 	d.files["fence"] = []byte("spoilt\n")
-	err := segment.RebuildFence(d, "node-1", map[string]int64{
+	err := fence.Rebuild(d, "node-1", map[string]int64{
 		"": 5, "a\xff": 5, strings.Repeat("x", leaf.MaxTagLen+1): 5, "low": -5, "high": math.MaxInt64, "order": 7,
 	})
 	if err != nil {

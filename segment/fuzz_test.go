@@ -17,6 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // seal makes a line of the node's files out of a text, as one that was written whole.
@@ -40,7 +41,7 @@ func FuzzFenceLines(f *testing.F) {
 	f.Add(`[{"tag":"","high":1}]`, 1)
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		content := seal(fenceHeader)
-		marks := map[string]segment.Mark{}
+		marks := map[string]fence.Mark{}
 		lines := strings.Split(text, "\n")
 		for _, line := range lines {
 			content += seal(line)
@@ -54,7 +55,7 @@ func FuzzFenceLines(f *testing.F) {
 			}
 			if json.Unmarshal([]byte(line), &entries) == nil {
 				for _, e := range entries {
-					marks[e.Tag] = segment.Mark{High: e.High, Latched: e.Latched}
+					marks[e.Tag] = fence.Mark{High: e.High, Latched: e.Latched}
 				}
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // A row can vanish without leaf tag delete, which keeps its end on the board: an operator
@@ -18,7 +20,7 @@ import (
 func (s *shard) noteGone(epoch uint64) {
 	a := s.alloc
 	gone := map[string]bool{}
-	for tag, m := range a.fence.all() {
+	for tag, m := range a.fence.All() {
 		if t := a.tag(tag); m.High > 0 && a.router.Route(tag) == s.index && (t == nil || t.missed(epoch)) {
 			gone[tag] = true
 		}
@@ -31,7 +33,7 @@ func (s *shard) noteGone(epoch uint64) {
 // noteMiss is noteGone for one tag whose row the store does not have. The board is told at
 // once, but not each time that a caller asks for the tag.
 func (s *shard) noteMiss(tag string) {
-	if s.alloc.fence.mark(tag).High == 0 {
+	if s.alloc.fence.Mark(tag).High == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -60,10 +62,10 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 		if t := a.tag(tag); t != nil && !t.missed(s.epoch.Load()) {
 			continue // its row is back
 		}
-		if told, ok := w.told[tag]; ok && told == a.fence.known(tag).High {
+		if told, ok := w.told[tag]; ok && told == a.fence.Known(tag).High {
 			continue
 		}
-		m := a.fence.say(tag) // a range whose reply is on its way is not in it, and is dropped
+		m := a.fence.Say(tag) // a range whose reply is on its way is not in it, and is dropped
 		failed := s.postAnswer(ctx, tag, w.answered[tag], m)
 		if failed == nil {
 			w.told[tag] = m.High
@@ -77,16 +79,16 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 // not know whether they have arrived: a later repair does not wait for a node that has left.
 func (s *shard) tellReturns(ctx context.Context) (err error) {
 	a := s.alloc
-	for _, tag := range a.fence.onTheirWay() {
+	for _, tag := range a.fence.Returning() {
 		if a.router.Route(tag) == s.index {
-			err = errors.Join(err, s.postAnswer(ctx, tag, s.watcher.answered[tag], a.fence.say(tag)))
+			err = errors.Join(err, s.postAnswer(ctx, tag, s.watcher.answered[tag], a.fence.Say(tag)))
 		}
 	}
 	return err
 }
 
 // postAnswer tells the board what this node knows of a tag.
-func (s *shard) postAnswer(ctx context.Context, tag string, asked int64, m Mark) error {
+func (s *shard) postAnswer(ctx context.Context, tag string, asked int64, m fence.Mark) error {
 	x := Answer{Tag: tag, Node: s.alloc.cfg.NodeID, Asked: asked, High: m.High, Latched: m.Latched}
 	return s.post(ctx, func(ctx context.Context) error { return s.watcher.board.Answer(ctx, x) })
 }

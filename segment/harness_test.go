@@ -14,9 +14,10 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
-// disk is a segment.Disk in memory that outlives its allocators, as a data
+// disk is a fence.Disk in memory that outlives its allocators, as a data
 // directory outlives processes. Hooks inject faults; a nil hook does nothing.
 type disk struct {
 	mu        sync.Mutex
@@ -72,7 +73,7 @@ func (d *disk) Replace(name string, content []byte) error {
 	return nil
 }
 
-func (d *disk) Append(name string) (segment.AppendFile, error) {
+func (d *disk) Append(name string) (fence.AppendFile, error) {
 	if _, err := d.ReadFile(name); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // heed makes this node do what a notice says, and returns what it knows of the tag
@@ -22,25 +23,18 @@ import (
 //     That holds for a node that latched by itself, too. Its stock is from before the loss
 //     that it saw, and perhaps from after one that it did not see.
 //   - Ranges in memory below the repair are dropped.
-func (a *Allocator) heed(n Notice, asked look) (Mark, error) {
-	asked.own = true
+func (a *Allocator) heed(n Notice, asked fence.Look) (fence.Mark, error) {
+	asked.Own = true
 	after, _ := a.heedInMemory(n, asked)
-	return after, a.fence.settle()
-}
-
-// look says what had happened on this node when it began to look at the board, or, for a
-// repair that it carries out itself (own), when it began to ask.
-type look struct {
-	number  int // of the look
-	repairs int // that this node had carried out
-	own     bool
+	return after, a.fence.Settle()
 }
 
 // heedInMemory is heed without the disk: settle makes it durable. began is from before the
 // notice was read. If this node has carried out a repair since then, the notice is
 // perhaps from before the repair and would latch the tag again: it is not heeded.
-func (a *Allocator) heedInMemory(n Notice, began look) (after Mark, ok bool) {
-	after, ok = a.fence.heed(n, began, regressAlarm(n.Tag, hearsay(n)))
+func (a *Allocator) heedInMemory(n Notice, began fence.Look) (after fence.Mark, ok bool) {
+	rule := func(m fence.Mark, late bool) fence.Mark { return n.over(m, began.Own, late) }
+	after, ok = a.fence.Heed(n.Tag, began, rule, regressAlarm(n.Tag, hearsay(n)))
 	if !ok {
 		return after, false
 	}
@@ -56,12 +50,12 @@ func (a *Allocator) heedInMemory(n Notice, began look) (after Mark, ok bool) {
 
 // heedNothing is heedInMemory for the tags that this node latched and that have no notice:
 // no repair on the board is older than the latch.
-func (s *shard) heedNothing(posted map[string]int64, began look) {
+func (s *shard) heedNothing(posted map[string]int64, began fence.Look) {
 	a := s.alloc
-	if a.fence.latchedTags() == 0 {
+	if a.fence.Latched() == 0 {
 		return
 	}
-	for tag, m := range a.fence.all() {
+	for tag, m := range a.fence.All() {
 		if _, noticed := posted[tag]; m.Unread && !noticed && a.router.Route(tag) == s.index {
 			a.heedInMemory(Notice{Tag: tag}, began)
 		}
@@ -70,15 +64,15 @@ func (s *shard) heedNothing(posted map[string]int64, began look) {
 
 // over returns the mark of a node that heeds n. late: a range was refused after the look
 // or the repair began.
-func (n Notice) over(m Mark, own, late bool) Mark {
+func (n Notice) over(m fence.Mark, own, late bool) fence.Mark {
 	if m.Unread && !own || m.Latched && late {
-		return Mark{High: max(m.High, n.Repaired, n.Regress), Latched: true, Unread: m.Unread && late}
+		return fence.Mark{High: max(m.High, n.Repaired, n.Regress), Latched: true, Unread: m.Unread && late}
 	}
 	if n.Repaired > m.High {
-		m = Mark{High: n.Repaired}
+		m = fence.Mark{High: n.Repaired}
 	}
 	if n.unrepaired() && (!m.Latched || m.High < n.Regress) {
-		m = Mark{High: max(m.High, n.Regress), Latched: true}
+		m = fence.Mark{High: max(m.High, n.Regress), Latched: true}
 	}
 	return m
 }
@@ -89,61 +83,6 @@ func (n Notice) unrepaired() bool { return n.Regress > 0 && n.Regress >= n.Repai
 
 func hearsay(n Notice) string {
 	return fmt.Sprintf("store went backwards; the tag is latched until repaired: another node holds numbers of tag %q up to %d and was offered less", n.Tag, n.Regress)
-}
-
-// heed sets the mark to what the notice makes of it, and begins or ends the alarm.
-func (f *fence) heed(n Notice, began look, why leaf.Alarm) (after Mark, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := f.marks[n.Tag]
-	switch {
-	case began.own:
-		f.repairs++
-	case began.repairs != f.repairs:
-		return before, false
-	}
-	late := f.refused[n.Tag] >= began.number
-	if after = n.over(before, began.own, late); after == before || f.closed {
-		return before, true
-	}
-	switch {
-	case after.Latched && !before.Latched:
-		f.alarms.Raise(why)
-	case before.Latched && !after.Latched:
-		f.alarms.Clear(leaf.AlarmRegress, n.Tag)
-	}
-	if _, heard := f.own[n.Tag]; after.High > before.High && !heard {
-		f.own[n.Tag] = before.ranges()
-	}
-	f.setLocked(n.Tag, after)
-	f.loose = append(f.loose, entryOf(n.Tag, after))
-	return after, true
-}
-
-// look begins a look.
-func (f *fence) look() look {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.looks++
-	return look{number: f.looks, repairs: f.repairs}
-}
-
-// settle returns when every mark that was set before is durable.
-func (f *fence) settle() error {
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return errClosed
-	}
-	if len(f.loose) == 0 && !f.broken {
-		select {
-		case <-f.last:
-			f.mu.Unlock()
-			return nil
-		default:
-		}
-	}
-	return f.commit()
 }
 
 // dropBelow drops what is in memory of the tag's ranges that start below floor, and what

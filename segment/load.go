@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // load does one load of the tag, from a goroutine of the shard's queue, and
@@ -18,7 +20,7 @@ func (t *Tag) load() (health, error) {
 	state := t.state
 	t.mu.Unlock()
 	if err := t.shard.refuses(); err != nil {
-		err = &blockedError{err}
+		err = fence.Blocked(err)
 		return t.loadFailed(err), err
 	}
 	switch state {
@@ -47,16 +49,16 @@ func (t *Tag) load() (health, error) {
 // reserved is a range that passed the fences.
 type reserved struct {
 	Reservation
-	prior int64 // the own fence before it
-	wrote held  // the cluster fence's entry for its end
+	prior int64      // the own fence before it
+	wrote fence.Held // the cluster fence's entry for its end
 }
 
 // reserve takes a range. One that is lost to another node in the cluster fence is
 // dropped and replaced at once; that is no fault.
 func (t *Tag) reserve() (r reserved, err error) {
 	a := t.alloc
-	for range maxLost {
-		if r, err = t.tryReserve(); !errors.Is(err, ErrFenceMoved) || a.isClosing() {
+	for range fence.MaxLost {
+		if r, err = t.tryReserve(); !errors.Is(err, fence.ErrMoved) || a.isClosing() {
 			return r, err
 		}
 		a.counters.races.Add(1)
@@ -64,99 +66,69 @@ func (t *Tag) reserve() (r reserved, err error) {
 	return r, err
 }
 
-// tryReserve takes a range from the store and admits it. The order is the
-// guarantee: nothing is reserved unless the fence can be written, the cluster fence
-// is read before and moved after (rule C), and nothing is served before both
-// fences hold its end (rule B).
+// tryReserve takes a range from the store between the two doors of the fence: Begin before
+// anything is reserved, and Admit before anything is served.
 func (t *Tag) tryReserve() (reserved, error) {
 	a := t.alloc
-	before := a.fence.begin(t.name)
-	if before.Latched {
+	l, err := a.fence.Begin(a.base, t.name)
+	switch {
+	case errors.Is(err, fence.ErrLatched):
 		return reserved{}, t.latchedError()
-	}
-	if err := a.fence.heal(); err != nil {
-		return reserved{}, &blockedError{err}
-	}
-	g, err := t.guard()
-	if err != nil {
+	case err != nil:
 		return reserved{}, err
 	}
-	defer g.leave()
+	defer l.End()
 	t.mu.Lock()
 	step, options, last := t.step, t.optionsLocked(), t.buffer().last
 	asked := t.buffer().asked
 	t.mu.Unlock()
 	req := a.pace.request(t.name, step, options, last, asked)
-	res, err := call(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
+	res, err := bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
 		return t.shard.store.Reserve(ctx, req)
 	})
 	if otherCluster(err) {
 		t.shard.disown(err)
-		return reserved{}, &blockedError{err}
+		return reserved{}, fence.Blocked(err)
 	}
 	if err != nil {
 		return reserved{}, fmt.Errorf("reserve a range for tag %q: %w", t.name, err)
 	}
-	wrote, err := t.admit(req, res, before, g)
-	if err != nil {
-		return reserved{}, err
-	}
-	return reserved{res, before.High, wrote}, nil
-}
-
-// admit decides whether a committed range may be served, and returns the cluster
-// fence's entry for it.
-func (t *Tag) admit(req Request, res Reservation, before loadStart, g guard) (held, error) {
 	r := res.Range
 	if res.Step < 1 || res.Step > MaxStep || r.Lo < 0 || r.Hi > MaxMaxID || r.Len() != req.LengthFor(res.Step) {
-		return held{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
+		return reserved{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
 	}
-	if r.Lo < before.High {
-		return held{}, t.latch(r, before, before.High, fmt.Sprintf("this node holds numbers up to %d", before.High))
+	wrote, err := l.Admit(a.base, r)
+	if regress, ok := errors.AsType[*fence.RegressError](err); ok {
+		return reserved{}, t.latch(r, l.Before, regress)
 	}
-	wrote, err := t.pass(g, r)
-	switch {
-	case errors.Is(err, errBelow):
-		return held{}, t.latch(r, before, max(before.High, g.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", g.old.End))
-	case err != nil:
-		t.alloc.counters.lost.Add(r.Len())
-		return held{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
+	if err != nil {
+		a.counters.lost.Add(r.Len())
+		return reserved{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
 	}
-	if err := t.alloc.fence.advance(t.name, before, r.Hi); err != nil {
-		err = fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
-		if !errors.Is(err, errOvertaken) {
-			err = &blockedError{err}
-		}
-		return held{}, err
-	}
-	if err := g.recheck(); err != nil {
-		t.alloc.counters.lost.Add(r.Len())
-		return held{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
-	}
-	return wrote, nil
+	return reserved{res, l.Before.High, wrote}, nil
 }
 
 // latch refuses a range and closes the tag (rule A): the statement that returned
 // it has moved the row, so the next range could pass our fence although another
 // node issued it long ago. Memory is latched even if the disk fails; every later
-// write of the fence file carries the latch. why says what the range contradicts.
+// write of the fence file carries the latch.
 //
 // A reply that a repair has overtaken latches, too: it may show the loss that was repaired,
 // or a later one, and its statement has moved the row.
-func (t *Tag) latch(r leaf.Range, before loadStart, seen int64, why string) error {
-	a := t.alloc
+func (t *Tag) latch(r leaf.Range, before fence.Mark, regress *fence.RegressError) error {
+	a, why := t.alloc, regress.Why
 	a.counters.regresses.Add(1)
-	if now := a.fence.mark(t.name); now != before.Mark && !now.Latched {
+	if now := a.fence.Mark(t.name); now != before && !now.Latched {
 		why += "; the load began before a repair of the tag ended, and perhaps shows the loss that was repaired: repair the tag again"
 	}
 	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
 	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
-	a.fence.latch(t.name, seen, regressAlarm(t.name, text))
-	if a.cluster.number() == 0 {
-		a.dropBelow(t.name, a.fence.mark(t.name).High) // see Allocator.heed
+	a.fence.Latch(t.name, regress.Seen, regressAlarm(t.name, text))
+	if a.fence.Number() == 0 {
+		a.dropBelow(t.name, a.fence.Mark(t.name).High) // see Allocator.heed
 	}
 	t.shard.lookNow()
-	if diskErr := a.fence.settle(); diskErr != nil { // last: the disk may hang
+	if diskErr := a.fence.Settle(); diskErr != nil { // last: the disk may hang
 		a.log.Error("latch is not on the disk yet; do not restart this node", "tag", t.name, "error", diskErr)
 	}
 	return err
@@ -216,7 +188,7 @@ func (t *Tag) loadFailed(err error) health {
 		b.failures++
 		failures = b.failures
 		b.failed = err
-		b.retryAt = a.rt.Now().Add(backoff(a.rt, b.failures))
+		b.retryAt = a.rt.Now().Add(bounded.Backoff(a.rt, b.failures))
 		switch {
 		case t.state != listed, unknown, errors.Is(err, leaf.ErrRegress):
 		case needsOperator(err):
@@ -239,11 +211,11 @@ func (t *Tag) loadFailed(err error) health {
 		a.log.Warn("load failed", "tag", t.name, "store", t.shard.name, "in_a_row", failures, "error", err)
 	}
 	switch {
-	case needsOperator(err), errors.Is(err, ErrFenceMoved):
+	case needsOperator(err), errors.Is(err, fence.ErrMoved):
 		return healthy
-	case isBlocked(err):
+	case fence.IsBlocked(err):
 		return blocked
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errOvertaken):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, fence.ErrOvertaken):
 		return unknownHealth // it may be one locked row
 	}
 	return unusable

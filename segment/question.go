@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // question posts a question whose number is above every one on the board, in answers too:
@@ -59,7 +60,7 @@ func (r *repair) confirm(ctx context.Context, to int64) (again bool, err error) 
 
 // notice returns the tag's notice, one without numbers if there is none.
 func (r *repair) notice(ctx context.Context) (Notice, error) {
-	all, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
+	all, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
 	if i := slices.IndexFunc(all, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
 		return all[i], err
 	}
@@ -76,7 +77,7 @@ func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
 	a, calls, timeout := r.alloc, &r.shard.calls, r.alloc.cfg.LoadTimeout
 	seen := map[string]Member{}
 	for began := a.rt.Now(); ; {
-		nodes, err := call(ctx, calls, timeout, r.board.Nodes)
+		nodes, err := bounded.Do(ctx, calls, timeout, r.board.Nodes)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +104,7 @@ func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
 
 // allAnswers returns the answers of the others: this node speaks for itself.
 func (r *repair) allAnswers(ctx context.Context) ([]Answer, error) {
-	all, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) {
+	all, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) {
 		return r.board.Answers(ctx, r.tag)
 	})
 	return slices.DeleteFunc(all, func(x Answer) bool { return x.Node == r.alloc.cfg.NodeID }), err

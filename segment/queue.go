@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // queue runs the loads of one database: loads of known tags before look-ups of unknown
@@ -20,7 +21,7 @@ import (
 // connections a second, and none of them spins.
 type queue struct {
 	rt    leaf.Runtime
-	tasks *group
+	tasks *bounded.Group
 	max   int
 	quit  chan struct{} // closed at shutdown
 
@@ -114,7 +115,7 @@ func (q *queue) close() (left []*Tag) {
 // held.
 func (q *queue) startRunners() {
 	for queued := q.queued(); q.open && queued > 0 && q.running < q.limit(); queued-- {
-		if !q.tasks.start(q.run) {
+		if !q.tasks.Start(q.run) {
 			return
 		}
 		q.running++
@@ -202,7 +203,7 @@ func (q *queue) done(t *Tag, h health, err error) (alone bool) {
 		q.inARow = 0
 	}
 	q.lastFailed = t.name
-	q.retryAt = q.rt.Now().Add(backoff(q.rt, q.failures))
+	q.retryAt = q.rt.Now().Add(bounded.Backoff(q.rt, q.failures))
 	if h == blocked {
 		return false
 	}

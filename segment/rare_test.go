@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // brokenDisk fails in one of the ways of a start.
@@ -29,7 +30,7 @@ func (d *brokenDisk) ReadFile(name string) ([]byte, error) {
 	return d.disk.ReadFile(name)
 }
 
-func (d *brokenDisk) Append(name string) (segment.AppendFile, error) {
+func (d *brokenDisk) Append(name string) (fence.AppendFile, error) {
 	if d.appendTo != nil {
 		return nil, d.appendTo
 	}
@@ -46,7 +47,7 @@ func TestDiskThatFailsAtTheStart(t *testing.T) {
 	newer.files["fence"] = []byte(seal(strings.Replace(fenceHeader, `"version":1`, `"version":3`, 1)))
 	for _, c := range []struct {
 		name string
-		disk segment.Disk
+		disk fence.Disk
 		want string
 	}{
 		{"read", &brokenDisk{disk: newDisk(), read: failed}, "read the fence file: input/output error"},
@@ -244,9 +245,9 @@ func TestRepairIsCutShort(t *testing.T) {
 
 		moves := 0
 		f.set(func(f *shared) {
-			f.onSwap = func(context.Context, string, *segment.FenceEntry, int64, func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			f.onSwap = func(context.Context, string, *fence.Entry, int64, func() (fence.Entry, error)) (fence.Entry, error) {
 				moves++
-				return segment.FenceEntry{}, segment.ErrFenceMoved
+				return fence.Entry{}, fence.ErrMoved
 			}
 		})
 		_, err := a.Repair(t.Context(), "order", 5000)
@@ -256,9 +257,9 @@ func TestRepairIsCutShort(t *testing.T) {
 		f.heal()
 		f.set(func(f *shared) {
 			reads := 0
-			f.onRead = func(_ context.Context, _ string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+			f.onRead = func(_ context.Context, _ string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
 				if reads++; reads > 1 {
-					return segment.FenceEntry{}, false, errDown
+					return fence.Entry{}, false, errDown
 				}
 				return do()
 			}

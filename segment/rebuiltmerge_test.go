@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestRebuiltMarkIsNoRange: leaf fence rebuild latches a tag at the max_id that it read. Before
@@ -24,7 +25,7 @@ func TestRebuiltMarkIsNoRange(t *testing.T) {
 		drain(t, b, "order", 5)
 		time.Sleep(time.Second)
 		da.set(func(d *disk) { d.files["fence"] = d.files["fence"][:10]; delete(d.files, "cluster-fence") })
-		if err := segment.RebuildFence(da, "a", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
+		if err := fence.Rebuild(da, "a", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
 			t.Fatal(err)
 		}
 		closeNode(t, b) // returns [6,101)
@@ -52,7 +53,7 @@ func TestRebuiltMarkAfterARepairWithoutTheFence(t *testing.T) {
 		time.Sleep(time.Second)
 		closeNode(t, a)
 		da.set(func(d *disk) { d.files["fence"] = d.files["fence"][:10]; delete(d.files, "cluster-fence") })
-		if err := segment.RebuildFence(da, "a", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
+		if err := fence.Rebuild(da, "a", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
 			t.Fatal(err)
 		}
 		closeNode(t, b) // returns [6,101)

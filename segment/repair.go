@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // ErrSilentNodes says that nodes which take ranges from the tag's database do not answer, so
@@ -22,7 +24,7 @@ const (
 )
 
 // Mark returns what this node's fence knows of a tag; the zero Mark if nothing.
-func (a *Allocator) Mark(tag string) Mark { return a.fence.mark(tag) }
+func (a *Allocator) Mark(tag string) fence.Mark { return a.fence.Mark(tag) }
 
 // Repair makes every node go on above the highest number in use, and releases the tag
 // where it is latched. It finds that number: it asks every node that takes ranges from
@@ -99,11 +101,11 @@ type repair struct {
 	board Board  // nil: only this node is reached
 	alone string // why board is nil
 
-	began   look   // from before anything was asked
-	asked   int64  // the question
-	high    int64  // the highest end that is known
-	holder  string // where high is from, for people
-	latched bool   // on some node
+	began   fence.Look // from before anything was asked
+	asked   int64      // the question
+	high    int64      // the highest end that is known
+	holder  string     // where high is from, for people
+	latched bool       // on some node
 
 	// Where the last repair moved the row. The same command again, with a lower number, is
 	// no mistake unless it speaks for nodes that are silent now.
@@ -120,8 +122,8 @@ type repair struct {
 // ask finds the highest number in use. It changes nothing but the question.
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
-	r.began = a.fence.look()
-	mark := a.fence.say(r.tag)
+	r.began = a.fence.Look()
+	mark := a.fence.Say(r.tag)
 	r.high, r.latched, r.holder, r.fence = mark.High, mark.Latched, "this node holds", 0
 	r.plan = RepairPlan{Nodes: []RepairNode{{Node: a.cfg.NodeID, End: mark.High, State: markState(mark.Latched)}}}
 	row, err := r.shard.lookup(ctx, r.tag)
@@ -130,14 +132,14 @@ func (r *repair) ask(ctx context.Context) error {
 		return storeError(err)
 	}
 	r.plan.Row = row.MaxID
-	if a.cluster != nil {
-		e, ok, space, err := a.cluster.entry(ctx, r.tag)
+	if a.fence.HasCluster() {
+		e, ok, space, err := a.fence.ClusterEntry(ctx, r.tag)
 		if err != nil {
 			return storeError(err)
 		}
 		r.space, r.plan.ClusterFence = space, e.End
 		if ok {
-			r.fence = fenceNumber(space)
+			r.fence = fence.NumberOf(space)
 		}
 		if e.End > r.high {
 			r.high, r.holder = e.End, "the cluster fence holds"
@@ -182,7 +184,7 @@ func (r *repair) decide() error {
 // askNodes posts a question and waits for the answers. node names the one with the
 // highest end, if that is higher than what was known.
 func (r *repair) askNodes(ctx context.Context) (node string, err error) {
-	notices, err := call(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
+	notices, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
 	if err != nil {
 		return "", err
 	}
@@ -250,7 +252,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 		}
 		r.plan.First = min(r.plan.First, row)
 	}
-	if a.fence.mark(r.tag).Latched {
+	if a.fence.Mark(r.tag).Latched {
 		return true, nil
 	}
 	a.log.Info("tag repaired", "tag", r.tag, "max_id", r.plan.First, "above", r.high, "silent_nodes", strings.Join(r.mute, " "))
@@ -264,17 +266,17 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 // the row is. A cluster fence is moved although the row is missing.
 func (r *repair) raise(ctx context.Context, to int64) (row int64, err error) {
 	a := r.alloc
-	row, err = call(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+	row, err = bounded.Do(ctx, &r.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return r.shard.store.Raise(ctx, r.tag, to)
 	})
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil {
 		err = fmt.Errorf("raise max_id of tag %q: %w", r.tag, storeError(err))
 	}
-	if err != nil && (!missing || !r.latched) || a.cluster == nil {
+	if err != nil && (!missing || !r.latched) || !a.fence.HasCluster() {
 		return row, err
 	}
-	if failed := a.cluster.raiseTo(ctx, r.space, r.tag, to); failed != nil {
+	if failed := a.fence.RaiseCluster(ctx, r.space, r.tag, to); failed != nil {
 		return row, fmt.Errorf("max_id of tag %q is %d, but the tag is not released yet: %w", r.tag, row, storeError(failed))
 	}
 	return row, err
@@ -298,21 +300,6 @@ func (r *repair) others() string {
 
 func (r *repair) silence(do string) error {
 	return fmt.Errorf("%w: %w: %s: %s", leaf.ErrNotReady, ErrSilentNodes, strings.Join(r.silent, ", "), do)
-}
-
-// entry returns the tag's entry as of now, for management commands. Error:
-// leaf.ErrNotReady while the fence is not open.
-func (c *cluster) entry(ctx context.Context, tag string) (e FenceEntry, ok bool, space string, err error) {
-	g, err := c.enter(ctx, tag)
-	if err != nil {
-		return e, false, "", err
-	}
-	defer g.leave()
-	if g.outage != nil {
-		return e, false, "", c.notReady()
-	}
-	e, ok, err = c.read(ctx, g.space, tag)
-	return e, ok, g.space, err
 }
 
 // storeError adds leaf.ErrNotReady to an error that has no class of its own.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestRepairWaitsForANodeThatEntersAgain: the list of nodes was lost with the commits. A
@@ -82,7 +83,7 @@ func TestRebuiltFenceStopsNoOtherNode(t *testing.T) {
 		drain(t, b, "order", 5)
 		closeNode(t, b)
 		d.set(func(d *disk) { delete(d.files, "fence") })
-		if err := segment.RebuildFence(d, "b", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
+		if err := fence.Rebuild(d, "b", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
 			t.Fatal(err)
 		}
 		b = node(t, s, d, cfg)

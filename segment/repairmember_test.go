@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestRepairWhileAMergeIsOwed: the cluster fence has lost entries, and a node has noticed and
@@ -27,8 +28,8 @@ func TestRepairWhileAMergeIsOwed(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		own.lower(t, "order", 51)
 		own.set(func(f *shared) {
-			f.onSwap = func(context.Context, string, *segment.FenceEntry, int64, func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
-				return segment.FenceEntry{}, errDown
+			f.onSwap = func(context.Context, string, *fence.Entry, int64, func() (fence.Entry, error)) (fence.Entry, error) {
+				return fence.Entry{}, errDown
 			}
 		})
 		last = max(last, drain(t, b, "order", 10)[9]) // asks for a range, and finds the entry too low
@@ -66,13 +67,13 @@ func TestRepairWithoutAnEntry(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone.set(func(f *shared) { // the entry is deleted
-			f.onRead = func(_ context.Context, tag string, do func() (segment.FenceEntry, bool, error)) (segment.FenceEntry, bool, error) {
+			f.onRead = func(_ context.Context, tag string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
 				if e, ok, err := do(); tag != "order" || e != was {
 					return e, ok, err
 				}
-				return segment.FenceEntry{}, false, nil
+				return fence.Entry{}, false, nil
 			}
-			f.onSwap = func(ctx context.Context, tag string, old *segment.FenceEntry, end int64, do func() (segment.FenceEntry, error)) (segment.FenceEntry, error) {
+			f.onSwap = func(ctx context.Context, tag string, old *fence.Entry, end int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 				if tag == "order" && old == nil {
 					return f.Fence.Swap(ctx, space, tag, &was, end)
 				}

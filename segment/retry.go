@@ -27,7 +27,7 @@ func (r *retries) add(t *Tag) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tags[t] = struct{}{}
-	r.running = r.running || r.shard.alloc.tasks.start(r.run)
+	r.running = r.running || r.shard.alloc.tasks.Start(r.run)
 }
 
 // drop forgets a tag that has a range again, or needs none. t.mu is held.

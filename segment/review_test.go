@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // The sequences of events in this file were found by a second reader of the engine;
@@ -391,7 +392,7 @@ func TestRepairOfADeletedTag(t *testing.T) {
 		// A tag that is not latched has nothing to be released from.
 		_, err = a.Repair(t.Context(), "nobody", 5000)
 		wantErr(t, err, leaf.ErrUnknownTag)
-		if m := a.Mark("nobody"); m != (segment.Mark{}) {
+		if m := a.Mark("nobody"); m != (fence.Mark{}) {
 			t.Errorf("mark of an unknown tag: %+v", m)
 		}
 	})

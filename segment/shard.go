@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // shard is one database of the Allocator: its tags, its queue of loads, and the
@@ -22,7 +23,7 @@ type shard struct {
 	store Store
 	queue queue
 
-	calls   callee
+	calls   bounded.Callee
 	watcher watcher
 
 	epoch    atomic.Uint64 // number of the sync under way or last done
@@ -49,10 +50,10 @@ const longestSyncBackoff = 5 * time.Second
 func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
-		calls:   callee{alloc: a, what: fmt.Sprintf("store %q", s.Name)},
+		calls:   bounded.Callee{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
 		watcher: newWatcher(a, s.Store), look: make(chan struct{}), gone: map[string]bool{},
 	}
-	shard.queue = queue{rt: a.rt, tasks: &a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}
+	shard.queue = queue{rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}
 	shard.retry = retries{shard: shard, tags: map[*Tag]struct{}{}}
 	return shard
 }
@@ -67,7 +68,7 @@ func (s *shard) follow(fresh bool) {
 	for {
 		pause := a.cfg.SyncInterval
 		if failures > 0 {
-			pause = backoff(a.rt, failures)
+			pause = bounded.Backoff(a.rt, failures)
 			if s.isSynced() && failures > 6 {
 				pause = min(longestSyncBackoff, a.cfg.SyncInterval)
 			}
@@ -211,7 +212,7 @@ func (s *shard) askAnother(failed *Tag, why error) {
 		if stock > 0 {
 			return
 		}
-		if (other == nil || t.name < other.name) && !s.alloc.fence.mark(t.name).Latched {
+		if (other == nil || t.name < other.name) && !s.alloc.fence.Mark(t.name).Latched {
 			other = t
 		}
 	}
@@ -226,7 +227,7 @@ func (s *shard) askAnother(failed *Tag, why error) {
 	}
 }
 
-// alarmLocked brings the alarm in line with what is known. s.mu is held, so that
+// alarmLocked brings the alarm in line with what is known. s.mu is fence.Held, so that
 // its beginning and end are told in the order in which they happened.
 func (s *shard) alarmLocked() {
 	a := s.alloc
@@ -256,7 +257,7 @@ func (s *shard) read() ([]Row, error) {
 		return nil, err
 	}
 	s.epoch.Add(1)
-	rows, err := call(a.reading, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
+	rows, err := bounded.Do(a.reading, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
 	if err != nil {
 		return nil, fmt.Errorf("read all tags: %w", err)
 	}
@@ -276,7 +277,7 @@ func (s *shard) bind() error {
 	if !first {
 		timeout *= 10 // as the reading that follows
 	}
-	_, err := call(a.reading, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
+	_, err := bounded.Do(a.reading, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 	})
 	if err == nil && first { // before the first range: this node may have been away during a regress
@@ -296,7 +297,7 @@ func (s *shard) bind() error {
 	case err == nil && first:
 		s.queue.resume()
 		if s.watcher.board != nil {
-			a.watches.start(s.watch)
+			a.watches.Start(s.watch)
 		}
 	case errors.Is(err, ErrRule):
 		a.dropStock(s)
@@ -334,7 +335,7 @@ func (t *Tag) dropStockLocked() int64 {
 
 // lookup asks the store for one row.
 func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
-	row, err := call(parent, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
+	row, err := bounded.Do(parent, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
 		return s.store.Lookup(ctx, tag)
 	})
 	if err == nil && row.Tag != tag {

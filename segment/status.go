@@ -47,14 +47,12 @@ func (a *Allocator) Status() Status {
 			st.Reasons = append(st.Reasons, reason)
 		}
 	}
-	if a.cluster != nil {
-		ok, reason := a.cluster.ready()
-		st.Ready = st.Ready && ok
-		if reason != "" {
-			st.Reasons = append(st.Reasons, reason)
-		}
+	ok, reason := a.fence.Ready()
+	st.Ready = st.Ready && ok
+	if reason != "" {
+		st.Reasons = append(st.Reasons, reason)
 	}
-	if n := a.fence.latchedTags(); n > 0 {
+	if n := a.fence.Latched(); n > 0 {
 		st.Reasons = append(st.Reasons, fmt.Sprintf("%d tags are latched until repaired (leaf tag list shows them)", n))
 	}
 	if a.isClosing() {
@@ -102,13 +100,13 @@ func (s *shard) serves() (ok bool, reason string) {
 // possible, is not latched. It ends at the first; before, it counted tags of the store.
 func (s *shard) someServes(loads bool) (tags int, some bool) {
 	a := s.alloc
-	latched := a.fence.latchedTags() > 0
+	latched := a.fence.Latched() > 0
 	for _, t := range *a.table.Load() {
 		if t.shard != s {
 			continue
 		}
 		tags++
-		if loads && (!latched || !a.fence.mark(t.name).Latched) {
+		if loads && (!latched || !a.fence.Mark(t.name).Latched) {
 			return tags, true
 		}
 		t.mu.Lock()
@@ -196,7 +194,7 @@ func (t *Tag) used() bool {
 // status returns the tag's line of the snapshot; used is false if it was never asked
 // for an ID.
 func (t *Tag) status() (st TagStatus, used bool) {
-	m := t.alloc.fence.mark(t.name)
+	m := t.alloc.fence.Mark(t.name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buf
@@ -205,10 +203,7 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	}
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
-		Loading: b.loading, Fence: m.High, Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
-	}
-	if c := t.alloc.cluster; c != nil {
-		st.Cluster = c.seen.of(t.name).End
+		Loading: b.loading, Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
 	}
 	if b.failed != nil {
 		st.Problem = leaf.ClassOf(storeError(b.failed)).Code

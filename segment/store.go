@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // Limits of a row. A row outside them is refused ([leaf.ErrInvalidRow]) before
 // anything is written.
 const (
-	MaxStep  = 1 << 30               // a row's own step is valid from 1 to MaxStep
-	MaxMaxID = 1<<63 - 1 - (1 << 42) // max_id is valid from 0 to MaxMaxID; see piece.take for the distance to 2^63
+	MaxStep  = 1 << 30      // a row's own step is valid from 1 to MaxStep
+	MaxMaxID = fence.MaxEnd // max_id is valid from 0 to MaxMaxID; see piece.take for the distance to 2^63
 )
 
 // Errors of a Store beside those of package leaf.

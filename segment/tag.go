@@ -125,7 +125,7 @@ func (w *waiter) keep(r leaf.Range) {
 	w.wants -= r.Len()
 }
 
-// joinLocked makes t count the waiter. t.mu is held, so the count is right before
+// joinLocked makes t count the waiter. t.mu is fence.Held, so the count is right before
 // the load that t is about to ask for can look at it.
 func (w *waiter) joinLocked(t *Tag, b *buffer) {
 	if w.tag != t {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 const (
@@ -116,8 +118,8 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 		return nil
 	}
 	entered := s.enter(ctx, enterPause)
-	began := a.fence.look()
-	notices, err := call(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
+	began := a.fence.Look()
+	notices, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
 	if err != nil {
 		return errors.Join(entered, err)
 	}
@@ -148,7 +150,7 @@ var errLateLook = errors.New("segment: this node repaired a tag meanwhile")
 // enter notes that the node is there, unless the same was noted a short time ago.
 func (s *shard) enter(ctx context.Context, pause time.Duration) error {
 	a, w := s.alloc, &s.watcher
-	now, as := a.rt.Now(), Member{Node: a.cfg.NodeID, Fence: a.cluster.number()}
+	now, as := a.rt.Now(), Member{Node: a.cfg.NodeID, Fence: a.fence.Number()}
 	fresh := w.as == as && now.Sub(w.entered) < pause && !now.Before(w.entered)
 	if w.left || fresh {
 		return nil
@@ -199,7 +201,7 @@ func (s *shard) answer(ctx context.Context, open []Notice) (err error) {
 		if a.rt.Now().Sub(began) >= watchPause {
 			break
 		}
-		failed := s.postAnswer(ctx, n.Tag, n.Asked, a.fence.say(n.Tag))
+		failed := s.postAnswer(ctx, n.Tag, n.Asked, a.fence.Say(n.Tag))
 		if failed == nil {
 			w.answered[n.Tag] = n.Asked
 		}
@@ -221,14 +223,14 @@ func (s *shard) saved(ctx context.Context) error {
 		last := w.saving
 		if last == nil {
 			now := &saving{done: make(chan struct{})}
-			a.rt.Go(func() { now.err = a.fence.settle(); close(now.done) })
+			a.rt.Go(func() { now.err = a.fence.Settle(); close(now.done) })
 			w.saving = now
 		}
-		bounded, cancel := a.rt.WithTimeout(ctx, a.cfg.LoadTimeout)
-		err := a.rt.Wait(bounded, w.saving.done, 0)
+		limited, cancel := a.rt.WithTimeout(ctx, a.cfg.LoadTimeout)
+		err := a.rt.Wait(limited, w.saving.done, 0)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("the disk does not answer: what this node heard is not written to file %q: %w", fenceName, err)
+			return fmt.Errorf("the disk does not answer: what this node heard is not written to file \"fence\": %w", err)
 		}
 		err, w.saving = w.saving.err, nil
 		if last == nil {
@@ -242,11 +244,11 @@ func (s *shard) saved(ctx context.Context) error {
 // cluster fence they need not know: it refuses what this node refused.
 func (s *shard) tell(ctx context.Context, posted map[string]int64) (err error) {
 	a := s.alloc
-	if a.fence.latchedTags() == 0 {
+	if a.fence.Latched() == 0 {
 		return nil
 	}
 	var untold []Notice
-	marks := a.fence.all()
+	marks := a.fence.All()
 	for _, tag := range slices.Sorted(maps.Keys(marks)) {
 		m := marks[tag]
 		if m.Latched && !m.Rebuilt && posted[tag] < m.High && a.router.Route(tag) == s.index {
@@ -270,18 +272,18 @@ func (s *shard) tell(ctx context.Context, posted map[string]int64) (err error) {
 // fence of this one.
 func (s *shard) underOneFence(ctx context.Context) (bool, error) {
 	a := s.alloc
-	own := a.cluster.number()
+	own := a.fence.Number()
 	if own == 0 {
 		return false, nil
 	}
-	nodes, err := call(ctx, &s.calls, a.cfg.LoadTimeout, s.watcher.board.Nodes)
+	nodes, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, s.watcher.board.Nodes)
 	other := slices.ContainsFunc(nodes, func(m Member) bool { return m.Fence != own })
 	return err == nil && !other, err
 }
 
 // post is a call of the board that returns nothing.
 func (s *shard) post(parent context.Context, f func(context.Context) error) error {
-	_, err := call(parent, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := bounded.Do(parent, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f(ctx)
 	})
 	return err
@@ -290,19 +292,19 @@ func (s *shard) post(parent context.Context, f func(context.Context) error) erro
 // endWatches ends the looks at the boards. It returns false if one goes on beyond ctx.
 func (a *Allocator) endWatches(ctx context.Context) bool {
 	a.unwatch()
-	return a.watches.wait(ctx) == nil
+	return a.watches.Wait(ctx) == nil
 }
 
 // leaveBoards takes the node off the lists of those that a repair asks.
 func (a *Allocator) leaveBoards(ctx context.Context) {
-	boards := group{rt: a.rt}
+	boards := bounded.NewGroup(a.rt)
 	for _, s := range a.shards {
 		if s.watcher.board == nil || s.admits() != nil {
 			continue
 		}
-		boards.start(func() { s.leave(ctx) })
+		boards.Start(func() { s.leave(ctx) })
 	}
-	_ = boards.wait(ctx) // what takes longer only makes a repair ask for this node
+	_ = boards.Wait(ctx) // what takes longer only makes a repair ask for this node
 }
 
 // leave takes the node off the list, and then answers what was asked until then: a repair

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // BenchmarkAppend is a line that is written and synced to each of one or two files, as
@@ -13,7 +13,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		b.Run(fmt.Sprint("files=", n), func(b *testing.B) {
 			d := open(b, b.TempDir())
-			var files []segment.AppendFile
+			var files []fence.AppendFile
 			for i := range n {
 				name := fmt.Sprint("f", i)
 				if err := d.Replace(name, nil); err != nil {

@@ -1,5 +1,5 @@
 // Package datadir is a node's own durable folder on a local filesystem. It
-// implements segment.Disk.
+// implements fence.Disk.
 //
 // It promises: (1) one process at a time: Open takes an exclusive lock on the
 // folder and keeps it until Close or the end of the process, however that comes;

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
-var _ segment.Disk = (*Dir)(nil)
+var _ fence.Disk = (*Dir)(nil)
 
-// ReadFile implements segment.Disk. The error is a *MissingError if node.json records
+// ReadFile implements fence.Disk. The error is a *MissingError if node.json records
 // that the file was written. Check misses a file from its first reading on, not only from
 // the first time that this process writes it.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
@@ -41,8 +41,8 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// Append implements segment.Disk.
-func (d *Dir) Append(name string) (segment.AppendFile, error) {
+// Append implements fence.Disk.
+func (d *Dir) Append(name string) (fence.AppendFile, error) {
 	if err := d.lostError(); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (f appendFile) Sync() error {
 	return f.file.Sync()
 }
 
-// Replace implements segment.Disk. The order is what makes it durable: the
+// Replace implements fence.Disk. The order is what makes it durable: the
 // content reaches the medium before the name points to it, and the name before
 // the caller hears of success.
 func (d *Dir) Replace(name string, content []byte) error {

@@ -9,15 +9,16 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // FenceBackend is a cluster fence on a store without a namespace.
 type FenceBackend struct {
-	Fence segment.ClusterFence
+	Fence fence.Cluster
 
 	// Other returns a fence on the same namespace, as another node has it: with a
 	// connection of its own.
-	Other func(t *testing.T) segment.ClusterFence
+	Other func(t *testing.T) fence.Cluster
 
 	// Wipe deletes the namespace and everything in it, past the driver.
 	Wipe func(t *testing.T)
@@ -54,7 +55,7 @@ func RunClusterFence(t *testing.T, newBackend func(t *testing.T) FenceBackend) {
 // fenceTag is a tag that an unescaped path would take apart.
 const fenceTag = "a/b 订单%2F"
 
-func openFence(t *testing.T, f segment.ClusterFence) string {
+func openFence(t *testing.T, f fence.Cluster) string {
 	t.Helper()
 	space, _, err := f.Open(ctx(t))
 	if err != nil || space == "" {
@@ -63,7 +64,7 @@ func openFence(t *testing.T, f segment.ClusterFence) string {
 	return space
 }
 
-func swapFence(t *testing.T, f segment.ClusterFence, space, tag string, old *segment.FenceEntry, end int64) segment.FenceEntry {
+func swapFence(t *testing.T, f fence.Cluster, space, tag string, old *fence.Entry, end int64) fence.Entry {
 	t.Helper()
 	e, err := f.Swap(ctx(t), space, tag, old, end)
 	if err != nil || e.End != end {
@@ -73,13 +74,13 @@ func swapFence(t *testing.T, f segment.ClusterFence, space, tag string, old *seg
 }
 
 // wantFence fails unless the tag's entry is want, nil for none.
-func wantFence(t *testing.T, f segment.ClusterFence, space, tag string, want *segment.FenceEntry) {
+func wantFence(t *testing.T, f fence.Cluster, space, tag string, want *fence.Entry) {
 	t.Helper()
 	e, ok, err := f.Read(ctx(t), space, tag)
 	switch {
 	case err != nil:
 		t.Fatalf("Read(%q): %v", tag, err)
-	case want == nil && (ok || e != segment.FenceEntry{}):
+	case want == nil && (ok || e != fence.Entry{}):
 		t.Fatalf("Read(%q) = %+v, %v; want none", tag, e, ok)
 	case want != nil && (!ok || e != *want):
 		t.Fatalf("Read(%q) = %+v, %v; want %+v", tag, e, ok, *want)
@@ -92,7 +93,7 @@ func fenceOpen(t *testing.T, b FenceBackend) {
 		t.Fatalf("first Open = %q, %v, %v; want a text, true", space, created, err)
 	}
 	e := swapFence(t, b.Fence, space, fenceTag, nil, 100)
-	for name, f := range map[string]segment.ClusterFence{"same": b.Fence, "other": b.Other(t)} {
+	for name, f := range map[string]fence.Cluster{"same": b.Fence, "other": b.Other(t)} {
 		again, created, err := f.Open(ctx(t))
 		if err != nil || again != space || created {
 			t.Errorf("%s node: Open = %q, %v, %v; want %q, false", name, again, created, err, space)
@@ -140,15 +141,15 @@ func fenceMissing(t *testing.T, b FenceBackend) {
 
 func fenceSwap(t *testing.T, b FenceBackend) {
 	space := openFence(t, b.Fence)
-	refused := func(old *segment.FenceEntry, now *segment.FenceEntry) {
+	refused := func(old *fence.Entry, now *fence.Entry) {
 		t.Helper()
-		if e, err := b.Fence.Swap(ctx(t), space, fenceTag, old, 999); !errors.Is(err, segment.ErrFenceMoved) {
-			t.Fatalf("Swap from %+v while it is %+v = %+v, %v; want ErrFenceMoved", old, now, e, err)
+		if e, err := b.Fence.Swap(ctx(t), space, fenceTag, old, 999); !errors.Is(err, fence.ErrMoved) {
+			t.Fatalf("Swap from %+v while it is %+v = %+v, %v; want ErrMoved", old, now, e, err)
 		}
 		wantFence(t, b.Fence, space, fenceTag, now)
 	}
-	refused(&segment.FenceEntry{}, nil)
-	refused(&segment.FenceEntry{End: 5, Version: 5}, nil)
+	refused(&fence.Entry{}, nil)
+	refused(&fence.Entry{End: 5, Version: 5}, nil)
 	first := swapFence(t, b.Fence, space, fenceTag, nil, 100)
 	refused(nil, &first)
 	second := swapFence(t, b.Fence, space, fenceTag, &first, 200)
@@ -157,8 +158,8 @@ func fenceSwap(t *testing.T, b FenceBackend) {
 	}
 	refused(nil, &second)
 	refused(&first, &second)
-	refused(&segment.FenceEntry{End: second.End, Version: second.Version + 1}, &second)
-	refused(&segment.FenceEntry{End: second.End + 1, Version: second.Version}, &second)
+	refused(&fence.Entry{End: second.End, Version: second.Version + 1}, &second)
+	refused(&fence.Entry{End: second.End + 1, Version: second.Version}, &second)
 	lower := swapFence(t, b.Fence, space, fenceTag, &second, 150)
 	same := swapFence(t, b.Fence, space, fenceTag, &lower, 150)
 	if same.Version <= lower.Version {
@@ -173,8 +174,8 @@ func fenceABA(t *testing.T, b FenceBackend) {
 	first := swapFence(t, b.Fence, space, fenceTag, nil, 100)
 	second := swapFence(t, b.Fence, space, fenceTag, &first, 200)
 	third := swapFence(t, b.Fence, space, fenceTag, &second, 100)
-	if _, err := b.Fence.Swap(ctx(t), space, fenceTag, &first, 300); !errors.Is(err, segment.ErrFenceMoved) {
-		t.Fatalf("Swap from an old version of the same end: %v; want ErrFenceMoved", err)
+	if _, err := b.Fence.Swap(ctx(t), space, fenceTag, &first, 300); !errors.Is(err, fence.ErrMoved) {
+		t.Fatalf("Swap from an old version of the same end: %v; want ErrMoved", err)
 	}
 	wantFence(t, b.Fence, space, fenceTag, &third)
 }
@@ -197,7 +198,7 @@ func fenceTogether(t *testing.T, b FenceBackend) {
 				switch _, err = f.Swap(ctx(t), space, fenceTag, &e, e.End+1); {
 				case err == nil:
 					done++
-				case !errors.Is(err, segment.ErrFenceMoved):
+				case !errors.Is(err, fence.ErrMoved):
 					t.Errorf("Swap: %v", err)
 					return
 				}
@@ -214,7 +215,7 @@ func fenceCreateTogether(t *testing.T, b FenceBackend) {
 	const nodes = 8
 	space := openFence(t, b.Fence)
 	var mu sync.Mutex
-	var winners []segment.FenceEntry
+	var winners []fence.Entry
 	var all sync.WaitGroup
 	for i := range nodes {
 		f := b.Other(t)
@@ -225,7 +226,7 @@ func fenceCreateTogether(t *testing.T, b FenceBackend) {
 				mu.Lock()
 				winners = append(winners, e)
 				mu.Unlock()
-			case !errors.Is(err, segment.ErrFenceMoved):
+			case !errors.Is(err, fence.ErrMoved):
 				t.Errorf("Swap: %v", err)
 			}
 		})
@@ -239,7 +240,7 @@ func fenceCreateTogether(t *testing.T, b FenceBackend) {
 
 func fenceFresh(t *testing.T, b FenceBackend) {
 	space := openFence(t, b.Fence)
-	nodes := []segment.ClusterFence{b.Fence, b.Other(t), b.Other(t)}
+	nodes := []fence.Cluster{b.Fence, b.Other(t), b.Other(t)}
 	e := swapFence(t, nodes[0], space, fenceTag, nil, 1)
 	for i := range 30 {
 		e = swapFence(t, nodes[i%3], space, fenceTag, &e, e.End+1)
@@ -250,7 +251,7 @@ func fenceFresh(t *testing.T, b FenceBackend) {
 
 func fenceEnds(t *testing.T, b FenceBackend) {
 	space := openFence(t, b.Fence)
-	var old *segment.FenceEntry
+	var old *fence.Entry
 	for _, end := range []int64{0, 1, 1 << 31, 1<<53 + 1, segment.MaxMaxID, 0} {
 		e := swapFence(t, b.Fence, space, fenceTag, old, end)
 		wantFence(t, b.Other(t), space, fenceTag, &e)
@@ -312,26 +313,26 @@ func fenceDone(t *testing.T, b FenceBackend) {
 }
 
 // wantReplaced fails unless nothing can be read from or written to space.
-func wantReplaced(t *testing.T, f segment.ClusterFence, space string, old segment.FenceEntry) {
+func wantReplaced(t *testing.T, f fence.Cluster, space string, old fence.Entry) {
 	t.Helper()
 	for _, tag := range []string{fenceTag, "other"} {
-		if e, ok, err := f.Read(ctx(t), space, tag); !errors.Is(err, segment.ErrFenceReplaced) {
-			t.Errorf("Read(%q) from a lost incarnation = %+v, %v, %v; want ErrFenceReplaced", tag, e, ok, err)
+		if e, ok, err := f.Read(ctx(t), space, tag); !errors.Is(err, fence.ErrReplaced) {
+			t.Errorf("Read(%q) from a lost incarnation = %+v, %v, %v; want ErrReplaced", tag, e, ok, err)
 		}
-		for name, from := range map[string]*segment.FenceEntry{"creation": nil, "zero": {}, "change": &old} {
+		for name, from := range map[string]*fence.Entry{"creation": nil, "zero": {}, "change": &old} {
 			e, err := f.Swap(ctx(t), space, tag, from, 7)
-			if !errors.Is(err, segment.ErrFenceReplaced) && !errors.Is(err, segment.ErrFenceMoved) {
-				t.Errorf("%s of %q in a lost incarnation = %+v, %v; want ErrFenceReplaced or ErrFenceMoved", name, tag, e, err)
+			if !errors.Is(err, fence.ErrReplaced) && !errors.Is(err, fence.ErrMoved) {
+				t.Errorf("%s of %q in a lost incarnation = %+v, %v; want ErrReplaced or ErrMoved", name, tag, e, err)
 			}
 		}
 	}
 }
 
 func fenceForeign(t *testing.T, b FenceBackend) {
-	wantReplaced(t, b.Fence, "nobody", segment.FenceEntry{}) // before the namespace exists
+	wantReplaced(t, b.Fence, "nobody", fence.Entry{}) // before the namespace exists
 	space := openFence(t, b.Fence)
 	for _, foreign := range []string{"nobody", "", space + "x", strings.ToLower(space) + "/.."} {
-		wantReplaced(t, b.Fence, foreign, segment.FenceEntry{})
+		wantReplaced(t, b.Fence, foreign, fence.Entry{})
 	}
 	wantFence(t, b.Fence, space, fenceTag, nil)
 }
@@ -340,7 +341,7 @@ func fenceWiped(t *testing.T, b FenceBackend) {
 	space := openFence(t, b.Fence)
 	e := swapFence(t, b.Fence, space, fenceTag, nil, 100)
 	b.Wipe(t)
-	for name, f := range map[string]segment.ClusterFence{"same": b.Fence, "other": b.Other(t)} {
+	for name, f := range map[string]fence.Cluster{"same": b.Fence, "other": b.Other(t)} {
 		t.Run(name+" node", func(t *testing.T) { wantReplaced(t, f, space, e) })
 	}
 }

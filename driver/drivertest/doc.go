@@ -1,5 +1,5 @@
 // Package drivertest is the conformance suite of segment.Store, segment.Catalog,
-// segment.Board and limit.Store, of segment.ClusterFence, of worker.Registry and of
+// segment.Board and limit.Store, of fence.Cluster, of worker.Registry and of
 // discovery.Directory. Every driver passes it; a bug found in one becomes a case for
 // all.
 //

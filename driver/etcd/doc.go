@@ -1,6 +1,6 @@
 // Package etcd keeps worker-ID claims, the cluster fence of segment mode and the
 // directory of nodes in etcd: [Records] is a worker.Records, of which worker.NewPool
-// makes a registry of leased numbers, [Fence] is a segment.ClusterFence, and [Directory]
+// makes a registry of leased numbers, [Fence] is a fence.Cluster, and [Directory]
 // is a discovery.Directory.
 //
 // Keys of the registry, below the prefix:

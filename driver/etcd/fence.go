@@ -8,10 +8,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
-// Fence is a segment.ClusterFence. Use NewFence, and Close at the end. All methods
+// Fence is a fence.Cluster. Use NewFence, and Close at the end. All methods
 // are safe for concurrent use.
 //
 // The incarnation is part of the key of each entry, and every transaction asks for
@@ -19,7 +19,7 @@ import (
 // below entries/, makes the next Open begin a new incarnation.
 type Fence struct{ *conn }
 
-var _ segment.ClusterFence = (*Fence)(nil)
+var _ fence.Cluster = (*Fence)(nil)
 
 // NewFence returns a Fence. It does not connect. The error is leaf.ErrBadRequest and
 // names the field.
@@ -47,7 +47,7 @@ func (f *Fence) current(space string) []clientv3.Cmp {
 	}
 }
 
-// Open implements segment.ClusterFence.
+// Open implements fence.Cluster.
 func (f *Fence) Open(ctx context.Context) (space string, created bool, err error) {
 	// Each round loses only against an incarnation that somebody else began.
 	for {
@@ -79,9 +79,9 @@ func (f *Fence) Open(ctx context.Context) (space string, created bool, err error
 	}
 }
 
-// Read implements segment.ClusterFence.
-func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEntry, ok bool, err error) {
-	if err := segment.CheckFence(tag, 0); err != nil {
+// Read implements fence.Cluster.
+func (f *Fence) Read(ctx context.Context, space, tag string) (e fence.Entry, ok bool, err error) {
+	if err := fence.CheckEntry(tag, 0); err != nil {
 		return e, false, err
 	}
 	key := f.entryKey(space, tag)
@@ -90,7 +90,7 @@ func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEnt
 		return e, false, fmt.Errorf("read etcd key %q: %w", key, err)
 	}
 	if !response.Succeeded {
-		return e, false, fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceReplaced)
+		return e, false, fmt.Errorf("fence of tag %q: %w", tag, fence.ErrReplaced)
 	}
 	kvs := response.Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
@@ -98,18 +98,18 @@ func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEnt
 	}
 	end, err := strconv.ParseInt(string(kvs[0].Value), 10, 64)
 	if err == nil {
-		err = segment.CheckFence(tag, end)
+		err = fence.CheckEntry(tag, end)
 	}
 	if err != nil {
 		return e, false, fmt.Errorf("etcd key %q holds no end of a range: %w", key, err)
 	}
-	return segment.FenceEntry{End: end, Version: kvs[0].ModRevision}, true, nil
+	return fence.Entry{End: end, Version: kvs[0].ModRevision}, true, nil
 }
 
-// Swap implements segment.ClusterFence.
-func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
-	if err := segment.CheckFence(tag, end); err != nil {
-		return segment.FenceEntry{}, err
+// Swap implements fence.Cluster.
+func (f *Fence) Swap(ctx context.Context, space, tag string, old *fence.Entry, end int64) (fence.Entry, error) {
+	if err := fence.CheckEntry(tag, end); err != nil {
+		return fence.Entry{}, err
 	}
 	key := f.entryKey(space, tag)
 	conditions := f.current(space)
@@ -126,13 +126,13 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 		[]clientv3.Op{clientv3.OpPut(key, strconv.FormatInt(end, 10))},
 		[]clientv3.Op{clientv3.OpTxn(f.current(space), nil, []clientv3.Op{clientv3.OpGet(key)})})
 	if err != nil {
-		return segment.FenceEntry{}, fmt.Errorf("write etcd key %q: %w", key, err)
+		return fence.Entry{}, fmt.Errorf("write etcd key %q: %w", key, err)
 	}
 	if response.Succeeded {
-		return segment.FenceEntry{End: end, Version: response.Header.Revision}, nil
+		return fence.Entry{End: end, Version: response.Header.Revision}, nil
 	}
 	if !response.Responses[0].GetResponseTxn().Succeeded {
-		return segment.FenceEntry{}, fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceReplaced)
+		return fence.Entry{}, fmt.Errorf("fence of tag %q: %w", tag, fence.ErrReplaced)
 	}
-	return segment.FenceEntry{}, fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceMoved)
+	return fence.Entry{}, fmt.Errorf("fence of tag %q: %w", tag, fence.ErrMoved)
 }

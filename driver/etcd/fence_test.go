@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // fence returns a fence that is closed at the end of the test.
@@ -38,7 +39,7 @@ func TestFenceConformance(t *testing.T) {
 		p := newPlace(t, ns.Servers, fmt.Sprintf("%s/%d", ns.Root, places.Add(1)))
 		return drivertest.FenceBackend{
 			Fence: p.fence(t),
-			Other: func(t *testing.T) segment.ClusterFence { return p.fence(t) },
+			Other: func(t *testing.T) fence.Cluster { return p.fence(t) },
 			Wipe:  p.wipe,
 		}
 	})
@@ -68,12 +69,12 @@ func TestFencePartlyWiped(t *testing.T) {
 			if _, err := p.raw.Delete(short(t), p.prefix+tt.lose, clientv3.WithPrefix()); err != nil {
 				t.Fatal(err)
 			}
-			if e, ok, err := f.Read(short(t), space, "order"); !errors.Is(err, segment.ErrFenceReplaced) {
-				t.Errorf("Read = %+v, %v, %v; want ErrFenceReplaced", e, ok, err)
+			if e, ok, err := f.Read(short(t), space, "order"); !errors.Is(err, fence.ErrReplaced) {
+				t.Errorf("Read = %+v, %v, %v; want ErrReplaced", e, ok, err)
 			}
-			for _, old := range []*segment.FenceEntry{&e, nil} {
-				if e, err := f.Swap(short(t), space, "order", old, 2000); !errors.Is(err, segment.ErrFenceReplaced) {
-					t.Errorf("Swap from %+v = %+v, %v; want ErrFenceReplaced", old, e, err)
+			for _, old := range []*fence.Entry{&e, nil} {
+				if e, err := f.Swap(short(t), space, "order", old, 2000); !errors.Is(err, fence.ErrReplaced) {
+					t.Errorf("Swap from %+v = %+v, %v; want ErrReplaced", old, e, err)
 				}
 			}
 			next, created, err := f.Open(short(t))
@@ -88,7 +89,7 @@ func TestFencePartlyWiped(t *testing.T) {
 // the start again, and comes to the same ones.
 func TestFenceOfAnotherLife(t *testing.T) {
 	f, end := newPlace(t, server.OwnEtcd(t, 1).Servers(), "/f").fence(t), int64(1000)
-	var entries [2]segment.FenceEntry
+	var entries [2]fence.Entry
 	var spaces [2]string
 	for life := range entries {
 		if life == 1 {
@@ -105,12 +106,12 @@ func TestFenceOfAnotherLife(t *testing.T) {
 	if entries[0].Version != entries[1].Version {
 		t.Fatalf("the versions are %d and %d: the test proves nothing", entries[0].Version, entries[1].Version)
 	}
-	if e, err := f.Swap(short(t), spaces[0], "order", &entries[0], 2000); !errors.Is(err, segment.ErrFenceReplaced) {
-		t.Errorf("Swap in an earlier incarnation = %+v, %v; want ErrFenceReplaced", e, err)
+	if e, err := f.Swap(short(t), spaces[0], "order", &entries[0], 2000); !errors.Is(err, fence.ErrReplaced) {
+		t.Errorf("Swap in an earlier incarnation = %+v, %v; want ErrReplaced", e, err)
 	}
 	// As if from a snapshot: the incarnation is the same, the entry is not.
-	if e, err := f.Swap(short(t), spaces[1], "order", &entries[0], 2000); !errors.Is(err, segment.ErrFenceMoved) {
-		t.Errorf("Swap from an entry of the same version and another end = %+v, %v; want ErrFenceMoved", e, err)
+	if e, err := f.Swap(short(t), spaces[1], "order", &entries[0], 2000); !errors.Is(err, fence.ErrMoved) {
+		t.Errorf("Swap from an entry of the same version and another end = %+v, %v; want ErrMoved", e, err)
 	}
 	if e, ok, err := f.Read(short(t), spaces[1], "order"); e != entries[1] || !ok || err != nil {
 		t.Errorf("Read = %+v, %v, %v; want %+v", e, ok, err, entries[1])
@@ -149,7 +150,7 @@ func TestFenceBlackHole(t *testing.T) {
 		"Swap": func(c context.Context) error { _, err := f.Swap(c, space, "order", nil, 7); return err },
 	} {
 		err := within(t, call)
-		if err == nil || errors.Is(err, segment.ErrFenceMoved) || errors.Is(err, segment.ErrFenceReplaced) {
+		if err == nil || errors.Is(err, fence.ErrMoved) || errors.Is(err, fence.ErrReplaced) {
 			t.Errorf("%s: %v; want an error that claims nothing", name, err)
 		}
 	}

@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
-// Fence is a segment.ClusterFence in memory, shared by all nodes that are given the
+// Fence is a fence.Cluster in memory, shared by all nodes that are given the
 // same one. Use NewFence. All methods are safe for concurrent use and never block.
 type Fence struct {
 	mu      sync.Mutex
-	space   string                        // "": no namespace
-	entries map[string]segment.FenceEntry // versions count from 0 per tag and incarnation, as ZooKeeper's do
+	space   string                 // "": no namespace
+	entries map[string]fence.Entry // versions count from 0 per tag and incarnation, as ZooKeeper's do
 }
 
-var _ segment.ClusterFence = (*Fence)(nil)
+var _ fence.Cluster = (*Fence)(nil)
 
 // NewFence returns a fence without a namespace.
 func NewFence() *Fence { return &Fence{} }
@@ -30,7 +30,7 @@ func (f *Fence) Wipe() {
 	f.space, f.entries = "", nil
 }
 
-// Open implements segment.ClusterFence.
+// Open implements fence.Cluster.
 func (f *Fence) Open(ctx context.Context) (space string, created bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", false, fmt.Errorf("open the fence: %w", err)
@@ -38,13 +38,13 @@ func (f *Fence) Open(ctx context.Context) (space string, created bool, err error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.space == "" {
-		f.space, f.entries, created = rand.Text(), map[string]segment.FenceEntry{}, true
+		f.space, f.entries, created = rand.Text(), map[string]fence.Entry{}, true
 	}
 	return f.space, created, nil
 }
 
-// Read implements segment.ClusterFence.
-func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEntry, ok bool, err error) {
+// Read implements fence.Cluster.
+func (f *Fence) Read(ctx context.Context, space, tag string) (e fence.Entry, ok bool, err error) {
 	err = f.with(ctx, space, tag, 0, func() error {
 		e, ok = f.entries[tag]
 		return nil
@@ -52,14 +52,14 @@ func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEnt
 	return e, ok, err
 }
 
-// Swap implements segment.ClusterFence.
-func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (e segment.FenceEntry, err error) {
+// Swap implements fence.Cluster.
+func (f *Fence) Swap(ctx context.Context, space, tag string, old *fence.Entry, end int64) (e fence.Entry, err error) {
 	err = f.with(ctx, space, tag, end, func() error {
 		now, ok := f.entries[tag]
 		if ok != (old != nil) || ok && now != *old {
-			return segment.ErrFenceMoved
+			return fence.ErrMoved
 		}
-		if e = (segment.FenceEntry{End: end}); ok {
+		if e = (fence.Entry{End: end}); ok {
 			e.Version = now.Version + 1
 		}
 		f.entries[tag] = e
@@ -70,7 +70,7 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 
 // with runs do under the lock if the namespace is space.
 func (f *Fence) with(ctx context.Context, space, tag string, end int64, do func() error) error {
-	if err := segment.CheckFence(tag, end); err != nil {
+	if err := fence.CheckEntry(tag, end); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -79,7 +79,7 @@ func (f *Fence) with(ctx context.Context, space, tag string, end int64, do func(
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if space == "" || f.space != space {
-		return fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceReplaced)
+		return fmt.Errorf("fence of tag %q: %w", tag, fence.ErrReplaced)
 	}
 	if err := do(); err != nil {
 		return fmt.Errorf("fence of tag %q: %w", tag, err)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/memory"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 func TestClusterFence(t *testing.T) {
@@ -13,7 +13,7 @@ func TestClusterFence(t *testing.T) {
 		f := memory.NewFence()
 		return drivertest.FenceBackend{
 			Fence: f,
-			Other: func(*testing.T) segment.ClusterFence { return f },
+			Other: func(*testing.T) fence.Cluster { return f },
 			Wipe:  func(*testing.T) { f.Wipe() },
 		}
 	})

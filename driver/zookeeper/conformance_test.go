@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -84,7 +84,7 @@ func TestFenceConformance(t *testing.T) {
 		p := newPlace(t, ns)
 		return drivertest.FenceBackend{
 			Fence: p.fence(t),
-			Other: func(t *testing.T) segment.ClusterFence { return p.fence(t) },
+			Other: func(t *testing.T) fence.Cluster { return p.fence(t) },
 			Wipe:  func(t *testing.T) { p.remove(t, p.cfg.Chroot) },
 		}
 	})

@@ -5,7 +5,7 @@
 //     belongs to an ip:port for ever, and Java and Go nodes may share one path.
 //   - [Recycle] is the storage of a worker.NewPool: numbers go to whoever asks and
 //     return. Its path is its own; it is not that of any Java program.
-//   - [Fence] is a segment.ClusterFence.
+//   - [Fence] is a fence.Cluster.
 //   - [Directory] is a discovery.Directory.
 //
 // Below the root /snowflake/<name>:

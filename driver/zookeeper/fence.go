@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // Fence is the cluster fence of segment mode. Use NewFence. All methods are safe for
@@ -25,7 +25,7 @@ type Fence struct {
 	root string
 }
 
-var _ segment.ClusterFence = (*Fence)(nil)
+var _ fence.Cluster = (*Fence)(nil)
 
 // incarnations are what rand.Text returns.
 var incarnations = regexp.MustCompile(`^[A-Z2-7]{26}$`)
@@ -40,7 +40,7 @@ func NewFence(cfg Config) (*Fence, error) {
 	return &Fence{conn: newConn(cfg), root: cfg.Chroot + "/leaf/fence/" + cfg.Name}, nil
 }
 
-// Open implements segment.ClusterFence.
+// Open implements fence.Cluster.
 func (f *Fence) Open(ctx context.Context) (space string, created bool, err error) {
 	for {
 		if err := f.sync(ctx, "/"); err != nil {
@@ -90,21 +90,21 @@ func (f *Fence) folder(space string) string { return f.root + "/" + space }
 
 func (f *Fence) entry(space, tag string) string { return f.folder(space) + "/" + escape(tag) }
 
-// missing returns segment.ErrFenceReplaced if space is not, or no longer, there.
+// missing returns fence.ErrReplaced if space is not, or no longer, there.
 func (f *Fence) missing(ctx context.Context, space string) error {
 	if !incarnations.MatchString(space) {
-		return fmt.Errorf("%w: %s has no incarnation %q", segment.ErrFenceReplaced, f.root, space)
+		return fmt.Errorf("%w: %s has no incarnation %q", fence.ErrReplaced, f.root, space)
 	}
 	folder, err := f.get(ctx, f.folder(space))
 	if folder == nil && err == nil {
-		return fmt.Errorf("%w: %s has no incarnation %s any more", segment.ErrFenceReplaced, f.root, space)
+		return fmt.Errorf("%w: %s has no incarnation %s any more", fence.ErrReplaced, f.root, space)
 	}
 	return err
 }
 
-// Read implements segment.ClusterFence.
-func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEntry, ok bool, err error) {
-	if err := segment.CheckFence(tag, 0); err != nil {
+// Read implements fence.Cluster.
+func (f *Fence) Read(ctx context.Context, space, tag string) (e fence.Entry, ok bool, err error) {
+	if err := fence.CheckEntry(tag, 0); err != nil {
 		return e, false, err
 	}
 	if err := f.sync(ctx, "/"); err != nil {
@@ -118,7 +118,7 @@ func (f *Fence) Read(ctx context.Context, space, tag string) (e segment.FenceEnt
 	if err != nil {
 		return e, false, err
 	}
-	return segment.FenceEntry{End: end, Version: n.stat.Mzxid}, true, nil
+	return fence.Entry{End: end, Version: n.stat.Mzxid}, true, nil
 }
 
 // parseEntry returns the end that the entry of a tag holds.
@@ -130,7 +130,7 @@ func parseEntry(p, tag string, data []byte) (int64, error) {
 	if r.End == nil {
 		return 0, fmt.Errorf("node %s holds no end of a range: %.80q", p, data)
 	}
-	if err := segment.CheckFence(tag, *r.End); err != nil {
+	if err := fence.CheckEntry(tag, *r.End); err != nil {
 		return 0, fmt.Errorf("node %s holds no end of a range: %w", p, err)
 	}
 	return *r.End, nil
@@ -148,19 +148,19 @@ func (f *Fence) read(ctx context.Context, space, tag string) (*node, error) {
 	return n, err
 }
 
-// Swap implements segment.ClusterFence. ZooKeeper compares the data version of the
+// Swap implements fence.Cluster. ZooKeeper compares the data version of the
 // node, which belongs to the mzxid that is read first. Nothing comes in between: a
 // write changes the version too, and no driver deletes an entry.
-func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
-	var none segment.FenceEntry
-	if err := segment.CheckFence(tag, end); err != nil {
+func (f *Fence) Swap(ctx context.Context, space, tag string, old *fence.Entry, end int64) (fence.Entry, error) {
+	var none fence.Entry
+	if err := fence.CheckEntry(tag, end); err != nil {
 		return none, err
 	}
 	n, err := f.read(ctx, space, tag)
 	if err != nil {
 		return none, err
 	}
-	moved := fmt.Errorf("fence of tag %q: %w", tag, segment.ErrFenceMoved)
+	moved := fmt.Errorf("fence of tag %q: %w", tag, fence.ErrMoved)
 	p, data := f.entry(space, tag), encode(entryRecord{Format: format, End: new(end)})
 	var ops []any
 	switch {
@@ -184,7 +184,7 @@ func (f *Fence) Swap(ctx context.Context, space, tag string, old *segment.FenceE
 	case err != nil:
 		return none, err
 	}
-	return segment.FenceEntry{End: end, Version: results[len(results)-1].Stat.Mzxid}, nil
+	return fence.Entry{End: end, Version: results[len(results)-1].Stat.Mzxid}, nil
 }
 
 // holds reports whether the entry says end. A cluster that was restored from a snapshot

@@ -56,7 +56,7 @@ func TestFenceReplyLost(t *testing.T) {
 	}
 	<-lost
 	if e, err := f.Swap(ctx(t), space, "order", &old, 6); err == nil {
-		t.Errorf("second sending = %+v; want ErrFenceMoved", e)
+		t.Errorf("second sending = %+v; want ErrMoved", e)
 	}
 	if e, ok, err := f.Read(ctx(t), space, "order"); err != nil || !ok || e.End != 6 {
 		t.Errorf("Read = %+v, %v, %v; want end 6", e, ok, err)

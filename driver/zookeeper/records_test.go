@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/internal/test/server"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -132,7 +132,7 @@ func FuzzBounds(f *testing.F) {
 		}
 		end, err := zookeeper.ParseEntry("/path", "order", data)
 		switch {
-		case err == nil && (segment.CheckFence("order", end) != nil || !has("end")):
+		case err == nil && (fence.CheckEntry("order", end) != nil || !has("end")):
 			t.Errorf("%q is read as end %d", data, end)
 		case err != nil && !strings.Contains(err.Error(), "/path"):
 			t.Errorf("%q: %v; want the path", data, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -66,7 +66,7 @@ const fenceDegrade = "degrade"
 
 // closableFence is what both drivers have beyond the interface of the engine.
 type closableFence interface {
-	segment.ClusterFence
+	fence.Cluster
 	io.Closer
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // defaultStoreName is the name of the only database in its binding.
@@ -99,7 +100,7 @@ func (d *databases) addresses() []string {
 }
 
 // catalog returns the rows of the databases, joined with a fence.
-func (d *databases) catalog(timeout time.Duration, mark func(tag string) segment.Mark) *manage.Catalog {
+func (d *databases) catalog(timeout time.Duration, mark func(tag string) fence.Mark) *manage.Catalog {
 	c := &manage.Catalog{Router: d.router, Timeout: timeout, Mark: mark}
 	for _, s := range d.stores {
 		c.Stores = append(c.Stores, s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // The tag with which a new embedded database starts, the same as in the Java
@@ -24,7 +25,7 @@ const (
 // not exist, the demo tag. A tag that somebody deleted never comes back by itself: it
 // would begin anew. The file may have been deleted while the node's fence was kept, so
 // the tag starts where the fence allows it.
-func prepareEmbedded(dbs *databases, mark func(tag string) segment.Mark, timeout time.Duration) error {
+func prepareEmbedded(dbs *databases, mark func(tag string) fence.Mark, timeout time.Duration) error {
 	if !dbs.embedded {
 		return nil
 	}

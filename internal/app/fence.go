@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // RebuildFence makes the fence files of cfg's data directory anew, with every tag of the
@@ -35,7 +36,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	if err := dbs.recall(dir); err != nil {
 		return nil, err
 	}
-	rows, err := dbs.catalog(cfg.Segment.LoadTimeout, func(string) segment.Mark { return segment.Mark{} }).Tags(ctx)
+	rows, err := dbs.catalog(cfg.Segment.LoadTimeout, func(string) fence.Mark { return fence.Mark{} }).Tags(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			at[n.Tag] = max(at[n.Tag], n.Repaired)
 		}
 	}
-	if err := segment.RebuildFence(dir, dir.NodeID(), at); err != nil {
+	if err := fence.Rebuild(dir, dir.NodeID(), at); err != nil {
 		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, err)
 	}
 	return tags, nil

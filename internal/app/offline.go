@@ -17,6 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // offline is the manage.StoreSite on opened stores, without a running node. It is
@@ -118,9 +119,9 @@ func (o *offline) lock() error {
 	return err
 }
 
-func (o *offline) mark(tag string) segment.Mark {
+func (o *offline) mark(tag string) fence.Mark {
 	if o.alloc == nil {
-		return segment.Mark{}
+		return fence.Mark{}
 	}
 	return o.alloc.Mark(tag)
 }
@@ -214,7 +215,7 @@ func (o *offline) tagChanged(ctx context.Context, tag string) error {
 
 // withoutRecent hides the list of recent tags: a command that issues one ID must
 // not load the ranges of all tags that the node served yesterday, nor forget them.
-type withoutRecent struct{ segment.Disk }
+type withoutRecent struct{ fence.Disk }
 
 const recentFile = "recent.json" // as package segment names it; a test compares
 

@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // The store of this test hands out one ID per load, 8 loads at once, 10 ms each: 800
@@ -39,9 +40,9 @@ func (s slowStore) Reserve(ctx context.Context, req segment.Request) (segment.Re
 // noDisk forgets everything.
 type noDisk struct{}
 
-func (noDisk) ReadFile(string) ([]byte, error)           { return nil, fs.ErrNotExist }
-func (noDisk) Replace(string, []byte) error              { return nil }
-func (noDisk) Append(string) (segment.AppendFile, error) { return noFile{}, nil }
+func (noDisk) ReadFile(string) ([]byte, error)         { return nil, fs.ErrNotExist }
+func (noDisk) Replace(string, []byte) error            { return nil }
+func (noDisk) Append(string) (fence.AppendFile, error) { return noFile{}, nil }
 
 type noFile struct{}
 

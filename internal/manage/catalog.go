@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // Store is a database of tags and limits.
@@ -27,7 +28,7 @@ type Catalog struct {
 	Timeout time.Duration   // of one call; reading all rows has ten times as much
 
 	// Mark returns what the node's fence knows of a tag.
-	Mark func(tag string) segment.Mark
+	Mark func(tag string) fence.Mark
 
 	// Engine starts the engine, if it was not started before.
 	Engine func(ctx context.Context) (*segment.Allocator, error)

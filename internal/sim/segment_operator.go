@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // operate is an operator who looks at the alarms every now and then and does what
@@ -145,7 +146,7 @@ func (m *segmentMode) rebuildFence(n *Node) {
 	}
 	command := n.Machine.Boot()
 	command.Go(func() {
-		err := segment.RebuildFence(n.Disk.For(command), identity(n), tags)
+		err := fence.Rebuild(n.Disk.For(command), identity(n), tags)
 		m.w.sched.After(0, func() {
 			command.Kill()
 			n.Forgot = true // a disk may do what it calls failed

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // delivered is told of every range that the store handed to the engine. One that was
@@ -30,7 +30,7 @@ func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
 // saw is told of every answer of the cluster fence about an entry: to a load or a merge.
 // What a repair learns meanwhile counts only if the entry is lower: somebody gave numbers
 // back. One that is older than another which was seen counts as none.
-func (e *segmentEngine) saw(tag string, entry segment.FenceEntry, ok bool) {
+func (e *segmentEngine) saw(tag string, entry fence.Entry, ok bool) {
 	switch {
 	case !ok || entry.Version < e.version[tag]:
 		e.known[tag] = 0

@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // withDatabase runs f in a process with a database of one row, tag "a", from 1, step 10.
@@ -166,8 +167,8 @@ func TestFence(t *testing.T) {
 		if err != nil || two.Version <= one.Version {
 			t.Errorf("%+v after %+v, %v", two, one, err)
 		}
-		for name, old := range map[string]*segment.FenceEntry{"old version": &one, "exists": nil} {
-			if _, err := c.Swap(ctx, space, "a", old, 30); !errors.Is(err, segment.ErrFenceMoved) {
+		for name, old := range map[string]*fence.Entry{"old version": &one, "exists": nil} {
+			if _, err := c.Swap(ctx, space, "a", old, 30); !errors.Is(err, fence.ErrMoved) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -179,7 +180,7 @@ func TestFence(t *testing.T) {
 			t.Errorf("restored: %d losses, %d since; want 1 and 10", f.Losses(), f.Since("a"))
 		}
 		f.Wipe()
-		if _, _, err := c.Read(ctx, space, "a"); !errors.Is(err, segment.ErrFenceReplaced) {
+		if _, _, err := c.Read(ctx, space, "a"); !errors.Is(err, fence.ErrReplaced) {
 			t.Errorf("wiped: %v", err)
 		}
 		if next, created, err := c.Open(ctx); next == space || !created || err != nil || opened != 2 || f.Since("a") != 0 {

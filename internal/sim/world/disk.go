@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -69,8 +69,8 @@ type moment struct {
 }
 
 var (
-	_ segment.Disk = (*DiskHandle)(nil)
-	_ worker.Disk  = (*DiskHandle)(nil)
+	_ fence.Disk  = (*DiskHandle)(nil)
+	_ worker.Disk = (*DiskHandle)(nil)
 )
 
 // NewDisk returns an empty disk.
@@ -99,7 +99,7 @@ func (h *DiskHandle) begin() {
 	h.p.Sleep(time.Duration(h.d.s.Rand().Int64N(int64(d))))
 }
 
-// ReadFile implements segment.Disk and worker.Disk. It sees what was not synced, too.
+// ReadFile implements fence.Disk and worker.Disk. It sees what was not synced, too.
 func (h *DiskHandle) ReadFile(name string) ([]byte, error) {
 	h.begin()
 	f := h.d.files[name]
@@ -112,7 +112,7 @@ func (h *DiskHandle) ReadFile(name string) ([]byte, error) {
 	return bytes.Clone(f.content), nil
 }
 
-// Replace implements segment.Disk and worker.Disk.
+// Replace implements fence.Disk and worker.Disk.
 func (h *DiskHandle) Replace(name string, content []byte) error {
 	h.begin()
 	defer h.p.Boundary()
@@ -135,8 +135,8 @@ func (h *DiskHandle) Replace(name string, content []byte) error {
 	return nil
 }
 
-// Append implements segment.Disk.
-func (h *DiskHandle) Append(name string) (segment.AppendFile, error) {
+// Append implements fence.Disk.
+func (h *DiskHandle) Append(name string) (fence.AppendFile, error) {
 	h.begin()
 	f := h.d.files[name]
 	if f == nil {

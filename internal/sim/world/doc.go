@@ -2,7 +2,7 @@
 // registries, the cluster fence, disks, and what can go wrong with each of them.
 //
 // Everything here is a decorator or a small model that implements the engines' own
-// interfaces (segment.Store, segment.ClusterFence, segment.Disk, worker.Records,
+// interfaces (segment.Store, fence.Cluster, fence.Disk, worker.Records,
 // worker.Registry, worker.Disk); the engines under test are the real ones.
 //
 // # How a call travels

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
-	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // The kinds of faults of the cluster fence.
@@ -43,7 +43,7 @@ type Fence struct {
 	s     *sched.Scheduler
 	space int // incarnation, 0: no namespace
 	made  int // incarnations so far
-	rows  map[string]segment.FenceEntry
+	rows  map[string]fence.Entry
 	past  []fenceMoment
 	used  map[string]int64
 
@@ -55,7 +55,7 @@ type fenceMoment struct {
 	at    time.Duration
 	space int // a new namespace, with nothing in it
 	tag   string
-	entry segment.FenceEntry
+	entry fence.Entry
 }
 
 // NewFence returns a fence without a namespace.
@@ -116,7 +116,7 @@ func (f *Fence) apply(m fenceMoment) {
 	case m.tag != "":
 		f.rows[m.tag] = m.entry
 	default:
-		f.space, f.rows = m.space, map[string]segment.FenceEntry{}
+		f.space, f.rows = m.space, map[string]fence.Entry{}
 	}
 }
 
@@ -126,7 +126,7 @@ func (f *Fence) do(m fenceMoment) {
 	f.past = append(f.past, m)
 }
 
-// FenceClient is one process's segment.ClusterFence.
+// FenceClient is one process's fence.Cluster.
 type FenceClient struct {
 	// Creates is told of each call that is to make an entry where there is none.
 	Creates func(tag string, end int64)
@@ -136,7 +136,7 @@ type FenceClient struct {
 	Opened func(losses int)
 
 	// Seen is told what each Read answered that its caller waited for.
-	Seen func(tag string, e segment.FenceEntry, ok bool)
+	Seen func(tag string, e fence.Entry, ok bool)
 
 	// Moved is told of each Swap whose caller learned that it succeeded.
 	Moved func(tag string, end int64)
@@ -146,14 +146,14 @@ type FenceClient struct {
 	p *sched.Process
 }
 
-var _ segment.ClusterFence = (*FenceClient)(nil)
+var _ fence.Cluster = (*FenceClient)(nil)
 
 // For returns the fence as a process reaches it.
 func (f *Fence) For(l *Link, p *sched.Process) *FenceClient { return &FenceClient{f: f, l: l, p: p} }
 
 func spaceName(n int) string { return fmt.Sprintf("incarnation-%d", n) }
 
-// Open implements segment.ClusterFence.
+// Open implements fence.Cluster.
 func (c *FenceClient) Open(ctx context.Context) (space string, created bool, err error) {
 	type answer struct {
 		space   string
@@ -175,19 +175,19 @@ func (c *FenceClient) Open(ctx context.Context) (space string, created bool, err
 	return a.space, a.created, err
 }
 
-// Read implements segment.ClusterFence.
-func (c *FenceClient) Read(ctx context.Context, space, tag string) (segment.FenceEntry, bool, error) {
-	if err := segment.CheckFence(tag, 0); err != nil {
-		return segment.FenceEntry{}, false, err
+// Read implements fence.Cluster.
+func (c *FenceClient) Read(ctx context.Context, space, tag string) (fence.Entry, bool, error) {
+	if err := fence.CheckEntry(tag, 0); err != nil {
+		return fence.Entry{}, false, err
 	}
 	type answer struct {
-		e  segment.FenceEntry
+		e  fence.Entry
 		ok bool
 	}
 	f := c.f
 	a, err := Call(ctx, c.p, c.l, "read the fence", Repeatable, func() (answer, error) {
 		if f.space == 0 || space != spaceName(f.space) {
-			return answer{}, segment.ErrFenceReplaced
+			return answer{}, fence.ErrReplaced
 		}
 		e, ok := f.rows[tag]
 		return answer{e, ok}, nil
@@ -198,28 +198,28 @@ func (c *FenceClient) Read(ctx context.Context, space, tag string) (segment.Fenc
 	return a.e, a.ok, err
 }
 
-// Swap implements segment.ClusterFence.
-func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.FenceEntry, end int64) (segment.FenceEntry, error) {
-	if err := segment.CheckFence(tag, end); err != nil {
-		return segment.FenceEntry{}, err
+// Swap implements fence.Cluster.
+func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *fence.Entry, end int64) (fence.Entry, error) {
+	if err := fence.CheckEntry(tag, end); err != nil {
+		return fence.Entry{}, err
 	}
 	if old == nil && c.Creates != nil {
 		c.Creates(tag, end)
 	}
 	f := c.f
-	e, err := Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (segment.FenceEntry, error) {
+	e, err := Call(ctx, c.p, c.l, "move the fence", Repeatable, func() (fence.Entry, error) {
 		if f.space == 0 || space != spaceName(f.space) {
-			return segment.FenceEntry{}, segment.ErrFenceReplaced
+			return fence.Entry{}, fence.ErrReplaced
 		}
 		if f.Mute {
 			f.Faults.Hit(FenceMute)
-			return segment.FenceEntry{}, ErrFull
+			return fence.Entry{}, ErrFull
 		}
 		now, ok := f.rows[tag]
 		if ok != (old != nil) || ok && now != *old {
-			return segment.FenceEntry{}, segment.ErrFenceMoved
+			return fence.Entry{}, fence.ErrMoved
 		}
-		e := segment.FenceEntry{End: end}
+		e := fence.Entry{End: end}
 		if ok {
 			e.Version = now.Version + 1
 		}
@@ -245,4 +245,4 @@ func (c *FenceClient) Swap(ctx context.Context, space, tag string, old *segment.
 }
 
 // Snapshot returns all entries, for tests.
-func (f *Fence) Snapshot() map[string]segment.FenceEntry { return maps.Clone(f.rows) }
+func (f *Fence) Snapshot() map[string]fence.Entry { return maps.Clone(f.rows) }

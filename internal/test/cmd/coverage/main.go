@@ -25,7 +25,7 @@ import (
 )
 
 // engines are the packages that are measured.
-var engines = []string{".", "segment", "worker", "snowflake", "internal/alarm"}
+var engines = []string{".", "segment", "segment/fence", "segment/internal/bounded", "worker", "snowflake", "internal/alarm"}
 
 // alsoRun has tests that drive the engines and need no server.
 var alsoRun = []string{"driver/memory"}

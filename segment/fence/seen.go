@@ -1,4 +1,4 @@
-package segment
+package fence
 
 import "sync"
 
@@ -6,18 +6,18 @@ import "sync"
 // They outlive the tags' rows, as the entries do.
 type sightings struct {
 	mu   sync.Mutex
-	last map[string]held
+	last map[string]Held
 }
 
-// of returns the tag's entry, the zero held if none was seen.
-func (s *sightings) of(tag string) held {
+// of returns the tag's entry, the zero Held if none was seen.
+func (s *sightings) of(tag string) Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[tag]
 }
 
 // set is for who has compared the entry with what was seen before.
-func (s *sightings) set(tag string, h held) {
+func (s *sightings) set(tag string, h Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last[tag] = h
@@ -26,7 +26,7 @@ func (s *sightings) set(tag string, h held) {
 // add is for everybody else. An entry that is older than one which was seen, or of
 // another incarnation, must not hide that from who compares, and tells of numbers in
 // use all the same.
-func (s *sightings) add(tag string, h held) {
+func (s *sightings) add(tag string, h Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.last[tag]

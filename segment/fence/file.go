@@ -1,4 +1,4 @@
-package segment
+package fence
 
 import (
 	"bytes"
@@ -25,42 +25,24 @@ import (
 //
 // The lines are counted, over all files that ever had the name: the header says how
 // many came before it. How many there were at least stands in a second file, which is
-// synced after each write (fenceend.go), so that a file that lost whole lines at its end,
+// synced after each write (end.go), so that a file that lost whole lines at its end,
 // or is an older one, is refused as well. Version 1 counted nothing.
 
 const (
-	fenceName    = "fence"
-	fenceVersion = 2
+	fileName    = "fence"
+	fileVersion = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Mark is what a node knows of a tag's ranges.
-type Mark struct {
-	High    int64 // highest end of the ranges this node reserved, 0 if none
-	Latched bool  // no loads until repaired: the store went backwards, or the mark is Rebuilt
-	Rebuilt bool  // latched because this node lost its fence; the others need not stop
-
-	// Unread: this node latched the tag by a range that it refused, and has not read the
-	// board since. A repair that it finds there may be older than the range.
-	Unread bool
-
-	// Read is how much of High is no range of this node: leaf fence rebuild latches a tag at
-	// the max_id that it read (rule M).
-	Read int64
-}
-
-// ranges returns the highest end of the ranges that this node reserved, as far as it knows.
-func (m Mark) ranges() int64 { return m.High - m.Read }
-
-type fenceHeader struct {
+type header struct {
 	File    string `json:"file"` // "leaf-fence"
 	Version int    `json:"version"`
 	Node    string `json:"node"`            // identity of the data directory
 	Lines   int64  `json:"lines,omitempty"` // that were written before, without headers
 }
 
-type fenceEntry struct {
+type entry struct {
 	Tag     string `json:"tag"`
 	High    int64  `json:"high"`
 	Latched bool   `json:"latched,omitempty"`
@@ -69,15 +51,15 @@ type fenceEntry struct {
 	Read    int64  `json:"read,omitempty"`
 }
 
-func entryOf(tag string, m Mark) fenceEntry {
-	return fenceEntry{tag, m.High, m.Latched, m.Rebuilt, m.Unread, m.Read}
+func entryOf(tag string, m Mark) entry {
+	return entry{tag, m.High, m.Latched, m.Rebuilt, m.Unread, m.Read}
 }
 
 // appendLine appends the line for v to dst.
 func appendLine(dst []byte, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("segment: encode a fence line: " + err.Error()) // plain structs of strings and numbers always encode
+		panic("fence: encode a fence line: " + err.Error()) // plain structs of strings and numbers always encode
 	}
 	dst = fmt.Appendf(dst, "%08x ", crc32.Checksum(text, castagnoli))
 	return append(append(dst, text...), '\n')
@@ -129,24 +111,24 @@ func swallowed(line []byte) bool {
 	return fmt.Sprintf("%08x", crc32.Checksum(text[:d.InputOffset()], castagnoli)) == string(sum)
 }
 
-// encodeFence returns a whole file; lines were written before it.
-func encodeFence(node string, lines int64, marks map[string]Mark) []byte {
-	out := appendLine(nil, fenceHeader{File: "leaf-fence", Version: fenceVersion, Node: node, Lines: lines})
+// encode returns a whole file; lines were written before it.
+func encode(node string, lines int64, marks map[string]Mark) []byte {
+	out := appendLine(nil, header{File: "leaf-fence", Version: fileVersion, Node: node, Lines: lines})
 	tags := make([]string, 0, len(marks))
 	for tag := range marks {
 		tags = append(tags, tag)
 	}
 	slices.Sort(tags)
 	for _, tag := range tags {
-		out = appendLine(out, []fenceEntry{entryOf(tag, marks[tag])})
+		out = appendLine(out, []entry{entryOf(tag, marks[tag])})
 	}
 	return out
 }
 
-// decodeFence reads a file that belongs to node. lines is how many were written up to
+// decode reads a file that belongs to node. lines is how many were written up to
 // its end. A last line that was not written to its end is left out; the file must be
 // written anew before anything is appended to it.
-func decodeFence(content []byte, node string) (marks map[string]Mark, lines int64, err error) {
+func decode(content []byte, node string) (marks map[string]Mark, lines int64, err error) {
 	if len(content) == 0 {
 		return nil, 0, errors.New("the fence file is empty")
 	}
@@ -175,13 +157,13 @@ func decodeFence(content []byte, node string) (marks map[string]Mark, lines int6
 }
 
 func readHeader(line []byte, node string) (lines int64, err error) {
-	var h fenceHeader
+	var h header
 	if err := readLine(line, &h); err != nil {
 		return 0, err
 	}
 	switch {
-	case h.File != "leaf-fence" || h.Version < 1 || h.Version > fenceVersion || h.Lines < 0:
-		return 0, fmt.Errorf("is a %q of version %d, should be a leaf-fence of version %d", h.File, h.Version, fenceVersion)
+	case h.File != "leaf-fence" || h.Version < 1 || h.Version > fileVersion || h.Lines < 0:
+		return 0, fmt.Errorf("is a %q of version %d, should be a leaf-fence of version %d", h.File, h.Version, fileVersion)
 	case h.Node != node:
 		return 0, fmt.Errorf("belongs to node %s, but this data directory is node %s", h.Node, node)
 	}
@@ -189,7 +171,7 @@ func readHeader(line []byte, node string) (lines int64, err error) {
 }
 
 func readMarks(line []byte, marks map[string]Mark) error {
-	var entries []fenceEntry
+	var entries []entry
 	if err := readLine(line, &entries); err != nil {
 		return err
 	}
@@ -197,8 +179,8 @@ func readMarks(line []byte, marks map[string]Mark) error {
 		if err := leaf.ValidateTag(e.Tag); err != nil {
 			return err
 		}
-		if e.High < 0 || e.High > MaxMaxID {
-			return fmt.Errorf("tag %q has high=%d, must be 0 to %d", e.Tag, e.High, int64(MaxMaxID))
+		if e.High < 0 || e.High > MaxEnd {
+			return fmt.Errorf("tag %q has high=%d, must be 0 to %d", e.Tag, e.High, int64(MaxEnd))
 		}
 		if e.Read < 0 || e.Read > e.High {
 			return fmt.Errorf("tag %q has read=%d, must be 0 to %d", e.Tag, e.Read, e.High)

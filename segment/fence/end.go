@@ -1,4 +1,4 @@
-package segment
+package fence
 
 import (
 	"bytes"
@@ -9,36 +9,36 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// fenceEndName is the file that says how many lines the fence file had at least. It is
+// endName is the file that says how many lines the fence file had at least. It is
 // synced after the fence file and before the caller hears of success, so that it is
 // never ahead of it, whatever crashes. Its first line is a header, each further line,
 // sealed as those of the fence file are, the number; the last one counts.
-const fenceEndName = "fence-end"
+const endName = "fence-end"
 
-const fenceEndVersion = 1
+const endVersion = 1
 
-type fenceEnd struct {
+type endHeader struct {
 	File    string `json:"file"` // "leaf-fence-end"
 	Version int    `json:"version"`
 	Node    string `json:"node"`
 	Lines   int64  `json:"lines"`
 }
 
-func encodeFenceEnd(node string, lines int64) []byte {
-	return appendLine(nil, fenceEnd{File: "leaf-fence-end", Version: fenceEndVersion, Node: node, Lines: lines})
+func encodeEnd(node string, lines int64) []byte {
+	return appendLine(nil, endHeader{File: "leaf-fence-end", Version: endVersion, Node: node, Lines: lines})
 }
 
-// decodeFenceEnd leaves out a last line that was not written to its end: the number in
+// decodeEnd leaves out a last line that was not written to its end: the number in
 // it was not acknowledged.
-func decodeFenceEnd(content []byte, node string) (lines int64, err error) {
+func decodeEnd(content []byte, node string) (lines int64, err error) {
 	head, rest, _ := bytes.Cut(content, []byte("\n"))
-	var h fenceEnd
+	var h endHeader
 	if err := readLine(head, &h); err != nil {
-		return 0, fmt.Errorf("file %s, line 1: %w", fenceEndName, err)
+		return 0, fmt.Errorf("file %s, line 1: %w", endName, err)
 	}
-	if h.File != "leaf-fence-end" || h.Version != fenceEndVersion || h.Node != node {
+	if h.File != "leaf-fence-end" || h.Version != endVersion || h.Node != node {
 		return 0, fmt.Errorf("file %s is a %q of version %d and node %s, should be a leaf-fence-end of version %d and node %s",
-			fenceEndName, h.File, h.Version, h.Node, fenceEndVersion, node)
+			endName, h.File, h.Version, h.Node, endVersion, node)
 	}
 	lines = h.Lines
 	for number := 2; len(rest) > 0; number++ {
@@ -47,7 +47,7 @@ func decodeFenceEnd(content []byte, node string) (lines int64, err error) {
 		case err != nil && len(behind) == 0:
 			return lines, nil
 		case err != nil:
-			return 0, fmt.Errorf("file %s, line %d: %w", fenceEndName, number, err)
+			return 0, fmt.Errorf("file %s, line %d: %w", endName, number, err)
 		case !complete:
 			return lines, nil
 		}
@@ -56,17 +56,17 @@ func decodeFenceEnd(content []byte, node string) (lines int64, err error) {
 	return lines, nil
 }
 
-// fenceRemedy is what the administrator does when the fence files are refused. It does
+// remedy is what the administrator does when the fence files are refused. It does
 // not ask for a file to be deleted, nor for a new data directory, which would begin
 // with an empty database where the database is in it.
-const fenceRemedy = "this node no longer knows which ranges it took, so it does not start. If the newest files fence and fence-end are somewhere else, " +
+const remedy = "this node no longer knows which ranges it took, so it does not start. If the newest files fence and fence-end are somewhere else, " +
 	"put both back; never use a backup. Else run: leaf fence rebuild, with the settings of this node. It makes a new fence file in which every tag is latched, and then prints what to do"
 
 // read reads both files. An error says what the administrator does.
-func (f *fence) read() error {
-	marks, lines, err := readFence(f.disk, f.node)
+func (f *Fence) read() error {
+	marks, lines, err := readFiles(f.cfg.Disk, f.cfg.Node)
 	if err != nil {
-		return fmt.Errorf("%w: %w; %s", leaf.ErrConflict, err, fenceRemedy)
+		return fmt.Errorf("%w: %w; %s", leaf.ErrConflict, err, remedy)
 	}
 	f.marks, f.lines = marks, lines
 	for _, m := range marks {
@@ -77,10 +77,10 @@ func (f *fence) read() error {
 	return nil
 }
 
-// readFence returns the marks, none for a node that never ran, and how many lines were
+// readFiles returns the marks, none for a node that never ran, and how many lines were
 // written. It is an error if there are fewer than there were.
-func readFence(disk Disk, node string) (marks map[string]Mark, lines int64, err error) {
-	content, err := disk.ReadFile(fenceName)
+func readFiles(disk Disk, node string) (marks map[string]Mark, lines int64, err error) {
+	content, err := disk.ReadFile(fileName)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case missing:
@@ -88,45 +88,45 @@ func readFence(disk Disk, node string) (marks map[string]Mark, lines int64, err 
 	case err != nil:
 		return nil, 0, fmt.Errorf("read the fence file: %w", err)
 	default:
-		if marks, lines, err = decodeFence(content, node); err != nil {
+		if marks, lines, err = decode(content, node); err != nil {
 			return nil, 0, err
 		}
 	}
-	content, err = disk.ReadFile(fenceEndName)
+	content, err = disk.ReadFile(endName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return marks, lines, nil // of version 1, or before the first range: the disk knows that it was never written
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the end of the fence file: %w", err)
 	}
-	end, err := decodeFenceEnd(content, node)
+	end, err := decodeEnd(content, node)
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case missing:
-		return nil, 0, fmt.Errorf("the fence file is gone; file %s says that it had %d lines", fenceEndName, end)
+		return nil, 0, fmt.Errorf("the fence file is gone; file %s says that it had %d lines", endName, end)
 	case lines < end:
-		return nil, 0, fmt.Errorf("the fence file lost its end or is an older one: it reaches line %d, file %s says %d", lines, fenceEndName, end)
+		return nil, 0, fmt.Errorf("the fence file lost its end or is an older one: it reaches line %d, file %s says %d", lines, endName, end)
 	}
 	return marks, lines, nil
 }
 
-// RebuildFence makes new fence files on the disk of a node whose Allocator New refuses.
+// Rebuild makes new fence files on the disk of a node whose Allocator New refuses.
 // Every tag of the list, and every tag that the old files still name, is latched: none
 // is issued before it is repaired. The list says where each row is, or where the last
 // repair moved it to if that is more: a mark below it would be released by that repair.
 // The disk must be locked.
-func RebuildFence(disk Disk, node string, tags map[string]int64) error {
-	old, lines, err := readFence(disk, node)
+func Rebuild(disk Disk, node string, tags map[string]int64) error {
+	old, lines, err := readFiles(disk, node)
 	if err == nil {
 		return errors.New("the fence files are whole: there is nothing to rebuild")
 	}
 	marks := map[string]Mark{}
-	if content, err := disk.ReadFile(fenceName); err == nil {
+	if content, err := disk.ReadFile(fileName); err == nil {
 		old, lines = salvage(content, node)
 	}
-	if content, err := disk.ReadFile(fenceEndName); err == nil {
-		if end, err := decodeFenceEnd(content, node); err == nil {
+	if content, err := disk.ReadFile(endName); err == nil {
+		if end, err := decodeEnd(content, node); err == nil {
 			lines = max(lines, end)
 		}
 	}
@@ -137,15 +137,15 @@ func RebuildFence(disk Disk, node string, tags map[string]int64) error {
 		if leaf.ValidateTag(tag) != nil {
 			continue // no node issues anything of it, and the file would not be read
 		}
-		at = min(at, MaxMaxID)
+		at = min(at, MaxEnd)
 		m, known := marks[tag]
 		high := max(m.High, at)
 		marks[tag] = Mark{High: high, Latched: true, Rebuilt: !known || m.Rebuilt, Unread: m.Unread, Read: high - m.ranges()}
 	}
-	if err := disk.Replace(fenceName, encodeFence(node, lines, marks)); err != nil {
+	if err := disk.Replace(fileName, encode(node, lines, marks)); err != nil {
 		return fmt.Errorf("write the fence file: %w", err)
 	}
-	if err := disk.Replace(fenceEndName, encodeFenceEnd(node, lines+int64(len(marks)))); err != nil {
+	if err := disk.Replace(endName, encodeEnd(node, lines+int64(len(marks)))); err != nil {
 		return fmt.Errorf("write the end of the fence file: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package segment
+package fence
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // heal makes the file whole again after a failed write, so that no range is
 // reserved that could not be fenced. It does nothing while the file is fine.
-func (f *fence) heal() error {
+func (f *Fence) heal() error {
 	f.mu.Lock()
 	switch {
 	case !f.broken:
@@ -26,16 +26,14 @@ func (f *fence) heal() error {
 // mendPause is the time between two attempts to heal the file that no load asks for.
 const mendPause = time.Second
 
-// mend heals the file after a failed write, until shutdown: the next load may be hours
+// mend heals the file after a failed write, until Stop: the next load may be hours
 // away, or, on a node whose tags are latched, never come, and a crash would forget
 // what is not on the disk.
-func (f *fence) mend() {
+func (f *Fence) mend() {
 	for {
-		_ = f.rt.Wait(context.Background(), f.quit, mendPause)
-		select {
-		case <-f.quit:
-			return // close makes the last attempt
-		default:
+		_ = f.cfg.Runtime.Wait(f.running, nil, mendPause)
+		if f.running.Err() != nil {
+			return // Close makes the last attempt
 		}
 		_ = f.heal() // the alarm tells
 		f.mu.Lock()
@@ -53,14 +51,14 @@ func (f *fence) mend() {
 const slowDisk = 2 * time.Second
 
 // watch raises the alarm for a batch whose write hangs; the end of the write clears it.
-func (f *fence) watch(b *batch) {
-	_ = f.rt.Wait(context.Background(), b.done, slowDisk)
+func (f *Fence) watch(b *batch) {
+	_ = f.cfg.Runtime.Wait(context.Background(), b.done, slowDisk)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !b.over {
-		f.alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmDisk, Subject: fenceName,
-			Text: fmt.Sprintf("the disk of the data directory has not written file %q for %v, so this node serves no new ranges; what it has in memory is served", fenceName, slowDisk),
+		f.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmDisk, Subject: fileName,
+			Text: fmt.Sprintf("the disk of the data directory has not written file %q for %v, so this node serves no new ranges; what it has in memory is served", fileName, slowDisk),
 			Do:   "look at the health of the disk that holds the data directory; a larger step does not help",
 		})
 	}

@@ -1,4 +1,4 @@
-package segment
+package fence
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Errors of a ClusterFence.
+// Errors of a Cluster.
 var (
-	// ErrFenceMoved: the entry is not what the caller believes it to be. Nothing was
+	// ErrMoved: the entry is not what the caller believes it to be. Nothing was
 	// changed. It is no fault: another node was faster.
-	ErrFenceMoved = errors.New("segment: the cluster fence has moved")
+	ErrMoved = errors.New("fence: the cluster fence has moved")
 
-	// ErrFenceReplaced: the namespace is not, or no longer, the one that the caller
+	// ErrReplaced: the namespace is not, or no longer, the one that the caller
 	// names. It was wiped, perhaps created anew. Nothing was changed.
-	ErrFenceReplaced = errors.New("segment: the cluster fence was replaced")
+	ErrReplaced = errors.New("fence: the cluster fence was replaced")
 )
 
-// FenceEntry is what the cluster fence holds of one tag.
-type FenceEntry struct {
-	End int64 // the end of the ranges that nodes took under this fence; 0 to MaxMaxID
+// Entry is what the cluster fence holds of one tag.
+type Entry struct {
+	End int64 // the end of the ranges that nodes took under this fence; 0 to MaxEnd
 
 	// Version is the store's own number of this state of the entry. It is larger after
 	// every Swap of the tag and never used again for it within the incarnation
@@ -29,7 +29,7 @@ type FenceEntry struct {
 	Version int64
 }
 
-// ClusterFence is a second store, beside the databases, that all nodes share. It
+// Cluster is a second store, beside the databases, that all nodes share. It
 // holds per tag the highest end of a range that any node reserved, so that a node
 // refuses a range that another one reserved before the database lost commits (spec
 // guarantee 2, rule C; docs/adr/0010). The engine owns this interface; drivers
@@ -39,7 +39,7 @@ type FenceEntry struct {
 // incarnation, a random text that is never used twice, in the same atomic step.
 // Read and Swap name the incarnation they mean (space), and must never touch or
 // answer for another one: a store that was wiped, or wiped and filled again, is
-// ErrFenceReplaced. (A layout that makes this easy: the incarnation is part of the
+// ErrReplaced. (A layout that makes this easy: the incarnation is part of the
 // path of every entry.) An entry is never deleted by a driver, and the namespace
 // has no lease.
 //
@@ -48,11 +48,11 @@ type FenceEntry struct {
 // above, after which the outcome of a Swap is unknown. A Swap may then have
 // happened, may happen later, and may happen only once: it is conditional on a
 // version that never comes back, so sending it twice is harmless, but its second
-// sending returns ErrFenceMoved where the first one succeeded, and the range is
+// sending returns ErrMoved where the first one succeeded, and the range is
 // lost. Tags are those that leaf.ValidateTag accepts, compared byte by byte: "/",
 // ".", "..", spaces, control characters and upper case are part of the name, so
 // names must be escaped. An invalid tag or end is leaf.ErrBadRequest.
-type ClusterFence interface {
+type Cluster interface {
 	// Open returns the incarnation of the namespace, and creates the namespace if there
 	// is none; created says that this call did. Of several nodes that find none at
 	// the same moment one creates it and all return the same incarnation. It may be
@@ -68,27 +68,27 @@ type ClusterFence interface {
 	// Read returns the entry of a tag. ok is false if the namespace, which is still
 	// space, has none; that is not an entry with End 0. The answer is no older than
 	// the call (ZooKeeper: sync first), so it includes every Swap that was
-	// acknowledged to any node before. Error: ErrFenceReplaced.
-	Read(ctx context.Context, space, tag string) (e FenceEntry, ok bool, err error)
+	// acknowledged to any node before. Error: ErrReplaced.
+	Read(ctx context.Context, space, tag string) (e Entry, ok bool, err error)
 
 	// Swap sets the entry to end in one atomic compare-and-set and returns the new
 	// entry: from exactly old, version and end (a store that was restored may count
 	// versions anew), or, with old nil, only if there is no entry. end may be lower than
 	// or equal to old.End. A nil error means that the store has it durably. Errors:
-	// ErrFenceMoved if the entry is another or missing or, with old nil, exists;
-	// ErrFenceReplaced, in place of which ErrFenceMoved is allowed where a driver
+	// ErrMoved if the entry is another or missing or, with old nil, exists;
+	// ErrReplaced, in place of which ErrMoved is allowed where a driver
 	// cannot tell, since the next Read does.
-	Swap(ctx context.Context, space, tag string, old *FenceEntry, end int64) (FenceEntry, error)
+	Swap(ctx context.Context, space, tag string, old *Entry, end int64) (Entry, error)
 }
 
-// CheckFence returns leaf.ErrBadRequest if tag or end cannot be part of an entry.
+// CheckEntry returns leaf.ErrBadRequest if tag or end cannot be part of an entry.
 // Drivers call it before they touch the store.
-func CheckFence(tag string, end int64) error {
+func CheckEntry(tag string, end int64) error {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return err
 	}
-	if end < 0 || end > MaxMaxID {
-		return leaf.BadField("end", end, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
+	if end < 0 || end > MaxEnd {
+		return leaf.BadField("end", end, fmt.Sprintf("must be 0 to %d", int64(MaxEnd)))
 	}
 	return nil
 }

@@ -1,0 +1,239 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+)
+
+// cluster is this node's side of the cluster fence. One goroutine, follow, opens
+// it, merges this node's marks into it and notices that it is gone; loads use it
+// while it is open. Only follow touches the state file.
+//
+// Why a degraded range can never be missing in a fence that is open: it is admitted
+// while its load is counted by the group of the outage, which begins only after
+// the state file says "not merged"; the merge begins only after that group is
+// closed and empty, and reads the marks after that. A range that moved the fence while
+// it was open is dropped if a merge has begun when its mark is set: the fence that is
+// open afterwards may not hold its end, and the merge may not have read its mark.
+type cluster struct {
+	fence *Fence
+	store Cluster
+	name  string
+	calls bounded.Callee
+	seen  sightings
+
+	mu      sync.Mutex
+	phase   phase
+	space   string          // incarnation of the fence that is open
+	known   state           // as in the state file
+	outage  *bounded.Group  // degraded loads of this outage, nil if none are allowed
+	dirty   map[string]bool // tags of degraded loads since the last merge; nil: it may be any
+	changed chan struct{}   // closed at every change of phase
+	doubted chan struct{}   // closed when an open fence is doubted
+	owed    bool            // it lost entries: merge, whatever the state file says
+	losses  int             // how often lost was called
+	merges  int             // how many merges have begun
+	mute    bool            // a Swap failed: it is open again only after one succeeds
+	served  bool            // it was open once
+
+	suspects map[string]string // tags whose row went below the entry that was seen last, and what showed it
+}
+
+type phase int8
+
+const (
+	probing phase = iota // nobody knows how it is: follow is about to find out
+	fallen               // it does not answer
+	merging              // it answers, and gets this node's marks
+	opened               // ranges are taken under it
+)
+
+// openCluster reads the state file. Without a cluster fence it notes there that
+// this node's marks are not merged any more, since ranges are now taken without.
+func (f *Fence) openCluster() error {
+	cfg := &f.cfg
+	c := &cluster{
+		fence: f, store: cfg.Cluster, name: cfg.ClusterName,
+		calls:   bounded.Callee{Runtime: cfg.Runtime, What: fmt.Sprintf("cluster fence %q", cfg.ClusterName), Limit: cfg.MaxCalls, Total: cfg.Abandoned},
+		changed: make(chan struct{}),
+		seen:    sightings{last: map[string]Held{}}, suspects: map[string]string{},
+	}
+	var err error
+	if c.known, err = readState(cfg.Disk, cfg.Node); err != nil {
+		cfg.Logger.Warn("what is known of the cluster fence cannot be read; this node's fences are merged anew", "file", stateName, "error", err)
+	}
+	if c.store != nil {
+		f.cluster = c
+		return nil
+	}
+	if c.known.Merged {
+		return c.remember(state{Space: c.known.Space})
+	}
+	return nil
+}
+
+// follow keeps the fence open until shutdown.
+func (c *cluster) follow() {
+	cfg := &c.fence.cfg
+	for failures := 0; c.fence.running.Err() == nil; {
+		doubted, err := c.open()
+		if err == nil {
+			failures = 0
+			_ = cfg.Runtime.Wait(c.fence.running, doubted, 0)
+			continue
+		}
+		failures++
+		c.fall(err)
+		_ = cfg.Runtime.Wait(c.fence.running, nil, bounded.Backoff(cfg.Runtime, failures))
+	}
+}
+
+// open makes one attempt to open the fence, merges what is to be merged and
+// returns a channel that is closed when the fence is doubted.
+func (c *cluster) open() (doubted chan struct{}, err error) {
+	cfg := &c.fence.cfg
+	type answer struct {
+		space   string
+		created bool
+	}
+	got, err := bounded.Do(c.fence.running, &c.calls, cfg.Timeout, func(ctx context.Context) (n answer, err error) {
+		n.space, n.created, err = c.store.Open(ctx)
+		return n, err
+	})
+	if err == nil && got.space == "" {
+		err = errors.New("it has no incarnation")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	c.mu.Lock()
+	known, owed, losses, mute := c.known, c.owed, c.losses, c.mute
+	c.mu.Unlock()
+	if known.Space != "" && known.Space != got.space {
+		c.mu.Lock()
+		c.dirty = nil
+		c.mu.Unlock()
+		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
+			"find out who wiped it; until every node has merged its fences, a database that loses commits can repeat IDs: see that all nodes run")
+	}
+	if known.Space != got.space || !known.Merged || owed {
+		n, err := c.merge(got.space)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.remember(state{Space: got.space, Merged: true}); err != nil {
+			return nil, err
+		}
+		cfg.Logger.Info("this node's fences are in the cluster fence", "name", c.name, "incarnation", got.space, "created", got.created, "tags", n)
+	}
+	if mute {
+		if err := c.probe(got.space); err != nil {
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.losses != losses { // while we merged, or merged nothing
+		return nil, errors.New("it lost entries meanwhile")
+	}
+	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
+	c.mute, c.owed, c.dirty = false, false, map[string]bool{}
+	c.turnLocked(opened)
+	cfg.Alarms.Clear(leaf.AlarmFence, c.name)
+	cfg.Alarms.Clear(leaf.AlarmDisk, stateName) // what had to be written in the outage need not be any more
+	return c.doubted, nil
+}
+
+// turnLocked changes the phase and wakes who waits for that. c.mu is held.
+func (c *cluster) turnLocked(p phase) {
+	c.phase = p
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// doubt takes a fence that is open for gone, until follow has looked at it. mute says
+// that it was a Swap that failed.
+func (c *cluster) doubt(space string, mute bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mute = c.mute || mute
+	c.doubtLocked(space)
+}
+
+func (c *cluster) doubtLocked(space string) {
+	if c.phase == opened && c.space == space {
+		c.turnLocked(probing)
+		close(c.doubted)
+	}
+}
+
+// lost is doubt with a proof that the fence forgot something: all of this node's
+// marks go into it again.
+func (c *cluster) lost(space, what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.losses++
+	c.owed, c.dirty = true, nil
+	c.raise(fmt.Sprintf("cluster fence %q lost entries: %s; this node merges its own fences into it", c.name, what),
+		"find out who deleted entries or restored a backup of it; see that all nodes run, and stop each, delete the file cluster-fence in its data directory and start it: it then merges its fences, too")
+	c.doubtLocked(space)
+}
+
+// fall notes that the fence does not answer, and allows degraded loads if the
+// policy says so and the disk remembers that they must be merged.
+func (c *cluster) fall(reason error) {
+	cfg := &c.fence.cfg
+	if c.fence.running.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	known := c.known
+	c.mu.Unlock()
+	degrade := c.fence.cfg.Degrade
+	if degrade {
+		if err := c.remember(state{Space: known.Space}); err != nil {
+			reason, degrade = errors.Join(reason, err), false
+		}
+	}
+	what := "no new ranges are loaded"
+	if degrade {
+		what = "new ranges are loaded on the node's own fence only (policy degrade)"
+	}
+	c.raise(fmt.Sprintf("cluster fence %q does not answer, %s: %s", c.name, what, firstLine(reason)),
+		"look at the cluster fence, and at the network between it and this node")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if degrade && c.outage == nil {
+		c.outage = bounded.NewGroup(cfg.Runtime)
+	}
+	c.turnLocked(fallen)
+}
+
+func (c *cluster) raise(text, do string) {
+	c.fence.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmFence, Subject: c.name, Text: text, Do: do})
+}
+
+// ready reports whether ranges can be, or could once be, loaded, and what needs
+// attention.
+func (c *cluster) ready() (ok bool, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ok = c.served || c.outage != nil
+	switch {
+	case c.phase == opened:
+	case c.outage != nil:
+		reason = fmt.Sprintf("cluster fence %q does not answer; ranges are loaded on the node's own fence", c.name)
+	case c.phase == merging:
+		reason = fmt.Sprintf("this node's fences are being merged into cluster fence %q; no new ranges meanwhile", c.name)
+	case !c.served:
+		reason = fmt.Sprintf("cluster fence %q has not answered yet", c.name)
+	default:
+		reason = fmt.Sprintf("cluster fence %q does not answer; tags are served from memory", c.name)
+	}
+	return ok, reason
+}

@@ -1,0 +1,66 @@
+package fence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// stateName is the file that remembers which cluster fence this node's marks
+// are in. It has one line like those of the fence file. A file that is lost or
+// cannot be read only means that the marks are merged again.
+const (
+	stateName    = "cluster-fence"
+	stateVersion = 1
+)
+
+// state is the state file's content. The zero value: nothing is known.
+type state struct {
+	File    string `json:"file"` // "leaf-cluster-fence"
+	Version int    `json:"version"`
+	Node    string `json:"node"`   // identity of the data directory
+	Space   string `json:"space"`  // incarnation that the marks were last merged into, "" if none
+	Merged  bool   `json:"merged"` // no range was taken without the cluster fence since then
+}
+
+func readState(disk Disk, node string) (state, error) {
+	content, err := disk.ReadFile(stateName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, nil
+	}
+	var s state
+	if err == nil {
+		err = readLine(bytes.TrimSuffix(content, []byte("\n")), &s)
+	}
+	if err == nil && (s.File != "leaf-cluster-fence" || s.Version != stateVersion || s.Node != node) {
+		err = fmt.Errorf("is a %q of version %d and node %s, should be a leaf-cluster-fence of version %d and node %s", s.File, s.Version, s.Node, stateVersion, node)
+	}
+	if err != nil {
+		return state{}, err
+	}
+	return s, nil
+}
+
+// remember makes s durable; it does nothing if that is what is known.
+func (c *cluster) remember(s state) error {
+	cfg := &c.fence.cfg
+	s.File, s.Version, s.Node = "leaf-cluster-fence", stateVersion, cfg.Node
+	c.mu.Lock()
+	same := c.known == s
+	c.mu.Unlock()
+	if same {
+		return nil
+	}
+	if err := cfg.Disk.Replace(stateName, appendLine(nil, s)); err != nil {
+		cfg.Alarms.Raise(diskAlarm(stateName, err))
+		return fmt.Errorf("remember the state of the cluster fence: %w", err)
+	}
+	cfg.Alarms.Clear(leaf.AlarmDisk, stateName)
+	c.mu.Lock()
+	c.known = s
+	c.mu.Unlock()
+	return nil
+}
