@@ -2,9 +2,7 @@ package segment_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,53 +146,6 @@ func TestDegradeAfterALoss(t *testing.T) {
 		time.Sleep(time.Second)
 		if !merged(d) || f.end(t, "order") < a.Mark("order").High {
 			t.Errorf("merged %v, cluster fence %d, own fence %+v", merged(d), f.end(t, "order"), a.Mark("order"))
-		}
-	})
-}
-
-// TestMergeAfterAnOutageIsSmall: a process that knows which tags went on without the
-// fence merges those only; one that does not know merges all.
-func TestMergeAfterAnOutageIsSmall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const tags = 50
-		s, f, d := newStore(), sharing(memory.NewFence()), newDisk()
-		for i := range tags {
-			s.Put(segment.Row{Tag: fmt.Sprint("tag-", i), MaxID: 1, Step: 10})
-		}
-		a := node(t, s, d, degraded(f, nil))
-		for i := range tags {
-			next(t, a, fmt.Sprint("tag-", i))
-		}
-		synctest.Wait()
-		synctest.Wait()
-		f.breakDown()
-		drain(t, a, "tag-7", 50)
-		crashed := d.copy()
-		var mu sync.Mutex
-		read := map[string]bool{}
-		watch := func(f *shared) {
-			f.heal()
-			f.set(func(f *shared) {
-				f.onRead = func(_ context.Context, tag string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
-					mu.Lock()
-					read[tag] = true
-					mu.Unlock()
-					return do()
-				}
-			})
-		}
-		watch(f)
-		time.Sleep(time.Second)
-		if !merged(d) || len(read) != 1 || !read["tag-7"] {
-			t.Errorf("merged %v, entries read %v; want tag-7 only", merged(d), read)
-		}
-		clear(read)
-		b := sharing(f.Fence)
-		watch(b)
-		node(t, s, crashed, fenced("a", b, nil))
-		synctest.Wait()
-		if !merged(crashed) || len(read) != tags {
-			t.Errorf("after a crash: merged %v, %d entries read, want %d", merged(crashed), len(read), tags)
 		}
 	})
 }

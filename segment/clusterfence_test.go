@@ -86,7 +86,10 @@ func TestClusterFenceBeforeServe(t *testing.T) {
 		s, f := newStore(row(10)), sharing(memory.NewFence())
 		enter, leave := make(chan struct{}), make(chan error)
 		f.set(func(f *shared) {
-			f.onSwap = func(_ context.Context, _ string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
+			f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
+				if tag == probeEntry {
+					return do()
+				}
 				enter <- struct{}{}
 				fail := <-leave
 				e, err := do()

@@ -63,6 +63,9 @@ func (f *shared) Swap(ctx context.Context, space, tag string, old *fence.Entry, 
 	return do()
 }
 
+// probeEntry is what a node swaps when it opens the fence. Tests of tags leave it alone.
+const probeEntry = "\x01leaf-probe"
+
 // breakDown makes every call fail at once; heal ends it.
 func (f *shared) breakDown() {
 	f.set(func(f *shared) {

@@ -350,7 +350,7 @@ func TestMissingEntryIsNotZero(t *testing.T) {
 				time.Sleep(time.Second)
 				next(t, a, "order") // asks again
 				synctest.Wait()
-				if want := []string{"cart 11", "order 21"}; !slices.Equal(swaps, want) {
+				if want := []string{"cart 11", probeEntry + " 0", "order 21"}; !slices.Equal(swaps, want) {
 					t.Errorf("swaps %q, want %q", swaps, want)
 				}
 				if h := al.history(); !slices.Equal(h, []string{"+fence zk", "-fence zk"}) {

@@ -62,7 +62,7 @@ type Cluster interface {
 	//
 	// Open is also the engine's probe after a failure: it succeeds only if the store
 	// answers now. (Whether it also writes, the engine finds out with a Swap of an entry
-	// of its own, named "\x01leaf-probe" and the node's identity.)
+	// of its own, named "\x01leaf-probe".)
 	Open(ctx context.Context) (space string, created bool, err error)
 
 	// Read returns the entry of a tag. ok is false if the namespace, which is still

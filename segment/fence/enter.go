@@ -17,9 +17,6 @@ func (c *cluster) enter(parent context.Context, l *Load) error {
 		c.mu.Lock()
 		phase, space, merges, outage, changed := c.phase, c.space, c.merges, c.outage, c.changed
 		entered := phase == fallen && outage != nil && outage.Enter()
-		if entered && c.dirty != nil {
-			c.dirty[l.tag] = true
-		}
 		c.mu.Unlock()
 		switch {
 		case entered:

@@ -21,7 +21,7 @@ func (c *cluster) read(parent context.Context, space, tag string) (Entry, bool, 
 		return n, err
 	})
 	if err != nil {
-		c.doubt(space, false)
+		c.doubt(space)
 		return Entry{}, false, fmt.Errorf("read the cluster fence of tag %q: %w", tag, err)
 	}
 	if got.ok {
@@ -36,7 +36,7 @@ func (c *cluster) swap(parent context.Context, space, tag string, old *Entry, en
 	})
 	if err != nil {
 		if !errors.Is(err, ErrMoved) {
-			c.doubt(space, true)
+			c.doubt(space)
 		}
 		return Entry{}, fmt.Errorf("move the cluster fence of tag %q to %d: %w", tag, end, err)
 	}

@@ -29,17 +29,14 @@ type cluster struct {
 
 	mu      sync.Mutex
 	phase   phase
-	space   string          // incarnation of the fence that is open
-	known   state           // as in the state file
-	outage  *bounded.Group  // degraded loads of this outage, nil if none are allowed
-	dirty   map[string]bool // tags of degraded loads since the last merge; nil: it may be any
-	changed chan struct{}   // closed at every change of phase
-	doubted chan struct{}   // closed when an open fence is doubted
-	owed    bool            // it lost entries: merge, whatever the state file says
-	losses  int             // how often lost was called
-	merges  int             // how many merges have begun
-	mute    bool            // a Swap failed: it is open again only after one succeeds
-	served  bool            // it was open once
+	space   string         // incarnation of the fence that is open
+	known   state          // as in the state file
+	outage  *bounded.Group // degraded loads of this outage, nil if none are allowed
+	changed chan struct{}  // closed at every change of phase
+	doubted chan struct{}  // closed when an open fence is doubted
+	losses  int            // how often it lost entries since the last merge
+	merges  int            // how many merges have begun
+	served  bool           // it was open once
 
 	suspects map[string]string // tags whose row went below the entry that was seen last, and what showed it
 }
@@ -112,16 +109,13 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	c.mu.Lock()
-	known, owed, losses, mute := c.known, c.owed, c.losses, c.mute
+	known, losses := c.known, c.losses
 	c.mu.Unlock()
 	if known.Space != "" && known.Space != got.space {
-		c.mu.Lock()
-		c.dirty = nil
-		c.mu.Unlock()
 		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
 			"find out who wiped it; until every node has merged its fences, a database that loses commits can repeat IDs: see that all nodes run")
 	}
-	if known.Space != got.space || !known.Merged || owed {
+	if known.Space != got.space || !known.Merged || losses > 0 {
 		n, err := c.merge(got.space)
 		if err != nil {
 			return nil, err
@@ -131,10 +125,8 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		}
 		cfg.Logger.Info("this node's fences are in the cluster fence", "name", c.name, "incarnation", got.space, "created", got.created, "tags", n)
 	}
-	if mute {
-		if err := c.probe(got.space); err != nil {
-			return nil, err
-		}
+	if err := c.probe(got.space); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +134,7 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		return nil, errors.New("it lost entries meanwhile")
 	}
 	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
-	c.mute, c.owed, c.dirty = false, false, map[string]bool{}
+	c.losses = 0
 	c.turnLocked(opened)
 	cfg.Alarms.Clear(leaf.AlarmFence, c.name)
 	cfg.Alarms.Clear(leaf.AlarmDisk, stateName) // what had to be written in the outage need not be any more
@@ -156,12 +148,10 @@ func (c *cluster) turnLocked(p phase) {
 	c.changed = make(chan struct{})
 }
 
-// doubt takes a fence that is open for gone, until follow has looked at it. mute says
-// that it was a Swap that failed.
-func (c *cluster) doubt(space string, mute bool) {
+// doubt takes a fence that is open for gone, until follow has looked at it.
+func (c *cluster) doubt(space string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mute = c.mute || mute
 	c.doubtLocked(space)
 }
 
@@ -178,7 +168,6 @@ func (c *cluster) lost(space, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.losses++
-	c.owed, c.dirty = true, nil
 	c.raise(fmt.Sprintf("cluster fence %q lost entries: %s; this node merges its own fences into it", c.name, what),
 		"find out who deleted entries or restored a backup of it; see that all nodes run, and stop each, delete the file cluster-fence in its data directory and start it: it then merges its fences, too")
 	c.doubtLocked(space)

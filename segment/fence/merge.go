@@ -7,13 +7,11 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
-// merge raises the entries of all tags that may lie below this node's marks, so that
-// other nodes respect these, and returns how many tags that are. Loads wait
-// meanwhile.
+// merge raises the entries that lie below this node's marks, so that other nodes respect
+// these, and returns how many tags this node has ranges of. Loads wait meanwhile.
 func (c *cluster) merge(space string) (int, error) {
 	cfg := &c.fence.cfg
 	c.mu.Lock()
@@ -28,14 +26,12 @@ func (c *cluster) merge(space string) (int, error) {
 		}
 	}
 	marks := c.fence.All()
-	c.mu.Lock()
 	var tags []string
 	for tag, m := range marks {
-		if m.ranges() > 0 && (c.dirty == nil || c.dirty[tag]) {
+		if m.ranges() > 0 {
 			tags = append(tags, tag)
 		}
 	}
-	c.mu.Unlock()
 	slices.Sort(tags)
 	var next atomic.Int64
 	errs := make([]error, min(cfg.MaxCalls, len(tags)))
@@ -73,28 +69,26 @@ func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64) 
 	return fmt.Errorf("raise the cluster fence of tag %q to %d: %w %d times in a row", tag, end, ErrMoved, MaxLost)
 }
 
+// probeEntry is no tag that anybody uses; a tag of this name would not mind.
+const probeEntry = "\x01leaf-probe"
+
 // probe makes a Swap that changes no tag's entry. A store can answer and read and
 // yet refuse to write, as etcd does once its quota is used up; without this every
 // load would burn a range to find it out.
 func (c *cluster) probe(space string) error {
-	tag := "\x01leaf-probe " + c.fence.cfg.Node // a tag of this name would not mind
-	if leaf.ValidateTag(tag) != nil {
-		tag = "\x01leaf-probe"
+	e, ok, err := c.read(c.fence.running, space, probeEntry)
+	if err != nil {
+		return err
 	}
-	for range MaxLost {
-		e, ok, err := c.read(c.fence.running, space, tag)
-		if err != nil {
-			return err
-		}
-		var old *Entry
-		if ok {
-			old = &e
-		}
-		if _, err = c.swap(c.fence.running, space, tag, old, e.End); !errors.Is(err, ErrMoved) {
-			return err
-		}
+	var old *Entry
+	if ok {
+		old = &e
 	}
-	return fmt.Errorf("probe the cluster fence: %w", ErrMoved)
+	_, err = c.swap(c.fence.running, space, probeEntry, old, e.End)
+	if errors.Is(err, ErrMoved) {
+		return nil // the Swap of another node has just succeeded
+	}
+	return err
 }
 
 // MaxLost is how many races against other nodes a load loses in a row before it fails.

@@ -15,7 +15,7 @@ func (f *Fence) Number() int64 {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.owed || !c.known.Merged {
+	if c.losses > 0 || !c.known.Merged {
 		return 0
 	}
 	return NumberOf(c.known.Space)
