@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,8 +76,8 @@ type App struct {
 	gate     *limit.Gate     // what all protocols take their IDs from
 	limits   *limit.Follower // of the gate; before it until the limits are known
 
-	unpublished error          // why presence is nil although there is a directory; nil: there is none
-	closers     []func() error // undo New, last first
+	unpublished error   // why presence is nil although there is a directory; nil: there is none
+	closers     closers // of what New opened
 
 	tokens          tokens
 	certificate     atomic.Pointer[tls.Certificate] // that secure shows
@@ -151,7 +150,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 			return nil, err
 		}
 	}
-	a.closers = append(a.closers, a.dbs.Close)
+	a.closers.add(a.dbs.Close)
 	if cfg.Segment.Enable {
 		if err = a.dbs.recall(a.dir); err != nil {
 			return nil, err
@@ -166,7 +165,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if a.presence, err = a.openPresence(); err != nil {
 		return nil, err
 	}
-	a.closers = append(a.closers, a.presence.close)
+	a.closers.add(a.presence.close)
 	a.openFiles()
 	if err = a.openLimits(); err != nil {
 		return nil, err
@@ -202,11 +201,7 @@ func openDir(path string) (*datadir.Dir, error) {
 // shutdown, its lock goes with the process if something did not end: an engine may still
 // write there.
 func (a *App) undo() error {
-	var errs []error
-	for _, f := range slices.Backward(a.closers) {
-		errs = append(errs, f())
-	}
-	if err := errors.Join(errs...); err != nil || a.dir == nil {
+	if err := a.closers.close(); err != nil || a.dir == nil {
 		return err
 	}
 	return a.dir.Close()

@@ -27,7 +27,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 	if err != nil {
 		return err
 	}
-	a.closers = append(a.closers, a.withDeadline(a.alarms.Close))
+	a.closers.add(a.withDeadline(a.alarms.Close))
 	first := false
 	if a.dbs.embedded {
 		if first, err = firstMade(a.dir); err != nil {
@@ -54,7 +54,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 		a.log.Warn("snowflake mode is off, segment mode serves alone", "reason", err)
 		return nil
 	}
-	a.closers = append(a.closers, a.withDeadline(a.worker.Close))
+	a.closers.add(a.withDeadline(a.worker.Close))
 	return nil
 }
 
@@ -76,12 +76,12 @@ func (a *App) openSegment() error {
 	c.Alarms = a.alarms
 	if fence != nil {
 		a.fence = fence
-		a.closers = append(a.closers, fence.Close)
+		a.closers.add(fence.Close)
 	}
 	if a.alloc, err = segment.New(a.dbs.router, a.dir, c); err != nil {
 		return err
 	}
-	a.closers = append(a.closers, a.withDeadline(a.alloc.Close))
+	a.closers.add(a.withDeadline(a.alloc.Close))
 	return nil
 }
 

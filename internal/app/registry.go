@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -35,9 +34,9 @@ func (r *registry) namespace(c config.Snowflake) worker.Namespace {
 	return worker.NewNamespace(c.Namespace, r.layout, c.Datacenter)
 }
 
-// openRegistry returns the registry that cfg names. httpPort is 0 for a command, which
-// has no identity and needs no interfaces. The caller closes it before dbs.
-func openRegistry(cfg config.Config, dbs *databases, httpPort uint16, interfaces func() ([]Interface, error), log *slog.Logger) (_ *registry, err error) {
+// openRegistry returns the registry that cfg names. A static one is nobody's but the node's:
+// there is none before identify. The caller closes the registry before dbs.
+func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *registry, err error) {
 	c := cfg.Snowflake
 	r := &registry{}
 	if r.layout, err = config.ParseLayout(c.Layout); err != nil {
@@ -48,16 +47,6 @@ func openRegistry(cfg config.Config, dbs *databases, httpPort uint16, interfaces
 	}
 	switch c.Registry {
 	case config.RegistryStatic:
-		// The number may depend on the address, so it comes first.
-		if r.address, err = advertised(c, false, httpPort, interfaces); err != nil {
-			return nil, err
-		}
-		number, err := staticNumber(c, r.layout, r.address, os.Hostname)
-		if err != nil {
-			return nil, err
-		}
-		r.Registry = worker.NewStatic(number)
-		return r, nil
 	case config.RegistryAuto, config.RegistrySQL:
 		err = r.openRecords(cfg, dbs, log)
 	case config.RegistryEtcd:
@@ -67,16 +56,19 @@ func openRegistry(cfg config.Config, dbs *databases, httpPort uint16, interfaces
 	default:
 		r.Registry, err = openZooKeeper(c, log)
 	}
-	if err != nil {
-		return nil, err
+	return r, err
+}
+
+// identify finds out the address of a node, whose HTTP server listens on httpPort, and the
+// number of a static one, which may depend on the address.
+func (r *registry) identify(c config.Snowflake, httpPort uint16, interfaces func() ([]Interface, error)) (err error) {
+	shared := r.Registry != nil && r.Info().Shared
+	if r.address, err = advertised(c, shared, httpPort, interfaces); err != nil || r.Registry != nil {
+		return err
 	}
-	if httpPort == 0 {
-		return r, nil
-	}
-	if r.address, err = advertised(c, r.Info().Shared, httpPort, interfaces); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
+	number, err := staticNumber(c, r.layout, r.address, os.Hostname)
+	r.Registry = worker.NewStatic(number)
+	return err
 }
 
 func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logger) (err error) {

@@ -40,13 +40,13 @@ func (a *App) bind() (err error) {
 		}
 		if ln != nil {
 			a.listeners[p.section] = ln
-			a.closers = append(a.closers, func() error { return closeListener(ln) })
+			a.closers.add(func() error { return closeListener(ln) })
 		}
 	}
 	if a.socket, err = admin.Listen(context.Background(), a.dir.Path()); err != nil {
 		return err
 	}
-	a.closers = append(a.closers, func() error { return closeListener(a.socket) })
+	a.closers.add(func() error { return closeListener(a.socket) })
 	return nil
 }
 

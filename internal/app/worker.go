@@ -26,8 +26,11 @@ func (a *App) openWorker(listening net.Addr, first, unused bool) error {
 	if err != nil {
 		return fmt.Errorf("address of the HTTP server: %w", err)
 	}
-	if a.registry, err = openRegistry(a.cfg, a.dbs, ap.Port(), a.opts.interfaces, a.log); err != nil {
+	if a.registry, err = openRegistry(a.cfg, a.dbs, a.log); err != nil {
 		return err
+	}
+	if err := a.registry.identify(a.cfg.Snowflake, ap.Port(), a.opts.interfaces); err != nil {
+		return errors.Join(err, a.registry.Close())
 	}
 	c := a.workerConfig(ap)
 	if a.cfg.Snowflake.UsesStores() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 
 	"github.com/leaf-idgen/leaf/internal/config"
 
@@ -39,39 +38,32 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	var undo []func() error
-	closeAll := func() error {
-		var errs []error
-		for _, f := range slices.Backward(undo) {
-			errs = append(errs, f())
-		}
-		return errors.Join(errs...)
-	}
+	var undo closers
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, closeAll())
+			err = errors.Join(err, undo.close())
 		}
 	}()
-	dbs := &databases{}
 	var dir *datadir.Dir
+	dbs := &databases{}
 	if cfg.Snowflake.UsesStores() {
 		if len(cfg.Stores) == 0 {
 			if dir, err = openDir(cfg.DataDir); err != nil {
 				return b, nil, err
 			}
-			undo = append(undo, dir.Close)
+			undo.add(dir.Close)
 		}
 		if dbs, err = openDatabases(cfg, log); err != nil {
 			return b, nil, err
 		}
-		undo = append(undo, dbs.Close)
+		undo.add(dbs.Close)
 	}
-	reg, err := openRegistry(cfg, dbs, 0, systemInterfaces, log)
+	reg, err := openRegistry(cfg, dbs, log)
 	if err != nil {
 		return b, nil, err
 	}
-	undo = append(undo, reg.Close)
-	if reg.records != nil && dir != nil {
+	undo.add(reg.Close)
+	if dir != nil {
 		first, err := firstMade(dir)
 		if err != nil {
 			return b, nil, err
@@ -80,7 +72,7 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 			return b, nil, err
 		}
 	}
-	return manage.On(reg.manage(cfg.Snowflake, func() int64 { return -1 })), closeAll, nil
+	return manage.On(reg.manage(cfg.Snowflake, func() int64 { return -1 })), undo.close, nil
 }
 
 // OpenNode returns the Backend of the node that runs in cfg's data directory, or
