@@ -214,7 +214,8 @@ func TestLatchOnABrokenDisk(t *testing.T) {
 func TestDiskThatHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, al := newStore(row(10)), newDisk(), newAlarms()
-		a := node(t, s, d, segment.Config{FixedStep: true, Alarms: al})
+		on := struct{ segment.Store }{s} // without a board: each look at one writes what is missing
+		a := node(t, on, d, segment.Config{FixedStep: true, Alarms: al})
 		next(t, a, "order")
 		s.Put(row(10))
 		broken := errors.New("disk full")
@@ -228,7 +229,7 @@ func TestDiskThatHeals(t *testing.T) {
 		d.set(func(d *disk) { d.onSync, d.onReplace = nil, nil })
 		time.Sleep(2 * time.Second)
 		al.want(t, "regress order")
-		crashed := node(t, s, d.copy(), segment.Config{})
+		crashed := node(t, on, d.copy(), segment.Config{})
 		if !crashed.Mark("order").Latched {
 			t.Error("the latch is forgotten")
 		}
