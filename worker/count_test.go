@@ -59,3 +59,32 @@ func TestLossIsCounted(t *testing.T) {
 		})
 	}
 }
+
+// TestMendedRecordIsCounted: a record that could not be read, and was mended, counts again:
+// its loss is seen.
+func TestMendedRecordIsCounted(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		one := func(c *worker.Config) { c.Numbers.Hi = 1 }
+		old := func(c *worker.Config) { c.Fresh = false }
+		w.node("a", one).up().stop()
+		var whole worker.Record
+		w.records.set(func(r *records) {
+			whole = r.byNum[0]
+			r.byNum[0] = worker.Record{Number: 0, Damage: "etcd key claims/0 is no record"}
+		})
+		b := w.node("b", one, old).up()
+		time.Sleep(time.Second)
+		b.says(leaf.ErrNotReady, "")
+		b.stop()
+		w.records.set(func(r *records) { r.byNum[0] = whole })
+		time.Sleep(time.Hour) // what the node before has noted is over
+		c := w.node("c", one, old).up()
+		time.Sleep(time.Minute)
+		c.issue(1)
+		c.stop()
+		w.records.set(func(r *records) { r.byNum = map[int64]worker.Record{} })
+		d := w.node("d", one, old).up()
+		time.Sleep(time.Second)
+		d.says(leaf.ErrNotReady, "may be used from")
+	})
+}
