@@ -23,7 +23,7 @@ type shard struct {
 	store Store
 	queue queue
 
-	calls   bounded.Callee
+	calls   bounded.Guard
 	watcher watcher
 
 	epoch    atomic.Uint64 // number of the sync under way or last done
@@ -50,7 +50,7 @@ const longestSyncBackoff = 5 * time.Second
 func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
-		calls:   bounded.Callee{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
+		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
 		watcher: newWatcher(a, s.Store), look: make(chan struct{}), gone: map[string]bool{},
 	}
 	shard.queue = queue{rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}

@@ -8,14 +8,13 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// A mark is set in memory first, and is durable when commit returns nil. The other order is
-// not needed: after a failed write memory holds a mark that is at most too careful, and the
-// next write starts with the whole content of memory.
+// A mark changes in memory first, and is durable when commit returns nil. After a failed write
+// the mark in memory is too high at worst, and the next write begins with all of memory.
 //
-// Writes that arrive while another is being synced are collected into one batch.
-// The caller that opens a batch is its leader: it waits for the batch before, takes
-// what has been collected by then, writes and syncs it and tells the others. No
-// goroutine belongs to the fence, and no mutex is held over the disk.
+// Group commit: while one batch is written, later marks collect in the next batch. The caller
+// that opens a batch is its leader. It waits until the previous batch is written, then writes
+// and syncs its own, and wakes the followers. The fence has no goroutine of its own, and holds
+// no mutex over the disk.
 
 type batch struct {
 	entries []entry
@@ -28,8 +27,8 @@ type batch struct {
 // content, before the file is written anew.
 const compactAbove = 1 << 20
 
-// commit makes entries durable together with those that others bring meanwhile. It
-// is called under mu, and releases it.
+// commit makes entries durable, in one batch with the entries of other callers. The caller
+// holds mu; commit releases it.
 func (f *Fence) commit(entries ...entry) error {
 	b, leader := f.open, false
 	var previous chan struct{}
@@ -37,12 +36,12 @@ func (f *Fence) commit(entries ...entry) error {
 		b, leader = &batch{done: make(chan struct{})}, true
 		f.open, previous, f.last = b, f.last, b.done
 	}
-	// What is loose was set before entries: of two marks of one tag the later counts.
+	// Of two marks of one tag the later one counts, and loose marks are the older ones.
 	b.entries, f.loose = append(append(b.entries, f.loose...), entries...), nil
 	f.mu.Unlock()
 
-	// Neither wait takes the caller's context: a leader that left would strand its
-	// batch, and a follower gains nothing from leaving a write that is under way.
+	// Neither wait can be cancelled: a leader that leaves would strand its batch, and a
+	// follower gains nothing by leaving a write that is under way.
 	if !leader {
 		_ = f.cfg.Runtime.Wait(context.Background(), b.done, 0)
 		return b.err
@@ -72,7 +71,7 @@ func (f *Fence) commit(entries ...entry) error {
 // write makes entries durable. Only a leader calls it.
 func (f *Fence) write(entries []entry) error {
 	if len(entries) == 0 && f.file != nil {
-		return nil // somebody else has healed it
+		return nil // another caller has written the file anew
 	}
 	if f.file == nil || f.appended > compactAbove+2*f.whole {
 		return f.replace()
@@ -84,8 +83,8 @@ func (f *Fence) write(entries []entry) error {
 		err = appendTo(f.end, end)
 	}
 	if err != nil {
-		// After a failed write or sync nobody knows what the file holds, and a
-		// later sync that succeeds proves nothing about this one.
+		// After a failed write or sync the content of the file is unknown, and a later
+		// sync that succeeds proves nothing about this write.
 		return fmt.Errorf("append to the fence file: %w", errors.Join(err, f.drop()))
 	}
 	f.lines++
@@ -112,8 +111,8 @@ func (f *Fence) drop() (err error) {
 	return err
 }
 
-// replace writes the whole content of memory, which includes the batch, and then how
-// many lines there are. After a crash in between there are more.
+// replace writes all of memory, which includes the batch, and then the number of lines. After
+// a crash between the two writes the file has more lines than the number says.
 func (f *Fence) replace() (err error) {
 	marks := f.All() // encoding them under the lock would hold up every tag
 	content := encode(f.cfg.Node, f.lines, marks)

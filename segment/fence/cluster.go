@@ -35,7 +35,7 @@ type Entry struct {
 // guarantee 2, rule C; docs/adr/0010). The engine owns this interface; drivers
 // implement it and prove it with drivertest.RunClusterFence.
 //
-// The entries live in a namespace. Whoever creates the namespace gives it an
+// The entries live in a namespace. The call that creates the namespace gives it an
 // incarnation, a random text that is never used twice, in the same atomic step.
 // Read and Swap name the incarnation they mean (space), and must never touch or
 // answer for another one: a store that was wiped, or wiped and filled again, is

@@ -23,8 +23,8 @@ type Disk interface {
 	Append(name string) (AppendFile, error)
 }
 
-// AppendFile is a file that only grows. After an error of Write or Sync nobody
-// knows what it holds: the caller closes it and writes it anew with Replace.
+// AppendFile is a file that only grows. After an error of Write or Sync its content is
+// unknown: the caller closes it and writes it anew with Replace.
 type AppendFile interface {
 	io.Writer
 	Sync() error // returns when everything written is durable

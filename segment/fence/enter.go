@@ -7,8 +7,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// enter waits until it is known how ranges of the tag are taken now: under the fence,
-// without it, or not at all.
+// enter waits until the state of the cluster fence is known, and notes in l whether the load
+// is under the fence or degraded. Error: leaf.ErrNotReady if the tag may not be loaded now.
 func (c *cluster) enter(parent context.Context, l *Load) error {
 	rt := c.fence.cfg.Runtime
 	ctx, cancel := rt.WithTimeout(parent, c.fence.cfg.Timeout)
@@ -42,12 +42,13 @@ func (c *cluster) notReady() error {
 	return fmt.Errorf("%w: cluster fence %q does not answer", leaf.ErrNotReady, c.name)
 }
 
-// look completes a load with the tag's entry. An entry that is missing or lower
-// although this node's numbers must be in it, or older than one that was seen, proves
-// that the fence forgot something: there is no range until it is merged again. (A
-// give-back that ended between the two fences leaves a lower entry, too. Then merging
-// costs the tail.) What the node only heard of a repair is in the row, and in the cluster
-// fence only if a node under that fence carried the repair out.
+// look reads the tag's entry for a load. The cluster fence has lost entries if the entry is
+// missing or lower although it must hold this node's numbers, or if it is older than one that
+// this process saw. Then the node merges its marks again before it loads.
+//
+// A return of unused IDs that failed between the two fences also leaves a lower entry; the
+// merge then costs the unused IDs. A number that the node only heard of in a repair need not
+// be in the entry: it is there only if a node under this cluster fence ran the repair.
 func (c *cluster) look(ctx context.Context, l *Load) error {
 	own, seen := c.fence.reserved(l.tag), c.seen.of(l.tag)
 	e, ok, err := c.read(ctx, l.space, l.tag)
@@ -64,7 +65,7 @@ func (c *cluster) look(ctx context.Context, l *Load) error {
 		what = fmt.Sprintf("tag %q is at version %d and was at %d", l.tag, e.Version, seen.Version)
 	}
 	if what != "" {
-		c.seen.set(l.tag, Held{Entry: Entry{End: seen.End}}) // any version may come
+		c.seen.set(l.tag, Held{Entry: Entry{End: seen.End}}) // the version may be any from now on
 		c.lost(l.space, what)
 		return fmt.Errorf("%w: cluster fence %q lost entries: %s", leaf.ErrNotReady, c.name, what)
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
-// read and swap are the calls with their deadline. An error other than
-// ErrMoved makes the fence doubtful.
+// read is Cluster.Read with a deadline. After an error the fence is in doubt.
 func (c *cluster) read(parent context.Context, space, tag string) (Entry, bool, error) {
 	type answer struct {
 		e  Entry
@@ -30,6 +29,8 @@ func (c *cluster) read(parent context.Context, space, tag string) (Entry, bool, 
 	return got.e, got.ok, nil
 }
 
+// swap is Cluster.Swap with a deadline. After an error other than ErrMoved the fence is in
+// doubt.
 func (c *cluster) swap(parent context.Context, space, tag string, old *Entry, end int64) (Entry, error) {
 	e, err := bounded.Do(parent, &c.calls, c.fence.cfg.Timeout, func(ctx context.Context) (Entry, error) {
 		return c.store.Swap(ctx, space, tag, old, end)
@@ -44,8 +45,8 @@ func (c *cluster) swap(parent context.Context, space, tag string, old *Entry, en
 	return e, nil
 }
 
-// lower takes the cluster fence down to the start of a tail, if it still is exactly
-// what this node wrote for the tail's end (rule G).
+// lower moves the tag's entry down to the start of unused, if the entry still is exactly wrote,
+// which this node wrote for the end of unused (rule G).
 func (c *cluster) lower(ctx context.Context, tag string, wrote Held, unused leaf.Range) error {
 	if wrote.space == "" || wrote.End != unused.Hi {
 		return errors.New("the range was taken without the cluster fence")

@@ -10,21 +10,23 @@ import (
 	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
-// cluster is this node's side of the cluster fence. One goroutine, follow, opens
-// it, merges this node's marks into it and notices that it is gone; loads use it
-// while it is open. Only follow touches the state file.
+// cluster is this node's side of the cluster fence. One goroutine, follow, opens the fence,
+// merges this node's marks into it, and opens it again after a failure. Loads use the fence
+// while it is open. Only follow writes the state file.
 //
-// Why a degraded range can never be missing in a fence that is open: it is admitted
-// while its load is counted by the group of the outage, which begins only after
-// the state file says "not merged"; the merge begins only after that group is
-// closed and empty, and reads the marks after that. A range that moved the fence while
-// it was open is dropped if a merge has begun when its mark is set: the fence that is
-// open afterwards may not hold its end, and the merge may not have read its mark.
+// Why an open fence holds the end of every degraded range:
+//  1. Degraded loads are counted by the group of the outage. The group exists only after the
+//     state file says "not merged".
+//  2. A merge closes the group, waits until it is empty, and then reads the marks.
+//
+// Why an open fence holds the end of every other range: its load moved the entry. If the entry
+// was wiped since, a merge follows. The merge reads the load's mark, or the load finds that a
+// merge has begun since it read the fence, and drops its range (Load.recheck).
 type cluster struct {
 	fence *Fence
 	store Cluster
 	name  string
-	calls bounded.Callee
+	calls bounded.Guard
 	seen  sightings
 
 	mu      sync.Mutex
@@ -44,19 +46,19 @@ type cluster struct {
 type phase int8
 
 const (
-	probing phase = iota // nobody knows how it is: follow is about to find out
+	probing phase = iota // its state is not known: follow is about to find out
 	fallen               // it does not answer
 	merging              // it answers, and gets this node's marks
 	opened               // ranges are taken under it
 )
 
-// openCluster reads the state file. Without a cluster fence it notes there that
-// this node's marks are not merged any more, since ranges are now taken without.
+// openCluster reads the state file. Without a cluster fence it writes "not merged" to the file,
+// because this node now takes ranges without the cluster fence.
 func (f *Fence) openCluster() error {
 	cfg := &f.cfg
 	c := &cluster{
 		fence: f, store: cfg.Cluster, name: cfg.ClusterName,
-		calls:   bounded.Callee{Runtime: cfg.Runtime, What: fmt.Sprintf("cluster fence %q", cfg.ClusterName), Limit: cfg.MaxCalls, Total: cfg.Abandoned},
+		calls:   bounded.Guard{Runtime: cfg.Runtime, What: fmt.Sprintf("cluster fence %q", cfg.ClusterName), Limit: cfg.MaxCalls, Total: cfg.Abandoned},
 		changed: make(chan struct{}),
 		seen:    sightings{last: map[string]Held{}}, suspects: map[string]string{},
 	}
@@ -74,7 +76,7 @@ func (f *Fence) openCluster() error {
 	return nil
 }
 
-// follow keeps the fence open until shutdown.
+// follow keeps the fence open until Stop.
 func (c *cluster) follow() {
 	cfg := &c.fence.cfg
 	for failures := 0; c.fence.running.Err() == nil; {
@@ -90,8 +92,8 @@ func (c *cluster) follow() {
 	}
 }
 
-// open makes one attempt to open the fence, merges what is to be merged and
-// returns a channel that is closed when the fence is doubted.
+// open tries once to open the fence, and merges this node's marks if the fence may lack some.
+// The channel that it returns is closed when the fence is in doubt.
 func (c *cluster) open() (doubted chan struct{}, err error) {
 	cfg := &c.fence.cfg
 	type answer struct {
@@ -130,25 +132,26 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.losses != losses { // while we merged, or merged nothing
+	if c.losses != losses { // a load has found a loss since this attempt began
 		return nil, errors.New("it lost entries meanwhile")
 	}
 	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
 	c.losses = 0
 	c.turnLocked(opened)
 	cfg.Alarms.Clear(leaf.AlarmFence, c.name)
-	cfg.Alarms.Clear(leaf.AlarmDisk, stateName) // what had to be written in the outage need not be any more
+	cfg.Alarms.Clear(leaf.AlarmDisk, stateName) // "not merged" need not be written any more
 	return c.doubted, nil
 }
 
-// turnLocked changes the phase and wakes who waits for that. c.mu is held.
+// turnLocked changes the phase and wakes the loads that wait for a change. The caller holds
+// c.mu.
 func (c *cluster) turnLocked(p phase) {
 	c.phase = p
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// doubt takes a fence that is open for gone, until follow has looked at it.
+// doubt makes loads wait until follow has opened the fence again.
 func (c *cluster) doubt(space string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,8 +165,7 @@ func (c *cluster) doubtLocked(space string) {
 	}
 }
 
-// lost is doubt with a proof that the fence forgot something: all of this node's
-// marks go into it again.
+// lost is doubt with the proof that the fence lost entries: follow merges all marks again.
 func (c *cluster) lost(space, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +175,8 @@ func (c *cluster) lost(space, what string) {
 	c.doubtLocked(space)
 }
 
-// fall notes that the fence does not answer, and allows degraded loads if the
-// policy says so and the disk remembers that they must be merged.
+// fall notes that the fence does not answer. It allows degraded loads if the policy is degrade
+// and the state file says "not merged".
 func (c *cluster) fall(reason error) {
 	cfg := &c.fence.cfg
 	if c.fence.running.Err() != nil {
@@ -207,8 +209,8 @@ func (c *cluster) raise(text, do string) {
 	c.fence.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmFence, Subject: c.name, Text: text, Do: do})
 }
 
-// ready reports whether ranges can be, or could once be, loaded, and what needs
-// attention.
+// ready reports whether the fence was open once, or degraded loads are allowed, and why it is
+// not open now.
 func (c *cluster) ready() (ok bool, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

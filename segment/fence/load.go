@@ -21,12 +21,12 @@ type RegressError struct {
 
 func (e *RegressError) Error() string { return e.Why }
 
-// blocked is why a load failed for which its store is not to blame.
+// blocked is the error of a load that is not the fault of the tag's store.
 type blocked struct{ error }
 
 func (e *blocked) Unwrap() error { return e.error }
 
-// Blocked marks an error of a load as one for which the tag's store is not to blame.
+// Blocked marks an error of a load that is not the fault of the tag's store.
 func Blocked(err error) error { return &blocked{err} }
 
 // IsBlocked reports whether err was marked so.
@@ -55,14 +55,14 @@ type Load struct {
 	space  string
 	merges int            // how many merges had begun
 	old    *Entry         // the tag's entry, nil if it has none
-	last   int64          // degraded: the end of the entry when it was last seen
-	outage *bounded.Group // degraded: counts this load until End
+	last   int64          // degraded: the end of the newest entry that this process saw
+	outage *bounded.Group // degraded: counts this load until End; nil: not degraded
 }
 
 // Begin begins a load: nothing is reserved unless the mark of the range could be written,
-// and unless the cluster fence was read before (rule C). While nobody knows how the cluster
-// fence is, Begin waits for the answer. The caller calls End when the range is admitted or
-// dropped. Errors: ErrLatched; others are Blocked.
+// and unless the cluster fence was read before (rule C). While the cluster fence is in doubt,
+// Begin waits. The caller calls End when the range is admitted or dropped. Errors: ErrLatched;
+// all others are Blocked.
 func (f *Fence) Begin(ctx context.Context, tag string) (*Load, error) {
 	l := f.newLoad(tag)
 	if l.Before.Latched {
@@ -100,7 +100,7 @@ func (l *Load) End() {
 // Admit decides whether a range that was just reserved may be served. Before it returns
 // nil, both fences hold the range's end (rule B). After any error the range is dropped.
 // Errors: *RegressError; ErrMoved if another node was faster, which is no fault;
-// ErrOvertaken; others are Blocked, and mean that nobody knows.
+// ErrOvertaken; all others are Blocked, and whether a fence has moved is unknown.
 func (l *Load) Admit(ctx context.Context, r leaf.Range) (Held, error) {
 	if r.Lo < l.Before.High {
 		return Held{}, &RegressError{l.Before.High, fmt.Sprintf("this node holds numbers up to %d", l.Before.High)}
@@ -121,12 +121,12 @@ func (l *Load) Admit(ctx context.Context, r leaf.Range) (Held, error) {
 	return held, nil
 }
 
-// pass takes a range through the cluster fence: from here on every node refuses what lies
-// below its end.
+// pass moves the tag's entry to the end of the range. From then on every node refuses a range
+// below that end.
 //
-// A range below the entry is a regress only if the entry still is what was read
-// before the range was reserved: otherwise a node may have given numbers back, which
-// lowers the entry first and the row afterwards. A Swap to the same end tells.
+// A range below the entry is a regress only if the entry is still the one that Begin read.
+// Otherwise a node may have returned unused IDs in between, which lowers the entry first and
+// the row afterwards. A Swap of the entry to its own end tells which.
 func (l *Load) pass(ctx context.Context, r leaf.Range) (Held, error) {
 	c := l.fence.cluster
 	switch {
@@ -151,15 +151,15 @@ func (l *Load) pass(ctx context.Context, r leaf.Range) (Held, error) {
 	case err != nil:
 		return Held{}, Blocked(err)
 	}
-	c.acquit(l.tag) // the fence has judged the row now
+	c.acquit(l.tag) // the row has been compared with the fence
 	if below {
 		return Held{}, &RegressError{max(l.Before.High, l.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", l.old.End)}
 	}
 	return Held{l.space, e}, nil
 }
 
-// recheck returns an error if a merge has begun since the load read the fence. The load
-// has set its mark: a merge that begins later reads it.
+// recheck returns an error if a merge has begun since the load read the fence. A merge that
+// begins later reads the mark of this load, which is set.
 func (l *Load) recheck() error {
 	c := l.fence.cluster
 	if c == nil || l.outage != nil {

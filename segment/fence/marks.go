@@ -22,8 +22,8 @@ func (f *Fence) Mark(tag string) Mark {
 	return f.marks[tag]
 }
 
-// reserved returns the highest end of the ranges that this node reserved of a tag, as far
-// as this process knows: after a restart, what an earlier one heard counts as reserved.
+// reserved returns the highest end of this node's ranges of a tag. After a restart, an end that
+// the previous process only heard of counts as reserved.
 func (f *Fence) reserved(tag string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,18 +36,17 @@ func (f *Fence) reserved(tag string) int64 {
 // ErrOvertaken means that the mark is no longer what the caller saw. Nothing was changed.
 var ErrOvertaken = errors.New("fence: the tag's mark has changed meanwhile")
 
-// advance raises the mark to high for a range that was just reserved. It is ErrOvertaken if
-// the mark has changed since the load began, or if this node has said meanwhile what it
-// holds. The mark changes when a load of a deleted tag ends beside one of the tag's
-// successor: neither may undo what the other knows.
+// advance raises the mark to high for a range that was just reserved. It returns ErrOvertaken
+// if the mark has changed since the load began, or if this node has told a repair since then
+// what it holds. Two loads of one name can overlap when the tag was deleted and created again;
+// neither may undo the mark of the other.
 func (f *Fence) advance(l *Load, high int64) error {
 	unchanged := func(m Mark) bool { return m == l.Before && f.said[l.tag] == l.said }
 	return f.change(l.tag, unchanged, Mark{High: high})
 }
 
-// Latch latches the tag in memory, whatever happened to its mark meanwhile, and raises the
-// alarm. seen is the highest end that the refused range contradicts. Settle makes the latch
-// durable.
+// Latch latches the tag in memory, whatever its mark is, and raises the alarm. seen is the
+// highest end that the refused range contradicts. Settle makes the latch durable.
 func (f *Fence) Latch(tag string, seen int64, why leaf.Alarm) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,13 +60,14 @@ func (f *Fence) Latch(tag string, seen int64, why leaf.Alarm) {
 	f.loose = append(f.loose, entryOf(tag, m))
 }
 
-// lower takes the mark down to what was issued. It is ErrOvertaken if the mark has changed.
+// lower sets the mark to issued, the end of the issued IDs. It returns ErrOvertaken if the mark
+// is not from.
 func (f *Fence) lower(tag string, from Mark, issued int64) error {
 	return f.change(tag, func(m Mark) bool { return m == from }, Mark{High: issued})
 }
 
-// change sets a tag's mark to m if unchanged, called under mu, allows it, and returns when
-// the result is durable. After another error than ErrOvertaken and errClosed the new mark
+// change sets a tag's mark to m if unchanged, which is called under mu, returns true. It returns
+// when the mark is durable. After an error other than ErrOvertaken and errClosed the new mark
 // holds in memory, and may be on the disk or not.
 func (f *Fence) change(tag string, unchanged func(Mark) bool, m Mark) error {
 	f.mu.Lock()
@@ -84,7 +84,7 @@ func (f *Fence) change(tag string, unchanged func(Mark) bool, m Mark) error {
 	return f.commit(entryOf(tag, m))
 }
 
-// setLocked sets a mark in memory. f.mu is held.
+// setLocked sets a mark in memory. The caller holds f.mu.
 func (f *Fence) setLocked(tag string, m Mark) {
 	switch old := f.marks[tag]; {
 	case m.Latched && !old.Latched:

@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// heal makes the file whole again after a failed write, so that no range is
-// reserved that could not be fenced. It does nothing while the file is fine.
+// heal writes the file anew after a failed write, so that no range is reserved whose end could
+// not be written. It does nothing if the last write succeeded.
 func (f *Fence) heal() error {
 	f.mu.Lock()
 	switch {
@@ -23,12 +23,12 @@ func (f *Fence) heal() error {
 	return f.commit()
 }
 
-// mendPause is the time between two attempts to heal the file that no load asks for.
+// mendPause is the time between two attempts of mend.
 const mendPause = time.Second
 
-// mend heals the file after a failed write, until Stop: the next load may be hours
-// away, or, on a node whose tags are latched, never come, and a crash would forget
-// what is not on the disk.
+// mend repeats heal after a failed write until it succeeds, or until Stop. Without it, a crash
+// would forget what is not on the disk: the next load may be hours away, and a latched tag has
+// none.
 func (f *Fence) mend() {
 	for {
 		_ = f.cfg.Runtime.Wait(f.running, nil, mendPause)
@@ -46,11 +46,11 @@ func (f *Fence) mend() {
 	}
 }
 
-// slowDisk is how long a write may take before it is an alarm: every load of the node
-// waits for it.
+// slowDisk is how long a write may take before the alarm: all loads of the node wait for the
+// write.
 const slowDisk = 2 * time.Second
 
-// watch raises the alarm for a batch whose write hangs; the end of the write clears it.
+// watch raises an alarm if the write of a batch hangs. The end of the write clears it.
 func (f *Fence) watch(b *batch) {
 	_ = f.cfg.Runtime.Wait(context.Background(), b.done, slowDisk)
 	f.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
-// merge raises the entries that lie below this node's marks, so that other nodes respect
-// these, and returns how many tags this node has ranges of. Loads wait meanwhile.
+// merge raises the entry of each tag to this node's mark, so that other nodes respect the
+// mark. It returns the number of tags with a mark. Loads wait until the merge has ended.
 func (c *cluster) merge(space string) (int, error) {
 	cfg := &c.fence.cfg
 	c.mu.Lock()
@@ -43,12 +43,12 @@ func (c *cluster) merge(space string) (int, error) {
 			}
 		})
 	}
-	// Not bounded by a context: each of the calls is, and none may outlive the merge.
+	// This wait needs no deadline: each call has one, and no call may outlive the merge.
 	_ = workers.Wait(context.Background())
 	return len(tags), errors.Join(errors.Join(errs...), c.fence.running.Err())
 }
 
-// raiseTo raises the tag's entry to end if it lies below, or makes it.
+// raiseTo raises the tag's entry to end, or creates it. It does not lower an entry.
 func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64) error {
 	for range MaxLost {
 		e, ok, err := c.read(parent, space, tag)
@@ -69,12 +69,12 @@ func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64) 
 	return fmt.Errorf("raise the cluster fence of tag %q to %d: %w %d times in a row", tag, end, ErrMoved, MaxLost)
 }
 
-// probeEntry is no tag that anybody uses; a tag of this name would not mind.
+// probeEntry is the entry that probe writes. A tag of this name would work all the same.
 const probeEntry = "\x01leaf-probe"
 
-// probe makes a Swap that changes no tag's entry. A store can answer and read and
-// yet refuse to write, as etcd does once its quota is used up; without this every
-// load would burn a range to find it out.
+// probe checks with a Swap that the store accepts writes. A store can answer reads and refuse
+// writes, as etcd does when its quota is used up. Without the probe each load would waste a
+// range to find that out.
 func (c *cluster) probe(space string) error {
 	e, ok, err := c.read(c.fence.running, space, probeEntry)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *cluster) probe(space string) error {
 	}
 	_, err = c.swap(c.fence.running, space, probeEntry, old, e.End)
 	if errors.Is(err, ErrMoved) {
-		return nil // the Swap of another node has just succeeded
+		return nil // another node has just written the entry
 	}
 	return err
 }

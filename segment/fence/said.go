@@ -1,8 +1,8 @@
 package fence
 
-// Say returns the mark for a repair that asks what this node holds of a tag. The repair does
-// not know of a range whose reply is still on its way, and the database may have forgotten
-// it: advance refuses that range.
+// Say returns the mark to tell a repair that asks what this node holds of a tag. A range
+// whose reply is still on its way is not in the mark, and the database may have forgotten the
+// range, so Admit refuses it afterwards.
 func (f *Fence) Say(tag string) Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -10,16 +10,16 @@ func (f *Fence) Say(tag string) Mark {
 	return f.knownLocked(tag)
 }
 
-// Known is Say for a caller that tells nobody.
+// Known returns what Say returns. The caller must not tell it to a repair.
 func (f *Fence) Known(tag string) Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.knownLocked(tag)
 }
 
-// knownLocked returns the mark, with the end of a tail whose return may still reach the
-// database: a repair moves the row above that end, so the statement never meets a row that
-// has come to the same end again. f.mu is held.
+// knownLocked returns the mark, raised to the end of unused IDs whose return may still reach
+// the database. A repair moves the row above that end, so the late statement never finds the
+// row at the same end again. The caller holds f.mu.
 func (f *Fence) knownLocked(tag string) Mark {
 	m := f.marks[tag]
 	m.High = max(m.High, f.returning[tag])

@@ -2,8 +2,8 @@ package fence
 
 import "sync"
 
-// sightings are the entries of the cluster fence as this process saw them last, by tag.
-// They outlive the tags' rows, as the entries do.
+// sightings are the newest entries of the cluster fence that this process saw, by tag. Like
+// the entries, they stay when the tag's row is deleted.
 type sightings struct {
 	mu   sync.Mutex
 	last map[string]Held
@@ -16,16 +16,16 @@ func (s *sightings) of(tag string) Held {
 	return s.last[tag]
 }
 
-// set is for who has compared the entry with what was seen before.
+// set replaces the tag's entry. The caller has compared it with the previous one.
 func (s *sightings) set(tag string, h Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last[tag] = h
 }
 
-// add is for everybody else. An entry that is older than one which was seen, or of
-// another incarnation, must not hide that from who compares, and tells of numbers in
-// use all the same.
+// add notes an entry that the caller has not compared with the previous one. If it is older,
+// or of another incarnation, the previous one stays, so that the next load still sees the
+// difference; only its end is raised, because the numbers below are in use.
 func (s *sightings) add(tag string, h Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

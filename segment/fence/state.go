@@ -9,15 +9,14 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// stateName is the file that remembers which cluster fence this node's marks
-// are in. It has one line like those of the fence file. A file that is lost or
-// cannot be read only means that the marks are merged again.
+// The file stateName says which cluster fence holds this node's marks, in one line of the
+// format of the fence file. If it is lost or damaged, the node merges its marks again.
 const (
 	stateName    = "cluster-fence"
 	stateVersion = 1
 )
 
-// state is the state file's content. The zero value: nothing is known.
+// state is the content of that file. The zero value means that nothing is known.
 type state struct {
 	File    string `json:"file"` // "leaf-cluster-fence"
 	Version int    `json:"version"`
@@ -44,7 +43,7 @@ func readState(disk Disk, node string) (state, error) {
 	return s, nil
 }
 
-// remember makes s durable; it does nothing if that is what is known.
+// remember makes s durable, unless s is the known state.
 func (c *cluster) remember(s state) error {
 	cfg := &c.fence.cfg
 	s.File, s.Version, s.Node = "leaf-cluster-fence", stateVersion, cfg.Node

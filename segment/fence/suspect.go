@@ -6,27 +6,27 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// A degraded load whose range lies below the entry that was seen last may be the proof
-// that the store lost commits: the statement has moved the row, so a retry could pass
-// the entry although other nodes issued what lies above it. The tag is a suspect then.
-// It loads nothing until the cluster fence answers and judges the row (rule A). It may
-// be innocent: a node that gives numbers back lowers the entry and then the row.
+// A degraded load may get a range below the newest entry that this node saw. Either the store
+// lost commits, or a node returned unused IDs, which lowers the entry and then the row. The
+// statement has moved the row, so a retry could pass the entry although other nodes issued
+// the numbers above the row. Therefore the tag is a suspect: it loads nothing until the
+// cluster fence answers and is compared with the row (rule A).
 
-// suspect stops degraded loads of a tag.
+// suspect stops the degraded loads of a tag. what is the evidence.
 func (c *cluster) suspect(tag, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.suspects[tag] = what
 }
 
-// acquit ends a suspicion: a load has compared the row with the fence.
+// acquit ends the suspicion, after a load has compared the row with the cluster fence.
 func (c *cluster) acquit(tag string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.suspects, tag)
 }
 
-// suspicion returns why the tag must not be loaded without the fence, nil if it may.
+// suspicion returns why the tag must not be loaded without the cluster fence, or nil.
 func (c *cluster) suspicion(tag string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,17 +10,18 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Lower takes both fences down before a tail of the tag's last range goes back to the store,
-// once, in the order of rule G. issued is the end of what this node issued, unused is the
-// tail, and held what Admit returned for the range. After an error the tail is lost.
+// Lower lowers both fences before the unused tail of the tag's last range returns to the store
+// (rule G). Call it once. issued is the end of the issued IDs, unused is the tail, and held is
+// the result of Admit for the range. After an error the tail is lost.
 //
-// The cluster fence is lowered first, by compare-and-set from the range's end: a node that
-// has read it before cannot take the lowered row for a regress. The own fence goes down to
-// the end of what was issued before the row does, so that a crash in between leaves the row
-// above the fence: no number is issued twice, and no false alarm is raised. It goes no less
-// far down, because the nodes that own the numbers in between may lower the row too.
+// The order: cluster fence, own fence, row. The cluster fence is lowered first, by a
+// compare-and-set from the range's end, so that a node which has read it before does not take
+// the lowered row for a regress. The own fence is lowered before the row, so that a crash
+// between the two leaves the row above the fence: no ID repeats, and no false alarm is raised.
+// The own fence goes down to issued and not only to the start of the tail, because the nodes
+// that own the numbers in between may lower the row too.
 //
-// From here on this node tells repairs of the tail's end, until Returned.
+// From here until Returned this node tells repairs the end of the tail.
 func (f *Fence) Lower(ctx context.Context, tag string, issued int64, unused leaf.Range, held Held) error {
 	mark := f.Mark(tag)
 	if mark.Latched {
@@ -42,16 +43,14 @@ func (f *Fence) Lower(ctx context.Context, tag string, issued int64, unused leaf
 	return nil
 }
 
-// returns notes that the return of a tail that ends at hi may reach the database from now
-// on.
+// returns notes that from now on the return of a tail that ends at hi may reach the database.
 func (f *Fence) returns(tag string, hi int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.returning[tag] = hi
 }
 
-// Returned notes that the return of a tail has ended: it never reaches the database
-// later.
+// Returned notes that the return of a tail has ended: it cannot reach the database any more.
 func (f *Fence) Returned(tag string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

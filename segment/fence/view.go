@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 )
 
-// Number tells the cluster fence that holds all of this node's ranges apart from others: 0 without a cluster fence, while some of
-// the node's ranges are not in it, and where the node takes ranges without it in an outage.
+// Number returns NumberOf the cluster fence that holds the ends of all ranges of this node. It
+// is 0 without a cluster fence, while some ends are not in it, and with Config.Degrade.
 func (f *Fence) Number() int64 {
 	c := f.cluster
 	if c == nil || f.cfg.Degrade {
@@ -21,8 +21,8 @@ func (f *Fence) Number() int64 {
 	return NumberOf(c.known.Space)
 }
 
-// NumberOf returns a number from 1 that tells incarnations of cluster fences apart, 0
-// for none.
+// NumberOf returns a number from 1 for an incarnation of a cluster fence, another one for each
+// incarnation, and 0 for none.
 func NumberOf(space string) int64 {
 	if space == "" {
 		return 0
@@ -49,8 +49,8 @@ func (f *Fence) ClusterEntry(ctx context.Context, tag string) (e Entry, ok bool,
 	return e, ok, l.space, err
 }
 
-// RaiseCluster raises the tag's entry in the cluster fence to end if it lies below, or makes
-// it. It is for an incarnation that ClusterEntry returned.
+// RaiseCluster raises the tag's entry in the cluster fence to end, or creates it. space is the
+// incarnation that ClusterEntry returned.
 func (f *Fence) RaiseCluster(ctx context.Context, space, tag string, end int64) error {
 	return f.cluster.raiseTo(ctx, space, tag, end)
 }
@@ -64,7 +64,8 @@ func (f *Fence) SeenInCluster(tag string) int64 {
 	return f.cluster.seen.of(tag).End
 }
 
-// Ready reports whether ranges can be, or could once be, taken, and what needs attention.
+// Ready reports whether the cluster fence, if there is one, was open once, or degraded loads
+// are allowed. reason says what needs attention, also if ok is true.
 func (f *Fence) Ready() (ok bool, reason string) {
 	if f.cluster == nil {
 		return true, ""

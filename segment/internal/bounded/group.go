@@ -7,8 +7,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Group counts goroutines, so that somebody can wait for their end on the runtime's
-// clock, which a sync.WaitGroup cannot. All methods are safe for concurrent use.
+// Group counts goroutines, like a sync.WaitGroup, but waits on the runtime's clock and can be
+// closed. All methods are safe for concurrent use.
 type Group struct {
 	rt leaf.Runtime
 
@@ -33,7 +33,8 @@ func (g *Group) Start(f func()) bool {
 	return true
 }
 
-// Enter counts the caller, who calls End, unless the group is closed.
+// Enter counts the caller and returns true, unless the group is closed. The caller then calls
+// End.
 func (g *Group) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
