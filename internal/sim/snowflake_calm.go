@@ -66,10 +66,7 @@ func (m *snowflakeMode) settled() error {
 	var left string
 	// A number that a wrong clock had put out of reach may come within reach of the horizon
 	// as late as the last other one is free, and is waited for then.
-	longest := time.Duration(0)
-	for _, s := range m.sides {
-		longest = max(longest, s.horizon)
-	}
+	longest := m.longestHorizon()
 	for end := m.w.sched.Elapsed() + max(9*time.Minute, longest+time.Minute) + longest; m.w.sched.Elapsed() < end; p.Sleep(5 * time.Second) {
 		if left = m.unsettled(); left != "" {
 			continue
@@ -80,6 +77,16 @@ func (m *snowflakeMode) settled() error {
 		return nil
 	}
 	return fmt.Errorf("snowflake mode: %s", left)
+}
+
+// longestHorizon returns the longest horizon of the registries: the nodes of all of them stop
+// and start in a trial.
+func (m *snowflakeMode) longestHorizon() time.Duration {
+	var longest time.Duration
+	for _, s := range m.sides {
+		longest = max(longest, s.horizon)
+	}
+	return longest
 }
 
 // unsettled says what is not as it should be, "" if all is well.

@@ -46,7 +46,7 @@ func (m *snowflakeMode) trial() string {
 	default:
 		return ""
 	}
-	if left == "" && !m.within(s.horizon+5*time.Minute, func() bool { left = m.unsettled(); return left == "" }) {
+	if left == "" && !m.within(m.longestHorizon()+5*time.Minute, func() bool { left = m.unsettled(); return left == "" }) {
 		return "after a trial: " + left
 	}
 	return left
