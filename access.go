@@ -27,7 +27,7 @@ type Issuers struct {
 	Snowflake Issuer
 }
 
-// Anyone is the Access that gives the same issuers to everybody, without limits. A nil
+// Anyone is the Access that gives the same issuers to every client, without limits. A nil
 // Issuer stands for a mode that is switched off.
 func Anyone(segment, snowflake Issuer) Access {
 	if segment == nil {

@@ -17,8 +17,8 @@ const (
 	AlarmRegistry  = "registry"  // the registry of worker IDs does not answer; subject: its name
 )
 
-// Alarm is a state that somebody should look at: it begins with Raise and ends
-// with Clear. Code and Subject together are its identity.
+// Alarm is a state that an operator should look at. It begins with Raise and ends with
+// Clear. Code and Subject together are its identity.
 type Alarm struct {
 	Code    string // one of the constants
 	Subject string // what it is about, e.g. a tag; short and printable

@@ -25,7 +25,7 @@ type Issuer interface {
 
 	// NextN returns exactly n IDs, 1 <= n <= MaxBatch, as one or more ranges in
 	// increasing order, or an error and no IDs. Adjacent ranges are merged, so two
-	// ranges mean that somebody else owns the numbers between them.
+	// ranges mean that other nodes own the numbers between them.
 	NextN(ctx context.Context, tag string, n int) ([]Range, error)
 }
 

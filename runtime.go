@@ -18,7 +18,7 @@ type Runtime interface {
 	// that the difference of two results survives a clock step.
 	Now() time.Time
 
-	// Go runs f in a new goroutine. Whoever calls Go waits for f's end by itself.
+	// Go runs f in a new goroutine. The caller waits for the end of f, if it must.
 	Go(f func())
 
 	// Wait blocks until wake is closed or sendable from, d has passed, or ctx is

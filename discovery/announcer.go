@@ -257,7 +257,7 @@ func (a *Announcer) end() (started bool) {
 
 // Withdraw takes the entry out for good: no Put begins after it was called, and it
 // waits for one that is under way, at most Timeout, before it removes. A Put whose
-// outcome nobody knows may take effect later than it failed: the entry is then removed
+// outcome is unknown may take effect after it failed: the entry is then removed
 // a second time, Timeout after the failure, if ctx lasts that long. Remove is repeated
 // until it succeeds or ctx ends; the entry then ends with its ttl. If no Put has ever
 // succeeded it is tried once, and if the Announcer was never started not at all. It may

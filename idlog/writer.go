@@ -22,7 +22,7 @@ type Writer struct {
 	out    io.Writer
 	format Format
 
-	// turn is taken by whoever writes to out, so that mu is not held meanwhile.
+	// turn is held by the call that writes to out, so that mu is not held meanwhile.
 	turn chan struct{}
 
 	mu      sync.Mutex
@@ -155,8 +155,8 @@ func (w *Writer) sealLocked() {
 	w.spare = nil
 }
 
-// drain writes the queue. Who waits for the turn finds an empty queue, mostly; it
-// waits nevertheless, so that the queue is no longer than there are callers.
+// drain writes the queue. A call that had to wait for its turn mostly finds the queue empty.
+// It waits all the same: so the queue never has more entries than there are callers.
 func (w *Writer) drain() error {
 	w.turn <- struct{}{}
 	defer func() { <-w.turn }()

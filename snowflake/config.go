@@ -13,7 +13,7 @@ const (
 	DefaultTolerance = 5 * time.Millisecond
 
 	// NoBound as Config.Bound lets a generator issue up to the end of its layout:
-	// only for a worker ID that nobody else can ever get.
+	// only for a worker ID that no other node can ever get.
 	NoBound = math.MaxInt64
 )
 

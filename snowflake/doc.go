@@ -17,7 +17,7 @@
 //     [UseReserved], go on below the bound at the pace of elapsed time. The clock
 //     that counts is the wall clock: time does not run on by the monotonic clock alone.
 //  6. An ID is never negative. Past the end of the layout there is [ErrOverflow].
-//  7. Nobody spins or waits under a lock (there is none). A wait ends with its
+//  7. No caller spins or waits under a lock: there is no lock. A wait ends with its
 //     context, within 2 ms on Linux.
 //
 // # How an ID is taken
@@ -33,7 +33,7 @@
 //
 // # What it does not do
 //
-// It does not know who else has the same worker ID, nor does it remember anything
+// It does not know which other node has the same worker ID, and it remembers nothing
 // over a restart: package worker claims the ID, keeps Floor and bound durable, and
 // raises the bound. It does not judge a clock that runs ahead; the bound limits what
 // that can do. It does not hide how many IDs were issued within one unit.

@@ -26,7 +26,7 @@ var (
 	ErrSaturated = errors.New("snowflake: all IDs of this moment are taken, retry")
 
 	// ErrBound: the next ID would lie at or above the bound. A retry helps once
-	// somebody has raised it with [Generator.SetBound].
+	// the bound is raised with [Generator.SetBound].
 	ErrBound = errors.New("snowflake: bound reached, retry once it is raised")
 
 	// ErrStopped: [Generator.Stop] was called. This generator issues nothing more.

@@ -11,8 +11,8 @@ import (
 //
 // Unit and counter name the next ID: the unit it belongs to and its sequence. A
 // counter at or above the capacity says that the unit is used up. A counter of 0
-// says that no ID of the unit was taken yet; that is so at the start only, since
-// whoever moves the word to a unit takes from it in the same step.
+// says that no ID of the unit was taken yet. That is so at the start only: the call that
+// moves the word to a unit takes an ID of the unit in the same step.
 //
 // The word only grows: by the add of the fast path, by the compare-and-swap of the
 // slow path to a larger value, by Stop. Each value between two words is handed to

@@ -10,9 +10,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// lines writes log lines in the order in which they were given, from a goroutine
-// that lives while there are any: whoever gives one may hold locks, and a log can
-// block. Its length is bounded by the limit of lines a minute.
+// lines writes log lines in their order, from a goroutine that lives while there are lines to
+// write: the caller may hold locks, and a log can block. Its length is bounded by the limit of lines a minute.
 type lines struct {
 	rt  leaf.Runtime
 	log *slog.Logger

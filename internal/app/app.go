@@ -38,11 +38,11 @@ type Options struct {
 	Reload <-chan os.Signal
 	Load   func() (config.Config, error)
 
-	// Warn is told what the user of a command should know beside its outcome. nil: nobody.
+	// Warn gets what the user of a command should know beside its result. nil: it is dropped.
 	Warn func(text string)
 
-	// Snowflake says that somebody asked for snowflake mode (Loaded.AsksForSnowflake), so
-	// that a node which can never serve it does not start.
+	// Snowflake says that the user asked for snowflake mode (Loaded.AsksForSnowflake). A node
+	// that can never serve it then does not start.
 	Snowflake bool
 
 	// IsSet reports whether a key was set, also to its default (Loaded.IsSet). nil: none was.
@@ -360,7 +360,8 @@ func closeListener(ln net.Listener) error {
 	return nil
 }
 
-// Run is New, Start, and Stop when ctx ends, a server fails, or somebody drains the node.
+// Run is New, Start, and Stop when ctx ends, a server fails, or an administrator drains
+// the node.
 func Run(ctx context.Context, cfg config.Config, opts Options) error {
 	a, err := New(cfg, opts)
 	if err != nil {

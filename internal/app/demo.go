@@ -22,8 +22,8 @@ const (
 )
 
 // prepareEmbedded creates the tables of the embedded database and, if its file did
-// not exist, the demo tag. A tag that somebody deleted never comes back by itself: it
-// would begin anew. The file may have been deleted while the node's fence was kept, so
+// not exist, the demo tag. The demo tag does not come back after it was deleted: its
+// numbers would begin again. The file may have been deleted while the node's fence was kept, so
 // the tag starts where the fence allows it.
 func prepareEmbedded(dbs *databases, mark func(tag string) fence.Mark, timeout time.Duration) error {
 	if !dbs.embedded {

@@ -77,8 +77,8 @@ func (a *App) boundConnections() bounds {
 	return asked(a.cfg).within(a.opts.openFiles(), reserve(a.cfg))
 }
 
-// logConnections says which bounds were lowered: a warning for those that somebody has
-// set, and a piece of information for the defaults, which are meant to be high.
+// logConnections logs which bounds were lowered: a warning for bounds that the configuration
+// sets, and an information for defaults, which are meant to be high.
 func (a *App) logConnections() {
 	asked := asked(a.cfg)
 	var set, defaults []string

@@ -41,8 +41,8 @@ func (d *drain) now() (stage string, leaving bool) {
 	return d.stage, true
 }
 
-// DrainAsked is closed when somebody has asked the node to drain. Whoever runs the App
-// then calls Stop, as [Run] does.
+// DrainAsked is closed when an administrator has asked the node to drain. The program that
+// runs the App then calls Stop, as [Run] does.
 func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
 
 // Drain implements manage.NodeSite.
@@ -68,8 +68,8 @@ func (a *App) drainDelay() time.Duration {
 	return a.cfg.DrainDelay
 }
 
-// leave tells everybody that the node goes, and serves on for the delay, so that
-// clients and load balancers move before their connections end. It ends early with ctx.
+// leave makes the node unready and withdraws it from the directory, and serves on for the
+// delay, so that clients and load balancers move before their connections end. It ends early with ctx.
 func (a *App) leave(ctx context.Context) {
 	a.drain.enter(stageLeaving)
 	a.presence.withdraw(ctx, a.log)

@@ -21,8 +21,8 @@ type presence struct {
 	announcer *discovery.Announcer
 }
 
-// openPresence prepares the announcements. It does not connect. A directory that nobody
-// has asked for is left out, with a warning, where it cannot be used.
+// openPresence prepares the announcements. It does not connect. A directory that is
+// used by default only is left out, with a warning, if it cannot be used.
 func (a *App) openPresence() (*presence, error) {
 	d, err := openDirectory(a.cfg, a.dbs, a.log)
 	if d == nil || err != nil {

@@ -34,8 +34,8 @@ func (r *registry) namespace(c config.Snowflake) worker.Namespace {
 	return worker.NewNamespace(c.Namespace, r.layout, c.Datacenter)
 }
 
-// openRegistry returns the registry that cfg names. A static one is nobody's but the node's:
-// there is none before identify. The caller closes the registry before dbs.
+// openRegistry returns the registry that cfg names. A static number is
+// the node's own: the registry of one exists only after identify. The caller closes the registry before dbs.
 func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *registry, err error) {
 	c := cfg.Snowflake
 	r := &registry{}

@@ -103,7 +103,7 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // nobody is left to tell
+	_, _ = w.Write([]byte(text)) // the client is gone
 }
 
 func lines(texts []string) string {

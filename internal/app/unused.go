@@ -18,7 +18,7 @@ const (
 	madeFile = "made"
 
 	// unusedFile says that a command made the embedded database, and no node has
-	// started on it since: nobody can have used a worker ID of it. Without it, a node
+	// started on it since: no worker ID of it can be in use. Without it, a node
 	// that starts after "leaf tag create" would wait as in an empty registry that may
 	// have been wiped (rule D).
 	unusedFile = "unused"

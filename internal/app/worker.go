@@ -36,17 +36,17 @@ func (a *App) openWorker(listening net.Addr, first, unused bool) error {
 	if a.cfg.Snowflake.UsesStores() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
 		defer cancel()
-		// As segment mode does, so that neither has to wait for the other.
+		// Segment mode prepares its tables too, so that neither mode waits for the other.
 		made, err := a.registry.records.Prepare(ctx)
 		switch {
 		case err != nil && a.dbs.embedded:
 			return errors.Join(fmt.Errorf("prepare the registry of worker IDs: %w", err), a.registry.Close())
-		case err != nil: // a file of somebody else, perhaps locked: the first claim will tell
+		case err != nil: // a configured file, perhaps locked: the first claim will tell
 			a.log.Warn("the registry of worker IDs cannot be prepared", "error", err)
 		}
 		// A configured store, also a file that this start has made again, may have been
 		// the registry of nodes that still run; only the embedded one is ours. A file
-		// that this start has made is not the one of which the command spoke.
+		// that this start has made is not the file that the mark unused speaks of.
 		c.Fresh = a.dbs.embedded && (made && first || !made && unused)
 	}
 	if a.worker, err = worker.New(a.registry, a.dir, c); err != nil {
@@ -184,10 +184,10 @@ func (a *App) startWorker(ctx context.Context) error {
 	return fmt.Errorf("%w: snowflake mode: %w", leaf.ErrConflict, err)
 }
 
-// snowflakeIsExtra reports whether nobody has asked for snowflake mode: it is on by
-// default, in a database that somebody made for segment mode, such as that of the Java
-// server. There it must not keep segment mode from being served, only because its
-// tables are missing, or this machine has no address but the loopback.
+// snowflakeIsExtra reports whether snowflake mode is on only by default, in a database that was
+// made for segment mode, such as that of the Java server. Segment mode must then be served also
+// if the tables of snowflake mode are missing, or if this machine has no address but the
+// loopback.
 func (a *App) snowflakeIsExtra() bool {
 	return !a.opts.Snowflake && a.cfg.Segment.Enable && a.cfg.Snowflake.Registry == config.RegistryAuto && !a.dbs.embedded
 }

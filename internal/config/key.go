@@ -98,8 +98,8 @@ func (k Key) asFile() Key {
 
 const fileSuffix = "-file"
 
-// mustNumber reads a tag of Config. It panics on a tag that nobody could have
-// shipped, because every program and test that looks at a key comes by here.
+// mustNumber reads a tag of Config. It panics on a wrong tag. Every
+// program and test that reads a key calls it, so a wrong tag cannot be released.
 func (k Key) mustNumber(text string) int64 {
 	v, err := k.parse(text)
 	if err != nil {

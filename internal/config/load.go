@@ -231,9 +231,9 @@ func (l *Loaded) IsSet(key string) bool { return l.sources[key] != "" }
 // ofTheMachine are the keys of snowflake mode that say how this machine is reached.
 var ofTheMachine = []string{"snowflake.address", "snowflake.interface", "snowflake.force-address"}
 
-// AsksForSnowflake reports whether any key of snowflake mode was set, so that somebody
-// counts on it. How this machine is reached may stand in every configuration of a
-// place and asks for nothing.
+// AsksForSnowflake reports whether a key of snowflake mode was set: the user then counts on
+// that mode. Keys that say how this machine is reached do not count, because they may stand in
+// every configuration of a place.
 func (l *Loaded) AsksForSnowflake() bool {
 	return slices.ContainsFunc(Keys(), func(k Key) bool {
 		return strings.HasPrefix(k.Name, "snowflake.") && l.IsSet(k.Name) && !slices.Contains(ofTheMachine, k.Name)

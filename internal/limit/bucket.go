@@ -32,7 +32,8 @@ func (b *bucket) most() int64 { return longestDebt * b.rate }
 func (b *bucket) cost(n int64) int64 { return (n*second + b.rate - 1) / b.rate }
 
 // take takes n IDs, 1 <= n <= leaf.MaxBatch, or returns how long it takes until they can
-// be taken if nobody else does. More than the bucket holds can be taken when it is full.
+// be taken if no other request takes IDs meanwhile. More than the bucket holds can be taken
+// when it is full.
 func (b *bucket) take(n int64, now time.Time) (wait time.Duration, ok bool) {
 	t, c := int64(now.Sub(b.born))*fraction, b.cost(n)
 	for {

@@ -38,6 +38,6 @@
 // What it does not do: it stores nothing. Rules come from a [Store], read every few
 // seconds; while the store does not answer, the last ones stay in force, and at the start
 // requests wait for the first ones (follow_start.go). A quota counts
-// from zero after a restart. A name that a client gives itself proves nothing: whoever may
-// connect may use any.
+// from zero after a restart. A name that a client gives itself proves nothing: any client
+// that may connect can use any name.
 package limit

@@ -89,12 +89,12 @@ type followed struct {
 	mu      sync.Mutex
 	reading chan struct{} // closed when the reading under way has ended, nil if there is none
 
-	// Of whoever reads.
+	// Only the goroutine that reads uses these.
 	failed  error     // nil: the last reading succeeded
 	issuing time.Time // since when it issues IDs although its rules were never read; zero: it does not
 
 	asked chan struct{} // closed when the first reading has ended, whatever the outcome
-	known chan struct{} // closed when its rules are in force, or nobody waits for them any more
+	known chan struct{} // closed when its rules are in force, or no request waits for them any more
 }
 
 // NewFollower returns a Follower that has read nothing yet. Rules of tags come from the

@@ -20,8 +20,8 @@ import (
 //     of clients, but at most until Timeout after the beginning: other sources, and a mode
 //     that needs none, must serve without it.
 type start struct {
-	over    atomic.Bool   // nobody waits for any source any more
-	clients chan struct{} // closed when nobody waits for the rules of clients any more
+	over    atomic.Bool   // no request waits for any source any more
+	clients chan struct{} // closed when no request waits for the rules of clients any more
 	waiting atomic.Int64  // requests
 }
 

@@ -16,20 +16,20 @@ import (
 // at what left it in the last tenth of a second, or longer, if few did. If they waited for
 // longer than the target, or most of them in vain, or so many wait now that the last of
 // them will wait for twice the target, the bound becomes rate x target. If not, and
-// requests were turned away meanwhile, it grows towards that by a half. It begins as large
-// as it may get, and time in which nothing leaves counts for nothing: a short pause of a
-// store is better waited out than answered.
+// requests were rejected meanwhile, it grows towards that by a half. It begins as large
+// as it may get. Windows in which no request leaves are ignored: a short stall of the store must
+// not shrink the bound.
 //
 // One tag gets at most half of it, so that a tag whose row is locked does not keep others
-// from their first range. In snowflake mode nobody has a stock of his own, and there is
-// only one tag.
+// from their first range. Snowflake mode has one tag only, so the whole room
+// is for that tag.
 type room struct {
 	rt       leaf.Runtime
 	target   time.Duration
 	min, max int
 	perTag   bool // there are tags
 
-	crowded atomic.Bool // somebody might be turned away
+	crowded atomic.Bool // a request may be rejected
 
 	mu      sync.Mutex
 	limit   int
@@ -81,7 +81,7 @@ func (r *room) enter(tag string, now time.Time) bool {
 	return true
 }
 
-// full reports whether nobody else may wait for the tag. mu is held.
+// full reports whether no further request may wait for the tag. The caller holds mu.
 func (r *room) full(tag string) bool {
 	return r.waiting >= r.limit || r.perTag && r.byTag[tag] >= r.half()
 }

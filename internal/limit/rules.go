@@ -32,8 +32,8 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-// sane returns a rule that somebody may have written past every check, with each number
-// within its limits: what is negative limits nothing.
+// sane returns the rule with each number within its limits. A rule can be written to the table
+// with SQL, past every check. A negative number limits nothing.
 func (r Rule) sane() Rule {
 	r.Rate = min(max(r.Rate, 0), MaxRate)
 	r.Quota = min(max(r.Quota, 0), MaxRate)

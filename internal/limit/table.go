@@ -106,8 +106,8 @@ func (l *limiter) refuse(reason *atomic.Int64, limit string, after time.Duration
 	return leaf.Throttled(limit, roundUp(after))
 }
 
-// roundUp returns d in whole milliseconds, as it is shown: who waits for less comes too
-// early.
+// roundUp returns d in whole milliseconds, as clients see it, rounded up: a client that waits
+// for less comes too early.
 func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }

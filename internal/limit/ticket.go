@@ -71,7 +71,7 @@ func (t *ticket) enter() {
 // leave ends the request with err, and returns the error for its caller.
 func (t *ticket) leave(err error) error {
 	if !t.asked.Load() {
-		// Nothing can hold on to it, because nobody derived a context from it.
+		// The engine never asked for Err or Done, so no derived context refers to the ticket.
 		t.Context, t.room, t.tag = nil, nil, ""
 		tickets.Put(t)
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// Info describes who answers.
+// Info describes the node, or the command, that answers.
 type Info struct {
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`

@@ -1,5 +1,5 @@
-// Package accept is what the servers have in common about connections: how they come
-// in, who is at the other end, and how they end.
+// Package accept is what the servers have in common about connections: how they begin, which
+// client is at the other end, and how they end.
 //
 // [Listener] is a net.Listener with a limit and with patience. A server that runs its
 // connections itself calls [Listener.Serve]; one whose library wants to accept passes

@@ -26,7 +26,7 @@ func (l *Listener) Begin(beside ...func()) (ok bool, err error) {
 
 // Serve is Begin, and then runs handle on a goroutine of its own for each connection. It
 // returns nil once the Listener is closed, else the listener's error. It closes no
-// connection: handle, or whoever it gives the connection to, must.
+// connection: handle must, or the code that handle passes the connection to.
 func (l *Listener) Serve(handle func(*Conn), beside ...func()) error {
 	if ok, err := l.Begin(beside...); !ok {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
-// ErrNoNode means that nobody listens on the socket: no node runs in this data
+// ErrNoNode means that no process listens on the socket: no node runs in this data
 // directory, or it is just starting or stopping.
 var ErrNoNode = errors.New("admin: no node is running")
 
@@ -113,7 +113,7 @@ func (c *Client) transportError(err error) error {
 		return fmt.Errorf("%w at %s", ErrNoNode, c.path)
 	}
 	if urlErr, ok := errors.AsType[*url.Error](err); ok {
-		err = urlErr.Err // its own text repeats an address that nobody typed
+		err = urlErr.Err // its own text repeats an address that the user did not type
 	}
 	return fmt.Errorf("%w: the node at %s did not answer: %w", leaf.ErrNotReady, c.path, err)
 }

@@ -102,7 +102,7 @@ func (s *Server) routes(c manage.Caller) http.Handler {
 			}
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Cache-Control", "no-store")
-			_ = json.NewEncoder(w).Encode(reply) // nobody is left to tell
+			_ = json.NewEncoder(w).Encode(reply) // the client is gone
 		})
 	}
 	for _, op := range manage.Operations() {

@@ -10,8 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
-// TCP is what a server on a TCP listener needs, where no file permissions decide who
-// may connect.
+// TCP is what a server on a TCP listener needs: file permissions do not protect it.
 type TCP struct {
 	// Tokens are those of which every administrative request must show one, as
 	// "Authorization: Bearer TOKEN". nil, or a set that asks for none: administrative

@@ -18,7 +18,8 @@ import (
 // credentialsOf returns what the client of a call shows of itself: the certificate of
 // its connection, and of the call's metadata "authorization: Bearer TOKEN" and
 // "leaf-client". What is there twice is refused, because a proxy before us may have
-// looked at the other one. A scheme other than Bearer is for somebody else.
+// looked at the other one. A scheme other than Bearer is ignored: it is
+// meant for a proxy.
 func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
 	if id := identityOf(ctx); id != nil {
 		c.Certificate = id.certificate

@@ -28,7 +28,7 @@
 // # What it does not do
 //
 // It issues nothing and decides nothing: it asks [leaf.Access] for the issuers of each
-// call and of each stream and translates. Health and reflection are answered to
-// everybody, credentials or not, and are never limited but by promise 5. The package is
+// call and of each stream and translates. Every client may call health and
+// reflection, with or without credentials; only promise 5 limits them. The package is
 // part of the program leaf: its Go API may change with every release.
 package grpcd

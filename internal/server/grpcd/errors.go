@@ -24,7 +24,7 @@ const domain = "leaf"
 var errStopping = fmt.Errorf("%w: the server is shutting down", leaf.ErrNotReady)
 
 // translate returns the class of err and the text for the client. The cause of an
-// internal error is nobody's business outside: it is logged.
+// internal error goes to the log and not to the client.
 func translate(log *slog.Logger, err error) (leaf.Class, string) {
 	class := leaf.ClassOf(err)
 	if class.Err != nil {

@@ -48,8 +48,8 @@ func (a *api) admit(shown leaf.Credentials) (_ client, err error) {
 }
 
 // credentials returns what r shows. A field that is there twice is refused, because a
-// proxy before us may have looked at the other one. Authorization with another scheme
-// than Bearer is for somebody else.
+// proxy before us may have looked at the other one. Authorization with a scheme other
+// than Bearer is ignored: it is meant for a proxy.
 func credentials(r *http.Request) (shown leaf.Credentials, err error) {
 	shown.Certificate, _ = r.Context().Value(certificateKey{}).(string)
 	if shown.Token, err = auth.Bearer(r.Header["Authorization"]); err != nil {

@@ -53,7 +53,7 @@ type Config struct {
 
 	// MaxConns limits the open connections. One more is told 503
 	// (too_many_connections) and closed at once, so that a load balancer tries the
-	// next node instead of waiting in a queue that nobody sees. Default 10,000.
+	// next node instead of waiting in the queue of the kernel. Default 10,000.
 	MaxConns int
 
 	// HeaderTimeout bounds the time from the first byte of a request (from the

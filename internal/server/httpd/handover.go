@@ -19,7 +19,7 @@ func newHandover(addr net.Addr) *handover {
 	return &handover{conns: make(chan net.Conn), closed: make(chan struct{}), addr: addr}
 }
 
-// give passes c on, or returns false if nobody accepts any more.
+// give passes c on, or returns false if the server does not accept connections any more.
 func (h *handover) give(c net.Conn) bool {
 	select {
 	case h.conns <- c:

@@ -54,7 +54,7 @@ func newAPI(cfg Config) *api {
 type route struct {
 	path    string // with {NAME} for a segment of any text
 	methods []string
-	public  bool // for everybody, and never refused: Access is not asked
+	public  bool // for every client, and never refused: Access is not asked
 	serve   handler
 }
 

@@ -15,8 +15,8 @@ const textPlain = "text/plain"
 // contentTypeText is the Content-Type of IDs.
 const contentTypeText = textPlain + "; charset=utf-8"
 
-// instant is a reading of the coarse clock. Whoever sees another pointer than
-// before knows that time went on, without reading a clock.
+// instant is a reading of the coarse clock. When the pointer to it has changed, time went on:
+// a comparison of pointers replaces a reading of the clock.
 type instant struct {
 	date string // the header field Date, with its CRLF
 }

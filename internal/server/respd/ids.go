@@ -71,7 +71,7 @@ func incr(c *conn, a args) error {
 }
 
 // incrBy returns the last of n consecutive IDs: a client counts back from it, as it
-// does with Redis, so numbers that belong to somebody else must not lie between.
+// does with Redis, so numbers of other nodes must not lie between.
 func incrBy(c *conn, a args) error {
 	tag, err := c.memory.tag(a.get(1))
 	if err != nil {

@@ -13,8 +13,8 @@ const (
 	maxDigits = 9
 )
 
-// protocolError says why bytes cannot be a request, in the words of Redis. Nobody can
-// know where the next request would begin, so the connection ends.
+// protocolError says why bytes cannot be a request, in the words of Redis. Where
+// the next request begins is unknown then, so the connection ends.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }

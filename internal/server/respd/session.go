@@ -260,7 +260,7 @@ func (c *conn) setInfo(a args) error {
 	return nil
 }
 
-// describe is the line of CLIENT INFO. Of other connections nobody is told.
+// describe is the line of CLIENT INFO. A client is not told of other connections.
 func (c *conn) describe() string {
 	version := 2
 	if c.out.resp3 {
