@@ -191,7 +191,9 @@ func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, 
 	}
 	st := c.now.Status()
 	asks := !st.Confirmed && (st.Number == after.Number || own && before.Nonce == c.now.resumed)
-	if c.now.proc == by.Process && !asks {
+	// A doubled call of the claim that it holds arrives late: the holder does not learn of it.
+	late := st.Confirmed && st.Number == after.Number && c.files.nonces[after.Nonce]
+	if c.now.proc == by.Process && !asks && !late {
 		c.now.unused[after.Number] = -1
 		if (before == worker.Record{}) {
 			c.now.unused[after.Number] = s.wipes
