@@ -47,9 +47,9 @@ MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./i
 .PHONY: test-matrix
 test-matrix: helpers ## Drivers on the oldest and newest version of every server; clients in Java; LEAF_ORIGINAL_JAR=leaf.jar, too
 	for servers in "-newest mysql" "-newest mysql,mariadb,postgres,zookeeper,etcd,redis" "-newest mysql,valkey -mysql"; do \
-		LEAF_MATRIX=1 bin/withservers $$servers -- bin/summary -again 3 go test -count=1 -timeout 30m -json $(MATRIX); \
+		LEAF_TEST_MATRIX=1 bin/withservers $$servers -- bin/summary -again 3 go test -count=1 -timeout 30m -json $(MATRIX); \
 	done
-	LEAF_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
+	LEAF_TEST_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
 
 .PHONY: test-long
 test-long: helpers ## The same with the full loads and outages; report in bin/reports

@@ -35,7 +35,7 @@ type group interface {
 // member is killed and comes back, and another one is stopped (SIGSTOP) and goes on. No
 // range is handed out twice, and no record is overwritten.
 func TestGroup(t *testing.T) {
-	if os.Getenv("LEAF_MATRIX") == "" && !server.Long() {
+	if os.Getenv("LEAF_TEST_MATRIX") == "" && !server.Long() {
 		t.Skip("NOT TESTED: takes minutes; run make test-matrix")
 	}
 	for name, start := range map[string]func(ctx context.Context) (group, error){

@@ -23,7 +23,7 @@ func TestDirectoryMySQL(t *testing.T) { serverDirectory(t, named("mysql itself")
 
 // TestRegistryMySQL is TestRegistryMariaDB on MySQL itself.
 func TestRegistryMySQL(t *testing.T) {
-	if os.Getenv("LEAF_MATRIX") == "" {
+	if os.Getenv("LEAF_TEST_MATRIX") == "" {
 		t.Skip("NOT TESTED: takes a minute; run make test-matrix")
 	}
 	serverRegistry(t, named("mysql itself"), server.OwnMySQL)

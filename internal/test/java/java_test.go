@@ -30,7 +30,7 @@ const tag = "order"
 // TestJavaClients: what Java programs use gets a number from this server, and the same from
 // the original, if its build is given, on the same table.
 func TestJavaClients(t *testing.T) {
-	if os.Getenv("LEAF_MATRIX") == "" {
+	if os.Getenv("LEAF_TEST_MATRIX") == "" {
 		t.Skip("NOT TESTED: the clients come from Maven Central; run make test-matrix")
 	}
 	db := server.MariaDB(t)
