@@ -183,6 +183,7 @@ type clock struct {
 	mu     sync.Mutex
 	offset time.Duration
 	asleep time.Duration // time that no timer of the machine has seen
+	stands time.Time     // the wall clock stands there; zero: it goes
 }
 
 func newClock() *clock { return &clock{Runtime: leaf.SystemRuntime(), start: time.Now()} }
@@ -190,6 +191,9 @@ func newClock() *clock { return &clock{Runtime: leaf.SystemRuntime(), start: tim
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stands.IsZero() {
+		return c.stands
+	}
 	// The bubble starts in the year 2000, before the epoch of the layouts.
 	return time.Now().Round(0).AddDate(24, 0, 0).Add(c.offset)
 }
@@ -206,6 +210,22 @@ func (c *clock) suspend(d time.Duration) {
 	defer c.mu.Unlock()
 	c.offset += d
 	c.asleep += d
+}
+
+// stand makes the wall clock stand still, goOn makes it go on from there.
+func (c *clock) stand() {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stands = now
+}
+
+func (c *clock) goOn() {
+	c.mu.Lock()
+	stood := c.stands
+	c.stands = time.Time{}
+	c.mu.Unlock()
+	c.step(stood.Sub(c.Now()))
 }
 
 func (c *clock) step(d time.Duration) {
@@ -347,6 +367,13 @@ func (r *records) record(n int64) worker.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byNum[n]
+}
+
+// writes counts the writes that changed something.
+func (r *records) writes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.version
 }
 
 // used counts the numbers with a record.

@@ -157,6 +157,9 @@ func (h *Holder) forfeit(t *tenure, end int64, lost error) {
 // the claim is lost meanwhile.
 func (h *Holder) await(t *tenure) error {
 	_, began := h.read()
+	// A clock that stands still, or is slow, shortly before the floor must not make the
+	// node write to its registry without a pause.
+	least := time.Millisecond
 	for !h.isClosing() {
 		now := h.rt.Now()
 		left := time.UnixMilli(t.from).Sub(now)
@@ -165,7 +168,11 @@ func (h *Holder) await(t *tenure) error {
 		}
 		h.waits(t, left)
 		h.firstAttempt(nil)
-		h.pause(min(left, h.cfg.Renew))
+		pause := left
+		if left < least {
+			pause, least = least, min(2*least, h.cfg.Renew)
+		}
+		h.pause(min(pause, h.cfg.Renew))
 		if lost := h.renewOnce(t); lost != nil {
 			return lost
 		}
