@@ -77,6 +77,9 @@ func TestUniquenessCheck(t *testing.T) {
 				t.Error(err)
 			}
 			loud := strings.Contains(log.String(), "level=ERROR")
+			if lost := c.Stats().Lost; lost != 0 != (tt.want != nil) || lost != 0 && lost != 5 {
+				t.Errorf("%d IDs lost", lost)
+			}
 			if n := c.Stats().Violations; n > 0 != (tt.want != nil) || loud != (tt.want != nil) {
 				t.Errorf("%d violations, log %s", n, log.String())
 			}

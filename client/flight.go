@@ -205,7 +205,9 @@ func (f *flight) ask(n *node, now time.Time) {
 func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
 	a.node.answered(c.rt.Now(), a.started, err)
 	if err == nil {
-		err = c.observe(a, ranges)
+		if err = c.observe(a, ranges); err != nil {
+			c.stats.lost.Add(int64(a.count)) // the checker refused them: no caller gets them
+		}
 	}
 	if !a.batch.put(answer{a, ranges, err}) && err == nil {
 		c.stats.late.Add(1)
