@@ -208,14 +208,15 @@ func (m *segmentMode) misled(e *segmentEngine, a leaf.Alarm) bool {
 // engine's locks.
 func (m *segmentMode) raised(e *segmentEngine, a leaf.Alarm) {
 	switch {
-	case a.Code == leaf.AlarmFence && (strings.Contains(a.Text, "was replaced") || strings.Contains(a.Text, "lost entries")):
-		e.found = true
+	// First, because its text goes on with a cause, which may be that the fence was replaced.
 	case a.Code == leaf.AlarmFence && strings.Contains(a.Text, "own fence only"):
 		m.w.faults.Hit(Degraded)
 		if !e.alone {
 			e.alone, e.state.alone = true, true
 			m.expose(Degraded, nil)
 		}
+	case a.Code == leaf.AlarmFence && (strings.Contains(a.Text, "was replaced") || strings.Contains(a.Text, "lost entries")):
+		e.found = true
 	case a.Code == leaf.AlarmRegress && !m.regress[a.Subject] && !m.misled(e, a):
 		m.w.sched.After(0, func() {
 			m.w.Failf("%s latched %q without a cause: %s", e.node.Name, a.Subject, a.Text)
