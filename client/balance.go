@@ -40,9 +40,9 @@ func (b *balance) foreign(n *node) bool {
 
 // pick chooses a node that is not in except: of the best rank that is there, two at
 // random by weight, and of these the one with fewer requests in flight for its weight.
-// A hedge goes to nodes only that may answer. It returns nil if there is none; abroad
+// A hedge goes to nodes only that may answer. It returns nil if there is none; remote
 // says that the node is in another zone.
-func (b *balance) pick(now time.Time, except []*node, hedge bool) (_ *node, abroad bool) {
+func (b *balance) pick(now time.Time, except []*node, hedge bool) (_ *node, remote bool) {
 	type candidate struct {
 		node   *node
 		weight int64
@@ -116,7 +116,7 @@ func (n *node) standing(now time.Time, foreign bool) (rank int, weight int64) {
 		return rankOwn, weight
 	case n.state != StateSuspect:
 		return rankOther, weight
-	case !foreign && now.Sub(n.since) < max(n.patienceLocked(0), minPatienceAbroad):
+	case !foreign && now.Sub(n.since) < max(n.patienceLocked(0), minPatienceRemote):
 		return rankOwnSuspect, weight
 	}
 	return rankSuspect, weight

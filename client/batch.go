@@ -14,13 +14,13 @@ type batch struct {
 	lane    *lane
 	waiters []*waiter
 	count   int           // IDs that they want together
-	wake    chan struct{} // gets a value when an answer has come or somebody has left
+	wake    chan struct{} // gets a value when an answer has come or a caller has left
 
 	said error // what nodes have said so far; guarded by the lane's mutex
 
 	mu      sync.Mutex
 	answers []answer
-	closed  bool // what comes now comes too late
+	closed  bool // answers come too late now
 }
 
 // answer is what became of one attempt.
@@ -30,7 +30,7 @@ type answer struct {
 	err     error
 }
 
-// put adds an answer, and returns false if nobody waits for it any more.
+// put adds an answer. It returns false if no caller waits for it any more.
 func (b *batch) put(a answer) bool {
 	b.mu.Lock()
 	open := !b.closed
@@ -80,7 +80,7 @@ func (b *batch) signal() {
 // were received. There are at least as many IDs as waiters want; what is left over is
 // lost.
 func (b *batch) deal(ranges []leaf.Range) (received int64) {
-	var first, last *waiter // of a chain that nobody has woken yet
+	var first, last *waiter // of a chain that was not woken yet
 	length := 0
 	for k, w := range b.waiters {
 		b.waiters[k] = nil // it may be another call's as soon as it is woken
@@ -110,7 +110,7 @@ func (b *batch) deal(ranges []leaf.Range) (received int64) {
 	return received
 }
 
-// fail serves an error to everybody who still waits.
+// fail serves an error to each caller that still waits.
 func (b *batch) fail(err error) {
 	for _, w := range b.waiters {
 		if w.state.Load() == waiting {
@@ -119,8 +119,8 @@ func (b *batch) fail(err error) {
 	}
 }
 
-// expire fails the waiters whose time is up and returns when the next one's will be;
-// zero: nobody waits any more.
+// expire fails the waiters whose time is up, and returns when the time of the next one is
+// up; zero: no waiter is left.
 func (b *batch) expire(now time.Time, said error) (next time.Time) {
 	for _, w := range b.waiters {
 		if w.state.Load() != waiting {

@@ -132,8 +132,8 @@ func TestBatchLimit(t *testing.T) {
 	})
 }
 
-// TestBatchOfPieces: an answer of many ranges is dealt out without a gap or a repeat.
-func TestBatchOfPieces(t *testing.T) {
+// TestBatchOfRanges: an answer of many ranges is dealt out without a gap or a repeat.
+func TestBatchOfRanges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cl := newCluster(node("a", "", 100))
 		a := cl.nodes["a"]

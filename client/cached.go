@@ -41,7 +41,7 @@ func (u uncached) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, e
 }
 
 // observe shows an answer to the checker, if there is one. It is called in the order in
-// which the answers of a stream come, before anybody gets an ID.
+// which the answers of a stream come, before a caller gets an ID of the answer.
 func (c *Client) observe(a *attempt, ranges []leaf.Range) error {
 	if c.seen == nil {
 		return nil

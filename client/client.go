@@ -15,14 +15,21 @@ import (
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
-// idleLane is how long a tag must be unused before what is kept about it is dropped.
-const idleLane = time.Minute
+const (
+	// idleLane is how long a tag must be unused before what is kept about it is dropped.
+	idleLane = time.Minute
+
+	// closeGrace is how long Close waits beyond its context for what the client does by
+	// itself, which takes no longer unless it is in a function of the application.
+	closeGrace = time.Second
+)
 
 // Client gets IDs from the nodes of a cluster. It implements leaf.Issuer for segment
 // mode. All methods are safe for concurrent use.
 type Client struct {
 	rt         leaf.Runtime
 	log        *journal
+	guard      guard
 	resolver   Resolver
 	refresh    time.Duration
 	nodeFile   string
@@ -80,13 +87,12 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	log := &journal{rt: o.runtime, log: o.logger}
-	if o.dial == nil {
-		o.dial = overGRPC(o, log)
-	}
+	called := guard{log}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{
 		rt:         o.runtime,
 		log:        log,
+		guard:      called,
 		resolver:   nodes,
 		refresh:    o.refresh,
 		nodeFile:   o.nodeFile,
@@ -95,12 +101,15 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		dial:       o.dial,
 		checkHost:  o.checkHost,
 		cluster:    o.cluster,
-		trace:      o.trace,
+		trace:      called.trace(o.trace),
 		nodes:      balance{rt: o.runtime, zone: o.zone},
 		budget:     newBudget(o.runtime, o.ratio, o.perSecond),
 		swept:      o.runtime.Now(),
 		root:       ctx,
 		cancel:     cancel,
+	}
+	if c.dial == nil {
+		c.dial = overGRPC(o, called, &tokens{ask: o.token, rt: o.runtime, guard: called, tasks: &c.tasks, root: ctx})
 	}
 	if o.unique {
 		c.seen = check.New(check.Config{})
@@ -160,9 +169,9 @@ func (s snowflake) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, 
 // Close ends the client. Calls that come later fail with leaf.ErrNotReady. Those that
 // wait are answered first, if ctx allows it, else they fail the same way and Close
 // returns the error of ctx. Either way nothing of the client runs after it, but for a
-// log handler that does not return: Close waits for it as long as ctx allows, and for a
-// Resolver that ignores its context for ever. The Resolver stays open. Close may be
-// repeated.
+// function of the application that does not return: Close waits for it as long as ctx
+// allows, at most a second more, and says so in its error. The Resolver stays open. Close
+// may be repeated.
 func (c *Client) Close(ctx context.Context) error {
 	var held error
 	if c.cache != nil {
@@ -174,13 +183,26 @@ func (c *Client) Close(ctx context.Context) error {
 	c.tasks.close()
 	c.cancel()
 	// What is left ends by itself: it waits with the context that has ended just now.
-	forever := context.Background()
-	rest := errors.Join(c.flights.wait(forever, c.rt), c.tasks.wait(forever, c.rt))
+	rest := errors.Join(c.flights.wait(context.Background(), c.rt), c.returned(ctx))
 	if err != nil {
 		rest = errors.Join(rest, fmt.Errorf("calls were cut off: %w", err))
 	}
 	if rest = errors.Join(rest, c.log.flush(ctx)); rest != nil {
 		return fmt.Errorf("close the client: %w", rest)
+	}
+	return nil
+}
+
+// returned waits for what the client does by itself. That ends with the root context at
+// once, but for a function of the application that does not return.
+func (c *Client) returned(ctx context.Context) error {
+	if c.tasks.wait(ctx, c.rt) == nil {
+		return nil
+	}
+	bounded, cancel := c.rt.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	if err := c.tasks.wait(bounded, c.rt); err != nil {
+		return fmt.Errorf("a function of the application (Resolver, WithTokenFunc, WithStreamInterceptors) has not returned: %w", err)
 	}
 	return nil
 }

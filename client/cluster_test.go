@@ -120,6 +120,7 @@ func TestOtherClusterInTheList(t *testing.T) {
 // TestAddressOfAnotherCluster: a node of another cluster that takes the address of one
 // whose cluster the client knows gives it no ID, also before a health check.
 func TestAddressOfAnotherCluster(t *testing.T) {
+	t.Parallel()
 	startAs := func(address, cluster string) (string, func()) {
 		issuer := &counter{}
 		return startNode(t, address, grpcd.Config{

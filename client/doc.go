@@ -14,18 +14,21 @@
 //  4. A call ends at its deadline, or after [WithTimeout] if it has none, or if every node
 //     says that it cannot. The error is what the nodes said last, in the classes of
 //     leaf.ClassOf, with leaf.RetryAfter.
-//  5. No caller waits for company: who finds no request of the tag under way sends one
-//     at once. Those who come meanwhile share the next one, in order of arrival.
+//  5. A call that finds no request of its tag under way sends one at once. Calls that
+//     come while one is under way share the next request, in order of arrival.
 //  6. Hedges and retries stay within a budget ([WithRetryBudget]).
-//  7. After [Client.Close] nothing of the client runs. No mutex is held over I/O or a
-//     wait.
+//  7. After [Client.Close] nothing of the client runs, unless a function of the
+//     application does not return: then Close says so. No mutex is held over I/O or a wait.
+//  8. A function of the application (a Resolver, a log handler, those of the options) may
+//     fail, block or panic: it holds no call beyond its deadline, ejects no node, and the
+//     error of the call names it. A panic is logged.
 //
 // # How a call goes
 //
-// A call joins the lane of its tag and mode. A flight takes all who wait there (a
-// batch) to a node as one request for as many IDs as they want together. There is one
-// flight per lane, and the next batch gathers while it is under way; a flight that is
-// late does not hold up others, which start beside it.
+// A call joins the lane of its tag and mode. A flight takes all callers that wait there (a
+// batch) to a node, as one request for as many IDs as they want together. There is one
+// flight per lane, and the next batch gathers while the flight is under way. When a flight
+// is late, another one starts beside it.
 //
 // A client uses a few nodes of the list ([WithMaxNodes]): those that it prefers by
 // rendezvous hashing with a random seed of its own, so that clients spread evenly and a
@@ -53,6 +56,10 @@
 //
 // It cannot tell which of two clusters is the right one: without [WithCluster] it uses the one
 // that it meets first, and another client may meet the other one, which gives the same numbers.
+//
+// It does not catch a panic in what runs inside gRPC and crypto/tls: the functions of a
+// tls.Config, and the methods of the connections of [WithDialer]. Such a panic ends the
+// process.
 //
 // It keeps no IDs unless it is told to ([WithCache]). It promises no order between nodes: two
 // calls that different nodes answer may get IDs in any order. It does not try another

@@ -25,7 +25,29 @@ var errClosed = fmt.Errorf("%w: the client is closed", leaf.ErrNotReady)
 
 // brokenError is a request without an answer: the connection failed, or what came was
 // no answer. Whether the node served it is unknown.
-type brokenError struct{ cause error }
+type brokenError struct {
+	cause error
+	own   bool  // the application's function has failed: it says nothing about the node
+	ids   int64 // that came and were not what was asked for; 0: none, or not known
+}
+
+// The functions of the application that keep a request from its node.
+var (
+	errTokenPending       = errors.New("the function of WithTokenFunc has not returned")
+	errInterceptorPending = errors.New("an interceptor of " + withInterceptors + " has not returned")
+)
+
+// ownError is the failure of an application's function.
+func ownError(cause error) error { return &brokenError{cause: cause, own: true} }
+
+// isOwn says that an application's function has failed, and not the node.
+func isOwn(err error) bool {
+	if _, ok := errors.AsType[*tokenError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[*brokenError](err)
+	return ok && e.own
+}
 
 func (e *brokenError) Error() string {
 	return fmt.Sprintf("%v: no answer: %v", leaf.ErrNotReady, e.cause)
@@ -37,6 +59,15 @@ type answerError struct {
 	text  string
 	cause error // the sentinel; leaf.Throttled with the time to wait; nil: internal
 }
+
+// unauthenticated is what calls get that have no token.
+type unauthenticated struct{ cause *tokenError }
+
+func (e *unauthenticated) Error() string {
+	return fmt.Sprintf("%v: %v", leaf.ErrUnauthenticated, e.cause)
+}
+
+func (e *unauthenticated) Unwrap() []error { return []error{leaf.ErrUnauthenticated, e.cause} }
 
 func (e *answerError) Error() string { return e.text }
 func (e *answerError) Unwrap() error { return e.cause }
@@ -85,9 +116,9 @@ func answered(code, message string, after time.Duration) error {
 	return &answerError{message, cause}
 }
 
-// answerOf returns the IDs of an answer. One that is not exactly what was asked for is
-// thrown away as a whole: an ID that a faulty node or a mixed-up stream gives may be
-// somebody else's.
+// answerOf returns the IDs of an answer. An answer that is not exactly what was asked for is
+// thrown away as a whole: an ID from a faulty node or a mixed-up stream may be meant for
+// another client.
 func answerOf(answer *leafpb.StreamResponse, count int) ([]leaf.Range, error) {
 	if e := answer.GetError(); e != nil {
 		return nil, answered(e.GetCode(), e.GetMessage(), time.Duration(e.GetRetryAfterMs())*time.Millisecond)
@@ -96,27 +127,34 @@ func answerOf(answer *leafpb.StreamResponse, count int) ([]leaf.Range, error) {
 	total, end := int64(0), int64(0)
 	for _, r := range answer.GetRanges() {
 		if r.GetLo() < end || r.GetHi() <= r.GetLo() || r.GetHi()-r.GetLo() > leaf.MaxBatch {
-			return nil, &brokenError{fmt.Errorf("ranges %v are not in order", answer.GetRanges())}
+			return nil, &brokenError{cause: fmt.Errorf("ranges %v are not in order", answer.GetRanges())}
 		}
 		end = r.GetHi()
 		total += r.GetHi() - r.GetLo()
 		ranges = leaf.AppendRange(ranges, leaf.Range{Lo: r.GetLo(), Hi: r.GetHi()})
 	}
 	if total != int64(count) {
-		return nil, &brokenError{fmt.Errorf("%d IDs in place of %d", total, count)}
+		return nil, &brokenError{cause: fmt.Errorf("%d IDs in place of %d", total, count), ids: total}
 	}
 	return ranges, nil
 }
 
 // statusError returns what the end of a stream means. A status with leaf's ErrorInfo is
-// an answer; so is one that says who may come in. All else is a broken connection.
+// an answer, and so is one about access (Unauthenticated). Every other end is a broken
+// connection.
 func statusError(err error) error {
-	if errors.Is(err, io.EOF) {
-		return &brokenError{errors.New("the node ended the stream")}
+	if e, ok := errors.AsType[*tokenError](err); ok {
+		return &unauthenticated{e}
+	}
+	switch {
+	case isBroken(err):
+		return err
+	case errors.Is(err, io.EOF):
+		return &brokenError{cause: errors.New("the node ended the stream")}
 	}
 	s, ok := status.FromError(err)
 	if !ok {
-		return &brokenError{err}
+		return &brokenError{cause: err}
 	}
 	code, after := "", time.Duration(0)
 	for _, detail := range s.Details() {
@@ -135,7 +173,7 @@ func statusError(err error) error {
 	case s.Code() == codes.Unauthenticated:
 		return &answerError{fmt.Sprintf("%v: %s", leaf.ErrUnauthenticated, s.Message()), leaf.ErrUnauthenticated}
 	}
-	return &brokenError{err}
+	return &brokenError{cause: err}
 }
 
 // verdict is what a flight does about an error.
@@ -178,6 +216,6 @@ func isBroken(err error) bool {
 	return ok
 }
 
-// tells says whether a is more to a caller than b: what a node answered outranks a
+// moreInformative says whether a is more to a caller than b: what a node answered outranks a
 // connection that broke, and later news outranks earlier.
-func tells(a, b error) bool { return b == nil || !isBroken(a) || isBroken(b) }
+func moreInformative(a, b error) bool { return b == nil || !isBroken(a) || isBroken(b) }

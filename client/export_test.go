@@ -20,7 +20,7 @@ func WithLinks(dial func(discovery.Node) (Link, error)) Option {
 }
 
 // Broken is the error of a request without an answer.
-func Broken(cause error) error { return &brokenError{cause} }
+func Broken(cause error) error { return &brokenError{cause: cause} }
 
 // Answered is the error that a node gave.
 var Answered = answered
@@ -57,6 +57,15 @@ func Preferred(seed uint64, size int, zone string, list []discovery.Node) (keys 
 		keys = append(keys, e.key)
 	}
 	return keys
+}
+
+// WatchOpening watches the opening of a stream whose connection is in use until free is
+// called.
+func WatchOpening() (end, free func()) {
+	l := &grpcLink{}
+	c := &conn{link: l}
+	l.mu.Lock()
+	return c.watchOpening(), l.mu.Unlock
 }
 
 // OpenTime is how long the opening of a stream may take.

@@ -89,6 +89,7 @@ type fake struct {
 	tags     []string
 	thawed   chan struct{} // closed: it runs
 	mute     bool          // it answers health checks only
+	prompt   bool          // it answers within Ask
 	links    int           // that are open
 	checks   int           // health checks that came
 }
@@ -147,6 +148,10 @@ func (l *fakeLink) Ask(r *client.Request) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	f := &flying{broken: make(chan struct{})}
+	if l.isPrompt() {
+		r.Done(l.serve(r, f.broken))
+		return
+	}
 	if l.closed {
 		close(f.broken)
 	} else {
@@ -159,6 +164,12 @@ func (l *fakeLink) Ask(r *client.Request) {
 		l.lock.Unlock()
 		r.Done(ranges, err)
 	})
+}
+
+func (l *fakeLink) isPrompt() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prompt
 }
 
 // cut breaks the requests that match.
@@ -228,6 +239,8 @@ func (l *fakeLink) Abandon(abandoned *client.Request) {
 	defer l.lock.Unlock()
 	l.cut(func(r *client.Request, _ *flying) bool { return r == abandoned })
 }
+
+func (l *fakeLink) Held(*client.Request) error { return nil }
 
 func (l *fakeLink) Sweep() {
 	l.lock.Lock()

@@ -210,20 +210,22 @@ func TestRequestUnderWay(t *testing.T) {
 	}
 }
 
-// TestDoubtfulAnswers: an answer that is not exactly what was asked for gives no IDs.
+// TestDoubtfulAnswers: an answer that is not exactly what was asked for gives no IDs. Those
+// of an answer of the wrong size are counted as lost.
 func TestDoubtfulAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ranges []*leafpb.Range // the answer to a request for 5
+		lost   int64           // by each of them
 	}{
-		{"none", nil},
-		{"too few", []*leafpb.Range{{Lo: 1, Hi: 5}}},
-		{"too many", []*leafpb.Range{{Lo: 1, Hi: 7}}},
-		{"overlapping", []*leafpb.Range{{Lo: 1, Hi: 4}, {Lo: 3, Hi: 5}}},
-		{"falling", []*leafpb.Range{{Lo: 10, Hi: 13}, {Lo: 1, Hi: 3}}},
-		{"inverted", []*leafpb.Range{{Lo: 1, Hi: 7}, {Lo: 9, Hi: 8}}},
-		{"negative", []*leafpb.Range{{Lo: -2, Hi: 3}}},
-		{"overflowing", []*leafpb.Range{{Lo: 0, Hi: 1<<63 - 1}, {Lo: 1<<63 - 1, Hi: -1 << 63}}},
+		{"none", nil, 0},
+		{"too few", []*leafpb.Range{{Lo: 1, Hi: 5}}, 4},
+		{"too many", []*leafpb.Range{{Lo: 1, Hi: 7}}, 6},
+		{"overlapping", []*leafpb.Range{{Lo: 1, Hi: 4}, {Lo: 3, Hi: 5}}, 0},
+		{"falling", []*leafpb.Range{{Lo: 10, Hi: 13}, {Lo: 1, Hi: 3}}, 0},
+		{"inverted", []*leafpb.Range{{Lo: 1, Hi: 7}, {Lo: 9, Hi: 8}}, 0},
+		{"negative", []*leafpb.Range{{Lo: -2, Hi: 3}}, 0},
+		{"overflowing", []*leafpb.Range{{Lo: 0, Hi: 1<<63 - 1}, {Lo: 1<<63 - 1, Hi: -1 << 63}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := startServer(t, nil)
@@ -233,6 +235,12 @@ func TestDoubtfulAnswers(t *testing.T) {
 			defer cancel()
 			if ranges, err := leafClient.NextN(ctx, "order", 5); err == nil || !errors.Is(err, leaf.ErrNotReady) {
 				t.Errorf("%v, %v", ranges, err)
+			}
+			if err := leafClient.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if lost := leafClient.Stats().Lost; c.lost == 0 && lost > 0 || c.lost > 0 && (lost == 0 || lost%c.lost > 0) {
+				t.Errorf("%d lost IDs of answers with %d each", lost, c.lost)
 			}
 		})
 	}

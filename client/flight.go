@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ const (
 	firstPause   = 10 * time.Millisecond
 	longestPause = 200 * time.Millisecond
 
-	// lookAgain is how long a flight waits that can ask nobody else at the moment.
+	// lookAgain is how long a flight waits when it can ask no other node at the moment.
 	lookAgain = 50 * time.Millisecond
 )
 
@@ -57,10 +58,10 @@ func (f *flight) start() {
 	f.next = f.started
 }
 
-// try is the beginning of a flight by the caller who starts it, which spares a lone caller
-// two changes of goroutine: it asks one node and waits for the answer, at most until
+// try begins a flight in the goroutine of the caller that starts it, which saves a lone
+// caller two changes of goroutine. It asks one node and waits for the answer, at most until
 // another node is to be asked or ctx ends. It returns whether the batch has ended; if not,
-// run goes on with it.
+// run continues the flight.
 func (f *flight) try(ctx context.Context) (ended bool) {
 	f.start()
 	if f.step(f.started) {
@@ -68,7 +69,7 @@ func (f *flight) try(ctx context.Context) (ended bool) {
 		return true
 	}
 	wake := f.expire(f.started)
-	for _, t := range []time.Time{f.next, f.started.Add(maxPatience)} { // those who come meanwhile have deadlines, too
+	for _, t := range []time.Time{f.next, f.started.Add(maxPatience)} { // callers that come meanwhile have deadlines, too
 		if t.Before(wake) {
 			wake = t
 		}
@@ -117,16 +118,16 @@ func (f *flight) step(now time.Time) (ended bool) {
 	}
 	hedge := len(f.flying) > 0
 	if hedge {
-		f.drag(now)
+		f.markSlow(now)
 	}
-	n, abroad := f.pick(now, hedge)
+	n, remote := f.pick(now, hedge)
 	switch {
 	case n == nil && hedge:
 		f.next = now.Add(lookAgain)
 		return false
 	case n == nil:
 		return f.again(now)
-	case hedge && abroad && now.Before(f.longAway):
+	case hedge && remote && now.Before(f.longAway):
 		f.next = f.longAway
 		return false
 	}
@@ -157,11 +158,11 @@ func (f *flight) step(now time.Time) (ended bool) {
 
 // pick chooses a node that was not tried in this round, one that the lane shuns only if
 // there is no other that works.
-func (f *flight) pick(now time.Time, hedge bool) (_ *node, abroad bool) {
+func (f *flight) pick(now time.Time, hedge bool) (_ *node, remote bool) {
 	nodes := &f.client.nodes
 	if others := f.lane.others(now, f.tried); len(others) > len(f.tried) {
-		if n, abroad := nodes.pick(now, others, true); n != nil {
-			return n, abroad
+		if n, remote := nodes.pick(now, others, true); n != nil {
+			return n, remote
 		}
 	}
 	return nodes.pick(now, f.tried, hedge)
@@ -192,7 +193,7 @@ func (f *flight) ask(n *node, now time.Time) {
 	f.asked++
 	f.tried = append(f.tried, n)
 	if len(f.flying) == 0 {
-		f.longAway = now.Add(n.patienceAbroad(f.client.hedgeAfter))
+		f.longAway = now.Add(n.patienceRemote(f.client.hedgeAfter))
 	}
 	f.flying = append(f.flying, a)
 	f.next = now.Add(n.patience(f.client.hedgeAfter))
@@ -204,6 +205,9 @@ func (f *flight) ask(n *node, now time.Time) {
 // answered is called once for each attempt, in time or not.
 func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
 	a.node.answered(c.rt.Now(), a.started, err)
+	if e, ok := errors.AsType[*brokenError](err); ok {
+		c.stats.lost.Add(e.ids)
+	}
 	if err == nil {
 		if err = c.observe(a, ranges); err != nil {
 			c.stats.lost.Add(int64(a.count)) // the checker refused them: no caller gets them
@@ -234,8 +238,8 @@ func (f *flight) collect() bool {
 	return false
 }
 
-// land ends the batch with the IDs of a. Those who wait for a flight need not wait until
-// all IDs are handed out: another goroutine does that while this one takes them along.
+// land ends the batch with the IDs of a. When callers wait for the next flight, another
+// goroutine hands the IDs out, and this one begins the next flight at once.
 func (f *flight) land(a answer) {
 	others := f.end(a.attempt.node)
 	c, b := f.client, f.batch
@@ -249,7 +253,7 @@ func (f *flight) land(a answer) {
 }
 
 // expire fails callers whose time is up, here and in the lane, and returns when to look
-// again; zero: nobody in the batch waits any more.
+// again; zero: no caller of the batch waits any more.
 func (f *flight) expire(now time.Time) time.Time {
 	next := f.batch.expire(now, f.batch.said)
 	if others := f.lane.expire(now, f.batch.said); !next.IsZero() && !others.IsZero() && others.Before(next) {
@@ -258,9 +262,9 @@ func (f *flight) expire(now time.Time) time.Time {
 	return next
 }
 
-// drag is what a flight does whose answer is late: those who come now need not wait for
-// it, and the nodes that keep it waiting are looked at.
-func (f *flight) drag(now time.Time) {
+// markSlow notes that the flight's answer is late: callers that come now do not wait for
+// this flight, and the health of the nodes that it asked is checked.
+func (f *flight) markSlow(now time.Time) {
 	if !f.slow {
 		f.slow = true
 		if f.lane.slowed() {
@@ -268,17 +272,32 @@ func (f *flight) drag(now time.Time) {
 		}
 	}
 	for _, a := range f.flying {
+		if held := a.node.link.Held(&a.request); held != nil {
+			f.said(held)
+			continue
+		}
 		a.node.suspect(now, a.started)
 	}
 }
 
-// end returns whether others wait for a flight. from is the node that gave the IDs, nil
-// if none did.
+// said notes an error for the callers that get no ID.
+func (f *flight) said(err error) {
+	f.lane.mu.Lock()
+	if moreInformative(err, f.batch.said) {
+		f.batch.said = err
+	}
+	f.lane.mu.Unlock()
+}
+
+// end returns whether other callers wait for a flight. from is the node that gave the IDs,
+// nil if none did.
 func (f *flight) end(from *node) (others bool) {
 	f.client.late(f.batch.close())
 	now := f.client.rt.Now()
 	for _, a := range f.flying {
-		a.node.abandoned(now, a.started, f.client.hedgeAfter)
+		if a.node.link.Held(&a.request) == nil {
+			a.node.abandoned(now, a.started, f.client.hedgeAfter)
+		}
 		if from == nil { // the answer of one that was only slower than another comes soon
 			a.node.link.Abandon(&a.request)
 		}
@@ -286,7 +305,7 @@ func (f *flight) end(from *node) (others bool) {
 	return f.lane.ended(from, f.slow)
 }
 
-// late counts answers that nobody waited for.
+// late counts answers that no caller waited for.
 func (c *Client) late(answers []answer) {
 	for _, a := range answers {
 		if a.err == nil {

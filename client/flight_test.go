@@ -189,7 +189,7 @@ func TestHedge(t *testing.T) {
 	})
 }
 
-// TestHedgeAfter: a fixed delay is kept, and a node abroad is asked later.
+// TestHedgeAfter: a fixed delay is kept, and a node of a remote zone is asked later.
 func TestHedgeAfter(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -197,7 +197,7 @@ func TestHedgeAfter(t *testing.T) {
 		want time.Duration
 	}{
 		{"in the zone", "home", 30 * time.Millisecond},
-		{"abroad", "away", 120 * time.Millisecond},
+		{"remote", "away", 120 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -458,6 +458,25 @@ func TestBudget(t *testing.T) {
 		}
 		if s.Retries < 40 {
 			t.Errorf("%d retries only: the budget was not used", s.Retries)
+		}
+	})
+}
+
+// TestPromptAnswers: a link may answer within Ask, as a closed one does.
+func TestPromptAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		cl.nodes["a"].prompt, cl.nodes["b"].prompt = true, true
+		cl.nodes["a"].answer = func(*client.Request) ([]leaf.Range, error) { return nil, client.ErrGivenUp }
+		c := cl.client(t)
+		synctest.Wait()
+		var callers sync.WaitGroup
+		for range 50 {
+			callers.Go(func() { calls(t, c, 5) })
+		}
+		callers.Wait()
+		if s := c.Stats(); s.Nodes[0].Failures > 0 || s.Nodes[0].InFlight > 0 || s.Nodes[1].InFlight > 0 {
+			t.Errorf("%+v", s.Nodes)
 		}
 	})
 }

@@ -78,6 +78,12 @@ func (n *node) examine(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	if isOwn(err) { // no check
+		n.mu.Lock()
+		n.looked, n.due = n.rt.Now(), n.rt.Now().Add(n.rt.Jitter(checkEvery))
+		n.mu.Unlock()
+		return
+	}
 	if n.judge(n.rt.Now(), started, err) && hung {
 		n.link.Reset() // the other end may be gone without a word
 	}

@@ -63,11 +63,22 @@ func (j *journal) write() {
 		e, dropped := j.entries[0], j.dropped
 		j.entries, j.dropped = j.entries[1:], 0
 		j.mu.Unlock()
-		j.log.Log(context.Background(), e.level, e.text, e.args...)
-		if dropped > 0 {
-			j.log.Warn("the log handler is too slow: reports of the Leaf client are missing here", "missing", dropped)
+		if !j.report(e, dropped) {
+			j.mu.Lock()
+			j.dropped += dropped + 1
+			j.mu.Unlock()
 		}
 	}
+}
+
+// report calls the handler, and returns false if it panics.
+func (j *journal) report(e entry, dropped int) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	j.log.Log(context.Background(), e.level, e.text, e.args...)
+	if dropped > 0 {
+		j.log.Warn("the log handler is too slow, or panics: reports of the Leaf client are missing here", "missing", dropped)
+	}
+	return true
 }
 
 // flush returns when all reports are written, or with an error when ctx ends.

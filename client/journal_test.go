@@ -39,6 +39,9 @@ func TestLogHandler(t *testing.T) {
 	} {
 		for _, kind := range []string{"blocks", "asks"} {
 			t.Run(c.name+", the handler "+kind, func(t *testing.T) {
+				// A call that waits for a lock makes no simulated time pass.
+				watch := time.AfterFunc(20*time.Second, func() { panic("a call waits for the log handler") })
+				defer watch.Stop()
 				bubble(t, func(t *testing.T) {
 					cl := newCluster(node("a", "", 100), node("b", "", 100))
 					var asked atomic.Pointer[client.Client]

@@ -14,9 +14,9 @@ import (
 // than one is only if the others are slow.
 const maxFlights = 8
 
-// lane is where the callers of one tag and mode meet. Who finds no flight on its way
-// starts one at once; who comes while one is on its way waits and leaves with the next.
-// So nobody waits for company, and the size of the batches follows the load.
+// lane is where the callers of one tag and mode meet. A caller that finds no flight under
+// way starts one at once. A caller that comes while a flight is under way waits, and leaves
+// with the next one. So the size of the batches follows the load.
 type lane struct {
 	client  *Client
 	mode    leafpb.Mode
@@ -26,10 +26,10 @@ type lane struct {
 	share   share         // of the budget, which guards it
 
 	mu      sync.Mutex
-	waiting []*waiter // in order of arrival; not empty: a flight is on its way
+	waiting []*waiter // in order of arrival; not empty: a flight is under way
 	spare   []*waiter // the memory of an earlier batch
 	flights int       // goroutines in fly
-	slow    int       // of these, how many have waited so long that nobody should wait for them
+	slow    int       // of these, how many have waited so long that no caller should wait for them
 	limit   int       // of IDs in a batch: less than leaf.MaxBatch after a node said "throttled"
 	refusal refusal   // the last "throttled", unless IDs have come since
 	shunned map[*node]shun
@@ -42,7 +42,7 @@ type refusal struct {
 	err      error
 	size     int       // how many IDs were refused
 	until    time.Time // before then a retry is in vain
-	believed time.Time // until then nobody asks for as many who cannot wait so long
+	believed time.Time // until then a caller that wants as many and cannot wait until then is refused unasked
 }
 
 // belief bounds how long a refusal answers for the node: limits change.
@@ -112,7 +112,7 @@ func (l *lane) depart() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.flights-l.slow > 1 || len(l.waiting) == 0 {
-		l.flights-- // another one takes those who wait, or no caller waits
+		l.flights-- // another flight takes the waiting callers, or no caller waits
 		return nil
 	}
 	b := &batch{lane: l, waiters: l.spare[:0], wake: make(chan struct{}, 1)}
@@ -179,8 +179,8 @@ func (l *lane) slowed() bool {
 	return l.startLocked()
 }
 
-// expire fails the callers that wait for a flight and whose time is up, and returns when
-// the next one's will be; zero: nobody waits.
+// expire fails the callers that wait for a flight and whose time is up, and returns when the
+// time of the next one is up; zero: no caller waits.
 func (l *lane) expire(now time.Time, said error) (next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,8 +199,8 @@ func (l *lane) expire(now time.Time, said error) (next time.Time) {
 }
 
 // halve makes b smaller after a node refused it for its size: a limit may let through
-// what one caller wants, and not what all of them want together. Those who came last go
-// back to the lane's head. It returns false if b is one caller's.
+// what one caller wants, and not what all of them want together. The callers that came last
+// go back to the lane's head. It returns false if b has one caller only.
 func (l *lane) halve(b *batch) bool {
 	if len(b.waiters) < 2 {
 		return false
@@ -223,8 +223,8 @@ func (l *lane) halve(b *batch) bool {
 	return true
 }
 
-// refused fails those who wait for a flight, want as many IDs as were refused just now
-// or more, and cannot wait until a retry may succeed.
+// refused fails the callers that wait for a flight, want at least as many IDs as were
+// refused just now, and cannot wait until a retry may succeed.
 func (l *lane) refused(now, until time.Time, size int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,13 +238,13 @@ func (l *lane) refused(now, until time.Time, size int, err error) {
 	})
 }
 
-// refuses says whether the refusal is for w too.
+// refuses reports whether the refusal holds for w, too.
 func (l *lane) refuses(w *waiter, now time.Time) bool {
 	l.stamp(w, now)
 	return w.size() >= l.refusal.size && w.expires.Before(l.refusal.until)
 }
 
-// abort fails everybody in place of a flight that was counted and could not start.
+// abort fails all waiting callers: a flight was counted and could not start.
 func (l *lane) abort(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,7 +255,7 @@ func (l *lane) abort(err error) {
 	l.waiting = nil
 }
 
-// retire takes the lane out of use if nobody has used it since the last time, and
+// retire takes the lane out of use if no call has used it since the last retire, and
 // reports whether it did.
 func (l *lane) retire() bool {
 	l.mu.Lock()
@@ -302,7 +302,7 @@ func (l *lane) more() bool {
 	return true
 }
 
-// fly takes one batch after the other to the nodes until nobody waits.
+// fly takes one batch after the other to the nodes until no caller waits.
 func (l *lane) fly(ctx context.Context, c *Client) {
 	for b := l.depart(); b != nil; b = l.depart() {
 		f := flight{client: c, lane: l, batch: b}

@@ -19,9 +19,13 @@ type link interface {
 	// it does not, another error if it does not answer before ctx ends.
 	Check(ctx context.Context) error
 
-	// Abandon says that all who waited for r have left. The link may end r, which tells
+	// Abandon says that all callers that waited for r have left. The link may end r, which tells
 	// the node to stop waiting, if that disturbs no other request.
 	Abandon(r *request)
+
+	// Held says which function of the application keeps r from the node, or its answer
+	// from the client; nil: none.
+	Held(r *request) error
 
 	// Sweep is called every few seconds. It gives up requests that were abandoned
 	// before the last Sweep.
@@ -53,7 +57,7 @@ type request struct {
 }
 
 // Done takes exactly Count IDs in growing order, or an error. It does not block and may be
-// called from any goroutine, but not from within Ask.
+// called from any goroutine, also from within Ask.
 func (r *request) Done(ranges []leaf.Range, err error) {
 	a := r.attempt
 	a.batch.lane.client.answered(a, ranges, err)

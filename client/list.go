@@ -70,10 +70,11 @@ func (c *Client) follow(ctx context.Context) {
 	}
 }
 
-func (c *Client) list(ctx context.Context, timeout time.Duration) ([]discovery.Node, error) {
+func (c *Client) list(ctx context.Context, timeout time.Duration) (nodes []discovery.Node, err error) {
 	bounded, cancel := c.rt.WithTimeout(ctx, timeout)
 	defer cancel()
-	return c.resolver.List(bounded)
+	err = c.guard.call("the Resolver", func() error { nodes, err = c.resolver.List(bounded); return err })
+	return nodes, err
 }
 
 // remember uses the list on disk.

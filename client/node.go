@@ -16,7 +16,7 @@ const (
 	// Bounds of the delay of a hedge that follows the latency.
 	minPatience       = 10 * time.Millisecond
 	maxPatience       = 250 * time.Millisecond
-	minPatienceAbroad = 100 * time.Millisecond
+	minPatienceRemote = 100 * time.Millisecond
 
 	// tolerated is how many failures in a row end in ejection.
 	tolerated = 3
@@ -38,11 +38,11 @@ type State int
 
 // The states of a node.
 const (
-	StateUnknown  State = iota // not heard of yet; it is asked
+	StateUnknown  State = iota // it has not answered yet; it is asked
 	StateUsable                // it answers
 	StateSuspect               // requests wait for it, and nothing has come from it meanwhile
-	StateDraining              // it says that it does not serve; asked if nobody else is there
-	StateEjected               // it failed; asked if nobody else is there
+	StateDraining              // it says that it does not serve; asked if there is no other node
+	StateEjected               // it failed; asked if there is no other node
 )
 
 // String returns the name of s.
@@ -96,8 +96,8 @@ func (n *node) asked() {
 // answered is a matter of the lane: the node works.
 func (n *node) answered(now, started time.Time, err error) {
 	n.inFlight.Add(-1)
-	if errors.Is(err, errGivenUp) {
-		return // by the client
+	if errors.Is(err, errGivenUp) || isOwn(err) {
+		return // by the client, or by the application
 	}
 	if errors.Is(err, ErrOtherCluster) {
 		n.foreign.Store(true)
@@ -209,7 +209,7 @@ func (n *node) patienceLocked(fixed time.Duration) time.Duration {
 	return min(max(2*n.p95, minPatience), maxPatience)
 }
 
-// patienceAbroad is the same for a node of another zone.
-func (n *node) patienceAbroad(fixed time.Duration) time.Duration {
-	return max(4*n.patience(fixed), minPatienceAbroad)
+// patienceRemote is the same for a node of another zone.
+func (n *node) patienceRemote(fixed time.Duration) time.Duration {
+	return max(4*n.patience(fixed), minPatienceRemote)
 }

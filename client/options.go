@@ -74,18 +74,14 @@ func WithZone(zone string) Option { return func(o *options) { o.zone = zone } }
 // the default of none. At most 4 KiB of printable ASCII. It needs [WithTLS], or
 // [WithPlainToken].
 func WithToken(token string) Option {
-	return func(o *options) {
-		o.fixedToken = token
-		o.token = func(context.Context) (string, error) { return token, nil }
-		if token == "" {
-			o.token = nil
-		}
-	}
+	return func(o *options) { o.token, o.fixedToken = nil, token }
 }
 
 // WithTokenFunc sets where the token comes from, overriding [WithToken]: a new stream or
-// connection asks f, so that a token can be changed while the client runs. f may block
-// until ctx ends. Its error fails the calls with leaf.ErrUnauthenticated.
+// health check asks f, so that a token can be changed while the client runs. One call of f
+// runs at a time; streams that are opened meanwhile share its token. f may take 5 s; ctx
+// ends then. The limits of a token are those of WithToken. An error of f, a panic, too
+// long a wait or a token outside the limits fails the calls with leaf.ErrUnauthenticated.
 func WithTokenFunc(f func(ctx context.Context) (string, error)) Option {
 	return func(o *options) { o.token, o.fixedToken = f, "" }
 }
@@ -185,7 +181,8 @@ func WithDialer(dial func(ctx context.Context, address string) (net.Conn, error)
 
 // WithStreamInterceptors adds interceptors to the streams that carry requests and health
 // checks, the first one outermost. A stream carries many calls; [WithTrace] sees each call.
-// When SendMsg of a stream panics, the client logs that, ends the stream and asks again.
+// An interceptor that fails or panics ends the stream, and the client asks again; it may
+// take 10 s to open a stream. With interceptors a call costs one change of goroutine more.
 func WithStreamInterceptors(interceptors ...grpc.StreamClientInterceptor) Option {
 	return func(o *options) { o.intercept = append(slices.Clone(o.intercept), interceptors...) }
 }
@@ -204,7 +201,8 @@ type Call struct {
 
 // WithTrace sets a hook for tracing, overriding the default of none: it is called when a
 // call begins, by the caller's goroutine, and what it returns, unless it is nil, when the
-// call ends. Calls that [WithCache] answers from memory are not traced; its fetches are.
+// call ends. It must not block: the caller waits for it. Calls that [WithCache] answers
+// from memory are not traced; its fetches are.
 func WithTrace(begin func(context.Context, Call) (end func(error))) Option {
 	return func(o *options) { o.trace = begin }
 }
@@ -218,7 +216,7 @@ func (o *options) validate() error {
 		longest     int
 	}{
 		{"WithZone", o.zone, discovery.MaxNameLen},
-		{"WithToken", o.fixedToken, 4 << 10},
+		{"WithToken", o.fixedToken, maxTokenLen},
 		{"WithName", o.name, maxNameLen},
 	} {
 		if len(s.value) > s.longest {

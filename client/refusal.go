@@ -10,13 +10,9 @@ import (
 // refused looks at an error and returns true if the batch has ended with it.
 func (f *flight) refused(a answer) bool {
 	b, now := f.batch, f.client.rt.Now()
-	f.lane.mu.Lock()
-	if tells(a.err, b.said) {
-		b.said = a.err
-	}
-	f.lane.mu.Unlock()
+	f.said(a.err)
 	v := verdictOf(a.err)
-	if v != final && !isBroken(a.err) {
+	if v != final && !isBroken(a.err) && !isOwn(a.err) {
 		f.lane.shun(a.attempt.node, now)
 	}
 	switch v {
@@ -101,7 +97,7 @@ func (f *flight) settle(now time.Time) (ended bool) {
 		return true
 	}
 	f.lane.refused(now, f.next, a.attempt.count, a.err)
-	f.drag(now) // others may get what this one does not
+	f.markSlow(now) // others may get what this one does not
 	for _, w := range b.waiters {
 		if w.state.Load() == waiting && w.expires.Before(f.next) {
 			w.fail(a.err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,7 +19,7 @@ func (l *grpcLink) Check(ctx context.Context) error {
 	c := l.conn
 	l.mu.Unlock()
 	answer, err := c.check(ctx)
-	if errors.Is(err, ErrOtherCluster) {
+	if errors.Is(err, ErrOtherCluster) || isOwn(err) {
 		return err
 	}
 	switch status.Code(err) {
@@ -36,7 +37,7 @@ func (l *grpcLink) Check(ctx context.Context) error {
 // check is a call of the health service in two steps, to see whether it waits for a
 // stream to end.
 func (c *conn) check(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
-	s, err := c.cc.NewStream(context.WithValue(ctx, roomKey{}, c), &grpc.StreamDesc{}, grpc_health_v1.Health_Check_FullMethodName)
+	s, err := c.cc.NewStream(context.WithValue(ctx, passageKey{}, c.passage()), &grpc.StreamDesc{}, grpc_health_v1.Health_Check_FullMethodName)
 	if err != nil {
 		return nil, err
 	}
@@ -78,16 +79,42 @@ func (l *grpcLink) Abandon(r *request) {
 	}
 }
 
+// Held implements link.
+func (l *grpcLink) Held(r *request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.conn.opening; s != nil && slices.Contains(l.conn.waiting, r) {
+		return s.passage.held()
+	}
+	for s := range l.conn.streams {
+		if slices.Contains(s.queue, r) {
+			return s.passage.held()
+		}
+	}
+	return nil
+}
+
 // Sweep implements link.
 func (l *grpcLink) Sweep() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	var failed []*request
+	var why error
+	if s := l.conn.opening; s != nil && time.Since(s.began) > callbackTime {
+		if why = s.passage.held(); why != nil {
+			s.shutLocked()
+			failed, l.conn.waiting, l.conn.opening = l.conn.waiting, nil, nil
+		}
+	}
 	for s := range l.conn.streams {
 		wanted := len(s.queue) == 0 || !s.queue[0].Abandoned()
 		if s.doomed && !wanted {
 			s.shutLocked()
 		}
 		s.doomed = !wanted
+	}
+	l.mu.Unlock()
+	for _, r := range failed {
+		r.Done(nil, why)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Resolver knows the nodes of a cluster. A discovery.Directory is one.
 type Resolver interface {
 	// List returns all nodes. It ends with ctx, and is called by one goroutine. After
-	// an error, or an empty list, the client goes on with the last one that it had.
+	// an error, a panic or an empty list, the client goes on with the last one that it had.
 	List(ctx context.Context) ([]discovery.Node, error)
 }
 

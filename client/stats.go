@@ -29,7 +29,7 @@ type Stats struct {
 	OverBudget int64   // times that one of the two had to wait or was left out
 	Budget     float64 // how many could be sent now
 	Late       int64   // answers that came after another one had won, or after all callers had left
-	Lost       int64   // IDs that came and that no caller got; IDs of answers that never came, or were not what was asked for, are not known
+	Lost       int64   // IDs that came and that no caller got; IDs of answers that never came, or whose ranges are not in order, are not known
 	Cluster    string  // the ID of the cluster; "": no node has said it
 	Others     int64   // entries of the list that are not used because they belong to another cluster
 	Violations int64   // answers that WithUniquenessCheck refused

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,13 +12,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
@@ -43,21 +39,26 @@ const (
 	// It needs no answer of the node, so one that takes longer waits for another to end.
 	openTime = 50 * time.Millisecond
 
+	// callbackTime is how long the application's functions may hold up the opening of a
+	// stream: longer than tokenTime, whose error says more.
+	callbackTime = 2 * tokenTime
+
 	// connectTimeout is how long one attempt to connect may take.
 	connectTimeout = time.Second
 )
 
 // errGivenUp is the end of a request whose stream the client itself has ended. It says
 // nothing about the node.
-var errGivenUp error = &brokenError{errors.New("the client has ended the stream")}
+var errGivenUp error = &brokenError{cause: errors.New("the client has ended the stream")}
 
 // grpcLink is one gRPC connection to a node and the streams on it.
 type grpcLink struct {
 	dial  func() (*grpc.ClientConn, error)
-	name  func() string // of a new stream
-	log   *journal
+	name  func() string  // of a new stream
 	tasks sync.WaitGroup // goroutines of streams
 	of    *cluster
+
+	intercepted bool // the application's code runs when a request is sent
 
 	mu   sync.Mutex
 	conn *conn
@@ -81,23 +82,26 @@ type stream struct {
 	cancel context.CancelFunc
 	rpc    leafpb.LeafService_StreamClient // set before the first request
 
+	passage *passage
+	began   time.Time // when its opening began
+
 	// Guarded by the link's mutex.
 	open    bool       // among the streams of conn: it may get requests
 	leaving bool       // it gets no more requests, and is shut when it is idle
 	shut    bool       // the client has ended it
 	queue   []*request // in flight, the oldest first
 	unsent  int        // how many at the queue's end were not sent yet
-	sending bool       // somebody is in flush
+	sending bool       // a goroutine is in flush
 	doomed  bool       // its oldest request was abandoned when Sweep last came by
 
-	panicked error // of the application's interceptor, which ended the stream; nil: none did
+	failed error // of a request that could not be sent, which ended the stream; nil: none did
 
-	message leafpb.StreamRequest // of the one who is in flush
+	message leafpb.StreamRequest // used by the goroutine that is in flush
 	name    string               // see request.Stream
 }
 
 // overGRPC returns the dialer of real programs.
-func overGRPC(o *options, log *journal) dialer {
+func overGRPC(o *options, g guard, t *tokens) dialer {
 	var header []string
 	if o.name != "" {
 		header = append(header, "leaf-client", o.name)
@@ -106,15 +110,42 @@ func overGRPC(o *options, log *journal) dialer {
 	if o.tls != nil {
 		secure = credentials.NewTLS(o.tls)
 	}
-	known := func(ctx context.Context) (context.Context, error) {
-		if o.token != nil {
-			token, err := o.token(ctx)
+	if o.fixedToken != "" {
+		header = append(header, "authorization", "Bearer "+o.fixedToken)
+	}
+	known := func(ctx context.Context, p *passage) (context.Context, error) {
+		if t.ask != nil {
+			p.token.Store(true)
+			token, err := t.get(ctx)
+			p.token.Store(false)
 			if err != nil {
-				return ctx, status.Errorf(codes.Unauthenticated, "the function of WithTokenFunc gives no token: %v", err)
+				p.blocked.Store(true)
+				return ctx, err
 			}
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 		}
 		return metadata.AppendToOutgoingContext(ctx, header...), nil
+	}
+	inside := func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (stream grpc.ClientStream, err error) {
+		p, ok := ctx.Value(passageKey{}).(*passage)
+		if !ok { // an interceptor has dropped what the context holds
+			p = &passage{}
+		}
+		if ctx, err = known(ctx, p); err != nil {
+			return nil, err
+		}
+		if p.conn != nil { // not before: that a token takes long says nothing about the node
+			defer p.conn.watchOpening()()
+		}
+		err = p.leave(ctx, func() error { stream, err = open(ctx, d, cc, method, opts...); return err })
+		if err == nil && p.intercepted {
+			stream = innerStream{stream, p}
+		}
+		return stream, err
+	}
+	interceptors := []grpc.StreamClientInterceptor{inside}
+	if len(o.intercept) > 0 {
+		interceptors = slices.Concat([]grpc.StreamClientInterceptor{g.outside}, o.intercept, interceptors)
 	}
 	settings := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure),
@@ -126,21 +157,10 @@ func overGRPC(o *options, log *journal) dialer {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 300 * time.Millisecond},
 			MinConnectTimeout: connectTimeout,
 		}),
-		grpc.WithChainStreamInterceptor(o.intercept...),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			ctx, err := known(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if c, ok := ctx.Value(roomKey{}).(*conn); ok { // not before: that a token takes long says nothing about the node
-				late := time.AfterFunc(openTime, c.makeRoom)
-				defer late.Stop()
-			}
-			return open(ctx, d, cc, method, opts...)
-		}),
+		grpc.WithChainStreamInterceptor(interceptors...),
 	}
 	if o.connect != nil {
-		settings = append(settings, grpc.WithContextDialer(o.connect))
+		settings = append(settings, grpc.WithContextDialer(g.connect(o.connect)))
 	}
 	if o.keepAlive > 0 {
 		settings = append(settings, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.keepAlive, Timeout: connectTimeout, PermitWithoutStream: true}))
@@ -148,7 +168,7 @@ func overGRPC(o *options, log *journal) dialer {
 	streams := new(atomic.Int64)
 	return func(n discovery.Node) (link, error) {
 		name := func() string { return fmt.Sprintf("stream %d to %s", streams.Add(1), n.GRPC) }
-		l := &grpcLink{name: name, log: log, of: o.cluster, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
+		l := &grpcLink{name: name, of: o.cluster, intercepted: len(o.intercept) > 0, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
 		c, err := l.connect()
 		if err != nil {
 			return nil, leaf.BadField("address", n.GRPC, "must be HOST:PORT: "+err.Error())
@@ -173,12 +193,17 @@ func (l *grpcLink) Ask(r *request) {
 	switch {
 	case c.broken:
 		l.mu.Unlock()
-		go r.Done(nil, errGivenUp)
+		r.Done(nil, errGivenUp)
 	case len(c.idle) > 0:
 		s := c.idle[len(c.idle)-1]
 		c.idle = c.idle[:len(c.idle)-1]
 		s.pushLocked(r)
 		s.sending = true
+		if l.intercepted { // an interceptor may block, and a caller has a deadline
+			l.tasks.Go(s.flush)
+			l.mu.Unlock()
+			return
+		}
 		l.mu.Unlock()
 		s.flush()
 	default:
@@ -229,8 +254,9 @@ func (c *conn) queueLocked(r *request, shortest *stream) {
 // openLocked opens one more stream in the background. One at a time is opened: on a
 // connection that is up it takes microseconds.
 func (c *conn) openLocked() {
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), roomKey{}, c))
-	s := &stream{conn: c, cancel: cancel, name: c.link.name()}
+	p := c.passage()
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), passageKey{}, p))
+	s := &stream{conn: c, cancel: cancel, name: c.link.name(), passage: p, began: time.Now()}
 	c.opening = s
 	c.link.tasks.Go(func() {
 		defer cancel()
@@ -241,8 +267,23 @@ func (c *conn) openLocked() {
 	})
 }
 
-// roomKey is the context key of the conn that a stream or a health check is opened on.
-type roomKey struct{}
+// passage is the way of a stream, or of a health check, that is opened on c.
+func (c *conn) passage() *passage { return &passage{conn: c, intercepted: c.link.intercepted} }
+
+// watchOpening calls makeRoom when gRPC takes long to open a stream. The caller calls end
+// when it is open; makeRoom does not run after it.
+func (c *conn) watchOpening() (end func()) {
+	ended := make(chan struct{})
+	late := time.AfterFunc(openTime, func() {
+		defer close(ended)
+		c.makeRoom()
+	})
+	return func() {
+		if !late.Stop() {
+			<-ended
+		}
+	}
+}
 
 // makeRoom is called when a stream or a health check waits for another stream to end:
 // the node allows no more than are open. One of them makes way for the health check.
@@ -364,25 +405,18 @@ func (s *stream) flush() {
 		mu.Unlock()
 		if err := s.send(r); err != nil {
 			if !errors.Is(err, io.EOF) { // io.EOF: receive learns why
+				mu.Lock()
+				s.failed = err
+				mu.Unlock()
 				s.cancel()
 			}
-			return // sending stays set: nobody sends on this stream any more
+			return // sending stays set: nothing is sent on this stream any more
 		}
 	}
 }
 
-// send sends one request. An interceptor of the application may panic in it, in the
-// goroutine of a caller whose flight serves other callers too: that ends the stream alone.
-func (s *stream) send(r *request) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("an interceptor of WithStreamInterceptors panicked: %v", p)
-			s.conn.link.log.add(slog.LevelError, "an interceptor of WithStreamInterceptors panicked; the client ends the stream and asks again", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			s.conn.link.mu.Lock()
-			s.panicked = err
-			s.conn.link.mu.Unlock()
-		}
-	}()
+// send sends one request.
+func (s *stream) send(r *request) error {
 	s.message.Tag, s.message.Count, s.message.Mode = r.Tag, int32(r.Count), r.Mode
 	return s.rpc.Send(&s.message)
 }
@@ -420,7 +454,10 @@ func (s *stream) receive() {
 		mu.Unlock()
 		r.Stream = s.name
 		r.Done(answerOf(&answer, r.Count))
-		if flush {
+		switch {
+		case flush && s.conn.link.intercepted: // other answers do not wait for an interceptor that sends
+			s.conn.link.tasks.Go(s.flush)
+		case flush:
 			s.flush()
 		}
 	}
@@ -434,11 +471,11 @@ func (s *stream) end(err error) {
 	if s.open {
 		s.removeLocked()
 	}
-	switch err = statusError(err); {
-	case s.shut:
+	if s.failed != nil {
+		err = s.failed
+	}
+	if err = statusError(err); s.shut {
 		err = errGivenUp
-	case s.panicked != nil:
-		err = &brokenError{s.panicked}
 	}
 	failed := s.queue
 	s.queue, s.unsent = nil, 0

@@ -17,6 +17,7 @@ import (
 // TestFewStreams: a node that allows few streams serves more tags than that at a time,
 // and its health checks find room.
 func TestFewStreams(t *testing.T) {
+	t.Parallel()
 	for _, most := range []int{2, 3, 8} {
 		for _, tags := range []int{most, most + 1, 30} {
 			t.Run(fmt.Sprintf("%d streams, %d tags", most, tags), func(t *testing.T) {
@@ -72,6 +73,26 @@ func (g *gathering) Next(ctx context.Context, tag string) (int64, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+}
+
+// TestOpeningIsWatched: what looks at a slow opening does not run on after it, and so not
+// after Close.
+func TestOpeningIsWatched(t *testing.T) {
+	t.Parallel()
+	end, free := client.WatchOpening()
+	time.Sleep(4 * client.OpenTime) // it waits for the connection
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end()
+	}()
+	select {
+	case <-ended:
+		t.Error("the opening has ended, and what watches it runs on")
+	case <-time.After(client.OpenTime):
+	}
+	free()
+	<-ended
 }
 
 // TestSlowToken: a token that takes its time says nothing about how many streams the node

@@ -51,17 +51,17 @@ func (s subset) sort(entries []*listing) {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.score, a.score), cmp.Compare(a.key, b.key))
 	})
 	// The own zone beyond its places comes after the first nodes of the other zones.
-	abroad := s.size / 4
+	remote := s.size / 4
 	for i := range order {
 		switch order[i].group {
 		case groupOwn:
-			if i >= s.size-abroad {
+			if i >= s.size-remote {
 				order[i].group = groupOwnBeyond
 			}
 		case groupOther:
-			if abroad > 0 {
+			if remote > 0 {
 				order[i].group = groupOtherFirst
-				abroad--
+				remote--
 			}
 		}
 	}

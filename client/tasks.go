@@ -12,7 +12,7 @@ type tasks struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	empty  chan struct{} // closed when n falls to 0; nil: nobody waits
+	empty  chan struct{} // closed when n falls to 0; nil: no goroutine waits for that
 }
 
 // start runs f in a goroutine, or returns false after close.

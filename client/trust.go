@@ -20,7 +20,7 @@ func (o *options) checkTrust(nodes Resolver) error {
 		}
 	}
 	if o.plain {
-		if o.token != nil && !o.plainToken {
+		if (o.token != nil || o.fixedToken != "") && !o.plainToken {
 			return leaf.BadField("WithToken", "without WithTLS", "would cross the network as plain text: add WithTLS, or WithPlainToken to allow it")
 		}
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// waiter is a caller in a lane. Exactly one of two things happens to it, decided by one
-// compare-and-set of its state: a flight serves it, or it leaves. What was written for
-// one that has left is not read by anybody.
+// waiter is a caller in a lane. One compare-and-set of its state decides: a flight serves
+// the waiter, or the waiter leaves. When it has left, the outcome that a flight wrote is
+// never read.
 type waiter struct {
 	n       int
 	expires time.Time     // guarded by the lane's mutex until a flight has it; zero: see lane.stamp
@@ -27,9 +27,9 @@ type waiter struct {
 }
 
 // chainLength bounds how many waiters wake one another, each the next. The flight wakes
-// the first of them only. Who was woken runs next on the same core, so this is cheaper
-// than a queue of all of them, in which the flight and its node stand too
-// (BenchmarkClientNext); the bound keeps one slow thread from holding up many.
+// only the first of them. A waiter that was woken runs next on the same core, so a chain is
+// cheaper than to wake all waiters, which would queue before the flight and its node
+// (BenchmarkClientNext). The bound keeps one slow thread from holding up many waiters.
 const chainLength = 32
 
 const (

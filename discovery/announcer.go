@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -209,10 +210,16 @@ func (a *Announcer) next() (n Node, change int, ended bool) {
 	return a.node, a.change, a.ended
 }
 
-// call makes one call to the directory.
-func (a *Announcer) call(ctx context.Context, f func(context.Context) error) error {
+// call makes one call to the directory. A panic of the driver is an error of the call,
+// whose outcome is unknown.
+func (a *Announcer) call(ctx context.Context, f func(context.Context) error) (err error) {
 	ctx, cancel := a.rt.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the directory panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
 	return f(ctx)
 }
 
@@ -260,8 +267,8 @@ func (a *Announcer) end() (started bool) {
 // outcome is unknown may take effect after it failed: the entry is then removed
 // a second time, Timeout after the failure, if ctx lasts that long. Remove is repeated
 // until it succeeds or ctx ends; the entry then ends with its ttl. If no Put has ever
-// succeeded it is tried once, and if the Announcer was never started not at all. It may
-// be repeated.
+// succeeded each of the two removals is tried once, and if the Announcer was never started
+// there is none. It may be repeated.
 func (a *Announcer) Withdraw(ctx context.Context) error {
 	if !a.end() {
 		return nil
@@ -270,19 +277,11 @@ func (a *Announcer) Withdraw(ctx context.Context) error {
 		return a.left(err)
 	}
 	err := a.remove(ctx)
-	if err != nil {
-		return a.left(err)
-	}
-	failed := a.Status().failed
-	if failed.IsZero() {
-		return nil
-	}
-	settled := failed.Add(a.cfg.Timeout).Sub(a.rt.Now())
-	if settled <= 0 {
-		return nil
-	}
-	if a.rt.Wait(ctx, nil, settled) == nil { // else it was removed, as far as anybody knows
-		err = a.remove(ctx)
+	if failed := a.Status().failed; !failed.IsZero() {
+		settled := failed.Add(a.cfg.Timeout).Sub(a.rt.Now())
+		if settled > 0 && a.rt.Wait(ctx, nil, settled) == nil { // else the first removal counts
+			err = a.remove(ctx)
+		}
 	}
 	if err != nil {
 		return a.left(err)

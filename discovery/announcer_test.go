@@ -372,8 +372,30 @@ func TestWithdrawInVain(t *testing.T) {
 			a.Start()
 			time.Sleep(time.Minute)
 			start := time.Now()
-			if err := a.Withdraw(t.Context()); !errors.Is(err, errDown) || len(f.made("remove")) != 1 || time.Since(start) != 0 {
-				t.Errorf("Withdraw: %v after %v and %d removals; want one", err, time.Since(start), len(f.made("remove")))
+			if err := a.Withdraw(t.Context()); !errors.Is(err, errDown) || len(f.made("remove")) > 2 || time.Since(start) > 2*time.Second {
+				t.Errorf("Withdraw: %v after %v and %d removals; want one, and one more after the last Put must have ended", err, time.Since(start), len(f.made("remove")))
+			}
+		})
+	})
+	t.Run("the only Put takes effect after the first Remove has failed", func(t *testing.T) {
+		announced(t, func(t *testing.T, f *faulty, a *discovery.Announcer, _ *bytes.Buffer) {
+			d := f.Open()
+			f.set(func(_ context.Context, call string) error {
+				if call == "put" {
+					time.AfterFunc(time.Second, func() { _ = d.Put(context.Background(), valid(), ttl) })
+				} else {
+					f.set(nil)
+				}
+				return errDown
+			})
+			a.Start()
+			synctest.Wait()
+			if err := a.Withdraw(t.Context()); err != nil || len(f.made("put")) != 1 {
+				t.Errorf("Withdraw: %v after %d puts", err, len(f.made("put")))
+			}
+			time.Sleep(2 * time.Second)
+			if got := f.weight(t); got != -1 {
+				t.Errorf("listed with weight %d after Withdraw", got)
 			}
 		})
 	})
@@ -388,6 +410,23 @@ func TestWithdrawInVain(t *testing.T) {
 				t.Error("Start after Withdraw has published the node")
 			}
 		})
+	})
+}
+
+// TestAnnouncePanics: a panic of the directory is an error of one call.
+func TestAnnouncePanics(t *testing.T) {
+	announced(t, func(t *testing.T, f *faulty, a *discovery.Announcer, _ *bytes.Buffer) {
+		f.set(func(context.Context, string) error { panic("an accident") })
+		a.Start()
+		time.Sleep(time.Minute)
+		if err := a.Status().Err; err == nil || !strings.Contains(err.Error(), "an accident") {
+			t.Errorf("Status: %v", err)
+		}
+		f.set(nil)
+		time.Sleep(ttl)
+		if got := f.weight(t); got != valid().Weight {
+			t.Errorf("listed with weight %d after the directory works again", got)
+		}
 	})
 }
 

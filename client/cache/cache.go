@@ -85,13 +85,23 @@ func (c *Cache) Tag(name string) (*Tag, error) {
 	if err := leaf.ValidateTag(name); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed {
+	// Close sets closed before it lists the tags, so it finds every tag that is made here.
+	t := c.index.add(name, func() *Tag {
+		if c.isClosed() {
+			return nil
+		}
+		return newTag(c, name)
+	})
+	if t == nil && c.isClosed() {
 		return nil, errClosed
 	}
-	return c.index.add(name, func() *Tag { return newTag(c, name) }), nil
+	return t, nil
+}
+
+func (c *Cache) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 // Stats says what went through the cache since it was made.
@@ -100,8 +110,8 @@ type Stats struct {
 	Fetches  int64 // calls of the source that brought IDs
 	Failures int64 // calls of the source that failed
 	Fetched  int64 // IDs brought
-	Held     int64 // IDs in memory that nobody has taken yet
-	Unused   int64 // IDs that were in memory at Close, or came after it: nobody gets them
+	Held     int64 // IDs in memory that were not taken yet
+	Unused   int64 // IDs that were in memory at Close, or came after it: they are lost
 }
 
 // Stats returns the counters. While calls are under way they need not add up.
@@ -116,7 +126,8 @@ func (c *Cache) Stats() Stats {
 
 // Close stops handing out and waits for the fetches under way, which it ends, or for
 // ctx. What is in memory is counted in Stats.Unused. Calls after it get
-// leaf.ErrNotReady. It may be repeated.
+// leaf.ErrNotReady; a call that went through to the source before ends as the source says.
+// It may be repeated.
 func (c *Cache) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first := !c.closed

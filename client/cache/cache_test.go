@@ -119,7 +119,7 @@ func wantDistinct(t *testing.T, ids []int64, n int) {
 }
 
 // TestStress: real goroutines on awkward sizes, singles and batches mixed, while every
-// third fetch fails and ranges come in pieces; and what was not handed out is counted.
+// third fetch fails and ranges come in chunks; and what was not handed out is counted.
 func TestStress(t *testing.T) {
 	t.Parallel()
 	s := newSource()

@@ -3,6 +3,8 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +142,69 @@ func TestCloseOfAForgottenTag(t *testing.T) {
 		}
 		if st := c.Stats(); st.Fetched != st.Unused+2 {
 			t.Errorf("%+v: 2 were handed out", st)
+		}
+	})
+}
+
+// TestTagBesideClose: tags that are made while Close runs give no ID after it.
+func TestTagBesideClose(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		c := open(t, newSource(), cache.Config{Min: 1})
+		var made [4][]*cache.Tag
+		var making sync.WaitGroup
+		begun := make(chan struct{}, len(made))
+		for i := range made {
+			making.Go(func() {
+				for k := 0; ; k++ {
+					tag, err := c.Tag(fmt.Sprint("tag ", i, " ", k))
+					if err != nil {
+						return
+					}
+					made[i] = append(made[i], tag)
+					if k == 10 {
+						begun <- struct{}{}
+					}
+				}
+			})
+		}
+		for range made {
+			<-begun
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		making.Wait()
+		if ranges, err := c.NextN(t.Context(), "later", 5); !errors.Is(err, leaf.ErrNotReady) {
+			t.Fatalf("NextN of a new tag after Close = %v, %v", ranges, err)
+		}
+		for _, tag := range slices.Concat(made[:]...) {
+			if tag == nil { // there were too many
+				continue
+			}
+			if ranges, err := tag.NextN(t.Context(), 5); !errors.Is(err, leaf.ErrNotReady) {
+				t.Fatalf("NextN after Close = %v, %v", ranges, err)
+			}
+		}
+	}
+}
+
+// TestSourcePanics: a panic of the source, in a goroutine of the cache, is an error of the
+// fetch.
+func TestSourcePanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{})
+		s.set(func(context.Context, string, int) ([]leaf.Range, error) { panic("an accident") })
+		if id, err := c.Next(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "an accident") {
+			t.Errorf("Next = %d, %v", id, err)
+		}
+		s.set(nil)
+		if id := next(t, c, "a"); id != 1 {
+			t.Errorf("Next = %d after the source works again", id)
+		}
+		if st := c.Stats(); st.Failures != 1 || st.Fetches != 1 {
+			t.Errorf("%+v", st)
 		}
 	})
 }

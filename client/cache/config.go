@@ -32,9 +32,9 @@ type Config struct {
 	// 24 h, default 5 s.
 	Span time.Duration
 
-	// FetchTimeout is the deadline of one fetch. It does not depend on the callers',
-	// because one fetch serves many: who comes in the middle of one whose time runs out
-	// waits for one more. 1 ms to 1 h, default 2 s.
+	// FetchTimeout is the deadline of one fetch. It does not depend on the deadlines of the
+	// callers, because one fetch serves many. A caller that comes in the middle of a fetch
+	// whose time runs out waits for one more fetch. 1 ms to 1 h, default 2 s.
 	FetchTimeout time.Duration
 
 	// MaxTags bounds the tags in memory. Calls for others go through to the source.

@@ -11,10 +11,10 @@
 //     they grow only as far as the source's do: ranges of two nodes may come in any order.
 //  3. A fetch whose outcome is unknown is wasted, never repeated.
 //  4. Close stops handing out. What was fetched and not handed out is counted
-//     ([Stats.Unused]) and never issued by anybody.
-//  5. While the source fails, what is in memory is handed out; a caller who finds
-//     nothing gets the source's error, at once or by its deadline. An error for want of
-//     time is that of a fetch that began after the call.
+//     ([Stats.Unused]) and never issued.
+//  5. While the source fails, the IDs in memory are handed out. A call that finds none
+//     gets the source's error, at once or by its deadline. When the error is a lack of
+//     time, it is that of a fetch that began after the call.
 //  6. The hot path takes no lock and allocates nothing. All waiting is leaf.Runtime's,
 //     so that the simulation drives the cache like an engine.
 //

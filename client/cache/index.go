@@ -43,20 +43,22 @@ func (x *index) get(name string) *Tag {
 	return t
 }
 
-// add returns the tag, made by create if it is new, or nil if there is no room.
+// add returns the tag, made by create if it is new, or nil if there is no room or create
+// makes none.
 func (x *index) add(name string, create func() *Tag) *Tag {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t := x.current[name]
 	if t == nil && len(x.current) < x.most {
-		t = create()
-		x.current[name] = t
+		if t = create(); t != nil {
+			x.current[name] = t
+		}
 	}
 	return t
 }
 
-// drop forgets a tag that turned out to be unknown to the source. A caller who has it
-// already goes on with it.
+// drop forgets a tag that turned out to be unknown to the source. A caller that has the
+// tag already goes on with it.
 func (x *index) drop(t *Tag) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

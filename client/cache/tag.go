@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,12 +20,12 @@ const (
 
 // Tag is the buffer of one tag. All methods are safe for concurrent use.
 //
-// The lock guards everything but the piece being handed out. It is never held over a
+// The lock guards everything but the chunk being handed out. It is never held over a
 // call of the source.
 type Tag struct {
 	name    string
 	cache   *Cache
-	cur     atomic.Pointer[piece] // never nil
+	cur     atomic.Pointer[chunk] // never nil
 	waiting atomic.Int64          // callers in wait, also those that a fetch has just woken
 
 	mu      sync.Mutex
@@ -42,7 +43,7 @@ type Tag struct {
 // errGone: the tag was forgotten, and another one may stand for its name now.
 var errGone = errors.New("cache: the tag was forgotten")
 
-// flight is one fetch, and whoever waits for it.
+// flight is one fetch, and the callers that wait for it.
 type flight struct {
 	n    int // IDs asked for
 	done chan struct{}
@@ -51,7 +52,7 @@ type flight struct {
 
 func newTag(c *Cache, name string) *Tag {
 	t := &Tag{name: name, cache: c, size: c.cfg.Min}
-	t.cur.Store(&piece{refill: -1})
+	t.cur.Store(&chunk{refill: -1})
 	return t
 }
 
@@ -114,19 +115,20 @@ func badCount(n int) error {
 	return leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
 }
 
-// waste counts IDs that were taken and that nobody gets.
+// waste counts IDs that were taken and that no caller gets.
 func (t *Tag) waste(ranges []leaf.Range) {
 	t.cache.unused.Add(length(ranges))
 }
 
 // wait returns up to n IDs once there are any.
 //
-// Whoever finds the piece used up comes here. The first one puts the next range of the
-// queue in its place, or starts a fetch; the others find the new piece, or wait for the
-// same fetch. A fetch that ends without IDs gives its error to all who waited for it:
-// retries are the source's business. Two of them ask again: who wants fewer IDs than can
-// ever be had at once, for fewer; and who came when the fetch had begun already and found
-// that its time was up, once, since it has more time itself than was left to the fetch.
+// A caller that finds the chunk used up comes here. The first caller puts the next range of
+// the queue in the place of the chunk, or starts a fetch. The others find the new chunk, or
+// wait for the same fetch. A fetch that ends without IDs gives its error to all callers that
+// waited for it: retries are the source's business. Two kinds of callers ask again. A caller
+// that wants fewer IDs than the fetch asked for asks for fewer, when the source can never give
+// as many at once. And a caller that came when the fetch had begun asks once more when the
+// time of the fetch was up, because the caller has more time than the fetch had left.
 func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
@@ -168,7 +170,7 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 	}
 }
 
-// turn makes sure that there is a piece with IDs, or returns the fetch to wait for; began
+// turn makes sure that there is a chunk with IDs, or returns the fetch to wait for; began
 // says that this call started it.
 func (t *Tag) turn(n int) (_ *flight, began bool, _ error) {
 	t.mu.Lock()
@@ -193,17 +195,17 @@ func (t *Tag) turn(n int) (_ *flight, began bool, _ error) {
 	return t.flight, true, nil
 }
 
-// install puts the first range of the queue in the place of the used-up piece. Who takes
-// the ID after which half of the last fetch is left, in this piece and the queue
-// together, starts the next one.
+// install puts the first range of the queue in the place of the used-up chunk. The next fetch
+// is started by the caller that takes the ID after which half of the last fetch is left, in
+// this chunk and the queue together.
 func (t *Tag) install() {
 	r := t.queue[0]
 	t.queue = t.queue[1:]
 	refill := int64(-1)
-	if short := t.last/2 - length(t.queue); short > 0 && t.flight == nil { // else a later piece does it, or one is under way
+	if short := t.last/2 - length(t.queue); short > 0 && t.flight == nil { // else a later chunk does it, or one is under way
 		refill = max(r.Len()-short, 0)
 	}
-	t.cur.Store(newPiece(r, refill))
+	t.cur.Store(newChunk(r, refill))
 }
 
 // prefetch starts a fetch in advance. No caller waits for it. The caller may come late:
@@ -236,7 +238,7 @@ func (t *Tag) run(f *flight) {
 	n := f.n
 	rt := t.cache.cfg.Runtime
 	ctx, cancel := rt.WithTimeout(t.cache.base, t.cache.cfg.FetchTimeout)
-	ranges, err := t.cache.source.NextN(ctx, t.name, n)
+	ranges, err := t.ask(ctx, n)
 	late := ctx.Err()
 	cancel()
 	switch {
@@ -252,6 +254,17 @@ func (t *Tag) run(f *flight) {
 	}
 	t.cache.fetches.Add(1)
 	t.arrived(f, ranges, rt.Now())
+}
+
+// ask calls the source. Its panic is an error of the fetch: the goroutine is not the
+// application's, which could not catch it.
+func (t *Tag) ask(ctx context.Context, n int) (ranges []leaf.Range, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ranges, err = nil, fmt.Errorf("tag %q: fetch %d IDs: the source panicked: %v\n%s", t.name, n, p, debug.Stack())
+		}
+	}()
+	return t.cache.source.NextN(ctx, t.name, n)
 }
 
 // arrived takes the IDs of a fetch in.
@@ -277,7 +290,7 @@ func (t *Tag) arrived(f *flight, ranges []leaf.Range, now time.Time) {
 }
 
 // resize lets the size of the next fetch follow the demand: a fetch comes when half of
-// the last piece is used, so lasted is how long about one fetch's worth lasted.
+// the last chunk is used, so lasted is how long about one fetch's worth lasted.
 func (t *Tag) resize(lasted time.Duration) {
 	switch span := t.cache.cfg.Span; {
 	case lasted < span/2:
@@ -321,9 +334,9 @@ func (t *Tag) failed(f *flight, err error) {
 	})
 }
 
-// rearm makes the next caller start a fetch: what is left of the piece becomes a piece
-// of its own. Who takes an ID of the old one meanwhile either was before, or finds it
-// used up and comes to the lock.
+// rearm makes the next caller start a fetch: what is left of the chunk becomes a chunk of
+// its own. A caller that takes from the old chunk meanwhile either takes its ID before rearm
+// does, or finds the chunk used up and comes to the lock.
 func (t *Tag) rearm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -332,7 +345,7 @@ func (t *Tag) rearm() {
 	}
 	old := t.cur.Load()
 	if r, _ := old.take(old.size); r.Len() > 0 {
-		t.cur.Store(newPiece(r, 0))
+		t.cur.Store(newChunk(r, 0))
 	}
 }
 
@@ -347,7 +360,7 @@ func (t *Tag) close() {
 	t.queue = nil
 }
 
-// held returns the IDs in memory that nobody has taken.
+// held returns how many IDs in memory were not taken.
 func (t *Tag) held() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -57,7 +57,7 @@ func newServer(t testing.TB, tags []string) *Server {
 	return s
 }
 
-// Close closes the clients and stops the server. Whoever called New need not call it. It
+// Close closes the clients and stops the server. A test that called New need not call it. It
 // may be repeated.
 func (s *Server) Close() {
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (s *Server) helper() {
 	}
 }
 
-// fatal ends the test; without one it panics, as there is nobody to tell.
+// fatal ends the test; without a test it panics.
 func (s *Server) fatal(err error) {
 	if s.t == nil {
 		panic("leaftest: " + err.Error())
