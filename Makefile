@@ -17,6 +17,8 @@ LONGEST  := ./driver/sqldb ./internal/test/proof ./internal/cli ./internal/test/
 QUICKLY  := -vet=off -ldflags=-w -parallel=4
 # The race detector leaves out the SQLite library, a translation of C to Go, which takes it three times longer.
 RACE     := -race -gcflags=modernc.org/...=-race=false
+# A process with the race detector sleeps for a second before it ends, unless it is told not to.
+export GORACE ?= atexit_sleep_ms=0
 
 .PHONY: help
 help: ## Show this list
@@ -35,7 +37,7 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	cd tools && go mod tidy -diff
 	leafpb/check.sh
 	go build -o bin/ ./internal/test/cmd/summary
-	bin/summary -again 3 go test -short $(QUICKLY) -timeout 3m -json $(PKG)
+	bin/summary -again 3 go test -short $(QUICKLY) -parallel=8 -timeout 3m -json $(PKG)
 
 .PHONY: test
 test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients

@@ -6,7 +6,7 @@ const (
 	AlarmRegress   = "regress"   // a store handed out a range below a fence; subject: the tag
 	AlarmRow       = "row"       // a tag's row is outside its limits, or its numbers are used up; subject: the tag
 	AlarmStore     = "store"     // a database does not answer; subject: its name
-	AlarmExhausted = "exhausted" // callers were turned away for want of a range, a layout ends within a year, or fixed worker IDs are nearly used up; subject: the tag, "layout" or "worker IDs"
+	AlarmExhausted = "exhausted" // callers were rejected for want of a range, a layout ends within a year, or fixed worker IDs are nearly used up; subject: the tag, "layout" or "worker IDs"
 	AlarmDisk      = "disk"      // a file of the data directory cannot be written; subject: the file
 	AlarmFile      = "file"      // a file that unique IDs rest on was deleted or replaced while the node ran; subject: "files"
 	AlarmVanished  = "vanished"  // a store's list of tags lacks most of those that were there; subject: its name

@@ -31,9 +31,13 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 }
 
 func rowAlarm(tag string, err error) leaf.Alarm {
+	do := "correct the row with leaf tag set; a number space that is used up needs a new tag"
+	if errors.Is(err, errBelowZero) {
+		do = "find out who wrote the row, start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs"
+	}
 	return leaf.Alarm{
 		Code: leaf.AlarmRow, Subject: tag, Text: "row cannot be used: " + firstLine(err),
-		Do: "correct the row with leaf tag set; a number space that is used up needs a new tag",
+		Do: do,
 	}
 }
 
@@ -46,7 +50,7 @@ func optionsAlarm(tag string, err error) leaf.Alarm {
 }
 
 func exhaustedAlarm(tag string, err error) leaf.Alarm {
-	text := fmt.Sprintf("callers of tag %q are turned away: they want more IDs than are in memory and the next range did not arrive", tag)
+	text := fmt.Sprintf("callers of tag %q are rejected: they want more IDs than are in memory and the next range did not arrive", tag)
 	if err != nil {
 		text += ": " + firstLine(err)
 	}
@@ -77,7 +81,7 @@ func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmVanished, Subject: name,
 		Text: fmt.Sprintf("the list of tags of store %q lacks %d of %d tags; this node serves %d of them until their ranges in memory are used up", name, missing, known, kept),
-		Do:   "find out who deleted rows of leaf_alloc; if it was a mistake, stop all nodes before rows are put back, and give each row as max_id the highest number of its tag in your own tables, plus three times the largest range a node can take (segment.max-step, or the row's step if that is larger), plus what clients hold in caches, batches and open transactions; if not, the alarm ends when the ranges are used up, or with this node's next start",
+		Do:   "find out who deleted rows of leaf_alloc; if it was a mistake, stop all nodes before rows are put back, and give each row as max_id the highest number of its tag in your own tables, plus three times the largest range a node can take (segment.max-step, or the row's step if that is larger), plus what clients hold in caches, batches and open transactions; if not, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start",
 	}
 }
 
@@ -128,8 +132,8 @@ func (t *Tag) crossedLocked(err error) {
 }
 
 func (t *Tag) stockedLocked(b *buffer) {
-	if b.turnedAway {
-		b.turnedAway = false
+	if b.exhausted {
+		b.exhausted = false
 		t.alloc.alarms.Clear(leaf.AlarmExhausted, t.name)
 	}
 }

@@ -218,7 +218,7 @@ func TestAlarmOfAStore(t *testing.T) {
 	})
 }
 
-// TestAlarmOfExhaustion is for callers who were turned away, not for those who left.
+// TestAlarmOfExhaustion is for callers who were rejected, not for those who left.
 func TestAlarmOfExhaustion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, al := newStore(row(10)), newAlarms()

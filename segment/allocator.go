@@ -30,20 +30,18 @@ type Allocator struct {
 
 	table   atomic.Pointer[table]
 	shards  []*shard
-	drained *piece // what tags without stock point to; it has no IDs
+	drained *chunk // what tags without stock point to; it has no IDs
 
 	tasks    *bounded.Group
 	watches  *bounded.Group  // looks at the boards, which go on while Close waits for tasks
 	base     context.Context //nolint:containedctx // parent of loads, cancelled at the end of Close
 	cancel   context.CancelFunc
-	reading  context.Context //nolint:containedctx // parent of syncs, cancelled when Close begins
-	unread   context.CancelFunc
+	running  context.Context //nolint:containedctx // parent of syncs, cancelled when Close begins
+	stop     context.CancelFunc
 	watching context.Context //nolint:containedctx // parent of looks at the boards, cancelled when Close takes the tails
 	unwatch  context.CancelFunc
-	closing  chan struct{} // closed when Close begins
-	closed   chan struct{} // closed when it has ended
-	closer   atomic.Bool   // somebody called Close
-	retired  atomic.Bool   // ranges were given back; later ones are dropped
+	closed   chan struct{} // closed when Close has ended
+	retired  atomic.Bool   // ranges were returned; later ones are dropped
 
 	counters counters
 
@@ -73,10 +71,9 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		disk:    disk,
 		pace:    cfg.pace(),
 		alarms:  cfg.Alarms,
-		drained: newPiece(leaf.Range{}),
+		drained: newChunk(leaf.Range{}),
 		tasks:   bounded.NewGroup(cfg.Runtime),
 		watches: bounded.NewGroup(cfg.Runtime),
-		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 		pending: make(map[string]*Tag),
 		misses:  make(map[string]time.Time),
@@ -94,7 +91,7 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		}
 	}
 	a.base, a.cancel = context.WithCancel(context.Background())
-	a.reading, a.unread = context.WithCancel(a.base)
+	a.running, a.stop = context.WithCancel(a.base)
 	a.watching, a.unwatch = context.WithCancel(a.base)
 	a.table.Store(&table{})
 	for i, s := range router.Stores() {
@@ -191,6 +188,6 @@ func (a *Allocator) Tag(name string) *Tag {
 	return t
 }
 
-func (a *Allocator) isClosing() bool { return a.closer.Load() }
+func (a *Allocator) isClosing() bool { return a.running.Err() != nil }
 
 func (a *Allocator) isRetired() bool { return a.retired.Load() }

@@ -3,10 +3,10 @@ package segment
 import "github.com/leaf-idgen/leaf"
 
 // stockLocked returns how many IDs of a listed tag are in memory. t.mu is held; singles
-// may take from the current piece meanwhile.
+// may take from the current chunk meanwhile.
 func (t *Tag) stockLocked() int64 {
-	p := t.cur.Load()
-	n := p.end - p.position()
+	c := t.cur.Load()
+	n := c.end - c.position()
 	if b := t.buf; b != nil {
 		n += b.rest.Len() + b.next.Len() + b.after.Len()
 	}
@@ -19,7 +19,7 @@ func (t *Tag) hasStock() bool {
 	return t.state == listed && t.stockLocked() > 0
 }
 
-// gather is advance for a batch that the current piece cannot fill. While the batch wants
+// gather is advance for a batch that the current chunk cannot fill. While the batch wants
 // more than what is in memory, it takes nothing until a load has succeeded since the call
 // began or last took something. In an outage the stock so stays for the calls that it can
 // serve. t.mu is held.
@@ -32,15 +32,15 @@ func (t *Tag) gather(b *buffer, w *waiter) (obstacle, error) {
 		w.proof, w.loads = t, b.last.count
 	}
 	later := b.rest.Len() + b.next.Len() + b.after.Len() // changes under t.mu only
-	p := t.cur.Load()
+	c := t.cur.Load()
 	least := max(w.wants-later, 0)
-	first := p.takeBetween(least, w.wants)
+	first := c.takeBetween(least, w.wants)
 	switch {
 	case first.Len() >= least: // with the later ranges it is enough
 	case b.last.count > w.loads:
-		first = p.take(w.wants)
+		first = c.take(w.wants)
 	case b.after.Len() > 0:
-		if first, later = p.take(w.wants), b.rest.Len(); first.Len()+later == 0 {
+		if first, later = c.take(w.wants), b.rest.Len(); first.Len()+later == 0 {
 			later = b.next.Len()
 		}
 	default:
@@ -57,7 +57,7 @@ func (t *Tag) gather(b *buffer, w *waiter) (obstacle, error) {
 	return obstacle{}, nil
 }
 
-// takeLater takes up to most IDs behind the current piece, which is used up, and
+// takeLater takes up to most IDs behind the current chunk, which is used up, and
 // publishes what follows them. t.mu is held.
 func (t *Tag) takeLater(b *buffer, w *waiter, most int64) {
 	for w.wants > 0 && most > 0 {

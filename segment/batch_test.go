@@ -36,7 +36,7 @@ func TestBatchLeavesTheStock(t *testing.T) {
 		{"two ranges in memory", 150, down, 5000, 1850},
 		{"a batch of one more", 150, down, 1851, 1850},
 		{"a batch of all", 150, down, 1850, 0},
-		{"a batch of two pieces", 150, down, 120, 1730},
+		{"a batch of two chunks", 150, down, 120, 1730},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestBatchWithThreeRangesInMemory(t *testing.T) {
 }
 
 // TestBatchesAndSinglesInOrder: whatever the mixture, one node issues each number once,
-// in order, none is left out but by a batch that fails, and a clean stop gives back exactly what was not issued.
+// in order, none is left out but by a batch that fails, and a clean stop returns exactly what was not issued.
 func TestBatchesAndSinglesInOrder(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

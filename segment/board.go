@@ -3,13 +3,14 @@ package segment
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/leaf-idgen/leaf"
 )
 
 // Board is where the nodes of a database tell one another of a regress, and where a
 // repair asks them (docs/adr/0015). It is in the database of the tags that it tells of:
-// whoever may write there is trusted with ranges anyway. A driver's store may implement
+// a process that may write there is trusted with ranges anyway. A driver's store may implement
 // it beside Store. Without it a repair reaches one node only.
 //
 // The contract of Store holds here too. Where the tables are missing, every method is
@@ -70,6 +71,14 @@ type Answer struct {
 	Asked   int64  // the question that it answers, 0 if none was asked; see tellGone
 	High    int64  // the highest end that the node reserved
 	Latched bool
+}
+
+// NoticeOf returns the tag's notice among those of a Board, one without numbers if there is none.
+func NoticeOf(tag string, all []Notice) Notice {
+	if i := slices.IndexFunc(all, func(n Notice) bool { return n.Tag == tag }); i >= 0 {
+		return all[i]
+	}
+	return Notice{Tag: tag}
 }
 
 // check returns why no node can have written n, nil if one can.

@@ -13,7 +13,7 @@ import (
 // buffer is the double buffer of a tag that is in use. Tag.mu guards it.
 type buffer struct {
 	whole leaf.Range // the range being issued, empty before the first one
-	rest  leaf.Range // its part that is not published as a piece yet
+	rest  leaf.Range // its part that is not published as a chunk yet
 	next  leaf.Range // the range after it, empty if not loaded
 	after leaf.Range // the range after that, loaded only for a batch that wants more
 	prior int64      // the fence before this process's first range, or the floor
@@ -21,21 +21,20 @@ type buffer struct {
 
 	wrote fence.Held // the entry that holds the end of the last range; none if that was taken without
 
-	turnedAway bool // the alarm exhausted is raised
-	badRow     bool // the alarm row is raised
-	unread     bool // because the last reading could not read the row
-	crossed    bool // the alarm row is raised for the row's options
+	exhausted bool // the alarm exhausted is raised
+	badRow    bool // the alarm row is raised
+	unread    bool // because the last reading could not read the row
+	crossed   bool // the alarm row is raised for the row's options
 
 	last     lastLoad
 	asked    time.Time     // when the load that is wanted was first asked for
-	loading  bool          // a load is queued or under way
-	ahead    bool          // the load is wanted although nobody may wait for it
-	place    *list.Element // of the load, in a line of the queue until it begins
+	ahead    bool          // the load is wanted although perhaps no caller waits for it
+	place    *list.Element // of the load that is queued or under way, in a line of the queue until it begins; nil: none is
 	failures int           // loads that failed since the last good one
 	retryAt  time.Time     // no load before
 	failed   error         // why the last load failed, nil if it did not
 
-	wake    chan struct{} // closed at every change that a waiter must see; nil if nobody waits
+	wake    chan struct{} // closed at every change that a waiter must see; nil if no caller waits
 	waiters int
 
 	seenAt int64 // position at the last look, see Allocator.remember
@@ -50,6 +49,9 @@ func (t *Tag) buffer() *buffer {
 	return t.buf
 }
 
+// loading reports whether a load is queued or under way.
+func (b *buffer) loading() bool { return b.place != nil }
+
 // wakeAll lets every waiter look again.
 func (b *buffer) wakeAll() {
 	if b.wake != nil {
@@ -58,12 +60,12 @@ func (b *buffer) wakeAll() {
 	}
 }
 
-// advance replaces the used-up piece seen by the next one, or says what to wait
+// advance replaces the used-up chunk seen by the next one, or says what to wait
 // for. A nil error with a zero obstacle means: try again.
 //
-// Two callers that find one piece used up both come here; the second one finds
-// another piece than the one it saw, or an obstacle, and publishes nothing.
-func (t *Tag) advance(seen *piece, w *waiter) (obstacle, error) {
+// Two callers that find one chunk used up both come here; the second one finds
+// another chunk than the one it saw, or an obstacle, and publishes nothing.
+func (t *Tag) advance(seen *chunk, w *waiter) (obstacle, error) {
 	t.mu.Lock()
 	if t.state == detached {
 		t.mu.Unlock()
@@ -104,17 +106,17 @@ func (t *Tag) publish(b *buffer) {
 		part.Hi = min(part.Hi, part.Lo+b.tenth())
 	}
 	b.rest.Lo = part.Hi
-	t.cur.Store(newPiece(part))
+	t.cur.Store(newChunk(part))
 }
 
-// tenth is the length of a piece while no next range is in memory.
+// tenth is the length of a chunk while no next range is in memory.
 func (b *buffer) tenth() int64 { return (b.whole.Len() + 9) / 10 }
 
 // ask wants a load: for a caller that waits, or ahead of need. There is no second one
 // while one is queued or under way, and none before the back-off of a failed one has
 // passed.
 func (t *Tag) ask(b *buffer, ahead bool) {
-	if b.loading {
+	if b.loading() {
 		b.ahead = b.ahead || ahead
 		t.shard.queue.again(b.place, ahead)
 		return
@@ -127,14 +129,14 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 		b.asked = now
 	}
 	b.place = t.shard.queue.push(t, t.state == provisional, ahead)
-	b.loading, b.ahead = b.place != nil, ahead
+	b.ahead = ahead
 }
 
 // block is advance without anything in memory that the caller may take.
 func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	w.joinLocked(t, b)
 	if t.stockLocked() == 0 {
-		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
+		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up chunk for ever
 	}
 	if err := t.shard.refuses(); err != nil {
 		return obstacle{}, err
@@ -142,11 +144,11 @@ func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {
 	if t.alloc.fence.Mark(t.name).Latched {
 		return obstacle{}, t.latchedError()
 	}
-	if err := w.caller.Err(); err != nil {
-		return obstacle{}, t.gaveUpLocked(err) // nobody would take what it asked for
+	if !w.admitted {
+		return obstacle{admit: true}, nil
 	}
 	t.ask(b, false)
-	if b.loading {
+	if b.loading() {
 		return b.waitFor(0), nil
 	}
 	wait := b.retryAt.Sub(t.alloc.rt.Now())
@@ -182,8 +184,8 @@ func (t *Tag) latchedError() error {
 // issued any more, and the entry of the cluster fence that holds the range's end.
 //
 // The tail is the ranges after the current one with its rest before them, as far as
-// they touch; if they do not, the rest of the current one is lost, because somebody
-// else's numbers lie between.
+// they touch; if they do not, the rest of the current one is lost, because another
+// node's numbers lie between.
 func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,8 +196,8 @@ func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 	issued = b.prior
 	if b.whole.Len() > 0 {
 		issued = b.whole.Hi
-		if p := t.cur.Load(); p != t.alloc.drained {
-			issued = p.shut().Lo
+		if c := t.cur.Load(); c != t.alloc.drained {
+			issued = c.shut().Lo
 			tail = leaf.Range{Lo: issued, Hi: b.whole.Hi}
 		}
 	}
@@ -208,7 +210,7 @@ func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 		}
 		tail.Hi = r.Hi
 	}
-	if b.loading {
+	if b.loading() {
 		// The load that Close did not wait for may still move row and fence.
 		t.alloc.counters.lost.Add(tail.Len())
 		tail = leaf.Range{}

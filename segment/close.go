@@ -17,18 +17,16 @@ import (
 // tails go back to the stores, the list of recent tags is written. IDs in stock
 // are served until the moment their tail goes back; calls that wait then get
 // leaf.ErrNotReady. ctx bounds the whole, half of it the wait for loads; what is not
-// given back by then is lost, never repeated. A second Close waits for the first.
+// returned by then is lost, never repeated. A second Close waits for the first.
 //
 // After an error the data directory must stay locked until the process ends: a
 // disk that hangs may still carry out a write.
 func (a *Allocator) Close(ctx context.Context) error {
-	if a.closer.Swap(true) {
+	if !a.begins() {
 		return a.rt.Wait(ctx, a.closed, 0)
 	}
 	defer close(a.closed)
 	defer a.cancel()
-	close(a.closing)
-	a.unread()
 	a.fence.Stop()
 	for _, s := range a.shards {
 		for _, t := range s.queue.close() {
@@ -42,8 +40,8 @@ func (a *Allocator) Close(ctx context.Context) error {
 	}))
 	a.retired.Store(true)
 	tails := a.retireAll()
-	if !a.cfg.NoGiveBack {
-		a.giveBackAll(ctx, tails)
+	if !a.cfg.KeepUnused {
+		a.returnAll(ctx, tails)
 	}
 	for _, t := range tails {
 		if !t.returned.Load() {
@@ -54,6 +52,15 @@ func (a *Allocator) Close(ctx context.Context) error {
 		a.leaveBoards(ctx)
 	}
 	return errors.Join(err, a.fence.Close(ctx))
+}
+
+// begins reports whether this is the first Close, and then ends what Close ends first.
+func (a *Allocator) begins() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := !a.isClosing()
+	a.stop()
+	return first
 }
 
 // waitForLoads gives the loads half of the time that ctx leaves, so that one that
@@ -79,10 +86,19 @@ type tail struct {
 	returned atomic.Bool
 }
 
+// retireAll ends the ranges of all tags, and returns what may go back.
 func (a *Allocator) retireAll() []*tail {
 	var tails []*tail
 	for _, t := range *a.table.Load() {
-		if issued, unused, wrote := t.retire(); unused.Len() > 0 {
+		issued, unused, wrote := t.retire()
+		if a.fence.HasCluster() && !a.cfg.KeepUnused && issued < unused.Lo {
+			// The row stood at the tail's start, as the end of another node's range, and the
+			// return of that range may still be on its way: it must not find the row there
+			// again, and lower it below the cluster fence. So the first ID stays behind.
+			unused.Lo++
+			a.counters.lost.Add(1)
+		}
+		if unused.Len() > 0 {
 			tails = append(tails, &tail{tag: t, issued: issued, unused: unused, wrote: wrote})
 		}
 	}
@@ -90,9 +106,9 @@ func (a *Allocator) retireAll() []*tail {
 	return tails
 }
 
-// giveBackAll gives the tails back, several at a time: the writes of the fence
+// returnAll returns the tails, several at a time: the writes of the fence
 // file then share their syncs.
-func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
+func (a *Allocator) returnAll(ctx context.Context, tails []*tail) {
 	if len(tails) == 0 {
 		return
 	}
@@ -102,8 +118,8 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 		workers.Start(func() {
 			for i := next.Add(1); i <= int64(len(tails)) && ctx.Err() == nil; i = next.Add(1) {
 				t := tails[i-1]
-				if err := a.giveBack(ctx, t); err != nil {
-					a.log.Info("unused numbers are not given back", "tag", t.tag.name, "lo", t.unused.Lo, "hi", t.unused.Hi, "reason", err)
+				if err := a.returnUnused(ctx, t); err != nil {
+					a.log.Info("unused numbers are not returned", "tag", t.tag.name, "lo", t.unused.Lo, "hi", t.unused.Hi, "reason", err)
 					continue
 				}
 				t.returned.Store(true)
@@ -112,23 +128,23 @@ func (a *Allocator) giveBackAll(ctx context.Context, tails []*tail) {
 		})
 	}
 	if err := workers.Wait(ctx); err != nil {
-		a.log.Warn("giving unused numbers back took too long", "error", err)
+		a.log.Warn("the stop ended before all unused numbers were returned; the rest is lost", "error", err)
 	}
-	a.counters.givenBack.Add(numbers.Load())
-	a.log.Info("unused numbers given back", "tags", len(tails), "numbers", numbers.Load())
+	a.counters.returned.Add(numbers.Load())
+	a.log.Info("unused numbers returned", "tags", len(tails), "numbers", numbers.Load())
 }
 
-// giveBack returns a tail; the first failure ends it, and the numbers are lost. The fences go
+// returnUnused returns a tail; the first failure ends it, and the numbers are lost. The fences go
 // down before the row (Fence.Lower). The compare-and-set is sent once, whatever becomes of
-// it.
-func (a *Allocator) giveBack(ctx context.Context, t *tail) error {
+// it. It may run on after Close has given up waiting, so it changes nothing in the tail.
+func (a *Allocator) returnUnused(ctx context.Context, t *tail) error {
 	name := t.tag.name
 	if err := a.fence.Lower(ctx, name, t.issued, t.unused, t.wrote); err != nil {
 		return err
 	}
 	s := t.tag.shard
 	_, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.store.GiveBack(ctx, name, t.unused.Hi, t.unused.Lo)
+		return struct{}{}, s.store.ReturnUnused(ctx, name, t.unused.Hi, t.unused.Lo)
 	})
 	if err == nil || errors.Is(err, leaf.ErrConflict) || errors.Is(err, leaf.ErrUnknownTag) || otherCluster(err) {
 		a.fence.Returned(name)

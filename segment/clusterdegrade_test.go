@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -307,4 +308,89 @@ func TestDegradedRespectsWhatAMergeSaw(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDegradeBesideAFenceThatCannotWrite: the fence answers, slowly, and refuses writes. The
+// node has many tags, so a merge takes seconds, and no range is loaded meanwhile. The node
+// finds out that a merge is in vain before it begins one.
+func TestDegradeBesideAFenceThatCannotWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newStore(row(10)), sharing(memory.NewFence())
+		a := node(t, s, nil, degraded(f, nil))
+		for i := range 2000 {
+			tag := fmt.Sprint("tag-", i)
+			s.Put(segment.Row{Tag: tag, MaxID: 1, Step: 10})
+			next(t, a, tag)
+		}
+		next(t, a, "order")
+		synctest.Wait()
+		f.breakDown()
+		f.set(func(f *shared) {
+			f.onOpen = nil
+			f.onRead = func(_ context.Context, _ string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
+				time.Sleep(50 * time.Millisecond)
+				return do()
+			}
+		})
+		time.Sleep(time.Second)
+		for range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := a.Next(ctx, "order"); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			time.Sleep(10 * time.Millisecond)
+		}
+		f.heal()
+	})
+}
+
+// TestSuspectsHoldUpNobody: tags that wait for the fence, because their rows went back in its
+// outage, do not keep the loads of another tag waiting.
+func TestSuspectsHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newStore(row(10)), memory.NewFence()
+		mine := sharing(f)
+		a, b := node(t, s, nil, degraded(mine, nil)), node(t, s, nil, fenced("b", sharing(f), nil))
+		var suspects []string
+		for i := range 500 {
+			tag := fmt.Sprint("tag-", i)
+			s.Put(segment.Row{Tag: tag, MaxID: 1, Step: 10})
+			suspects = append(suspects, tag)
+			next(t, a, tag)
+			synctest.Wait()
+			drain(t, b, tag, 25)
+		}
+		mine.breakDown()
+		drain(t, a, "order", 50)
+		mine.heal()
+		time.Sleep(time.Second) // the merge reads the entries of b
+		mine.breakDown()
+		for _, tag := range suspects {
+			s.Put(segment.Row{Tag: tag, MaxID: a.Mark(tag).High, Step: 10})
+			go func() {
+				for range 30 {
+					_, _ = a.Next(t.Context(), tag)
+				}
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		for range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := a.Next(ctx, "order"); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			time.Sleep(10 * time.Millisecond)
+		}
+		waiting := 0
+		for _, st := range a.Snapshot() {
+			if st.Tag != "order" && st.Problem != "" {
+				waiting++
+			}
+		}
+		if waiting != len(suspects) {
+			t.Errorf("%d tags wait for the fence, want %d", waiting, len(suspects))
+		}
+	})
 }

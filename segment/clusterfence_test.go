@@ -136,7 +136,7 @@ func TestClusterFenceBeforeServe(t *testing.T) {
 	})
 }
 
-// TestClusterFenceOrder: read, reserve, swap, own fence; and for the give-back: swap,
+// TestClusterFenceOrder: read, reserve, swap, own fence; and for the return: swap,
 // own fence, row (rules C and G).
 func TestClusterFenceOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestClusterFenceOrder(t *testing.T) {
 				events = append(events, "reserve")
 				return do()
 			}
-			s.onGiveBack = func(_ context.Context, _ string, do func() error) error {
+			s.onReturn = func(_ context.Context, _ string, do func() error) error {
 				events = append(events, "row")
 				return do()
 			}
@@ -255,10 +255,10 @@ func TestRacesAreBounded(t *testing.T) {
 	})
 }
 
-// TestGiveBackInTheMiddleOfALoad: another node reads the fence, then this one gives
+// TestReturnInTheMiddleOfALoad: another node reads the fence, then this one gives
 // numbers back, then the other one reserves them: they lie below what it read, but
 // that is no regress.
-func TestGiveBackInTheMiddleOfALoad(t *testing.T) {
+func TestReturnInTheMiddleOfALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f, ids, al := newStore(row(10)), memory.NewFence(), newLedger(), newAlarms()
 		a := node(t, s, nil, fenced("a", sharing(f), nil))
@@ -283,9 +283,9 @@ func TestGiveBackInTheMiddleOfALoad(t *testing.T) {
 	})
 }
 
-// TestGiveBackUnderTheClusterFence: each step fails or is the last one before a
+// TestReturnUnderTheClusterFence: each step fails or is the last one before a
 // crash. The restart repeats nothing and raises no alarm, whoever does it.
-func TestGiveBackUnderTheClusterFence(t *testing.T) {
+func TestReturnUnderTheClusterFence(t *testing.T) {
 	type swap = func() (fence.Entry, error)
 	for _, c := range []struct {
 		name string
@@ -320,10 +320,10 @@ func TestGiveBackUnderTheClusterFence(t *testing.T) {
 			d.onReplace = func(string) error { return errDown }
 		}},
 		{"the row fails after both", 0, func(_ *testing.T, s *store, _ *disk, _ *shared) {
-			s.onGiveBack = func(context.Context, string, func() error) error { return errDown }
+			s.onReturn = func(context.Context, string, func() error) error { return errDown }
 		}},
 		{"the row's reply is lost", 1, func(_ *testing.T, s *store, _ *disk, _ *shared) {
-			s.onGiveBack = func(_ context.Context, _ string, do func() error) error { return errors.Join(do(), errDown) }
+			s.onReturn = func(_ context.Context, _ string, do func() error) error { return errors.Join(do(), errDown) }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -334,9 +334,9 @@ func TestGiveBackUnderTheClusterFence(t *testing.T) {
 				synctest.Wait()
 				rows := 0
 				c.fail(t, s, d, f)
-				inner := s.onGiveBack
+				inner := s.onReturn
 				s.set(func(s *store) {
-					s.onGiveBack = func(ctx context.Context, tag string, do func() error) error {
+					s.onReturn = func(ctx context.Context, tag string, do func() error) error {
 						once := func() error { rows++; return do() }
 						if inner != nil {
 							return inner(ctx, tag, once)
@@ -413,7 +413,7 @@ func TestClusterRepair(t *testing.T) {
 }
 
 // TestRestartsUnderTheClusterFence: nodes race for one tag, stop and start at random
-// with all their give-backs. Nothing repeats, and nobody takes that for a regress.
+// with all their returns. Nothing repeats, and nobody takes that for a regress.
 func TestRestartsUnderTheClusterFence(t *testing.T) {
 	const nodes, restarts, step = 4, 30, 5
 	s, f, ids, al := newStore(row(step)), memory.NewFence(), newLedger(), newAlarms()

@@ -63,7 +63,8 @@ func (f *shared) Swap(ctx context.Context, space, tag string, old *fence.Entry, 
 	return do()
 }
 
-// probeEntry is what a node swaps when it opens the fence. Tests of tags leave it alone.
+// probeEntry is the entry that a node writes when it connects to the cluster fence, to see
+// whether it may write there. Tests that compare the entries of tags skip it.
 const probeEntry = "\x01leaf-probe"
 
 // breakDown makes every call fail at once; heal ends it.

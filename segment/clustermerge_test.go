@@ -2,6 +2,8 @@ package segment_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,4 +67,85 @@ func TestRangeUnderWayBesideAMerge(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFenceWithoutIncarnation: a cluster fence that cannot say which one it is is one
+// that does not answer.
+func TestFenceWithoutIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newStore(row(10)), sharing(memory.NewFence())
+		f.set(func(f *shared) {
+			f.onOpen = func(context.Context, func() (string, bool, error)) (string, bool, error) { return "", false, nil }
+		})
+		a := node(t, s, nil, fenced("a", f, nil))
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrNotReady)
+		if st := a.Status(); st.Ready || !strings.Contains(strings.Join(st.Reasons, ""), `cluster fence "zk" has not answered`) {
+			t.Errorf("status %+v", st)
+		}
+		f.heal()
+		next(t, a, "order")
+	})
+}
+
+// TestMergeThatCannotBeRemembered: no number is served before the disk knows that this
+// node's fences are in the cluster fence.
+func TestMergeThatCannotBeRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d := newStore(row(10)), sharing(memory.NewFence()), newDisk()
+		d.onReplace = func(name string) error {
+			if name == "cluster-fence" {
+				return errors.New("no space left on device")
+			}
+			return nil
+		}
+		cfg := fenced("a", f, nil)
+		cfg.MaxWait = time.Second
+		a := node(t, s, d, cfg)
+		for range 5 {
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrNotReady)
+		}
+		d.set(func(d *disk) { d.onReplace = nil })
+		time.Sleep(time.Minute)
+		next(t, a, "order")
+		if !merged(d) {
+			t.Error("the merge is not remembered")
+		}
+	})
+}
+
+// TestLateWordOfAWipedFence: a reply about an incarnation of the cluster fence arrives after
+// the fence was wiped and the node has merged its marks into the next incarnation. The reply
+// proves no loss there: no alarm is raised that nothing would end.
+func TestLateWordOfAWipedFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), sharing(memory.NewFence()), newAlarms()
+		a := node(t, s, nil, fenced("a", f, al))
+		next(t, a, "order")
+		next(t, a, "cart")
+		synctest.Wait()
+		reached, release := make(chan struct{}), make(chan struct{})
+		f.set(func(f *shared) {
+			f.onRead = func(_ context.Context, tag string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
+				if tag != "order" {
+					return do()
+				}
+				f.heal()
+				close(reached)
+				<-release
+				return fence.Entry{}, false, nil // an operator has begun to delete entries
+			}
+		})
+		drain(t, a, "order", 5) // asks for the next range
+		<-reached
+		f.Wipe()
+		drain(t, a, "cart", 25) // notices
+		synctest.Wait()
+		al.want(t)
+		close(release)
+		time.Sleep(time.Hour)
+		drain(t, a, "order", 25)
+		al.want(t)
+	})
 }

@@ -51,9 +51,9 @@ type Config struct {
 	// of recent tags are loaded at start. Default 24 h; at least 1 s.
 	RecentFor time.Duration
 
-	// NoGiveBack keeps Close from returning unused numbers to the store. Set it
+	// KeepUnused keeps Close from returning unused numbers to the store. Set it
 	// behind proxies that may send a statement twice (rule G).
-	NoGiveBack bool
+	KeepUnused bool
 
 	// NodeID is the identity of the data directory, which the fence file carries.
 	// Another one makes New refuse the file.
@@ -62,7 +62,7 @@ type Config struct {
 	// Logger receives what operators should see. Default: discard.
 	Logger *slog.Logger
 
-	// Alarms receives the states that somebody should look at. Default: the beginning
+	// Alarms receives the states that an operator should look at. Default: the beginning
 	// of each is a line at ERROR in Logger, with the attributes code, subject and do.
 	Alarms leaf.Alarms
 

@@ -15,9 +15,9 @@
 //     holds for the highest end that any node of the cluster reserved, before and after
 //     this node was there (rule C).
 //  3. Within one process the IDs of a tag increase in the order in which they are
-//     taken. A new piece of a range is published only when the one before it is
+//     taken. A new chunk of a range is published only when the one before it is
 //     used up or shut.
-//  4. Nobody waits on the store in the steady state: when a tenth of a range is
+//  4. No caller waits for the store in the steady state: when a tenth of a range is
 //     used, the next one is loaded in the background. A caller that must wait does
 //     so on a channel, up to its deadline or Config.MaxWait, and gets an error that
 //     says whether a retry can help.
@@ -25,9 +25,9 @@
 //     first one of its successor), Config.MaxLoads per database; each has a
 //     deadline. A load that fails, hangs or panics is retried after a back-off and
 //     never wedges its tag. Tags do not influence one another, unless MaxLoads of
-//     them hang at the same moment. A load that has not begun when the last caller who
+//     them hang at the same moment. A load that has not begun when the last caller that
 //     waits for it leaves is not done, and under overload the newest is done first: the
-//     store works for those who still wait.
+//     store works for those that still wait.
 //  6. No mutex is held over I/O or a wait. Taking an ID uses no lock, no
 //     allocation and no clock.
 //  7. On Close the unused tail of each tag's last range goes back to the store by
@@ -36,12 +36,12 @@
 //
 // # How an ID is taken
 //
-// A range is served in pieces. A piece is a cursor and an end; taking an ID is one
-// atomic add on the cursor and a comparison with the end. The first piece is a
-// tenth of the range: whoever finds it used up enters the slow path, asks for the
-// next range and publishes the following piece. As long as no next range is in
-// memory, pieces stay tenths, so that a failed load is asked for again at the next
-// boundary without a timer; once it is there, the rest is one piece. The hot path
+// A range is served in chunks. A chunk is a cursor and an end; taking an ID is one
+// atomic add on the cursor and a comparison with the end. The first chunk is a
+// tenth of the range: the caller that finds it used up enters the slow path, asks for the
+// next range and publishes the following chunk. As long as no next range is in
+// memory, chunks stay tenths, so that a failed load is asked for again at the next
+// boundary without a timer; once it is there, the rest is one chunk. The hot path
 // therefore knows nothing of loading.
 //
 // # A late result

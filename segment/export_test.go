@@ -1,6 +1,6 @@
 package segment
 
-// SetDuringShut makes f run between the two halves of piece.shut, and returns what
+// SetDuringShut makes f run between the two halves of chunk.shut, and returns what
 // takes it out again. No node may run meanwhile that f does not expect.
 func SetDuringShut(f func()) (undo func()) {
 	before := duringShut

@@ -63,7 +63,7 @@ func TestRegress(t *testing.T) {
 				maxID := s.maxID(t, "order")
 				closeNode(t, a)
 				if got := s.maxID(t, "order"); got != maxID {
-					t.Errorf("a latched tag was given back: max_id went from %d to %d", maxID, got)
+					t.Errorf("a latched tag was returned: max_id went from %d to %d", maxID, got)
 				}
 
 				a = node(t, s, d, segment.Config{})
@@ -106,7 +106,7 @@ func useUntil(t *testing.T, a *segment.Allocator, ids *ledger, want error) {
 func TestLatchHoldsWhereTheFenceAloneWouldNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, ids := newStore(row(10)), newDisk(), newLedger()
-		fixed := segment.Config{FixedStep: true, NoGiveBack: true}
+		fixed := segment.Config{FixedStep: true, KeepUnused: true}
 		on := struct{ segment.Store }{s} // without a board, which would say it after the restart
 		a := node(t, on, d, fixed)
 		ids.add(t, "a", drain(t, a, "order", 10)...) // [1, 21) reserved
@@ -127,8 +127,8 @@ func TestLatchHoldsWhereTheFenceAloneWouldNot(t *testing.T) {
 	})
 }
 
-// TestAnotherNodesGiveBackIsNoRegress (rule M): the fence counts own ranges only.
-func TestAnotherNodesGiveBackIsNoRegress(t *testing.T) {
+// TestAnotherNodesReturnIsNoRegress (rule M): the fence counts own ranges only.
+func TestAnotherNodesReturnIsNoRegress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ids := newStore(row(100)), newLedger()
 		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true, SyncInterval: time.Second})
@@ -246,7 +246,7 @@ func TestFenceWritesAreShared(t *testing.T) {
 	}
 	var syncs atomic.Int64
 	d.onSync = func() error { syncs.Add(1); return nil }
-	a := node(t, s, d, segment.Config{MaxLoads: 50, NoGiveBack: true})
+	a := node(t, s, d, segment.Config{MaxLoads: 50, KeepUnused: true})
 	var callers sync.WaitGroup
 	for i := range tags {
 		callers.Go(func() { drain(t, a, fmt.Sprint("tag-", i), 50) })
@@ -268,7 +268,7 @@ func fenceFile(t *testing.T) []byte {
 	t.Helper()
 	d := newDisk()
 	s := newStore(row(10))
-	a := node(t, s, d, segment.Config{NoGiveBack: true, FixedStep: true})
+	a := node(t, s, d, segment.Config{KeepUnused: true, FixedStep: true})
 	drain(t, a, "order", 15)
 	closeNode(t, a)
 	content := d.content("fence")

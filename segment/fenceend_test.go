@@ -21,7 +21,7 @@ import (
 func fenceFiles(t *testing.T) (now, before map[string][]byte) {
 	t.Helper()
 	d := newDisk()
-	a := node(t, newStore(row(10)), d, segment.Config{NoGiveBack: true, FixedStep: true})
+	a := node(t, newStore(row(10)), d, segment.Config{KeepUnused: true, FixedStep: true})
 	drain(t, a, "order", 100)
 	before = d.copy().files
 	drain(t, a, "order", 100)
@@ -209,7 +209,7 @@ func TestFenceEndFollows(t *testing.T) {
 	d.onReplace = func(string) error { note(); return nil }
 	for round := range int64(3) {
 		// A range that was loaded ahead lies above what was issued, so each round has its own numbers.
-		a := node(t, newStore(segment.Row{Tag: "order", MaxID: 1 + 1000*round, Step: 10}), d, segment.Config{NoGiveBack: true, FixedStep: true})
+		a := node(t, newStore(segment.Row{Tag: "order", MaxID: 1 + 1000*round, Step: 10}), d, segment.Config{KeepUnused: true, FixedStep: true})
 		for range 40 {
 			id := next(t, a, "order")
 			d.set(func(*disk) { issued = id })

@@ -57,18 +57,18 @@ func (a *Allocator) newTag(s *shard, name string, state tagState) *Tag {
 }
 
 // follow is advance for a handle whose tag is not, or no longer, in use: it finds
-// the tag that the name stands for now and shares its piece. Storing an older piece
-// than another caller just did is harmless: a piece is replaced only once it is
+// the tag that the name stands for now and shares its chunk. Storing an older chunk
+// than another caller just did is harmless: a chunk is replaced only once it is
 // used up or shut, so the next call comes here again.
-func (t *Tag) follow(seen *piece, w *waiter) (obstacle, error) {
+func (t *Tag) follow(seen *chunk, w *waiter) (obstacle, error) {
 	current, err := t.alloc.find(t.name)
 	if err != nil {
-		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up piece for ever
+		t.cur.Store(t.alloc.drained) // callers that are refused must not add to a used-up chunk for ever
 		return obstacle{}, err
 	}
 	on := obstacle{}
-	if p := current.cur.Load(); p == seen || p == t.alloc.drained {
-		on, err = current.advance(p, w)
+	if c := current.cur.Load(); c == seen || c == t.alloc.drained {
+		on, err = current.advance(c, w)
 	}
 	t.cur.Store(current.cur.Load())
 	return on, err
@@ -76,7 +76,7 @@ func (t *Tag) follow(seen *piece, w *waiter) (obstacle, error) {
 
 // list puts a provisional tag into the table, now that the store has its row. It
 // returns false if the tag is detached, or becomes so because the name has another
-// tag by now. Detached is final: a tag that came back could find its old pieces in
+// tag by now. Detached is final: a tag that came back could find its old chunks in
 // the handles that share them.
 func (a *Allocator) list(t *Tag, row Row) bool {
 	a.mu.Lock()
@@ -101,7 +101,7 @@ func (a *Allocator) list(t *Tag, row Row) bool {
 	return true
 }
 
-// unlist takes a tag out of the table or the waiting room after the store said
+// unlist takes a tag out of the table, or out of pending, after the store said
 // that it has no such row. It does nothing to a tag that is in neither.
 func (a *Allocator) unlist(t *Tag) {
 	a.mu.Lock()
@@ -122,14 +122,14 @@ func (a *Allocator) unlist(t *Tag) {
 	t.shard.noteMiss(t.name)
 }
 
-// forget drops a provisional tag for which nobody waits any more.
+// forget drops a provisional tag for which no caller waits any more.
 func (a *Allocator) forget(t *Tag) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buffer()
-	if t.state != provisional || b.waiters > 0 || b.loading {
+	if t.state != provisional || b.waiters > 0 || b.loading() {
 		return
 	}
 	t.state = detached
@@ -160,7 +160,7 @@ func (t *Tag) describe(row Row) {
 	}
 	if t.buf != nil && errors.Is(t.buf.failed, leaf.ErrInvalidRow) && CheckRow(t.name, row.MaxID, row.Step, 0) == nil {
 		t.rowIsFineLocked(t.buf)
-		if t.buf.turnedAway {
+		if t.buf.exhausted {
 			t.shard.retry.add(t)
 		}
 	}
@@ -179,7 +179,7 @@ func (t *Tag) detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state == detached {
-		return // its handle may share the piece of the tag's successor
+		return // its handle may share the chunk of the tag's successor
 	}
 	t.state = detached
 	t.cur.Load().shut()

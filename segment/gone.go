@@ -1,10 +1,12 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -45,31 +47,45 @@ func (s *shard) noteMiss(tag string) {
 	}
 }
 
+// tellAgain is after how long the board is told the same once more: it may have forgotten.
+const tellAgain = 6 * time.Hour
+
+// told is what the board was told of a tag whose row is gone, and when this was tried last.
+type told struct {
+	high int64 // -1: it did not take the answer
+	at   time.Time
+}
+
 // tellGone answers about the tags whose rows are gone, once for each number that there is
-// to be told. The answer repeats the last question that this node has answered, because it
-// takes the place of that answer. What takes too long is left to the next look.
+// to be told, again when the board could not be read, because that may have been a failover
+// to a database that lacks the answer, and every six hours. Tags that were never told come
+// first, then those that were tried longest ago: one that fails must not hide the others. The
+// answer repeats the last question that this node has answered, because it takes the place of
+// that answer. What takes too long is left to the next look.
 func (s *shard) tellGone(ctx context.Context) (err error) {
 	a, w := s.alloc, &s.watcher
 	s.mu.Lock()
 	gone := maps.Clone(s.gone)
 	s.mu.Unlock()
-	maps.DeleteFunc(w.told, func(tag string, _ int64) bool { return !gone[tag] })
+	maps.DeleteFunc(w.told, func(tag string, _ told) bool { return !gone[tag] })
 	began := a.rt.Now()
-	for _, tag := range slices.Sorted(maps.Keys(gone)) {
+	maps.DeleteFunc(gone, func(tag string, _ bool) bool {
+		t, last := a.tag(tag), w.told[tag]
+		back := t != nil && !t.missed(s.epoch.Load())
+		return back || last.high == a.fence.Known(tag).High && began.Sub(last.at).Abs() < tellAgain
+	})
+	for _, tag := range slices.SortedFunc(maps.Keys(gone), func(x, y string) int {
+		return cmp.Or(w.told[x].at.Compare(w.told[y].at), cmp.Compare(x, y))
+	}) {
 		if a.rt.Now().Sub(began) >= answerPause { // a regress must be heard soon
 			break
 		}
-		if t := a.tag(tag); t != nil && !t.missed(s.epoch.Load()) {
-			continue // its row is back
-		}
-		if told, ok := w.told[tag]; ok && told == a.fence.Known(tag).High {
-			continue
-		}
 		m := a.fence.Say(tag) // a range whose reply is on its way is not in it, and is dropped
 		failed := s.postAnswer(ctx, tag, w.answered[tag], m)
-		if failed == nil {
-			w.told[tag] = m.High
+		if failed != nil {
+			m.High = -1
 		}
+		w.told[tag] = told{m.High, a.rt.Now()}
 		err = errors.Join(err, failed)
 	}
 	return err

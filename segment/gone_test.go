@@ -82,7 +82,7 @@ func TestRowThatIsGone(t *testing.T) {
 		}},
 		{"while the node is stopped", func(t *testing.T, s *store, d *disk, a *segment.Allocator) {
 			s.set(func(s *store) {
-				s.onGiveBack = func(context.Context, string, func() error) error { return leaf.ErrConflict }
+				s.onReturn = func(context.Context, string, func() error) error { return leaf.ErrConflict }
 			})
 			closeNode(t, a)
 			s.Remove("order")
@@ -171,6 +171,90 @@ func TestGoneRowHidesNoAnswer(t *testing.T) {
 		}
 		if n := told.Load(); n != 2 {
 			t.Errorf("told %d times, want 2: when it was asked, and when the row was gone", n)
+		}
+	})
+}
+
+// forgetful is a board that acknowledges answers and forgets them, as a failover does.
+type forgetful struct {
+	*board
+
+	forgets atomic.Bool
+}
+
+func (f *forgetful) Answer(ctx context.Context, a segment.Answer) error {
+	if f.forgets.Load() {
+		return nil
+	}
+	return f.board.Answer(ctx, a)
+}
+
+// TestBoardForgetsAGoneRow: what a node has told of a row that is gone is lost in a failover.
+// The node tells it again: within seconds if it saw the failover, else within six hours.
+func TestBoardForgetsAGoneRow(t *testing.T) {
+	for name, seen := range map[string]bool{"seen": true, "unseen": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &forgetful{board: &board{store: newStore(row(10))}}
+				a := node(t, f, nil, segment.Config{NodeID: "a", FixedStep: true})
+				drain(t, a, "order", 15)
+				synctest.Wait()
+				f.forgets.Store(true)
+				f.Remove("order")
+				time.Sleep(2 * time.Minute)
+				f.forgets.Store(false)
+				if seen {
+					f.change(func(b *board) { b.onNotices = func() error { return errDown } })
+					time.Sleep(10 * time.Second)
+					f.change(func(b *board) { b.onNotices = nil })
+					time.Sleep(10 * time.Second)
+				} else {
+					time.Sleep(6 * time.Hour)
+				}
+				createAgain(t, f.store, 31)
+			})
+		})
+	}
+}
+
+// TestGoneRowsBehindOneThatFails: hundreds of rows are gone, and the board never takes the
+// answer about the first one. All others are told, and the node does not write for ever.
+func TestGoneRowsBehindOneThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 300
+		var rows []segment.Row
+		for i := range count {
+			rows = append(rows, segment.Row{Tag: fmt.Sprintf("t%03d", i), MaxID: 1, Step: 10})
+		}
+		var answers atomic.Int64
+		b := &board{store: newStore(rows...)}
+		a := node(t, b, nil, segment.Config{NodeID: "a", FixedStep: true, SyncInterval: 10 * time.Second})
+		for _, r := range rows {
+			drain(t, a, r.Tag, 1)
+		}
+		synctest.Wait()
+		b.change(func(b *board) {
+			b.onAnswer = func(x segment.Answer) error {
+				answers.Add(1)
+				if x.Tag == "t000" {
+					time.Sleep(time.Second)
+					return errors.New("lock wait timeout")
+				}
+				time.Sleep(5 * time.Millisecond)
+				return nil
+			}
+		})
+		for _, r := range rows {
+			b.Remove(r.Tag)
+		}
+		time.Sleep(time.Hour)
+		for _, r := range rows[1:] {
+			if got, err := b.Answers(t.Context(), r.Tag); err != nil || len(got) == 0 {
+				t.Fatalf("nothing is told of %s: %v", r.Tag, err)
+			}
+		}
+		if n := answers.Load(); n > 5000 {
+			t.Errorf("%d answers in an hour", n)
 		}
 	})
 }

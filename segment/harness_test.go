@@ -137,14 +137,14 @@ func (f *file) Close() error { return nil }
 // the call to make, or not, itself.
 type store struct {
 	*memory.Store
-	mu         sync.Mutex
-	reserves   int
-	rows       func([]segment.Row) []segment.Row // what a reading of them returns
-	onBind     func(ctx context.Context, do func() error) error
-	onRows     func(ctx context.Context) error
-	onLookup   func(ctx context.Context, tag string) error
-	onReserve  func(ctx context.Context, req segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error)
-	onGiveBack func(ctx context.Context, tag string, do func() error) error
+	mu        sync.Mutex
+	reserves  int
+	rows      func([]segment.Row) []segment.Row // what a reading of them returns
+	onBind    func(ctx context.Context, do func() error) error
+	onRows    func(ctx context.Context) error
+	onLookup  func(ctx context.Context, tag string) error
+	onReserve func(ctx context.Context, req segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error)
+	onReturn  func(ctx context.Context, tag string, do func() error) error
 }
 
 func newStore(rows ...segment.Row) *store {
@@ -218,11 +218,11 @@ func (s *store) Reserve(ctx context.Context, req segment.Request) (segment.Reser
 	return do()
 }
 
-func (s *store) GiveBack(ctx context.Context, tag string, hi, lo int64) error {
+func (s *store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) error {
 	s.mu.Lock()
-	hook := s.onGiveBack
+	hook := s.onReturn
 	s.mu.Unlock()
-	do := func() error { return s.Store.GiveBack(ctx, tag, hi, lo) }
+	do := func() error { return s.Store.ReturnUnused(ctx, tag, hi, lo) }
 	if hook != nil {
 		return hook(ctx, tag, do)
 	}
@@ -246,7 +246,7 @@ func (s *store) breakDown() {
 func (s *store) heal() {
 	s.set(func(s *store) {
 		s.rows = nil
-		s.onBind, s.onRows, s.onLookup, s.onReserve, s.onGiveBack = nil, nil, nil, nil, nil
+		s.onBind, s.onRows, s.onLookup, s.onReserve, s.onReturn = nil, nil, nil, nil, nil
 	})
 }
 

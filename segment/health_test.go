@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,33 @@ func TestUnknownTagsAreNoFailures(t *testing.T) {
 		}
 		if st := a.Status(); st.Failures != 0 || st.Unknown != 7 {
 			t.Errorf("%d failures and %d unknown, want 0 and 7", st.Failures, st.Unknown)
+		}
+	})
+}
+
+// TestDeadlinesDoNotHideADeadStore: a connection that times out says nothing good
+// about the store.
+func TestDeadlinesDoNotHideADeadStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		for i := range 1000 {
+			s.Put(segment.Row{Tag: fmt.Sprint("tag-", i), MaxID: 1, Step: 1})
+		}
+		a := node(t, s, nil, segment.Config{})
+		s.set(func(s *store) {
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				if s.count()%3 == 0 {
+					return segment.Reservation{}, context.DeadlineExceeded
+				}
+				return segment.Reservation{}, errDown
+			}
+		})
+		for i := range 1000 {
+			go func() { _, _ = a.Next(t.Context(), fmt.Sprint("tag-", i)) }()
+		}
+		time.Sleep(30 * time.Second)
+		if n := s.count(); n > 300 {
+			t.Errorf("%d attempts in 30 s on a dead store", n)
 		}
 	})
 }

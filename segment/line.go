@@ -7,10 +7,10 @@ import "container/list"
 // When the callers of the oldest one leave before its turn, the database is slower than
 // what is asked of it, and the callers of the next are about to leave as well: served in
 // this order, nearly every load would be done just too late. So from then on the
-// newest is first, until the line is empty. A load that somebody asks for again meanwhile
+// newest is first, until the line is empty. A load that is asked for again meanwhile
 // counts as new, or a tag with many callers would be stuck behind those with one.
 //
-// Loads ahead of need do not count as the oldest: nobody takes them back, so behind
+// Loads ahead of need do not count as the oldest: no caller takes them back, so behind
 // enough of them the callers of every other load would leave, and the order never turn.
 //
 // The mutex of the queue guards it. Methods that take a place leave alone what is not,
@@ -23,7 +23,7 @@ type line struct {
 // queued is a load in a line.
 type queued struct {
 	tag   *Tag
-	ahead bool // it stays, whoever leaves
+	ahead bool // it stays when callers leave
 }
 
 func (l *line) push(t *Tag, ahead bool) (place *list.Element) {
@@ -33,7 +33,7 @@ func (l *line) push(t *Tag, ahead bool) (place *list.Element) {
 	return l.loads.PushBack(&queued{t, ahead})
 }
 
-// again notes that somebody asks once more for the load at place.
+// again notes that a caller asks once more for the load at place.
 func (l *line) again(place *list.Element, ahead bool) {
 	q := place.Value.(*queued)
 	q.ahead = q.ahead || ahead

@@ -13,8 +13,8 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// oneAtATime is a store that does one load after the other, each when the test says so,
-// and notes the order.
+// oneAtATime is a store that ends a load when the test says so, and notes the order in
+// which they began.
 type oneAtATime struct {
 	*store
 	proceed chan struct{} // one load each
@@ -211,22 +211,25 @@ func TestWhoComesAfterTheLast(t *testing.T) {
 // TestLoadThatHasBegun goes on without its callers, and its range is kept.
 func TestLoadThatHasBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, s := newLine(t)
+		s := newOneAtATime(row(10))
+		cfg := oneLoad
+		cfg.MaxLoads = 2 // a second load of the tag would begin at once
+		a := node(t, s, nil, cfg)
+		t.Cleanup(s.all)
 		leave, done := call(t, a, "order")
-		s.one(t)
-		s.want(t, "busy order")
+		s.want(t, "order")
 		leave()
 		wantErr(t, (<-done).err, context.Canceled)
 		_, waits := call(t, a, "order") // joins the load under way
-		s.want(t, "busy order")
+		s.want(t, "order")
 		s.all()
 		wantServed(t, waits)
 		if id := next(t, a, "order"); id != 2 {
 			t.Errorf("ID = %d, want 2", id)
 		}
 		synctest.Wait()
-		if st := a.Status(); st.Loads != 3 || st.Lost != 0 { // with the refill of order
-			t.Errorf("%d loads, %d numbers lost; want 3 and 0", st.Loads, st.Lost)
+		if st := a.Status(); st.Loads != 2 || st.Lost != 0 { // with the refill
+			t.Errorf("%d loads, %d numbers lost; want 2 and 0", st.Loads, st.Lost)
 		}
 	})
 }

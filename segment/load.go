@@ -13,8 +13,8 @@ import (
 )
 
 // load does one load of the tag, from a goroutine of the shard's queue, and
-// returns what it tells about the store. It is carried through whoever leaves meanwhile,
-// and what it brings is kept for who comes next.
+// returns what it tells about the store. It is carried through when callers leave meanwhile,
+// and what it brings is kept for the next caller.
 func (t *Tag) load() (health, error) {
 	t.mu.Lock()
 	state := t.state
@@ -90,6 +90,10 @@ func (t *Tag) tryReserve() (reserved, error) {
 		t.shard.disown(err)
 		return reserved{}, fence.Blocked(err)
 	}
+	if high := l.Before.High; high > 0 && errors.Is(err, errBelowZero) {
+		regress := &fence.RegressError{Seen: high, Why: fmt.Sprintf("this node holds numbers up to %d", high)}
+		return reserved{}, t.latch("a row with a max_id below 0", l.Before, regress)
+	}
 	if err != nil {
 		return reserved{}, fmt.Errorf("reserve a range for tag %q: %w", t.name, err)
 	}
@@ -99,7 +103,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 	}
 	wrote, err := l.Admit(a.base, r)
 	if regress, ok := errors.AsType[*fence.RegressError](err); ok {
-		return reserved{}, t.latch(r, l.Before, regress)
+		return reserved{}, t.latch(fmt.Sprint(r), l.Before, regress)
 	}
 	if err != nil {
 		a.counters.lost.Add(r.Len())
@@ -115,14 +119,14 @@ func (t *Tag) tryReserve() (reserved, error) {
 //
 // A reply that a repair has overtaken latches, too: it may show the loss that was repaired,
 // or a later one, and its statement has moved the row.
-func (t *Tag) latch(r leaf.Range, before fence.Mark, regress *fence.RegressError) error {
+func (t *Tag) latch(offered string, before fence.Mark, regress *fence.RegressError) error {
 	a, why := t.alloc, regress.Why
 	a.counters.regresses.Add(1)
 	if now := a.fence.Mark(t.name); now != before && !now.Latched {
 		why += "; the load began before a repair of the tag ended, and perhaps shows the loss that was repaired: repair the tag again"
 	}
-	err := fmt.Errorf("%w: tag %q was offered %v, but %s", leaf.ErrRegress, t.name, r, why)
-	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %v of tag %q, but %s", t.shard.name, r, t.name, why)
+	err := fmt.Errorf("%w: tag %q was offered %s, but %s", leaf.ErrRegress, t.name, offered, why)
+	text := fmt.Sprintf("store went backwards; the tag is latched until repaired: store %q offered %s of tag %q, but %s", t.shard.name, offered, t.name, why)
 	a.fence.Latch(t.name, regress.Seen, regressAlarm(t.name, text))
 	if a.fence.Number() == 0 {
 		a.dropBelow(t.name, a.fence.Mark(t.name).High) // see Allocator.heed
@@ -134,12 +138,12 @@ func (t *Tag) latch(r leaf.Range, before fence.Mark, regress *fence.RegressError
 	return err
 }
 
-// loadEnded runs change on the buffer of a load that has ended and wakes everybody.
+// loadEnded runs change on the buffer of a load that has ended and wakes all waiters.
 func (t *Tag) loadEnded(change func(*buffer)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buffer()
-	b.loading = false
+	b.place = nil
 	change(b)
 	b.wakeAll()
 }
@@ -147,6 +151,7 @@ func (t *Tag) loadEnded(change func(*buffer)) {
 func (t *Tag) loadDone(r reserved) {
 	a := t.alloc
 	a.counters.loads.Add(1)
+	t.shard.block(nil)
 	t.loadEnded(func(b *buffer) {
 		if t.state == detached || a.isRetired() || t.shard.refuses() != nil {
 			a.counters.lost.Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
@@ -183,6 +188,9 @@ func (t *Tag) loadFailed(err error) health {
 	} else {
 		a.counters.failures.Add(1)
 	}
+	if !fence.IsBlocked(err) {
+		t.shard.block(nil)
+	}
 	var failures int
 	t.loadEnded(func(b *buffer) {
 		b.failures++
@@ -213,10 +221,15 @@ func (t *Tag) loadFailed(err error) health {
 	switch {
 	case needsOperator(err), errors.Is(err, fence.ErrMoved):
 		return healthy
+	case errors.Is(err, fence.ErrSuspect):
+		return unknownHealth // other tags may be loaded
 	case fence.IsBlocked(err):
+		t.shard.block(err)
 		return blocked
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, fence.ErrOvertaken):
-		return unknownHealth // it may be one locked row
+	case errors.Is(err, fence.ErrOvertaken):
+		return unknownHealth
+	case errors.Is(err, context.DeadlineExceeded):
+		return late
 	}
 	return unusable
 }

@@ -61,15 +61,12 @@ func (r *repair) confirm(ctx context.Context, to int64) (again bool, err error) 
 // notice returns the tag's notice, one without numbers if there is none.
 func (r *repair) notice(ctx context.Context) (Notice, error) {
 	all, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
-	if i := slices.IndexFunc(all, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
-		return all[i], err
-	}
-	return Notice{Tag: r.tag}, err
+	return NoticeOf(r.tag, all), err
 }
 
 // answers waits until all nodes have answered the question, with at least the number to.
 // It notes in r.mute which have not after a while, also those that left meanwhile, and in
-// r.silent those of them of which nobody knows what they hold: they are not under the
+// r.silent those of them whose ranges are unknown: they are not under the
 // cluster fence that this repair has read. Before the row moves, to is 0. Then it listens
 // for as long as a node needs to enter again, because the list may have been lost with the
 // commits.

@@ -23,7 +23,7 @@ type queue struct {
 	rt    leaf.Runtime
 	tasks *bounded.Group
 	max   int
-	quit  chan struct{} // closed at shutdown
+	quit  <-chan struct{} // closed at shutdown
 
 	// report is told why the queue takes the store for down when it begins to, and nil
 	// when it ceases to. It is called under mu.
@@ -41,6 +41,8 @@ type queue struct {
 	failures   int    // loads in a row, of changing tags, that found the store unusable
 	lastFailed string // tag of the last one
 	inARow     int    // loads in a row of that tag that found the store unusable
+	lates      int    // loads that took too long since one succeeded
+	probe      string // tag that was asked for because of them, "" if none
 	reported   bool   // that it takes the store for down
 	retryAt    time.Time
 }
@@ -52,7 +54,8 @@ const (
 	healthy       health = iota // it answered
 	unusable                    // it could not be reached, or failed
 	blocked                     // it is not to blame: the cluster fence allows no range
-	unknownHealth               // it was not asked, or one call took too long
+	unknownHealth               // it was not asked
+	late                        // one call took too long: it may be one locked row, or all of them
 )
 
 const (
@@ -185,7 +188,7 @@ func (q *queue) done(t *Tag, h health, err error) (alone bool) {
 	defer q.mu.Unlock()
 	switch h {
 	case healthy:
-		q.failures, q.lastFailed, q.inARow = 0, "", 0
+		q.failures, q.lastFailed, q.inARow, q.lates, q.probe = 0, "", 0, 0, ""
 		if q.reported {
 			q.reported = false
 			q.report(nil)
@@ -194,6 +197,8 @@ func (q *queue) done(t *Tag, h health, err error) (alone bool) {
 		return false
 	case unknownHealth:
 		return false
+	case late:
+		return q.isLate(t, err)
 	case unusable, blocked:
 	}
 	if t.name != q.lastFailed || q.failures >= downAfter {
@@ -215,6 +220,18 @@ func (q *queue) done(t *Tag, h health, err error) (alone bool) {
 	return q.inARow >= aloneAfter && bits.OnesCount(uint(q.inARow)) == 1 // the 4th, 8th, 16th ...
 }
 
+// isLate notes a load that took too long. Other loads go on as before: they may be of rows
+// that nothing locks. When several in a row are late, another tag is asked, and if that is
+// late, too, the store is reported. q.mu is held.
+func (q *queue) isLate(t *Tag, why error) (alone bool) {
+	q.lates++
+	if t.name == q.probe && !q.reported {
+		q.reported = true
+		q.report(why)
+	}
+	return !q.reported && q.lates >= aloneAfter && bits.OnesCount(uint(q.lates)) == 1
+}
+
 // isDown takes the store for down. q.mu is held.
 func (q *queue) isDown(why error) {
 	q.failures = max(q.failures, downAfter)
@@ -224,10 +241,22 @@ func (q *queue) isDown(why error) {
 	}
 }
 
-// condemn takes the store for down although the loads of one tag alone have failed.
+// probes notes that the tag is asked for to find out whether loads succeed at all.
+func (q *queue) probes(t *Tag) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.probe = t.name
+}
+
+// condemn takes the store for down although the loads of one tag alone have failed. A tag whose
+// loads are late is its own probe then: if it is late once more, the store is reported.
 func (q *queue) condemn(t *Tag, why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.lates > 0 && q.lastFailed != t.name { // late, and no other tag to ask
+		q.probe = t.name
+		return
+	}
 	if q.lastFailed == t.name { // else a load of another one has ended meanwhile
 		q.isDown(why)
 	}

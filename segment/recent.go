@@ -70,7 +70,7 @@ func (a *Allocator) preload(s *shard) {
 // keepRecent writes the list from time to time until shutdown.
 func (a *Allocator) keepRecent() {
 	for {
-		_ = a.rt.Wait(context.Background(), a.closing, a.cfg.SyncInterval)
+		_ = a.rt.Wait(context.Background(), a.running.Done(), a.cfg.SyncInterval)
 		if a.isClosing() {
 			return
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -131,7 +130,7 @@ func (r *repair) ask(ctx context.Context) error {
 	if err != nil && !missing {
 		return storeError(err)
 	}
-	r.plan.Row = row.MaxID
+	r.plan.Row, r.plan.NoRow = row.MaxID, missing
 	if a.fence.HasCluster() {
 		e, ok, space, err := a.fence.ClusterEntry(ctx, r.tag)
 		if err != nil {
@@ -184,14 +183,10 @@ func (r *repair) decide() error {
 // askNodes posts a question and waits for the answers. node names the one with the
 // highest end, if that is higher than what was known.
 func (r *repair) askNodes(ctx context.Context) (node string, err error) {
-	notices, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Notices)
+	n, err := r.notice(ctx) // without one a node that made its fence anew may have latched the tag
 	if err != nil {
 		return "", err
 	}
-	n := Notice{Tag: r.tag}
-	if i := slices.IndexFunc(notices, func(n Notice) bool { return n.Tag == r.tag }); i >= 0 {
-		n = notices[i]
-	} // else a node that made its fence anew may have latched the tag without a word on the board
 	if odd := max(n.Regress, n.Repaired); odd > MaxMaxID {
 		return "", fmt.Errorf("%w: tag %q has the number %d in leaf_repair, must be 0 to %d; no node wrote that, and nodes ignore the row: correct it", leaf.ErrConflict, r.tag, odd, int64(MaxMaxID))
 	}

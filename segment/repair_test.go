@@ -1,9 +1,11 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,6 +311,47 @@ func TestNoBoard(t *testing.T) {
 			if id := next(t, n, "order"); id <= 400 {
 				t.Errorf("ID %d after a repair above 400", id)
 			}
+		}
+	})
+}
+
+// slowRaise is a store whose first Raise waits.
+type slowRaise struct {
+	*store
+	raises         atomic.Int32
+	stuck, release chan struct{}
+}
+
+func (r *slowRaise) Raise(ctx context.Context, tag string, above int64) (int64, error) {
+	if r.raises.Add(1) == 1 {
+		close(r.stuck)
+		<-r.release
+	}
+	return r.store.Raise(ctx, tag, above)
+}
+
+// TestTwoRepairs: the slower of two repairs ends after the tag has issued again. It
+// must not take the fence back to where it was when it began.
+func TestTwoRepairs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowRaise{store: newStore(row(100)), stuck: make(chan struct{}), release: make(chan struct{})}
+		a := node(t, s, nil, segment.Config{FixedStep: true, LoadTimeout: time.Minute})
+		next(t, a, "order")
+		s.Put(row(100))
+		useUntil(t, a, newLedger(), leaf.ErrRegress)
+		first := make(chan error, 1)
+		go func() { _, err := a.Repair(t.Context(), "order", 1000); first <- err }()
+		<-s.stuck
+		if _, err := a.Repair(t.Context(), "order", 1000); err != nil {
+			t.Fatal(err)
+		}
+		if id := next(t, a, "order"); id != 1001 {
+			t.Fatalf("ID = %d, want 1001", id)
+		}
+		close(s.release)
+		wantErr(t, <-first, nil)
+		if m := a.Mark("order"); m.High != 1101 || m.Latched {
+			t.Errorf("mark %+v, want 1101", m)
 		}
 	})
 }

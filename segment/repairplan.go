@@ -11,6 +11,7 @@ import (
 // strings in JSON.
 type RepairPlan struct {
 	Row          int64        `json:"row,string"`                     // max_id of the row, 0 without a row
+	NoRow        bool         `json:"no_row,omitempty"`               // the tag has no row
 	Nodes        []RepairNode `json:"nodes"`                          // this node first, then the others by name
 	Posted       int64        `json:"posted,string,omitempty"`        // what nodes posted of a regress or a repair
 	Deleted      int64        `json:"deleted,string,omitempty"`       // max_id of the row that was deleted last, or of a higher one before it
@@ -41,7 +42,7 @@ const (
 
 // PlanRepair returns what Repair with the same arguments would do. It changes nothing,
 // but for the question that it posts for the nodes. Where Repair would refuse, the plan
-// says why. Errors: those of Repair that keep it from asking.
+// says why. For a tag with NoRow that no node has latched, Repair returns leaf.ErrUnknownTag. Errors: those of Repair that keep it from asking.
 func (a *Allocator) PlanRepair(ctx context.Context, tag string, above int64) (RepairPlan, error) {
 	r, err := a.newRepair(tag, above)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// TestRepairBesideAGiveBack: a node loads one ID after it has answered a repair, which takes
+// TestRepairBesideAReturn: a node loads one ID after it has answered a repair, which takes
 // the row to where the repair moves it, and stops before it reads of the repair's end. What
-// it gives back takes the row below the repair again. The tag is not latched a second time.
-func TestRepairBesideAGiveBack(t *testing.T) {
+// it returns takes the row below the repair again. The tag is not latched a second time.
+func TestRepairBesideAReturn(t *testing.T) {
 	for name, f := range map[string]*memory.Fence{"": nil, "under a cluster fence": memory.NewFence()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,10 +63,10 @@ func TestRepairBesideAGiveBack(t *testing.T) {
 	}
 }
 
-// TestRepairMeetsAGiveBackThatHangs: the statement by which a node that stops gives numbers
+// TestRepairMeetsAReturnThatHangs: the statement by which a node that stops gives numbers
 // back does not return. The node is heard meanwhile, and the repair ends above all that it
 // issued.
-func TestRepairMeetsAGiveBackThatHangs(t *testing.T) {
+func TestRepairMeetsAReturnThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))
 		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
@@ -77,7 +77,7 @@ func TestRepairMeetsAGiveBackThatHangs(t *testing.T) {
 		synctest.Wait()
 		entered, release := make(chan struct{}), make(chan struct{})
 		s.set(func(s *store) {
-			s.onGiveBack = func(_ context.Context, _ string, do func() error) error {
+			s.onReturn = func(_ context.Context, _ string, do func() error) error {
 				close(entered)
 				<-release
 				return do()

@@ -37,6 +37,13 @@ func (r *retries) drop(t *Tag) {
 	delete(r.tags, t)
 }
 
+// waiting reports whether there are such tags.
+func (r *retries) waiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.tags) > 0
+}
+
 // due returns the tags, in order; without any the caller ends.
 func (r *retries) due() []*Tag {
 	r.mu.Lock()
@@ -56,7 +63,7 @@ func (r *retries) due() []*Tag {
 func (r *retries) run() {
 	a := r.shard.alloc
 	for {
-		_ = a.rt.Wait(context.Background(), a.closing, a.rt.Jitter(retryEvery))
+		_ = a.rt.Wait(context.Background(), a.running.Done(), a.rt.Jitter(retryEvery))
 		all := r.due()
 		if all == nil {
 			return

@@ -35,6 +35,7 @@ type shard struct {
 	synced   bool  // all rows were read at least once
 	last     error // why the last sync failed, nil if it did not
 	starving error // why the queue takes the store for down, nil if it does not
+	blocked  error // why the node itself could load no range last: its disk, or the cluster fence; nil if it could. It counts while a load is tried again
 
 	gone map[string]bool // tags that this node took ranges of, and whose rows are gone
 
@@ -53,7 +54,7 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
 		watcher: newWatcher(a, s.Store), look: make(chan struct{}), gone: map[string]bool{},
 	}
-	shard.queue = queue{rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.closing, report: shard.reportLoads, alone: shard.askAnother}
+	shard.queue = queue{rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother}
 	shard.retry = retries{shard: shard, tags: map[*Tag]struct{}{}}
 	return shard
 }
@@ -73,7 +74,7 @@ func (s *shard) follow(fresh bool) {
 				pause = min(longestSyncBackoff, a.cfg.SyncInterval)
 			}
 		}
-		_ = a.rt.Wait(context.Background(), a.closing, pause)
+		_ = a.rt.Wait(context.Background(), a.running.Done(), pause)
 		if a.isClosing() {
 			return
 		}
@@ -197,8 +198,15 @@ func (s *shard) reportLoads(why error) {
 	s.alarmLocked()
 }
 
+// block notes whether, and why, the node itself allows no load.
+func (s *shard) block(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blocked = why
+}
+
 // askAnother finds out whether it is the store or the tag that makes the loads of one
-// tag fail: it loads a range of another tag. While one has stock the node can serve, and
+// tag fail, or be late: it loads a range of another tag. While one has stock the node can serve, and
 // no load is wasted. Without another tag it is the store.
 func (s *shard) askAnother(failed *Tag, why error) {
 	var other *Tag
@@ -208,11 +216,12 @@ func (s *shard) askAnother(failed *Tag, why error) {
 		}
 		t.mu.Lock()
 		stock := t.stockLocked()
+		late := t.buf != nil && errors.Is(t.buf.failed, context.DeadlineExceeded)
 		t.mu.Unlock()
 		if stock > 0 {
 			return
 		}
-		if (other == nil || t.name < other.name) && !s.alloc.fence.Mark(t.name).Latched {
+		if !late && (other == nil || t.name < other.name) && !s.alloc.fence.Mark(t.name).Latched {
 			other = t
 		}
 	}
@@ -220,6 +229,7 @@ func (s *shard) askAnother(failed *Tag, why error) {
 		s.queue.condemn(failed, why)
 		return
 	}
+	s.queue.probes(other)
 	other.mu.Lock()
 	defer other.mu.Unlock()
 	if other.state == listed {
@@ -227,7 +237,7 @@ func (s *shard) askAnother(failed *Tag, why error) {
 	}
 }
 
-// alarmLocked brings the alarm in line with what is known. s.mu is fence.Held, so that
+// alarmLocked brings the alarm in line with what is known. s.mu is held, so that
 // its beginning and end are told in the order in which they happened.
 func (s *shard) alarmLocked() {
 	a := s.alloc
@@ -257,7 +267,7 @@ func (s *shard) read() ([]Row, error) {
 		return nil, err
 	}
 	s.epoch.Add(1)
-	rows, err := bounded.Do(a.reading, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
+	rows, err := bounded.Do(a.running, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
 	if err != nil {
 		return nil, fmt.Errorf("read all tags: %w", err)
 	}
@@ -277,11 +287,11 @@ func (s *shard) bind() error {
 	if !first {
 		timeout *= 10 // as the reading that follows
 	}
-	_, err := bounded.Do(a.reading, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
+	_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 	})
 	if err == nil && first { // before the first range: this node may have been away during a regress
-		if err := s.readBoard(a.reading, false); err != nil {
+		if err := s.readBoard(a.running, false); err != nil {
 			return fmt.Errorf("read the notices of other nodes: %w", err)
 		}
 	}
@@ -462,12 +472,12 @@ func (t *Tag) newsCount() uint64 {
 	return t.news
 }
 
-// tryAgainLocked forgets the back-off of a failed load and wakes who waits for its
+// tryAgainLocked forgets the back-off of a failed load and wakes the callers that wait for its
 // end. t.mu is held.
 func (t *Tag) tryAgainLocked() {
 	if t.buf != nil {
 		t.buf.retryAt, t.buf.failed = time.Time{}, nil
-		if t.buf.turnedAway {
+		if t.buf.exhausted {
 			t.shard.retry.add(t)
 		}
 		t.buf.wakeAll()

@@ -12,7 +12,7 @@ import (
 
 // counters count since New.
 type counters struct {
-	loads, failures, unknown, vanished, regresses, races, waits, abandoned, givenBack, lost atomic.Int64
+	loads, failures, unknown, vanished, regresses, races, waits, abandoned, returned, lost atomic.Int64
 }
 
 // Status is the state of an Allocator as a whole. The counters run since New.
@@ -29,7 +29,7 @@ type Status struct {
 	Races     int64 // ranges dropped because another node moved the cluster fence first
 	Waits     int64 // calls that had to wait for a load
 	Abandoned int64 // calls given up because they ignored their deadline
-	GivenBack int64 // numbers returned to the stores by Close
+	Returned  int64 // numbers returned to the stores by Close
 	Lost      int64 // numbers of committed ranges that were dropped
 }
 
@@ -38,7 +38,7 @@ func (a *Allocator) Status() Status {
 	c := &a.counters
 	st := Status{
 		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Unknown: c.unknown.Load(), Vanished: c.vanished.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
-		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), GivenBack: c.givenBack.Load(), Lost: c.lost.Load(),
+		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), Returned: c.returned.Load(), Lost: c.lost.Load(),
 	}
 	for _, s := range a.shards {
 		serves, reason := s.serves()
@@ -65,11 +65,14 @@ func (a *Allocator) Status() Status {
 // serves reports whether IDs can be had of the store's tags: from memory, or by loads.
 func (s *shard) serves() (ok bool, reason string) {
 	s.mu.Lock()
-	synced, last, starving, foreign := s.synced, s.last, s.starving, s.foreign
+	synced, last, starving, foreign, blocked := s.synced, s.last, s.starving, s.foreign, s.blocked
 	if foreign != nil {
 		reason = s.ownerLocked()
 	}
 	s.mu.Unlock()
+	if !s.retry.waiting() {
+		blocked = nil // what it blocked has loaded since, or is gone, so nothing is known
+	}
 	switch {
 	case otherCluster(foreign):
 		if _, some := s.someServes(false); !some {
@@ -84,9 +87,12 @@ func (s *shard) serves() (ok bool, reason string) {
 		reason = fmt.Sprintf("store %q does not answer", s.name)
 	case starving != nil:
 		reason = fmt.Sprintf("no range can be loaded from store %q", s.name)
+	case blocked != nil:
+		reason = fmt.Sprintf("no range of store %q can be loaded: %s", s.name, firstLine(blocked))
 	}
-	switch tags, some := s.someServes(starving == nil); {
-	case tags > 0 && !some && starving != nil:
+	loads := starving == nil && blocked == nil
+	switch tags, some := s.someServes(loads); {
+	case tags > 0 && !some && !loads:
 		return false, reason + ", and no tag has IDs in memory"
 	case tags > 0 && !some:
 		return false, fmt.Sprintf("all tags of store %q are latched until repaired, and none has IDs in memory", s.name)
@@ -203,7 +209,7 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	}
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
-		Loading: b.loading, Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
+		Loading: b.loading(), Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
 	}
 	if b.failed != nil {
 		st.Problem = leaf.ClassOf(storeError(b.failed)).Code

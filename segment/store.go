@@ -14,7 +14,7 @@ import (
 // anything is written.
 const (
 	MaxStep  = 1 << 30      // a row's own step is valid from 1 to MaxStep
-	MaxMaxID = fence.MaxEnd // max_id is valid from 0 to MaxMaxID; see piece.take for the distance to 2^63
+	MaxMaxID = fence.MaxEnd // max_id is valid from 0 to MaxMaxID; see chunk.take for the distance to 2^63
 )
 
 // Errors of a Store beside those of package leaf.
@@ -61,8 +61,8 @@ type Store interface {
 	// is recorded. Both errors are permanent for a start. A node that runs issues nothing
 	// from the database after ErrRule, until Bind succeeds again.
 	//
-	// A database may name its cluster. Then Bind, Reserve, GiveBack and Raise fail with a
-	// *ClusterError when it names another one than it did at first, and GiveBack and Raise
+	// A database may name its cluster. Then Bind, Reserve, ReturnUnused and Raise fail with a
+	// *ClusterError when it names another one than it did at first, and ReturnUnused and Raise
 	// change nothing. The node then loads nothing until Bind succeeds again; ranges that it
 	// has loaded before are of its own cluster.
 	Bind(ctx context.Context, b Binding) error
@@ -72,22 +72,22 @@ type Store interface {
 	// no two calls ever return overlapping ranges.
 	//
 	// If the row's own step equals req.Step, the range has req.Length IDs; if not
-	// (somebody edited it, or req.Step is 0, "unknown"), it has as many as the
+	// (an administrator edited it, or req.Step is 0, "unknown"), it has as many as the
 	// row's own step, held within [req.Min, req.Max].
 	//
 	// Errors: leaf.ErrUnknownTag, leaf.ErrInvalidRow (step outside 1..MaxStep or
 	// max_id below 0), leaf.ErrOverflow (max_id would pass MaxMaxID); in these
-	// three cases the row is unchanged. After any other error nobody knows whether
+	// three cases the row is unchanged. After any other error it is unknown whether
 	// the row moved, and there is no range: the IDs are lost if it did. A retry is
 	// always safe, and so is a driver that sends the statement twice.
 	Reserve(ctx context.Context, req Request) (Reservation, error)
 
-	// GiveBack lowers max_id from hi to lo if it still is exactly hi, in one
+	// ReturnUnused lowers max_id from hi to lo if it still is exactly hi, in one
 	// compare-and-set. It must be sent at most once, also by connection pools and
 	// drivers below: a repetition after an unknown outcome could meet a max_id that
 	// went up and came back (rule G). Errors: leaf.ErrConflict if max_id is
 	// not hi, leaf.ErrUnknownTag.
-	GiveBack(ctx context.Context, tag string, hi, lo int64) error
+	ReturnUnused(ctx context.Context, tag string, hi, lo int64) error
 
 	// Raise sets max_id to the larger of itself and above, atomically, and returns
 	// the result. It may be repeated. Errors: leaf.ErrUnknownTag,
@@ -155,6 +155,10 @@ type Row struct {
 	Problem error // why the row cannot be read; then the other fields but Tag are zero
 }
 
+// errBelowZero: no node and no command writes such a row. A node that took ranges of the tag
+// treats it as what it is, a row that went down.
+var errBelowZero = errors.New("must be 0 or more")
+
 // CheckRow returns leaf.ErrInvalidRow, naming column, value and limit, if the row
 // may not be advanced, or leaf.ErrOverflow if length more IDs do not fit.
 func CheckRow(tag string, maxID, step, length int64) error {
@@ -162,17 +166,17 @@ func CheckRow(tag string, maxID, step, length int64) error {
 	case step < 1 || step > MaxStep:
 		return fmt.Errorf("%w: tag %q has step=%d, must be 1 to %d", leaf.ErrInvalidRow, tag, step, MaxStep)
 	case maxID < 0:
-		return fmt.Errorf("%w: tag %q has max_id=%d, must be 0 or more", leaf.ErrInvalidRow, tag, maxID)
+		return fmt.Errorf("%w: tag %q has max_id=%d, %w", leaf.ErrInvalidRow, tag, maxID, errBelowZero)
 	case maxID > MaxMaxID-length:
 		return fmt.Errorf("%w: tag %q has max_id=%d, and %d more IDs would pass %d", leaf.ErrOverflow, tag, maxID, length, int64(MaxMaxID))
 	}
 	return nil
 }
 
-// CheckGiveBack returns leaf.ErrBadRequest if max_id may not be lowered from hi to lo.
-func CheckGiveBack(hi, lo int64) error {
+// CheckReturn returns leaf.ErrBadRequest if max_id may not be lowered from hi to lo.
+func CheckReturn(hi, lo int64) error {
 	if lo < 0 || lo >= hi || hi > MaxMaxID {
-		return leaf.BadField("give back", leaf.Range{Lo: lo, Hi: hi}, fmt.Sprintf("must be a range within 0 to %d", int64(MaxMaxID)))
+		return leaf.BadField("returned range", leaf.Range{Lo: lo, Hi: hi}, fmt.Sprintf("must be a range within 0 to %d", int64(MaxMaxID)))
 	}
 	return nil
 }

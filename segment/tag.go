@@ -14,7 +14,7 @@ import (
 // Tag is a handle to one tag; it saves the look-up by name. It stays valid while
 // the tag is deleted and created again. All methods are safe for concurrent use.
 type Tag struct {
-	cur   atomic.Pointer[piece] // never nil; changes under mu, or in follow
+	cur   atomic.Pointer[chunk] // never nil; changes under mu, or in follow
 	name  string
 	alloc *Allocator
 	shard *shard // nil if no rule sends the name to a database
@@ -36,15 +36,15 @@ const (
 	// provisional: asked for, and the store will be asked; in Allocator.pending.
 	provisional
 	// detached: not (or no longer) what the name stands for. Calls find the tag
-	// that is, and share its piece.
+	// that is, and share its chunk.
 	detached
 )
 
 // Next returns the tag's next ID. Unique for the tag over all nodes; increasing in
 // the order of calls within this process. Errors as in leaf.Issuer.
 func (t *Tag) Next(ctx context.Context) (int64, error) {
-	p := t.cur.Load()
-	if id := p.cursor.Add(1) - 1; id < p.end {
+	c := t.cur.Load()
+	if id := c.cursor.Add(1) - 1; id < c.end {
 		return id, nil
 	}
 	return t.nextSlow(ctx)
@@ -70,23 +70,27 @@ func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
 	return got[0].Lo, nil
 }
 
-// nextN alternates between taking from the current piece and advancing to the
-// next one, and waits where advance says so. A batch that the piece cannot fill takes
+// nextN alternates between taking from the current chunk and advancing to the
+// next one, and waits where advance says so. A batch that the chunk cannot fill takes
 // nothing from it: that is for gather to decide.
 func (t *Tag) nextN(ctx context.Context, n int64) ([]leaf.Range, error) {
-	w := waiter{alloc: t.alloc, caller: ctx, wants: n, got: make([]leaf.Range, 0, 1)}
+	w := waiter{alloc: t.alloc, wants: n, got: make([]leaf.Range, 0, 1)}
 	defer w.leave()
 	for {
-		p := t.cur.Load()
-		if w.keep(p.takeWhole(w.wants)); w.wants == 0 {
+		c := t.cur.Load()
+		if w.keep(c.takeWhole(w.wants)); w.wants == 0 {
 			return w.got, nil
 		}
-		on, err := t.advance(p, &w)
+		on, err := t.advance(c, &w)
 		w.settle()
 		if w.wants == 0 {
 			return w.got, nil
 		}
-		if err == nil && on.wake != nil {
+		switch {
+		case err != nil:
+		case on.admit:
+			err = w.admit(ctx)
+		case on.wake != nil:
 			err = w.wait(ctx, on)
 		}
 		if err != nil {
@@ -95,23 +99,26 @@ func (t *Tag) nextN(ctx context.Context, n int64) ([]leaf.Range, error) {
 	}
 }
 
-// obstacle is what a caller must wait for: a wake-up, or the moment when a failed
-// load may be tried again. The zero obstacle means that there is none.
+// obstacle is what keeps a caller from IDs: it must ask whether it may wait, or wait for a
+// wake-up, or for the moment when a failed load may be tried again. The zero obstacle means
+// that there is none.
 type obstacle struct {
+	admit bool
 	wake  chan struct{}
 	retry time.Duration // 0: no limit
 }
 
 // waiter is one call's waiting. It limits the whole call to Config.MaxWait and is
 // counted by the tag it waits for, because a provisional tag lives only as long as
-// somebody waits.
+// a caller waits.
 type waiter struct {
 	alloc  *Allocator
-	caller context.Context //nolint:containedctx // lives as long as one call
 	ctx    context.Context //nolint:containedctx // the same with MaxWait; made only if the call waits
 	cancel context.CancelFunc
 	tag    *Tag // counts this waiter
 	before *Tag // counted it before, until settle
+
+	admitted bool // the next wait is allowed
 
 	wants int64        // IDs that the call still wants
 	got   []leaf.Range // what it has
@@ -125,7 +132,7 @@ func (w *waiter) keep(r leaf.Range) {
 	w.wants -= r.Len()
 }
 
-// joinLocked makes t count the waiter. t.mu is fence.Held, so the count is right before
+// joinLocked makes t count the waiter. t.mu is held, so the count is right before
 // the load that t is about to ask for can look at it.
 func (w *waiter) joinLocked(t *Tag, b *buffer) {
 	if w.tag != t {
@@ -142,11 +149,24 @@ func (w *waiter) settle() {
 	}
 }
 
+// admit asks whether the call may wait, before a load is wanted for it and with no lock held.
+func (w *waiter) admit(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return w.tag.gaveUp(err) // no caller would take what it asked for
+	}
+	if err := leaf.Admit(ctx); err != nil {
+		return err
+	}
+	w.admitted = true
+	return nil
+}
+
 func (w *waiter) wait(ctx context.Context, on obstacle) error {
 	if w.ctx == nil {
 		w.ctx, w.cancel = w.alloc.rt.WithTimeout(ctx, w.alloc.cfg.MaxWait)
 		w.alloc.counters.waits.Add(1)
 	}
+	w.admitted = false
 	if err := w.alloc.rt.Wait(w.ctx, on.wake, on.retry); err != nil {
 		return w.tag.gaveUp(err)
 	}
@@ -162,26 +182,26 @@ func (w *waiter) leave() {
 	}
 }
 
-// uncount notes that a waiter left. The last one takes back the load that he waited for,
-// so that the store does not work for nobody, and a provisional tag out of the waiting
-// room. A load that has begun goes on.
+// uncount notes that a waiter left. The last waiter takes back the load that it waited for,
+// so that the store does no work that no caller wants, and forgets a provisional tag. A load
+// that has begun goes on.
 //
-// Why nobody is left waiting for a load that never comes: waiters are counted, and loads
+// Why no caller is left waiting for a load that never comes: waiters are counted, and loads
 // asked for and taken back, under t.mu; a load leaves its line once, under queue.mu.
-//   - Somebody arrives while the last waiter leaves. Either he is counted first, so that
-//     the other is not the last; or he finds that nothing is loading, and asks anew.
+//   - A caller arrives while the last waiter leaves. Either it is counted first, so that
+//     the other is not the last; or it finds that nothing is loading, and asks anew.
 //   - The load begins while the last waiter leaves. Either it is taken back first, and
 //     the queue does not find it; or it has left the line, drop returns false, and
-//     whoever arrives before it ends waits for it, as if the other had stayed.
+//     a caller that arrives before it ends waits for it, as if the last one had stayed.
 //   - The queue closes meanwhile: it has emptied its lines, and Close ends the load.
 func (t *Tag) uncount() {
 	t.mu.Lock()
 	b := t.buffer()
 	b.waiters--
-	if b.waiters == 0 && b.loading && !b.ahead && t.shard.queue.drop(b.place) {
-		b.loading, b.asked = false, time.Time{}
+	if b.waiters == 0 && b.loading() && !b.ahead && t.shard.queue.drop(b.place) {
+		b.place, b.asked = nil, time.Time{}
 	}
-	abandoned := t.state == provisional && b.waiters == 0 && !b.loading
+	abandoned := t.state == provisional && b.waiters == 0 && !b.loading()
 	t.mu.Unlock()
 	if abandoned {
 		t.alloc.forget(t)
@@ -194,17 +214,13 @@ func (t *Tag) uncount() {
 func (t *Tag) gaveUp(waitErr error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.gaveUpLocked(waitErr)
-}
-
-func (t *Tag) gaveUpLocked(waitErr error) error {
 	b := t.buffer()
 	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed), failed: b.failed}
 	switch {
 	case b.last.count == 0:
 		e.sentinel = leaf.ErrNotReady
-	case !b.turnedAway && t.state != detached && errors.Is(waitErr, context.DeadlineExceeded): // else the caller left by itself
-		b.turnedAway = true
+	case !b.exhausted && t.state != detached && errors.Is(waitErr, context.DeadlineExceeded): // else the caller left by itself
+		b.exhausted = true
 		t.alloc.alarms.Raise(exhaustedAlarm(t.name, b.failed))
 	}
 	return e

@@ -22,7 +22,7 @@ func (s *shard) mayGo(missing []*Tag, known, found int) (drop []*Tag) {
 	}
 	for _, t := range missing {
 		t.mu.Lock()
-		stays := t.stockLocked() > 0 || t.buffer().loading
+		stays := t.stockLocked() > 0 || t.buffer().loading()
 		t.mu.Unlock()
 		if !stays {
 			drop = append(drop, t)

@@ -365,8 +365,66 @@ func TestUnknownTagsAreBounded(t *testing.T) {
 	})
 }
 
+// TestUnknownTagsDoNotDelayOthers: callers ask for thousands of names that do not exist. A tag
+// of the table gets its first range before they are looked up.
+func TestUnknownTagsDoNotDelayOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const call = 5 * time.Millisecond
+		s := newStore(row(10))
+		s.set(func(s *store) {
+			s.onLookup = func(context.Context, string) error { time.Sleep(call); return nil }
+			s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+				time.Sleep(call)
+				return do()
+			}
+		})
+		a := node(t, s, nil, segment.Config{})
+		synctest.Wait() // the first reading has the table
+		var callers sync.WaitGroup
+		for i := range 4096 {
+			callers.Go(func() { _, _ = a.Next(t.Context(), fmt.Sprint("unknown-", i)) })
+		}
+		time.Sleep(call / 2)
+		start := time.Now()
+		next(t, a, "order")
+		if d := time.Since(start); d > 4*call {
+			t.Errorf("the first ID of a tag took %v behind look-ups of %v each", d, call)
+		}
+		callers.Wait()
+	})
+}
+
+// refuser is an Admission that lets no request wait.
+type refuser struct{ asked int }
+
+var errRefused = errors.New("too many wait")
+
+func (r *refuser) Admit() error { r.asked++; return errRefused }
+
+// TestAsksBeforeItWaits: a call that must wait asks whether it may before a load is wanted
+// for it, and an ID in stock needs no leave.
+func TestAsksBeforeItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newStore(row(10)), &refuser{}
+		a := node(t, s, nil, segment.Config{})
+		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, r)
+		for range 2 {
+			if _, err := a.Next(ctx, "order"); !errors.Is(err, errRefused) {
+				t.Errorf("a call that must wait: %v", err)
+			}
+		}
+		if synctest.Wait(); r.asked != 2 || s.maxID(t, "order") != 1 {
+			t.Errorf("asked %d times, row at %d; want 2 and no load", r.asked, s.maxID(t, "order"))
+		}
+		next(t, a, "order")
+		if _, err := a.Next(ctx, "order"); err != nil || r.asked != 2 {
+			t.Errorf("an ID in stock: %v, asked %d times", err, r.asked-2)
+		}
+	})
+}
+
 // TestNoLoadForACallerThatLeft: a call that cannot wait asks the store for nothing, or
-// callers that are turned away would keep the store from those who wait.
+// callers that are rejected would keep the store from those who wait.
 func TestNoLoadForACallerThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))
@@ -386,5 +444,26 @@ func TestNoLoadForACallerThatLeft(t *testing.T) {
 		if _, err := a.Next(over, "order"); err != nil {
 			t.Errorf("an ID in stock needs no wait: %v", err)
 		}
+	})
+}
+
+// TestWaitingRoomEmpties: callers that leave while their look-up hangs leave nothing
+// behind, however many names they asked for.
+func TestWaitingRoomEmpties(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.set(func(s *store) {
+			s.onLookup = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+		})
+		a := node(t, s, nil, segment.Config{SyncInterval: time.Hour, MaxLoads: 1000, MaxWait: 100 * time.Millisecond, LoadTimeout: time.Second})
+		for round := range 6 {
+			for i := range 900 {
+				go func() { _, _ = a.Next(t.Context(), fmt.Sprint(round, " ", i)) }()
+			}
+			time.Sleep(3 * time.Second)
+		}
+		s.heal()
+		create(t, s, "fresh", 1)
+		next(t, a, "fresh")
 	})
 }

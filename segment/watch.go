@@ -40,7 +40,7 @@ type watcher struct {
 	as       Member           // what was noted of this node last
 	left     bool             // the node is off the list for good
 	answered map[string]int64 // the questions that were answered last, by tag
-	told     map[string]int64 // what was told of tags whose rows are gone
+	told     map[string]told  // what was told of tags whose rows are gone
 	missing  bool             // the tables are missing: it was logged
 	failed   string           // why the last look failed, as logged
 	odd      string           // the notices that are not heeded, as logged
@@ -48,7 +48,7 @@ type watcher struct {
 }
 
 func newWatcher(a *Allocator, s Store) watcher {
-	w := watcher{answered: map[string]int64{}, told: map[string]int64{}}
+	w := watcher{answered: map[string]int64{}, told: map[string]told{}}
 	if a.cfg.NodeID != "" {
 		w.board, _ = s.(Board)
 	}
@@ -121,6 +121,7 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 	began := a.fence.Look()
 	notices, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
 	if err != nil {
+		clear(w.told)
 		return errors.Join(entered, err)
 	}
 	posted := map[string]int64{} // the regresses that the others know of
@@ -184,14 +185,14 @@ func (s *shard) usable(notices []Notice) (good []Notice) {
 }
 
 // answer answers questions, the newest first: many old ones must not hide one that
-// somebody waits for. What takes too long is left to the next look.
+// a caller waits for. What takes too long is left to the next look.
 func (s *shard) answer(ctx context.Context, open []Notice) (err error) {
 	a, w := s.alloc, &s.watcher
 	if len(open) == 0 {
 		return nil
 	}
-	// A repair that does not find this node on the list does not wait for it, and the
-	// list may have been lost with the commits.
+	// Enter again: a database that lost commits may have lost the list of nodes, too, and a
+	// repair does not wait for the answer of a node that is not on it.
 	if err := s.enter(ctx, 0); err != nil {
 		return err
 	}

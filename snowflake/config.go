@@ -66,6 +66,10 @@ type Config struct {
 	// returning early does no harm: the clock is read again.
 	Sleep func(ctx context.Context, d time.Duration) error
 
+	// Admit is asked before every wait, and its error ends the call; nil: every call may
+	// wait. It must be safe for concurrent use.
+	Admit func(ctx context.Context) error
+
 	// Rand chooses where a fresh unit starts; nil means math/rand/v2. It must be
 	// safe for concurrent use and uniform in its low bits.
 	Rand func() uint64

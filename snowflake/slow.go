@@ -24,7 +24,7 @@ func (g *Generator) take(ctx context.Context, n uint64) (first, count uint64, er
 		if unit < at {
 			behind := g.until(at, t)
 			if d, ok := p.wait(behind, g.c.Tolerance); ok {
-				if err := g.c.Sleep(ctx, d); err != nil {
+				if err := g.wait(ctx, d); err != nil {
 					return 0, 0, fmt.Errorf("%w: %w", &ClockError{Behind: behind, Tolerance: g.c.Tolerance}, err)
 				}
 				continue
@@ -45,7 +45,7 @@ func (g *Generator) take(ctx context.Context, n uint64) (first, count uint64, er
 		case unit > at || used == 0:
 			start = g.start(at, used, unit)
 		case used >= most:
-			if err := g.c.Sleep(ctx, rest); err != nil {
+			if err := g.wait(ctx, rest); err != nil {
 				return 0, 0, fmt.Errorf("%w: %w", ErrSaturated, err)
 			}
 			continue
@@ -55,6 +55,16 @@ func (g *Generator) take(ctx context.Context, n uint64) (first, count uint64, er
 			return first, count, nil
 		}
 	}
+}
+
+// wait waits for d, if the call may wait.
+func (g *Generator) wait(ctx context.Context, d time.Duration) error {
+	if g.c.Admit != nil {
+		if err := g.c.Admit(ctx); err != nil {
+			return err
+		}
+	}
+	return g.c.Sleep(ctx, d)
 }
 
 // allowed returns the error that forbids unit, if any.

@@ -1,10 +1,10 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -12,16 +12,20 @@ import (
 
 // acquire tries to get a number until it has one, and returns nil only if the
 // Holder is being closed or the first attempt failed for good.
-func (h *Holder) acquire() *tenure {
+func (h *Holder) acquire() *session {
 	// What the registry gave to a confirmation is ours too, under the nonce of that.
-	nonce := cmp.Or(h.asked, h.cfg.Nonce())
-	h.asked = ""
+	nonce := h.cfg.Nonce()
+	if last := len(h.asked) - 1; last >= 0 {
+		nonce = h.asked[last]
+	}
+	h.asked = nil
 	for failures := 0; !h.isClosing(); failures++ {
+		h.held = nil
 		own, confirmed, err := h.attempt(nonce)
 		if err == nil {
-			t, beginErr := h.begin(own, confirmed)
+			s, beginErr := h.begin(own, confirmed)
 			if beginErr == nil {
-				return t
+				return s
 			}
 			err = beginErr
 		}
@@ -31,7 +35,7 @@ func (h *Holder) acquire() *tenure {
 		h.refused(err)
 		h.firstAttempt(err)
 		if !errors.Is(err, errDisk) {
-			h.rewrite()
+			_ = h.rewrite(h.base) // the alarm tells
 		}
 		h.pause(h.backoff(err, failures))
 	}
@@ -40,14 +44,14 @@ func (h *Holder) acquire() *tenure {
 }
 
 // attempt makes one claim. If the registry does not answer, a fixed number may come
-// from the node's own file instead; it is then not confirmed.
+// from the node's own file instead; it is then not confirmed. A leased number has no file.
 func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	f, fileErr := h.readFile()
-	if fileErr != nil && !h.info.Shared && h.info.Kind == Fixed {
+	if fileErr != nil && !h.info.Shared {
 		return Record{}, false, h.withoutMemory(fileErr)
 	}
 	if fileErr != nil {
-		h.log.Warn("the node's own file is not used; a claim starts where the registry says", "reason", fileErr)
+		h.log.Warn("worker.json of this node cannot be used; the worker ID may be used from its T in the registry on", "reason", fileErr)
 	}
 	if err := h.compareClocks(); err != nil {
 		return Record{}, false, err
@@ -57,10 +61,11 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	case err == nil:
 		h.counters.claims.Add(1)
 		return own, true, nil
-	case h.info.Kind != Fixed || answered(err):
+	case answered(err):
 		return Record{}, false, err
 	}
 	if own, ok := h.fromFile(f); ok {
+		h.asked = slices.Concat(f.Asked[max(0, len(f.Asked)-mostAsked+1):], []string{nonce})
 		h.registryAlarm(err, own.Bound)
 		return own, false, nil
 	}
@@ -117,7 +122,7 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 		lost.Quiet = quiet // once, by a clock that is trusted: the moment must not move with each attempt
 	}
 	own, err := h.reg.Claim(ctx, req)
-	if err == nil || answered(err) {
+	if err == nil || answered(err) && !unusable(err) {
 		h.cfg.Alarms.Clear(leaf.AlarmRegistry, h.info.Name)
 	}
 	if err != nil {
@@ -140,13 +145,13 @@ func (h *Holder) last(f *file) *Previous {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.previous == nil && f != nil && f.of(h.info) {
-		return &Previous{Number: f.Number, Nonce: f.Nonce, Inner: f.Inner, Incarnation: f.Incarnation}
+		return &Previous{Number: f.Number, Nonce: f.Nonce, Asked: f.Asked, Inner: f.Inner, Incarnation: f.Incarnation}
 	}
 	return h.previous
 }
 
 // fromFile is the claim of a fixed number whose registry does not answer: below the
-// T of the file nobody else may issue (rule E). The file's nonce goes to the registry
+// T of the file no other node may issue (rule E). The file's nonce goes to the registry
 // once it answers, as proof that the number was ours, never as our own.
 func (h *Holder) fromFile(f *file) (Record, bool) {
 	lost := h.last(nil) != nil // by this process: going on would ignore what the registry said
@@ -194,26 +199,25 @@ func (h *Holder) unit(t time.Time) int64 {
 	return h.cfg.Layout.Millis(h.cfg.Layout.Ceil(t.UnixMilli()))
 }
 
-// release ends a tenure whose generator has stopped. With keep a confirmed claim stays.
+// release ends a session whose generator has stopped. With keep a confirmed claim stays.
 //
 // The file comes before the registry: once the registry's T is lower, another node may
 // issue from there, so this directory must not believe any longer that the time up to T is
 // its own. But a file that has given up that time makes the next start wait for the
 // registry, so a fixed number first asks whether the registry answers. If it does not, all
 // stays as it would after a kill.
-func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
-	end := t.gen.Stop()
-	own := *t.claim.Load()
+func (h *Holder) release(ctx context.Context, s *session, keep bool) error {
+	end := s.gen.Stop()
+	own := *s.claim.Load()
 	withdraw := func() error {
 		ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
 		defer cancel()
 		return h.reg.Withdraw(ctx, h.self(own))
 	}
-	if keep && t.confirmed.Load() {
-		return withdraw() // the file stays as it is: the registry has recorded its t
-	}
-	if !t.confirmed.Load() {
-		return errors.Join(h.writeFile(ctx, own, end, max(end, t.bound.Load())), withdraw())
+	if keep || !s.confirmed.Load() {
+		// The file stays as it is, because the registry has recorded its t, or may have done so
+		// with a confirmation; unless the stop came in the middle of a write.
+		return errors.Join(h.rewrite(ctx), withdraw())
 	}
 	if settled, err := h.settleEnd(ctx, own, end); err == nil {
 		own = settled
@@ -221,7 +225,7 @@ func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 		return errors.Join(fmt.Errorf("worker ID %d is not released, because the registry does not answer: %w", own.Number, err), withdraw())
 	}
 	inner := max(end, own.Floor) // with less the registry would take the file for an old copy
-	if err := h.writeFile(ctx, own, inner, inner); err != nil {
+	if err := h.writeFile(ctx, own, nil, inner, inner); err != nil {
 		return errors.Join(fmt.Errorf("the worker ID is not released: %w", err), withdraw())
 	}
 	ask, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
@@ -230,7 +234,7 @@ func (h *Holder) release(ctx context.Context, t *tenure, keep bool) error {
 		return errors.Join(fmt.Errorf("release worker ID %d: %w", own.Number, err), withdraw())
 	}
 	issued := "nothing"
-	if floor := h.cfg.Layout.Millis(h.cfg.Layout.Ceil(t.from)); end > floor {
+	if floor := h.cfg.Layout.Millis(h.cfg.Layout.Ceil(s.from)); end > floor {
 		issued = "below " + time.UnixMilli(end).UTC().Format(time.RFC3339Nano)
 	}
 	h.log.Info("worker ID released", "worker", own.Number, "issued", issued)

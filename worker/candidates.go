@@ -10,7 +10,7 @@ import (
 type candidates struct {
 	now int64 // of the claim
 
-	idle    group // of use at once, and held by nobody
+	idle    group // of use at once, and free
 	expired group // of use at once, and perhaps held by an owner that is about to renew
 	later   group // of use soonest
 	soonest int64 // the floor of those

@@ -244,22 +244,26 @@ func TestPeerClockCheck(t *testing.T) {
 
 // TestPeerClockCheckAfterARestart: a node's own file does not spare it the comparison.
 func TestPeerClockCheckAfterARestart(t *testing.T) {
-	run(t, worker.Leased, func(w *world) {
-		nodes := map[string]*node{}
-		check := func(c *worker.Config) {
-			c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
-		}
-		nodes["a:8080"] = w.node("a", check).up()
-		c := w.node("c", check).up()
-		time.Sleep(4 * time.Second) // announced by a renewal
-		c.stop()
-		c.clock.step(10 * time.Minute)
-		if err := c.begin(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		c.says(leaf.ErrClock, "clock is 10m0s ahead of the median of the 1 peers that answered")
-	})
+	for _, kind := range []worker.Kind{worker.Leased, worker.Fixed} { // a fixed number has a file
+		t.Run(kind.String(), func(t *testing.T) {
+			run(t, kind, func(w *world) {
+				nodes := map[string]*node{}
+				check := func(c *worker.Config) {
+					c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
+				}
+				nodes["a:8080"] = w.node("a", check).up()
+				c := w.node("c", check).up()
+				time.Sleep(4 * time.Second) // announced by a renewal
+				c.stop()
+				c.clock.step(10 * time.Minute)
+				if err := c.begin(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				c.says(leaf.ErrClock, "clock is 10m0s ahead of the median of the 1 peers that answered")
+			})
+		})
+	}
 }
 
 // TestPeerStartsBetweenTwoClaims: a node with a wrong clock finds no peer before its first

@@ -47,7 +47,7 @@ type Config struct {
 	Ahead time.Duration
 
 	// Lease is how long a process counts as running after its last sign of life.
-	// It decides who may be asked for the time, and how long a claimer that finds no
+	// It decides which nodes may be asked for the time, and how long a claimer that finds no
 	// namespace waits; no claim ends by it. Default 15 s.
 	Lease time.Duration
 
@@ -55,7 +55,7 @@ type Config struct {
 	// release becomes free. Default 5 s.
 	Margin time.Duration
 
-	// Fresh says that this very start created the registry, so that nobody can have
+	// Fresh says that this very start created the registry, so that no node can have
 	// used a number before. It counts until the first claim has succeeded.
 	Fresh bool
 
@@ -78,7 +78,7 @@ type Config struct {
 	Standby bool
 
 	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may
-	// then restart from its file while the registry is down, and nobody else gets its
+	// then restart from its file while the registry is down, and no other node gets its
 	// number before T.
 	KeepOnStop bool
 
@@ -189,7 +189,7 @@ func (c Config) Validate(info Info) error {
 	return nil
 }
 
-// quiet is how long a claimer that finds no namespace waits: whoever used it before
+// quiet is how long a claimer that finds no namespace waits: a node that used it before
 // has stopped by then, also one that does not know that it is gone (rule D). The wait
 // counts from before the call, and a claim that lives may have been renewed as late as
 // its end: so a long Timeout counts in place of the lease. A static number has no
@@ -201,6 +201,10 @@ func (c Config) quiet(info Info) time.Duration {
 	}
 	return c.longest()
 }
+
+// aside is the deadline of calls that a node can do without. Renewals wait for them, so they
+// take no longer than the time between two of these.
+func (c Config) aside() time.Duration { return min(c.Timeout, c.Renew) }
 
 // longest is the longest wait for a floor that a crash or a wipe causes. A floor
 // further away stems from a clock that is or was wrong.

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -146,6 +147,31 @@ func TestFreshCountsOnce(t *testing.T) {
 		a.says(leaf.ErrNotReady, "may be used from")
 		time.Sleep(10 * time.Second)
 		a.issue(10)
+	})
+}
+
+// TestFreshCountsOnceInALongSearch: the moment of a node's loss has long passed when the
+// registry is wiped, but another node may still issue with what it had there.
+func TestFreshCountsOnceInALongSearch(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		two := func(c *worker.Config) { c.Numbers.Hi = 2 }
+		a, b := w.node("a", two).up(), w.node("b", two).up()
+		w.records.set(func(r *records) { // an operator frees a's number, and another node takes it
+			for number, rec := range r.byNum {
+				if rec.Address == a.cfg.Address {
+					rec.Address, rec.Nonce, rec.Bound = "c:8080", "c", rec.Bound+time.Hour.Milliseconds()
+					r.version++
+					rec.Version = fmt.Sprint(r.version)
+					r.byNum[number] = rec
+				}
+			}
+		})
+		time.Sleep(5 * time.Minute)
+		a.says(leaf.ErrNotReady, "are taken")
+		b.issue(10)
+		w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
+		time.Sleep(20 * time.Second)
+		a.says(leaf.ErrNotReady, "may be used from")
 	})
 }
 

@@ -162,7 +162,7 @@ func TestRestartAfterRollback(t *testing.T) {
 	})
 }
 
-// TestRenewAfterRelease: what was given back is not taken again by a renewal.
+// TestRenewAfterRelease: a number that was released is not taken again by a renewal.
 func TestRenewAfterRelease(t *testing.T) {
 	r := newRecords(worker.Leased)
 	pool := worker.NewPool(r)
@@ -178,6 +178,14 @@ func TestRenewAfterRelease(t *testing.T) {
 	}
 	if kept := r.record(0); !kept.Released || kept.Bound != 2000 {
 		t.Errorf("record %+v", kept)
+	}
+}
+
+// TestHorizonOutlastsAFailover: by default a node issues for longer than the failover of a
+// database takes.
+func TestHorizonOutlastsAFailover(t *testing.T) {
+	if got := (worker.Config{}).WithDefaults().Horizon; got < 10*time.Minute {
+		t.Errorf("the default is %v", got)
 	}
 }
 

@@ -7,58 +7,60 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// extend keeps the inner bound t ahead of the clock until the tenure ends. It is a
+// extend keeps the inner bound t ahead of the clock until the session ends. It is a
 // loop of its own, so that a registry that hangs does not hold it up.
-func (h *Holder) extend(t *tenure) {
-	defer close(t.extended)
+func (h *Holder) extend(s *session) {
+	defer close(s.extended)
 	for {
-		if err := h.rt.Wait(h.base, t.ended, h.cfg.Ahead/3); err != nil {
+		if err := h.rt.Wait(h.base, s.ended, h.cfg.Ahead/3); err != nil {
 			return
 		}
 		select {
-		case <-t.ended:
+		case <-s.ended:
 			return
 		default:
 		}
-		h.extendOnce(t)
+		h.extendOnce(s)
 	}
 }
 
 // extendOnce raises t to Ahead from now, never above T. The order is the guarantee:
 // durable first, issued after (guarantee 6 and 7).
-func (h *Holder) extendOnce(t *tenure) {
-	now, err := h.trusted(t)
+func (h *Holder) extendOnce(s *session) {
+	now, err := h.trusted(s)
 	if err != nil {
-		h.cfg.Alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
-			Do: "set the clock right (slew it, do not step it); if it is right now, run: leaf worker confirm-clock",
-		})
+		do := "set the clock right (slew it, do not step it). If it is right now, wait: the node issues again when the clock has passed the moment that the text names"
+		if h.clock.jumped() != nil {
+			do = "set the clock right (slew it, do not step it); if it is right now, run: leaf worker confirm-clock"
+		}
+		h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(), Do: do})
 		if h.unwritten != nil { // the alarm of the disk must not outlast its trouble
-			_ = h.writeFile(h.base, *t.claim.Load(), t.inner.Load(), t.bound.Load())
+			claim, asked := s.proof()
+			_ = h.writeFile(h.base, claim, asked, s.inner.Load(), s.bound.Load())
 		}
 		return
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmClock, clockSubject)
-	bound := t.bound.Load()
+	bound := s.bound.Load()
 	inner := h.unit(now.Add(h.cfg.Ahead))
-	claim := *t.claim.Load()
-	inner = max(min(inner, bound), t.inner.Load())
-	if inner == t.inner.Load() && h.unwritten == nil {
+	claim, asked := s.proof()
+	inner = max(min(inner, bound), s.inner.Load())
+	if inner == s.inner.Load() && h.unwritten == nil {
 		return
 	}
-	if err := h.writeFile(h.base, claim, inner, bound); err != nil {
-		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(t.inner.Load()).UTC(), "error", err)
+	if err := h.writeFile(h.base, claim, asked, inner, bound); err != nil {
+		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(s.inner.Load()).UTC(), "error", err)
 		return
 	}
-	t.inner.Store(inner)
-	t.gen.SetBound(inner)
+	s.inner.Store(inner)
+	s.gen.SetBound(inner)
 }
 
 // trusted returns the time, and an error if it may not raise a bound: the clock is
 // behind what was issued, or has run ahead of elapsed time (rule F). The position is
 // read first, because others issue meanwhile.
-func (h *Holder) trusted(t *tenure) (time.Time, error) {
-	position := time.UnixMilli(t.gen.Position())
+func (h *Holder) trusted(s *session) (time.Time, error) {
+	position := time.UnixMilli(s.gen.Position())
 	now, elapsed := h.read()
 	if err := h.clock.look(now, elapsed); err != nil {
 		return now, err

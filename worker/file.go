@@ -35,7 +35,14 @@ type file struct {
 	Nonce       string `json:"nonce"`
 	Inner       int64  `json:"inner"` // t: nothing at or above it was issued
 	Bound       int64  `json:"bound"` // T as far as this node knows
+
+	// Asked are the nonces that the registry may have recorded in place of Nonce, because no
+	// answer to the claims with them has come yet. The latest is the last one.
+	Asked []string `json:"asked,omitempty"`
 }
+
+// mostAsked is how many of them the file keeps: one a restart while the registry does not answer.
+const mostAsked = 16
 
 const fileFormat = 1
 
@@ -123,20 +130,22 @@ func (h *Holder) readFile() (*file, error) {
 }
 
 // writeFile makes what the node knows durable. It returns soon after ctx ends, also if
-// the disk hangs; nobody knows then what the disk will hold.
-func (h *Holder) writeFile(ctx context.Context, r Record, inner, bound int64) error {
+// the disk hangs; what the disk will hold is then unknown.
+func (h *Holder) writeFile(ctx context.Context, r Record, asked []string, inner, bound int64) error {
 	content, err := file{
 		Node: h.cfg.NodeID, Namespace: h.namespace.Name, Fingerprint: h.namespace.Fingerprint,
 		Registry: h.info.Name, Place: h.info.Place, Servers: h.info.Servers, Incarnation: r.Incarnation,
-		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound,
+		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound, Asked: asked,
 	}.encode()
 	if err != nil {
 		return err
 	}
 	h.unwritten = nil
 	if err := h.replace(ctx, content); err != nil {
-		h.unwritten = &written{r, inner, bound}
-		h.diskAlarm(fmt.Sprintf("the worker's file cannot be written: %v", err))
+		h.unwritten = &written{r, asked, inner, bound}
+		if ctx.Err() == nil || !h.isClosing() { // else the stop has interrupted it, and lastWrite waits for its end
+			h.diskAlarm(fmt.Sprintf("the worker's file cannot be written: %v", err))
+		}
 		return fmt.Errorf("%w: %s: %w", errDisk, fileName, err)
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
@@ -193,6 +202,15 @@ func (h *Holder) flush(ctx context.Context) error {
 	return fmt.Errorf("the disk does not answer: %w", err)
 }
 
+// lastWrite waits until no write is under way, once nothing else writes. One that still hangs
+// when ctx ends could replace the file of the next process, if that got the data directory.
+func (h *Holder) lastWrite(ctx context.Context) error {
+	if err := h.flush(ctx); err != nil {
+		return fmt.Errorf("worker: a write of %s has not ended, so the data directory must stay locked until this process ends: %w", fileName, err)
+	}
+	return nil
+}
+
 func (h *Holder) diskAlarm(text string) {
 	h.cfg.Alarms.Raise(leaf.Alarm{
 		Code: leaf.AlarmDisk, Subject: fileName, Text: text,
@@ -204,13 +222,16 @@ func (h *Holder) diskAlarm(text string) {
 type written struct {
 	Record
 
+	asked        []string
 	inner, bound int64
 }
 
-// rewrite tries again what failed while no number is held: the alarm must not outlast
-// the trouble of the disk, and the loss of a number must get there.
-func (h *Holder) rewrite() {
-	if w := h.unwritten; w != nil {
-		_ = h.writeFile(h.base, w.Record, w.inner, w.bound) // the alarm tells
+// rewrite tries again what failed, if anything did: the alarm must not outlast the trouble of
+// the disk, and what a number needs after a stop or a loss must get there.
+func (h *Holder) rewrite(ctx context.Context) error {
+	w := h.unwritten
+	if w == nil {
+		return nil
 	}
+	return h.writeFile(ctx, w.Record, w.asked, w.inner, w.bound)
 }

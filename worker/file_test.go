@@ -343,3 +343,30 @@ func TestStaticAfterAJump(t *testing.T) {
 		n.issue(1)
 	})
 }
+
+// unreadable is a disk whose files exist and cannot be read.
+type unreadable struct{ *disk }
+
+func (unreadable) ReadFile(string) ([]byte, error) { return nil, errors.New("input/output error") }
+
+// TestFileCannotBeRead: a file that cannot be read is not a missing one. The registry decides;
+// if it does not answer, no ID is issued.
+func TestFileCannotBeRead(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a")
+		h, err := worker.New(worker.NewPool(w.records), unreadable{n.disk}, n.cfg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n.Holder = h
+		w.t.Cleanup(n.crash)
+		w.records.breakOff(true)
+		if err := h.Start(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		n.says(leaf.ErrNotReady, "read worker.json: input/output error")
+		w.records.breakOff(false)
+		time.Sleep(2 * time.Second)
+		n.issue(10)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestDiskHangs(t *testing.T) {
 		n := w.node("a").up()
 		n.issue(10)
 		hang := make(chan struct{})
-		inner := n.Status().Inner
+		inner, number := n.Status().Inner, n.Status().Number
 		n.disk.set(func(d *disk) { d.hang = hang })
 		time.Sleep(2*time.Second + time.Millisecond)
 		if text := n.alarms.has(leaf.AlarmDisk); !strings.Contains(text, "has not answered") {
@@ -57,7 +58,7 @@ func TestDiskHangs(t *testing.T) {
 		if err := h.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 11*time.Second {
 			t.Errorf("close after %v: %v", time.Since(begin), err)
 		}
-		if r := w.records.record(0); r.Released {
+		if r := w.records.record(number); r.Released || r.Version == "" {
 			t.Errorf("released, and the file may still claim the time up to T: %+v", r)
 		}
 		close(hang)
@@ -76,8 +77,8 @@ func TestOldCopyOfAnIdleNode(t *testing.T) {
 		a := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
 		time.Sleep(time.Minute)
 		old := a.disk.content()
-		time.Sleep(time.Minute)
-		last := a.issue(5000) // after the last renewal
+		time.Sleep(time.Minute - 500*time.Millisecond)
+		last := a.issue(5000) // after the last renewal and before the next
 		a.crash()
 		a.disk.put(old)
 		a.clock.step(-time.Minute)
@@ -101,6 +102,41 @@ func TestQuietCoversTheCall(t *testing.T) {
 		now := n.clock.Now()
 		n.up()
 		if got, want := w.records.record(n.claimed()).Floor, now.Add(40*time.Second+time.Minute+5*time.Second).UnixMilli(); got < want {
+			t.Errorf("issues from %d on, want %d", got, want)
+		}
+	})
+}
+
+// sleepy is a registry on whose answer the machine of the claimer is suspended once.
+type sleepy struct {
+	*records
+
+	sleep func()
+}
+
+func (s sleepy) Reserved(ctx context.Context) ([]worker.Adoptable, error) {
+	s.sleep()
+	return s.records.Reserved(ctx)
+}
+
+// TestQuietCoversASuspension: the deadline of the claim does not run while its machine is
+// suspended, so a claim that lives may have been renewed as late as the machine's waking.
+func TestQuietCoversASuspension(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Fresh = false })
+		began := n.clock.Now()
+		way := sleepy{w.records, sync.OnceFunc(func() { n.clock.suspend(30 * time.Second) })}
+		h, err := worker.New(worker.NewPool(way), n.disk, n.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Holder = h
+		w.t.Cleanup(n.crash)
+		if err := n.Start(w.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := began.Add(30*time.Second + 15*time.Second + time.Minute + 5*time.Second).UnixMilli()
+		if got := w.records.namespace().IssueFrom; got < want {
 			t.Errorf("issues from %d on, want %d", got, want)
 		}
 	})

@@ -142,7 +142,7 @@ func (n *node) refuses(want error) {
 	n.says(want, "")
 }
 
-// says is refuses with a text that the error must contain.
+// says is refuses with a text that the error, or the cause that it hides, must contain.
 func (n *node) says(want error, text string) {
 	n.w.t.Helper()
 	id, err := n.Next(n.w.t.Context(), "key")
@@ -152,8 +152,8 @@ func (n *node) says(want error, text string) {
 	if !errors.Is(err, want) {
 		n.w.t.Fatalf("%s: error %v, want %v", n.name, err, want)
 	}
-	if !strings.Contains(err.Error(), text) {
-		n.w.t.Errorf("%s: error %v, want %s", n.name, err, text)
+	if all := fmt.Sprint(err, "; ", worker.Cause(err)); !strings.Contains(all, text) {
+		n.w.t.Errorf("%s: error %s, want %s", n.name, all, text)
 	}
 }
 

@@ -27,21 +27,21 @@ type Holder struct {
 	disk      Disk
 	namespace Namespace
 
-	// tenure is what IDs are issued with, nil while nothing may be issued. It is
+	// session is what IDs are issued with, nil while nothing may be issued. It is
 	// published after its bound is durable and withdrawn after its generator stopped.
-	tenure atomic.Pointer[tenure]
+	session atomic.Pointer[session]
 
 	clock clockWatch
 	peers peerCheck
 	made  time.Time // by New
 
 	// The loop's own, and Close's once the loop has ended.
-	held      *tenure       // claimed and not lost
+	held      *session      // claimed and not lost, also while its first write to the disk lasts
 	failures  int           // renewals without an answer in a row
 	damaged   bool          // the registry has records that cannot be read
 	inspected time.Duration // elapsed time of the last look for those
 	doubts    bool          // the clock cannot be trusted, and the peers must not believe it
-	asked     string        // nonce of a confirmation whose number this node does not hold, "" if none
+	asked     []string      // nonces of claims without an answer, which the registry may have recorded; the latest last
 
 	// Of the goroutine that writes the file: the one that extends t, or the one that has ended it.
 	unwritten *written      // what the last write of the file failed to make durable, nil if none
@@ -92,7 +92,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 		disk = noDisk{}
 	}
 	h := &Holder{
-		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, reg: reg, info: info, disk: disk,
+		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, reg: guarded{reg, cfg.Logger}, info: info, disk: disk,
 		namespace: NewNamespace(cfg.Namespace, cfg.Layout, cfg.Datacenter),
 		first:     make(chan struct{}),
 		done:      make(chan struct{}),
@@ -130,11 +130,11 @@ func (h *Holder) Start(ctx context.Context) error {
 
 // Next implements leaf.Issuer. Every key shares the one sequence of this worker.
 func (h *Holder) Next(ctx context.Context, _ string) (int64, error) {
-	t := h.tenure.Load()
-	if t == nil {
+	s := h.session.Load()
+	if s == nil {
 		return 0, h.refusal()
 	}
-	id, err := t.gen.Next(ctx)
+	id, err := s.gen.Next(ctx)
 	if err != nil {
 		return 0, h.explain(err)
 	}
@@ -147,11 +147,11 @@ func (h *Holder) NextN(ctx context.Context, _ string, n int) ([]leaf.Range, erro
 	if n < 1 || n > leaf.MaxBatch {
 		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
 	}
-	t := h.tenure.Load()
-	if t == nil {
+	s := h.session.Load()
+	if s == nil {
 		return nil, h.refusal()
 	}
-	runs, err := t.gen.NextN(ctx, n)
+	runs, err := s.gen.NextN(ctx, n)
 	if err != nil {
 		return nil, h.explain(err)
 	}
@@ -167,14 +167,34 @@ func (h *Holder) refusal() error {
 	h.mu.Lock()
 	state, reason := h.state, h.reason
 	h.mu.Unlock()
-	sentinel := leaf.ErrNotReady
-	if errors.Is(reason, leaf.ErrClock) {
-		sentinel = leaf.ErrClock
+	switch {
+	case reason == nil:
+		return fmt.Errorf("%w: snowflake mode has changed its state just now, retry", leaf.ErrNotReady)
+	case errors.Is(reason, leaf.ErrClock):
+		return fmt.Errorf("%w: snowflake mode is %s: %w", leaf.ErrClock, state, reason)
+	case state == Refused:
+		return &refusedError{reason}
 	}
-	if reason == nil {
-		return fmt.Errorf("%w: snowflake mode has changed its state just now, retry", sentinel)
+	return fmt.Errorf("%w: snowflake mode is %s: %w", leaf.ErrNotReady, state, reason)
+}
+
+// refusedError is the answer while no worker ID can be claimed.
+type refusedError struct{ reason error }
+
+func (e *refusedError) Error() string {
+	return leaf.ErrNotReady.Error() + ": snowflake mode is refused: this node has no worker ID; its log says why"
+}
+
+func (e *refusedError) Unwrap() []error { return []error{leaf.ErrNotReady, e.reason} }
+
+// Cause returns why no worker ID can be claimed, if err says so and is an error of Next or
+// NextN, and nil otherwise. The text of err leaves it out, because err goes to clients, and the
+// cause may name hosts and users of the registry. It is for logs and administrators.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*refusedError](err); ok {
+		return e.reason
 	}
-	return fmt.Errorf("%w: snowflake mode is %s: %w", sentinel, state, reason)
+	return nil
 }
 
 // explain maps the generator's errors to the table of package leaf.
@@ -203,8 +223,8 @@ func (h *Holder) run() {
 	defer close(h.done)
 	defer h.firstAttempt(nil) // Close may come before anything else
 	for !h.isClosing() {
-		if t := h.acquire(); t != nil {
-			h.keep(t)
+		if s := h.acquire(); s != nil {
+			h.keep(s)
 		}
 	}
 }
@@ -258,7 +278,7 @@ func (h *Holder) enter(s State, reason error) (moved, news bool) {
 	return moved, news
 }
 
-// pause waits for d, for Close, or for somebody who has news.
+// pause waits for d, for Close, or for news.
 func (h *Holder) pause(d time.Duration) {
 	h.mu.Lock()
 	wake := h.wake
@@ -278,6 +298,9 @@ func (h *Holder) nudge() {
 // owner need not wait for T, and ends the connections to the registry. What cannot be
 // released until ctx ends stays claimed until T; no ID can repeat by that. A second
 // Close waits for the first.
+//
+// If Close returns an error after ctx has ended, a write to the Disk may still be under
+// way: the data directory must then stay locked until the process ends.
 func (h *Holder) Close(ctx context.Context) error {
 	if h.closer.Swap(true) {
 		return h.rt.Wait(ctx, h.closed, 0)
@@ -285,18 +308,21 @@ func (h *Holder) Close(ctx context.Context) error {
 	defer close(h.closed)
 	h.mu.Lock()
 	h.cancel() // ends the loop's calls; under the lock, so that nothing is published from here on
-	t := h.tenure.Swap(nil)
+	s := h.session.Swap(nil)
 	h.state, h.reason = Closed, errors.New("the node is stopping")
 	h.mu.Unlock()
-	if t != nil {
-		t.gen.Stop() // whatever else happens, nothing is issued any more
+	if s != nil {
+		s.gen.Stop() // whatever else happens, nothing is issued any more
 	}
 	var err error
 	if h.began.Load() {
 		if err = h.rt.Wait(ctx, h.done, 0); err != nil {
 			err = fmt.Errorf("worker: the claim did not end in time, its number is free after T: %w", err)
-		} else if h.held != nil {
-			err = h.release(ctx, h.held, h.cfg.KeepOnStop)
+		} else {
+			if h.held != nil {
+				err = h.release(ctx, h.held, h.cfg.KeepOnStop)
+			}
+			err = errors.Join(err, h.lastWrite(ctx))
 		}
 	}
 	return errors.Join(err, h.reg.Close())

@@ -352,6 +352,28 @@ func TestStopWhileWaiting(t *testing.T) {
 	})
 }
 
+// refuser is an Admission that lets no request wait.
+type refuser struct{ asked int }
+
+var errRefused = errors.New("too many wait")
+
+func (r *refuser) Admit() error { r.asked++; return errRefused }
+
+// TestAsksBeforeItWaits: a batch that must wait for the next unit of time asks whether it
+// may, and an ID that is free now does not.
+func TestAsksBeforeItWaits(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n, r := w.node("a").up(), &refuser{}
+		ctx := context.WithValue(w.t.Context(), leaf.AdmissionKey{}, r)
+		if _, err := n.Next(ctx, "k"); err != nil || r.asked != 0 {
+			t.Errorf("Next: %v, asked %d times, want an ID unasked", err, r.asked)
+		}
+		if _, err := n.NextN(ctx, "k", 5000); !errors.Is(err, errRefused) || r.asked != 1 {
+			t.Errorf("NextN: %v, asked %d times, want the refusal", err, r.asked)
+		}
+	})
+}
+
 // TestSaturatedAtTheDeadline: a batch of more than one millisecond's IDs, with a
 // deadline before the next one, is out of stock and not out of order.
 func TestSaturatedAtTheDeadline(t *testing.T) {

@@ -182,7 +182,7 @@ func (h *Holder) sample(all []Peer, anew bool) []Offset {
 // ask asks a sample of the other announced processes for their time. If none of it
 // answers, it asks another one.
 func (h *Holder) ask() (Offsets, error) {
-	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.aside())
 	defer cancel()
 	all, err := h.reg.Peers(ctx)
 	if err != nil {
@@ -235,10 +235,16 @@ func (h *Holder) askOne(p Peer) (time.Duration, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Clock.Timeout)
 	defer cancel()
 	sent := h.rt.Now()
-	theirs, err := h.cfg.Clock.Ask(ctx, p)
+	theirs, err := h.askClock(ctx, p)
 	if err != nil {
 		return 0, err
 	}
 	half := h.rt.Now().Sub(sent) / 2
 	return theirs.Round(0).Sub(sent.Round(0).Add(half)), nil
+}
+
+// askClock calls the function of the program. A panic in it is an error.
+func (h *Holder) askClock(ctx context.Context, p Peer) (t time.Time, err error) {
+	defer recovered(h.log, "Clock.Ask", &err)
+	return h.cfg.Clock.Ask(ctx, p)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// NewPool makes a registry of leased numbers out of a versioned store. Any number
-// of the range goes to anybody, under these rules:
+// NewPool makes a registry of leased numbers out of a versioned store. Any number of the
+// range goes to any process, under these rules:
 //
 //   - A number is free if it was never used, if it was released, or if its T and the
 //     margin have passed.
@@ -22,13 +22,13 @@ import (
 //     moved to the end of the quiet time: their owners may live.
 //   - The node's own last number comes first, then the one that another program gave
 //     to its address, unless a clock that was ahead has put the floor further away than
-//     the margin. Then come the numbers that can be used at once, those that nobody can
+//     the margin. Then come the numbers that can be used at once, those that no node can
 //     hold before those of an unclean holder, which may be alive and about to renew; of
 //     the rest the ones usable soonest.
 //   - While IssueFrom lies further ahead than Request.Latest, no number is taken: each would
 //     get it as its T, and keep it when the namespace is mended.
 //   - A number that another program gave to another address is never taken, nor is one
-//     whose record cannot be read: nobody knows what its owner may have issued.
+//     whose record cannot be read: nothing tells what its owner may have issued.
 //
 // No rule needs the clocks to agree: a node whose clock is ahead may take a number
 // too early, but it starts at T all the same, and the owner finds its claim lost.
@@ -78,22 +78,22 @@ func (s StoredNamespace) Reach(req Request, info Info) error {
 	if info.Reset != "" {
 		cure += ": " + info.Reset
 	}
-	return fmt.Errorf("%w: no number of registry %s may be used before %s, because the clock of the node that wrote this moment was ahead, or because the clock of this node is behind; no number is claimed until then. "+
-		"Set the clocks of all nodes right. If the clock of this node is right, stop all nodes of the registry and %s. The numbers then wait as after a wipe, and a number that was used in the future stays unused until its time",
+	return fmt.Errorf("%w: no number of registry %s may be used before %s, because the clock of the node that wrote this moment was ahead or its horizon longer, or because the clock of this node is behind; no number is claimed until then. "+
+		"If the horizon was longer before, wait, or set it back. Else set the clocks of all nodes right. If the clock of this node is right, stop all nodes of the registry and %s. The numbers then wait as after a wipe, and a number that was used in the future stays unused until its time",
 		ErrAhead, info.Name, time.UnixMilli(s.IssueFrom).UTC().Format(time.RFC3339), cure)
 }
 
 // Claim implements Registry.
 func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	if req.Nonce == "" {
-		return Record{}, leaf.BadField("nonce", req.Nonce, "must not be empty: a number that nobody holds has none")
+		return Record{}, leaf.BadField("nonce", req.Nonce, "must not be empty: a free number has none")
 	}
 	reserved, err := p.Reserved(ctx)
 	if err != nil {
 		return Record{}, err
 	}
 	info := p.Info()
-	// Each round loses only against a claim that somebody else completed, or a wipe, so
+	// Each round loses only against a claim that another node completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
 		want := StoredNamespace{Namespace: req.Namespace, IssueFrom: req.QuietNow()}
@@ -182,18 +182,20 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	}
 	own, isOwn := previous(known, req)
 	if slices.ContainsFunc(reserved, func(a Adoptable) bool { return a.Number == own.Number && (a.Damage != "" || a.Address != req.Address) }) {
-		isOwn = false // another program gave it to somebody else, such as the address that this node had
+		isOwn = false // another program gave it to another node, such as the address that this node had
 	}
 	if isOwn && own.Floor <= req.Now+req.Margin {
 		return own, nil
 	}
 	all := candidates{now: req.Now}
 	var taken []int64 // numbers of the range that are not unused
+	others := 0       // of them, rows of another program
 	var freed int64   // the lowest T of those that return when it and the margin have passed
 	barred := make(map[int64]bool, len(reserved))
 	for _, a := range reserved {
 		if !barred[a.Number] && inRange(req.Numbers, a.Number) {
 			taken = append(taken, a.Number)
+			others++
 		}
 		barred[a.Number] = true
 		switch r, ok := adopt(known, a, issueFrom, req); {
@@ -227,7 +229,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	all.putUnused(req.Numbers.Len()-int64(len(taken)), issueFrom)
 	r, rank, ok := all.pick(req.Nonce)
 	if !ok {
-		return Record{}, full(req, len(barred), damaged, freed)
+		return Record{}, full(req, others, damaged, freed)
 	}
 	if rank >= 0 {
 		r = Record{Number: unusedAt(req.Numbers.Lo, rank, taken), Floor: issueFrom}
@@ -235,12 +237,12 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	return r, nil
 }
 
-// free reports whether anybody may take the number.
+// free reports whether any process may take the number.
 func (r Record) free(req Request) bool {
 	return r.Released || req.Now-req.Margin >= r.Bound
 }
 
-// previous finds the claim that this data directory held last, if nobody has
+// previous finds the claim that this data directory held last, if no node has
 // claimed its number since. Its own file says more exactly than T what was issued,
 // unless it lies below what the owner had issued when it renewed last: then it is an old copy.
 func previous(known map[int64]Record, req Request) (Record, bool) {
@@ -248,7 +250,7 @@ func previous(known map[int64]Record, req Request) (Record, bool) {
 		return Record{}, false
 	}
 	r, used := known[req.Previous.Number]
-	if !used || r.Nonce == "" || r.Nonce != req.Previous.Nonce {
+	if !used || !req.Previous.Made(r.Nonce) {
 		return Record{}, false
 	}
 	switch {
@@ -280,10 +282,10 @@ func adopt(known map[int64]Record, a Adoptable, issueFrom int64, req Request) (R
 
 func inRange(r leaf.Range, n int64) bool { return r.Lo <= n && n < r.Hi }
 
-func full(req Request, barred, damaged int, freed int64) error {
+func full(req Request, others, damaged int, freed int64) error {
 	text := fmt.Sprintf("all %d worker IDs %d to %d are taken", req.Numbers.Len(), req.Numbers.Lo, req.Numbers.Hi-1)
-	if barred > 0 {
-		text += fmt.Sprintf(", %d of them by rows of another program", barred)
+	if others > 0 {
+		text += fmt.Sprintf(", %d of them by rows of another program", others)
 	}
 	if damaged > 0 {
 		text += fmt.Sprintf(", the records of %d cannot be read", damaged)
@@ -357,7 +359,7 @@ func (p pool) find(ctx context.Context, number int64) (Record, bool, error) {
 	return records[i], true, nil
 }
 
-// holder says in a few words who holds the record.
+// holder says in a few words which node holds the record.
 func (r Record) holder() string {
 	switch {
 	case r.Damage != "":

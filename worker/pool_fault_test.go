@@ -285,3 +285,67 @@ func TestPoolRefusesItsOwnVersion(t *testing.T) {
 		t.Errorf("Renew = %+v, %v; want an error that is not ErrLost", r, err)
 	}
 }
+
+// mute is storage that answers no list.
+type mute struct{ *records }
+
+func (mute) List(ctx context.Context) ([]worker.Record, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// flaky is storage whose n-th call of one kind fails.
+type flaky struct {
+	*records
+
+	namespace, list int // counts down to the call that fails
+}
+
+var errFlaky = errors.New("connection reset")
+
+func (f *flaky) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
+	if f.namespace--; f.namespace == 0 {
+		return nil, errFlaky
+	}
+	return f.records.Namespace(ctx, want)
+}
+
+func (f *flaky) List(ctx context.Context) ([]worker.Record, error) {
+	if f.list--; f.list == 0 {
+		return nil, errFlaky
+	}
+	return f.records.List(ctx)
+}
+
+// TestPoolCallFails: each call of a claim and of a renewal may fail; the claim can be
+// repeated with the same nonce and is then the same one.
+func TestPoolCallFails(t *testing.T) {
+	request := worker.Request{
+		Namespace: worker.Namespace{Name: "test", Fingerprint: "f"}, Address: "a:1", Nonce: "mine",
+		Numbers: leaf.Range{Lo: 0, Hi: 4}, Now: 1_000_000, Bound: 2_000_000,
+	}
+	for name, storage := range map[string]*flaky{
+		"namespace": {namespace: 1}, "list": {list: 1}, "namespace again": {namespace: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storage.records = newRecords(worker.Leased)
+			pool := worker.NewPool(storage)
+			if r, err := pool.Claim(t.Context(), request); !errors.Is(err, errFlaky) {
+				t.Fatalf("Claim = %+v, %v; want the failure", r, err)
+			}
+			r, err := pool.Claim(t.Context(), request)
+			if err != nil || storage.used() != 1 {
+				t.Fatalf("Claim = %+v, %v with %d numbers used; want one", r, err, storage.used())
+			}
+			// A renewal that finds another version looks for its record.
+			r.Version = "another"
+			storage.list = 1
+			if _, err := pool.Renew(t.Context(), r, 3_000_000); !errors.Is(err, errFlaky) {
+				t.Errorf("Renew = %v; want the failure", err)
+			}
+			if again, err := pool.Renew(t.Context(), r, 3_000_000); err != nil || again.Bound != 3_000_000 {
+				t.Errorf("Renew = %+v, %v", again, err)
+			}
+		})
+	}
+}

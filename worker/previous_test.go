@@ -48,7 +48,7 @@ func TestPreviousNamesItsNamespace(t *testing.T) {
 		{"found lost", worker.Fixed, func(w *world, _ *node, _ func()) {
 			w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
 		}},
-		{"given back ahead of the clock", worker.Leased, func(_ *world, n *node, _ func()) { n.clock.step(-30 * time.Second) }},
+		{"released ahead of the clock", worker.Leased, func(_ *world, n *node, _ func()) { n.clock.step(-30 * time.Second) }},
 		{"from the file, confirmed later", worker.Fixed, func(w *world, n *node, begin func()) {
 			n.crash()
 			w.records.breakOff(true)

@@ -4,7 +4,7 @@ import "context"
 
 // Records is the storage of a pool: one namespace, one record per number that was
 // ever claimed, and the list of running processes. It knows no rule but "write if
-// nobody else has written": the rules are NewPool's. The contract of Registry holds
+// no other process has written": the rules are NewPool's. The contract of Registry holds
 // here too.
 type Records interface {
 	// Info describes the registry, without a call.
@@ -20,7 +20,7 @@ type Records interface {
 	// old, in one atomic operation. Error: ErrLost.
 	Amend(ctx context.Context, old, next StoredNamespace) error
 
-	// Reserved returns numbers that must not be given to anybody, such as those of
+	// Reserved returns numbers that must not be given to any process, such as those of
 	// another program's rows, with the claims that addresses may adopt from there. One
 	// entry that cannot be read has a Damage and hides no other one. A driver without any
 	// returns nil, nil.
@@ -75,7 +75,7 @@ type Adoptable struct {
 	Address string
 	Floor   int64 // from where the address may go on with it
 
-	// Damage says why the entry cannot be read, "" if it can. Nobody gets its Number,
+	// Damage says why the entry cannot be read, "" if it can. No node gets its Number,
 	// which is -1 where not even that can be read. It has no other field then.
 	Damage string
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/snowflake"
@@ -12,7 +13,7 @@ import (
 type Kind int
 
 const (
-	// Leased numbers go to whoever asks. A node that lost contact may use its
+	// Leased numbers go to any node that asks. A node that lost contact may use its
 	// number until T, and a restarted one needs the registry.
 	Leased Kind = iota
 
@@ -99,7 +100,7 @@ type Registry interface {
 	// stopped for good. Error: ErrLost.
 	Release(ctx context.Context, own Record, floor int64) error
 
-	// Free is the operator's release of somebody's number: T stays, the nonce goes,
+	// Free is the operator's release of a node's number: T stays, the nonce goes,
 	// and the owner, if it lives, finds its claim lost. Errors: ErrNotFound, and
 	// leaf.ErrConflict if the record cannot be read.
 	Free(ctx context.Context, number int64) error
@@ -164,6 +165,10 @@ type Previous struct {
 	Nonce  string
 	Inner  int64 // t: nothing at or above it was issued
 
+	// Asked are nonces under which the registry may have recorded the claim in place of
+	// Nonce, because no answer has come.
+	Asked []string
+
 	// Incarnation is that of the namespace in which it was made, "" if unknown.
 	Incarnation string
 
@@ -172,6 +177,11 @@ type Previous struct {
 	// may be used from then on, or from Request.Quiet on where no claimer has told that
 	// namespace of the loss yet. 0: unknown.
 	Quiet int64
+}
+
+// Made reports whether a record with this nonce is the claim.
+func (p *Previous) Made(nonce string) bool {
+	return nonce != "" && (nonce == p.Nonce || slices.Contains(p.Asked, nonce))
 }
 
 // Record is what a registry knows about a number. A claim is the record that its

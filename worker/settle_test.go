@@ -192,7 +192,7 @@ func (m *peerless) Peers(ctx context.Context) ([]worker.Peer, error) {
 }
 
 // TestStepBackGivesTheNumberBack: KeepOnStop is for a stop. A number that lies ahead of the
-// clock is given back all the same.
+// clock is released all the same.
 func TestStepBackGivesTheNumberBack(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
 		n := w.node("a", func(c *worker.Config) { c.KeepOnStop = true }).up()

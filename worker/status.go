@@ -51,19 +51,21 @@ func (h *Holder) Status() Status {
 	h.peers.mu.Lock()
 	s.Clock, s.Asked = h.peers.Offsets, h.peers.at
 	h.peers.mu.Unlock()
-	t := h.tenure.Load()
-	if t == nil {
+	held := h.session.Load()
+	if held == nil {
 		return s
 	}
-	s.Number, s.Confirmed = t.number(), t.confirmed.Load()
-	s.Floor, s.Position, s.Inner, s.Bound = t.from, t.gen.Position(), t.inner.Load(), t.bound.Load()
-	now, err := h.trusted(t)
+	s.Number, s.Confirmed = held.number(), held.confirmed.Load()
+	s.Floor, s.Position, s.Inner, s.Bound = held.from, held.gen.Position(), held.inner.Load(), held.bound.Load()
+	now, err := h.trusted(held)
 	switch {
 	case s.State != Serving:
 	case err != nil:
 		s.Reason = err.Error()
 		// With UseReserved a clock that is behind still has the time up to t.
 		s.Ready = h.cfg.Policy == snowflake.UseReserved && h.clock.jumped() == nil && s.Position < s.Inner
+	case !now.Before(s.End):
+		s.Reason = "no IDs are issued: the clock is past the end of the layout, " + s.End.Format(time.DateOnly)
 	case now.UnixMilli() >= s.Inner:
 		s.Reason = "no IDs are issued: the time bound is used up, because the registry or the disk does not answer"
 	default:

@@ -30,10 +30,10 @@ type storm struct {
 	history []string         // what was done to whom, for a failure
 }
 
-// span is one generator: a tenure of one process on one number.
+// span is one generator: a session of one process on one number.
 type span struct {
 	process *worker.Holder
-	tenure  int64
+	session int64
 	number  int64
 }
 
@@ -62,14 +62,14 @@ func (s *storm) put(ctx context.Context, r worker.Record) (string, error) {
 }
 
 // took checks IDs: below a T, above all before, and in no other generator's time.
-func (s *storm) took(m *machine, process *worker.Holder, tenure int64, ids []leaf.Range) {
+func (s *storm) took(m *machine, process *worker.Holder, session int64, ids []leaf.Range) {
 	for _, r := range ids {
 		for _, id := range []int64{r.Lo, r.Hi - 1} {
 			p, err := snowflake.Leaf().Decode(id)
 			if err != nil {
 				s.fail("%s: %v", m.address, err)
 			}
-			s.check(m, span{process, tenure, p.Worker}, id, p.Unit)
+			s.check(m, span{process, session, p.Worker}, id, p.Unit)
 		}
 	}
 }
@@ -93,8 +93,8 @@ func (s *storm) check(m *machine, by span, id, unit int64) {
 	at := time.UnixMilli(snowflake.Leaf().Millis(unit)).UTC()
 	switch {
 	case clash.process != nil:
-		s.fail("%s issued with number %d at %v, tenure %d, within the time of another generator (%v to %v, tenure %d, the same process: %v)", m.address, by.number, at, by.tenure,
-			s.spans[clash][0], s.spans[clash][1], clash.tenure, clash.process == by.process)
+		s.fail("%s issued with number %d at %v, session %d, within the time of another generator (%v to %v, session %d, the same process: %v)", m.address, by.number, at, by.session,
+			s.spans[clash][0], s.spans[clash][1], clash.session, clash.process == by.process)
 	case id < last:
 		s.fail("%s issued %d after %d", m.address, id, last)
 	case at.UnixMilli() >= highest:

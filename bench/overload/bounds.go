@@ -18,7 +18,7 @@ const (
 	// 2 cores), so this bound tells a collapse, and no more.
 	keepsCPU = 0.6
 
-	// storeP99 bounds requests that wait for the store. The waiting room lets in as many
+	// storeP99 bounds requests that wait for the store. The gate lets in as many
 	// as are served within 250 ms (limit.target-wait) on average, and shrinks when the
 	// last of them will wait for twice that. It looks every tenth of a second, and the
 	// load itself takes its time: 500, 100 and 50 ms.
@@ -88,7 +88,7 @@ func judge(phases []phase, slice time.Duration) (all []finding) {
 			count int64
 		}{
 			{"IDs that came twice", p.twice},
-			{"requests turned away without a hint", p.noHint},
+			{"requests rejected without a hint", p.noHint},
 			{"broken requests", p.count[broken]},
 		} {
 			if never.count > 0 {

@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		}, "5x: p99 of the admitted 302ms, at most 250ms"},
 		{"memory", partStore, func(p []phase) { p[2].peak = 30<<20 + 10_000*(10<<10) + 100*(64<<10) + 1 }, "5x: memory 133 MB, at most 133 MB"},
 		{"twice", partStore, func(p []phase) { p[1].twice = 1 }, "0.5x: 1 IDs that came twice"},
-		{"no hint", partStore, func(p []phase) { p[2].noHint = 3 }, "5x: 3 requests turned away without a hint"},
+		{"no hint", partStore, func(p []phase) { p[2].noHint = 3 }, "5x: 3 requests rejected without a hint"},
 		{"broken", partStore, func(p []phase) { p[2].count[broken] = 2 }, "5x: 2 broken requests"},
 		{"the load was not generated", partStore, func(p []phase) { p[2].asked = 4700 }, "5x: only 4700 of 5000 requests per second were sent"},
 	} {

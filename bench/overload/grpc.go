@@ -65,7 +65,7 @@ func (l grpcLine) ask(tag string, deadline time.Time) reply {
 			case *errdetails.ErrorInfo:
 				r = reply{what: failed, text: s.Message()}
 			case *errdetails.RetryInfo:
-				return reply{what: shed, hint: d.GetRetryDelay().AsDuration()}
+				return reply{what: rejected, hint: d.GetRetryDelay().AsDuration()}
 			}
 		}
 		return r

@@ -45,7 +45,7 @@ func answerHTTP(in *bufio.Reader) (reply, error) {
 		if problem.RetryAfter == 0 { // it waited in vain
 			return reply{what: failed, text: problem.Detail}, nil
 		}
-		return reply{what: shed, hint: time.Duration(problem.RetryAfter) * time.Millisecond}, nil
+		return reply{what: rejected, hint: time.Duration(problem.RetryAfter) * time.Millisecond}, nil
 	case "not_ready":
 		return reply{what: failed, text: problem.Detail}, nil
 	}

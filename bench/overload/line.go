@@ -21,7 +21,7 @@ type line interface {
 type reply struct {
 	what what
 	id   int64         // of issued
-	hint time.Duration // of shed: when to try again; 0: it does not say
+	hint time.Duration // of rejected: when to try again; 0: it does not say
 	text string        // of failed and broken: why
 }
 
@@ -29,11 +29,11 @@ type reply struct {
 type what int
 
 const (
-	issued what = iota // an ID
-	shed               // turned away at once: too many wait
-	failed             // waited, and was told that there is none
-	late               // waited, and heard nothing before the deadline
-	broken             // something else is wrong: the connection, the answer
+	issued   what = iota // an ID
+	rejected             // rejected at once: too many wait
+	failed               // waited, and was told that there is none
+	late                 // waited, and heard nothing before the deadline
+	broken               // something else is wrong: the connection, the answer
 )
 
 // tcpLine is a line of a protocol whose requests and replies follow each other on one

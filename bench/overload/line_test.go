@@ -25,7 +25,7 @@ func (a answers) Next(_ context.Context, tag string) (int64, error) {
 	switch tag {
 	case "issued":
 		return 42, nil
-	case "shed":
+	case "rejected":
 		return 0, leaf.Later(leaf.ErrExhausted, "too many requests wait for IDs", 150*time.Millisecond)
 	case "not-ready":
 		return 0, leaf.ErrNotReady
@@ -105,7 +105,7 @@ func TestLines(t *testing.T) {
 				want reply
 			}{
 				{"issued", reply{what: issued, id: 42}},
-				{"shed", reply{what: shed, hint: 150 * time.Millisecond}},
+				{"rejected", reply{what: rejected, hint: 150 * time.Millisecond}},
 				{"not-ready", reply{what: failed}},
 				{"exhausted", reply{what: failed}},
 				{"hangs", reply{what: late}},
@@ -149,7 +149,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestWaitedInVain: a reply that does not say when to come back was not shed at once.
+// TestWaitedInVain: a reply that does not say when to come back was not rejected at once.
 func TestWaitedInVain(t *testing.T) {
 	t.Parallel()
 	got, err := answerRESP(bufio.NewReader(strings.NewReader("-EXHAUSTED leaf: exhausted\r\n")))

@@ -41,7 +41,7 @@ func (l *load) ask(line line, began time.Time) outcome {
 }
 
 // closed keeps one request under way on each of conns connections. A caller that is
-// turned away comes back when it was told to, as clients do. It returns when all are
+// rejected comes back when it was told to, as clients do. It returns when all are
 // answered; the end of ctx ends it early.
 func (l *load) closed(ctx context.Context, conns int) *tally {
 	var (

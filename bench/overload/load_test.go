@@ -11,7 +11,7 @@ import (
 )
 
 // shop is a node that answers after a while; it never has more than width customers in
-// service, and turns away who would be one too many.
+// service, and rejects the request that would be one too many.
 type shop struct {
 	service time.Duration
 	width   int64
@@ -32,7 +32,7 @@ type counter shop
 func (c *counter) ask(_ string, deadline time.Time) reply {
 	if c.inside.Add(1) > c.width {
 		c.inside.Add(-1)
-		return reply{what: shed, hint: time.Second}
+		return reply{what: rejected, hint: time.Second}
 	}
 	defer c.inside.Add(-1)
 	if left := time.Until(deadline); left < c.service {
@@ -84,7 +84,7 @@ func TestOpenLoad(t *testing.T) {
 		if goodput := float64(got.count[issued]) / 4; goodput < 70 || goodput > 101 {
 			t.Errorf("%.0f IDs per second, want nearly 100", goodput)
 		}
-		if sum := got.count[issued] + got.count[shed]; got.count[shed] == 0 || got.noHint != 0 || sum < got.asked-20 || sum > got.asked+20 || got.inVain() != 0 || got.refusals.Total() != got.count[shed] {
+		if sum := got.count[issued] + got.count[rejected]; got.count[rejected] == 0 || got.noHint != 0 || sum < got.asked-20 || sum > got.asked+20 || got.inVain() != 0 || got.refusals.Total() != got.count[rejected] {
 			t.Errorf("%+v", got)
 		}
 		if o, c := s.opened.Load(), s.closed.Load(); o != c || o > 20 || got.most != o {
@@ -98,8 +98,8 @@ func TestCallersComeBackWhenTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		got := newLoad(&shop{service: 10 * time.Millisecond, width: 1}).closed(t.Context(), 2)
-		if got.count[shed] < 3 || got.count[shed] > 5 || got.count[issued] < 390 {
-			t.Errorf("turned away %d times in 4 s with a hint of 1 s, %d IDs", got.count[shed], got.count[issued])
+		if got.count[rejected] < 3 || got.count[rejected] > 5 || got.count[issued] < 390 {
+			t.Errorf("rejected %d times in 4 s with a hint of 1 s, %d IDs", got.count[rejected], got.count[issued])
 		}
 	})
 }

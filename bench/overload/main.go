@@ -11,8 +11,8 @@
 //
 // Each protocol has a node process of its own, `leaf serve` as users get it. A request
 // has a deadline; goodput is the IDs that arrived in time. The report says how much of its
-// peak the goodput keeps, how long requests took that were not turned away, how many were
-// turned away with a hint when to come back, and what the node held in memory. An ID that
+// peak the goodput keeps, how long requests took that were not rejected, how many were
+// rejected with a hint when to come back, and what the node held in memory. An ID that
 // came twice, a goodput below 85 % of the peak (60 % where the load and the node share the
 // cores), and a latency or a memory above its bound
 // (see bounds.go) make the exit status 1.

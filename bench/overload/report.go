@@ -19,7 +19,7 @@ func tabulate(w io.Writer, phases []phase, opt options) (broken int) {
 	for _, part := range opt.parts {
 		fmt.Fprintf(w, "\n%s\n", titles[part])
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "protocol\tload\tasked/s\tIDs/s in time\tof the peak\tp50 ms\tp99 ms\tp99.9 ms\tshed\tp99 ms\tin vain\tunder way\tCPU\tRSS MB before\tpeak\tafter")
+		fmt.Fprintln(table, "protocol\tload\tasked/s\tIDs/s in time\tof the peak\tp50 ms\tp99 ms\tp99.9 ms\trejected\tp99 ms\tin vain\tunder way\tCPU\tRSS MB before\tpeak\tafter")
 		for _, p := range phases {
 			if p.part != part {
 				continue
@@ -27,7 +27,7 @@ func tabulate(w io.Writer, phases []phase, opt options) (broken int) {
 			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.1f\t%d\t%.1f\t%d\t%d\t%.2f\t%d\t%d\t%d\n", p.protocol, p.load,
 				float64(p.asked)/opt.slice.Seconds(), p.goodput, p.goodput/peak[p.part+p.protocol],
 				report.Millis(p.admitted.Quantile(0.5)), report.Millis(p.admitted.Quantile(0.99)), report.Millis(p.admitted.Quantile(0.999)),
-				p.count[shed], report.Millis(p.refusals.Quantile(0.99)), p.inVain(), p.most, p.cpu, p.before>>20, p.peak>>20, p.after>>20)
+				p.count[rejected], report.Millis(p.refusals.Quantile(0.99)), p.inVain(), p.most, p.cpu, p.before>>20, p.peak>>20, p.after>>20)
 		}
 		_ = table.Flush()
 	}

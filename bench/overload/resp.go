@@ -31,7 +31,7 @@ func answerRESP(in *bufio.Reader) (reply, error) {
 	case "-EXHAUSTED":
 		_, after, _ := strings.Cut(text, "retry after ")
 		if hint, err := time.ParseDuration(after); err == nil {
-			return reply{what: shed, hint: hint}, nil
+			return reply{what: rejected, hint: hint}, nil
 		}
 		return reply{what: failed, text: text}, nil // it waited in vain
 	case "-NOTREADY":

@@ -139,8 +139,8 @@ func (s *stage) startNode(ctx context.Context, name string, p protocol) (_ *node
 		s.program, "serve", "--data-dir", filepath.Join(s.folder.Path(), name),
 		"--store", s.database.Via(s.line.Addr()).URL(),
 		"--no-snowflake-enable", "--admin-addr", "off", "--log-level", "warn",
-		"--segment-fixed-step",   // each ID of a row with step 1 costs a load
-		"--no-segment-give-back", // ten thousand tags over a slow line are not the point
+		"--segment-fixed-step",       // each ID of a row with step 1 costs a load
+		"--no-segment-return-unused", // ten thousand tags over a slow line are not the point
 	}
 	for _, other := range protocols {
 		free, err := port.Claim(ctx)

@@ -10,10 +10,10 @@ import (
 type tally struct {
 	asked    int64 // requests that began in the measured time
 	count    [broken + 1]int64
-	noHint   int64 // of those shed
+	noHint   int64 // of those rejected
 	twice    int64 // IDs that had been issued before, at any time
 	admitted *latency.Histogram
-	refusals *latency.Histogram // of those shed
+	refusals *latency.Histogram // of those rejected
 	most     int64              // requests under way at once, at any time
 	trouble  string             // what the first broken one says, else the first failed one
 }
@@ -41,9 +41,9 @@ func (t *tally) note(o outcome) {
 	}
 	t.count[o.what]++
 	switch o.what {
-	case issued, failed, late: // not turned away
+	case issued, failed, late: // not rejected
 		t.admitted.Note(o.took)
-	case shed:
+	case rejected:
 		t.refusals.Note(o.took)
 		if o.hint <= 0 {
 			t.noHint++

@@ -26,12 +26,16 @@ type LockedError struct {
 	PID  int // of the holder, 0 if it did not say
 }
 
-func (e *LockedError) Error() string {
-	holder := "another process"
-	if e.PID != 0 {
-		holder = fmt.Sprintf("process %d", e.PID)
+// Holder names the other process for people.
+func (e *LockedError) Holder() string {
+	if e.PID == 0 {
+		return "another process"
 	}
-	return fmt.Sprintf("data directory %s is in use by %s; stop it first. A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one, and another static worker ID if it has one", e.Path, holder)
+	return fmt.Sprintf("process %d", e.PID)
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("data directory %s is in use by %s; stop it first. A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one, and another static worker ID if it has one", e.Path, e.Holder())
 }
 
 // Dir is an open, locked folder. Its methods are safe for concurrent use on
@@ -43,12 +47,13 @@ type Dir struct {
 	folder *os.File // locked: no other process can take it while this one lives
 	lock   *os.File // locked for programs that know the lock file alone; names the holder
 
-	saving chan struct{} // has room for one: who adds to node.json
+	saving chan struct{} // holds a token while a call adds to node.json
 
 	mu    sync.Mutex
 	kept  map[string]bool    // what node.json says exists
 	inUse map[string][]inode // what each name may stand for, of the files that are watched
 	lost  error              // the first that Check found lost; nil: none
+	shut  bool               // by Close
 }
 
 // Open creates the folder if it is missing (mode 0700), locks it and reads its
@@ -78,10 +83,13 @@ func (d *Dir) Path() string { return d.path }
 // NodeID returns the folder's identity, 32 hexadecimal digits.
 func (d *Dir) NodeID() string { return d.nodeID }
 
-// Close releases the lock. It may be called more than once.
+// Close releases the lock. It may be called more than once. From then on no write begins,
+// because the folder may belong to another process. Only what the system is already doing, such
+// as a rename that hangs, may still end.
 func (d *Dir) Close() error {
 	var errs []error
 	d.mu.Lock()
+	d.shut = true
 	for name, files := range d.inUse {
 		for _, f := range files {
 			if name != lockName {
@@ -91,7 +99,7 @@ func (d *Dir) Close() error {
 		delete(d.inUse, name)
 	}
 	d.mu.Unlock()
-	for _, f := range []*os.File{d.lock, d.folder} { // so that who gets the second lock gets both
+	for _, f := range []*os.File{d.lock, d.folder} { // the process that gets the second lock has both
 		if f == nil {
 			continue
 		}

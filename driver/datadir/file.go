@@ -43,7 +43,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 
 // Append implements fence.Disk.
 func (d *Dir) Append(name string) (fence.AppendFile, error) {
-	if err := d.lostError(); err != nil {
+	if err := d.writable(); err != nil {
 		return nil, err
 	}
 	f, err := d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
@@ -53,16 +53,23 @@ func (d *Dir) Append(name string) (fence.AppendFile, error) {
 	return appendFile{f, d}, nil
 }
 
-// appendFile refuses to sync once the folder has lost a file: another process may use
-// the folder, and what this one appends would not be there for the next.
+// appendFile refuses to write and to sync once the folder is closed or has lost a file: another
+// process may use the folder, and what this one appends would not be there for the next.
 type appendFile struct {
 	file
 
 	d *Dir
 }
 
+func (f appendFile) Write(b []byte) (int, error) {
+	if err := f.d.writable(); err != nil {
+		return 0, err
+	}
+	return f.file.Write(b)
+}
+
 func (f appendFile) Sync() error {
-	if err := f.d.lostError(); err != nil {
+	if err := f.d.writable(); err != nil {
 		return err
 	}
 	return f.file.Sync()
@@ -72,7 +79,7 @@ func (f appendFile) Sync() error {
 // content reaches the medium before the name points to it, and the name before
 // the caller hears of success.
 func (d *Dir) Replace(name string, content []byte) error {
-	if err := d.lostError(); err != nil {
+	if err := d.writable(); err != nil {
 		return err
 	}
 	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600
@@ -98,6 +105,9 @@ func (d *Dir) put(f file, name string, content []byte) error {
 		return err
 	}
 	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := d.writable(); err != nil { // the write may have taken long
 		return err
 	}
 	path := filepath.Join(d.path, name)

@@ -49,6 +49,9 @@ func (d *Dir) settle(name string, last bool) (others []inode) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := d.inUse[name]
+	if len(all) == 0 {
+		return nil // closed meanwhile
+	}
 	if n := len(all) - 1; last {
 		d.inUse[name], others = all[n:], all[:n]
 	} else {
@@ -69,10 +72,11 @@ func (d *Dir) isWatched(name string) bool {
 // from then on the same error, whatever comes back: until the next Open nothing is
 // written. An error of another kind says that a path cannot be looked at now.
 func (d *Dir) Check() error {
-	if err := d.lostError(); err != nil {
-		return err
-	}
 	d.mu.Lock()
+	if d.lost != nil {
+		defer d.mu.Unlock()
+		return d.lost
+	}
 	names := make([]string, 0, len(d.inUse))
 	for name := range d.inUse {
 		names = append(names, name)
@@ -138,8 +142,12 @@ func (d *Dir) standsFor(name string) []inode {
 	return d.inUse[name]
 }
 
-func (d *Dir) lostError() error {
+// writable returns why nothing may be written any more, nil if it may.
+func (d *Dir) writable() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.shut {
+		return fmt.Errorf("data directory %s: %w", d.path, fs.ErrClosed)
+	}
 	return d.lost
 }

@@ -218,3 +218,51 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		t.Error("Append follows a link that was made later")
 	}
 }
+
+// TestNothingIsWrittenAfterClose: a write of a process that has closed the folder must not
+// reach it, also one that began before: the folder may belong to another process by then.
+func TestNothingIsWrittenAfterClose(t *testing.T) {
+	path := t.TempDir()
+	first := open(t, path)
+	if err := first.Replace("worker.json", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	log, err := first.Append("fence.log")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = first.Replace("fence.log", nil); err == nil {
+			log, err = first.Append("fence.log")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var late error
+	first.Traced(func(call string) {
+		if strings.HasPrefix(call, "sync") && late == nil { // of the new file, before it gets its name
+			late = errors.New("closed here")
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := first.Replace("worker.json", []byte("late")); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a write that Close overtook: %v", err)
+	}
+	if err := first.Replace("worker.json", []byte("later")); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a write after Close: %v", err)
+	}
+	if _, err := first.Append("fence.log"); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("an append after Close: %v", err)
+	}
+	if _, err := log.Write([]byte("late")); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a write to an open file after Close: %v", err)
+	}
+	if err := log.Sync(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a sync after Close: %v", err)
+	}
+	second := open(t, path)
+	if content, err := second.ReadFile("worker.json"); err != nil || string(content) != "first" {
+		t.Errorf("the next process reads %q, %v", content, err)
+	}
+}

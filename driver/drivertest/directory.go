@@ -25,8 +25,8 @@ type DirectoryBackend struct {
 	// Plant writes text as the entry of id, past the driver, for a minute or longer.
 	Plant func(t *testing.T, id, text string)
 
-	// Die makes the process of Directory end without a word. nil: an entry ends without
-	// that if nobody renews it.
+	// Die makes the process of Directory end without a word. nil: not needed, because an
+	// entry ends when its process does not renew it.
 	Die func(t *testing.T)
 
 	// Block makes all calls of Directory hang until heal. nil: none can.

@@ -78,7 +78,7 @@ func Run(t *testing.T, newBackend New) {
 	}{
 		{"Reserve", reserveCases},
 		{"Concurrent", concurrentCases},
-		{"GiveBack", giveBackCases},
+		{"ReturnUnused", returnCases},
 		{"Raise", raiseCases},
 		{"Read", readCases},
 		{"Catalog", catalogCases},

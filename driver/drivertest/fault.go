@@ -42,7 +42,7 @@ type Faulty struct {
 
 	// Texts that only one kind of statement each has: the one by which Reserve takes
 	// a range in one round trip; and those of a transaction, of which Write is also
-	// the statement of GiveBack.
+	// the statement of ReturnUnused.
 	Alone                string
 	Begin, Write, Commit string
 
@@ -72,8 +72,8 @@ func RunFaults(t *testing.T, newFaulty NewFaulty) {
 		{"commit is refused", refusedCommit},
 		{"server hangs", hangs},
 		{"pooled connections are dead", deadConnections},
-		{"reply to GiveBack is lost", lostGiveBack},
-		{"GiveBack on dead connections", deadGiveBack},
+		{"reply to ReturnUnused is lost", lostReturn},
+		{"ReturnUnused on dead connections", deadReturn},
 		{"row is locked and the client gives up", lockedAndCut},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -241,8 +241,8 @@ func refusedCommit(t *testing.T, f Faulty) {
 		if got, err := f.Store.Raise(ctx(t), "tag", before+1000); err == nil {
 			t.Errorf("Raise with a refused commit = %d", got)
 		}
-		if err := f.Store.GiveBack(ctx(t), "tag", before, 0); err == nil {
-			t.Error("GiveBack with a refused commit succeeded")
+		if err := f.Store.ReturnUnused(ctx(t), "tag", before, 0); err == nil {
+			t.Error("ReturnUnused with a refused commit succeeded")
 		}
 		allow()
 		res, err := f.Store.Reserve(ctx(t), request("tag", believed, 7))
@@ -263,10 +263,10 @@ func hangs(t *testing.T, f Faulty) {
 			_, err := f.Store.Reserve(c, request("tag", 0, 7))
 			return err
 		},
-		"GiveBack": func(c context.Context) error { return f.Store.GiveBack(c, "tag", 1, 0) },
-		"Raise":    func(c context.Context) error { _, err := f.Store.Raise(c, "tag", 1000); return err },
-		"Lookup":   func(c context.Context) error { _, err := f.Store.Lookup(c, "tag"); return err },
-		"Rows":     func(c context.Context) error { _, err := f.Store.Rows(c); return err },
+		"ReturnUnused": func(c context.Context) error { return f.Store.ReturnUnused(c, "tag", 1, 0) },
+		"Raise":        func(c context.Context) error { _, err := f.Store.Raise(c, "tag", 1000); return err },
+		"Lookup":       func(c context.Context) error { _, err := f.Store.Lookup(c, "tag"); return err },
+		"Rows":         func(c context.Context) error { _, err := f.Store.Rows(c); return err },
 		"RowsAfter": func(c context.Context) error {
 			_, err := f.Store.RowsAfter(c, "", 10)
 			return err
@@ -316,31 +316,31 @@ func deadConnections(t *testing.T, f Faulty) {
 	}
 }
 
-func lostGiveBack(t *testing.T, f Faulty) {
+func lostReturn(t *testing.T, f Faulty) {
 	ready(t, f)
 	for i := range int64(3) {
 		hi := 1000 - i*100
 		put(t, f.Backend, "tag", hi, 7)
 		sent := f.Wire.Cut(f.Write)
-		err := f.Store.GiveBack(ctx(t), "tag", hi, hi-50)
+		err := f.Store.ReturnUnused(ctx(t), "tag", hi, hi-50)
 		movedFrom(t, f, hi)
 		// Whatever it does next, it must not send the statement again.
 		res, reserveErr := f.Store.Reserve(ctx(t), request("tag", 7, 7))
 		n := sent()
 		f.Wire.Heal()
 		if n != 1 {
-			t.Errorf("GiveBack was sent %d times", n)
+			t.Errorf("ReturnUnused was sent %d times", n)
 		}
 		if err == nil || errors.Is(err, leaf.ErrConflict) || errors.Is(err, leaf.ErrUnknownTag) {
-			t.Errorf("GiveBack with its reply lost: %v; want an error that claims to know nothing", err)
+			t.Errorf("ReturnUnused with its reply lost: %v; want an error that claims to know nothing", err)
 		}
 		if want := (leaf.Range{Lo: hi - 50, Hi: hi - 43}); reserveErr != nil || res.Range != want {
-			t.Errorf("Reserve after a GiveBack that was carried out = %v, %v; want %v", res, reserveErr, want)
+			t.Errorf("Reserve after a ReturnUnused that was carried out = %v, %v; want %v", res, reserveErr, want)
 		}
 	}
 }
 
-func deadGiveBack(t *testing.T, f Faulty) {
+func deadReturn(t *testing.T, f Faulty) {
 	ready(t, f)
 	failures := 0
 	for i := range int64(10) {
@@ -350,13 +350,13 @@ func deadGiveBack(t *testing.T, f Faulty) {
 			t.Fatal(err)
 		}
 		f.Wire.CutIdle()
-		if err := f.Store.GiveBack(ctx(t), "tag", hi, hi-50); err != nil {
+		if err := f.Store.ReturnUnused(ctx(t), "tag", hi, hi-50); err != nil {
 			failures++
-			t.Logf("GiveBack: %v", err)
+			t.Logf("ReturnUnused: %v", err)
 			continue
 		}
 		if got := maxID(t, f.Store, "tag"); got != hi-50 {
-			t.Errorf("max_id = %d after GiveBack to %d", got, hi-50)
+			t.Errorf("max_id = %d after ReturnUnused to %d", got, hi-50)
 		}
 	}
 	if failures > 5 {
@@ -364,8 +364,8 @@ func deadGiveBack(t *testing.T, f Faulty) {
 	}
 }
 
-// lockedAndCut: the server goes on waiting for the lock after its client is gone,
-// and then carries out what nobody waits for.
+// lockedAndCut: the server goes on waiting for the lock after its client is gone, and then
+// carries out a statement whose reply no client waits for.
 func lockedAndCut(t *testing.T, f Faulty) {
 	ready(t, f)
 	unlock := f.Lock(t, "tag")

@@ -10,41 +10,41 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-var giveBackCases = []testCase{
-	{"lowers the row if it is at hi", giveBack},
-	{"leaves the row alone otherwise", giveBackConflict},
-	{"one of many wins", giveBackRace},
-	{"bad request", giveBackBad},
+var returnCases = []testCase{
+	{"lowers the row if it is at hi", returnUnused},
+	{"leaves the row alone otherwise", returnConflict},
+	{"one of many wins", returnRace},
+	{"bad request", returnBad},
 }
 
-func giveBack(t *testing.T, b Backend) {
+func returnUnused(t *testing.T, b Backend) {
 	put(t, b, "a", 1, 13)
 	res, err := b.Store.Reserve(ctx(t), request("a", 13, 13))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Store.GiveBack(ctx(t), "a", res.Range.Hi, 8); err != nil {
-		t.Fatalf("GiveBack: %v", err)
+	if err := b.Store.ReturnUnused(ctx(t), "a", res.Range.Hi, 8); err != nil {
+		t.Fatalf("ReturnUnused: %v", err)
 	}
 	res, err = b.Store.Reserve(ctx(t), request("a", 13, 13))
 	if want := (leaf.Range{Lo: 8, Hi: 21}); err != nil || res.Range != want {
-		t.Errorf("Reserve after GiveBack = %v, %v; want %v", res, err, want)
+		t.Errorf("Reserve after ReturnUnused = %v, %v; want %v", res, err, want)
 	}
-	if err := b.Store.GiveBack(ctx(t), "a", 21, 0); err != nil {
-		t.Errorf("GiveBack down to 0: %v", err)
+	if err := b.Store.ReturnUnused(ctx(t), "a", 21, 0); err != nil {
+		t.Errorf("ReturnUnused down to 0: %v", err)
 	}
 }
 
-func giveBackConflict(t *testing.T, b Backend) {
+func returnConflict(t *testing.T, b Backend) {
 	put(t, b, "a", 100, 13)
 	for _, hi := range []int64{99, 101, 1000} {
-		if err := b.Store.GiveBack(ctx(t), "a", hi, 50); !errors.Is(err, leaf.ErrConflict) {
-			t.Errorf("GiveBack from %d: %v; want ErrConflict", hi, err)
+		if err := b.Store.ReturnUnused(ctx(t), "a", hi, 50); !errors.Is(err, leaf.ErrConflict) {
+			t.Errorf("ReturnUnused from %d: %v; want ErrConflict", hi, err)
 		}
 	}
 	for _, tag := range []string{"b", "aa"} {
-		if err := b.Store.GiveBack(ctx(t), tag, 100, 50); !errors.Is(err, leaf.ErrUnknownTag) {
-			t.Errorf("GiveBack(%q): %v; want ErrUnknownTag", tag, err)
+		if err := b.Store.ReturnUnused(ctx(t), tag, 100, 50); !errors.Is(err, leaf.ErrUnknownTag) {
+			t.Errorf("ReturnUnused(%q): %v; want ErrUnknownTag", tag, err)
 		}
 	}
 	if got := maxID(t, b.Store, "a"); got != 100 {
@@ -52,39 +52,39 @@ func giveBackConflict(t *testing.T, b Backend) {
 	}
 }
 
-func giveBackRace(t *testing.T, b Backend) {
+func returnRace(t *testing.T, b Backend) {
 	put(t, b, "a", 100, 13)
 	var group sync.WaitGroup
 	errs := make([]error, 16)
 	for i := range errs {
-		group.Go(func() { errs[i] = b.Store.GiveBack(ctx(t), "a", 100, int64(50+i)) })
+		group.Go(func() { errs[i] = b.Store.ReturnUnused(ctx(t), "a", 100, int64(50+i)) })
 	}
 	group.Wait()
 	won := -1
 	for i, err := range errs {
 		switch {
 		case err == nil && won >= 0:
-			t.Errorf("GiveBack succeeded for %d and %d", won, i)
+			t.Errorf("ReturnUnused succeeded for %d and %d", won, i)
 		case err == nil:
 			won = i
 		case !errors.Is(err, leaf.ErrConflict):
-			t.Errorf("GiveBack %d: %v; want ErrConflict", i, err)
+			t.Errorf("ReturnUnused %d: %v; want ErrConflict", i, err)
 		}
 	}
 	if got := maxID(t, b.Store, "a"); got != int64(50+won) {
-		t.Errorf("max_id = %d after GiveBack to %d", got, 50+won)
+		t.Errorf("max_id = %d after ReturnUnused to %d", got, 50+won)
 	}
 }
 
-func giveBackBad(t *testing.T, b Backend) {
+func returnBad(t *testing.T, b Backend) {
 	put(t, b, "a", 100, 13)
 	for _, c := range []struct{ hi, lo int64 }{{100, 100}, {100, 101}, {100, -1}, {math.MaxInt64, 100}} {
-		if err := b.Store.GiveBack(ctx(t), "a", c.hi, c.lo); !errors.Is(err, leaf.ErrBadRequest) {
-			t.Errorf("GiveBack from %d to %d: %v; want ErrBadRequest", c.hi, c.lo, err)
+		if err := b.Store.ReturnUnused(ctx(t), "a", c.hi, c.lo); !errors.Is(err, leaf.ErrBadRequest) {
+			t.Errorf("ReturnUnused from %d to %d: %v; want ErrBadRequest", c.hi, c.lo, err)
 		}
 	}
-	if err := b.Store.GiveBack(ctx(t), "", 100, 50); !errors.Is(err, leaf.ErrBadRequest) {
-		t.Errorf("GiveBack of no tag: %v; want ErrBadRequest", err)
+	if err := b.Store.ReturnUnused(ctx(t), "", 100, 50); !errors.Is(err, leaf.ErrBadRequest) {
+		t.Errorf("ReturnUnused of no tag: %v; want ErrBadRequest", err)
 	}
 }
 

@@ -65,8 +65,8 @@ type NewRegistry func(t *testing.T) RegistryTarget
 // process may have issued is everything below its T, whether the suite looked or
 // not, so each case asks whether the next owner starts at or above that.
 //
-// The kinds differ in who comes next. A number of a leased registry goes to
-// anybody; that of a fixed one belongs to an address, and goes to its next process.
+// The kinds differ in the next owner. A number of a leased registry goes to any process.
+// A number of a fixed registry belongs to an address, and goes to its next process.
 func RunRegistry(t *testing.T, newRegistry NewRegistry) {
 	t.Helper()
 	for _, group := range []struct {
@@ -221,7 +221,7 @@ func claim(t *testing.T, p *process, req worker.Request) worker.Record {
 	return r
 }
 
-// checkClaim says what is true of every claim, whoever made it.
+// checkClaim checks what holds for every claim of every process.
 func checkClaim(t *testing.T, req worker.Request, r worker.Record) {
 	t.Helper()
 	switch {
@@ -248,8 +248,8 @@ func (b *registryBench) founded(t *testing.T) (*process, worker.Record) {
 	return p, r
 }
 
-// heir is the request of a process that can only get the number of r: nobody's
-// child on a leased registry, the next process of the address on a fixed one.
+// heir is the request of a process that can only get the number of r: on a leased registry a
+// process without a number before, on a fixed one the next process of the address.
 func (b *registryBench) heir(p *process, r worker.Record) worker.Request {
 	req := b.request(address(2))
 	if p.Info().Kind == worker.Fixed {

@@ -33,7 +33,7 @@ func firstWaits(t *testing.T, b *registryBench) {
 	req := b.request(address(1))
 	r := claim(t, p, req)
 	if r.Floor != req.Quiet || r.Bound != req.Quiet {
-		t.Errorf("first claim of a namespace that nobody declared = %+v; want floor and T %d (rules D and F)", r, req.Quiet)
+		t.Errorf("first claim of a namespace that was not declared = %+v; want floor and T %d (rules D and F)", r, req.Quiet)
 	}
 	b.now += 1000
 	later := b.request(address(2))
@@ -161,7 +161,7 @@ func checkCrowd(t *testing.T, b *registryBench, declared bool) {
 		case declared && r.Floor > b.now:
 			t.Errorf("floor %d in a declared namespace at %d", r.Floor, b.now)
 		case !declared && (r.Floor != records[0].Floor || r.Floor < b.now+quiet || r.Floor >= b.now+quiet+n):
-			t.Errorf("floors %d and %d; want one, that of whoever created the namespace", r.Floor, records[0].Floor)
+			t.Errorf("floors %d and %d; want one, that of the process that created the namespace", r.Floor, records[0].Floor)
 		}
 		if kept, _ := stored(t, processes[0], r.Number); kept.Nonce != r.Nonce || kept.Bound != r.Bound {
 			t.Errorf("the registry holds %+v, the process %+v", kept, r)

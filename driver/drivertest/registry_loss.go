@@ -32,8 +32,8 @@ var registryReadCases = []registryCase{
 	{"a killed process is announced no longer", peerExpires},
 }
 
-// garbled: a record that cannot be read is given to nobody, and keeps no other number
-// from being claimed.
+// garbled: the number of a record that cannot be read is given to no process, and every
+// other number can be claimed.
 func garbled(t *testing.T, b *registryBench) {
 	if b.Garble == nil {
 		t.Skip("in this registry every record can be read")
@@ -101,7 +101,7 @@ func claimDeleted(t *testing.T, b *registryBench) {
 
 func claimOverwritten(t *testing.T, b *registryBench) {
 	if b.Overwrite == nil {
-		t.Skip("nobody can overwrite a claim in this registry")
+		t.Skip("a claim in this registry cannot be overwritten")
 	}
 	owner, r := b.founded(t)
 	b.Overwrite(t, r.Number, "somebody else's")
@@ -223,7 +223,7 @@ func farNamespace(t *testing.T, b *registryBench) {
 	}
 }
 
-// wiped: nobody can tell a wiped registry from a new one.
+// wiped: a wiped registry looks like a new one.
 func wiped(t *testing.T, b *registryBench) {
 	if b.Wipe == nil {
 		t.Skip("this registry cannot be wiped")

@@ -103,8 +103,8 @@ type modelClaim struct {
 
 // randomLives lets four nodes start, renew, stop, die and lose their files in
 // random order, while an operator interferes and the clock goes on. A node issues
-// below its T for as long as it likes, also after it was killed as far as anybody
-// can tell; whoever comes next must start above that.
+// below its T for as long as it likes, also after it was killed, as far as other nodes can
+// tell. The next owner must start above that.
 func randomLives(t *testing.T, b *registryBench) {
 	seeds, steps := 3, 120
 	if long() {

@@ -62,7 +62,7 @@ func outage(t *testing.T, b *registryBench, begin func(t *testing.T) (end func()
 		}
 		for _, sentinel := range []error{worker.ErrLost, worker.ErrTaken, worker.ErrFull, worker.ErrForeign, worker.ErrNotFound} {
 			if errors.Is(err, sentinel) {
-				t.Errorf("%s: %v; nobody answered, so nobody can know that", call.name, err)
+				t.Errorf("%s: %v; the registry did not answer, so that is not known", call.name, err)
 			}
 		}
 	}

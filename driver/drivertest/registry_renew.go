@@ -83,8 +83,8 @@ func innerAboveT(t *testing.T, b *registryBench) {
 	}
 }
 
-// takenMeanwhile: the file says more exactly than T what was issued, but only about
-// the time before somebody else came.
+// takenMeanwhile: the file says more exactly than T what was issued, but only about the time
+// before another process took the number.
 func takenMeanwhile(t *testing.T, b *registryBench) {
 	owner, r := b.founded(t)
 	owner.die(t)
@@ -245,7 +245,7 @@ func renewRace(t *testing.T, b *registryBench) {
 		case taking != nil && (freed || !errors.Is(taking, worker.ErrFull)):
 			t.Fatalf("Claim: %v", taking)
 		case renewal != nil && taking != nil:
-			t.Fatalf("the renewal was refused with %v, although nobody else came: %v", renewal, taking)
+			t.Fatalf("the renewal was refused with %v, although no other process came: %v", renewal, taking)
 		case renewal == nil && taking == nil && claimed.Floor < renewed.Bound:
 			t.Fatalf("two owners: one may issue below %d, the next starts at %d", renewed.Bound, claimed.Floor)
 		case taking == nil:
@@ -302,7 +302,7 @@ func releaseAboveT(t *testing.T, b *registryBench) {
 	}
 }
 
-// releasedAndClaimed: what was released is not a claim any more, whoever asks.
+// releasedAndClaimed: a released number is claimed by no process any more.
 func releasedAndClaimed(t *testing.T, b *registryBench) {
 	p := b.start(t)
 	b.declare(t, p)

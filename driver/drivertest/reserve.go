@@ -206,7 +206,7 @@ func reserveTime(t *testing.T, b Backend) {
 	for name, write := range map[string]func(tag string) error{
 		"reserve": func(tag string) error { _, err := b.Store.Reserve(ctx(t), request(tag, 7, 7)); return err },
 		"first":   func(tag string) error { _, err := b.Store.Reserve(ctx(t), request(tag, 0, 0)); return err },
-		"give":    func(tag string) error { return b.Store.GiveBack(ctx(t), tag, 5, 4) },
+		"give":    func(tag string) error { return b.Store.ReturnUnused(ctx(t), tag, 5, 4) },
 		"raise":   func(tag string) error { _, err := b.Store.Raise(ctx(t), tag, 9); return err },
 		"update":  func(tag string) error { return b.Store.Update(ctx(t), tag, segment.Change{Step: new(int64(9))}) },
 	} {

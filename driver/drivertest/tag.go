@@ -61,8 +61,8 @@ func strangeNames(t *testing.T, b Backend) {
 			}
 			lo += 7
 		}
-		if err := b.Store.GiveBack(ctx(t), name, lo, lo-3); err != nil {
-			t.Errorf("GiveBack(%q): %v", name, err)
+		if err := b.Store.ReturnUnused(ctx(t), name, lo, lo-3); err != nil {
+			t.Errorf("ReturnUnused(%q): %v", name, err)
 		}
 		if got, err := b.Store.Raise(ctx(t), name, lo+1); err != nil || got != lo+1 {
 			t.Errorf("Raise(%q) = %d, %v", name, got, err)
@@ -147,11 +147,11 @@ func twin(t *testing.T, b Backend, stored, asked string) {
 			_, err := b.Store.Reserve(ctx(t), request(asked, 0, 0))
 			return err
 		},
-		"GiveBack": func() error { return b.Store.GiveBack(ctx(t), asked, 100, 50) },
-		"Raise":    func() error { _, err := b.Store.Raise(ctx(t), asked, 500); return err },
-		"Lookup":   func() error { _, err := b.Store.Lookup(ctx(t), asked); return err },
-		"Update":   func() error { return b.Store.Update(ctx(t), asked, segment.Change{Step: new(int64(1))}) },
-		"Delete":   func() error { return b.Store.Delete(ctx(t), asked) },
+		"ReturnUnused": func() error { return b.Store.ReturnUnused(ctx(t), asked, 100, 50) },
+		"Raise":        func() error { _, err := b.Store.Raise(ctx(t), asked, 500); return err },
+		"Lookup":       func() error { _, err := b.Store.Lookup(ctx(t), asked); return err },
+		"Update":       func() error { return b.Store.Update(ctx(t), asked, segment.Change{Step: new(int64(1))}) },
+		"Delete":       func() error { return b.Store.Delete(ctx(t), asked) },
 	} {
 		if err := call(); !errors.Is(err, leaf.ErrUnknownTag) {
 			t.Errorf("%s of %q beside %q: %v; want ErrUnknownTag", name, asked, stored, err)

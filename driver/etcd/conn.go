@@ -149,7 +149,7 @@ func (c *conn) forget(client *clientv3.Client) {
 	c.mu.Lock()
 	if c.client != client {
 		c.mu.Unlock()
-		return // somebody was faster
+		return // another call was faster
 	}
 	c.client = nil
 	c.mu.Unlock()
@@ -170,7 +170,7 @@ func (c *conn) connect(a *attempt) {
 	}
 	c.mu.Unlock()
 	if closed && made != nil {
-		_ = made.Close() // nobody has used it
+		_ = made.Close() // it was never used
 		made, err = nil, errClosed
 	}
 	a.client, a.err = made, err

@@ -6,7 +6,7 @@
 // Keys of the registry, below the prefix:
 //
 //	namespace      name, fingerprint, and from when on unused numbers may issue
-//	claims/<n>     who holds number n
+//	claims/<n>     the holder of number n
 //	bounds/<n>     T of number n, in Unix ms
 //	peers/<nonce>  an announced process; on an etcd lease
 //
@@ -29,7 +29,7 @@
 //     snapshot, counts from an earlier revision again; but the text of a claim holds
 //     a nonce that no other process has.
 //  3. Claims, T and fences are never on a lease: they outlive every session (rule D).
-//  4. Reads are linearizable: what was acknowledged to anybody before is seen.
+//  4. Reads are linearizable: what was acknowledged to any client before is seen.
 //  5. Every call ends soon after its context, and no lock is held over a call. The
 //     first call connects; connections that died are noticed and re-made, within
 //     about 15 s if they died in silence, and at once where etcd tells.

@@ -49,7 +49,7 @@ func (f *Fence) current(space string) []clientv3.Cmp {
 
 // Open implements fence.Cluster.
 func (f *Fence) Open(ctx context.Context) (space string, created bool, err error) {
-	// Each round loses only against an incarnation that somebody else began.
+	// Each round loses only against an incarnation that another node began.
 	for {
 		found, err := f.commit(ctx, nil, []clientv3.Op{clientv3.OpGet(f.incarnationKey())}, nil)
 		if err != nil {

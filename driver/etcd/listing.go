@@ -58,7 +58,7 @@ func (l *listing) bound(key, prefix string, value []byte, revision int64) {
 	l.records[n], l.versions[n] = record, v
 }
 
-// all returns the records. A claim without T is damaged too: nobody knows what its
+// all returns the records. A claim without T is damaged too: nothing tells what its
 // owner has issued.
 func (l *listing) all(claims, bounds string) []worker.Record {
 	list := make([]worker.Record, 0, len(l.records)+len(l.damage))

@@ -54,7 +54,7 @@ func (r *Records) Peers(ctx context.Context) (peers []worker.Peer, err error) {
 	}
 	for _, kv := range response.Kvs {
 		var value peerValue
-		if decode(string(kv.Key), kv.Value, &value) == nil { // else it is a peer of nobody
+		if decode(string(kv.Key), kv.Value, &value) == nil { // else the entry is skipped
 			peers = append(peers, worker.Peer{Address: value.Address, Clock: value.Clock, Nonce: value.Nonce, Number: value.Number})
 		}
 	}

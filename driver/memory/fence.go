@@ -22,7 +22,7 @@ var _ fence.Cluster = (*Fence)(nil)
 // NewFence returns a fence without a namespace.
 func NewFence() *Fence { return &Fence{} }
 
-// Wipe deletes the namespace with everything in it, as somebody may do to a real
+// Wipe deletes the namespace with everything in it, as an administrator may do to a real
 // store.
 func (f *Fence) Wipe() {
 	f.mu.Lock()

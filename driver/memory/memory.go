@@ -47,7 +47,7 @@ func (s *Store) Put(row segment.Row) {
 	s.rows[row.Tag] = row
 }
 
-// Remove deletes a row as somebody does with SQL: nothing is left of it.
+// Remove deletes a row as an administrator does with SQL: nothing is left of it.
 func (s *Store) Remove(tag string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,12 +89,12 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 	return res, err
 }
 
-// GiveBack implements segment.Store.
-func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) error {
-	if err := segment.CheckGiveBack(hi, lo); err != nil {
+// ReturnUnused implements segment.Store.
+func (s *Store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) error {
+	if err := segment.CheckReturn(hi, lo); err != nil {
 		return err
 	}
-	return s.change(ctx, "give back", tag, func(row *segment.Row) error {
+	return s.change(ctx, "return", tag, func(row *segment.Row) error {
 		if row.MaxID != hi {
 			return fmt.Errorf("%w: max_id is %d, not %d", leaf.ErrConflict, row.MaxID, hi)
 		}

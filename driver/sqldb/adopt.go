@@ -19,8 +19,8 @@ const pastReport = 10 * time.Second
 // Reserved implements worker.Records: the numbers in leaf_workerid_alloc, the table of
 // the best-known fork of the Java server in its mode "mysql", if the database has it.
 // The row's ip_port may adopt its number, from max_timestamp + 10 s on. Where that is
-// NULL nobody knows how far the number was used: 10 s from now by the database's
-// clock. Nobody else gets the number, and the table is never written. A row that cannot
+// NULL nothing tells how far the number was used: 10 s from now by the database's
+// clock. No other address gets the number, and the table is never written. A row that cannot
 // be read reserves its number with a Damage.
 //
 // It is one statement and remembers nothing, because the table can appear at any time.

@@ -78,7 +78,7 @@ func (s *Store) bindCluster(ctx context.Context, record bool) error {
 	found, err := s.storedCluster(ctx, s.read)
 	if err == nil && found == "" && record {
 		if found, err = s.putCluster(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Debug("the cluster's ID is not recorded", "store", s.Redacted(), "error", err)
+			s.cfg.Logger.Debug("the cluster's ID could not be written to leaf_meta", "store", s.Redacted(), "error", err)
 			err = nil
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Store) AcceptRule(ctx context.Context, b segment.Binding) (err error) {
 	return err
 }
 
-// insertBinding writes both rows with one statement, so that nobody meets half a
+// insertBinding writes both rows with one statement, so that no reader meets half a
 // binding.
 func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Binding) error {
 	_, err := conn.ExecContext(ctx, s.sql.insertMeta, metaRule, b.Rule, metaStore, b.Store)

@@ -52,7 +52,7 @@ func (s *Store) insertChecked(ctx context.Context, l *layout, row segment.NewRow
 		})
 	}
 	err := s.again(ctx, insert)
-	if errors.Is(err, errNoBoard) { // nobody can have left anything there
+	if errors.Is(err, errNoBoard) { // no node can have left anything there
 		board = false
 		err = s.again(ctx, insert)
 	}

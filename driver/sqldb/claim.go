@@ -71,7 +71,7 @@ func (n number) version() string {
 	return bound + "/" + claim
 }
 
-// record returns the rows as one. Where somebody has changed one of them by hand, the
+// record returns the rows as one. Where an administrator has changed one of them by hand, the
 // higher T counts.
 func (n number) record(id int64) worker.Record {
 	r := worker.Record{Number: id, Version: n.version()}
@@ -155,7 +155,7 @@ func (*Records) damaged(rows *sql.Rows) int64 {
 	return id.Int64
 }
 
-// Put implements worker.Records. The row of the bound is locked first, by everybody,
+// Put implements worker.Records. The row of the bound is locked first, by every claim,
 // so that writers of one number queue there. A row that should not be there is
 // inserted without being looked for: a locked search for it would lock a gap of the
 // table, and claimers of other numbers would meet in a deadlock.
@@ -203,7 +203,7 @@ func (r *Records) putBound(ctx context.Context, conn *sql.Conn, id int64, seen s
 	case !found:
 		return fmt.Errorf("%w: its bound is gone", worker.ErrLost)
 	case old.text() != seen:
-		return fmt.Errorf("%w: its bound was written by somebody else", worker.ErrLost)
+		return fmt.Errorf("%w: another writer has changed its bound", worker.ErrLost)
 	}
 	return r.update(ctx, conn, r.sql.updateBound, next.bound, next.word, id, old.word)
 }
@@ -220,7 +220,7 @@ func (r *Records) putClaim(ctx context.Context, conn *sql.Conn, id int64, seen s
 	case !found:
 		return fmt.Errorf("%w: its claim is gone", worker.ErrLost)
 	case old.text() != seen:
-		return fmt.Errorf("%w: its claim was written by somebody else", worker.ErrLost)
+		return fmt.Errorf("%w: another writer has changed its claim", worker.ErrLost)
 	}
 	return r.update(ctx, conn, r.sql.updateClaim, c.address, c.nonce, c.floor, c.bound, c.released, c.word, id, old.word)
 }
@@ -230,7 +230,7 @@ func (r *Records) insert(ctx context.Context, conn *sql.Conn, query string, args
 	result, err := conn.ExecContext(ctx, query, args...)
 	switch {
 	case err != nil && r.store.dialect.kindOf(err) == kindDuplicate:
-		return fmt.Errorf("%w: somebody else wrote it first", worker.ErrLost)
+		return fmt.Errorf("%w: another writer wrote it first", worker.ErrLost)
 	case err != nil:
 		return fmt.Errorf("insert: %w", err)
 	}
@@ -252,7 +252,7 @@ func exactlyOne(result sql.Result) error {
 	case err != nil:
 		return err
 	case n == 0:
-		return fmt.Errorf("%w: somebody else wrote it although it is locked", worker.ErrLost)
+		return fmt.Errorf("%w: another writer wrote it although it is locked", worker.ErrLost)
 	case n > 1:
 		return errTwoRows
 	}

@@ -71,8 +71,8 @@ func (s *Store) Expect(id string) error {
 	return nil
 }
 
-// KnownCluster returns the ID that this Store compares, "" if it knows none yet. It asks
-// nobody.
+// KnownCluster returns the ID that this Store compares, "" if it knows none yet. It does not
+// ask the database.
 func (s *Store) KnownCluster() string { return s.identity.get() }
 
 // ClusterID returns the ID of the cluster that uses this database as its first: 32 hex

@@ -113,9 +113,9 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 				_, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Min: 10, Max: 10})
 				return err
 			},
-			"GiveBack": func() error {
+			"ReturnUnused": func() error {
 				execAll(t, db, "UPDATE leaf_alloc SET max_id = 1001")
-				err := s.GiveBack(t.Context(), "order", 1001, 500)
+				err := s.ReturnUnused(t.Context(), "order", 1001, 500)
 				if row, lookErr := s.Lookup(t.Context(), "order"); lookErr != nil || row.MaxID != 1001 {
 					t.Errorf("the row of the other cluster is %+v, %v; want max_id 1001", row, lookErr)
 				}
@@ -145,8 +145,8 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 			t.Errorf("Bind when the database is its own again: %v", err)
 		}
 		wantNext(t, s, 5001)
-		if err := s.GiveBack(t.Context(), "order", 6001, 5500); err != nil {
-			t.Errorf("GiveBack: %v", err)
+		if err := s.ReturnUnused(t.Context(), "order", 6001, 5500); err != nil {
+			t.Errorf("ReturnUnused: %v", err)
 		}
 	})
 }

@@ -46,10 +46,10 @@ type dialect struct {
 	// caller then looks. nil: there is no such statement.
 	reserveOnce func(ctx context.Context, s *Store, req segment.Request) (res segment.Reservation, matched bool, err error)
 
-	// giveBack lowers max_id from hi to lo by one message that is sent once. The error
+	// returnUnused lowers max_id from hi to lo by one message that is sent once. The error
 	// is leaf.ErrConflict if max_id is not hi. nil: a transaction does it, because there
 	// is no wire to lose an answer on.
-	giveBack func(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error
+	returnUnused func(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error
 
 	// check verifies that the server can be trusted with existing tables.
 	check func(ctx context.Context, s *Store, tables ...string) error

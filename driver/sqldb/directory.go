@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// An entry that ended keepNodes ago is deleted by whoever puts one next: at most
+// An entry that ended keepNodes ago is deleted by the node that puts one next: at most
 // sweptAtOnce of them, and at most once in sweepEvery.
 const (
 	keepNodes   = time.Hour
@@ -122,7 +122,7 @@ func (d *Directory) Put(ctx context.Context, n discovery.Node, ttl time.Duration
 }
 
 // sweep deletes entries that ended long ago. It looks for them first, because a DELETE
-// that searches would lock the rows of those who are there.
+// that searches would lock the rows of nodes that are there.
 func (d *Directory) sweep(ctx context.Context) error {
 	var gone []string
 	err := d.query(ctx, d.sql.expired, []any{keepNodes.Milliseconds()}, func(rows *sql.Rows) error {

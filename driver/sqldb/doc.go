@@ -11,7 +11,7 @@
 //     word, the acknowledged commit, means no range.
 //  2. The transaction writes by compare-and-set on the max_id that it read, so
 //     that it is right even where the server's row lock is not what it seems.
-//  3. GiveBack is sent at most once: on a connection that was pinged before, and
+//  3. ReturnUnused is sent at most once: on a connection that was pinged before, and
 //     outside the retries of database/sql.
 //  4. Tag names are compared byte by byte in every statement that writes and on
 //     every row that is read, whatever the collation of the column.
@@ -27,12 +27,12 @@
 //     both is what the writer saw. The comparison is made on locked rows and repeated
 //     by the writing statement, so it depends on no default isolation.
 //  8. A lost reply to COMMIT is an error that says nothing, never worker.ErrLost.
-//  9. leaf_worker_bound is written by claims only and deleted by nobody, so that
+//  9. leaf_worker_bound is written by claims only and never deleted, so that
 //     deleting from leaf_worker leaves every T where it was.
 //  10. What is read is committed, and claim and T are of one moment.
-//  11. Who runs is judged by the database's clock.
+//  11. Which nodes run is judged by the database's clock.
 //  12. Numbers in leaf_workerid_alloc, the table of a fork of the Java server, are
-//     given to nobody but their address.
+//     given to their address only.
 //
 // What the directory promises:
 //

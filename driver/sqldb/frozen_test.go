@@ -81,6 +81,7 @@ func (w wire) freeze(t *testing.T, name, text string, call func(ctx context.Cont
 // gets the worker ID or the tag, and what the first one sends when it wakes up, once,
 // changes nothing.
 func TestFrozenNode(t *testing.T) {
+	t.Parallel() // MySQL frees what a frozen client holds after half a minute
 	for _, c := range []struct {
 		name, commit string
 		database     func(t testing.TB) server.Database
@@ -249,8 +250,8 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			"load":    func() error { _, err := s.Reserve(t.Context(), request(7)); return err },
 		},
 		{
-			"list":      func() error { _, err := r.List(t.Context()); return err },
-			"give back": func() error { return s.GiveBack(t.Context(), "a", 8, 3) },
+			"list":   func() error { _, err := r.List(t.Context()); return err },
+			"return": func() error { return s.ReturnUnused(t.Context(), "a", 8, 3) },
 		},
 		{
 			"peers":                 func() error { _, err := r.Peers(t.Context()); return err },

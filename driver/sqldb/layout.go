@@ -97,7 +97,7 @@ func (s *Store) columns(ctx context.Context, table string) (names []string, err 
 }
 
 // withLayout calls f with what the database has. If f then meets a missing table
-// or column, somebody changed the schema in between: the layout is read anew and f
+// or column, an administrator changed the schema in between: the layout is read anew and f
 // is called once more, so f must not have written anything by then.
 func (s *Store) withLayout(ctx context.Context, f func(l *layout) error) error {
 	if l := s.layout.Load(); l != nil {

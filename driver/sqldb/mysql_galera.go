@@ -12,7 +12,7 @@ import (
 )
 
 // A node of a Galera group takes a transaction back when another node's transaction has
-// changed the same row. Between two statements of one message it tells nobody: the next
+// changed the same row. Between two statements of one message it tells no client: the next
 // statement begins a transaction of its own, and the COMMIT succeeds although the UPDATE
 // is gone. The SELECT behind it then shows what the other node has written, so two loads
 // had one range (16 of 6,000 loads by nine callers at three nodes of MariaDB 10.11). With
@@ -23,7 +23,7 @@ import (
 // the name of a server can lead to another one at any time.
 
 // noteGalera sets galera for good if the connection leads into a Galera group. It comes
-// before any statement of a caller, so that whoever has used the connection, and then
+// before any statement of a caller, so that a caller that has used the connection, and then
 // finds galera unset, has met no group.
 func noteGalera(ctx context.Context, c driver.Conn, galera *atomic.Bool) (err error) {
 	rows, err := c.(driver.QueryerContext).QueryContext(ctx, "SHOW SESSION VARIABLES LIKE 'wsrep_on'", nil)

@@ -43,8 +43,8 @@ var (
 	mysqlReserve        = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, "NULL")
 	mysqlReserveCluster = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, clusterValue)
 
-	mysqlGiveBack        = mysqlPacket("?", "max_id = ?", "NULL")
-	mysqlGiveBackCluster = mysqlPacket("?", "max_id = ? AND "+clusterValue+" = ?", clusterValue)
+	mysqlReturn        = mysqlPacket("?", "max_id = ?", "NULL")
+	mysqlReturnCluster = mysqlPacket("?", "max_id = ? AND "+clusterValue+" = ?", clusterValue)
 )
 
 // errAnswer: the server has answered something else than what it was asked.
@@ -168,11 +168,11 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	return res, true, err
 }
 
-// giveBackMySQL is the one compare-and-set of a give-back.
-func giveBackMySQL(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
-	packet, where := mysqlGiveBack, []any{hi}
+// returnMySQL is the one compare-and-set of a return.
+func returnMySQL(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
+	packet, where := mysqlReturn, []any{hi}
 	if own := s.identity.asked(); own != "" {
-		packet, where = mysqlGiveBackCluster, []any{hi, own}
+		packet, where = mysqlReturnCluster, []any{hi, own}
 	}
 	before, after, err := s.sendPacket(ctx, conn, packet, tag, lo, where...)
 	switch {

@@ -27,6 +27,7 @@ func request(step int64) segment.Request {
 // end a transaction at COMMIT, nor check numbers, nor read backslashes, nor speak
 // UTF-8 changes nothing for us.
 func TestHostileDefaults(t *testing.T) {
+	t.Parallel()
 	for _, product := range []struct {
 		name, fixture string
 		own           func(testing.TB) *server.Instance
@@ -118,8 +119,8 @@ func TestNoKey(t *testing.T) {
 					t.Errorf("Reserve of a tag with two rows = %v, %v; want ErrSchema", res, err)
 				}
 			}
-			if err := s.GiveBack(t.Context(), "a", 300, 250); err == nil {
-				t.Error("GiveBack to a tag with two rows succeeded")
+			if err := s.ReturnUnused(t.Context(), "a", 300, 250); err == nil {
+				t.Error("ReturnUnused to a tag with two rows succeeded")
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// An announcement that ended keepPeers ago is deleted by whoever announces itself
+// An announcement that ended keepPeers ago is deleted by the node that announces itself
 // next, at most once in sweepEvery.
 const (
 	keepPeers  = time.Hour
@@ -17,7 +17,7 @@ const (
 )
 
 // Announce implements worker.Records. It lasts for one lease by the clock of the
-// database, so that no clock of a node decides who is seen.
+// database, so that no clock of a node decides which nodes are seen.
 func (r *Records) Announce(ctx context.Context, p worker.Peer) (err error) {
 	if err := errors.Join(
 		checkText("address", p.Address, maxAddress), checkText("clock address", p.Clock, maxAddress), checkText("nonce", p.Nonce, maxName),
@@ -37,7 +37,7 @@ func (r *Records) Announce(ctx context.Context, p worker.Peer) (err error) {
 }
 
 // sweep deletes announcements that ended long ago. It looks for them first, because
-// a DELETE that searches would lock the rows of those who are announced.
+// a DELETE that searches would lock the rows of nodes that are announced.
 func (r *Records) sweep(ctx context.Context) error {
 	gone, err := r.expired(ctx)
 	for _, nonce := range gone {

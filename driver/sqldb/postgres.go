@@ -27,22 +27,22 @@ var postgresDialect = dialect{
 	quote:       `"`,
 	// The level is given because the default of a database may be a stricter one,
 	// which answers concurrent loads with serialization failures.
-	begin:       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle,
-	forUpdate:   " FOR UPDATE",
-	exact:       postgresExact,
-	bytes:       postgresBytes,
-	after:       postgresBytes + " > ?",
-	epoch:       postgresEpoch,
-	now:         "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
-	upsert:      " ON CONFLICT (%s) DO UPDATE SET ",
-	proposed:    "excluded.%s",
-	greatest:    "GREATEST",
-	reserveOnce: reservePostgres,
-	giveBack:    giveBackPostgres,
-	check:       checkPostgres,
-	grant:       postgresGrant,
-	account:     "SELECT quote_ident(current_user)",
-	kindOf:      postgresKind,
+	begin:        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle,
+	forUpdate:    " FOR UPDATE",
+	exact:        postgresExact,
+	bytes:        postgresBytes,
+	after:        postgresBytes + " > ?",
+	epoch:        postgresEpoch,
+	now:          "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
+	upsert:       " ON CONFLICT (%s) DO UPDATE SET ",
+	proposed:     "excluded.%s",
+	greatest:     "GREATEST",
+	reserveOnce:  reservePostgres,
+	returnUnused: returnPostgres,
+	check:        checkPostgres,
+	grant:        postgresGrant,
+	account:      "SELECT quote_ident(current_user)",
+	kindOf:       postgresKind,
 }
 
 const (
@@ -135,9 +135,9 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	return res, true, err
 }
 
-// giveBackPostgres is the one compare-and-set of a give-back: a statement that commits
+// returnPostgres is the one compare-and-set of a return: a statement that commits
 // by itself.
-func giveBackPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
+func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
 	statement, args := s.sql.advance, []any{lo, tag, tag, hi}
 	if own := s.identity.asked(); own != "" {
 		statement, args = s.sql.advanceOwn, append(args, own)

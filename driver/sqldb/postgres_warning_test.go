@@ -16,7 +16,7 @@ import (
 
 // TestCancelledWaitForStandby: PostgreSQL that waits for a standby in vain, and is told
 // to wait no longer, calls the commit done and warns that no other server has it. To
-// every call that writes, that is an unknown outcome: no range, no claim, no give-back.
+// every call that writes, that is an unknown outcome: no range, no claim, no return.
 func TestCancelledWaitForStandby(t *testing.T) {
 	t.Parallel()
 	i := server.OwnPostgres(t)
@@ -64,7 +64,7 @@ func TestCancelledWaitForStandby(t *testing.T) {
 			return err
 		}},
 		{"Raise", func(ctx context.Context) error { _, err := s.Raise(ctx, "a", 1000); return err }},
-		{"GiveBack", func(ctx context.Context) error { return s.GiveBack(ctx, "a", 1000, 900) }},
+		{"ReturnUnused", func(ctx context.Context) error { return s.ReturnUnused(ctx, "a", 1000, 900) }},
 		{"Create", func(ctx context.Context) error {
 			return s.Create(ctx, segment.NewRow{Tag: "b", Start: 1, Step: 7})
 		}},

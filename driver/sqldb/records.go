@@ -106,7 +106,7 @@ func (r *Records) Info() worker.Info {
 }
 
 // Prepare creates the file and the tables of an embedded database, as Bind does, and
-// reports whether this process has made the file. If so, nobody can have used a
+// reports whether this process has made the file. If so, no node can have used a
 // number of it: the caller may declare the namespace new (worker.Registry.Init)
 // before the first claim, which then need not wait. With a server it does nothing.
 func (r *Records) Prepare(ctx context.Context) (created bool, err error) {
@@ -169,7 +169,7 @@ func (r *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) (
 }
 
 // admit expects the namespace in which a record was claimed, and counts a number that
-// gets its first one. Its row comes before those of numbers, for everybody.
+// gets its first one. Its row comes before those of numbers, in every transaction.
 func (r *Records) admit(ctx context.Context, conn *sql.Conn, rec worker.Record) error {
 	switch {
 	case rec.Incarnation == "":

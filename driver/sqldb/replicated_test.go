@@ -70,7 +70,7 @@ func writeEverything(t *testing.T, s *sqldb.Store, claims *sqldb.Records, nodes 
 		}
 		res, err := s.Reserve(ctx, segment.Request{Tag: tag, Step: 7, Length: 100, Min: 1, Max: segment.MaxStep})
 		must(err)
-		must(s.GiveBack(ctx, tag, res.Range.Hi, res.Range.Lo+1))
+		must(s.ReturnUnused(ctx, tag, res.Range.Hi, res.Range.Lo+1))
 		step := int64(9)
 		must(s.Update(ctx, tag, segment.Change{Step: &step}))
 		must(s.SetTagLimit(ctx, tag, limit.Rule{Rate: 10}))
@@ -199,7 +199,7 @@ func TestSessionOfAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.store.GiveBack(t.Context(), "a", res.Range.Hi, res.Range.Lo); err != nil {
+		if err := l.store.ReturnUnused(t.Context(), "a", res.Range.Hi, res.Range.Lo); err != nil {
 			t.Error(err)
 		}
 		l.sound(t.Context())

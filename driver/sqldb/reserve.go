@@ -135,7 +135,7 @@ func (s *Store) advance(ctx context.Context, conn *sql.Conn, tag string, from, t
 	case err != nil:
 		return fmt.Errorf("update row: %w", err)
 	case n == 0:
-		return fmt.Errorf("update row: somebody else changed max_id=%d although the row is locked", from)
+		return fmt.Errorf("update row: another writer changed max_id=%d although the row is locked", from)
 	case n > 1:
 		return errTwoRows
 	}

@@ -117,7 +117,7 @@ func (s *Store) addColumns(ctx context.Context, create, table string, has []stri
 	return report, nil
 }
 
-// addColumn adds one column. That somebody else adds it at the same time is no error.
+// addColumn adds one column. That another process adds it at the same time is no error.
 func (s *Store) addColumn(ctx context.Context, table, name, definition string) error {
 	alterErr := s.transact(ctx, func(conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, "ALTER TABLE "+table+" ADD COLUMN "+definition)

@@ -63,13 +63,13 @@ func TestEmptyDatabase(t *testing.T) {
 			s := open(t, c.url(t))
 			ctx := t.Context()
 			for name, call := range map[string]func() error{
-				"Lookup":   func() error { _, err := s.Lookup(ctx, "a"); return err },
-				"Rows":     func() error { _, err := s.Rows(ctx); return err },
-				"Create":   func() error { return s.Create(ctx, segment.NewRow{Tag: "a", Step: 1}) },
-				"Update":   func() error { return s.Update(ctx, "a", segment.Change{}) },
-				"Delete":   func() error { return s.Delete(ctx, "a") },
-				"Raise":    func() error { _, err := s.Raise(ctx, "a", 1); return err },
-				"GiveBack": func() error { return s.GiveBack(ctx, "a", 2, 1) },
+				"Lookup":       func() error { _, err := s.Lookup(ctx, "a"); return err },
+				"Rows":         func() error { _, err := s.Rows(ctx); return err },
+				"Create":       func() error { return s.Create(ctx, segment.NewRow{Tag: "a", Step: 1}) },
+				"Update":       func() error { return s.Update(ctx, "a", segment.Change{}) },
+				"Delete":       func() error { return s.Delete(ctx, "a") },
+				"Raise":        func() error { _, err := s.Raise(ctx, "a", 1); return err },
+				"ReturnUnused": func() error { return s.ReturnUnused(ctx, "a", 2, 1) },
 				"Reserve": func() error {
 					_, err := s.Reserve(ctx, segment.Request{Tag: "a", Step: 7, Length: 7, Min: 1, Max: 7})
 					return err

@@ -190,6 +190,7 @@ func (f flavour) backend(t *testing.T, d server.Database, db *sql.DB) drivertest
 }
 
 func TestServers(t *testing.T) {
+	t.Parallel()
 	for _, f := range flavours {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ var errTwoRows = fmt.Errorf("%w: leaf_alloc holds several rows for one tag; make
 // nor tells a lost reply from a refusal.
 //
 // A nil error means that the server acknowledged the COMMIT. After an error of f
-// nothing was written; after an error of COMMIT nobody knows.
+// nothing was written; after an error of COMMIT the outcome is unknown.
 func (s *Store) transact(ctx context.Context, f func(conn *sql.Conn) error) error {
 	conn, err := s.begin(ctx)
 	if err != nil {

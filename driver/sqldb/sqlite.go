@@ -106,7 +106,7 @@ func sqliteKind(err error) kind {
 	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA:
 		// "Generic error": SQLite has no code of its own for a missing table or
 		// column, and nothing else is ever wrong with the text of our statements. The
-		// other code is the same while somebody changes the schema.
+		// other code is the same while another process changes the schema.
 		return kindNoTable
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return kindBusy

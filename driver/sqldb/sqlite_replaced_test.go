@@ -102,7 +102,7 @@ func TestStoreFileReplaced(t *testing.T) {
 	if err := b.Create(t.Context(), segment.NewRow{Tag: "a", Start: 22, Step: 7}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.GiveBack(t.Context(), "a", 22, 20); err != nil {
+	if err := a.ReturnUnused(t.Context(), "a", 22, 20); err != nil {
 		t.Error(err)
 	}
 	reserve(t, b, 20)
@@ -149,8 +149,8 @@ func TestFileReplacedMeanwhile(t *testing.T) {
 			}
 			return err
 		}, nil},
-		{"GiveBack", "UPDATE ON leaf_alloc", func(ctx context.Context, s *sqldb.Store, _ *sqldb.Records, _ worker.Record) error {
-			return s.GiveBack(ctx, "a", 100, 50)
+		{"ReturnUnused", "UPDATE ON leaf_alloc", func(ctx context.Context, s *sqldb.Store, _ *sqldb.Records, _ worker.Record) error {
+			return s.ReturnUnused(ctx, "a", 100, 50)
 		}, nil},
 		{"Raise", "UPDATE ON leaf_alloc", func(ctx context.Context, s *sqldb.Store, _ *sqldb.Records, _ worker.Record) error {
 			_, err := s.Raise(ctx, "a", 1000)

@@ -15,7 +15,7 @@ import (
 // process runs and reaches a server, and SessionTimeout after that, within the limits of
 // the servers. The ttl of a Put is not counted, because ZooKeeper tells its clients no
 // time that all of them could compare with. A Put after the loss of a session, or after
-// somebody else has removed the entry, makes it anew.
+// the entry was removed, makes it anew.
 type Directory struct {
 	*conn
 
@@ -63,7 +63,7 @@ func (d *Directory) Put(ctx context.Context, n discovery.Node, ttl time.Duration
 		if _, err = d.change(ctx, p, ops...); !errors.Is(err, errMoved) {
 			return err
 		}
-		if old == nil { // perhaps the folder is missing; else somebody was faster
+		if old == nil { // perhaps the folder is missing; else another call was faster
 			if err := d.ensure(ctx, d.root); err != nil {
 				return err
 			}

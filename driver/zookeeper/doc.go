@@ -3,7 +3,7 @@
 //
 //   - [Original] is a worker.Registry in the layout of the Java server: a number
 //     belongs to an ip:port for ever, and Java and Go nodes may share one path.
-//   - [Recycle] is the storage of a worker.NewPool: numbers go to whoever asks and
+//   - [Recycle] is the storage of a worker.NewPool: numbers go to any node that asks and
 //     return. Its path is its own; it is not that of any Java program.
 //   - [Fence] is a fence.Cluster.
 //   - [Directory] is a discovery.Directory.
@@ -26,7 +26,7 @@
 //     process wrote or read last, and the existence of a node that is named by the
 //     nonce: versions start at 0 again when a node is deleted and created, nonces do
 //     not come back. A claim also expects the namespace that it read.
-//  2. No record and no T is tied to a session. Ephemeral nodes say who runs and where,
+//  2. No record and no T is tied to a session. Ephemeral nodes say which processes run and where,
 //     and nothing else.
 //  3. Nothing but the exact child of its own address, and the records that the name
 //     leads to, is interpreted by a claim. What cannot be read there is
@@ -43,6 +43,6 @@
 // start runs as number 0 whatever its child says: restart each
 // Java node once before the first Go node adopts the child with number 0. A name
 // with a hyphen breaks Java, not us. Servers that come back with an older copy of
-// their data have forgotten claims, and nobody can tell (rule L). It has no TLS and no
-// ACL: whoever reaches the servers may write.
+// their data have forgotten claims, and no node can tell (rule L). It has no TLS and no
+// ACL: a process that reaches the servers may write.
 package zookeeper

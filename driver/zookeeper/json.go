@@ -52,7 +52,7 @@ type ownerRecord struct {
 	Creating bool `json:"creating,omitempty"`
 
 	// Which child of forever, and its state after our last write: if it is another,
-	// somebody else has written it.
+	// another process has written it.
 	Node        string `json:"node,omitempty"`
 	NodeVersion int32  `json:"node_version"`
 	NodeCzxid   int64  `json:"node_czxid"`

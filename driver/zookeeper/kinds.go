@@ -70,7 +70,7 @@ func (c *conn) supersede(ctx context.Context, other kind) (highest int64, err er
 	}
 }
 
-// highest returns the highest T of records. A number that its owner gave back is free
+// highest returns the highest T of records. A number that its owner released is free
 // from T on; any other one a margin later.
 func (k kind) highest(records []worker.Record, now int64) (int64, error) {
 	const elsewhere = "or use another --snowflake-name with a --snowflake-worker-range that does not overlap"

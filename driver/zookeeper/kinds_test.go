@@ -82,7 +82,7 @@ func TestKindIsReplaced(t *testing.T) {
 	})
 }
 
-// TestKindsAfterACleanStop: a number that was given back is free for the other kind at once.
+// TestKindsAfterACleanStop: a number that was released is free for the other kind at once.
 func TestKindsAfterACleanStop(t *testing.T) {
 	forKinds(t, func(t *testing.T, p place, kind string) {
 		first := openKind[kind](t, p)
@@ -94,8 +94,8 @@ func TestKindsAfterACleanStop(t *testing.T) {
 	})
 }
 
-// TestUnreadableRecordOfTheOtherKind: while it is unknown until when a number is held, the
-// other kind does not start.
+// TestUnreadableRecordOfTheOtherKind: a node of one kind of ZooKeeper registry does not start
+// while a record of the other kind cannot be read, because it may hold a number.
 func TestUnreadableRecordOfTheOtherKind(t *testing.T) {
 	t.Parallel()
 	ns := server.ZooKeeper(t)

@@ -19,7 +19,7 @@ import (
 // An identity has an owner node, named by its ip:port, in which the process that
 // claims it puts its nonce before it creates or adopts a child of forever, and whose
 // state after our last write it remembers. A child in any other state was written
-// by somebody else, which can only be a Java server:
+// by another process, which can only be a Java server:
 //
 //   - its timestamp counts as 10 s later (rule J), and
 //   - it is watched before it is taken; a write meanwhile is ErrTaken (rule I).

@@ -21,7 +21,7 @@ func (o *Original) Claim(ctx context.Context, req worker.Request) (worker.Record
 	if req.Nonce == "" {
 		return worker.Record{}, leaf.BadField("nonce", "", "must not be empty")
 	}
-	// Each round that changes nothing lost against somebody else's write, and ctx
+	// Each round that changes nothing lost against the write of another process, and ctx
 	// bounds all of them.
 	for {
 		r, err := o.claim(ctx, req)
@@ -88,13 +88,13 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 	return a.adopt(ctx, c)
 }
 
-// refuse returns worker.ErrTaken if the identity is somebody else's who may be alive.
+// refuse returns worker.ErrTaken if the identity is that of another process, which may be alive.
 func (a *attempt) refuse(held bool) error {
 	own := &a.own
 	if held || own.node == nil || own.Released || own.Nonce == "" {
 		return nil
 	}
-	if prev := a.req.Previous; prev != nil && prev.Nonce == own.Nonce {
+	if prev := a.req.Previous; prev != nil && prev.Made(own.Nonce) {
 		return nil // this directory's last process, which is gone
 	}
 	if a.presence != nil && a.presence.Nonce == own.Nonce {
@@ -150,7 +150,7 @@ func (a *attempt) takeOver(ctx context.Context, c *numbered) (worker.Record, err
 	own, prev := &a.own, a.req.Previous
 	bound := max(own.Bound, c.timestamp)
 	floor := bound
-	mine := prev != nil && !own.Released && own.Claimed && prev.Nonce == own.Nonce && prev.Number == c.number
+	mine := prev != nil && !own.Released && own.Claimed && prev.Made(own.Nonce) && prev.Number == c.number
 	if mine && prev.Inner >= own.Floor {
 		floor = min(bound, prev.Inner)
 	}
@@ -166,8 +166,8 @@ func (a *attempt) after(floor int64) string {
 	return ""
 }
 
-// hold puts our nonce into the owner node. What the last owner left stays until we
-// have a number.
+// hold puts our nonce into the znode that names the owner of our address. The rest of that
+// znode, which the last owner wrote, stays until we have a number.
 func (a *attempt) hold(ctx context.Context) error {
 	record := a.own.ownerRecord
 	record.Format, record.Nonce, record.Claimed, record.Released = format, a.req.Nonce, false, false

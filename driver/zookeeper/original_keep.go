@@ -52,7 +52,7 @@ func (o *Original) Release(ctx context.Context, own worker.Record, floor int64) 
 
 // rewrite changes our own record, in one multi that expects it as this process wrote
 // it last. If it is not, an earlier call may have succeeded without an answer: what
-// carries our nonce, in a child that nobody else touched, was written by us. A call of
+// carries our nonce, in a child that no other process touched, was written by us. A call of
 // ours that is still on its way cannot undo this one: it expects versions that are
 // gone.
 func (o *Original) rewrite(ctx context.Context, own worker.Record, change func(*worker.Record)) (worker.Record, error) {
@@ -144,7 +144,7 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	case guard == nil:
 		return lost("has lost the node of its nonce")
 	case !stored.Claimed || !stored.wrote(c):
-		return lost("was written by somebody else, such as a Java server with the address " + own.Address)
+		return lost("was written by another process, such as a Java server with the address " + own.Address)
 	}
 	r := stored.record(c)
 	r.Incarnation = own.Incarnation
@@ -176,7 +176,7 @@ func (o *Original) Free(ctx context.Context, number int64) error {
 	}
 }
 
-// listOwners returns all owner nodes. One that cannot be read keeps nobody else from a
+// listOwners returns all owner nodes. One that cannot be read keeps no other node from a
 // claim.
 func (o *Original) listOwners(ctx context.Context) ([]owner, error) {
 	nodes, err := o.list(ctx, o.owners())
@@ -195,7 +195,7 @@ func (o *Original) listOwners(ctx context.Context) ([]owner, error) {
 
 // List implements worker.Registry. It returns the children of forever, those of Java
 // servers with an empty nonce and a T that is their timestamp and 10 s, and the
-// numbers whose child somebody deleted, of which only T is left. An owner node that cannot
+// numbers whose child was deleted, of which only T is left. An owner node that cannot
 // be read and has no child is a record of number -1.
 func (o *Original) List(ctx context.Context) ([]worker.Record, error) {
 	owners, err := o.listOwners(ctx)

@@ -47,7 +47,7 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 		return worker.Record{}, err
 	}
 	if c == nil || c.stat.Version != 0 {
-		return worker.Record{}, errMoved // somebody else was here; the next round watches it
+		return worker.Record{}, errMoved // another process was here; the next round watches it
 	}
 	known, err := a.highestBound(ctx, number)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *attempt) drop(ctx context.Context, c *numbered) error {
 }
 
 // giveUp deletes a child that was just created and may not be used, and our owner
-// node if nobody had it before.
+// node if no node had it before.
 func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
 	full := a.outside(fmt.Sprintf("the next number is %d", number))
 	guards, err := a.replaceGuards(ctx, a.own, "")
@@ -92,7 +92,7 @@ func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
 	return full
 }
 
-// adopt takes a child that we did not write last, after nobody else has written it
+// adopt takes a child that we did not write last, after no other process has written it
 // for as long as the configuration says. The time counts over several calls.
 func (a *attempt) adopt(ctx context.Context, c *numbered) (worker.Record, error) {
 	p := a.childPath(c.name)
@@ -138,7 +138,7 @@ func (o *Original) watch(p string, c *numbered) (since time.Time, written bool) 
 }
 
 // highestBound returns the highest T that the owner nodes know of number. Those of
-// other addresses know none unless somebody deleted forever, so that ZooKeeper counts
+// other addresses know none unless forever was deleted, so that ZooKeeper counts
 // from 0 again.
 func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error) {
 	all, err := a.listOwners(ctx)

@@ -322,12 +322,19 @@ func TestOriginalGarbage(t *testing.T) {
 	if _, err := o.Renew(ctx(t), r, r.Bound+1); err != nil {
 		t.Errorf("Renew beside garbage: %v", err)
 	}
-	if all, err := o.List(ctx(t)); err != nil || !slices.ContainsFunc(all, func(r worker.Record) bool { return strings.Contains(r.Damage, foreign) }) {
-		t.Errorf("List = %+v, %v; want a damage with %s", all, err, foreign)
+	if all, err := o.List(ctx(t)); err != nil || !slices.ContainsFunc(all, func(r worker.Record) bool { return r.Number >= 0 && strings.Contains(r.Damage, foreign) }) {
+		t.Errorf("List = %+v, %v; want a number with a damage, with %s", all, err, foreign)
 	}
 	p.set(t, foreign, javaData("10.0.0.9:8080", now))
 	if records, err := o.List(ctx(t)); err != nil || len(records) != 2 {
 		t.Errorf("List = %+v, %v; want two records", records, err)
+	}
+	lonely := p.create(t, p.root()+"/leaf_owner/10.0.0.8:8080", "garbage", 0)
+	if all, err := o.List(ctx(t)); err != nil || !slices.ContainsFunc(all, func(r worker.Record) bool { return r.Number == -1 && strings.Contains(r.Damage, lonely) }) {
+		t.Errorf("List = %+v, %v; want a damage without a number, with %s", all, err, lonely)
+	}
+	if r, err := o.Renew(ctx(t), r, r.Bound+2); err != nil {
+		t.Errorf("Renew beside an owner that cannot be read: %+v, %v", r, err)
 	}
 	o.Close()
 	for path, data := range map[string]string{

@@ -15,8 +15,8 @@ type presence struct {
 	node *node
 }
 
-// readPresence returns the presence at p, nil if there is none. Garbage is one of
-// nobody.
+// readPresence returns the presence at p, nil if there is none. Garbage is the presence of
+// no process.
 func (c *conn) readPresence(ctx context.Context, p string) (*presence, error) {
 	n, err := c.get(ctx, p)
 	if n == nil || err != nil {
@@ -64,7 +64,7 @@ func (c *conn) announce(ctx context.Context, p string, peer worker.Peer) error {
 		if _, err = c.change(ctx, p, replacePresence(p, old, record)...); !errors.Is(err, errMoved) {
 			return err
 		}
-		if old == nil { // perhaps the folder is missing; else somebody was faster
+		if old == nil { // perhaps the folder is missing; else another call was faster
 			if err := c.ensure(ctx, parent(p)); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (c *conn) withdraw(ctx context.Context, p string, peer worker.Peer) error {
 	}
 }
 
-// peers returns who is announced below folder.
+// peers returns the processes that are announced below folder.
 func (c *conn) peers(ctx context.Context, folder string) ([]worker.Peer, error) {
 	all, err := c.list(ctx, folder)
 	if err != nil {

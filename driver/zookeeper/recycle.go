@@ -92,7 +92,7 @@ func (r *Recycle) Amend(ctx context.Context, old, next worker.StoredNamespace) e
 	return r.amendNamespace(ctx, r.namespace(), old, next)
 }
 
-// Reserved implements worker.Records. Nobody else uses the path.
+// Reserved implements worker.Records. No other program uses the path.
 func (r *Recycle) Reserved(context.Context) ([]worker.Adoptable, error) { return nil, nil }
 
 // poolVersion is what a Record's Version says: the data versions of claim and T, -1
@@ -188,7 +188,7 @@ func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
 	records := make([]worker.Record, 0, len(entries))
 	for n, e := range entries {
 		if e.version.bound == absent && damage[n] == "" {
-			// Without T nobody knows what its owner has issued.
+			// Without T nothing tells what its owner has issued.
 			damage[n] = fmt.Sprintf("node %s/%d exists and %s/%d does not", r.claims(), n, r.bounds(), n)
 		}
 		if damage[n] == "" {
@@ -263,7 +263,7 @@ func (r *Recycle) newOwner(ctx context.Context, ops []any, p string, old poolVer
 }
 
 // edited returns nil if the claim at p has the nonce that was read although its guard
-// is another: somebody wrote the nonce by hand.
+// is another: the nonce was written by hand.
 func (r *Recycle) edited(ctx context.Context, p string, old poolVersion) error {
 	n, err := r.get(ctx, p)
 	if err != nil {

@@ -305,7 +305,7 @@ func reachable(addr string) string {
 
 // Stop ends the node within its drain delay and shutdown-timeout, or earlier if ctx ends:
 // it says that it is not ready and serves on for the delay, stops accepting, lets requests
-// finish, gives back unused IDs, closes the stores and releases the data directory. A Start under way is ended, and a later one returns
+// finish, returns unused IDs, closes the stores and releases the data directory. A Start under way is ended, and a later one returns
 // an error. Further calls return the result of the first.
 func (a *App) Stop(ctx context.Context) error {
 	a.stop.Do(func() {

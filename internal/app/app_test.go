@@ -103,7 +103,7 @@ func TestFirstStartServesTheDemoTag(t *testing.T) {
 
 	again, _ := start(t, embedded(dir))
 	if _, body := get(t, again, "/api/segment/get/leaf-segment-test"); body != "3" {
-		t.Errorf("after a clean restart: got %s, want 3, since the rest was given back", body)
+		t.Errorf("after a clean restart: got %s, want 3, since the rest was returned", body)
 	}
 }
 

@@ -97,6 +97,9 @@ func TestBackendsBehaveAlike(t *testing.T) {
 			if plan, err := b.PlanRepair(ctx, "order", 5000); err != nil || plan.Row != 2000 || plan.Above != 5000 || plan.First != 5001 || plan.Refused != "" {
 				t.Errorf("plan: got %+v, %v", plan, err)
 			}
+			if plan, err := b.PlanRepair(ctx, "nope", 0); err != nil || !plan.NoRow || !strings.Contains(plan.Refused, "has no row") || plan.First != 0 {
+				t.Errorf("plan of a tag without a row: got %+v, %v", plan, err)
+			}
 			if tag, err = b.Tag(ctx, "order"); err != nil || tag.MaxID != 2000 {
 				t.Errorf("after a plan: got %+v, %v", tag, err)
 			}
@@ -175,5 +178,48 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	}
 	if after, err := os.ReadFile(path); string(after) != string(before) {
 		t.Errorf("got %s, %v, want %s", after, err, before)
+	}
+}
+
+// TestSchemaBesideTheEmbeddedDatabase: no node makes tables for leaf schema apply, so the
+// error does not send its user to the node.
+func TestSchemaBesideTheEmbeddedDatabase(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	start(t, c)
+	_, err := app.ApplySchema(t.Context(), c, app.Options{}, false)
+	if !errors.Is(err, leaf.ErrConflict) {
+		t.Fatalf("%v, want a conflict", err)
+	}
+	for _, want := range []string{fmt.Sprintf("is in use by process %d", os.Getpid()), "--store URL", "at each start"} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "leave out --store") {
+			t.Errorf("%v, want it to say %q", err, want)
+		}
+	}
+}
+
+// TestCommandBesideANodeItCannotAsk: the operator of a healthy node is not told to stop it.
+func TestCommandBesideANodeItCannotAsk(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	start(t, c)
+	for _, direct := range []bool{true, false} {
+		if !direct { // a job that cleans up has deleted the socket
+			if err := os.Remove(filepath.Join(c.DataDir, "leaf.sock")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _, tags := app.OpenBackend(t.Context(), c, app.Options{}, direct)
+		_, _, workers := app.OpenWorkers(t.Context(), c, app.Options{}, direct)
+		for _, err := range []error{tags, workers} {
+			if !errors.Is(err, leaf.ErrConflict) {
+				t.Fatalf("%v, want a conflict", err)
+			}
+			for _, want := range []string{fmt.Sprintf("is in use by process %d", os.Getpid()), "leave out --store", "restart the node"} {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "stop it") {
+					t.Errorf("%v, want it to say %q", err, want)
+				}
+			}
+		}
 	}
 }

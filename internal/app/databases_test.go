@@ -82,11 +82,7 @@ func TestSeveralStores(t *testing.T) {
 // does what the texts say repeats no ID, also with a node that has no fence of its own.
 func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
-	c := embedded(dir)
-	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
-	c.TagRules = []string{"order*=a"}
-	c.Segment.FixedStep = true
+	dir, c := divided(t)
 	old, stop := start(t, c)
 	if _, err := old.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "user", Start: 1, Step: 5}); err != nil {
 		t.Fatal(err)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -21,19 +22,21 @@ const (
 	demoDescription = "Demo tag, made at the first start; delete it as you like"
 )
 
-// prepareEmbedded creates the tables of the embedded database and, if its file did
-// not exist, the demo tag. The demo tag does not come back after it was deleted: its
-// numbers would begin again. The file may have been deleted while the node's fence was kept, so
-// the tag starts where the fence allows it.
-func prepareEmbedded(dbs *databases, mark func(tag string) fence.Mark, timeout time.Duration) error {
+// prepareEmbedded creates the tables of the embedded database and, if no segment mode has
+// used it yet, the demo tag. The demo tag does not come back after it was deleted: its
+// numbers would begin again. The file may have been deleted while the node's fence was kept,
+// so the tag starts where the fence allows it.
+func prepareEmbedded(dbs *databases, dir *datadir.Dir, mark func(tag string) fence.Mark, timeout time.Duration) error {
 	if !dbs.embedded {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	store := dbs.stores[0]
-	info, statErr := os.Stat(dbs.file)
-	fresh := errors.Is(statErr, fs.ErrNotExist) || statErr == nil && info.Size() == 0
+	fresh, err := isFresh(ctx, store, dir)
+	if err != nil {
+		return fmt.Errorf("prepare the embedded database: %w", err)
+	}
 	if err := store.Bind(ctx, dbs.router.Binding(0)); err != nil {
 		return fmt.Errorf("prepare the embedded database: %w", err)
 	}
@@ -41,9 +44,29 @@ func prepareEmbedded(dbs *databases, mark func(tag string) fence.Mark, timeout t
 	if !fresh || m.Latched {
 		return nil
 	}
-	err := store.Create(ctx, segment.NewRow{Tag: demoTag, Start: max(1, m.High), Step: demoStep, Description: demoDescription})
+	err = store.Create(ctx, segment.NewRow{Tag: demoTag, Start: max(1, m.High), Step: demoStep, Description: demoDescription})
 	if err != nil && !errors.Is(err, leaf.ErrConflict) {
 		return fmt.Errorf("create the demo tag: %w", err)
 	}
 	return nil
+}
+
+// isFresh reports whether no segment mode has used the embedded database yet: it has no
+// table of tags, or a command about worker IDs made it, and no tag was made or deleted.
+func isFresh(ctx context.Context, store *sqldb.Store, dir *datadir.Dir) (bool, error) {
+	rows, err := store.RowsAfter(ctx, "", 1)
+	switch {
+	case errors.Is(err, segment.ErrSchema):
+		return true, nil
+	case err != nil || len(rows) > 0:
+		return false, err
+	}
+	if used, err := hasNo(dir, unusedFile); used || err != nil {
+		return false, err
+	}
+	answers, err := store.Answers(ctx, demoTag)
+	if errors.Is(err, segment.ErrSchema) { // no command deletes a tag without that table
+		return true, nil
+	}
+	return !slices.ContainsFunc(answers, func(a segment.Answer) bool { return a.Node == segment.DeletedRow }), err
 }

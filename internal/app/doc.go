@@ -5,7 +5,7 @@
 //
 // [New] opens and binds everything or nothing: data directory (locked), stores,
 // registry of worker IDs, engines, HTTP listener, admin socket. [App.Start] serves,
-// [App.Stop] drains within a deadline, gives back unused IDs and the worker ID, and
+// [App.Stop] drains within a deadline, returns unused IDs and the worker ID, and
 // releases the lock last. [Run] is the three in a row.
 //
 // It promises:
@@ -18,7 +18,7 @@
 //  3. A node is ready if every enabled mode issues. A mode that is off answers 501.
 //     Nothing is issued before it is known what an operator has switched off, for a
 //     bounded time where it cannot be known (docs/LIMITS.md).
-//  4. Stop returns by its deadline. What was not given back by then is lost, never
+//  4. Stop returns by its deadline. What was not returned by then is lost, never
 //     repeated.
 //  5. No password is logged or printed.
 //  6. In a shared registry a node has an address that other machines can tell from

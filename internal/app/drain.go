@@ -11,7 +11,7 @@ const (
 	stageServing  = "serving"
 	stageLeaving  = "not ready any more, waiting for clients to move"
 	stageEnding   = "ending connections"
-	stageReturned = "giving back unused IDs"
+	stageReturned = "returning unused IDs"
 )
 
 // drain is the way of a node out of its cluster. One with a channel in asked and nothing

@@ -63,24 +63,31 @@ func TestDrainRefusesALongDelay(t *testing.T) {
 	}
 }
 
-// TestAdminOverTCP: the listener for administration serves the same as the socket, and
+// TestAdminOverTCP: the listener for administration serves the same as the socket, to
+// admin.token and not to auth.token, which every client has. Beside it there are
 // health checks and metrics.
 func TestAdminOverTCP(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	c.Admin.Tokens = []string{"s3cret"}
+	c.Auth.Tokens, c.Admin.Tokens = []string{"client"}, []string{"s3cret"}
 	a, _ := start(t, c)
-	for path, want := range map[string]string{
-		"/v1/info": `"stage":"serving"`,
-		"/healthz": "ok",
-		"/readyz":  "ready: true",
-		"/metrics": "leaf_build_info",
+	for _, tt := range []struct {
+		server, path, token, want string
+		status                    int
+	}{
+		{"admin", "/v1/info", "s3cret", `"stage":"serving"`, http.StatusOK},
+		{"admin", "/healthz", "s3cret", "ok", http.StatusOK},
+		{"admin", "/readyz", "s3cret", "ready: true", http.StatusOK},
+		{"admin", "/metrics", "s3cret", "leaf_build_info", http.StatusOK},
+		{"admin", "/v1/info", "client", "unauthenticated", http.StatusUnauthorized},
+		{"http", "/api/segment/get/leaf-segment-test", "client", "1", http.StatusOK},
+		{"http", "/api/segment/get/leaf-segment-test", "s3cret", "unauthenticated", http.StatusUnauthorized},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AddrOf("admin")+path, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AddrOf(tt.server)+tt.path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Authorization", "Bearer s3cret")
+		req.Header.Set("Authorization", "Bearer "+tt.token)
 		tr := &http.Transport{DisableKeepAlives: true}
 		resp, err := tr.RoundTrip(req)
 		if err != nil {
@@ -90,8 +97,8 @@ func TestAdminOverTCP(t *testing.T) {
 		if err = errors.Join(err, resp.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
-			t.Errorf("GET %s: %d %.200s, want %q", path, resp.StatusCode, body, want)
+		if resp.StatusCode != tt.status || !strings.Contains(string(body), tt.want) {
+			t.Errorf("GET %s of %s with the token %s: %d %.200s, want %d %q", tt.path, tt.server, tt.token, resp.StatusCode, body, tt.status, tt.want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 		if err := a.openSegment(); err != nil {
 			return err
 		}
-		if err := prepareEmbedded(a.dbs, a.alloc.Mark, 10*a.cfg.Segment.LoadTimeout); err != nil {
+		if err := prepareEmbedded(a.dbs, a.dir, a.alloc.Mark, 10*a.cfg.Segment.LoadTimeout); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func engineConfig(c config.Config, nodeID string, log *slog.Logger) (_ segment.C
 		NegativeTTL:  c.Segment.NegativeTTL,
 		MaxStep:      c.Segment.MaxStep,
 		FixedStep:    c.Segment.FixedStep,
-		NoGiveBack:   !c.Segment.GiveBack,
+		KeepUnused:   !c.Segment.ReturnUnused,
 		Degrade:      c.Segment.FencePolicy == fenceDegrade,
 		NodeID:       nodeID,
 		Logger:       log,

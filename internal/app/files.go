@@ -59,7 +59,7 @@ func (f *files) watch(ctx context.Context) {
 		}
 		err := f.look()
 		if err != nil && !unseen {
-			f.log.Warn("the files that unique IDs rest on cannot be looked at; the node tries again", "error", err)
+			f.log.Warn("the files that unique IDs depend on cannot be checked for deletion now; the node serves on and checks again", "error", err)
 		}
 		unseen = err != nil
 	}

@@ -168,3 +168,56 @@ func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 		})
 	}
 }
+
+// TestDemoTagAfterACommand: a command about worker IDs makes the embedded database before
+// its first node does. The node still makes the demo tag that its log names, once.
+func TestDemoTagAfterACommand(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	w, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Workers(t.Context())
+	if err := errors.Join(err, done()); err != nil {
+		t.Fatal(err)
+	}
+	a, stop := start(t, c)
+	if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 200 || body != "1" {
+		t.Errorf("got %d %s, want 1", status, body)
+	}
+	if err := a.Backend().DeleteTag(t.Context(), "leaf-segment-test"); err != nil {
+		t.Error(err)
+	}
+	stop()
+	a, _ = start(t, c)
+	if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 404 {
+		t.Errorf("a deleted demo tag is back: %d %s", status, body)
+	}
+}
+
+// TestDemoTagDeletedByACommand: a command deletes the demo tag before the first node starts.
+// Neither the next command nor the node makes it again.
+func TestDemoTagDeletedByACommand(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	b, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.DeleteTag(t.Context(), "leaf-segment-test"), done()); err != nil {
+		t.Fatal(err)
+	}
+	b, done, err = app.OpenBackend(t.Context(), c, app.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags, err := b.Tags(t.Context())
+	if err := errors.Join(err, done()); err != nil || len(tags) > 0 {
+		t.Errorf("a command finds %v, %v, want no tag", tags, err)
+	}
+	a, _ := start(t, c)
+	if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 404 {
+		t.Errorf("a deleted demo tag is back: %d %s", status, body)
+	}
+}

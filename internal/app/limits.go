@@ -53,30 +53,30 @@ func (a *App) sampleLimits(s samples) {
 		{"blocked", st.Blocked},
 		{"rate", st.Rate},
 		{"quota", st.Quota},
-		{"waiting", st.Segment.Shed + st.Snowflake.Shed},
+		{"waiting", st.Segment.Rejected + st.Snowflake.Rejected},
 	} {
 		s.counter(refused, help, r.n, "reason", r.reason)
 	}
-	for _, m := range a.rooms(st) {
-		s.gauge("leaf_requests_waiting", "Requests that wait for IDs.", float64(m.Waiting), "mode", m.mode)
+	for _, m := range a.waiting(st) {
+		s.gauge("leaf_requests_waiting", "Requests that wait for IDs.", float64(m.now.Waiting), "mode", m.mode)
 	}
-	for _, m := range a.rooms(st) {
-		s.gauge("leaf_requests_waiting_limit", "Requests that may wait for IDs now.", float64(m.Limit), "mode", m.mode)
+	for _, m := range a.waiting(st) {
+		s.gauge("leaf_requests_waiting_limit", "Requests that may wait for IDs now.", float64(m.now.Limit), "mode", m.mode)
 	}
 }
 
-type modeRoom struct {
+type modeWaiting struct {
 	mode string
-	limit.Room
+	now  limit.Waiting
 }
 
-// rooms are the waiting rooms of the modes that this node serves.
-func (a *App) rooms(st limit.Status) (all []modeRoom) {
+// waiting are the concurrency limits of the modes that this node serves.
+func (a *App) waiting(st limit.Status) (all []modeWaiting) {
 	if a.alloc != nil {
-		all = append(all, modeRoom{"segment", st.Segment})
+		all = append(all, modeWaiting{"segment", st.Segment})
 	}
 	if a.worker != nil {
-		all = append(all, modeRoom{"snowflake", st.Snowflake})
+		all = append(all, modeWaiting{"snowflake", st.Snowflake})
 	}
 	return all
 }

@@ -76,7 +76,7 @@ func (n *node) bound(tag string) error {
 // of all tags, so the command itself has succeeded.
 func (n *node) tagChanged(ctx context.Context, tag string) error {
 	if err := n.app.alloc.Refresh(ctx, tag); err != nil {
-		n.app.log.Warn("a change of a tag counts only from the next sync", "tag", tag, "error", err)
+		n.app.log.Warn("a changed tag could not be read at once; the change counts from the next reading of all tags on", "tag", tag, "error", err)
 	}
 	return nil
 }

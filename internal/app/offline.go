@@ -82,7 +82,7 @@ func (o *offline) prepare() error {
 	if err != nil {
 		return err
 	}
-	if err := prepareEmbedded(o.dbs, o.mark, timeout); err != nil {
+	if err := prepareEmbedded(o.dbs, o.dir, o.mark, timeout); err != nil {
 		return err
 	}
 	if errors.Is(statErr, fs.ErrNotExist) && o.opts.Warn != nil {
@@ -97,12 +97,32 @@ func (o *offline) prepare() error {
 	return errors.Join(markUnused(ctx, records, o.dir, first), records.Close())
 }
 
+// openDirForCommand is openDir for a command that works on the data directory of a node. Its
+// user is not told to stop the node: the node can be asked instead, or is about to end.
+func openDirForCommand(path string) (*datadir.Dir, error) {
+	dir, err := openDir(path)
+	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
+		return nil, &inUseError{locked}
+	}
+	return dir, err
+}
+
+type inUseError struct{ locked *datadir.LockedError }
+
+func (e *inUseError) Error() string {
+	return fmt.Sprintf("%v: data directory %s is in use by %s. If a node runs there, leave out --store and --snowflake-registry: the command then asks the node. "+
+		"If the node does not answer because its socket leaf.sock was deleted, restart the node. If the node is starting or stopping, or if this is another command, repeat the command in a moment",
+		leaf.ErrConflict, e.locked.Path, e.locked.Holder())
+}
+
+func (e *inUseError) Unwrap() []error { return []error{leaf.ErrConflict, e.locked} }
+
 // lock opens the data directory and reads its fence, once.
 func (o *offline) lock() error {
 	if o.alloc != nil {
 		return nil
 	}
-	dir, err := openDir(o.cfg.DataDir)
+	dir, err := openDirForCommand(o.cfg.DataDir)
 	if err != nil {
 		return err
 	}
@@ -236,7 +256,7 @@ func (d withoutRecent) Replace(name string, content []byte) error {
 // OpenBackend returns the Backend for one command: the running node in cfg's data
 // directory if there is one, else the opened stores. direct asks for the stores in
 // any case. The caller calls done when it has finished; its error says that unused
-// IDs were not given back, or a lock not released.
+// IDs were not returned, or a lock not released.
 func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -59,9 +59,11 @@ func (a *App) publicReady() leaf.Readiness {
 		}
 	}
 	code(&r.Segment, "not_ready")
-	state := "not_ready"
+	state := "not_ready" // for what the mode itself does not know, such as a stop
 	if a.worker != nil {
-		state = string(a.worker.Status().State)
+		if st := a.worker.Status(); !st.Ready {
+			state = string(st.State)
+		}
 	}
 	code(&r.Snowflake, state)
 	r.Reasons = nil

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/test/port"
@@ -44,4 +45,44 @@ func TestPublicReadiness(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestRefusalNamesNoSecrets: whoever asks for an ID of a mode that its database keeps from
+// serving learns of no host, user or database. An administrator is told.
+func TestRefusalNamesNoSecrets(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	down := port.Unused(t)
+	c.GRPC.Addr, c.RESP.Addr = "off", "off"
+	c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
+	c.Stores = []string{"mysql://someone@" + down + "/orders"}
+	a, _ := start(t, c)
+	for _, path := range []string{"/api/segment/get/x", "/api/snowflake/get/x"} {
+		status, body := get(t, a, path)
+		for _, secret := range []string{down, "someone", "orders"} {
+			if status != 503 || strings.Contains(body, secret) {
+				t.Errorf("%s: %d, want 503 without %q: %s", path, status, secret, body)
+			}
+		}
+	}
+	if _, err := a.Backend().NextSnowflake(t.Context(), 1); err == nil || !strings.Contains(err.Error(), down) {
+		t.Errorf("an administrator is told %v, want it to name %s", err, down)
+	}
+}
+
+// TestPublicReadinessOfAStop: where /readyz shows codes only, the code of a mode that may
+// not serve any more is not "serving".
+func TestPublicReadinessOfAStop(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.HTTP.Addr, c.DrainDelay = ":0", time.Second
+	a, stop := start(t, c)
+	awaitStatus(t, a, "/readyz?mode=snowflake", 200)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	awaitStatus(t, a, "/readyz", 503)
+	if _, body := get(t, a, "/readyz"); strings.Contains(body, "serving") || !strings.Contains(body, `"snowflake":{"ready":false,"reasons":["not_ready"]}`) {
+		t.Error(body)
+	}
+	<-stopped
 }

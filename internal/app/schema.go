@@ -45,6 +45,11 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	o, err := newOffline(cfg, opts)
+	if inUse, ok := errors.AsType[*inUseError](err); ok {
+		// Only the embedded database needs the lock, and no node is asked for its schema.
+		return nil, fmt.Errorf("%w: data directory %s is in use by %s. The embedded database there needs no leaf schema apply: a node makes the tables and columns that are missing at each start. "+
+			"For another database, name it with --store URL", leaf.ErrConflict, inUse.locked.Path, inUse.locked.Holder())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +83,39 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 	return report, nil
 }
 
+// checkPosted refuses a rule that sends a tag to a row below what nodes have posted of a
+// regress or a repair in another database. That row may lie below it, too: a database that
+// lost commits has a row that says too little.
+func (o *offline) checkPosted(ctx context.Context, rows []map[string]int64) error {
+	for i, s := range o.dbs.stores {
+		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+		notices, err := s.Notices(ctx)
+		cancel()
+		if errors.Is(err, segment.ErrSchema) || errors.Is(err, segment.ErrDenied) { // the nodes could not post, either
+			continue
+		}
+		if err != nil {
+			return manage.StoreError(err)
+		}
+		for _, n := range notices {
+			to, known := o.dbs.router.Route(n.Tag), max(n.Regress, n.Repaired)
+			if to < 0 || to == i {
+				continue
+			}
+			at, moved := rows[to][n.Tag]
+			if !moved || at >= known {
+				continue
+			}
+			if known > segment.MaxMaxID { // the text says that no node wrote it
+				return segment.NewRow{Tag: n.Tag, Start: at}.CheckStart(n, nil)
+			}
+			return fmt.Errorf("%w: numbers of tag %q up to %d are in use from store %q, whose nodes have posted that after a loss of commits, and its row has max_id=%d in store %q, where the new rule expects it. "+
+				"Stop all nodes, set max_id in store %q to %d or more, and run the command again", leaf.ErrConflict, n.Tag, known, o.dbs.name(i), at, o.dbs.name(to), o.dbs.name(to), known)
+		}
+	}
+	return nil
+}
+
 // checkMoved refuses a rule that sends a tag to a row below the tag's row in another
 // database: nodes took ranges there after the row was moved, and the new rule would hand
 // them out again.
@@ -94,6 +132,9 @@ func (o *offline) checkMoved(ctx context.Context) error {
 		for _, row := range all {
 			rows[i][row.Tag] = row.MaxID
 		}
+	}
+	if err := o.checkPosted(ctx, rows); err != nil {
+		return err
 	}
 	for i, left := range rows {
 		for _, tag := range slices.Sorted(maps.Keys(left)) {

@@ -176,7 +176,7 @@ func (a *App) startWorker(ctx context.Context) error {
 	case err == nil || ctx.Err() != nil || leaf.ClassOf(err).Err != nil:
 		return err
 	case errors.Is(err, worker.ErrSchema) && a.snowflakeIsExtra():
-		a.log.Warn("segment mode serves alone until the tables of snowflake mode are there", "error", err, "or", "start with --no-snowflake-enable")
+		a.log.Warn("segment mode serves alone until the tables of snowflake mode exist; the node keeps trying", "error", err, "do", "do what the error says, or start with --no-snowflake-enable")
 		return nil
 	case errors.Is(err, worker.ErrSchema):
 		return fmt.Errorf("%w: snowflake mode: %w; or start with --no-snowflake-enable", leaf.ErrNotReady, err)

@@ -48,7 +48,7 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	dbs := &databases{}
 	if cfg.Snowflake.UsesStores() {
 		if len(cfg.Stores) == 0 {
-			if dir, err = openDir(cfg.DataDir); err != nil {
+			if dir, err = openDirForCommand(cfg.DataDir); err != nil {
 				return b, nil, err
 			}
 			undo.add(dir.Close)

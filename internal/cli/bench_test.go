@@ -353,7 +353,9 @@ func TestBenchRefuses(t *testing.T) {
 		{"--tag snowflake --snowflake", "together with --snowflake"},
 		{"--tag a --log-format xml", "log-format"},
 	} {
-		_, code, stderr := runBench(t.Context(), t, append(strings.Fields(tt.args), "--log", folder)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // what is not refused may have no end
+		_, code, stderr := runBench(ctx, t, append(strings.Fields(tt.args), "--log", folder)...)
+		cancel()
 		if code != 2 || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%q: exit code %d, %s, want 2 and %q", tt.args, code, stderr, tt.want)
 		}

@@ -36,6 +36,10 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 		}
 	}
 	return with(ctx, p, c, func(n manage.Backend) error {
+		node, err := n.Info(ctx)
+		if err != nil {
+			return err
+		}
 		if err := n.Drain(ctx, delay); err != nil {
 			return err
 		}
@@ -43,13 +47,14 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 			_, err := fmt.Fprintln(p.Stdout, "draining")
 			return err
 		}
-		return followDrain(ctx, p, n)
+		return followDrain(ctx, p, n, node)
 	})
 }
 
 // followDrain prints each stage until the node is gone. A node that does not answer in the
-// middle of its end is about to be gone.
-func followDrain(ctx context.Context, p Process, n manage.Backend) error {
+// middle of its end is about to be gone. A supervisor may start the next one so soon that
+// this command never sees the data directory without a node.
+func followDrain(ctx context.Context, p Process, n manage.Backend, node manage.Info) error {
 	t := time.NewTicker(drainPoll)
 	defer t.Stop()
 	for last := ""; ; {
@@ -57,6 +62,9 @@ func followDrain(ctx context.Context, p Process, n manage.Backend) error {
 		switch {
 		case errors.Is(err, admin.ErrNoNode):
 			fmt.Fprintln(p.Stdout, "stopped")
+			return nil
+		case err == nil && (info.PID != node.PID || !info.Started.Equal(node.Started)):
+			fmt.Fprintf(p.Stdout, "stopped; process %d has taken its place\n", info.PID)
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("the node goes on stopping: %w", ctx.Err())

@@ -146,7 +146,7 @@ func printLimits(w io.Writer, all manage.Limits) error {
 	}
 	n := all.Node
 	_, err := fmt.Fprintf(w, "\nthis node refused %d requests: %d without the token, %d blocked, %d above a rate, %d above a quota, %d because too many waited\n",
-		n.Unauthenticated+n.Blocked+n.Rate+n.Quota+n.Segment.Shed+n.Snowflake.Shed, n.Unauthenticated, n.Blocked, n.Rate, n.Quota, n.Segment.Shed+n.Snowflake.Shed)
+		n.Unauthenticated+n.Blocked+n.Rate+n.Quota+n.Segment.Rejected+n.Snowflake.Rejected, n.Unauthenticated, n.Blocked, n.Rate, n.Quota, n.Segment.Rejected+n.Snowflake.Rejected)
 	_, err2 := fmt.Fprintf(w, "waiting for IDs now: %d in segment mode (of %d that may), %d in snowflake mode (of %d)\n",
 		n.Segment.Waiting, n.Segment.Limit, n.Snowflake.Waiting, n.Snowflake.Limit)
 	return errors.Join(err, err2)

@@ -95,7 +95,7 @@ func printTag(w io.Writer, t manage.Tag) error {
 		line("updated", t.UpdateTime.UTC().Format(time.RFC3339))
 	}
 	if t.Fence != 0 {
-		line("fence", strconv.FormatInt(t.Fence, 10)+" (this node's ranges end here)")
+		line("fence", strconv.FormatInt(t.Fence, 10)+" (this node issues no new range below)")
 	}
 	line("state", stateText(t))
 	return tw.Flush()

@@ -31,10 +31,10 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 			fmt.Fprintf(tw, "%s\t%s\n", name, text)
 		}
 	}
-	if p.Row != 0 {
-		line("row", p.Row, " (max_id)")
-	} else {
+	if p.NoRow {
 		line("row", 0, "none")
+	} else {
+		line("row", 0, strconv.FormatInt(p.Row, 10)+" (max_id)")
 	}
 	for _, n := range p.Nodes {
 		line("node "+printable(n.Node), 0, nodeText(n))
@@ -45,13 +45,15 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 		reach = " (only this node is told: do what the line \"other nodes\" says, then repeat the command)"
 	}
 	line("posted", p.Posted, "")
-	line("deleted row", p.Deleted, " (max_id)")
+	if p.Deleted != 0 {
+		line("deleted row", p.Deleted, " (max_id)")
+	}
 	line("cluster fence", p.ClusterFence, "")
 	if p.Refused != "" {
 		line("refused", 0, p.Refused)
 		return tw.Flush()
 	}
-	line("above", p.Above, reach)
+	line("above", 0, strconv.FormatInt(p.Above, 10)+reach)
 	line("first ID", p.First, "")
 	return tw.Flush()
 }

@@ -213,10 +213,10 @@ func TestDatabaseOfTheJavaServer(t *testing.T) {
 	if ids := p.ids(t, 2); ids[0] != 1 || ids[1] != 2 {
 		t.Errorf("got %v", ids)
 	}
-	if status, body, err := httpGet(p.addr, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, "run: leaf schema apply --store") {
+	if status, body, err := httpGet(p.addr, "/api/snowflake/get/x"); status != 503 || !strings.Contains(body, "its log says why") {
 		t.Errorf("got %d %s, %v", status, body, err)
 	}
-	if _, body, _ := httpGet(p.addr, "/readyz"); !strings.HasPrefix(body, `{"ready":true,"modes":{"segment":{"ready":true},"snowflake":{"ready":false,"reasons":["snowflake mode is refused: `) {
+	if _, body, _ := httpGet(p.addr, "/readyz"); !strings.Contains(body, "run: leaf schema apply --store") || !strings.HasPrefix(body, `{"ready":true,"modes":{"segment":{"ready":true},"snowflake":{"ready":false,"reasons":["snowflake mode is refused: `) {
 		t.Errorf("/readyz: %s", body)
 	}
 	var out, errs bytes.Buffer

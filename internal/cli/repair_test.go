@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // command is a command about a repair in a text that people read.
@@ -262,6 +263,33 @@ func (r *restoredTable) goesOn(t *testing.T) {
 	for i, n := range r.nodes {
 		if _, body, err := httpGet(n.addr, "/readyz"); err != nil || strings.Contains(body, "regress") {
 			t.Errorf("node %d after the repair: %s, %v", i, body, fmt.Sprint(err))
+		}
+	}
+}
+
+// TestRepairPlanShowsWhatIsThere: a line of the plan is a number that somebody knows.
+func TestRepairPlanShowsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	p := segment.RepairPlan{Row: 5, Above: 5, First: 6}
+	for _, deleted := range []int64{0, 9} {
+		p.Deleted = deleted
+		var out bytes.Buffer
+		if err := cli.PrintRepairPlan(&out, p); err != nil || strings.Contains(out.String(), "deleted row") != (deleted != 0) {
+			t.Errorf("deleted=%d: %v\n%s", deleted, err, out.String())
+		}
+	}
+}
+
+// TestRepairPlanOfAnEmptyRow: a row with max_id=0 is there, and a tag without a row has none.
+func TestRepairPlanOfAnEmptyRow(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]segment.RepairPlan{
+		"row       0 (max_id)\nabove     0 (no node issues a number at or below it)\nfirst ID  1\n": {First: 1},
+		"row      none\nrefused  nothing to repair\n":                                               {NoRow: true, Refused: "nothing to repair"},
+	} {
+		var out bytes.Buffer
+		if err := cli.PrintRepairPlan(&out, p); err != nil || out.String() != want {
+			t.Errorf("%v\ngot\n%swant\n%s", err, out.String(), want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ Any number of files of any size: what does not fit into --memory is sorted in a 
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, disk full, interrupted`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, one ID per key, disk full, interrupted`
 }
 
 // Run checks logs.
@@ -106,6 +106,8 @@ func (e *noVerdictError) Error() string {
 		text += "; give more --memory"
 	case errors.Is(e.err, errTorn):
 		text += "; if the last line is whole, end it with a newline; if a killed writer left it, use --allow-torn"
+	case errors.Is(e.err, errAlone):
+		text += "; if the first column is a time or the like instead of a key, use --one-space, or leave the column out"
 	}
 	return text
 }

@@ -23,10 +23,12 @@ type verdict struct {
 var (
 	errTorn  = errors.New("a log ends in a piece of a record")
 	errNoIDs = errors.New("the logs hold no ID")
+	errAlone = errors.New("no ID was compared with another")
 )
 
 // doubt returns why the logs prove nothing although no finding is in them: a log that is
-// cut off may hide a repeated ID, and a log without IDs is rarely what was meant.
+// cut off may hide a repeated ID, a log without IDs is rarely what was meant, and IDs of
+// different keys are not compared, so a column of times in the place of the key hides all.
 func (v *verdict) doubt() error {
 	for _, l := range v.Logs {
 		if l.Torn != nil && !v.allowTorn {
@@ -35,6 +37,9 @@ func (v *verdict) doubt() error {
 	}
 	if v.Total.IDs == 0 {
 		return errNoIDs
+	}
+	if n := len(v.Keys); n > 1 && v.Total.IDs == uint64(n) {
+		return fmt.Errorf("%w: each of the %d keys has one ID only", errAlone, n)
 	}
 	return nil
 }
@@ -104,14 +109,18 @@ func (v *verdict) print(w io.Writer) error {
 	if more := v.Total.Disorders - uint64(len(v.Disorders)); more > 0 {
 		fmt.Fprintf(out, "  and %d more out of order\n", more)
 	}
+	repeats := "no ID repeats"
+	if len(v.Keys) > 1 {
+		repeats = "no ID repeats within its key"
+	}
 	switch found := v.findings(); {
 	case found != "":
 		fmt.Fprintf(out, "\nfound: %s\n", found)
 	case v.doubt() != nil: // standard error says why
 	case v.anyOrder:
-		fmt.Fprintf(out, "\nclean%s: no ID repeats\n", but)
+		fmt.Fprintf(out, "\nclean%s: %s\n", but, repeats)
 	default:
-		fmt.Fprintf(out, "\nclean%s: no ID repeats, and within each log every ID is larger than the one before\n", but)
+		fmt.Fprintf(out, "\nclean%s: %s, and within each log every ID is larger than the one before\n", but, repeats)
 	}
 	return out.Flush() // reports the first error of all writes
 }

@@ -163,6 +163,10 @@ func TestVerifyDoubts(t *testing.T) {
 		{"the same, accepted", "7\n8\n7", "", 0, []string{"--allow-torn"}},
 		{"a finding counts beside a torn tail", "7\n7\n7", "leaf: duplicate IDs: 1, IDs out of order: 1\n", 1, nil},
 		{"empty", "", "leaf: no verdict: the logs hold no ID\n", 2, nil},
+		{"a time stands where the key does", "10:00:01,7\n10:00:02,7\n", "leaf: no verdict: no ID was compared with another: each of the 2 keys has one ID only", 2, nil},
+		{"the same as one space", "10:00:01,7\n10:00:02,7\n", "leaf: duplicate IDs: 1, IDs out of order: 1\n", 1, []string{"--one-space"}},
+		{"one ID", "orders 7\n", "", 0, nil},
+		{"some keys have one ID", "orders 7\norders 8\nusers 7\n", "", 0, nil},
 		{"remarks only", "# none\n", "leaf: no verdict: the logs hold no ID\n", 2, nil},
 		{"only a torn tail, accepted", "7", "leaf: no verdict: the logs hold no ID\n", 2, []string{"--allow-torn"}},
 	} {

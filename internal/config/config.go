@@ -20,7 +20,7 @@ type Config struct {
 	StorePrivate    bool          `key:"store-private" default:"false" help:"The embedded database is meant to be this node's alone, although it shares a registry, directory or cluster fence with other nodes: each node then has tags of its own, and the same numbers as its neighbours."`
 	TagRules        []string      `key:"tag-rule" hint:"PATTERN=NAME" help:"Which database holds which tags, if there are several: an exact tag, or a prefix that ends in *. Repeatable, the first match wins."`
 	ConnectTimeout  time.Duration `key:"store-connect-timeout" default:"250ms" min:"10ms" max:"10s" help:"Longest time for opening one connection to a database."`
-	ShutdownTimeout time.Duration `key:"shutdown-timeout" default:"10s" min:"100ms" max:"5m" help:"Longest time for a clean stop: finish requests, give back unused IDs. What is not done by then is cut off, which loses IDs but repeats none."`
+	ShutdownTimeout time.Duration `key:"shutdown-timeout" default:"10s" min:"100ms" max:"5m" help:"Longest time for a clean stop: finish requests, return unused IDs. What is not done by then is cut off, which loses IDs but repeats none."`
 	DrainDelay      time.Duration `key:"drain-delay" default:"0s" min:"0s" max:"10m" help:"At a stop, how long the node goes on serving after it said that it is not ready and left the list of nodes, so that clients and load balancers move first. leaf drain has a flag of its own."`
 	HTTP            HTTP          `key:"http" title:"HTTP server"`
 	GRPC            GRPC          `key:"grpc" title:"gRPC server"`
@@ -53,7 +53,7 @@ type Segment struct {
 	SyncInterval time.Duration `key:"sync-interval" default:"1m" min:"100ms" max:"1h" help:"How often the list of tags is read, so that new, changed and deleted rows count. A tag asked for is looked up at once."`
 	MaxStep      int64         `key:"max-step" default:"1000000" min:"1" max:"1073741824" help:"Longest range that the dynamic step chooses by itself. A row's own step may be larger."`
 	FixedStep    bool          `key:"fixed-step" default:"false" help:"Every range is as long as its row's step says. Default: the length follows the demand."`
-	GiveBack     bool          `key:"give-back" default:"true" help:"At a clean stop, return the unused end of each range to the database. Turn it off behind a proxy that repeats statements."`
+	ReturnUnused bool          `key:"return-unused" default:"true" help:"At a clean stop, return the unused end of each range to the database. Turn it off behind a proxy that repeats statements."`
 	NegativeTTL  time.Duration `key:"negative-ttl" default:"1s" min:"1ms" max:"1m" help:"How long an unknown tag is answered without asking the database again."`
 
 	ClusterFence string `key:"cluster-fence" hint:"URL" secret:"true" help:"A second store, beside the databases, that remembers the highest number of each tag over all nodes, so that a restored or failed-over database cannot repeat any: zookeeper://HOST:PORT,…/NAME or etcd://HOST:PORT,…/NAME. All nodes need the same."`

@@ -5,6 +5,9 @@ import "strings"
 // TranslateJDBC has no exported door of its own.
 var TranslateJDBC = translateJDBC
 
+// SharedStore is the limit that TestUnknownRegistryIsShared asks, beyond the words of the key.
+func (c Config) SharedStore() error { return c.sharedStore() }
+
 type Property struct {
 	Key, Value string
 	Line       int

@@ -134,6 +134,7 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "unknown variable", env: "LEAF_HTTP_ADR=x", want: `LEAF_HTTP_ADR: unknown environment variable; did you mean LEAF_HTTP_ADDR?`},
 		{name: "retired YAML key", yaml: "snowflake: {local-extend: true}", want: `snowflake.local-extend (leaf.yaml:1): is no longer a key; a longer snowflake.horizon does its job: IDs go on for that long while the registry is down`},
 		{name: "retired variable", env: "LEAF_SNOWFLAKE_LOCAL_EXTEND=true", want: `LEAF_SNOWFLAKE_LOCAL_EXTEND: is no longer a key; a longer snowflake.horizon does its job: IDs go on for that long while the registry is down`},
+		{name: "renamed key", yaml: "segment: {give-back: false}", want: `segment.give-back (leaf.yaml:1): is no longer a key; its name is segment.return-unused`},
 		{name: "variable like a service port", env: "LEAF_PORT=8080", want: `LEAF_PORT: unknown environment variable`},
 
 		// bad values
@@ -169,7 +170,7 @@ func TestBadConfigurations(t *testing.T) {
 		// combinations
 		{name: "no mode", flags: flags("segment.enable", "false", "snowflake.enable", "false"), want: `segment.enable="false" (--segment-enable): leaves no mode to serve, because snowflake.enable=false as well`},
 		{name: "connect timeout above load timeout", flags: flags("store-connect-timeout", "3s"), want: `store-connect-timeout="3s" (--store-connect-timeout): must not be above segment.load-timeout=2s`},
-		{name: "shutdown below load timeout", flags: flags("shutdown-timeout", "1s"), want: `shutdown-timeout="1s" (--shutdown-timeout): must not be below segment.load-timeout=2s, or no unused ID is given back to a slow database`},
+		{name: "shutdown below load timeout", flags: flags("shutdown-timeout", "1s"), want: `shutdown-timeout="1s" (--shutdown-timeout): must not be below segment.load-timeout=2s, or no unused ID is returned to a slow database`},
 
 		// snowflake mode
 		{name: "layout", flags: flags("snowflake.layout", "lief"), want: `snowflake.layout="lief" (--snowflake-layout): layout="lief": must be one of leaf, dc, seconds, js53, or a list of epoch=, unit=, time=, datacenter=, worker=, sequence=`},

@@ -5,6 +5,7 @@ import "strings"
 // retired are the keys of earlier programs, each with what does its job now.
 var retired = map[string]string{
 	"snowflake.local-extend": "is no longer a key; a longer snowflake.horizon does its job: IDs go on for that long while the registry is down",
+	"segment.give-back":      "is no longer a key; its name is segment.return-unused",
 }
 
 // Retired says what does the job of a key that an earlier program had. name is the

@@ -43,3 +43,15 @@ func TestSharedWithPrivate(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownRegistryIsShared: a kind of registry that is added later counts as shared
+// until it is named otherwise (rule W).
+func TestUnknownRegistryIsShared(t *testing.T) {
+	t.Parallel()
+	c := config.Config{}
+	c.Segment.Enable, c.Snowflake.Enable = true, true
+	c.Snowflake.Registry = "added-later"
+	if err := c.SharedStore(); err == nil || !strings.Contains(err.Error(), "snowflake.registry=added-later") {
+		t.Errorf("beside the embedded database: %v, want an error that names the registry", err)
+	}
+}

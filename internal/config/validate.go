@@ -68,7 +68,7 @@ func (c Config) validate(node bool) error {
 	if c.ShutdownTimeout < c.Segment.LoadTimeout {
 		add(&Error{
 			Key: "shutdown-timeout", Value: shortDuration(c.ShutdownTimeout),
-			Limit: fmt.Sprintf("must not be below segment.load-timeout=%s, or no unused ID is given back to a slow database", shortDuration(c.Segment.LoadTimeout)),
+			Limit: fmt.Sprintf("must not be below segment.load-timeout=%s, or no unused ID is returned to a slow database", shortDuration(c.Segment.LoadTimeout)),
 		})
 	}
 	if node && len(errs) == 0 { // else it may only be a slip that makes the node look shared
@@ -85,12 +85,13 @@ func (c Config) sharedStore() error {
 	}
 	shared := ""
 	switch c.Snowflake.Registry {
-	case RegistryZooKeeper, RegistryZooKeeperRecycle, RegistryEtcd:
-		shared = "snowflake.registry=" + c.Snowflake.Registry
+	case RegistryAuto, RegistryStatic:
 	case RegistrySQL:
 		if len(c.Snowflake.Addresses) > 0 {
 			shared = "snowflake.registry-address"
 		}
+	default: // also a kind that is added later
+		shared = "snowflake.registry=" + c.Snowflake.Registry
 	}
 	switch {
 	case c.Snowflake.Enable && shared != "":

@@ -48,5 +48,5 @@ func (b *bucket) take(n int64, now time.Time) (wait time.Duration, ok bool) {
 	}
 }
 
-// giveBack undoes take.
-func (b *bucket) giveBack(n int64) { b.fullAt.Add(-b.cost(n)) }
+// refund undoes take.
+func (b *bucket) refund(n int64) { b.fullAt.Add(-b.cost(n)) }

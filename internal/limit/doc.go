@@ -8,9 +8,9 @@
 //  3. rate and quota of the client, then of the tag (leaf.ErrThrottled with the time
 //     after which a retry can succeed);
 //  4. if the engine has to let it wait, the number of requests that wait already, whose
-//     limit adapts: when the wait gets long, the newest are turned away at once in place
+//     limit adapts: when the wait gets long, the newest are rejected at once in place
 //     of all getting slow (leaf.ErrExhausted). A request that finds IDs in stock is never
-//     turned away for this reason, however many others wait.
+//     rejected for this reason, however many others wait.
 //
 // Limits of clients hold in every mode, those of tags in segment mode only: the key of
 // snowflake mode is free text.
@@ -18,9 +18,9 @@
 // Promises:
 //
 //   - A limit never touches uniqueness: a request is refused before an ID is taken. Only a
-//     batch that has to wait in the middle and is turned away there loses what it had
+//     batch that has to wait in the middle and is rejected there loses what it had
 //     taken, as it would at its deadline.
-//   - Limits count IDs, not requests, except the waiting room, which counts requests. IDs
+//   - Limits count IDs, not requests, except the concurrency limit, which counts requests. IDs
 //     that were asked for and not issued, because something else failed, do not count.
 //   - Rates and quotas are those of one node: each enforces them by itself, so that no
 //     request needs another node. n nodes let n times as much through.
@@ -29,7 +29,7 @@
 //   - A tag or client without a rule costs one lookup and no lock.
 //   - Memory is bounded whatever names clients give themselves.
 //   - Health checks and the administrator's interface do not pass through here and are
-//     never turned away.
+//     never rejected.
 //
 // A batch that is larger than one second's rate goes through when nothing was taken for a
 // second, and what follows waits until it is paid off; beyond a minute's worth, and above

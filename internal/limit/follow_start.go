@@ -9,16 +9,17 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// start is the time until the rules are known for the first time: what an operator has
-// switched off must not be on for as long. Requests wait, by Follower.Access:
+// start keeps requests waiting, in Follower.Access, until the rules are known for the first
+// time. Without it, a tag that an operator has switched off would be served for a moment after
+// each start.
 //
-//   - those for a tag until the source of the tag was read. Its IDs come from the same
-//     source, so while it is down nothing is lost, and when it comes back none is issued
-//     before its rules are known. A source that issues IDs although its rules cannot be
-//     read, for lack of a right for example, is waited for until it did so for Timeout;
-//   - all of them, in both modes, until the first source was read, since it holds the rules
-//     of clients, but at most until Timeout after the beginning: other sources, and a mode
-//     that needs none, must serve without it.
+//   - A request for a tag waits until the tag's source was read. The IDs come from the same
+//     source, so nothing is lost while it is down. If the source has issued IDs for Timeout and
+//     its rules still cannot be read, for lack of a right for example, the tag is served
+//     without rules.
+//   - Every request, in both modes, waits until the first source of the configuration was
+//     read, because that one holds the rules of clients. After Timeout it is served all the
+//     same: other sources, and a mode that needs none, must not depend on the first one.
 type start struct {
 	over    atomic.Bool   // no request waits for any source any more
 	clients chan struct{} // closed when no request waits for the rules of clients any more

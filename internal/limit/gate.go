@@ -17,7 +17,7 @@ type Config struct {
 	Tokens *auth.Tokens
 
 	// TargetWait is how long the requests that have to wait may wait on average before
-	// newer ones are turned away. It should be a fraction of the time that callers have.
+	// newer ones are rejected. It should be a fraction of the time that callers have.
 	// 0: 250 ms.
 	TargetWait time.Duration
 
@@ -60,12 +60,12 @@ func (c Config) withDefaults() (Config, error) {
 // Gate is a leaf.Access that lets through what the rules allow. Make it with New; it has
 // nothing to close. All methods are safe for concurrent use.
 type Gate struct {
-	tokens *auth.Tokens
-	rt     leaf.Runtime
-	table  atomic.Pointer[table]
-	rooms  [modes]*room
-	inner  [modes]leaf.Issuer
-	nobody *client // without a name; shared
+	tokens  *auth.Tokens
+	rt      leaf.Runtime
+	table   atomic.Pointer[table]
+	waiting [modes]*adaptive
+	inner   [modes]leaf.Issuer
+	unnamed *client // without a name; shared
 
 	refused refusals
 	set     sync.Mutex // held by Set
@@ -90,11 +90,11 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 		return nil, fmt.Errorf("%w: a mode that is off is leaf.Disabled, not nil", leaf.ErrBadRequest)
 	}
 	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}}
-	for i := range g.rooms {
-		g.rooms[i] = newRoom(c, i == segment)
+	for i := range g.waiting {
+		g.waiting[i] = newAdaptive(c, i == segment)
 	}
 	g.table.Store(&table{})
-	g.nobody = g.client("")
+	g.unnamed = g.client("")
 	return g, nil
 }
 
@@ -114,7 +114,7 @@ func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 		}
 		return &g.client(c.Name).issuers, nil
 	}
-	return &g.nobody.issuers, nil
+	return &g.unnamed.issuers, nil
 }
 
 // Set puts rules into force for all that follows, in place of those before. Numbers

@@ -39,8 +39,8 @@ func (i *issuer) Next(ctx context.Context, tag string) (id int64, err error) {
 			return 0, err
 		}
 	}
-	k := g.rooms[i.mode].ticket(ctx, i.queue(tag))
-	defer func() { err = s.settle(k.leave(err)) }()
+	k := g.waiting[i.mode].slot(ctx, i.queue(tag))
+	defer func() { err = s.settle(k.release(err)) }()
 	return g.inner[i.mode].Next(k, tag)
 }
 
@@ -56,11 +56,11 @@ func (i *issuer) NextN(ctx context.Context, tag string, n int) (ranges []leaf.Ra
 			return nil, err
 		}
 	}
-	if room := g.rooms[i.mode]; n > 1 && room.turns(i.queue(tag)) {
-		return nil, s.settle(room.refusal())
+	if w := g.waiting[i.mode]; n > 1 && w.turns(i.queue(tag)) {
+		return nil, s.settle(w.refusal())
 	}
-	k := g.rooms[i.mode].ticket(ctx, i.queue(tag))
-	defer func() { err = s.settle(k.leave(err)) }()
+	k := g.waiting[i.mode].slot(ctx, i.queue(tag))
+	defer func() { err = s.settle(k.release(err)) }()
 	return g.inner[i.mode].NextN(k, tag, n)
 }
 
@@ -72,7 +72,7 @@ func (i *issuer) queue(tag string) string {
 	return tag
 }
 
-// spending is what a request took from limits, to be given back if it gets no IDs.
+// spending is what a request took from limits, to be refunded if it gets no IDs.
 type spending struct {
 	by  [2]*limiter
 	n   int64
@@ -112,12 +112,12 @@ func (i *issuer) spend(t *table, s *spending, tag string, n int64) error {
 	return nil
 }
 
-// settle gives back what was taken if the request failed. It returns err.
+// settle refunds what was taken if the request failed. It returns err.
 func (s *spending) settle(err error) error {
 	if err != nil && s.n > 0 {
 		for _, l := range s.by {
 			if l != nil {
-				l.giveBack(s.n, s.now)
+				l.refund(s.n, s.now)
 			}
 		}
 	}

@@ -27,12 +27,12 @@ func (g generator) NextN(ctx context.Context, _ string, n int) (all []leaf.Range
 }
 
 // TestOverloadOfSnowflakeMode: a millisecond has 4,096 IDs, and five times as many are
-// asked for, in batches. What is turned away must not take IDs from the others.
+// asked for, in batches. What is rejected must not take IDs from the others.
 func TestOverloadOfSnowflakeMode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(25 * 365 * 24 * time.Hour) // the layout begins later than the clock of a bubble
-		inner, err := snowflake.New(snowflake.Config{Layout: snowflake.Leaf(), Bound: time.Now().Add(time.Hour).UnixMilli()})
+		inner, err := snowflake.New(snowflake.Config{Layout: snowflake.Leaf(), Bound: time.Now().Add(time.Hour).UnixMilli(), Admit: leaf.Admit})
 		if err != nil {
 			t.Fatal(err)
 		}

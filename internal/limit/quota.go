@@ -38,8 +38,8 @@ func (c *counter) take(n, quota int64, now time.Time) (ok bool) {
 	}
 }
 
-// giveBack undoes a take of the same day.
-func (c *counter) giveBack(n int64, now time.Time) {
+// refund undoes a take of the same day.
+func (c *counter) refund(n int64, now time.Time) {
 	for {
 		before := c.word.Load()
 		if before>>countBits != day(now) || before&(1<<countBits-1) < n || c.word.CompareAndSwap(before, before-n) {

@@ -16,16 +16,16 @@ type Status struct {
 	Rate            int64 `json:"rate,string"`            // by a rate
 	Quota           int64 `json:"quota,string"`           // by a quota
 
-	Segment   Room `json:"segment"`
-	Snowflake Room `json:"snowflake"`
+	Segment   Waiting `json:"segment"`
+	Snowflake Waiting `json:"snowflake"`
 }
 
-// Room is the state of the waiting room of a mode, in requests.
-type Room struct {
-	Waiting int   `json:"waiting"`
-	Limit   int   `json:"limit"`       // how many may wait now
-	Most    int   `json:"-"`           // how many waited at once, at most
-	Shed    int64 `json:"shed,string"` // turned away because the room was full
+// Waiting is the state of the concurrency limit of a mode, in requests.
+type Waiting struct {
+	Waiting  int   `json:"waiting"`
+	Limit    int   `json:"limit"`           // how many may wait now
+	Most     int   `json:"-"`               // how many waited at once, at most
+	Rejected int64 `json:"rejected,string"` // rejected because all slots were held
 }
 
 // Status returns what the gate did so far.
@@ -35,15 +35,15 @@ func (g *Gate) Status() Status {
 		Blocked:         g.refused.blocked.Load(),
 		Rate:            g.refused.rate.Load(),
 		Quota:           g.refused.quota.Load(),
-		Segment:         g.rooms[segment].status(),
-		Snowflake:       g.rooms[snowflake].status(),
+		Segment:         g.waiting[segment].status(),
+		Snowflake:       g.waiting[snowflake].status(),
 	}
 }
 
-func (r *room) status() Room {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Room{Limit: r.limit, Waiting: r.waiting, Most: r.most, Shed: r.shed}
+func (a *adaptive) status() Waiting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Waiting{Limit: a.limit, Waiting: a.waiting, Most: a.most, Rejected: a.rejected}
 }
 
 // RuleStatus is a rule in force, and what it did.

@@ -92,7 +92,7 @@ func (l *limiter) take(n int64, now time.Time, refused *refusals) error {
 		return nil
 	}
 	if l.rate != nil {
-		l.rate.giveBack(n)
+		l.rate.refund(n)
 	}
 	if n > l.rule.Quota {
 		return leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d: the limit of %s is %d IDs per day", l.rule.Quota, l.of, l.rule.Quota))
@@ -112,13 +112,13 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// giveBack undoes take.
-func (l *limiter) giveBack(n int64, now time.Time) {
+// refund undoes take.
+func (l *limiter) refund(n int64, now time.Time) {
 	if l.rate != nil {
-		l.rate.giveBack(n)
+		l.rate.refund(n)
 	}
 	if l.quota != nil {
-		l.quota.giveBack(n, now)
+		l.quota.refund(n, now)
 	}
 }
 

@@ -167,8 +167,11 @@ func (c *Catalog) describe(store int, row segment.Row) Tag {
 	}
 	m := c.Mark(row.Tag)
 	t.Fence, t.State = m.High, TagOK
-	if m.Latched {
+	switch {
+	case m.Latched:
 		t.State = TagLatched
+	case row.Problem != nil:
+		t.State = TagUnreadable
 	}
 	return t
 }

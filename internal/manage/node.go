@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // Info describes the node, or the command, that answers.
@@ -62,7 +63,7 @@ type NextSnowflake struct {
 
 func (q NextSnowflake) run(ctx context.Context, i leaf.Issuer) (Issued, error) {
 	ranges, err := i.NextN(ctx, "", q.N)
-	return Issued{ranges}, err
+	return Issued{ranges}, withCause(err)
 }
 
 // NextSnowflake issues exactly n IDs of snowflake mode.
@@ -81,10 +82,12 @@ func checkCount(n int) error {
 	return nil
 }
 
-// withCause adds to an error of the engine what it hides from clients.
+// withCause adds to an error of an engine what it hides from clients.
 func withCause(err error) error {
-	if cause := segment.Cause(err); cause != nil {
-		return fmt.Errorf("%w: %w", err, cause)
+	for _, cause := range []error{segment.Cause(err), worker.Cause(err)} {
+		if cause != nil {
+			return fmt.Errorf("%w: %w", err, cause)
+		}
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package manage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -53,7 +55,13 @@ func (q PlanRepair) run(ctx context.Context, c *Catalog) (segment.RepairPlan, er
 	if err != nil {
 		return segment.RepairPlan{}, err
 	}
-	return alloc.PlanRepair(ctx, q.Name, q.Above)
+	plan, err := alloc.PlanRepair(ctx, q.Name, q.Above)
+	latched := slices.ContainsFunc(plan.Nodes, func(n segment.RepairNode) bool { return n.State == segment.RepairNodeLatched })
+	if err == nil && plan.NoRow && plan.Refused == "" && !latched {
+		plan.Refused = fmt.Sprintf("tag %q has no row, and no node has latched it: there is nothing to repair", q.Name)
+		plan.Above, plan.First = 0, 0
+	}
+	return plan, err
 }
 
 // PlanRepair returns what RepairTag with the same arguments would do, or why it would

@@ -8,8 +8,8 @@ import (
 )
 
 // StoreSite is where operations on tags and limits work: a running node, or a command that
-// has opened the databases. A command checks in each method first that its databases belong
-// to the configured division of tags. All but Limits are leaf.ErrDisabled without segment mode.
+// has opened the databases. In a command, each method first checks that the configured tag
+// rules are those of its databases. Without segment mode all methods but Limits return leaf.ErrDisabled.
 type StoreSite interface {
 	Info(ctx context.Context) (Info, error)
 

@@ -22,13 +22,16 @@ type Tag struct {
 	Store string `json:"store,omitempty"` // name of its database, if there are several
 
 	Fence int64  `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
-	State string `json:"state"`                  // TagOK or TagLatched
+	State string `json:"state"`                  // TagOK or one of its neighbours
 }
 
 // States of a Tag on the node that answers.
 const (
 	TagOK      = "ok"
 	TagLatched = "latched" // the store went backwards, see [Backend.RepairTag]
+
+	// TagUnreadable: the row has something that is no number; no range is taken of it.
+	TagUnreadable = "unreadable"
 )
 
 // ListTags is the request of [Backend.Tags].

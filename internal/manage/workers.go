@@ -1,9 +1,11 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -144,6 +146,13 @@ func (q ReleaseWorker) run(ctx context.Context, r *Registry) (None, error) {
 	}
 	if r.Opened.Info().Name == "static" {
 		return None{}, fmt.Errorf("%w: the configuration of this node gives its worker ID (registry static), and no command can release it", leaf.ErrConflict)
+	}
+	all, err := r.Opened.List(ctx)
+	if err != nil {
+		return None{}, registryError(err)
+	}
+	if i := slices.IndexFunc(all, func(r worker.Record) bool { return r.Number == q.Number }); i >= 0 {
+		return None{}, fmt.Errorf("%w: worker ID %d belongs to %s, which is no node of Leaf for Go; stop that server, and remove its record with its own tools", leaf.ErrConflict, q.Number, cmp.Or(all[i].Address, "a server of another program"))
 	}
 	return None{}, NeverUsed(q.Number)
 }

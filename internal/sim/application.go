@@ -154,7 +154,7 @@ func (a *application) close() {
 		if err := a.cache.Close(ctx); err != nil {
 			a.m.w.Failf("%s: %v", a.name, err)
 		}
-		p.Sleep(5 * time.Second) // calls under way have taken some, or give back what they took in vain
+		p.Sleep(5 * time.Second) // calls under way have taken some, or return what they took in vain
 		if st := a.cache.Stats(); st.Unused != a.left || st.Held != 0 {
 			a.m.w.Failf("%s: %d IDs arrived and were not handed out, but the closed cache says %+v", a.name, a.left, st)
 		}

@@ -28,8 +28,8 @@ func (s *source) Next(ctx context.Context, tag string) (int64, error) {
 	return r[0].Lo, nil
 }
 
-// NextN implements leaf.Issuer. The node serves a request that has arrived whether or
-// not anybody waits for the reply.
+// NextN implements leaf.Issuer. The node serves a request that has arrived, whether or not
+// the caller still waits for the reply.
 func (s *source) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
 	a, w := s.app, s.app.m.w
 	nodes := a.m.running()

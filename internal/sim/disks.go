@@ -96,7 +96,7 @@ func (w *World) onUpOK(f func(n *Node) bool) func() bool {
 	}
 }
 
-// clone copies a machine with its disk, as somebody does who starts a virtual machine
+// clone copies a machine with its disk, as an administrator does who starts a virtual machine
 // from an image of a running one. Half of the copies keep the address. It returns nil
 // if there are copies enough.
 func (w *World) clone(n *Node) *Node {

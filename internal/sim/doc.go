@@ -19,7 +19,7 @@
 //  4. Nothing waits for ever: a livelock, a deadlock, or a call that outlives its
 //     deadline by more than a grace fails the run.
 //  5. When faults end, every tag and every number that can be served is served within a
-//     bound, without an alarm that nobody would act on.
+//     bound, without an alarm that no operator would act on.
 //  6. What the cache of the Go client hands out had arrived, and is handed out once for
 //     each time that it arrived; after its Close the rest is counted.
 //  7. Waste is bounded: numbers reserved and never issued are explained by the ranges
@@ -41,7 +41,7 @@
 // # What cannot hold
 //
 // Some faults leave no trace that a node could notice (rule L, docs/GUARANTEES.md).
-// They are drawn too, and an [Excuse] says for each which IDs may repeat between whom.
-// A repetition without an excuse fails the run; an excuse that never shows in a long
+// They are drawn too, and an [AllowedViolation] says for each which IDs may repeat between whom.
+// A repetition that is not allowed fails the run; an allowed violation that never shows in a long
 // run is reported, because then the documents promise too little.
 package sim

@@ -6,10 +6,10 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Repeated returns which of the IDs were issued before, if every repetition is excused.
+// Repeated returns which of the IDs were issued before, if every repetition is allowed.
 func Repeated(ranges []leaf.Range) (again []int64) {
 	l, s := newLedger(), Series{Mode: "segment"}
-	l.excuses = []Excuse{{Kind: "any", Mode: s.Mode, Covers: func(_, _ *Node, _ Series, id int64) bool {
+	l.allowed = []AllowedViolation{{Kind: "any", Mode: s.Mode, Covers: func(_, _ *Node, _ Series, id int64) bool {
 		if len(again) == 0 || again[len(again)-1] != id { // it is asked once per range before
 			again = append(again, id)
 		}

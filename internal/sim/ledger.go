@@ -23,34 +23,34 @@ type issue struct {
 	life int
 }
 
-// Excuse says that IDs of a series may repeat between two nodes (or two lives of one),
+// AllowedViolation says that IDs of a series may repeat between two nodes (or two lives of one),
 // because a fault struck that no node can notice (rule L).
-type Excuse struct {
+type AllowedViolation struct {
 	Kind   world.Kind
 	Mode   string
 	Covers func(a, b *Node, s Series, id int64) bool // whether this ID may have been issued by both
 }
 
-func (e *Excuse) fits(before, now issue, s Series, id int64) bool {
+func (e *AllowedViolation) fits(before, now issue, s Series, id int64) bool {
 	return e.Mode == s.Mode && e.Covers(before.node, now.node, s, id)
 }
 
 // ledger knows every ID that was issued, and where.
 type ledger struct {
 	issued  map[Series]*issues
-	excuses []Excuse
+	allowed []AllowedViolation
 	count   int64
-	excused map[world.Kind]int64 // repeated IDs by excuse
+	repeats map[world.Kind]int64 // repeated IDs by kind of fault
 }
 
-// issues are those of one series: a bit per ID, and who got what, for a failure.
+// issues are those of one series: a bit per ID, and which node issued it, for the text of a failure.
 type issues struct {
 	pages map[int64]*[64]uint64 // by ID / 4096
 	all   []issue
 }
 
 func newLedger() *ledger {
-	return &ledger{issued: map[Series]*issues{}, excused: map[world.Kind]int64{}}
+	return &ledger{issued: map[Series]*issues{}, repeats: map[world.Kind]int64{}}
 }
 
 // add records IDs, in the order in which their caller got them.
@@ -81,24 +81,24 @@ func (l *ledger) add(s Series, by issue) error {
 	return nil
 }
 
-// repeated looks for an excuse: one for every time that the ID was issued before.
+// repeated looks for an allowed violation: one for every time that the ID was issued before.
 func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
 	kind := world.Kind("")
 	for _, before := range is.all {
 		if before.ids.Lo > id || id >= before.ids.Hi {
 			continue
 		}
-		i := slices.IndexFunc(l.excuses, func(e Excuse) bool { return e.fits(before, by, s, id) })
+		i := slices.IndexFunc(l.allowed, func(e AllowedViolation) bool { return e.fits(before, by, s, id) })
 		if i < 0 {
 			return fmt.Errorf("%s %q: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
 				s.Mode, s.Tag, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
 		}
-		kind = l.excuses[i].Kind
+		kind = l.allowed[i].Kind
 	}
 	if kind == "" {
 		return fmt.Errorf("%s %q: ID %d twice within %v, issued by %s life %d", s.Mode, s.Tag, id, by.ids, by.node.Name, by.life)
 	}
-	l.excused[kind]++
+	l.repeats[kind]++
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 // secondOpinion gives all IDs of the run to the checker of leaf verify, which has to
 // count as many, and as many different ones, as the ledger did. The ledger looks at each
-// ID when it is issued, and knows excuses; the checker knows neither.
+// ID when it is issued, and knows allowed violations; the checker knows neither.
 func (l *ledger) secondOpinion() error {
 	var log bytes.Buffer
 	w := idlog.NewWriter(&log, idlog.Binary)

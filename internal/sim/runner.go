@@ -100,7 +100,7 @@ func (c Campaign) collect(cancel func(), results <-chan Result, watch *watch) *R
 			if seed, ok := watch.hangs(c.Patience); ok {
 				cancel()
 				go func() { // a worker that still lives must not block for ever
-					for range results { // nobody needs them any more
+					for range results { // no longer needed
 					}
 				}()
 				report.add(Result{Seed: seed, Err: fmt.Errorf("%w: %v without an end\n%s", ErrHang, c.Patience, stacks())})

@@ -24,10 +24,10 @@ const (
 	// EnoughSeeds is from how many seeds on every kind of fault must have fired.
 	EnoughSeeds = 1000
 
-	// EnoughToExcuse is from how many seeds on every allowed violation must have occurred.
+	// EnoughToAllow is from how many seeds on every allowed violation must have occurred.
 	// The rarest ones show in one seed of about a thousand: a node whose file went back, or a
 	// copied machine, must issue in the same unit as the other owner of its number.
-	EnoughToExcuse = 10_000
+	EnoughToAllow = 10_000
 )
 
 // Report is what a campaign showed so far.
@@ -41,7 +41,7 @@ type Report struct {
 	Simulated time.Duration
 	Steps     int64                // of goroutines
 	Faults    map[world.Kind]Tally // that took effect
-	Excused   map[world.Kind]Tally // IDs that repeated by a fault that nobody can notice
+	Allowed   map[world.Kind]Tally // IDs that repeated by a fault that no node can notice
 	Least     map[string]Least     // "nodes", "faults", "IDs"
 	Failures  []Result             // in the order in which they were found
 
@@ -63,7 +63,7 @@ type Least struct {
 func newReport(c Campaign) *Report {
 	return &Report{
 		Of: c.Seeds, Began: time.Now(), only: c.Only,
-		Faults: map[world.Kind]Tally{}, Excused: map[world.Kind]Tally{}, Least: map[string]Least{},
+		Faults: map[world.Kind]Tally{}, Allowed: map[world.Kind]Tally{}, Least: map[string]Least{},
 	}
 }
 
@@ -81,9 +81,9 @@ func (r *Report) add(one Result) {
 	for kind, n := range one.Faults {
 		count(r.Faults, kind, int64(n))
 	}
-	for kind, n := range one.Excused {
-		if count(r.Excused, kind, n); n == 0 {
-			r.Excused[kind] = Tally{r.Excused[kind].Seeds, r.Excused[kind].Total} // so that it shows
+	for kind, n := range one.Allowed {
+		if count(r.Allowed, kind, n); n == 0 {
+			r.Allowed[kind] = Tally{r.Allowed[kind].Seeds, r.Allowed[kind].Total} // so that it shows
 		}
 	}
 	r.least("nodes", int64(one.Nodes), one.Seed)
@@ -104,8 +104,8 @@ func (r *Report) least(what string, value int64, seed uint64) {
 }
 
 // Check returns everything that is wrong: seeds that failed, runs that proved too
-// little, faults that never took effect in EnoughSeeds, and excuses without use in
-// EnoughToExcuse.
+// little, faults that never took effect in EnoughSeeds, and allowed violations that never occur in
+// EnoughToAllow.
 func (r *Report) Check() error {
 	var errs []error
 	for _, f := range r.Failures {
@@ -126,10 +126,10 @@ func (r *Report) Check() error {
 			}
 		}
 	}
-	if r.Seeds >= EnoughToExcuse {
-		for _, k := range slices.Sorted(maps.Keys(r.Excused)) {
-			if r.Excused[k].Total == 0 {
-				errs = append(errs, fmt.Errorf("the excuse %q was never used in %d seeds: the documents promise too little, or the simulation cannot show it", k, r.Seeds))
+	if r.Seeds >= EnoughToAllow {
+		for _, k := range slices.Sorted(maps.Keys(r.Allowed)) {
+			if r.Allowed[k].Total == 0 {
+				errs = append(errs, fmt.Errorf("the allowed violation %q never occurred in %d seeds: the documents promise too little, or the simulation cannot show it", k, r.Seeds))
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (r *Report) Print(w io.Writer) {
 	p("real time      %.1f s, %.1f seeds/s, %.1f ms of one core per seed", r.Took.Seconds(), r.Rate(), r.Busy.Seconds()*1000/float64(max(r.Seeds, 1)))
 	p("simulated      %.1f years of a cluster", r.Simulated.Hours()/24/365)
 	p("steps          %d, %.0f ns of one core each", r.Steps, float64(r.Busy.Nanoseconds())/float64(max(r.Steps, 1)))
-	p("IDs            %d, all distinct but for those excused below", r.IDs)
+	p("IDs            %d, all distinct but for the allowed violations below", r.IDs)
 	for _, what := range []string{"nodes", "faults", "IDs"} {
 		p("fewest %-8s%d (seed %d)", what, r.Least[what].Value, r.Least[what].Seed)
 	}
@@ -162,11 +162,11 @@ func (r *Report) Print(w io.Writer) {
 	for _, k := range slices.Sorted(maps.Keys(merged(r.Faults, Kinds(r.only)))) {
 		p("%-58s %8d %10d", k, r.Faults[k].Seeds, r.Faults[k].Total)
 	}
-	p("\n%-58s %8s %10s", "IDs repeated by what nobody can notice (rule L)", "in seeds", "in all")
-	for _, k := range slices.Sorted(maps.Keys(r.Excused)) {
-		p("%-58s %8d %10d", k, r.Excused[k].Seeds, r.Excused[k].Total)
+	p("\n%-58s %8s %10s", "IDs repeated by what no node can notice (rule L)", "in seeds", "in all")
+	for _, k := range slices.Sorted(maps.Keys(r.Allowed)) {
+		p("%-58s %8d %10d", k, r.Allowed[k].Seeds, r.Allowed[k].Total)
 	}
-	if len(r.Excused) == 0 {
+	if len(r.Allowed) == 0 {
 		p("none")
 	}
 }

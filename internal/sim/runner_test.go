@@ -58,9 +58,9 @@ func TestCampaign(t *testing.T) {
 		{"few IDs", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.IDs -= 100 }, "seed 1 had 4901 IDs"},
 		{"a fault that never fires", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, `"clock frozen" never took effect`},
 		{"too few seeds to say so", sim.Campaign{First: 1, Seeds: 999}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, ""},
-		{"an excuse without use", sim.Campaign{First: 1, Seeds: sim.EnoughToExcuse}, func(r *sim.Result) { r.Excused = map[world.Kind]int64{"cloned": 0} }, `"cloned" was never used`},
-		{"too few seeds to miss an excuse", sim.Campaign{First: 1, Seeds: sim.EnoughToExcuse - 1}, func(r *sim.Result) { r.Excused = map[world.Kind]int64{"cloned": 0} }, ""},
-		{"an excuse", sim.Campaign{First: 1, Seeds: sim.EnoughToExcuse}, func(r *sim.Result) { r.Excused = map[world.Kind]int64{"cloned": int64(r.Seed / 1000)} }, ""},
+		{"an allowed violation that never occurs", sim.Campaign{First: 1, Seeds: sim.EnoughToAllow}, func(r *sim.Result) { r.Allowed = map[world.Kind]int64{"cloned": 0} }, `"cloned" never occurred`},
+		{"too few seeds to miss an allowed violation", sim.Campaign{First: 1, Seeds: sim.EnoughToAllow - 1}, func(r *sim.Result) { r.Allowed = map[world.Kind]int64{"cloned": 0} }, ""},
+		{"an allowed violation", sim.Campaign{First: 1, Seeds: sim.EnoughToAllow}, func(r *sim.Result) { r.Allowed = map[world.Kind]int64{"cloned": int64(r.Seed / 1000)} }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			report := sim.RunSeeds(context.Background(), tt.campaign.WithRun(func(seed uint64, o sim.Options) sim.Result {
@@ -133,7 +133,7 @@ func TestReportPrints(t *testing.T) {
 	r := sim.RunSeeds(context.Background(), sim.Campaign{First: 1, Seeds: 20}.WithRun(func(seed uint64, o sim.Options) sim.Result {
 		r := good(seed, o)
 		delete(r.Faults, sim.Freeze)
-		r.Excused = map[world.Kind]int64{"cloned": 5}
+		r.Allowed = map[world.Kind]int64{"cloned": 5}
 		return r
 	}))
 	var out strings.Builder

@@ -84,7 +84,7 @@ func newSegment(w *World) mode {
 		}
 	}
 	m.cfg.FixedStep = rng.IntN(3) == 0
-	m.cfg.NoGiveBack = rng.IntN(4) == 0
+	m.cfg.KeepUnused = rng.IntN(4) == 0
 	steps := []int64{1, 3, 7, 10, 30, 60, 100, 1000}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	steps[0] = max(steps[0], 100) // a run without long ranges issues little
@@ -94,7 +94,7 @@ func newSegment(w *World) mode {
 	for _, d := range m.dbs {
 		d.Settled()
 	}
-	w.ledger.excuses = append(w.ledger.excuses, m.excuses()...)
+	w.ledger.allowed = append(w.ledger.allowed, m.allowed()...)
 	w.sched.World().Go(m.operate)
 	if rng.IntN(2) == 0 {
 		a := newApplication(m, "app")

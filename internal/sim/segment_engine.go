@@ -35,7 +35,7 @@ type segmentEngine struct {
 	opened  int              // how often the cluster fence had lost something at the last Open
 	found   bool             // it knows that the cluster fence lost something, and has not merged since
 	missed  map[string]int64 // the ends of repairs that the node was not on the list for, by tag
-	mending bool             // somebody repairs a tag through it
+	mending bool             // an operator repairs a tag through it
 	looked  bool             // it read the cluster fence after the calm
 	closing bool             // it stops
 	dropped bool             // a tag was deleted in this life: its stock is lost
@@ -216,7 +216,7 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	return got, nil
 }
 
-// try is call for whoever wants to know only whether it was served.
+// try is call for a caller that wants to know only whether it was served.
 func (e *segmentEngine) try(name string, n int, limit time.Duration, handle *segment.Tag) error {
 	_, err := e.call(name, n, limit, handle)
 	return err
@@ -255,6 +255,9 @@ func (e *segmentEngine) check(name string, n int, got []leaf.Range, high int64) 
 // operatorsTime is how long an operator may take to act on an alarm in the calm.
 const operatorsTime = 4 * time.Minute
 
+// burst is how long callers may want more of a tag than its ranges hold.
+const burst = 2 * time.Second
+
 // latchedLately reports whether the operator has had no time yet for a node on which a
 // tag is latched.
 func (m *segmentMode) latchedLately(tag string) bool {
@@ -284,6 +287,9 @@ func (e *segmentEngine) problems() []string {
 		}
 		if a.Code == leaf.AlarmExhausted && t != nil && !t.exists {
 			continue // the same, and a caller wanted more than that stock
+		}
+		if a.Code == leaf.AlarmExhausted && e.now()-e.since[[2]string{a.Code, a.Subject}] < burst {
+			continue // callers still come, and one with little time met a tag of short ranges
 		}
 		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < operatorsTime {
 			latched++

@@ -87,7 +87,7 @@ func (m *segmentMode) faults() []fault {
 
 const (
 	databaseTrouble world.Kind = "database trouble"
-	rowLocking      world.Kind = "somebody locks a row"
+	rowLocking      world.Kind = "another session locks a row"
 	fenceFull       world.Kind = "cluster fence is full"
 	wipePlanned     world.Kind = "wipe of the cluster fence planned"
 	powerCutPlanned world.Kind = "power cut planned"

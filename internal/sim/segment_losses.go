@@ -89,7 +89,7 @@ func (m *segmentMode) loseAroundOutage(d *world.Database) bool {
 }
 
 // loseFence takes the cluster fence back to an earlier moment, or to nothing, and at
-// times the database before it, as somebody does who restores all servers from one
+// times the database before it, as an administrator does who restores all servers from one
 // backup.
 func (m *segmentMode) loseFence(lose func(to time.Duration)) func() bool {
 	w := m.w
@@ -220,7 +220,7 @@ func (m *segmentMode) splitBrain(d *world.Database) bool {
 	return true
 }
 
-// afterLoss looks which tags are gone with the lost commits. Somebody misses them, and
+// afterLoss looks which tags are gone with the lost commits. An operator misses them, and
 // makes them again above all that is in use.
 func (m *segmentMode) afterLoss(d *world.Database) {
 	for _, t := range m.tags {

@@ -77,7 +77,7 @@ func (m *segmentMode) known(t *tag) int64 {
 }
 
 // repair does what the alarm says, with no better knowledge: it runs `leaf tag repair
-// TAG` on any one node. A tag whose row somebody deleted is released by it, too. Nodes
+// TAG` on any one node. A tag whose row was deleted is released by it, too. Nodes
 // that do not answer are started by others; the next round repeats the command.
 func (m *segmentMode) repair(t *tag) {
 	me := m.w.sched.World()

@@ -28,7 +28,7 @@ func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
 }
 
 // saw is told of every answer of the cluster fence about an entry: to a load or a merge.
-// What a repair learns meanwhile counts only if the entry is lower: somebody gave numbers
+// What a repair learns meanwhile counts only if the entry is lower: a node gave numbers
 // back. One that is older than another which was seen counts as none.
 func (e *segmentEngine) saw(tag string, entry fence.Entry, ok bool) {
 	switch {

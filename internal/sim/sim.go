@@ -35,7 +35,7 @@ type Result struct {
 	Steps   int64                // of goroutines
 	Struck  int                  // faults that the nemesis began, without plans that came to nothing
 	Faults  map[world.Kind]int   // that took effect, by kind
-	Excused map[world.Kind]int64 // IDs that repeated by an undetectable fault; 0 for an excuse without use
+	Allowed map[world.Kind]int64 // IDs that repeated by an undetectable fault; 0 for one that did not occur
 	Took    time.Duration        // real time
 	Err     error                // nil if every invariant held
 }
@@ -106,10 +106,10 @@ func Run(seed uint64, opts Options) (r Result) {
 			r.Err = fmt.Errorf("seed %d, at %v: %w", seed, s.Elapsed(), err)
 		}
 		r.Struck = w.struck
-		r.Hash, r.Nodes, r.IDs, r.Excused = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.excused
+		r.Hash, r.Nodes, r.IDs, r.Allowed = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.repeats
 		r.Steps = s.Steps()
-		for _, e := range w.ledger.excuses {
-			r.Excused[e.Kind] += 0
+		for _, e := range w.ledger.allowed {
+			r.Allowed[e.Kind] += 0
 		}
 		r.Faults = map[world.Kind]int{}
 		for _, k := range w.faults.Kinds() {

@@ -39,7 +39,7 @@ type snowflakeMode struct {
 	nodes   []*claimant // in the order of their first start
 	numbers map[int64]*number
 	nonces  map[string]*claimant
-	excuses []excuse
+	allowed []allowed
 
 	alone bool // no operator looks
 
@@ -86,7 +86,7 @@ type claimant struct {
 	until  time.Duration // when requests of a process with another layout have all arrived
 	now    *holder       // of the current or last process
 	ended  []*holder     // of the processes before; their late calls may still arrive
-	begun  int           // tenures of all processes
+	begun  int           // sessions of all processes
 
 	acked map[int64]int64 // by number: the T that a registry held for a claim of this node, ms
 	inner map[int64]int64 // by number: the t that is durable in this node's file, ms
@@ -169,7 +169,7 @@ func (m *snowflakeMode) place(s *side) {
 
 // addOthers puts numbers of another program into a registry, as docs/MIGRATION.md has
 // it for the fork's table: it ran at the first node's address, and reported its time
-// now and then. Its other row belongs to somebody whom we do not know.
+// now and then. Its other row belongs to a node that is not in the simulation.
 func (m *snowflakeMode) addOthers(s *side) {
 	m.w.faults.Hit(OthersNumbers)
 	reported := m.begin - m.w.rng.Int64N(3000)
@@ -218,7 +218,7 @@ func (m *snowflakeMode) claimant(n *Node) *claimant {
 	case m.shares && c.index == 2:
 		c.index = 0
 		m.w.faults.Hit(SharedNumber)
-		m.excuse(SharedNumber, m.mine(c, m.sides[0]).Lo, 0, math.MaxInt64)
+		m.allow(SharedNumber, m.mine(c, m.sides[0]).Lo, 0, math.MaxInt64)
 	}
 	return c
 }

@@ -60,7 +60,7 @@ func (m *snowflakeMode) mend(c *claimant, e *holder) {
 }
 
 // settled implements mode: every number that can be in use is, within the time that the
-// last crash or wipe costs, and nobody complains without cause.
+// last crash or wipe costs, and no node complains without cause.
 func (m *snowflakeMode) settled() error {
 	p := m.w.sched.World()
 	var left string
@@ -150,7 +150,7 @@ func (m *snowflakeMode) mayReserve(s *side) bool {
 	return m.policy == snowflake.UseReserved && s.kind == worker.Leased && !s.single
 }
 
-// others returns the numbers of another program, of which nobody knows whether
+// others returns the numbers of another program, of which no node knows whether
 // the address that may have one takes it.
 func (s *side) others() []worker.Adoptable {
 	if s.registry == nil {

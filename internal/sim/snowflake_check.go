@@ -17,13 +17,13 @@ type number struct{ spans []*span }
 
 // span is the time for which one generator has issued.
 type span struct {
-	by     *holder
-	tenure int64
-	lo, hi int64 // units, closed
+	by      *holder
+	session int64
+	lo, hi  int64 // units, closed
 }
 
 // latest is the last ID that a client got.
-type latest struct{ tenure, id int64 }
+type latest struct{ session, id int64 }
 
 // took checks IDs that a client got.
 func (m *snowflakeMode) took(e *holder, ids []leaf.Range, last *latest) {
@@ -58,7 +58,7 @@ func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
 		m.w.Failf("%s issued with number %d, which it never claimed", c.Name, p.Worker)
 	case e.side.registry != nil && at >= bound:
 		m.w.Failf("%s issued with number %d at %s, and the registry never held a T above that for it but %s", c.Name, p.Worker, clock(at), clock(bound))
-	case claimed && at < floor && m.excuseFor(p.Worker, at, at) == "":
+	case claimed && at < floor && m.allowedFor(p.Worker, at, at) == "":
 		m.w.Failf("%s issued with number %d at %s, below the floor %s of its claim", c.Name, p.Worker, clock(at), clock(floor))
 	}
 	if claimed && e.unused[p.Worker] == e.side.wipes {
@@ -66,29 +66,29 @@ func (m *snowflakeMode) check(e *holder, r leaf.Range, last *latest) {
 			m.w.Failf("%s issued with number %d at %s, which had no T when it was claimed, and may be used from %s on", c.Name, p.Worker, clock(at), clock(ns.IssueFrom))
 		}
 	}
-	tenure := status.Losses
-	if tenure == last.tenure && r.Lo <= last.id { // another tenure may have another number
+	session := status.Losses
+	if session == last.session && r.Lo <= last.id { // another session may have another number
 		m.w.Failf("%s issued %d to a client after %d", c.Name, r.Lo, last.id)
 	}
-	*last = latest{tenure, r.Hi - 1}
-	m.span(e, tenure, p.Worker, p.Unit)
+	*last = latest{session, r.Hi - 1}
+	m.span(e, session, p.Worker, p.Unit)
 }
 
 // span notes that a generator issued in a unit, which no other generator of the number
 // may have between its first and its last one.
-func (m *snowflakeMode) span(e *holder, tenure, worker, unit int64) {
+func (m *snowflakeMode) span(e *holder, session, worker, unit int64) {
 	n := m.numbers[worker]
 	if n == nil {
 		n = &number{}
 		m.numbers[worker] = n
 	}
 	i := len(n.spans) - 1
-	for i >= 0 && (n.spans[i].by != e || n.spans[i].tenure != tenure) {
+	for i >= 0 && (n.spans[i].by != e || n.spans[i].session != session) {
 		i--
 	}
 	if i < 0 {
 		i = len(n.spans)
-		n.spans = append(n.spans, &span{by: e, tenure: tenure, lo: unit, hi: unit})
+		n.spans = append(n.spans, &span{by: e, session: session, lo: unit, hi: unit})
 	}
 	own := n.spans[i]
 	own.lo, own.hi = min(own.lo, unit), max(own.hi, unit)
@@ -97,13 +97,13 @@ func (m *snowflakeMode) span(e *holder, tenure, worker, unit int64) {
 			continue
 		}
 		lo, hi := m.layout.Millis(max(own.lo, other.lo)), m.layout.Millis(min(own.hi, other.hi))
-		kind := m.excuseFor(worker, lo, hi)
+		kind := m.allowedFor(worker, lo, hi)
 		if kind == "" {
-			m.w.Failf("number %d: %s (life %d, tenure %d) issued from %s to %s and %s (life %d, tenure %d) from %s to %s", worker,
-				e.node.Name, e.life, tenure, clock(m.layout.Millis(own.lo)), clock(m.layout.Millis(own.hi)),
-				other.by.node.Name, other.by.life, other.tenure, clock(m.layout.Millis(other.lo)), clock(m.layout.Millis(other.hi)))
+			m.w.Failf("number %d: %s (life %d, session %d) issued from %s to %s and %s (life %d, session %d) from %s to %s", worker,
+				e.node.Name, e.life, session, clock(m.layout.Millis(own.lo)), clock(m.layout.Millis(own.hi)),
+				other.by.node.Name, other.by.life, other.session, clock(m.layout.Millis(other.lo)), clock(m.layout.Millis(other.hi)))
 		}
-		m.w.ledger.excused[kind]++
+		m.w.ledger.repeats[kind]++
 		own.lo, own.hi = unit, unit // what comes is judged anew
 		return
 	}
@@ -135,7 +135,7 @@ func (m *snowflakeMode) wrote(s *side, by *world.RegistryHandle, before, after w
 		m.claimed(s, c, by, before, after)
 	case released:
 		m.checkRelease(c, before, after)
-	case written && after.Bound < inner && c.now.proc == by.Process && m.excuseFor(after.Number, after.Bound, inner) == "":
+	case written && after.Bound < inner && c.now.proc == by.Process && m.allowedFor(after.Number, after.Bound, inner) == "":
 		m.w.Failf("%s left T of number %d at %s, below the t of its file, %s", c.Name, after.Number, clock(after.Bound), clock(inner))
 	}
 	m.checkBound(s, c.by(by.Process), before, after)
@@ -243,7 +243,7 @@ func (m *snowflakeMode) at(address string) *claimant {
 const jumpSlack = 3 * time.Minute
 
 // checkBound fails if a T follows a clock that jumped while the process ran, and that
-// nobody confirmed (rule F).
+// the registry has not confirmed (rule F).
 func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Record) {
 	if m.asks {
 		return // the peers may be wrong, too
@@ -265,7 +265,7 @@ func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Reco
 // stopped by IssueFrom, when other nodes begin to use them.
 func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
 	if s.wiped != nil && sent <= s.wipedAt {
-		return // it cannot know of the loss: who sees the records next amends the namespace once more
+		return // it cannot know of the loss: the node that reads the records next amends the namespace once more
 	}
 	wrong := s.wrong || m.of(by).Machine.Offset() < -clocksRight
 	for _, n := range sortedKeys(s.wiped) {
@@ -275,7 +275,7 @@ func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.Store
 		if !wrong {
 			m.w.Failf("a namespace was amended after a wipe whose numbers may be used from %s on; number %d was held until %s", clock(ns.IssueFrom), n, clock(s.wiped[n]))
 		}
-		m.excuse(world.RegistryWiped, n, ns.IssueFrom, s.wiped[n])
+		m.allow(world.RegistryWiped, n, ns.IssueFrom, s.wiped[n])
 	}
 	if s.gone == nil {
 		s.gone = map[int64]int64{}
@@ -284,7 +284,7 @@ func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.Store
 		s.gone[n] = max(s.gone[n], t)
 	}
 	if s.wiped == nil {
-		s.wipes++ // amended once more: who has a number already does not wait for that
+		s.wipes++ // amended once more: a node that has a number already does not wait for that
 	}
 	s.wiped, s.wrong = nil, false
 }

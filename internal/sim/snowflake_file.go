@@ -81,10 +81,10 @@ func (d *notedDisk) Replace(name string, content []byte) error {
 	return err
 }
 
-// fileMemory is what a node's file may be, if nobody changed it behind its back.
+// fileMemory is what a node's file may be, if no fault changed it.
 type fileMemory struct {
 	written []byte   // the last one that was written for certain
-	tried   [][]byte // later ones, of which nobody knows
+	tried   [][]byte // later ones, which may or may not be on disk
 	nonces  map[string]bool
 }
 

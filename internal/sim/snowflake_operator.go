@@ -104,7 +104,7 @@ func (m *snowflakeMode) mendNamespace(s *side) {
 	m.w.sched.After(stopped, func() {
 		s.mending = false
 		for _, c := range nodes {
-			c.Kill() // somebody has started it meanwhile
+			c.Kill() // it was started meanwhile
 		}
 		if !s.registry.Server.Down && s.registry.Namespace() != nil {
 			m.w.sched.Note("operator", "deletes the namespace of the "+s.name+" registry")

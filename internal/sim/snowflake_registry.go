@@ -198,7 +198,7 @@ func (m *snowflakeMode) wipeAmidClaims(s *side) bool {
 	return true
 }
 
-// restore sets a registry back. Nobody can see that a T is lower than what was
+// restore sets a registry back. No node can see that a T is lower than what was
 // acknowledged, but the owner, when it renews.
 func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
 	from := map[int64]int64{}
@@ -210,7 +210,7 @@ func (m *snowflakeMode) restore(s *side, b *world.Backup, kind world.Kind) {
 				to = min(to, c.stale.inner) // its file went back, too, and may now be believed
 			}
 		}
-		m.excuse(kind, l.Number, to, l.From)
+		m.allow(kind, l.Number, to, l.From)
 	}
 	if s.registry.Namespace() == nil { // the backup is from before it had one
 		if s.wiped == nil {

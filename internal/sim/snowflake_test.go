@@ -20,7 +20,7 @@ func TestSnowflakeMode(t *testing.T) {
 	case raced:
 		seeds = 12
 	}
-	faults, excused := map[world.Kind]int{}, map[world.Kind]int64{}
+	faults, allowed := map[world.Kind]int{}, map[world.Kind]int64{}
 	var ids int64
 	for seed := uint64(1); seed <= seeds; seed++ {
 		r := sim.Run(seed, sim.Options{Only: "snowflake"})
@@ -33,8 +33,8 @@ func TestSnowflakeMode(t *testing.T) {
 		for k, n := range r.Faults {
 			faults[k] += n
 		}
-		for k, n := range r.Excused {
-			excused[k] += n
+		for k, n := range r.Allowed {
+			allowed[k] += n
 		}
 		ids += r.IDs
 	}
@@ -45,12 +45,12 @@ func TestSnowflakeMode(t *testing.T) {
 	}
 	// What cannot be noticed must show, or the documents promise too little. Two nodes with
 	// one number do at once; the others need luck.
-	excuses := []world.Kind{sim.SharedNumber}
+	kinds := []world.Kind{sim.SharedNumber}
 	if server.Long() {
-		excuses = append(excuses, world.FileOlder, world.MachineCloned, world.RegistryWiped, world.RegistryOld, world.CommitsLost)
+		kinds = append(kinds, world.FileOlder, world.MachineCloned, world.RegistryWiped, world.RegistryOld, world.CommitsLost)
 	}
-	for _, k := range excuses {
-		if excused[k] == 0 && seeds >= 60 {
+	for _, k := range kinds {
+		if allowed[k] == 0 && seeds >= 60 {
 			t.Errorf("no ID repeated by %q in %d seeds", k, seeds)
 		}
 	}

@@ -132,7 +132,7 @@ func (m *snowflakeMode) loneJump(s *side, c *claimant) string {
 	return ""
 }
 
-// spare reports whether a leased number is of use at once and held by nobody.
+// spare reports whether a leased number is of use at once and free.
 func (m *snowflakeMode) spare(s *side) bool {
 	if s.kind != worker.Leased || len(s.others()) > 0 {
 		return false

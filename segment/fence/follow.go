@@ -64,7 +64,7 @@ func (f *Fence) openCluster() error {
 	}
 	var err error
 	if c.known, err = readState(cfg.Disk, cfg.Node); err != nil {
-		cfg.Logger.Warn("what is known of the cluster fence cannot be read; this node's fences are merged anew", "file", stateName, "error", err)
+		cfg.Logger.Warn("the file with this node's state of the cluster fence cannot be read; the node writes its fences to the cluster fence again", "file", stateName, "error", err)
 	}
 	if c.store != nil {
 		f.cluster = c
@@ -117,6 +117,11 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
 			"find out who wiped it; until every node has merged its fences, a database that loses commits can repeat IDs: see that all nodes run")
 	}
+	// Before the merge, which takes seconds where there are many tags: no loads begin during
+	// a merge, degraded ones neither.
+	if err := c.probe(got.space); err != nil {
+		return nil, err
+	}
 	if known.Space != got.space || !known.Merged || losses > 0 {
 		n, err := c.merge(got.space)
 		if err != nil {
@@ -126,9 +131,6 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 			return nil, err
 		}
 		cfg.Logger.Info("this node's fences are in the cluster fence", "name", c.name, "incarnation", got.space, "created", got.created, "tags", n)
-	}
-	if err := c.probe(got.space); err != nil {
-		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,9 +168,13 @@ func (c *cluster) doubtLocked(space string) {
 }
 
 // lost is doubt with the proof that the fence lost entries: follow merges all marks again.
+// A late reply about an earlier incarnation proves nothing: the open one has all marks.
 func (c *cluster) lost(space, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.phase == opened && c.space != space {
+		return
+	}
 	c.losses++
 	c.raise(fmt.Sprintf("cluster fence %q lost entries: %s; this node merges its own fences into it", c.name, what),
 		"find out who deleted entries or restored a backup of it; see that all nodes run, and stop each, delete the file cluster-fence in its data directory and start it: it then merges its fences, too")
@@ -224,7 +230,7 @@ func (c *cluster) ready() (ok bool, reason string) {
 	case !c.served:
 		reason = fmt.Sprintf("cluster fence %q has not answered yet", c.name)
 	default:
-		reason = fmt.Sprintf("cluster fence %q does not answer; tags are served from memory", c.name)
+		reason = fmt.Sprintf("cluster fence %q does not answer", c.name)
 	}
 	return ok, reason
 }

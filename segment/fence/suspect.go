@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
@@ -11,6 +12,9 @@ import (
 // statement has moved the row, so a retry could pass the entry although other nodes issued
 // the numbers above the row. Therefore the tag is a suspect: it loads nothing until the
 // cluster fence answers and is compared with the row (rule A).
+
+// ErrSuspect means that the tag is a suspect. It says nothing about other tags.
+var ErrSuspect = errors.New("the tag loads nothing until the fence answers")
 
 // suspect stops the degraded loads of a tag. what is the evidence.
 func (c *cluster) suspect(tag, what string) {
@@ -31,7 +35,7 @@ func (c *cluster) suspicion(tag string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if what := c.suspects[tag]; what != "" {
-		return fmt.Errorf("%w: %s; the tag loads nothing until the fence answers", leaf.ErrNotReady, what)
+		return fmt.Errorf("%w: %s; %w", leaf.ErrNotReady, what, ErrSuspect)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ var limits = manage.Limits{
 		{Kind: manage.LimitOfTag, Name: "a", Rate: math.MaxInt64, Quota: math.MaxInt64 - 1, Used: 1<<53 + 1, Refused: 1<<53 + 3, Store: "db"},
 		{Kind: manage.LimitOfClient, Name: "", Blocked: true},
 	},
-	Node: &limit.Status{Rate: 1<<53 + 1, Segment: limit.Room{Waiting: 7, Limit: 9, Shed: 1<<53 + 1}},
+	Node: &limit.Status{Rate: 1<<53 + 1, Segment: limit.Waiting{Waiting: 7, Limit: 9, Rejected: 1<<53 + 1}},
 }
 
 // start serves c in a short new folder and returns a client and the folder.

@@ -90,7 +90,7 @@ func (e *Error) Body() []byte {
 }
 
 // Of returns the problem for err. The detail is err's own text, except in the
-// class "internal", whose cause is nobody's business outside. An err that is or
+// class "internal", whose cause stays inside the node. An err that is or
 // wraps a problem (one that was read from another node) is passed on as it is.
 func Of(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -82,7 +82,7 @@ func (c *conn) begin(certificate string) {
 	c.certificate = certificate
 	c.loginBy = time.Now().Add(loginTime)
 	if err := c.open("", "", ""); err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
-		c.srv.log.Error("authorise a new connection", "err", err)
+		c.srv.log.Error("the access rights of a new connection cannot be determined; it has none until it logs in", "error", err)
 	}
 }
 

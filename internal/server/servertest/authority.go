@@ -21,7 +21,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority returns one that nobody trusts yet.
+// NewAuthority returns one that no client trusts yet.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{Pool: x509.NewCertPool()}

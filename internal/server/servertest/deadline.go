@@ -97,7 +97,7 @@ func (b *bench) soon(c <-chan struct{}) bool {
 	}
 }
 
-// deadline: the caller learns in time that a retry helps, the issuer learns that nobody
+// deadline: the caller learns in time that a retry helps, the issuer learns that no caller
 // waits any more, and the next call works.
 func deadline(b *bench) {
 	for _, w := range ways {

@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// secret stands in causes that nobody outside may see.
+// secret stands in causes that no caller may see.
 const secret = "secret-12345"
 
 // everyClass: an error of the table arrives as itself. A client may try a retryable one

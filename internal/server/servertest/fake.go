@@ -49,7 +49,7 @@ func counting() *fake {
 	}}
 }
 
-// access gives the fake's issuers to everybody.
+// access gives the fake's issuers to every client.
 func (f *fake) access() leaf.Access {
 	return leaf.Anyone(fakeIssuer{f, segment}, fakeIssuer{f, snowflake})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Machine is a computer: its clocks, and the processes that run on it one after the
-// other or, if somebody copied its disk, at once. All its methods act on the true
+// other or, if its disk was copied, at once. All its methods act on the true
 // time of the moment.
 type Machine struct {
 	s     *Scheduler

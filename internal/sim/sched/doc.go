@@ -1,7 +1,7 @@
 // Package sched runs programs that use leaf.Runtime on simulated time, one step of one
 // goroutine at a time, in an order that follows from one seed.
 //
-// A [Scheduler] owns the true time, which nobody in the simulated world can read. A
+// A [Scheduler] owns the true time, which no process of the simulated world can read. A
 // [Machine] has a wall clock and a monotonic clock of its own, which drift and freeze
 // and of which the wall clock also steps. A [Process] is one life on a machine; it is
 // the leaf.Runtime of what runs in it.
@@ -26,7 +26,7 @@
 //
 // A goroutine does not wait for one of another process, unless a callback of After is
 // what ends the wait, as it is for a call over a network; only the world waits for
-// anybody. [Scheduler.Strict] checks that.
+// every process. [Scheduler.Strict] checks that.
 //
 // It does not order what happens between two scheduling points: races inside the
 // lock-free hot paths are for the stress tests with -race. A goroutine that blocks by

@@ -17,7 +17,7 @@ func (s *Scheduler) poll(p *Process) {
 	}
 }
 
-// pollAll is poll after a callback of which nobody knows whom it concerns.
+// pollAll is poll after a callback that may concern any process.
 func (s *Scheduler) pollAll() {
 	for _, m := range s.machines {
 		for _, p := range m.lives {
@@ -30,7 +30,7 @@ func (s *Scheduler) pollAll() {
 func (s *Scheduler) missed() {
 	before := len(s.ready)
 	if s.pollAll(); len(s.ready) > before {
-		panic(fmt.Sprintf("sched: nobody noticed at %v that the wait of %s has ended", s.now, s.ready[before]))
+		panic(fmt.Sprintf("sched: the scheduler did not notice at %v that the wait of %s has ended", s.now, s.ready[before]))
 	}
 }
 

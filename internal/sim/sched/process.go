@@ -96,7 +96,7 @@ func (p *Process) Boundary() {
 	t.ready = false
 }
 
-// MayDie is a Boundary that gives way to nobody: for an operation next to a Wait,
+// MayDie is a Boundary at which no other process runs: for an operation next to a Wait,
 // which does.
 func (p *Process) MayDie() {
 	if p.dead || p.s.ended {

@@ -187,7 +187,7 @@ func TestStrict(t *testing.T) {
 	a.Go(func() { _ = a.Wait(context.Background(), wake, 0) })
 	b.Go(func() { b.Sleep(time.Second); close(wake); b.Sleep(time.Second) })
 	defer func() {
-		if text := fmt.Sprint(recover()); !strings.Contains(text, "nobody noticed at 1s that the wait of goroutine") {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "did not notice at 1s that the wait of goroutine") {
 			t.Error(text)
 		}
 	}()

@@ -8,7 +8,7 @@ type timer struct {
 	over bool     // stopped or fired
 
 	// One of these:
-	f    func()    // a callback, which wakes tasks of by only, or of anybody if by is nil
+	f    func()    // a callback, which wakes tasks of by only, or of any process if by is nil
 	by   *Process  //
 	wait *task     // the end of a Wait
 	ctx  *deadline // the end of a context

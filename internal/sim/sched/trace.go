@@ -7,7 +7,7 @@ import (
 )
 
 // trace is the record of a simulation: a hash of every decision, and a text for
-// whoever replays a seed.
+// the reader who replays a seed.
 type trace struct {
 	hash     uint64
 	notes    int

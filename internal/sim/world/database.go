@@ -69,7 +69,7 @@ type Database struct {
 
 // Tally is what became of a tag's numbers, over the whole run.
 type Tally struct {
-	Reserved int64 // numbers of committed ranges, whoever learned of them
+	Reserved int64 // numbers of committed ranges, whether their caller learned of them or not
 	Returned int64 // numbers of committed returns
 }
 
@@ -102,7 +102,7 @@ func NewDatabase(s *sched.Scheduler, name string, faults *Faults) *Database {
 func (d *Database) Tally(tag string) Tally { return d.tally[tag] }
 
 // Used returns the end of the tag's ranges that clients reserved, on any side and
-// before any loss, without what they gave back, or to where a repair moved the row. A
+// before any loss, without what they returned, or to where a repair moved the row. A
 // repair counts without a row, too.
 func (d *Database) Used(tag string) int64 { return d.used[tag] }
 
@@ -132,7 +132,7 @@ func (d *Database) Row(tag string) (segment.Row, bool) {
 	return row, err == nil
 }
 
-// Put writes a row on every side, as somebody does with SQL, or deletes it.
+// Put writes a row on every side, as an administrator does with SQL, or deletes it.
 func (d *Database) Put(k Kind, row segment.Row, gone bool) {
 	for _, x := range d.sides {
 		if gone {
@@ -227,7 +227,7 @@ func (d *Database) Split(missed int) {
 // IsSplit reports whether there are two sides.
 func (d *Database) IsSplit() bool { return len(d.sides) > 1 }
 
-// Join ends a split brain: the rows of one side stay, for everybody.
+// Join ends a split brain: the rows of one side stay, for all nodes.
 func (d *Database) Join(winner int) {
 	if d.IsSplit() {
 		d.sides = d.sides[winner%2 : winner%2+1]
@@ -242,7 +242,7 @@ func (d *Database) relink() {
 	}
 }
 
-// Lock locks a row for a while, as a transaction that somebody left open does.
+// Lock locks a row for a while, as a transaction that was left open does.
 func (d *Database) Lock(tag string, while time.Duration) {
 	if d.locked[tag] != nil {
 		return

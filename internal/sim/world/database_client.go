@@ -147,17 +147,17 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (segment.Reser
 	return res, err
 }
 
-// GiveBack implements segment.Store.
-func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) error {
+// ReturnUnused implements segment.Store.
+func (s *Store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) error {
 	d := s.c.db
-	_, err := ask(ctx, s, "give back", tag, AtMostOnce, func(x *side) (struct{}, error) {
-		if err := x.store.GiveBack(context.Background(), tag, hi, lo); err != nil {
+	_, err := ask(ctx, s, "return", tag, AtMostOnce, func(x *side) (struct{}, error) {
+		if err := x.store.ReturnUnused(context.Background(), tag, hi, lo); err != nil {
 			return struct{}{}, err
 		}
 		d.s.Note(d.Name, "returned "+tag, lo, hi)
 		d.note(x, tag)
 		d.returned(tag, hi, lo)
-		return struct{}{}, d.commit("give back")
+		return struct{}{}, d.commit("return")
 	})
 	return err
 }

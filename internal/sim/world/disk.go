@@ -54,7 +54,7 @@ type Disk struct {
 }
 
 // inode is one content of a file; Replace makes a new one. Its bytes only grow: a
-// prefix that somebody holds never changes.
+// prefix that a caller holds never changes.
 type inode struct {
 	content []byte
 	synced  int    // bytes that are durable

@@ -37,7 +37,7 @@ type Fence struct {
 	Changed func(k Kind)
 
 	// Next is called once, by the next Swap that moves a tag's entry, with the way of its
-	// caller: nil if nobody waits for that.
+	// caller: nil if no caller waits for that.
 	Next func(l *Link)
 
 	s     *sched.Scheduler

@@ -18,7 +18,7 @@ var (
 // Server is where the effects of calls happen.
 type Server struct {
 	Name string
-	Down bool // connections are refused, and requests on their way find nobody
+	Down bool // connections are refused, and requests on their way get no answer
 }
 
 // Link is one process's way to one server. Its fields may change at any time.
@@ -29,7 +29,7 @@ type Link struct {
 	// Latency of each direction lies in [Latency/2, Latency). Default 1 ms.
 	Latency time.Duration
 
-	// Cut: neither direction gets through, and nobody says so. CutRequests and CutReplies
+	// Cut: neither direction gets through, and no error says so. CutRequests and CutReplies
 	// are a partition of one direction.
 	CutRequests bool
 	CutReplies  bool
@@ -56,13 +56,13 @@ type Once bool
 // The two values of Once.
 const (
 	Repeatable Once = false // a proxy or driver may send it again (segment.Store.Reserve)
-	AtMostOnce Once = true  // it must not (segment.Store.GiveBack)
+	AtMostOnce Once = true  // it must not (segment.Store.ReturnUnused)
 )
 
 // Call sends a request to the link's server and waits for the reply until ctx ends.
 // effect runs at the server, at one moment, and must not wait; it runs after the
 // caller has died or given up if the request was on its way. After an error other
-// than effect's own nobody knows whether it ran.
+// than effect's own the caller cannot tell whether it ran.
 func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, once Once, effect func() (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

@@ -53,7 +53,7 @@ type session struct {
 	peer  worker.Peer
 	lease time.Duration // its regular end
 	ends  time.Duration
-	late  bool // somebody has seen it after that
+	late  bool // a node has seen it after that
 }
 
 // NewRegistry returns an empty registry.

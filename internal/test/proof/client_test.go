@@ -77,7 +77,7 @@ type callers struct {
 	workers  map[int64]bool // worker IDs that were seen
 
 	// Of watch.
-	abroad   int64 // requests to other zones while a node of the own one lived
+	remote   int64 // requests to other zones while a node of the own one lived
 	counted  int64 // all requests meanwhile
 	requests map[string]int64
 }
@@ -232,7 +232,7 @@ func (c *callers) watch(ctx context.Context) {
 		}
 		began := time.Now()
 		var states [][]client.NodeStats
-		home, abroad := int64(0), int64(0)
+		home, remote := int64(0), int64(0)
 		for i, one := range c.clients {
 			nodes := one.Stats().Nodes
 			states = append(states, nodes)
@@ -246,13 +246,13 @@ func (c *callers) watch(ctx context.Context) {
 				if n.Zone == ownZone {
 					home += more
 				} else {
-					abroad += more
+					remote += more
 				}
 			}
 		}
 		if c.m.ownSince(last) {
-			c.abroad += abroad
-			c.counted += home + abroad
+			c.remote += remote
+			c.counted += home + remote
 		}
 		last = began
 		c.m.sight(states)

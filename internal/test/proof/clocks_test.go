@@ -26,6 +26,7 @@ func (n *node) reachableAt(t *testing.T) {
 // TestThirdNodeIsAhead: two nodes run; a third one, ten minutes ahead, starts last: it
 // refuses and names the offset and the peers. When its clock is right, it serves.
 func TestThirdNodeIsAhead(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r *registry) {
 		var peers []string
 		for _, name := range []string{"a", "b"} {
@@ -67,6 +68,7 @@ func TestThirdNodeIsAhead(t *testing.T) {
 // TestClockJumpsByAYear: the running node answers with a clock error, its T stays
 // where it was, and it serves again when the clock is back.
 func TestClockJumpsByAYear(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r *registry) {
 		n := r.worker(t, "node", "10.6.0.1:8080")
 		moved := n.steer(t)
@@ -114,6 +116,7 @@ func TestClockJumpsByAYear(t *testing.T) {
 // TestLeaderIsKilled: of three ZooKeeper servers the leader dies, again and again; no
 // client of the node notices.
 func TestLeaderIsKilled(t *testing.T) {
+	t.Parallel()
 	rounds := 2
 	if server.Long() {
 		rounds = 20

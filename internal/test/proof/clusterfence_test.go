@@ -15,6 +15,7 @@ import (
 // node refuses it, also one that never served the tag and has a new data directory;
 // one command without a number repairs each.
 func TestClusterFence(t *testing.T) {
+	t.Parallel()
 	for kind, open := range map[string]func(testing.TB) server.Namespace{"zookeeper": server.ZooKeeper, "etcd": server.Etcd} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 // does not notice; the others get 503 at their deadline, without spinning; all are
 // back within a second of the database's first accepted query.
 func TestDatabaseOutage(t *testing.T) {
+	t.Parallel()
 	outage := 5 * time.Second
 	if server.Long() {
 		outage = 60 * time.Second
@@ -78,6 +79,7 @@ func TestDatabaseOutage(t *testing.T) {
 // TestStartedWithTheDatabaseDown: alive, not ready, 503 and not 404; serving within
 // a second of the database's first accepted query.
 func TestStartedWithTheDatabaseDown(t *testing.T) {
+	t.Parallel()
 	for name, own := range map[string]func(testing.TB) *server.Instance{"MariaDB": server.OwnMariaDB, "PostgreSQL": server.OwnPostgres} {
 		t.Run(name, func(t *testing.T) {
 			db := own(t)

@@ -256,7 +256,8 @@ func (n *node) take(t *testing.T, count int) ([]int64, string) {
 	}
 	if status != http.StatusOK {
 		_, why := n.page(t, fmt.Sprintf("/api/%s/get/%s?count=%d", n.mode, n.tag(), count))
-		return nil, fmt.Sprintf("%d: %s", status, why)
+		_, reasons := n.state(t) // an answer does not say why there is no worker ID
+		return nil, fmt.Sprintf("%d: %s; %s", status, why, reasons)
 	}
 	return ids, ""
 }

@@ -17,6 +17,7 @@ import (
 // refuses and latches; a restart and a second try change nothing; after the repair
 // it serves; no ID was ever repeated.
 func TestDatabaseGoesBackwards(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "PostgreSQL": server.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

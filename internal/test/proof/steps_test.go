@@ -19,6 +19,7 @@ import (
 // moved, its registry comes and goes, and it starts again, round after round. All IDs
 // are distinct, and each round issues its share or names the rule that forbids it.
 func TestKillsAndClockSteps(t *testing.T) {
+	t.Parallel()
 	rounds := 5
 	if server.Long() {
 		rounds = 200
@@ -121,6 +122,7 @@ func holdsWithin(limit time.Duration, holds func() bool) bool {
 // its T, every one of the second at or above, and the first serves again when the
 // number is free.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"partition", "pause"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -215,6 +217,7 @@ func (n *node) pause(t *testing.T) (resume func()) {
 // TestClaimIsTakenAway: an operator frees the number of a running node; the node stops
 // issuing with it and claims another by itself.
 func TestClaimIsTakenAway(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r *registry) {
 		n := r.worker(t, "node", "10.4.0.1:8080")
 		n.start(t)
@@ -247,6 +250,7 @@ func TestClaimIsTakenAway(t *testing.T) {
 // which knows nothing of it, starts on the empty registry for the same numbers. It
 // waits until the first one's time has passed; the first one notices and claims again.
 func TestRegistryIsWiped(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r *registry) {
 		a := r.worker(t, "a", "10.8.0.1:8080", "--snowflake-worker-range", "1-2")
 		b := r.worker(t, "b", "10.8.0.2:8080", "--snowflake-worker-range", "1-2")

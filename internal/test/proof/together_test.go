@@ -15,6 +15,7 @@ import (
 // one worker ID. (Conformance does it with 64 claimers in one process; here each is
 // a process of its own.)
 func TestProcessesStartTogether(t *testing.T) {
+	t.Parallel()
 	count := 16
 	if server.Long() {
 		count = 64

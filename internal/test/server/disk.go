@@ -74,7 +74,7 @@ func (d *Disk) Fill() error {
 	return nil
 }
 
-// Free gives back what Fill has taken.
+// Free frees what Fill has taken.
 func (d *Disk) Free() error {
 	if err := os.Remove(d.filler()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("free %s: %w", d.path, err)

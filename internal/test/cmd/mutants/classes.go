@@ -44,7 +44,7 @@ var rules = []class{
 	{"rule D", "T outlives the claim; a missing namespace may have been wiped"},
 	{"rule E", "two bounds, neither grows without its keeper"},
 	{"rule F", "floors are whole units; a jump of the clock is not believed"},
-	{"rule G", "give-back in order, by one compare-and-set"},
+	{"rule G", "return in order, by one compare-and-set"},
 	{"rule H", "a load in one message on MySQL, by the step believed"},
 	{"rule I", "ZooKeeper in the original's layout"},
 	{"rule J", "migration to and from Java"},

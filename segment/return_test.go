@@ -15,8 +15,8 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// TestGiveBack: what a clean stop returns to the row, by what was in memory.
-func TestGiveBack(t *testing.T) {
+// TestReturn: what a clean stop returns to the row, by what was in memory.
+func TestReturn(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		use   int
@@ -61,10 +61,10 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// TestGiveBackAroundSomebodyElsesRange: only the range that ends at max_id can go
+// TestReturnAroundSomebodyElsesRange: only the range that ends at max_id can go
 // back, and the fence goes down to what was issued, not merely to the row: the
 // other node may give its own range back afterwards without a false alarm.
-func TestGiveBackAroundSomebodyElsesRange(t *testing.T) {
+func TestReturnAroundSomebodyElsesRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d, ids := newStore(row(100)), newDisk(), newLedger()
 		fixed := segment.Config{FixedStep: true}
@@ -87,10 +87,10 @@ func TestGiveBackAroundSomebodyElsesRange(t *testing.T) {
 	})
 }
 
-// TestGiveBackMeetsStragglers: callers take IDs as fast as they can while the node
+// TestReturnMeetsStragglers: callers take IDs as fast as they can while the node
 // stops. Whoever got an ID got one below the tail that went back, which the next
 // round issues.
-func TestGiveBackMeetsStragglers(t *testing.T) {
+func TestReturnMeetsStragglers(t *testing.T) {
 	const rounds, callers = 20, 3
 	s, d := newStore(row(1_000_000)), newDisk()
 	var all []int64
@@ -145,7 +145,7 @@ func TestGiveBackMeetsStragglers(t *testing.T) {
 	}
 }
 
-// TestShutMeetsATake: a caller takes an ID at the very moment at which the piece is
+// TestShutMeetsATake: a caller takes an ID at the very moment at which the chunk is
 // shut. The ID is the caller's, or the tail's, never both.
 func TestShutMeetsATake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestShutMeetsATake(t *testing.T) {
 		})()
 		closeNode(t, a)
 		if taken < 2 {
-			t.Fatalf("the piece was looked at %d times while it was shut, want a second look after the take", taken)
+			t.Fatalf("the chunk was looked at %d times while it was shut, want a second look after the take", taken)
 		}
 		if at := s.maxID(t, "order"); at != 5 {
 			t.Errorf("max_id = %d after the stop, want 5", at)
@@ -189,8 +189,8 @@ func TestStopWhileALoadHangs(t *testing.T) {
 				<-release
 				return do()
 			}
-			s.onGiveBack = func(_ context.Context, _ string, do func() error) error {
-				t.Error("numbers are given back while a load is under way")
+			s.onReturn = func(_ context.Context, _ string, do func() error) error {
+				t.Error("numbers are returned while a load is under way")
 				return do()
 			}
 		})
@@ -210,9 +210,9 @@ func TestStopWhileALoadHangs(t *testing.T) {
 	})
 }
 
-// TestHandleAfterGiveBack: a handle that is older than its tag shares the tag's piece.
+// TestHandleAfterReturn: a handle that is older than its tag shares the tag's chunk.
 // After a stop it issues nothing of the tail that went back.
-func TestHandleAfterGiveBack(t *testing.T) {
+func TestHandleAfterReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		a := node(t, s, newDisk(), segment.Config{FixedStep: true, SyncInterval: time.Hour})
@@ -227,14 +227,14 @@ func TestHandleAfterGiveBack(t *testing.T) {
 		}
 		id, err := h.Next(t.Context())
 		if err == nil {
-			t.Errorf("ID %d was issued after it had been given back", id)
+			t.Errorf("ID %d was issued after it had been returned", id)
 		}
 	})
 }
 
-// TestGiveBackFailsAtEachStep: the stop fails or the process dies before, at and
+// TestReturnFailsAtEachStep: the stop fails or the process dies before, at and
 // after each step of rule G. The restart repeats nothing and raises no alarm.
-func TestGiveBackFailsAtEachStep(t *testing.T) {
+func TestReturnFailsAtEachStep(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		name string
@@ -246,15 +246,15 @@ func TestGiveBackFailsAtEachStep(t *testing.T) {
 			d.onReplace = func(string) error { return broken }
 		}},
 		{"died between fence and row", 0, func(s *store, _ *disk) {
-			s.onGiveBack = func(context.Context, string, func() error) error { return broken }
+			s.onReturn = func(context.Context, string, func() error) error { return broken }
 		}},
 		{"row lowered, reply lost", 1, func(s *store, _ *disk) {
-			s.onGiveBack = func(_ context.Context, _ string, do func() error) error {
+			s.onReturn = func(_ context.Context, _ string, do func() error) error {
 				return errors.Join(do(), broken)
 			}
 		}},
 		{"row lowered, no reply at all", 1, func(s *store, _ *disk) {
-			s.onGiveBack = func(ctx context.Context, _ string, do func() error) error {
+			s.onReturn = func(ctx context.Context, _ string, do func() error) error {
 				err := do()
 				<-ctx.Done()
 				return errors.Join(err, ctx.Err())
@@ -269,9 +269,9 @@ func TestGiveBackFailsAtEachStep(t *testing.T) {
 				synctest.Wait()
 				sent := 0
 				s.set(func(s *store) { d.set(func(d *disk) { c.fail(s, d) }) })
-				inner := s.onGiveBack
+				inner := s.onReturn
 				s.set(func(s *store) {
-					s.onGiveBack = func(ctx context.Context, tag string, do func() error) error {
+					s.onReturn = func(ctx context.Context, tag string, do func() error) error {
 						once := func() error { sent++; return do() }
 						if inner != nil {
 							return inner(ctx, tag, once)
@@ -295,9 +295,9 @@ func TestGiveBackFailsAtEachStep(t *testing.T) {
 	}
 }
 
-// TestLatchedTagIsNotGivenBack even if the refused statement happened to move the
+// TestLatchedTagIsNotReturned even if the refused statement happened to move the
 // row to exactly the end of the range in stock.
-func TestLatchedTagIsNotGivenBack(t *testing.T) {
+func TestLatchedTagIsNotReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))
 		a := node(t, s, nil, segment.Config{FixedStep: true})
@@ -315,10 +315,10 @@ func TestLatchedTagIsNotGivenBack(t *testing.T) {
 	})
 }
 
-func TestNoGiveBack(t *testing.T) {
+func TestKeepUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(100))
-		a := node(t, s, nil, segment.Config{NoGiveBack: true})
+		a := node(t, s, nil, segment.Config{KeepUnused: true})
 		drain(t, a, "order", 5)
 		closeNode(t, a)
 		if got := s.maxID(t, "order"); got != 101 {

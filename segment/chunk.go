@@ -6,18 +6,18 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// piece is a part of a reserved range that is being issued: IDs from cursor up to
-// end. It alone decides who gets which of its IDs, so any number of goroutines may
-// still hold a piece that is no longer current.
+// chunk is a part of a reserved range that is being issued: IDs from cursor up to
+// end. It alone decides which caller gets which of its IDs, so any number of goroutines may
+// still hold a chunk that is no longer current.
 //
 // Interleavings. Two callers add to the cursor: the processor orders the adds, so
 // they get different IDs. A caller adds after the last ID was taken: its result is
 // not below end, it takes nothing and enters the slow path; the number it skipped
-// lies outside the piece and belongs to whoever holds that part of the range. A
-// caller loads the pointer to this piece and is then delayed while the piece is
+// lies outside the chunk and belongs to the holder of that part of the range. A
+// caller loads the pointer to this chunk and is then delayed while the chunk is
 // used up or shut and a new one is published: its add meets a cursor at or above
 // end, as before.
-type piece struct {
+type chunk struct {
 	end int64
 	_   [120]byte
 	// The cursor has a cache line of its own: two processors that take turns at it
@@ -26,56 +26,56 @@ type piece struct {
 	_      [120]byte
 }
 
-func newPiece(r leaf.Range) *piece {
-	p := &piece{end: r.Hi}
-	p.cursor.Store(r.Lo)
-	return p
+func newChunk(r leaf.Range) *chunk {
+	c := &chunk{end: r.Hi}
+	c.cursor.Store(r.Lo)
+	return c
 }
 
-// take takes up to n IDs, fewer if the piece ends first. The look at the cursor
+// take takes up to n IDs, fewer if the chunk ends first. The look at the cursor
 // before the add bounds how far the cursor can run past end: only callers that
-// are between the two lines add to a used-up piece, leaf.MaxBatch each. MaxMaxID
-// leaves 2^42 numbers for them below the end of int64, which a piece reaches only
+// are between the two lines add to a used-up chunk, leaf.MaxBatch each. MaxMaxID
+// leaves 2^42 numbers for them below the end of int64, which a chunk reaches only
 // with 43 million goroutines between the two lines.
-func (p *piece) take(n int64) leaf.Range {
-	if p.cursor.Load() >= p.end {
+func (c *chunk) take(n int64) leaf.Range {
+	if c.cursor.Load() >= c.end {
 		return leaf.Range{}
 	}
-	lo := p.cursor.Add(n) - n
-	return leaf.Range{Lo: lo, Hi: min(lo+n, p.end)}
+	lo := c.cursor.Add(n) - n
+	return leaf.Range{Lo: lo, Hi: min(lo+n, c.end)}
 }
 
 // takeWhole takes n IDs, or none if fewer are left.
-func (p *piece) takeWhole(n int64) leaf.Range {
+func (c *chunk) takeWhole(n int64) leaf.Range {
 	if n == 1 {
-		return p.take(1)
+		return c.take(1)
 	}
-	return p.takeBetween(n, n)
+	return c.takeBetween(n, n)
 }
 
 // takeBetween takes up to most IDs, or none if fewer than least are left.
-func (p *piece) takeBetween(least, most int64) leaf.Range {
+func (c *chunk) takeBetween(least, most int64) leaf.Range {
 	for {
-		lo := p.cursor.Load()
-		n := min(p.end-lo, most)
+		lo := c.cursor.Load()
+		n := min(c.end-lo, most)
 		if n <= 0 || n < least {
 			return leaf.Range{}
 		}
-		if p.cursor.CompareAndSwap(lo, lo+n) {
+		if c.cursor.CompareAndSwap(lo, lo+n) {
 			return leaf.Range{Lo: lo, Hi: lo + n}
 		}
 	}
 }
 
-// shut ends the piece and returns what was not taken. No caller issues from the
+// shut ends the chunk and returns what was not taken. No caller issues from the
 // returned range any more: an add that came before the swap is below what the swap
 // returned, one that comes after it starts at end (rule G).
-func (p *piece) shut() leaf.Range {
+func (c *chunk) shut() leaf.Range {
 	for {
-		at := p.cursor.Load()
+		at := c.cursor.Load()
 		duringShut()
-		if p.cursor.CompareAndSwap(at, p.end) {
-			return leaf.Range{Lo: min(at, p.end), Hi: p.end}
+		if c.cursor.CompareAndSwap(at, c.end) {
+			return leaf.Range{Lo: min(at, c.end), Hi: c.end}
 		}
 	}
 }
@@ -84,4 +84,4 @@ func (p *piece) shut() leaf.Range {
 var duringShut = func() {}
 
 // position returns the first ID that was not taken.
-func (p *piece) position() int64 { return min(p.cursor.Load(), p.end) }
+func (c *chunk) position() int64 { return min(c.cursor.Load(), c.end) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -20,10 +21,10 @@ type lateReturns struct {
 	sent []func() error
 }
 
-func (s *lateReturns) GiveBack(_ context.Context, tag string, hi, lo int64) error {
+func (s *lateReturns) ReturnUnused(_ context.Context, tag string, hi, lo int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent = append(s.sent, func() error { return s.Store.GiveBack(context.Background(), tag, hi, lo) })
+	s.sent = append(s.sent, func() error { return s.Store.ReturnUnused(context.Background(), tag, hi, lo) })
 	return errDown
 }
 
@@ -77,6 +78,33 @@ func TestReturnArrivesAfterARepair(t *testing.T) {
 	})
 }
 
+// TestReturnArrivesAfterAnotherReturn: a statement that returns unused IDs is still on its way
+// when its node has left. Another node loads the next range, uses nothing of it, and returns
+// it. The row must not come back to the end that the late statement expects: it would lower
+// the row below the cluster fence, and every node would take that for a regress.
+func TestReturnArrivesAfterAnotherReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, ids := newStore(row(10)), memory.NewFence(), newDisk(), newLedger()
+		late := &lateReturns{board: &board{store: s}}
+		a := node(t, s, d, fenced("a", f, nil))
+		ids.add(t, "a", next(t, a, "order"))
+		closeNode(t, a)
+		stops := node(t, late, nil, fenced("stops", f, nil))
+		ids.add(t, "stops", next(t, stops, "order"))
+		closeNode(t, stops)
+		end := s.maxID(t, "order")
+		a = node(t, s, d, fenced("a", f, nil)) // loads a range of the tag, which is a recent one
+		synctest.Wait()
+		if now := s.maxID(t, "order"); now != end+10 {
+			t.Fatalf("the row is at %d, want a range above %d", now, end)
+		}
+		closeNode(t, a)
+		late.arrive(t)
+		c := node(t, s, nil, fenced("c", f, nil))
+		ids.add(t, "c", drain(t, c, "order", 50)...)
+	})
+}
+
 // TestReturnIsToldToARepair: the database loses commits, and a node returns unused IDs from
 // before the loss. Whether the return reaches the database it cannot know, and it says so
 // while it stops, and when it leaves: the repair moves the row above the returned IDs, so
@@ -126,8 +154,8 @@ func TestReturnIsToldToARepair(t *testing.T) {
 // hangingReturns is lateReturns that answers late, too.
 type hangingReturns struct{ *lateReturns }
 
-func (s hangingReturns) GiveBack(ctx context.Context, tag string, hi, lo int64) error {
-	err := s.lateReturns.GiveBack(ctx, tag, hi, lo)
+func (s hangingReturns) ReturnUnused(ctx context.Context, tag string, hi, lo int64) error {
+	err := s.lateReturns.ReturnUnused(ctx, tag, hi, lo)
 	time.Sleep(20 * time.Second)
 	return err
 }

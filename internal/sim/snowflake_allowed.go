@@ -12,37 +12,37 @@ import (
 // SharedNumber is two nodes that the configuration gave one static number.
 const SharedNumber world.Kind = "two nodes with one static number"
 
-// excuse says that IDs of a number may repeat in a time, because of a fault that no
+// allowed says that IDs of a number may repeat in a time, because of a fault that no
 // node can notice (rule L; docs/GUARANTEES.md).
-type excuse struct {
+type allowed struct {
 	kind   world.Kind
 	number int64
 	lo, hi int64 // ms, half-open
 }
 
-// excuseFor returns the kind of fault by which IDs of a number may repeat in some
+// allowedFor returns the kind of fault by which IDs of a number may repeat in some
 // moment from lo to hi, "" if there is none.
-func (m *snowflakeMode) excuseFor(number, lo, hi int64) world.Kind {
-	i := slices.IndexFunc(m.excuses, func(e excuse) bool { return e.number == number && e.lo <= hi && lo < e.hi })
+func (m *snowflakeMode) allowedFor(number, lo, hi int64) world.Kind {
+	i := slices.IndexFunc(m.allowed, func(a allowed) bool { return a.number == number && a.lo <= hi && lo < a.hi })
 	if i < 0 {
 		return ""
 	}
-	return m.excuses[i].kind
+	return m.allowed[i].kind
 }
 
-// excuse adds one.
-func (m *snowflakeMode) excuse(kind world.Kind, number, lo, hi int64) {
-	m.w.sched.Note("nemesis", "excuse: "+string(kind), number, lo, hi)
-	if !slices.ContainsFunc(m.excuses, func(e excuse) bool { return e.kind == kind }) {
-		m.w.ledger.excuses = append(m.w.ledger.excuses, Excuse{Kind: kind, Mode: "snowflake", Covers: func(_, _ *Node, _ Series, id int64) bool {
+// allow adds an allowed violation.
+func (m *snowflakeMode) allow(kind world.Kind, number, lo, hi int64) {
+	m.w.sched.Note("nemesis", "allowed: "+string(kind), number, lo, hi)
+	if !slices.ContainsFunc(m.allowed, func(a allowed) bool { return a.kind == kind }) {
+		m.w.ledger.allowed = append(m.w.ledger.allowed, AllowedViolation{Kind: kind, Mode: "snowflake", Covers: func(_, _ *Node, _ Series, id int64) bool {
 			p, err := m.layout.Decode(id)
 			at := m.layout.Millis(p.Unit)
-			return err == nil && slices.ContainsFunc(m.excuses, func(e excuse) bool {
-				return e.kind == kind && e.number == p.Worker && e.lo <= at && at < e.hi
+			return err == nil && slices.ContainsFunc(m.allowed, func(a allowed) bool {
+				return a.kind == kind && a.number == p.Worker && a.lo <= at && at < a.hi
 			})
 		}})
 	}
-	m.excuses = append(m.excuses, excuse{kind, number, lo, hi})
+	m.allowed = append(m.allowed, allowed{kind, number, lo, hi})
 	if kind != SharedNumber { // that shows without it
 		m.rush()
 	}
@@ -56,7 +56,7 @@ func (m *snowflakeMode) cloned(c, from *claimant) {
 	maps.Copy(c.acked, from.acked)
 	maps.Copy(c.files.nonces, from.files.nonces)
 	if s := m.sides[c.side]; s.registry == nil {
-		m.excuse(SharedNumber, m.mine(c, s).Lo, 0, math.MaxInt64)
+		m.allow(SharedNumber, m.mine(c, s).Lo, 0, math.MaxInt64)
 	}
 }
 
@@ -80,7 +80,7 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 		// Nothing is left of what a static number has issued. The quiet time is meant for
 		// that, and is too short if the clock was ahead, or is behind.
 		if number := m.mine(c, e.side).Lo; e.side.registry == nil && c.inner[number] > e.proc.Wall().Add(m.ahead).UnixMilli() {
-			m.excuse(world.FileOlder, number, 0, c.inner[number])
+			m.allow(world.FileOlder, number, 0, c.inner[number])
 		}
 		return
 	}
@@ -98,5 +98,5 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 	if copied {
 		kind = world.MachineCloned
 	}
-	m.excuse(kind, r.number, r.inner, hi)
+	m.allow(kind, r.number, r.inner, hi)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// GiveBack implements segment.Store.
-func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err error) {
+// ReturnUnused implements segment.Store.
+func (s *Store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) (err error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return err
 	}
-	if err := segment.CheckGiveBack(hi, lo); err != nil {
+	if err := segment.CheckReturn(hi, lo); err != nil {
 		return err
 	}
-	defer s.done(ctx, time.Now(), &err, "give back tag %q from %d to %d", tag, hi, lo)
-	if s.dialect.giveBack == nil || s.inGalera() {
-		return s.giveBackLocked(ctx, tag, hi, lo)
+	defer s.done(ctx, time.Now(), &err, "return tag %q from %d to %d", tag, hi, lo)
+	if s.dialect.returnUnused == nil || s.inGalera() {
+		return s.returnLocked(ctx, tag, hi, lo)
 	}
 	conn, err := s.alive(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 	defer func() { _ = conn.Close() }()
 	// database/sql repeats a statement of a DB, but not of a Conn, when the driver
 	// calls the connection bad.
-	err = s.dialect.giveBack(ctx, s, conn, tag, hi, lo)
+	err = s.dialect.returnUnused(ctx, s, conn, tag, hi, lo)
 	switch kind := s.dialect.kindOf(err); {
 	case err == nil, errors.Is(err, leaf.ErrConflict), errors.Is(err, leaf.ErrUnknownTag):
 		return err
@@ -49,7 +49,7 @@ func (s *Store) GiveBack(ctx context.Context, tag string, hi, lo int64) (err err
 	return err
 }
 
-func (s *Store) giveBackLocked(ctx context.Context, tag string, hi, lo int64) error {
+func (s *Store) returnLocked(ctx context.Context, tag string, hi, lo int64) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
 		row, err := s.lockRow(ctx, conn, tag)
 		if err != nil {

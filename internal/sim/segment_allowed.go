@@ -87,11 +87,11 @@ func (x *exposures) expose(k world.Kind, db *world.Database) {
 			continue
 		}
 		if k == world.FenceRestored && m.fence.End(t.name) > m.fence.Used(t.name) {
-			x.regress[t.name] = true // the fence forgot that numbers were given back
+			x.regress[t.name] = true // the fence forgot that numbers were returned
 		}
 		row, ok := t.db.MaxID(t.name)
 		if !ok {
-			continue // nothing is handed out; whoever makes the row again comes here
+			continue // nothing is handed out; the operator who makes the row again comes here
 		}
 		used := t.db.Used(t.name)
 		if row < used || t.db.IsSplit() {
@@ -138,14 +138,14 @@ func (x *exposures) bound(t *tag) {
 	}
 }
 
-// excuses returns one per kind of loss. They cover an exposed number that two nodes
+// allowed returns one per kind of loss. They cover an exposed number that two nodes
 // issued, and one that a node issued twice whose disk forgot that it held it.
-func (x *exposures) excuses() []Excuse {
-	var all []Excuse
+func (x *exposures) allowed() []AllowedViolation {
+	var all []AllowedViolation
 	for _, k := range []world.Kind{
 		world.FailoverLoses, world.Restored, world.SplitBrain, world.RowRecreated, world.FenceWiped, world.FenceRestored, Degraded, ImageRestored,
 	} {
-		all = append(all, Excuse{Kind: k, Mode: "segment", Covers: func(a, b *Node, s Series, id int64) bool {
+		all = append(all, AllowedViolation{Kind: k, Mode: "segment", Covers: func(a, b *Node, s Series, id int64) bool {
 			if a == b && !a.Forgot {
 				return false
 			}
@@ -197,7 +197,7 @@ func (x *exposures) merged(s *segmentNode) {
 
 // misled reports whether the node took its fence, that of the node which told it of a
 // regress, or that of a node which merged it into the cluster fence, for newer than it is: an
-// older fence file knows no give-back.
+// older fence file knows no return.
 func (m *segmentMode) misled(e *segmentEngine, a leaf.Alarm) bool {
 	older := func(n *Node) bool { return n.Forgot || n.ClonedFrom != nil }
 	others := strings.Contains(a.Text, "another node holds") || strings.Contains(a.Text, "the cluster fence holds")

@@ -32,6 +32,9 @@ func (w *waits) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, err
 	w.taken += n / 2
 	w.mu.Unlock()
 	if gate != nil {
+		if err := leaf.Admit(ctx); err != nil {
+			return nil, err
+		}
 		if err := leaf.SystemRuntime().Wait(ctx, gate, 0); err != nil {
 			return nil, errors.Join(leaf.ErrNotReady, err)
 		}
@@ -69,8 +72,8 @@ func many(t *testing.T, i leaf.Issuer, tag string, n int) (results chan error) {
 	return results
 }
 
-// TestRoomIsBounded, half of it for each tag, and IDs in stock need none.
-func TestRoomIsBounded(t *testing.T) {
+// TestWaitingIsBounded, half of it for each tag, and IDs in stock need none.
+func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		w, s := new(waits), new(waits)
@@ -79,27 +82,27 @@ func TestRoomIsBounded(t *testing.T) {
 		openA, openB, openC, open1, open2 := w.close("a"), w.close("b"), w.close("c"), s.close("key 1"), s.close("key 2")
 		a := many(t, i.Segment, "a", 80)
 		if len(a) != 30 {
-			t.Errorf("%d of 80 requests for one tag were turned away, want 30", len(a))
+			t.Errorf("%d of 80 requests for one tag were rejected, want 30", len(a))
 		}
 		b := many(t, i.Segment, "b", 40)
 		c := many(t, i.Segment, "c", 40)
 		if len(b) != 0 || len(c) != 30 {
-			t.Errorf("%d and %d of 40 requests each for other tags were turned away, want 0 and 30", len(b), len(c))
+			t.Errorf("%d and %d of 40 requests each for other tags were rejected, want 0 and 30", len(b), len(c))
 		}
 		for _, tag := range []string{"in stock", "in stock, too"} {
 			if _, err := i.Segment.Next(t.Context(), tag); err != nil {
-				t.Errorf("an ID that is in stock, while the room is full: %v", err)
+				t.Errorf("an ID that is in stock, while all slots are held: %v", err)
 			}
 			if _, err := i.Segment.NextN(t.Context(), tag, 1000); err != nil {
-				t.Errorf("a batch that is in stock, while the room is full: %v", err)
+				t.Errorf("a batch that is in stock, while all slots are held: %v", err)
 			}
 		}
 		one, two := many(t, i.Snowflake, "key 1", 60), many(t, i.Snowflake, "key 2", 60)
 		if len(one) != 0 || len(two) != 20 {
-			t.Errorf("%d and %d of 60 requests each in snowflake mode, which has a room of its own, were turned away; want 0 and 20", len(one), len(two))
+			t.Errorf("%d and %d of 60 requests each in snowflake mode, which has a limit of its own, were rejected; want 0 and 20", len(one), len(two))
 		}
-		if st := g.Status().Segment; st.Waiting != 100 || st.Shed != 60 || st.Limit != 100 || st.Most != 100 {
-			t.Errorf("Status().Segment = %+v; want 100 waiting, 60 shed", st)
+		if st := g.Status().Segment; st.Waiting != 100 || st.Rejected != 60 || st.Limit != 100 || st.Most != 100 {
+			t.Errorf("Status().Segment = %+v; want 100 waiting, 60 rejected", st)
 		}
 		openA()
 		openB()
@@ -107,26 +110,26 @@ func TestRoomIsBounded(t *testing.T) {
 		open1()
 		open2()
 		synctest.Wait()
-		turned := 0
+		rejected := 0
 		for _, results := range []chan error{a, b, c, one, two} {
 			for len(results) > 0 {
 				switch err := <-results; {
 				case errors.Is(err, leaf.ErrExhausted) && !errors.Is(err, context.Canceled) && leaf.RetryAfter(err) > 0:
-					turned++
+					rejected++
 				case err != nil:
 					t.Fatalf("%v; want ErrExhausted with a hint or none", err)
 				}
 			}
 		}
-		if st := g.Status(); turned != 80 || st.Segment.Waiting != 0 || st.Snowflake.Waiting != 0 {
-			t.Errorf("%d turned away, then %+v", turned, st)
+		if st := g.Status(); rejected != 80 || st.Segment.Waiting != 0 || st.Snowflake.Waiting != 0 {
+			t.Errorf("%d rejected, then %+v", rejected, st)
 		}
 	})
 }
 
-// TestBatchIsTurnedAwayBeforeItBegins: one that is turned away in the middle would lose
+// TestBatchIsRejectedBeforeItBegins: one that is rejected in the middle would lose
 // what it took from those who wait.
-func TestBatchIsTurnedAwayBeforeItBegins(t *testing.T) {
+func TestBatchIsRejectedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		w := new(waits)
@@ -141,10 +144,10 @@ func TestBatchIsTurnedAwayBeforeItBegins(t *testing.T) {
 			}
 		}
 		if w.taken != 0 {
-			t.Errorf("%d IDs were taken by batches that were turned away", w.taken)
+			t.Errorf("%d IDs were taken by batches that were rejected", w.taken)
 		}
-		if got := g.Status().Segment.Shed; got != 10 {
-			t.Errorf("Shed = %d, want 10", got)
+		if got := g.Status().Segment.Rejected; got != 10 {
+			t.Errorf("Rejected = %d, want 10", got)
 		}
 		opens()
 		synctest.Wait()
@@ -167,7 +170,7 @@ func TestPauseIsWaitedOut(t *testing.T) {
 				opens := w.close("a")
 				for range 100 {
 					if got := many(t, i, "a", 20); len(got) != 0 {
-						t.Fatalf("a pause of %v: a request was turned away: %v", pause, <-got)
+						t.Fatalf("a pause of %v: a request was rejected: %v", pause, <-got)
 					}
 					time.Sleep(pause / 100)
 				}
@@ -175,7 +178,7 @@ func TestPauseIsWaitedOut(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(pause)
 			}
-			if st := g.Status().Segment; st.Shed != 0 || st.Most != 2000 {
+			if st := g.Status().Segment; st.Rejected != 0 || st.Most != 2000 {
 				t.Errorf("after pauses of %v: %+v", pause, st)
 			}
 		})
@@ -183,13 +186,16 @@ func TestPauseIsWaitedOut(t *testing.T) {
 }
 
 // TestOutageFailsFast: while requests wait in vain, most are told at once; when the store
-// is back, the room grows again within two seconds. Requests arrive every 10 ms and never
+// is back, the limit grows again within two seconds. Requests arrive every 10 ms and never
 // leave at such a moment: how many wait would depend on who runs first.
 func TestOutageFailsFast(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		var back atomic.Bool
 		g := newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
+			if err := leaf.Admit(ctx); err != nil {
+				return err
+			}
 			if back.Load() {
 				return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
 			}
@@ -207,7 +213,7 @@ func TestOutageFailsFast(t *testing.T) {
 			return waited, told
 		}
 		if waited, _ := load(time.Second); waited < 4900 {
-			t.Errorf("%d requests waited in the first second of the outage; want all, up to half of the room", waited)
+			t.Errorf("%d requests waited in the first second of the outage; want all, up to half of the limit", waited)
 		}
 		load(time.Second)
 		if waited, told := load(2 * time.Second); waited > 50 || told < 9000 {

@@ -1,0 +1,167 @@
+package limit
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// adaptive is the concurrency limit of one mode: it bounds how many requests wait at once.
+// A request that waits holds a slot.
+//
+// The limit follows from Little's law: with rate x target requests in slots, where rate is
+// how many of them are served per second, the mean wait is the target. adaptive looks at the
+// slots that were released in the last tenth of a second, or longer, if few were. If their
+// requests waited for longer than the target, or most of them in vain, or so many wait now
+// that the last of them will wait for twice the target, the limit becomes rate x target. If
+// not, and requests were rejected meanwhile, it grows towards that by a half. It begins as
+// large as it may get. Windows in which no slot is released are ignored: a short stall of the
+// store must not shrink the limit.
+//
+// One tag gets at most half of the slots, so that a tag whose row is locked does not keep
+// others from their first range. Snowflake mode has one tag only, which may have them all.
+type adaptive struct {
+	rt       leaf.Runtime
+	target   time.Duration
+	min, max int
+	perTag   bool // there are tags
+
+	crowded atomic.Bool // a request may be rejected
+
+	mu       sync.Mutex
+	limit    int
+	waiting  int
+	most     int // waiting at once, ever
+	byTag    map[string]int
+	rejected int64
+	window   window
+}
+
+// window is what became of the slots that were released since start.
+type window struct {
+	start    time.Time
+	last     time.Time // when the last one left
+	left     int
+	served   int
+	waited   time.Duration
+	rejected int
+}
+
+const (
+	shortWindow = 100 * time.Millisecond // and fewLeft, or longWindow
+	longWindow  = time.Second
+	fewLeft     = 16
+)
+
+func newAdaptive(c Config, perTag bool) *adaptive {
+	return &adaptive{
+		perTag: perTag,
+		rt:     c.Runtime, target: c.TargetWait, min: c.MinWaiting, max: c.MaxWaiting, limit: c.MaxWaiting,
+		byTag: make(map[string]int), window: window{start: c.Runtime.Now()},
+	}
+}
+
+// acquire reports whether the request may wait for its IDs. If so, it holds a slot until
+// release.
+func (a *adaptive) acquire(tag string, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.look()
+	a.adapt(now)
+	if a.full(tag) {
+		a.rejected++
+		a.window.rejected++
+		return false
+	}
+	a.waiting++
+	a.byTag[tag]++
+	a.most = max(a.most, a.waiting)
+	return true
+}
+
+// full reports whether no further request may wait for the tag. The caller holds mu.
+func (a *adaptive) full(tag string) bool {
+	return a.waiting >= a.limit || a.perTag && a.byTag[tag] >= a.half()
+}
+
+func (a *adaptive) half() int { return (a.limit + 1) / 2 }
+
+// look sets crowded. mu is held.
+func (a *adaptive) look() {
+	if now := a.waiting >= a.half(); now != a.crowded.Load() {
+		a.crowded.Store(now)
+	}
+}
+
+// turns reports whether a batch is to be rejected before it begins: others wait for
+// its tag, and it could not. Without this, it would take what arrives for them, and lose
+// it when it is rejected in the middle.
+func (a *adaptive) turns(tag string) bool {
+	if !a.crowded.Load() {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.look()
+	a.adapt(a.rt.Now())
+	if a.byTag[tag] == 0 || !a.full(tag) {
+		return false
+	}
+	a.rejected++
+	a.window.rejected++
+	return true
+}
+
+// refusal is the answer for a request that was rejected. No administrator set a limit:
+// the node cannot serve, and another one may.
+func (a *adaptive) refusal() error {
+	return leaf.Later(leaf.ErrExhausted, "too many requests wait for IDs", roundUp(a.rt.Jitter(a.target)))
+}
+
+// release notes that a request, in its slot since then, ended with err.
+func (a *adaptive) release(tag string, since time.Time, err error) {
+	now := a.rt.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.look()
+	a.waiting--
+	if a.byTag[tag]--; a.byTag[tag] == 0 {
+		delete(a.byTag, tag)
+	}
+	a.adapt(now) // a silence that ends now is not part of the window
+	a.window.left++
+	a.window.last = now
+	a.window.waited += now.Sub(since)
+	if err == nil || errors.Is(err, leaf.ErrUnknownTag) { // the store answered
+		a.window.served++
+	}
+	a.adapt(now)
+}
+
+// adapt begins a new window if it is time, and sets the limit by what left in the old
+// one. mu is held.
+func (a *adaptive) adapt(now time.Time) {
+	w := a.window
+	length := now.Sub(w.start)
+	switch {
+	case length < shortWindow:
+		return
+	case w.left == 0: // a store that is silent may come back any moment
+		a.window = window{start: now}
+		return
+	case w.left < fewLeft && length < longWindow:
+		return
+	}
+	a.window = window{start: now}
+	busy := max(w.last.Sub(w.start), time.Millisecond)
+	perTarget := float64(w.served) * float64(a.target) / float64(busy)
+	switch {
+	case w.waited > time.Duration(w.left)*a.target, 2*w.served < w.left, float64(a.waiting) > 2*perTarget:
+		a.limit = min(a.limit, max(a.min, int(perTarget)))
+	case w.rejected > 0:
+		a.limit = min(a.max, max(a.limit, min(int(perTarget), a.limit+a.limit/2+1)))
+	}
+}

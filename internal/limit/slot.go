@@ -1,0 +1,67 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// slot is the context that a request shows to the engine, and its leaf.Admission: when the
+// engine is about to let the request wait, it asks, and the request takes a slot of the
+// concurrency limit. So a request that finds IDs in stock shares no counter with others and
+// is never rejected.
+type slot struct {
+	context.Context //nolint:containedctx // it is one
+	limit           *adaptive
+	tag             string
+
+	asked bool      // the engine has called Admit
+	since time.Time // when
+	held  bool      // the request may wait
+}
+
+var slots = sync.Pool{New: func() any { return new(slot) }}
+
+// slot returns the context of one request, whose release must be called.
+func (a *adaptive) slot(ctx context.Context, tag string) *slot {
+	s, _ := slots.Get().(*slot)
+	s.Context, s.limit, s.tag = ctx, a, tag
+	return s
+}
+
+// Value implements context.Context.
+func (s *slot) Value(key any) any {
+	if _, ok := key.(leaf.AdmissionKey); ok {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// Admit implements leaf.Admission.
+func (s *slot) Admit() error {
+	if !s.asked {
+		s.asked = true
+		s.since = s.limit.rt.Now()
+		s.held = s.limit.acquire(s.tag, s.since)
+	}
+	if s.held {
+		return nil
+	}
+	return s.limit.refusal()
+}
+
+// release ends the request with err, and returns the error for its caller.
+func (s *slot) release(err error) error {
+	switch {
+	case !s.asked: // the request did not wait, so no context that is derived from it is left
+		s.Context, s.limit, s.tag = nil, nil, ""
+		slots.Put(s)
+	case s.held:
+		s.limit.release(s.tag, s.since, err)
+	case err != nil:
+		return s.limit.refusal() // whatever the engine made of it
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+package manage_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// javas is a registry in which a Java server holds number 5, and no node anything.
+type javas struct{ worker.Registry }
+
+func (javas) Info() worker.Info { return worker.Info{Name: "zookeeper"} }
+
+func (javas) Free(context.Context, int64) error { return worker.ErrNotFound }
+
+func (javas) List(context.Context) ([]worker.Record, error) {
+	return []worker.Record{{Number: 5, Address: "10.0.0.9:8080"}}, nil
+}
+
+// TestReleaseOfAJavaServersNumber: the number is in the list, so the refusal must not say that
+// it was never used.
+func TestReleaseOfAJavaServersNumber(t *testing.T) {
+	t.Parallel()
+	b := manage.On(&manage.Registry{Opened: javas{}, Layout: snowflake.Leaf(), Own: func() int64 { return -1 }})
+	for number, want := range map[int64]string{5: "belongs to 10.0.0.9:8080, which is no node of Leaf for Go", 6: "was never used"} {
+		if err := b.ReleaseWorker(t.Context(), number); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+			t.Errorf("release %d: got %v, want %q", number, err, want)
+		}
+	}
+}

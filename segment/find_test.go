@@ -1,0 +1,124 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestTagOfNoStore: a tag that no rule gives to a store is unknown to every method.
+func TestTagOfNoStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := []segment.TagRule{{Pattern: "a*", Store: "a"}, {Pattern: "b*", Store: "b"}}
+		router, err := segment.NewRouter([]segment.NamedStore{{Name: "a", Store: newStore()}, {Name: "b", Store: newStore()}}, rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newRouted(t, router, newDisk(), segment.Config{})
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, a.Bound("order"), leaf.ErrUnknownTag)
+		wantErr(t, a.Refresh(t.Context(), "order"), leaf.ErrUnknownTag)
+		_, err = a.Repair(t.Context(), "order", 1)
+		wantErr(t, err, leaf.ErrUnknownTag)
+		_, err = a.NextN(t.Context(), "order", 2)
+		wantErr(t, err, leaf.ErrUnknownTag)
+	})
+}
+
+// aliasing answers every look-up with the row of another tag, as a table with a
+// collation that ignores case does.
+type aliasing struct{ *store }
+
+func (s aliasing) Lookup(ctx context.Context, _ string) (segment.Row, error) {
+	return s.store.Lookup(ctx, "order")
+}
+
+// TestAliasedTag: a driver that breaks rule K does not make two tags one.
+func TestAliasedTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := node(t, aliasing{newStore(row(10))}, nil, segment.Config{})
+		_, err := a.Next(t.Context(), "ORDER")
+		wantErr(t, err, leaf.ErrUnknownTag)
+		if id := next(t, a, "order"); id != 1 {
+			t.Errorf("first ID %d, want 1", id)
+		}
+	})
+}
+
+// TestViewOfAStoreThatIsDown: the status and the snapshot name what does not answer, in
+// the order of the names, and management commands are told.
+func TestViewOfAStoreThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}, segment.Row{Tag: "a", MaxID: 1, Step: 10},
+			segment.Row{Tag: "idle", MaxID: 1, Step: 10}, segment.Row{Tag: "idle too", MaxID: 1, Step: 10})
+		a := newNode(t, s, nil, segment.Config{FixedStep: true, MaxWait: time.Second})
+		wantErr(t, a.Bound("order"), leaf.ErrNotReady)
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Bound("order"); err != nil {
+			t.Errorf("Bound = %v after the start", err)
+		}
+		if name := a.Tag("order").Name(); name != "order" {
+			t.Errorf("the handle of order is called %q", name)
+		}
+		drain(t, a, "order", 1)
+		drain(t, a, "cart", 1)
+		synctest.Wait()
+		s.breakDown()
+		for {
+			if _, err := a.Next(t.Context(), "order"); err != nil {
+				wantErr(t, err, leaf.ErrExhausted)
+				break
+			}
+		}
+		wantErr(t, a.Refresh(t.Context(), "order"), leaf.ErrNotReady)
+		time.Sleep(2 * time.Minute) // a sync
+		if st := a.Status(); !st.Ready || !slices.Contains(st.Reasons, `store "default" does not answer; tags are served from memory`) {
+			t.Errorf("status %+v", st)
+		}
+		var seen []string
+		for _, tag := range a.Snapshot() {
+			seen = append(seen, tag.Tag+" "+tag.Problem)
+		}
+		if want := []string{"cart ", "order not_ready"}; !slices.Equal(seen, want) {
+			t.Errorf("snapshot %q, want %q", seen, want)
+		}
+
+		// Two rows go at once.
+		s.heal()
+		if err := errors.Join(s.Delete(t.Context(), "cart"), s.Delete(t.Context(), "a")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		for _, tag := range []string{"cart", "a"} {
+			_, err := a.Next(t.Context(), tag)
+			wantErr(t, err, leaf.ErrUnknownTag)
+		}
+		next(t, a, "order")
+	})
+}
+
+// TestMissesAreBounded: what is remembered of tags that do not exist does not
+// grow for ever, and forgetting it changes no answer.
+func TestMissesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := node(t, newStore(row(10)), nil, segment.Config{})
+		for i := range 10_100 {
+			_, err := a.NextN(t.Context(), fmt.Sprint("nobody-", i), 1)
+			wantErr(t, err, leaf.ErrUnknownTag)
+		}
+		_, err := a.Next(t.Context(), "nobody-0")
+		wantErr(t, err, leaf.ErrUnknownTag)
+		next(t, a, "order")
+	})
+}
