@@ -290,7 +290,7 @@ func TestAlarmOfAnUnconfirmedClaimStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.records.breakOff(false)
-		schema := error(worker.ErrSchema)
+		schema := worker.ErrSchema
 		r.err.Store(&schema)
 		time.Sleep(10 * time.Second)
 		for range 100 {
