@@ -22,6 +22,7 @@ func TestAgain(t *testing.T) {
 		{"each time", "late", []string{"./bad"}, 1, `AGAIN, 3 times: mixed/bad TestFail\n`},
 		{"one of each", "late", []string{"./bad", "./flaky"}, 1, `AGAIN, 3 times: mixed/bad TestFail\n`},
 		{"repeated ID", "ID 7 was issued twice", []string{"./flaky"}, 1, `NOT TRIED AGAIN: mixed/flaky: .*ID 7 was issued twice\n$`},
+		{"a promise that was kept", "kept: no ID twice: 0 repeated", []string{"./flaky"}, 0, `AGAIN, 3 times: mixed/flaky TestOnce\n`},
 		{"race", "WARNING: DATA RACE", []string{"./flaky"}, 1, `NOT TRIED AGAIN: mixed/flaky: .*DATA RACE\n$`},
 		{"panic", "", []string{"./panics"}, 1, `NOT TRIED AGAIN: mixed/panics: panic: boom`},
 		{"broken build", "", []string{"./broken"}, 1, `NOT TRIED AGAIN: mixed/broken: it failed without a test that did\n$`},
