@@ -2,6 +2,7 @@ package segment
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -128,9 +129,20 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 	if b.asked.IsZero() {
 		b.asked = now
 	}
-	b.place = t.shard.queue.push(t, t.state == provisional, ahead)
+	q := &t.shard.queue
+	line := &q.known
+	switch {
+	case t.state == provisional:
+		line = &q.unknown
+	case b.late():
+		line = &q.slow
+	}
+	b.place = q.push(t, line, ahead)
 	b.ahead = ahead
 }
+
+// late reports whether the last load took too long: the tag is slow then, see queue.
+func (b *buffer) late() bool { return errors.Is(b.failed, context.DeadlineExceeded) }
 
 // block is advance without anything in memory that the caller may take.
 func (t *Tag) block(b *buffer, w *waiter) (obstacle, error) {

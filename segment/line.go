@@ -13,11 +13,15 @@ import "container/list"
 // Loads ahead of need do not count as the oldest: no caller takes them back, so behind
 // enough of them the callers of every other load would leave, and the order never turn.
 //
+// Slow tags (queue) stay in order. They wait much longer than their callers, and each is asked
+// for again every second, so with the newest first a row that is free again might get no turn.
+//
 // The mutex of the queue guards it. Methods that take a place leave alone what is not,
 // or no longer, in this line.
 type line struct {
 	loads       list.List // of *queued
 	newestFirst bool
+	inOrder     bool // newestFirst stays false
 }
 
 // queued is a load in a line.
@@ -52,7 +56,7 @@ func (l *line) drop(place *list.Element) bool {
 	before := l.loads.Len()
 	l.loads.Remove(place)
 	dropped := l.loads.Len() < before
-	l.newestFirst = l.newestFirst || dropped && older == nil
+	l.newestFirst = l.newestFirst || dropped && older == nil && !l.inOrder
 	return dropped
 }
 

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 // queue runs the loads of one database: loads of known tags before look-ups of unknown
 // ones, each in the order of their line, up to max at a time in goroutines that live only
 // while there is work.
+//
+// A tag whose last load took too long is slow: perhaps a transaction has locked its row. Slow
+// tags together hold a quarter of the slots, and three quarters while their loads succeed, so
+// other tags find a slot however many rows are locked.
 //
 // When loads of two different tags in a row find the store unusable (or blocked by
 // the cluster fence), the queue takes it for down: one load at a time then probes it, after a back-off, until
@@ -37,6 +42,10 @@ type queue struct {
 	closed     bool
 	known      line // loads of tags that are known; they come before
 	unknown    line // look-ups of those that are not
+	slow       line // loads of slow tags
+	slowNow    int  // those that run
+	slowLast   bool // the load that began last is of a slow tag
+	slowOK     bool // the load of a slow tag that ended last succeeded
 	running    int
 	failures   int    // loads in a row, of changing tags, that found the store unusable
 	lastFailed string // tag of the last one
@@ -63,16 +72,15 @@ const (
 	aloneAfter = 4 // failures of one tag after which another one is tried
 )
 
-// push queues a load and returns its place in the line, nil if the queue is closed.
-func (q *queue) push(t *Tag, unknown, ahead bool) *list.Element {
+// lines returns the lines in which a load can have its place.
+func (q *queue) lines() [3]*line { return [...]*line{&q.known, &q.unknown, &q.slow} }
+
+// push queues a load in a line and returns its place there, nil if the queue is closed.
+func (q *queue) push(t *Tag, to *line, ahead bool) *list.Element {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return nil
-	}
-	to := &q.known
-	if unknown {
-		to = &q.unknown
 	}
 	defer q.startRunners()
 	return to.push(t, ahead)
@@ -82,8 +90,9 @@ func (q *queue) push(t *Tag, unknown, ahead bool) *list.Element {
 func (q *queue) again(place *list.Element, ahead bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.known.again(place, ahead)
-	q.unknown.again(place, ahead)
+	for _, l := range q.lines() {
+		l.again(place, ahead)
+	}
 }
 
 // drop takes a load out of the line. It returns false if the load has begun, or the
@@ -91,7 +100,8 @@ func (q *queue) again(place *list.Element, ahead bool) {
 func (q *queue) drop(place *list.Element) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.known.drop(place) || q.unknown.drop(place)
+	lines := q.lines()
+	return slices.ContainsFunc(lines[:], func(l *line) bool { return l.drop(place) })
 }
 
 // resume lets the loads begin.
@@ -107,17 +117,19 @@ func (q *queue) close() (left []*Tag) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.open, q.closed = false, true
-	for t := q.next(true); t != nil; t = q.next(true) {
-		left = append(left, t)
+	for _, l := range q.lines() {
+		for t := l.pop(true); t != nil; t = l.pop(true) {
+			left = append(left, t)
+		}
 	}
 	return left
 }
 
-// startRunners starts a goroutine for every queued load, up to the limit. Those
+// startRunners starts a goroutine for every load that may begin, up to the limit. Those
 // that run may all be busy, so they do not count; one too many ends at once. q.mu is
 // held.
 func (q *queue) startRunners() {
-	for queued := q.queued(); q.open && queued > 0 && q.running < q.limit(); queued-- {
+	for due := q.others() + q.slowDue(); q.open && due > 0 && q.running < q.limit(); due-- {
 		if !q.tasks.Start(q.run) {
 			return
 		}
@@ -134,7 +146,7 @@ func (q *queue) limit() int {
 
 func (q *queue) run() {
 	for {
-		t, pause := q.pop()
+		t, slow, pause := q.pop()
 		switch {
 		case pause > 0:
 			_ = q.rt.Wait(context.Background(), q.quit, pause)
@@ -142,7 +154,7 @@ func (q *queue) run() {
 			return
 		default:
 			h, err := t.load()
-			if q.done(t, h, err) {
+			if q.done(t, slow, h, err) {
 				q.alone(t, err)
 			}
 		}
@@ -151,41 +163,55 @@ func (q *queue) run() {
 
 // pop returns the next tag, or how long to wait, or neither if the caller should
 // end.
-func (q *queue) pop() (t *Tag, pause time.Duration) {
+func (q *queue) pop() (t *Tag, slow bool, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.queued() == 0 || q.running > q.limit() {
+	others, slowDue := q.others(), q.slowDue()
+	if others+slowDue == 0 || q.running > q.limit() {
 		q.running--
-		return nil, 0
+		return nil, false, 0
 	}
 	down := q.failures >= downAfter
 	if down {
 		if pause = q.retryAt.Sub(q.rt.Now()); pause > 0 {
-			return nil, pause
+			return nil, false, pause
 		}
+	}
+	// Slow tags and others take turns, because there may be only one slot.
+	if q.slowLast = slowDue > 0 && (others == 0 || !q.slowLast); q.slowLast {
+		q.slowNow++
+		return q.slow.pop(true), true, 0
 	}
 	// The oldest probes, or a tag that fails whatever the store does, and is the newest
 	// after each attempt, would be all that the queue tries.
-	return q.next(down), 0
+	if t = q.known.pop(down); t == nil {
+		t = q.unknown.pop(down)
+	}
+	return t, false, 0
 }
 
-// queued returns how many loads have not begun. q.mu is held.
-func (q *queue) queued() int { return q.known.loads.Len() + q.unknown.loads.Len() }
+// others returns how many loads of tags that are not slow have not begun. q.mu is held.
+func (q *queue) others() int { return q.known.loads.Len() + q.unknown.loads.Len() }
 
-// next takes out the load whose turn it is, or the oldest, nil if there is none. q.mu is
-// held.
-func (q *queue) next(oldest bool) *Tag {
-	if t := q.known.pop(oldest); t != nil {
-		return t
+// slowDue returns how many loads of slow tags may begin. q.mu is held.
+func (q *queue) slowDue() int {
+	slots := max(1, q.limit()/4)
+	if q.slowOK { // perhaps the whole database did hang, and all tags are slow
+		slots = max(1, q.limit()-slots)
 	}
-	return q.unknown.pop(oldest)
+	return max(0, min(q.slow.loads.Len(), slots-q.slowNow))
 }
 
 // done notes the outcome of a load. alone says that it is time to ask with another tag:
 // one that fails over and over says nothing about the database.
-func (q *queue) done(t *Tag, h health, err error) (alone bool) {
+func (q *queue) done(t *Tag, slow bool, h health, err error) (alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if slow {
+		q.slowNow--
+		q.slowOK = h == healthy
+		defer q.startRunners()
+	}
 	switch h {
 	case healthy:
 		q.failures, q.lastFailed, q.inARow, q.lates, q.probe = 0, "", 0, 0, ""

@@ -54,7 +54,10 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
 		watcher: newWatcher(a, s.Store), look: make(chan struct{}), gone: map[string]bool{},
 	}
-	shard.queue = queue{rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother}
+	shard.queue = queue{
+		rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother,
+		slow: line{inOrder: true},
+	}
 	shard.retry = retries{shard: shard, tags: map[*Tag]struct{}{}}
 	return shard
 }
@@ -216,7 +219,7 @@ func (s *shard) askAnother(failed *Tag, why error) {
 		}
 		t.mu.Lock()
 		stock := t.stockLocked()
-		late := t.buf != nil && errors.Is(t.buf.failed, context.DeadlineExceeded)
+		late := t.buf != nil && t.buf.late()
 		t.mu.Unlock()
 		if stock > 0 {
 			return
