@@ -19,6 +19,7 @@ func TestNothingToServeIsNotReady(t *testing.T) {
 		<-ctx.Done() // the deadline has passed
 		return segment.Reservation{Step: 10}, ctx.Err()
 	}
+	var stuck chan struct{}
 	for _, tt := range []struct {
 		name  string
 		tags  []string
@@ -50,6 +51,19 @@ func TestNothingToServeIsNotReady(t *testing.T) {
 				})
 			},
 			func(_ *store, d *disk) { d.set(func(d *disk) { d.onWrite, d.onReplace = nil, nil }) },
+			"disk fence",
+		},
+		{
+			"the disk hangs",
+			[]string{"order", "cart"},
+			func(_ *store, d *disk) {
+				stuck = make(chan struct{})
+				d.set(func(d *disk) { d.outside = func() error { <-stuck; return nil } })
+			},
+			func(_ *store, d *disk) {
+				d.set(func(d *disk) { d.outside = nil })
+				close(stuck)
+			},
 			"disk fence",
 		},
 	} {

@@ -73,6 +73,9 @@ func (s *shard) serves() (ok bool, reason string) {
 	if !s.retry.waiting() {
 		blocked = nil // what it blocked has loaded since, or is gone, so nothing is known
 	}
+	if err := s.alloc.fence.Hangs(); err != nil {
+		blocked = err
+	}
 	switch {
 	case otherCluster(foreign):
 		if _, some := s.someServes(false); !some {

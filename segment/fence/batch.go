@@ -56,7 +56,7 @@ func (f *Fence) commit(entries ...entry) error {
 		b.err = f.write(b.entries)
 	}
 	f.mu.Lock()
-	b.over = true
+	b.over, f.hangs = true, false
 	if f.broken = b.err != nil; f.broken && !closed {
 		f.cfg.Alarms.Raise(diskAlarm(fileName, b.err))
 		f.mending = f.mending || f.cfg.Go(f.mend)

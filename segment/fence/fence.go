@@ -58,6 +58,7 @@ type Fence struct {
 	own     map[string]int64
 	broken  bool          // the last write failed
 	mending bool          // a task tries it again
+	hangs   bool          // a write takes longer than slowDisk
 	closed  bool          // nothing is written any more
 	open    *batch        // collecting, nil if none
 	loose   []entry       // set in memory, written with the next batch

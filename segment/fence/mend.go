@@ -56,10 +56,24 @@ func (f *Fence) watch(b *batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !b.over {
+		f.hangs = true
 		f.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmDisk, Subject: fileName,
-			Text: fmt.Sprintf("the disk of the data directory has not written file %q for %v, so this node serves no new ranges; what it has in memory is served", fileName, slowDisk),
+			Text: errHangs.Error() + ", so this node serves no new ranges; what it has in memory is served",
 			Do:   "look at the health of the disk that holds the data directory; a larger step does not help",
 		})
 	}
+}
+
+// errHangs: loads wait for the disk, and none of them fails.
+var errHangs = fmt.Errorf("the disk of the data directory has not written file %q for %v", fileName, slowDisk)
+
+// Hangs returns an error while no range can be admitted because the disk does not answer.
+func (f *Fence) Hangs() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hangs {
+		return errHangs
+	}
+	return nil
 }
