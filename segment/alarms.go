@@ -68,6 +68,15 @@ func storeAlarm(name string, err error) leaf.Alarm {
 	}
 }
 
+// listAlarm is for a store whose loads are not known to fail.
+func listAlarm(name string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmStore, Subject: name,
+		Text: fmt.Sprintf("the list of tags of store %q cannot be read, so this node does not see rows that are added, changed or deleted; it loads ranges as before, unless loads fail too: %s", name, firstLine(err)),
+		Do:   "do what the text says; if it names no cure, look at the database: whether it runs, and lets the user of this node read leaf_alloc within ten times segment.load-timeout",
+	}
+}
+
 // loadsAlarm is for a store that may answer otherwise.
 func loadsAlarm(name string, err error) leaf.Alarm {
 	return leaf.Alarm{

@@ -283,3 +283,61 @@ func TestAlarmsWithoutAReceiver(t *testing.T) {
 		}
 	})
 }
+
+// TestTextOfAStore: the text says what is known to fail, and no more.
+func TestTextOfAStore(t *testing.T) {
+	const list, nothing, loads = "the list of tags of store \"default\" cannot be read", "store \"default\" cannot be used", "no range can be loaded from store \"default\""
+	denied := errors.New("SELECT command denied")
+	for _, tt := range []struct {
+		name  string
+		fault func(s *store)
+		ask   bool // callers use up the stock, so that loads are needed
+		text  string
+		why   string
+	}{
+		{"reading the list is denied", func(s *store) {
+			s.set(func(s *store) { s.onRows = func(context.Context) error { return denied } })
+		}, true, list, "SELECT command denied"},
+		{"reading the list takes too long", func(s *store) {
+			s.set(func(s *store) { s.onRows = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() } })
+		}, true, list, "deadline"},
+		{"nothing works, and no load was tried", (*store).breakDown, false, list, "connection refused"},
+		{"nothing works", (*store).breakDown, true, nothing, "connection refused"},
+		{"loads fail", func(s *store) { s.readOnly() }, true, loads, "UPDATE command denied"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second, FixedStep: true})
+				drain(t, a, "order", 1)
+				drain(t, a, "cart", 1)
+				synctest.Wait()
+				tt.fault(s)
+				if tt.ask {
+					for range 100 {
+						_, _ = a.Next(t.Context(), "order")
+						_, _ = a.Next(t.Context(), "cart")
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				text := al.text("store", "default")
+				if !strings.HasPrefix(text, tt.text) || !strings.Contains(text, tt.why) {
+					t.Errorf("text %q, want %q and the cause %q", text, tt.text, tt.why)
+				}
+				if reasons := strings.Join(a.Status().Reasons, "; "); tt.text == list && strings.Contains(text+reasons, "from memory") {
+					t.Errorf("text %q, reasons %q: loads are not known to fail", text, reasons)
+				}
+			})
+		})
+	}
+	t.Run("down at the start", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, al := newStore(row(10)), newAlarms()
+			s.breakDown()
+			node(t, s, nil, segment.Config{Alarms: al})
+			if text := al.text("store", "default"); !strings.HasPrefix(text, nothing) {
+				t.Errorf("text %q", text)
+			}
+		})
+	})
+}

@@ -83,7 +83,7 @@ func TestViewOfAStoreThatIsDown(t *testing.T) {
 		}
 		wantErr(t, a.Refresh(t.Context(), "order"), leaf.ErrNotReady)
 		time.Sleep(2 * time.Minute) // a sync
-		if st := a.Status(); !st.Ready || !slices.Contains(st.Reasons, `store "default" does not answer; tags are served from memory`) {
+		if st := a.Status(); !st.Ready || !slices.Contains(st.Reasons, `the list of tags of store "default" cannot be read`) {
 			t.Errorf("status %+v", st)
 		}
 		var seen []string

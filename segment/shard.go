@@ -255,6 +255,8 @@ func (s *shard) alarmLocked() {
 	switch {
 	case s.foreign != nil:
 		a.alarms.Clear(leaf.AlarmStore, s.name)
+	case s.last != nil && s.bound && s.starving == nil:
+		a.alarms.Raise(listAlarm(s.name, s.last))
 	case s.last != nil:
 		a.alarms.Raise(storeAlarm(s.name, s.last))
 	case s.starving != nil:

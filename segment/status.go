@@ -86,8 +86,10 @@ func (s *shard) serves() (ok bool, reason string) {
 		return false, reason + "; nothing is issued from it"
 	case !synced:
 		return false, fmt.Sprintf("store %q has not answered yet", s.name)
-	case last != nil:
+	case last != nil && starving != nil:
 		reason = fmt.Sprintf("store %q does not answer", s.name)
+	case last != nil && blocked == nil:
+		reason = fmt.Sprintf("the list of tags of store %q cannot be read", s.name)
 	case starving != nil:
 		reason = fmt.Sprintf("no range can be loaded from store %q", s.name)
 	case blocked != nil:
@@ -99,8 +101,8 @@ func (s *shard) serves() (ok bool, reason string) {
 		return false, reason + ", and no tag has IDs in memory"
 	case tags > 0 && !some:
 		return false, fmt.Sprintf("all tags of store %q are latched until repaired, and none has IDs in memory", s.name)
-	case reason == "":
-		return true, ""
+	case loads:
+		return true, reason
 	}
 	return true, reason + "; tags are served from memory"
 }
