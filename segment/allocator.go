@@ -188,6 +188,19 @@ func (a *Allocator) Tag(name string) *Tag {
 	return t
 }
 
+// ClusterEnd returns the highest end of the tag's ranges that the cluster fence holds, 0 if it
+// holds none or there is no cluster fence. Error: leaf.ErrNotReady while it does not answer.
+func (a *Allocator) ClusterEnd(ctx context.Context, tag string) (int64, error) {
+	if !a.fence.HasCluster() {
+		return 0, nil
+	}
+	e, _, _, err := a.fence.ClusterEntry(ctx, tag)
+	if err != nil {
+		return 0, storeError(err)
+	}
+	return e.End, nil
+}
+
 func (a *Allocator) isClosing() bool { return a.running.Err() != nil }
 
 func (a *Allocator) isRetired() bool { return a.retired.Load() }

@@ -26,7 +26,7 @@ func (a *App) node() *node {
 	n := &node{a, a.dbs.catalog(a.cfg.Segment.LoadTimeout, nil)}
 	n.catalog.Bound, n.catalog.TagChanged, n.catalog.LimitChanged, n.catalog.Gate = n.bound, n.tagChanged, n.limitChanged, a.gate
 	if a.alloc != nil {
-		n.catalog.Mark = a.alloc.Mark
+		n.catalog.Mark, n.catalog.ClusterEnd = a.alloc.Mark, a.alloc.ClusterEnd
 		n.catalog.Engine = func(context.Context) (*segment.Allocator, error) { return a.alloc, nil }
 	}
 	return n

@@ -30,6 +30,10 @@ type Catalog struct {
 	// Mark returns what the node's fence knows of a tag.
 	Mark func(tag string) fence.Mark
 
+	// ClusterEnd returns the highest end of a tag's ranges that the cluster fence holds, 0 if
+	// there is none. It is nil without a running node.
+	ClusterEnd func(ctx context.Context, tag string) (int64, error)
+
 	// Engine starts the engine, if it was not started before.
 	Engine func(ctx context.Context) (*segment.Allocator, error)
 
@@ -176,9 +180,9 @@ func (c *Catalog) describe(store int, row segment.Row) Tag {
 	return t
 }
 
-// create inserts a row. A start below a node's fence would be refused at its first load, and
-// the tag latched; a node without one would issue what others have issued. The engine is
-// started only where the tag was there before.
+// create inserts a row. A start below a node's fence or the cluster fence would be refused at
+// the first load, and the tag latched; a node without one would issue what others have issued.
+// The engine is started only where the tag was there before.
 func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
 	i, err := c.route(row.Tag)
 	if errors.Is(err, leaf.ErrUnknownTag) {
@@ -191,8 +195,8 @@ func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
 		return leaf.BadField("tag", row.Tag, "must not be a dot or two: HTTP clients take such a name out of the path")
 	}
 	if c.Mark(row.Tag).High > 0 {
-		if _, err := c.tag(ctx, row.Tag); err == nil {
-			return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, row.Tag)
+		if err := c.missing(ctx, row.Tag); err != nil {
+			return err
 		}
 		alloc, err := c.Engine(ctx)
 		if err == nil {
@@ -204,10 +208,21 @@ func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if err := c.checkCluster(ctx, row); err != nil {
+		return err
+	}
 	if err := c.checkElsewhere(ctx, i, row); err != nil {
 		return err
 	}
 	return StoreError(c.Stores[i].Create(ctx, row))
+}
+
+// missing returns an error if the tag has a row.
+func (c *Catalog) missing(ctx context.Context, tag string) error {
+	if _, err := c.tag(ctx, tag); err == nil {
+		return fmt.Errorf("%w: tag %q exists", leaf.ErrConflict, tag)
+	}
+	return nil
 }
 
 func (c *Catalog) set(ctx context.Context, name string, change segment.Change) error {

@@ -32,3 +32,20 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start
 		"run leaf tag repair TAG --plan, which says why. Once it prints a first ID, use that as --start; until then nothing but a start above every number of the tag in your own tables, "+
 		"with all that clients and nodes may still hold, is safe", leaf.ErrConflict, tag, start)
 }
+
+// checkCluster refuses a start below what the cluster fence holds of the tag. Its row may have
+// vanished, and this node may never have served it.
+func (c *Catalog) checkCluster(ctx context.Context, row segment.NewRow) error {
+	if c.ClusterEnd == nil {
+		return nil
+	}
+	end, err := c.ClusterEnd(ctx, row.Tag)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for tag %q in the cluster fence: %w", row.Tag, err)
+	case row.Start < end && c.missing(ctx, row.Tag) == nil:
+		return fmt.Errorf("%w: the cluster fence holds numbers of tag %q below %d, so no node would issue from --start %d; use --start %d or more",
+			leaf.ErrConflict, row.Tag, end, row.Start, end)
+	}
+	return nil
+}

@@ -69,8 +69,9 @@ func (q CreateTag) run(ctx context.Context, c *Catalog) (Tag, error) {
 }
 
 // CreateTag inserts a row and returns it. Errors: leaf.ErrConflict if it exists, or if
-// Start lies below the highest end that this node or the board of the database knows for the
-// name; leaf.ErrBadRequest.
+// Start lies below the highest end that this node, its cluster fence or the board of the
+// database knows for the name; leaf.ErrNotReady if the cluster fence does not answer;
+// leaf.ErrBadRequest.
 func (b Backend) CreateTag(ctx context.Context, row segment.NewRow) (Tag, error) {
 	return do[Tag](ctx, b, CreateTag{row})
 }

@@ -1,0 +1,107 @@
+package manage_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// site is a manage.StoreSite of which only the rows are used.
+type site struct {
+	manage.StoreSite
+	catalog *manage.Catalog
+}
+
+func (s site) Catalog(context.Context) (*manage.Catalog, error) { return s.catalog, nil }
+
+// silentFence does not answer once it is cut off.
+type silentFence struct {
+	*memory.Fence
+	cut bool
+}
+
+func (f *silentFence) Open(ctx context.Context) (space string, created bool, err error) {
+	if f.cut {
+		return "", false, errors.New("connection refused")
+	}
+	return f.Fence.Open(ctx)
+}
+
+// node starts an engine with a data directory of its own, and returns it and its operations.
+func node(t *testing.T, s *memory.Store, fence *silentFence) (*segment.Allocator, manage.Backend) {
+	t.Helper()
+	dir, err := datadir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: s}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID(), ClusterFence: fence, FixedStep: true, LoadTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(a.Close(context.Background()), dir.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, manage.On(site{catalog: &manage.Catalog{
+		Stores: []manage.Store{s}, Router: router, Timeout: 5 * time.Second, Mark: a.Mark, ClusterEnd: a.ClusterEnd,
+		Engine: func(context.Context) (*segment.Allocator, error) { return a, nil }, TagChanged: a.Refresh,
+	}})
+}
+
+// TestCreateBelowTheClusterFence: the row of a tag vanished, and a node that never served it
+// creates it again. The board knows nothing, but the cluster fence does.
+func TestCreateBelowTheClusterFence(t *testing.T) {
+	t.Parallel()
+	s, fence := memory.New(), &silentFence{Fence: memory.NewFence()}
+	s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 10})
+	a, _ := node(t, s, fence)
+	if _, err := a.Next(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	fresh, b := node(t, s, fence)
+	row := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+	_, err := b.CreateTag(t.Context(), row)
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("create a tag that exists: got %v", err)
+	}
+	s.Remove("order")
+	_, err = b.CreateTag(t.Context(), row)
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "use --start 11 or more") {
+		t.Fatalf("create below the cluster fence: got %v", err)
+	}
+	row.Start = 11
+	if _, err := b.CreateTag(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := fresh.Next(t.Context(), "order"); id != 11 || err != nil {
+		t.Errorf("first ID %d, %v", id, err)
+	}
+	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "new", Start: 1, Step: 10}); err != nil {
+		t.Errorf("create a tag that never was: %v", err)
+	}
+}
+
+// TestCreateWithoutTheClusterFence: while the cluster fence does not answer, no tag is created.
+func TestCreateWithoutTheClusterFence(t *testing.T) {
+	t.Parallel()
+	_, b := node(t, memory.New(), &silentFence{Fence: memory.NewFence(), cut: true})
+	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("got %v", err)
+	}
+}
