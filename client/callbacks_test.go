@@ -194,6 +194,33 @@ func TestCallbackHangs(t *testing.T) {
 	}
 }
 
+// TestInterceptorHangsOnce: an interceptor does not return from two calls, one of them for a
+// health check. All later calls return. The client uses the node again.
+func TestInterceptorHangsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var hung atomic.Int64
+		c := overWires(t, hook("open", func(context.Context) error {
+			if hung.Add(1) <= 2 {
+				<-release
+			}
+			return nil
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if id, err := c.Next(ctx, "order"); err == nil {
+			t.Errorf("%d although the interceptor hangs", id)
+		}
+		time.Sleep(15 * time.Second)
+		calls(t, c, 3)
+		healthy(t, c)
+		close(release)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestTokenHangs: a token function that does not return fails the calls that have the
 // time with its own error.
 func TestTokenHangs(t *testing.T) {

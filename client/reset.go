@@ -13,11 +13,51 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Check implements link.
+// checking is a health check under way. The outcome is written before done is closed.
+type checking struct {
+	began time.Time
+	done  chan struct{}
+	err   error
+}
+
+// Check implements link. An interceptor may ignore the context: then the check goes on by
+// itself, and no other one begins for callbackTime, so that few of them hang.
 func (l *grpcLink) Check(ctx context.Context) error {
 	l.mu.Lock()
-	c := l.conn
+	c, last := l.conn, l.checking
 	l.mu.Unlock()
+	if !l.intercepted {
+		return c.examine(ctx)
+	}
+	if last != nil && time.Since(last.began) < callbackTime {
+		select {
+		case <-last.done:
+		default:
+			return ownError(errInterceptorPending)
+		}
+	}
+	k := &checking{began: time.Now(), done: make(chan struct{})}
+	l.mu.Lock()
+	l.checking = k
+	l.mu.Unlock()
+	l.tasks.Go(func() { k.err = c.examine(ctx); close(k.done) })
+	select {
+	case <-k.done:
+		return k.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(openTime) // gRPC returns at once
+	defer late.Stop()
+	select {
+	case <-k.done:
+		return k.err
+	case <-late.C:
+		return ownError(errInterceptorPending)
+	}
+}
+
+// examine is Check on one connection.
+func (c *conn) examine(ctx context.Context) error {
 	answer, err := c.check(ctx)
 	if errors.Is(err, ErrOtherCluster) || isOwn(err) {
 		return err

@@ -60,8 +60,9 @@ type grpcLink struct {
 
 	intercepted bool // the application's code runs when a request is sent
 
-	mu   sync.Mutex
-	conn *conn
+	mu       sync.Mutex
+	conn     *conn
+	checking *checking // the last health check, where there are interceptors; nil: none
 }
 
 // conn is one connection of a link. Its fields are guarded by the link's mutex.
