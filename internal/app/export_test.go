@@ -85,3 +85,6 @@ func BoundConnections(c config.Config, files uint64, isSet func(key string) bool
 // Unstable is config.Snowflake.unstable.
 // WatchPause is the time between two looks at the files that unique IDs rest on.
 const WatchPause = watchPause
+
+// LostAlarm is the alarm about a lost file.
+var LostAlarm = lostAlarm

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestLostFileStopsTheNode (rule Q): after the loss of a file that unique IDs rest on
@@ -66,6 +69,49 @@ func TestLostFileStopsTheNode(t *testing.T) {
 				t.Errorf("got %d after the file came back; another process may have used what was there", status)
 			}
 		})
+	}
+}
+
+// TestDemoTagAfterALossAsTheAlarmSays: the data directory was deleted, with all numbers of the
+// demo tag. The first command makes that tag again, so it cannot be created; the alarm names
+// the command that moves it above the numbers that were issued.
+func TestDemoTagAfterALossAsTheAlarmSays(t *testing.T) {
+	t.Parallel()
+	const tag, number = "leaf-segment-test", int64(5000)
+	c := embedded(filepath.Join(shortDir(t), "d"))
+	command := func(do func(b manage.Backend) error) error {
+		b, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = do(b)
+		if err := done(); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	alarm := app.LostAlarm(errors.New("the data directory was deleted"))
+	if !strings.Contains(alarm.Do, "leaf tag create TAG --start NUMBER, or, if it says that the tag exists: leaf tag set TAG --max-id NUMBER, with") {
+		t.Errorf("the alarm says: %s", alarm.Do)
+	}
+	err := command(func(b manage.Backend) error {
+		_, err := b.CreateTag(t.Context(), segment.NewRow{Tag: tag, Start: number, Step: 100})
+		return err
+	})
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "the tag exists") {
+		t.Fatalf("create: %v", err)
+	}
+	err = command(func(b manage.Backend) error {
+		to := number
+		_, err := b.SetTag(t.Context(), tag, segment.Change{MaxID: &to})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, _ := start(t, c)
+	if status, body := get(t, node, "/api/segment/get/"+tag); status != 200 || body != fmt.Sprint(number) {
+		t.Errorf("got %d %s; want %d", status, body, number)
 	}
 }
 
