@@ -221,6 +221,32 @@ func TestInterceptorHangsOnce(t *testing.T) {
 	})
 }
 
+// TestInterceptorPassesAnotherContext: a node that is gone is ejected, although an interceptor
+// passes a context of its own on.
+func TestInterceptorPassesAnotherContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		refused := func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }
+		c := newBare(t, client.Addresses("node:1"), client.WithDialer(refused),
+			client.WithStreamInterceptors(func(_ context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				return open(context.Background(), d, cc, method, opts...)
+			}))
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			_, err := c.Next(ctx, "order")
+			cancel()
+			if err == nil || strings.Contains(err.Error(), "WithStreamInterceptors") {
+				t.Errorf("a call ended with %v", err)
+			}
+		}
+		if n := c.Stats().Nodes[0]; n.Ejections == 0 {
+			t.Errorf("the node is %v after %d failures", n.State, n.Failures)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestTokenHangs: a token function that does not return fails the calls that have the
 // time with its own error.
 func TestTokenHangs(t *testing.T) {

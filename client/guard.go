@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -74,6 +75,26 @@ type passage struct {
 // passageKey is the context key of the passage of a stream.
 type passageKey struct{}
 
+// passageOption takes a passage to inside when an interceptor passes another context on.
+type passageOption struct {
+	grpc.EmptyCallOption
+
+	passage *passage
+}
+
+// passageOf returns the passage of a stream that is opened.
+func passageOf(ctx context.Context, opts []grpc.CallOption) *passage {
+	if p, ok := ctx.Value(passageKey{}).(*passage); ok {
+		return p
+	}
+	for _, o := range opts {
+		if o, ok := o.(passageOption); ok {
+			return o.passage
+		}
+	}
+	return &passage{} // an interceptor has dropped both
+}
+
 // held says which function of the application keeps the stream waiting; nil: none.
 func (p *passage) held() error {
 	switch {
@@ -88,6 +109,7 @@ func (p *passage) held() error {
 // outside is the part of the passage before the interceptors.
 func (g guard) outside(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
 	p, _ := ctx.Value(passageKey{}).(*passage)
+	opts = append(slices.Clip(opts), passageOption{passage: p})
 	err = g.pass(p, func() error { s, err = open(ctx, d, cc, method, opts...); return err })
 	if err != nil {
 		return nil, err

@@ -128,10 +128,7 @@ func overGRPC(o *options, g guard, t *tokens) dialer {
 		return metadata.AppendToOutgoingContext(ctx, header...), nil
 	}
 	inside := func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (stream grpc.ClientStream, err error) {
-		p, ok := ctx.Value(passageKey{}).(*passage)
-		if !ok { // an interceptor has dropped what the context holds
-			p = &passage{}
-		}
+		p := passageOf(ctx, opts)
 		if ctx, err = known(ctx, p); err != nil {
 			return nil, err
 		}
