@@ -30,8 +30,12 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 	return regressAlarm(tag, text)
 }
 
+// CorrectRow is what an administrator does about a row that cannot be used. A node that
+// took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
+const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. A number space that is used up needs a new tag"
+
 func rowAlarm(tag string, err error) leaf.Alarm {
-	do := "correct the row with leaf tag set; a number space that is used up needs a new tag"
+	do := CorrectRow
 	if errors.Is(err, errBelowZero) {
 		do = "find out who wrote the row, start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs"
 	}

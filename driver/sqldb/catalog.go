@@ -130,7 +130,8 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 
 func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag string, c segment.Change) error {
 	row, err := s.lockRow(ctx, conn, tag)
-	if err != nil {
+	corrects := errors.Is(err, errUnreadable) && c.Step != nil && c.MaxID == nil // writes the step, needs nothing of the row
+	if err != nil && !corrects {
 		return err
 	}
 	set := []string{"update_time = CURRENT_TIMESTAMP"}

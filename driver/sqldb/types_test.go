@@ -77,7 +77,7 @@ func TestColumnTypes(t *testing.T) {
 }
 
 // TestUnreadableRow: a row that is no whole number of 64 bits gives no range and says so
-// for its tag alone.
+// for its tag alone. leaf tag set corrects its step.
 func TestUnreadableRow(t *testing.T) {
 	for _, c := range []struct{ dialect, maxID, row string }{
 		{"mysql", "bigint unsigned", "9223372036854775809, 7"},
@@ -99,6 +99,19 @@ func TestUnreadableRow(t *testing.T) {
 				if res, err := s.Reserve(t.Context(), request(step)); !errors.Is(err, leaf.ErrInvalidRow) || res != (segment.Reservation{}) {
 					t.Errorf("Reserve = %v, %v; want ErrInvalidRow", res, err)
 				}
+			}
+			if c.row != "100, NULL" {
+				return
+			}
+			id, step := int64(200), int64(7)
+			if err := s.Update(t.Context(), "a", segment.Change{MaxID: &id, Step: &step}); !errors.Is(err, leaf.ErrInvalidRow) {
+				t.Errorf("Update with a max_id: %v; want ErrInvalidRow, because the old one is not known", err)
+			}
+			if err := s.Update(t.Context(), "a", segment.Change{Step: &step}); err != nil {
+				t.Errorf("Update of the step: %v", err)
+			}
+			if res, err := s.Reserve(t.Context(), request(7)); err != nil || res.Range != (leaf.Range{Lo: 100, Hi: 107}) {
+				t.Errorf("Reserve with the new step = %v, %v", res, err)
 			}
 		})
 	}

@@ -265,7 +265,7 @@ func advice(err error) string {
 	case errors.Is(err, admin.ErrNoNode):
 		return "start one with leaf serve, or name the data directory of a running one with --data-dir"
 	case errors.Is(err, leaf.ErrInvalidRow):
-		return "correct the row with leaf tag set"
+		return segment.CorrectRow
 	}
 	return ""
 }
