@@ -73,6 +73,9 @@ func (a *App) AskPeer(ctx context.Context, p worker.Peer) (time.Time, error) {
 // CheckToken tells whether a client may show this token.
 func (a *App) CheckToken(token string) error { return a.tokens.clients.Check(token) }
 
+// CheckAdminToken tells whether an administrator may show this token over TCP.
+func (a *App) CheckAdminToken(token string) error { return a.tokens.admin.Check(token) }
+
 // BoundConnections returns the bounds that a node with this limit of open files uses.
 // isSet says which keys somebody has set.
 func BoundConnections(c config.Config, files uint64, isSet func(key string) bool, log *slog.Logger) (http, grpc, resp, admin int64) {

@@ -26,7 +26,8 @@ func TestReload(t *testing.T) {
 		return err == nil
 	}
 	valid := func(token string) bool { return a.CheckToken(token) == nil }
-	if !shows(trustFirst) || shows(trustSecond) || !valid("old") || valid("new") {
+	admits := func(token string) bool { return a.CheckAdminToken(token) == nil }
+	if !shows(trustFirst) || shows(trustSecond) || !valid("old") || valid("new") || !admits("admin") || admits("next") {
 		t.Fatal("before: another certificate or token")
 	}
 	for _, tt := range []struct {
@@ -41,22 +42,25 @@ func TestReload(t *testing.T) {
 		{"a bad value", func(c *config.Config) { c.HTTP.MaxConns = 0 }, "http.max-conns"},
 	} {
 		next := c
-		next.Auth.Tokens, next.TLS = []string{"new"}, second
+		next.Auth.Tokens, next.Admin.Tokens, next.TLS = []string{"new"}, []string{"next"}, second
 		tt.change(&next)
 		if _, err := a.Reload(next); err == nil || !strings.Contains(err.Error(), tt.fault) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.fault)
 		}
-		if !shows(trustFirst) || !valid("old") || valid("new") {
+		if !shows(trustFirst) || !valid("old") || valid("new") || !admits("admin") || admits("next") {
 			t.Errorf("%s: something has changed", tt.name)
 		}
 	}
 	next := c
-	next.Auth.Tokens, next.TLS, next.Log.Level = []string{"new", "newer"}, second, "warn"
+	next.Auth.Tokens, next.Admin.Tokens, next.TLS, next.Log.Level = []string{"new", "newer"}, []string{"next"}, second, "warn"
 	r, err := a.Reload(next)
 	if err != nil || !slices.Equal(r.Restart, []string{"log.level"}) {
 		t.Fatalf("restart %q, %v", r.Restart, err)
 	}
 	if shows(trustFirst) || !shows(trustSecond) || valid("old") || !valid("new") || !valid("newer") {
 		t.Error("after: another certificate or token")
+	}
+	if admits("admin") || !admits("next") || admits("new") || valid("next") {
+		t.Error("after: another administrator's token")
 	}
 }
