@@ -371,6 +371,11 @@ func TestRunningNodeDiffers(t *testing.T) {
 		if text := b.alarms.has(leaf.AlarmClock); !strings.Contains(text, "ahead of the median of the 1 peers that answered") {
 			t.Errorf("alarm %q", text)
 		}
+		for _, a := range b.alarms.list() {
+			if !strings.Contains(a.Text, "a:8080") || !strings.HasPrefix(a.Do, "compare the clocks of this node and of the peers named, and set right the one that is wrong") {
+				t.Errorf("alarm %q says %q; want the peers named, and no clock that is not known to be wrong", a.Text, a.Do)
+			}
+		}
 		b.issue(10)
 		b.clock.step(-8 * time.Second)
 		time.Sleep(2 * time.Minute)
