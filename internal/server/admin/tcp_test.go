@@ -89,6 +89,29 @@ func TestSpellingsOfNoToken(t *testing.T) {
 	}
 }
 
+// TestHTTP2OpensNothing: HTTP/2, which writes header fields in another way, is no way past
+// the token: the port does not speak it.
+func TestHTTP2OpensNothing(t *testing.T) {
+	t.Parallel()
+	addr := startTCP(t, "s3cret")
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols}
+	defer transport.CloseIdleConnections()
+	for _, value := range []string{"", "Bearer", "Bearer ", "Bearer s3cret"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/info", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header["Authorization"] = []string{value}
+		resp, err := transport.RoundTrip(r)
+		if err == nil {
+			resp.Body.Close()
+			t.Errorf("%q: %s %d", value, resp.Proto, resp.StatusCode)
+		}
+	}
+}
+
 // TestTCPConnections: strangers who connect and say nothing cost a bounded number of file
 // descriptors, which the public servers need, too.
 func TestTCPConnections(t *testing.T) {
