@@ -319,6 +319,20 @@ func TestPlan(t *testing.T) {
 	if plan.Disk != 100_000 || plan.Free <= 0 {
 		t.Errorf("large log: %+v", plan)
 	}
+	o.AnyOrder = true
+	for _, records := range []int{60_000, 200_000, 700_000} { // 5, 15 and 52 runs, of which 4 are merged at once
+		var log strings.Builder
+		for i := range records {
+			fmt.Fprintf(&log, "%d\n", i*7%10)
+		}
+		report, err := idlog.CheckSources(t.Context(), o, textLog("log of many runs", log.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Spilled <= plan.Bytes || report.Spilled > plan.Disk || plan.Disk > 2*report.Spilled {
+			t.Errorf("%d records: a temporary file of %d bytes, planned were %d, the log has %d", records, report.Spilled, plan.Disk, plan.Bytes)
+		}
+	}
 }
 
 // TestRepeatedAtTheEdgeOfARun repeats the ID that ends one sorted run as the first ID of

@@ -66,7 +66,7 @@ const (
 func fanIn(memory int64) int { return int(min(max(memory/minRunBuffer, 2), maxFanIn)) }
 
 // reduce merges the oldest runs into new ones until few enough are left to be merged
-// at once. With 1 GiB that takes more than 9e9 records that join nowhere. The file
+// at once. With 1 GiB that takes more than 7e9 records that join nowhere. The file
 // grows by what is merged.
 func (rf *runFile) reduce(ctx context.Context, runs []run, memory []byte) ([]run, error) {
 	limit := fanIn(int64(len(memory)))

@@ -25,8 +25,9 @@ type Options struct {
 	Memory int64
 
 	// Temp is the folder of the temporary file, which is not needed if the records fit
-	// into Memory. With 64 MiB of Memory or more it is at most as large as the logs;
-	// with less, each further pass of the merge adds the size of the logs (Plan.Disk).
+	// into Memory. It is at most as large as the logs up to 54 thousand records with 1 MiB
+	// of Memory, 220 million with 64 MiB, and 7 billion with 1 GiB. Beyond, each further
+	// pass of the merge adds the size of the logs (Plan.Disk).
 	// Empty means os.TempDir().
 	Temp string
 
@@ -90,11 +91,15 @@ func (o *Options) plan(logs []Source) Plan {
 	// A record has at least two bytes in either format. In the temporary file it has
 	// no more than in its log: there the distances between IDs are smaller.
 	if records := p.Bytes / 2; records > int64(o.bufferLen()) {
-		p.Disk = p.Bytes
 		limit := int64(fanIn(o.mergeBytes()))
-		for runs := records / int64(o.bufferLen()); runs >= limit; runs /= limit {
-			p.Disk += p.Bytes // see reduce
+		times := int64(1) // that a record is written, see reduce
+		for runs := records/int64(o.bufferLen()) + 1; runs > limit; runs = (runs + limit - 1) / limit {
+			times++
 		}
+		if times > 1 {
+			times++ // the last merge of a pass may take runs that this pass has made
+		}
+		p.Disk = times * p.Bytes
 		if free, err := freeSpace(o.Temp); err == nil {
 			p.Free = free
 		}
