@@ -43,7 +43,7 @@ func (n *bareNode) Stream(stream leafpb.LeafService_StreamServer) error {
 }
 
 // newBareNode returns its address.
-func newBareNode(b *testing.B) string {
+func newBareNode(b testing.TB) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,24 +62,63 @@ func newBareNode(b *testing.B) string {
 
 // BenchmarkGRPCPingPong is one request after the other on one bare stream.
 func BenchmarkGRPCPingPong(b *testing.B) {
-	cc, err := grpc.NewClient("passthrough:///"+newBareNode(b), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { cc.Close() })
-	stream, err := leafpb.NewLeafServiceClient(cc).Stream(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	stream := bareStream(b, newBareNode(b))
 	request, reply := &leafpb.StreamRequest{Tag: "order", Count: 1}, &leafpb.StreamResponse{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := stream.Send(request); err != nil {
+		if err := pingPong(stream, request, reply); err != nil {
 			b.Fatal(err)
 		}
-		if err := stream.RecvMsg(reply); err != nil {
-			b.Fatal(err)
+	}
+}
+
+// bareStream opens a stream to a node.
+func bareStream(t testing.TB, address string) leafpb.LeafService_StreamClient {
+	t.Helper()
+	cc, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	stream, err := leafpb.NewLeafServiceClient(cc).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+// pingPong sends a request and waits for its reply.
+func pingPong(stream leafpb.LeafService_StreamClient, request *leafpb.StreamRequest, reply *leafpb.StreamResponse) error {
+	if err := stream.Send(request); err != nil {
+		return err
+	}
+	return stream.RecvMsg(reply)
+}
+
+// TestLoneCallerAllocates: a call of a lone caller makes few objects more than a request
+// and its reply on a bare stream: no goroutine of its own, and no error that is not returned.
+func TestLoneCallerAllocates(t *testing.T) {
+	address := newBareNode(t)
+	stream := bareStream(t, address)
+	request, reply := &leafpb.StreamRequest{Tag: "order", Count: 1}, &leafpb.StreamResponse{}
+	bare := testing.AllocsPerRun(2000, func() {
+		if err := pingPong(stream, request, reply); err != nil {
+			t.Fatal(err)
 		}
+	})
+	ids, err := client.New(client.Addresses(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ids.Close(context.Background())
+	whole := testing.AllocsPerRun(2000, func() {
+		if _, err := ids.Next(context.Background(), "order"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("%v for a bare request, %v for a call", bare, whole)
+	if whole > bare+16 {
+		t.Errorf("a call makes %v objects, a bare request %v", whole, bare)
 	}
 }
 
