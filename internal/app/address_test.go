@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
 func addrs(texts ...string) (out []netip.Addr) {
@@ -85,6 +88,34 @@ func TestAdvertisedAddress(t *testing.T) {
 			}
 			if err != nil || got != tc.want {
 				t.Errorf("got %s, %v, want %s", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestUnstableAddressIsSaid: a node that may use up a number with each start says so at
+// its first one.
+func TestUnstableAddressIsSaid(t *testing.T) {
+	t.Parallel()
+	for address, said := range map[string]bool{"": true, "10.0.0.5:8080": false} {
+		t.Run("address="+address, func(t *testing.T) {
+			t.Parallel()
+			c := embedded(shortDir(t))
+			c.Snowflake.Registry, c.Snowflake.Addresses, c.Snowflake.Address = "zookeeper", []string{port.Unused(t)}, address
+			c.Snowflake.Force, c.HTTP.Addr = true, port.Unused(t)
+			c.GRPC.Addr, c.RESP.Addr, c.Admin.Addr = "off", "off", "off"
+			var log lockedBuffer
+			eth0 := app.Interface{Name: "eth0", Up: true, Addrs: addrs("10.0.0.5")}
+			a, err := app.New(c, app.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}.On(eth0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = a.Stop(context.Background()) })
+			if err := a.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(log.String(), "level=WARN msg=\"with snowflake.registry=zookeeper the address is the identity, and a number is never used again."); got != said {
+				t.Errorf("%s", log.String())
 			}
 		})
 	}
