@@ -26,3 +26,13 @@ func PrintRepairPlan(w io.Writer, p segment.RepairPlan) error { return printRepa
 
 // ProgressText is progressText.
 func ProgressText(now idlog.Progress, took time.Duration) string { return progressText(now, took) }
+
+// ShowProgress shows reports one after the other, on a terminal or not, and the end.
+func ShowProgress(out io.Writer, terminal bool, reports ...idlog.Progress) {
+	line := newProgressLine(out)
+	line.terminal = line.terminal || terminal
+	for _, now := range reports {
+		line.show(now)
+	}
+	line.end()
+}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -22,6 +23,22 @@ func TestProgressText(t *testing.T) {
 	} {
 		if got := cli.ProgressText(tt.now, tt.took); got != tt.want {
 			t.Errorf("%+v after %v: %q, want %q", tt.now, tt.took, got, tt.want)
+		}
+	}
+}
+
+// TestProgressIsOneLine: on a terminal each report overwrites the one before; in a file
+// each has a line of its own.
+func TestProgressIsOneLine(t *testing.T) {
+	t.Parallel()
+	reports := []idlog.Progress{{Phase: "read", Total: 100}, {Phase: "read", Records: 7}}
+	for terminal, want := range map[bool]string{
+		true:  "\r\x1b[Kread 0 %, 0 records\r\x1b[Kread, 7 records\n",
+		false: "read 0 %, 0 records\nread, 7 records\n",
+	} {
+		var out bytes.Buffer
+		if cli.ShowProgress(&out, terminal, reports...); out.String() != want {
+			t.Errorf("terminal %t: %q, want %q", terminal, out.String(), want)
 		}
 	}
 }
