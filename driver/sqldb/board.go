@@ -22,9 +22,10 @@ type boardStatements struct {
 	post    string // tag, asked, regress, repaired
 	answer  string // tag, node, asked, high, latched
 	answers string // tag
+	all     string // answers about every tag
 	deleted string // tag, segment.DeletedRow, high
 	leave   string // node
-	nodes   string // BoardAge in ms
+	nodes   string // age in ms
 }
 
 func (d *dialect) boardStatements() boardStatements {
@@ -32,7 +33,10 @@ func (d *dialect) boardStatements() boardStatements {
 		return fmt.Sprintf("%s = %s(%s.%s, %s)", column, d.greatest, table, column, fmt.Sprintf(d.proposed, column))
 	}
 	larger := func(column string) string { return largerIn("leaf_repair", column) }
-	const notices = "SELECT biz_tag, asked, regress, repaired FROM leaf_repair"
+	const (
+		notices = "SELECT biz_tag, asked, regress, repaired FROM leaf_repair"
+		answers = "SELECT biz_tag, node, asked, high, latched FROM leaf_repair_node"
+	)
 	return boardStatements{
 		notices: notices,
 		notice:  d.bind(notices + " WHERE biz_tag = ?"),
@@ -40,7 +44,8 @@ func (d *dialect) boardStatements() boardStatements {
 			d.onConflict("biz_tag", "update_time") + ", " + larger("asked") + ", " + larger("regress") + ", " + larger("repaired")),
 		answer: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES (?, ?, ?, ?, ?, " + d.now +
 			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "asked", "high", "latched", "seen", "update_time")),
-		answers: d.bind("SELECT biz_tag, node, asked, high, latched FROM leaf_repair_node WHERE biz_tag = ?"),
+		answers: d.bind(answers + " WHERE biz_tag = ?"),
+		all:     answers + " WHERE biz_tag <> ''",
 		deleted: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES (?, ?, 0, ?, false, " + d.now +
 			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "seen", "update_time") + ", " + largerIn("leaf_repair_node", "high")),
 		leave: d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
@@ -79,11 +84,17 @@ func (s *Store) Answer(ctx context.Context, a segment.Answer) (err error) {
 // Answers implements segment.Board.
 func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the answers about tag %q", tag)
-	return s.answersTo(ctx, s.read, tag)
+	return s.scanAnswers(ctx, s.read, s.board.answers, tag)
 }
 
-func (s *Store) answersTo(ctx context.Context, q querier, tag string) (all []segment.Answer, err error) {
-	err = boardRows(ctx, q, s.board.answers, []any{tag}, func(rows *sql.Rows) error {
+// AllAnswers returns the answers about all tags.
+func (s *Store) AllAnswers(ctx context.Context) (all []segment.Answer, err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "read the answers about all tags")
+	return s.scanAnswers(ctx, s.read, s.board.all)
+}
+
+func (s *Store) scanAnswers(ctx context.Context, q querier, query string, args ...any) (all []segment.Answer, err error) {
+	err = boardRows(ctx, q, query, args, func(rows *sql.Rows) error {
 		var a segment.Answer
 		err := rows.Scan(&a.Tag, &a.Node, &a.Asked, &a.High, &a.Latched)
 		all = append(all, a)
@@ -105,9 +116,14 @@ func (s *Store) Leave(ctx context.Context, node string) (err error) {
 }
 
 // Nodes implements segment.Board.
-func (s *Store) Nodes(ctx context.Context) (nodes []segment.Member, err error) {
+func (s *Store) Nodes(ctx context.Context) ([]segment.Member, error) {
+	return s.NodesSince(ctx, segment.BoardAge)
+}
+
+// NodesSince returns the nodes of Nodes that entered within an age.
+func (s *Store) NodesSince(ctx context.Context, age time.Duration) (nodes []segment.Member, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
-	err = boardRows(ctx, s.read, s.board.nodes, []any{segment.BoardAge.Milliseconds()}, func(rows *sql.Rows) error {
+	err = boardRows(ctx, s.read, s.board.nodes, []any{age.Milliseconds()}, func(rows *sql.Rows) error {
 		var m segment.Member
 		err := rows.Scan(&m.Node, &m.Fence)
 		nodes = append(nodes, m)

@@ -66,7 +66,7 @@ func (s *Store) checkStart(ctx context.Context, conn *sql.Conn, row segment.NewR
 	notices, err := s.scanNotices(ctx, conn, s.board.notice, row.Tag)
 	var answers []segment.Answer
 	if err == nil {
-		answers, err = s.answersTo(ctx, conn, row.Tag)
+		answers, err = s.scanAnswers(ctx, conn, s.board.answers, row.Tag)
 	}
 	switch {
 	case err != nil && s.dialect.kindOf(err).missing():

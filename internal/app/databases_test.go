@@ -108,7 +108,7 @@ func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 		t.Errorf("apply: got %v", err)
 	}
 	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
-	if want := `tag "user" has max_id=13 in store "b", but max_id=1 in store "a"`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+	if want := `its row in store "a", where the rule expects it, has max_id=1, but its row in store "b" has max_id=13`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
 		t.Errorf("apply with --accept-rule: got %v, want a conflict that says %q", err, want)
 	}
 	above := int64(13)

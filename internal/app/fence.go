@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/leaf-idgen/leaf/internal/config"
 
@@ -17,8 +18,9 @@ import (
 
 // RebuildFence makes the fence files of cfg's data directory anew, with every tag of the
 // databases latched, and returns the tags. It is leaf.ErrConflict if the files are whole,
-// if a node runs there, or if there is no such directory; leaf.ErrNotReady if a database
-// does not answer, because a tag that is not latched could repeat IDs.
+// if a node runs there, if there is no such directory, or if the row of a tag cannot be read,
+// because it is then not known where its numbers end; leaf.ErrNotReady if a database does not
+// answer, because a tag that is not latched could repeat IDs.
 func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err error) {
 	if _, err := os.Stat(cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w: data directory: %w", leaf.ErrConflict, err)
@@ -36,21 +38,28 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	if err := dbs.recall(dir); err != nil {
 		return nil, err
 	}
-	rows, err := dbs.catalog(cfg.Segment.LoadTimeout, func(string) fence.Mark { return fence.Mark{} }).Tags(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for i, s := range dbs.stores { // a fence that latches the tags of other nodes guards none of this one
 		if err := s.SameCluster(ctx); err != nil {
 			return nil, fmt.Errorf("store %q: %w", dbs.name(i), manage.StoreError(err))
 		}
 	}
 	at := map[string]int64{}
-	for _, row := range rows {
-		tags = append(tags, row.Name)
-		at[row.Name] = row.MaxID
-	}
-	for _, s := range dbs.stores {
+	catalog := dbs.catalog(0, nil)
+	for i, s := range dbs.stores {
+		rows, err := dbs.rows(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if !catalog.Holds(i, row.Tag) {
+				continue
+			}
+			if err := dbs.readable(i, row); err != nil {
+				return nil, err
+			}
+			tags = append(tags, row.Tag)
+			at[row.Tag] = row.MaxID
+		}
 		notices, err := s.Notices(ctx)
 		if err != nil && !errors.Is(err, segment.ErrSchema) {
 			return nil, manage.StoreError(err)
@@ -59,6 +68,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			at[n.Tag] = max(at[n.Tag], n.Repaired)
 		}
 	}
+	slices.Sort(tags)
 	if err := fence.Rebuild(dir, dir.NodeID(), at); err != nil {
 		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, err)
 	}

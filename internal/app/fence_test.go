@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -62,4 +63,29 @@ func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
 		t.Errorf("IDs %v, %v after the fence was rebuilt, and %v before; want ErrRegress", got, err, before)
 	}
 	stop()
+}
+
+// TestFenceBesideARowThatCannotBeRead: a mark at 0 would say that the tag has no numbers.
+func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(shortDir(t), "d")
+	cfg := embedded(dir)
+	_, stop := start(t, cfg)
+	stop()
+	db := openFile(t, filepath.Join(dir, "leaf.db"))
+	loosen(t, db)
+	execute(t, db, "UPDATE leaf_alloc SET max_id = 'abc'")
+	for _, name := range []string{"fence", "fence-end"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := app.RebuildFence(t.Context(), cfg)
+	if want := `the row of tag "leaf-segment-test" in store "default" cannot be read`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+		t.Fatalf("got %v, want a conflict that says %q", err, want)
+	}
+	execute(t, db, "UPDATE leaf_alloc SET max_id = 1001")
+	if tags, err := app.RebuildFence(t.Context(), cfg); err != nil || len(tags) != 1 {
+		t.Errorf("with the row corrected: %v, %v", tags, err)
+	}
 }

@@ -1,11 +1,13 @@
 package app_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -88,5 +90,115 @@ func TestRuleBesideARowThatWasNotMoved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// copied is divided with a node that issues from tag user in b after its row was copied to a,
+// and the IDs that it issued.
+func copied(t *testing.T) (c config.Config, node *app.App, stop func(), a, b *sql.DB, issued map[string]bool) {
+	t.Helper()
+	dir, c := divided(t)
+	node, stop = start(t, c)
+	if _, err := node.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "user", Start: 1, Step: 5}); err != nil {
+		t.Fatal(err)
+	}
+	a, b = openFile(t, filepath.Join(dir, "a.db")), openFile(t, filepath.Join(dir, "b.db"))
+	execute(t, a, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('user', 1, 5, CURRENT_TIMESTAMP)")
+	issued = map[string]bool{}
+	for range 12 {
+		_, id := get(t, node, "/api/segment/get/user")
+		issued[id] = true
+	}
+	return c, node, stop, a, b, issued
+}
+
+// TestRuleBesideARowThatWasDeletedWithSQL: the row of a tag was copied to another database,
+// nodes took ranges after that, and then the old row was deleted with SQL. The nodes have told
+// the old database where it ended, or the command runs in the data directory of one that holds
+// the numbers.
+func TestRuleBesideARowThatWasDeletedWithSQL(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]bool{"a node told of it": true, "while no node ran": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, node, stop, a, b, issued := copied(t)
+			if told {
+				execute(t, b, "DELETE FROM leaf_alloc WHERE biz_tag = 'user'")
+				until(t, "the node tells where the row ended", func() (tells bool) {
+					if status, id := get(t, node, "/api/segment/get/user"); status == 200 {
+						issued[id] = true
+					}
+					if err := b.QueryRowContext(t.Context(), "SELECT count(*) > 0 FROM leaf_repair_node WHERE biz_tag = 'user' AND high > 0").Scan(&tells); err != nil {
+						t.Fatal(err)
+					}
+					return tells
+				})
+				stop()
+				c.DataDir = shortDir(t)
+			} else {
+				stop()
+				execute(t, b, "DELETE FROM leaf_alloc WHERE biz_tag = 'user'")
+			}
+			c.TagRules = []string{"user*=a"}
+			_, err := app.ApplySchema(t.Context(), c, app.Options{}, true)
+			var above int64
+			_, named, _ := strings.Cut(fmt.Sprint(err), `set max_id in store "a" to `)
+			if _, scanErr := fmt.Sscanf(named, "%d or more", &above); !errors.Is(err, leaf.ErrConflict) || scanErr != nil {
+				t.Fatalf("the rule beside the copied row: %v; want a conflict that names a max_id", err)
+			}
+			execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", above)
+			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, true); err != nil {
+				t.Fatal(err)
+			}
+			again, _ := start(t, c)
+			for range 12 {
+				if status, id := get(t, again, "/api/segment/get/user"); status != 200 || issued[id] {
+					t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
+				}
+			}
+		})
+	}
+}
+
+// TestRuleBesideARowThatCannotBeRead: where its numbers end is not known, in the old database
+// and in the new one.
+func TestRuleBesideARowThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"a", "b"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			c, _, stop, a, b, _ := copied(t)
+			stop()
+			db := map[string]*sql.DB{"a": a, "b": b}[store]
+			loosen(t, db)
+			execute(t, db, "UPDATE leaf_alloc SET max_id = '13 or so' WHERE biz_tag = 'user'")
+			c.TagRules = []string{"user*=a"}
+			_, err := app.ApplySchema(t.Context(), c, app.Options{}, true)
+			if want := fmt.Sprintf(`the row of tag "user" in store %q cannot be read`, store); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want a conflict that says %q", err, want)
+			}
+		})
+	}
+}
+
+// TestRuleBesideARunningNode: a node that still runs takes ranges by the old rule, and what it
+// holds is not in the database yet.
+func TestRuleBesideARunningNode(t *testing.T) {
+	t.Parallel()
+	c, node, stop, a, _, _ := copied(t)
+	execute(t, a, "UPDATE leaf_alloc SET max_id = 1000 WHERE biz_tag = 'user'")
+	info, err := node.Backend().Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := c
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "nodes still take ranges from store") {
+		t.Errorf("beside the node of %s: got %v, want a conflict", info.DataDir, err)
+	}
+	stop()
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+		t.Errorf("after the node has stopped: %v", err)
 	}
 }

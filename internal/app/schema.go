@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -81,72 +79,4 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 		}
 	}
 	return report, nil
-}
-
-// checkPosted refuses a rule that sends a tag to a row below what nodes have posted of a
-// regress or a repair in another database. That row may lie below it, too: a database that
-// lost commits has a row that says too little.
-func (o *offline) checkPosted(ctx context.Context, rows []map[string]int64) error {
-	for i, s := range o.dbs.stores {
-		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
-		notices, err := s.Notices(ctx)
-		cancel()
-		if errors.Is(err, segment.ErrSchema) || errors.Is(err, segment.ErrDenied) { // the nodes could not post, either
-			continue
-		}
-		if err != nil {
-			return manage.StoreError(err)
-		}
-		for _, n := range notices {
-			to, known := o.dbs.router.Route(n.Tag), max(n.Regress, n.Repaired)
-			if to < 0 || to == i {
-				continue
-			}
-			at, moved := rows[to][n.Tag]
-			if !moved || at >= known {
-				continue
-			}
-			if known > segment.MaxMaxID { // the text says that no node wrote it
-				return segment.NewRow{Tag: n.Tag, Start: at}.CheckStart(n, nil)
-			}
-			return fmt.Errorf("%w: numbers of tag %q up to %d are in use from store %q, whose nodes have posted that after a loss of commits, and its row has max_id=%d in store %q, where the new rule expects it. "+
-				"Stop all nodes, set max_id in store %q to %d or more, and run the command again", leaf.ErrConflict, n.Tag, known, o.dbs.name(i), at, o.dbs.name(to), o.dbs.name(to), known)
-		}
-	}
-	return nil
-}
-
-// checkMoved refuses a rule that sends a tag to a row below the tag's row in another
-// database: nodes took ranges there after the row was moved, and the new rule would hand
-// them out again.
-func (o *offline) checkMoved(ctx context.Context) error {
-	rows := make([]map[string]int64, len(o.dbs.stores)) // max_id by tag
-	for i, s := range o.dbs.stores {
-		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
-		all, err := s.Rows(ctx)
-		cancel()
-		if err != nil && !errors.Is(err, segment.ErrSchema) { // without a table there are no rows
-			return manage.StoreError(err)
-		}
-		rows[i] = map[string]int64{}
-		for _, row := range all {
-			rows[i][row.Tag] = row.MaxID
-		}
-	}
-	if err := o.checkPosted(ctx, rows); err != nil {
-		return err
-	}
-	for i, left := range rows {
-		for _, tag := range slices.Sorted(maps.Keys(left)) {
-			to := o.dbs.router.Route(tag)
-			if to < 0 {
-				continue
-			}
-			if at, moved := rows[to][tag]; moved && at < left[tag] {
-				return fmt.Errorf("%w: tag %q has max_id=%d in store %q, but max_id=%d in store %q, where the new rule expects it: nodes took ranges after the row was moved, and the new rule would repeat them. "+
-					"Stop all nodes, set max_id in store %q to the larger max_id or more, and run the command again", leaf.ErrConflict, tag, left[tag], o.dbs.name(i), at, o.dbs.name(to), o.dbs.name(to))
-			}
-		}
-	}
-	return nil
 }
