@@ -30,6 +30,13 @@ type Board interface {
 	// Answers returns all answers about a tag, one per node, in no particular order.
 	Answers(ctx context.Context, tag string) ([]Answer, error)
 
+	// Forget removes the notice of a tag that holds nothing but the question with the number
+	// asked, and the tag's answers that know of no number and no latch, in one atomic step.
+	// It changes nothing if the notice is another one. It may be repeated. Forgotten returns
+	// the highest number of a question that was removed, 0 if none was.
+	Forget(ctx context.Context, tag string, asked int64) error
+	Forgotten(ctx context.Context) (asked int64, err error)
+
 	// Enter notes that the node takes ranges from this database. It replaces what was
 	// noted of the node before. It lasts for BoardAge by the clock of the database, or
 	// until Leave. Nodes returns those that are noted, in no particular order.

@@ -10,7 +10,8 @@ import (
 	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
-// question posts a question whose number is above every one on the board, in answers too:
+// question posts a question whose number is above every one on the board, in answers and
+// among the questions that were forgotten too:
 // an answer to it, or to a later one, is from a node that read what was on the board now.
 // The number is the time where that is larger, so that it does not come again when the
 // database forgets what was asked. asked is the last question on the board.
@@ -22,12 +23,27 @@ func (r *repair) question(ctx context.Context, asked int64) error {
 	for _, x := range all {
 		asked = max(asked, x.Asked)
 	}
+	forgotten, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, r.board.Forgotten)
+	if err != nil {
+		return err
+	}
+	asked = max(asked, forgotten)
 	if asked >= MaxMaxID {
 		return fmt.Errorf("%w: tag %q has question %d in leaf_repair or leaf_repair_node, must be below %d; no node wrote that, correct the row",
 			leaf.ErrConflict, r.tag, asked, int64(MaxMaxID))
 	}
 	r.asked = max(asked+1, r.alloc.rt.Now().UnixNano())
 	return r.post(ctx, Notice{Tag: r.tag, Asked: r.asked})
+}
+
+// forget takes the question off the board when nothing comes of it: otherwise each name that
+// is typed in a plan stays there. It is called after this node has listened to the answers,
+// for longer than any other repair whose question has got the number of this one does. A
+// question that stays after a failure or a break does no harm.
+func (r *repair) forget(ctx context.Context) {
+	if r.board != nil {
+		_ = r.shard.post(ctx, func(ctx context.Context) error { return r.board.Forget(ctx, r.tag, r.asked) })
+	}
 }
 
 // confirm waits until the nodes have heeded a repair to the number, which is posted. again:

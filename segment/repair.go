@@ -59,6 +59,7 @@ func (a *Allocator) RepairByPlan(ctx context.Context, tag string, above int64) (
 			return RepairPlan{}, err
 		}
 		if err := r.decide(); err != nil {
+			r.forget(ctx)
 			return RepairPlan{}, err
 		}
 		again, err := r.move(ctx)
@@ -118,7 +119,8 @@ type repair struct {
 	plan   RepairPlan
 }
 
-// ask finds the highest number in use. It changes nothing but the question.
+// ask finds the highest number in use. It changes nothing but the question, which forget
+// takes back.
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
 	r.began = a.fence.Look()
@@ -225,6 +227,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 	}
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil && (!missing || !r.latched) {
+		r.forget(ctx)
 		return false, err
 	}
 	n := Notice{Tag: r.tag, Repaired: to}

@@ -40,9 +40,11 @@ const (
 	RepairNodeLeft    = "left"    // it is not listed any more; End is from an earlier answer
 )
 
-// PlanRepair returns what Repair with the same arguments would do. It changes nothing,
-// but for the question that it posts for the nodes. Where Repair would refuse, the plan
-// says why. For a tag with NoRow that no node has latched, Repair returns leaf.ErrUnknownTag. Errors: those of Repair that keep it from asking.
+// PlanRepair returns what Repair with the same arguments would do. It changes nothing: it
+// posts a question for the nodes, and removes it when they had time to answer. Where Repair
+// would refuse, the plan says why. For a tag with NoRow that no node has latched, Repair
+// returns leaf.ErrUnknownTag. Errors: those of Repair that keep it from asking; then the
+// question may stay.
 func (a *Allocator) PlanRepair(ctx context.Context, tag string, above int64) (RepairPlan, error) {
 	r, err := a.newRepair(tag, above)
 	if err != nil {
@@ -51,6 +53,7 @@ func (a *Allocator) PlanRepair(ctx context.Context, tag string, above int64) (Re
 	if err := r.ask(ctx); err != nil {
 		return RepairPlan{}, err
 	}
+	r.forget(ctx)
 	if err := r.decide(); err != nil {
 		r.plan.Refused = err.Error()
 	}

@@ -1,6 +1,8 @@
 package segment_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +43,57 @@ func TestRepairPlan(t *testing.T) {
 			t.Errorf("Repair = %d, %v; the plan said %d", maxID, err, plan.First)
 		}
 	})
+}
+
+// TestQuestionIsForgotten: what a plan or a refused repair asks leaves nothing on the board, of
+// a name that never was a tag, and of a tag that is well. A later question has a larger number,
+// although the clock of the node that asks is behind: an answer to the old one may be late.
+func TestQuestionIsForgotten(t *testing.T) {
+	for name, do := range map[string]func(t *testing.T, a *segment.Allocator, tag string) error{
+		"plan": func(t *testing.T, a *segment.Allocator, tag string) error {
+			t.Helper()
+			_, err := a.PlanRepair(t.Context(), tag, 0)
+			return err
+		},
+		"repair that is refused": func(t *testing.T, a *segment.Allocator, tag string) error {
+			t.Helper()
+			if _, err := a.Repair(t.Context(), tag, 1); !errors.Is(err, leaf.ErrUnknownTag) && !errors.Is(err, leaf.ErrConflict) {
+				return fmt.Errorf("Repair(%q): %w; want a refusal", tag, err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(row(10))
+				n := three(t, s)
+				drain(t, n[1], "order", 5)
+				synctest.Wait()
+				for _, tag := range []string{"never-there", "order"} {
+					if err := do(t, n[0], tag); err != nil {
+						t.Fatal(err)
+					}
+					if all, err := s.Notices(t.Context()); err != nil || len(all) > 0 {
+						t.Errorf("%s left %+v on the board, %v", tag, all, err)
+					}
+				}
+				if all, err := s.Answers(t.Context(), "never-there"); err != nil || len(all) > 0 {
+					t.Errorf("answers %+v are left, %v", all, err)
+				}
+				ahead := time.Now().Add(time.Hour).UnixNano() // by a node's clock
+				for _, err := range []error{
+					s.Post(t.Context(), segment.Notice{Tag: "order", Asked: ahead}), s.Forget(t.Context(), "order", ahead), do(t, n[0], "order"),
+				} {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if asked, err := s.Forgotten(t.Context()); err != nil || asked <= ahead {
+					t.Errorf("the last question has the number %d, %v; want more than %d", asked, err, ahead)
+				}
+			})
+		})
+	}
 }
 
 // TestRepairPlanIsRefused: a plan that is refused names the nodes that do not answer, and

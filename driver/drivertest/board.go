@@ -19,6 +19,7 @@ var boardCases = []testCase{
 	{"notices only grow", boardNotices},
 	{"notices of many nodes at once", boardRace},
 	{"answers are replaced", boardAnswers},
+	{"a question is forgotten", boardForgets},
 	{"nodes enter and leave", boardNodes},
 	{"the board needs its tables", boardMissing},
 }
@@ -119,6 +120,48 @@ func boardAnswers(t *testing.T, b Backend) {
 	}
 }
 
+func boardForgets(t *testing.T, b Backend) {
+	all := boards(t, b)
+	last := all[len(all)-1]
+	wantForgotten := func(want int64) {
+		t.Helper()
+		for i, board := range all {
+			if got, err := board.Forgotten(ctx(t)); err != nil || got != want {
+				t.Errorf("store %d: the last question that was forgotten is %d, %v; want %d", i, got, err, want)
+			}
+		}
+	}
+	const now = int64(1_800_000_000_000_000_000)
+	wantForgotten(0)
+	must(t, last.Enter(ctx(t), segment.Member{Node: "n1"}))
+	kept := []segment.Notice{{Tag: "A", Asked: now}, {Tag: "later", Asked: now + 1}, {Tag: "regress", Asked: now, Regress: 1}, {Tag: "repaired", Asked: now, Repaired: 1}}
+	for _, n := range append(kept, segment.Notice{Tag: "a", Asked: now}) {
+		must(t, all[0].Post(ctx(t), n))
+		for node, x := range map[string]segment.Answer{"n1": {}, "n2": {High: 5}, "n3": {Latched: true}} {
+			x.Tag, x.Node, x.Asked = n.Tag, node, n.Asked
+			must(t, all[0].Answer(ctx(t), x))
+		}
+	}
+	for range 2 {
+		for _, tag := range []string{"a", "later", "regress", "repaired", "never there"} {
+			must(t, last.Forget(ctx(t), tag, now))
+		}
+		wantNotices(t, all, kept...)
+		wantForgotten(now)
+		for tag, want := range map[string]int{"a": 2, "A": 3, "later": 3, "regress": 3, "repaired": 3} {
+			if got, err := all[0].Answers(ctx(t), tag); err != nil || len(got) != want {
+				t.Errorf("answers about tag %q: %v, %v; want %d", tag, got, err, want)
+			}
+		}
+	}
+	must(t, all[0].Post(ctx(t), segment.Notice{Tag: "a", Asked: 7})) // by a clock that is behind
+	must(t, all[0].Forget(ctx(t), "a", 7))
+	wantForgotten(now)
+	if got, err := all[0].Nodes(ctx(t)); err != nil || len(got) != 1 {
+		t.Errorf("nodes %v, %v; want n1 only", got, err)
+	}
+}
+
 func boardNodes(t *testing.T, b Backend) {
 	all := boards(t, b)
 	want := func(nodes ...segment.Member) {
@@ -156,8 +199,10 @@ func boardMissing(t *testing.T, b Backend) {
 	_, notices := b.Store.Notices(ctx(t))
 	_, answers := b.Store.Answers(ctx(t), "a")
 	_, nodes := b.Store.Nodes(ctx(t))
+	_, forgotten := b.Store.Forgotten(ctx(t))
 	for name, err := range map[string]error{
-		"Notices": notices, "Answers": answers, "Nodes": nodes,
+		"Notices": notices, "Answers": answers, "Nodes": nodes, "Forgotten": forgotten,
+		"Forget": b.Store.Forget(ctx(t), "a", 1),
 		"Post":   b.Store.Post(ctx(t), segment.Notice{Tag: "a"}),
 		"Answer": b.Store.Answer(ctx(t), segment.Answer{Tag: "a", Node: "n"}),
 		"Enter":  b.Store.Enter(ctx(t), segment.Member{Node: "n"}),

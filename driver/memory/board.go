@@ -17,6 +17,8 @@ type board struct {
 	notices map[string]segment.Notice
 	answers map[answerKey]segment.Answer
 	nodes   map[string]segment.Member
+
+	forgotten int64 // the highest number of a question that was removed
 }
 
 type answerKey struct{ tag, node string }
@@ -85,6 +87,24 @@ func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, 
 		slices.SortFunc(all, func(x, y segment.Answer) int { return strings.Compare(x.Node, y.Node) })
 	})
 	return all, err
+}
+
+// Forget implements segment.Board.
+func (s *Store) Forget(ctx context.Context, tag string, asked int64) error {
+	return s.onBoard(ctx, "forget a question", func(b *board) {
+		if b.notices[tag] != (segment.Notice{Tag: tag, Asked: asked}) {
+			return
+		}
+		delete(b.notices, tag)
+		b.forgotten = max(b.forgotten, asked)
+		maps.DeleteFunc(b.answers, func(k answerKey, a segment.Answer) bool { return k.tag == tag && a.High == 0 && !a.Latched })
+	})
+}
+
+// Forgotten implements segment.Board.
+func (s *Store) Forgotten(ctx context.Context) (asked int64, err error) {
+	err = s.onBoard(ctx, "read the last question that was forgotten", func(b *board) { asked = b.forgotten })
+	return asked, err
 }
 
 // Enter implements segment.Board.

@@ -15,7 +15,8 @@ var _ segment.Board = (*Store)(nil)
 // boardStatements are the texts for leaf_repair and leaf_repair_node. A node that takes
 // ranges has a row in the second one whose tag is empty, beside its answers. Its column
 // high is Member.Fence. A deleted row of leaf_alloc has a row there whose node is
-// segment.DeletedRow.
+// segment.DeletedRow. The number of the last question that was forgotten is in a row whose
+// tag is empty and whose node is lastQuestion; it was never seen, so it is no node.
 type boardStatements struct {
 	notices string
 	notice  string // tag
@@ -24,6 +25,9 @@ type boardStatements struct {
 	answers string // tag
 	all     string // answers about every tag
 	deleted string // tag, segment.DeletedRow, high
+	forget  string // tag, asked
+	last    string // lastQuestion, asked
+	empty   string // tag
 	leave   string // node
 	nodes   string // age in ms
 }
@@ -48,6 +52,10 @@ func (d *dialect) boardStatements() boardStatements {
 		all:     answers + " WHERE biz_tag <> ''",
 		deleted: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES (?, ?, 0, ?, false, " + d.now +
 			", CURRENT_TIMESTAMP)" + d.onConflict("biz_tag, node", "seen", "update_time") + ", " + largerIn("leaf_repair_node", "high")),
+		forget: d.bind("DELETE FROM leaf_repair WHERE biz_tag = ? AND asked = ? AND regress = 0 AND repaired = 0"),
+		last: d.bind("INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen, update_time) VALUES ('', ?, ?, 0, false, 0, CURRENT_TIMESTAMP)" +
+			d.onConflict("biz_tag, node", "update_time") + ", " + largerIn("leaf_repair_node", "asked")),
+		empty: d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = ? AND high = 0 AND NOT latched"),
 		leave: d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
 		nodes: d.bind("SELECT node, high FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
 	}
@@ -101,6 +109,41 @@ func (s *Store) scanAnswers(ctx context.Context, q querier, query string, args .
 		return err
 	})
 	return all, err
+}
+
+// lastQuestion stands for a node in the row that keeps the number of the last question that
+// was forgotten. The identity of a data directory never is it.
+const lastQuestion = "last-question"
+
+// Forget implements segment.Board.
+func (s *Store) Forget(ctx context.Context, tag string, asked int64) (err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "forget a question about tag %q", tag)
+	return s.again(ctx, func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			result, err := conn.ExecContext(ctx, s.board.forget, tag, asked)
+			if err != nil {
+				return err
+			}
+			if n, err := result.RowsAffected(); err != nil || n == 0 {
+				return err
+			}
+			if _, err := conn.ExecContext(ctx, s.board.last, lastQuestion, asked); err != nil {
+				return err
+			}
+			_, err = conn.ExecContext(ctx, s.board.empty, tag)
+			return err
+		})
+	})
+}
+
+// Forgotten implements segment.Board.
+func (s *Store) Forgotten(ctx context.Context) (asked int64, err error) {
+	defer s.boardDone(ctx, time.Now(), &err, "read the last question that was forgotten")
+	all, err := s.scanAnswers(ctx, s.read, s.board.answers, "")
+	for _, x := range all {
+		asked = max(asked, x.Asked)
+	}
+	return asked, err
 }
 
 // Enter implements segment.Board.

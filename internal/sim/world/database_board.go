@@ -52,6 +52,18 @@ func (s *Store) Answers(ctx context.Context, tag string) ([]segment.Answer, erro
 	})
 }
 
+// Forget implements segment.Board.
+func (s *Store) Forget(ctx context.Context, tag string, asked int64) error {
+	return s.write(ctx, "forget a question", func(m *memory.Store) { _ = m.Forget(context.Background(), tag, asked) })
+}
+
+// Forgotten implements segment.Board.
+func (s *Store) Forgotten(ctx context.Context) (int64, error) {
+	return ask(ctx, s, "read the last question that was forgotten", "", Repeatable, func(x *side) (int64, error) {
+		return x.store.Forgotten(context.Background())
+	})
+}
+
 // Enter implements segment.Board.
 func (s *Store) Enter(ctx context.Context, member segment.Member) error {
 	return s.write(ctx, "enter", func(m *memory.Store) { _ = m.Enter(context.Background(), member) })
