@@ -54,10 +54,10 @@ func run(ctx context.Context, report io.Writer, o options) error {
 	}
 	began := time.Now()
 	b := &bench{root: root, hunt: o.hunt, simOnly: o.simOnly}
+	defer b.remove()
 	if err := b.prepare(ctx, all); err != nil {
 		return err
 	}
-	defer b.remove()
 	verdicts := make([]verdict, len(all))
 	places := make(chan struct{}, max(1, o.parallel))
 	var wait sync.WaitGroup

@@ -113,10 +113,11 @@ func (b *bench) runTest(ctx context.Context, v *verdict, dir, overlay string) er
 	return nil
 }
 
-// start runs tests of a package from its compiled test binary.
+// start runs tests of a package from its compiled test binary. It runs in the package's folder,
+// where rapid would keep what failed, for later runs without the mutant to begin with.
 func (b *bench) start(ctx context.Context, binary, pkg, run string) (output string, err error) {
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^("+run+")$", "-test.timeout", "3m", "-test.v", "-test.failfast")
-	cmd.Dir = filepath.Join(b.root, pkg)
+	cmd.Dir, cmd.Env = filepath.Join(b.root, pkg), append(os.Environ(), "RAPID_NOFAILFILE=true")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -15,7 +15,10 @@ func TestTry(t *testing.T) {
 		"a/a.go": "package a\n\nfunc one() int { return 1 }\n",
 		"a/a_test.go": `package a
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestOne(t *testing.T) {
 	if one() != 1 {
@@ -26,6 +29,12 @@ func TestOne(t *testing.T) {
 func TestPositive(t *testing.T) {
 	if one() < 1 {
 		t.Error(one())
+	}
+}
+
+func TestNothingIsKept(t *testing.T) {
+	if one() != 1 && os.Getenv("RAPID_NOFAILFILE") == "true" {
+		t.Error("rapid writes no file")
 	}
 }
 
@@ -45,6 +54,7 @@ func TestBroken(t *testing.T) { t.Error("the server is missing") }
 	for _, tt := range []struct{ run, caught, err string }{
 		{"TestOne", "TestOne", ""},
 		{"TestPositive", "", ""},
+		{"TestNothingIsKept", "TestNothingIsKept", ""},
 		{"TestBroken", "TestBroken", "./a TestBroken fails without a mutant, too: TestBroken"},
 		{"TestNone", "", "no test ran"},
 	} {
