@@ -141,7 +141,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if _, err = admin.SocketPath(path); err != nil {
 		return nil, &config.Error{Key: "data-dir", Value: cfg.DataDir, Limit: err.Error()}
 	}
-	if a.dir, err = openDir(path); err != nil {
+	if a.dir, err = openDirSoon(path); err != nil {
 		return nil, err
 	}
 	a.dbs = &databases{}
@@ -195,6 +195,25 @@ func openDir(path string) (*datadir.Dir, error) {
 		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, locked)
 	}
 	return dir, err
+}
+
+// A command without a running node holds the data directory for as long as it works, most
+// for a few milliseconds. A node that starts in that moment waits for it.
+const (
+	dirPatience = time.Second
+	dirPause    = 20 * time.Millisecond
+)
+
+// openDirSoon is openDir for a node.
+func openDirSoon(path string) (*datadir.Dir, error) {
+	tick := time.NewTicker(dirPause)
+	defer tick.Stop()
+	for began := time.Now(); ; <-tick.C {
+		dir, err := openDir(path)
+		if _, locked := errors.AsType[*datadir.LockedError](err); !locked || time.Since(began) >= dirPatience {
+			return dir, err
+		}
+	}
 }
 
 // undo closes what New opened, in reverse order, and the data directory last. As in

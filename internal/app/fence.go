@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
@@ -23,9 +24,12 @@ import (
 // answer, because a tag that is not latched could repeat IDs.
 func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err error) {
 	if _, err := os.Stat(cfg.DataDir); err != nil {
-		return nil, fmt.Errorf("%w: data directory: %w", leaf.ErrConflict, err)
+		return nil, fmt.Errorf("%w: data directory: %w; name the folder of the node whose start says to run this command with --data-dir", leaf.ErrConflict, err)
 	}
 	dir, err := openDir(cfg.DataDir)
+	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
+		return nil, fmt.Errorf("%w: data directory %s is in use by %s: a node that runs has its fence. Stop it, start it again, and rebuild the fence only if that start says so", leaf.ErrConflict, locked.Path, locked.Holder())
+	}
 	if err != nil {
 		return nil, err
 	}

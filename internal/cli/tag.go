@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
@@ -130,6 +131,9 @@ It cannot ask a node that was stopped cleanly, nor a Java server: if one of thos
 
 // Run repairs a tag.
 func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
+	stop := sayLater(p.Stderr, time.Second, "asking every node of the database for its highest number. This takes about 4 s, so that nodes "+
+		"which a loss of commits took off the list can enter it again, and some seconds more for each node that is slow to answer")
+	defer stop()
 	if c.Plan {
 		return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (segment.RepairPlan, error) {
 			return b.PlanRepair(ctx, c.Tag, c.Above)

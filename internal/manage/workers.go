@@ -136,7 +136,7 @@ func (q ReleaseWorker) validate() error {
 
 func (q ReleaseWorker) run(ctx context.Context, r *Registry) (None, error) {
 	if last := int64(1)<<r.Layout.WorkerBits - 1; q.Number < 0 || q.Number > last {
-		return None{}, leaf.BadField("worker", q.Number, fmt.Sprintf("must be 0 to %d, the workers of the layout", last))
+		return None{}, leaf.BadField("worker", q.Number, fmt.Sprintf("must be 0 to %d, the worker IDs of the layout", last))
 	}
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()

@@ -257,6 +257,30 @@ func TestNoNode(t *testing.T) {
 	}
 }
 
+// TestSocketOutOfReach: the data directory is a file, or belongs to another user. No node is
+// away, and a start of one cures nothing.
+func TestSocketOutOfReach(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.NewClient(file).Info(t.Context()); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "must be a folder") {
+		t.Errorf("a file: got %v, want ErrBadRequest", err)
+	}
+	if os.Getuid() == 0 {
+		t.Skip("root may enter every folder")
+	}
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a folder
+	if _, err := admin.NewClient(dir).Info(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "as the user that the node runs as") {
+		t.Errorf("a folder of another user: got %v, want ErrConflict", err)
+	}
+}
+
 // leaveStaleSocket does what a killed node does.
 func leaveStaleSocket(t *testing.T, path string) {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -32,8 +33,9 @@ const (
 )
 
 // Client is the Backend of the node that runs in a data directory, over its socket. Beside
-// its errors every method may return ErrNoNode, or leaf.ErrNotReady if the
-// connection broke, after which the outcome of a change is unknown.
+// its errors every method may return ErrNoNode; leaf.ErrBadRequest or leaf.ErrConflict if
+// this user cannot reach the socket; or leaf.ErrNotReady if the connection broke, after which
+// the outcome of a change is unknown.
 type Client struct {
 	manage.Backend
 
@@ -111,6 +113,12 @@ func (c *Client) Do(ctx context.Context, request any) (any, error) {
 func (c *Client) transportError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("%w at %s", ErrNoNode, c.path)
+	}
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return leaf.BadField("data-dir", filepath.Dir(c.path), "must be a folder")
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: this user may not enter the data directory %s, or not use its socket: run the command as the user that the node runs as", leaf.ErrConflict, filepath.Dir(c.path))
 	}
 	if urlErr, ok := errors.AsType[*url.Error](err); ok {
 		err = urlErr.Err // its own text repeats an address that the user did not type

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// sayLater prints what a command waits for when it still runs after a while. The caller calls
+// stop before the command ends; after that nothing is printed.
+func sayLater(w io.Writer, after time.Duration, text string) (stop func()) {
+	said := make(chan struct{})
+	timer := time.AfterFunc(after, func() {
+		defer close(said)
+		fmt.Fprintln(w, "leaf: "+text)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-said
+		}
+	}
+}
