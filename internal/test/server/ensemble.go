@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"sync"
 )
 
@@ -103,24 +104,14 @@ func (e *Ensemble) Restart(ctx context.Context, nodes ...int) error {
 }
 
 func (e *Ensemble) restart(ctx context.Context, i int) error {
-	n := e.nodes[i]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return errClosed
+	command := func(ctx context.Context) (*exec.Cmd, error) {
+		cmd, err := e.kind.command(ctx, i, e.members)
+		if err == nil && e.network != nil {
+			cmd = e.network.enter(ctx, i, cmd)
+		}
+		return cmd, err
 	}
-	n.daemon.stop()
-	cmd, err := e.kind.command(context.WithoutCancel(ctx), i, e.members)
-	if err != nil {
-		return err
-	}
-	if e.network != nil {
-		cmd = e.network.enter(context.WithoutCancel(ctx), i, cmd)
-	}
-	if err := n.daemon.launch(cmd); err != nil {
-		return err
-	}
-	return n.daemon.await(ctx, func(ctx context.Context) error {
+	return e.run(ctx, i, command, func(ctx context.Context) error {
 		_, err := e.kind.leads(ctx, e.Addr(i))
 		return err
 	})

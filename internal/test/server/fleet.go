@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -177,6 +178,52 @@ func (f *fleet) try(nodes []int, do func(i int) error) error {
 	}
 	wait.Wait()
 	return errors.Join(errs...)
+}
+
+// run starts node i by what command returns, and returns when ask has no error. The
+// context of command outlives ctx, as the node does. A node that still runs is stopped first.
+func (f *fleet) run(ctx context.Context, i int, command func(ctx context.Context) (*exec.Cmd, error), ask func(ctx context.Context) error) error {
+	n := f.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return errClosed
+	}
+	n.daemon.stop()
+	cmd, err := command(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	if err := n.daemon.launch(cmd); err != nil {
+		return err
+	}
+	return n.daemon.await(ctx, ask)
+}
+
+// copyFirst makes the data of the other nodes copies of the first node's, and finishes each.
+func (f *fleet) copyFirst(finish func(dir string) error) error {
+	first := f.nodes[0].dir
+	return f.try(nil, func(i int) error {
+		dir := f.nodes[i].dir
+		if i == 0 {
+			return nil
+		}
+		for _, part := range []string{"data", "tmp"} {
+			if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(first, part))); err != nil {
+				return err
+			}
+		}
+		return finish(dir)
+	})
+}
+
+// peers returns the addresses of all nodes at one of their ports.
+func (f *fleet) peers(which int) string {
+	var addrs []string
+	for i := range f.nodes {
+		addrs = append(addrs, f.addr(i, which))
+	}
+	return strings.Join(addrs, ",")
 }
 
 // errClosed is the answer to whoever starts a node of a group that was closed.

@@ -84,18 +84,7 @@ func (g *Galera) install(ctx context.Context) error {
 	if err := os.Remove(filepath.Join(first, "data", "galera.cache")); err != nil {
 		return err
 	}
-	return g.try(nil, func(i int) error {
-		if i == 0 {
-			return nil
-		}
-		dir := g.nodes[i].dir
-		for _, part := range []string{"data", "tmp"} {
-			if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(first, part))); err != nil {
-				return err
-			}
-		}
-		return chownAll(owner, dir)
-	})
+	return g.copyFirst(func(dir string) error { return chownAll(owner, dir) })
 }
 
 // Database returns the database "leaf" on node i.
@@ -229,22 +218,10 @@ func (*Galera) view(ctx context.Context, d Database) (int64, error) {
 	return strconv.ParseInt(status["wsrep_cluster_conf_id"], 10, 64)
 }
 
-// launch starts node i and waits until it serves. It must not run.
+// launch starts node i and waits until it serves.
 func (g *Galera) launch(ctx context.Context, i int, how galeraStart, position string, ask Database) error {
-	n := g.nodes[i]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return errClosed
-	}
-	cmd, err := g.command(context.WithoutCancel(ctx), i, how, position)
-	if err != nil {
-		return err
-	}
-	if err := n.daemon.launch(cmd); err != nil {
-		return err
-	}
-	return n.daemon.await(ctx, func(ctx context.Context) error {
+	command := func(ctx context.Context) (*exec.Cmd, error) { return g.command(ctx, i, how, position) }
+	return g.run(ctx, i, command, func(ctx context.Context) error {
 		_, err := g.view(ctx, ask)
 		return err
 	})
@@ -277,9 +254,5 @@ func (g *Galera) recover(ctx context.Context, i int) (galeraPosition, error) {
 
 // command is node i itself.
 func (g *Galera) command(ctx context.Context, i int, how galeraStart, position string) (*exec.Cmd, error) {
-	var peers []string
-	for _, n := range g.nodes {
-		peers = append(peers, n.ports[1].Addr())
-	}
-	return galeraCommand(ctx, g.nodes[i], g.folder.path, peers, how, position)
+	return galeraCommand(ctx, g.nodes[i], g.folder.path, g.peers(1), how, position)
 }

@@ -48,7 +48,7 @@ func galeraLibrary() (string, error) {
 
 func galeraUser() (*syscall.Credential, error) { return serviceUser("mysql", "mariadb-server") }
 
-func galeraCommand(ctx context.Context, n *node, cluster string, peers []string, how galeraStart, position string) (*exec.Cmd, error) {
+func galeraCommand(ctx context.Context, n *node, cluster, peers string, how galeraStart, position string) (*exec.Cmd, error) {
 	library, err := galeraLibrary()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func galeraCommand(ctx context.Context, n *node, cluster string, peers []string,
 		"--loose-plugin-wsrep-provider=OFF", // from 11.4 on; it would forbid Isolate
 		"--wsrep-on=ON", "--wsrep-provider="+library,
 		"--wsrep-cluster-name="+filepath.Base(cluster), // as random as the ports
-		"--wsrep-cluster-address=gcomm://"+strings.Join(peers, ","),
+		"--wsrep-cluster-address=gcomm://"+peers,
 		"--wsrep-node-address="+n.ports[1].Addr(),
 		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address="+n.ports[3].Addr(),
 		"--wsrep-provider-options="+strings.Join([]string{

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // MySQLGroup is a group of MySQL servers under Group Replication, which this process
@@ -85,17 +84,7 @@ func (g *MySQLGroup) install(ctx context.Context) error {
 	if err := os.Remove(filepath.Join(first, "data", "auto.cnf")); err != nil {
 		return err
 	}
-	return g.try(nil, func(i int) error {
-		if i == 0 {
-			return nil
-		}
-		for _, part := range []string{"data", "tmp"} {
-			if err := os.CopyFS(filepath.Join(g.nodes[i].dir, part), os.DirFS(filepath.Join(first, part))); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return g.copyFirst(func(string) error { return nil })
 }
 
 // Database returns the database "leaf" on member i.
@@ -124,7 +113,6 @@ func (g *MySQLGroup) Restart(ctx context.Context, members ...int) error {
 // member does whose group_replication_start_on_boot is off. options are added to its
 // command line.
 func (g *MySQLGroup) RestartOutside(ctx context.Context, i int, options ...string) error {
-	g.Stop(i)
 	if err := g.launch(ctx, i, options...); err != nil {
 		return fmt.Errorf("restart member %d of %s: %w", i, g.title, err)
 	}
@@ -178,22 +166,10 @@ func (g *MySQLGroup) join(ctx context.Context, i int, begin bool) error {
 	return nil
 }
 
-// launch starts member i and waits until it answers. It must not run.
+// launch starts member i, and stops it first if it runs, and waits until it answers.
 func (g *MySQLGroup) launch(ctx context.Context, i int, options ...string) error {
-	n := g.nodes[i]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return errClosed
-	}
-	cmd, err := g.command(context.WithoutCancel(ctx), i, options...)
-	if err != nil {
-		return err
-	}
-	if err := n.daemon.launch(cmd); err != nil {
-		return err
-	}
-	return n.daemon.await(ctx, func(ctx context.Context) error {
+	command := func(ctx context.Context) (*exec.Cmd, error) { return g.command(ctx, i, options...) }
+	return g.run(ctx, i, command, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		// It stays in the member's own tables: a member that was expelled joins again by it.
@@ -213,10 +189,6 @@ func (g *MySQLGroup) command(ctx context.Context, i int, options ...string) (*ex
 	if err != nil {
 		return nil, err
 	}
-	var peers []string
-	for _, n := range g.nodes {
-		peers = append(peers, n.ports[1].Addr())
-	}
 	cmd.Args = slices.DeleteFunc(cmd.Args, func(s string) bool {
 		return s == "--skip-log-bin" || s == "--performance-schema=OFF" // the list of members is in it
 	})
@@ -227,7 +199,7 @@ func (g *MySQLGroup) command(ctx context.Context, i int, options ...string) (*ex
 		"--group-replication-group-name="+g.name,
 		"--group-replication-start-on-boot=OFF",
 		"--group-replication-local-address="+n.ports[1].Addr(),
-		"--group-replication-group-seeds="+strings.Join(peers, ","),
+		"--group-replication-group-seeds="+g.peers(1),
 		"--group-replication-single-primary-mode=OFF", "--group-replication-enforce-update-everywhere-checks=ON",
 		"--group-replication-recovery-get-public-key=ON", "--group-replication-recovery-reconnect-interval=1",
 		"--group-replication-member-expel-timeout=0", // a dead member is missed after 5 s

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync"
 )
 
@@ -195,22 +196,9 @@ func (p *Pair) launch(ctx context.Context, i int, r role, ask func(addr, passwor
 }
 
 func (p *Pair) launchAt(ctx context.Context, i, port int, r role, ask func(addr, password string) Database) error {
-	n := p.nodes[i]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return errClosed
-	}
-	n.daemon.stop()
-	cmd, err := p.kind.command(context.WithoutCancel(ctx), n.dir, port, r)
-	if err != nil {
-		return err
-	}
-	if err := n.daemon.launch(cmd); err != nil {
-		return err
-	}
+	command := func(ctx context.Context) (*exec.Cmd, error) { return p.kind.command(ctx, p.nodes[i].dir, port, r) }
 	d := ask(address(port), p.password)
-	return n.daemon.await(ctx, func(ctx context.Context) error {
+	return p.run(ctx, i, command, func(ctx context.Context) error {
 		_, err := d.Version(ctx)
 		return err
 	})
