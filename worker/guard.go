@@ -1,64 +1,150 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
 )
 
-// guarded turns a panic in a registry's driver into an error, as if the registry had not
-// answered: the outcome of the call is unknown, and the other mode goes on.
-type guarded struct {
-	Registry
-
+// guard keeps the faults of code that is not ours, such as a registry's driver, from the
+// engine. A panic is an error, and so is a call that goes on after the end of its context: the
+// outcome is unknown in both cases. A call that never returns costs one goroutine, because
+// nothing calls the same method again before it has returned.
+type guard struct {
+	rt  leaf.Runtime
 	log *slog.Logger
+
+	mu       sync.Mutex
+	hung     map[string]hungCall // by the name of the call
+	panicked *panicError         // the latest: a driver that panics may keep its own lock
 }
 
+// hungCall is a call that has not returned in time.
+type hungCall struct {
+	since time.Time
+	done  chan struct{} // closed when it has returned
+}
+
+// guardPatience is how long a call may go on after the end of its context.
+const guardPatience = time.Second
+
+// panicError is a panic in a call.
+type panicError struct {
+	call  string
+	cause any
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic in %s: %v", e.call, e.cause) }
+
 // recovered sets err if the function that defers it panics, and logs where.
-func recovered(log *slog.Logger, call string, err *error) {
+func (g *guard) recovered(call string, err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("panic in %s: %v", call, p)
-		log.Error("a call of snowflake mode panicked; its outcome is unknown, and it is tried again", "call", call, "panic", p, "stack", string(debug.Stack()))
+		failed := &panicError{call, p}
+		*err = failed
+		g.mu.Lock()
+		g.panicked = failed
+		g.mu.Unlock()
+		g.log.Error("a call of snowflake mode panicked; its outcome is unknown, and it is tried again", "call", call, "panic", p, "stack", string(debug.Stack()))
 	}
 }
 
-func (g guarded) Claim(ctx context.Context, req Request) (own Record, err error) {
-	defer recovered(g.log, "Registry.Claim", &err)
-	return g.Registry.Claim(ctx, req)
+// hangs returns an error while the call has not returned.
+func (g *guard) hangs(call string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h, ok := g.hung[call]
+	if !ok {
+		return nil
+	}
+	select {
+	case <-h.done:
+		delete(g.hung, call)
+		return nil
+	default:
+	}
+	err := fmt.Errorf("%s has not returned since %s, although its deadline has passed; if that stays so, restart the node", call, h.since.UTC().Format(time.RFC3339))
+	if g.panicked != nil {
+		err = fmt.Errorf("%w. Before, there was a %w", err, g.panicked)
+	}
+	return err
 }
 
-func (g guarded) Renew(ctx context.Context, own Record, bound int64) (now Record, err error) {
-	defer recovered(g.log, "Registry.Renew", &err)
-	return g.Registry.Renew(ctx, own, bound)
+// guardedCall returns what f returns, soon after ctx has ended at the latest.
+func guardedCall[T any](ctx context.Context, g *guard, call string, f func() (T, error)) (T, error) {
+	var none, answer T
+	if err := g.hangs(call); err != nil {
+		return none, err
+	}
+	var err error
+	done := make(chan struct{})
+	since := g.rt.Now()
+	g.rt.Go(func() {
+		defer close(done)
+		defer g.recovered(call, &err)
+		answer, err = f()
+	})
+	if g.rt.Wait(ctx, done, 0) != nil {
+		_ = g.rt.Wait(context.Background(), done, guardPatience)
+	}
+	select {
+	case <-done:
+		return answer, err
+	default:
+	}
+	g.mu.Lock()
+	g.hung[call] = hungCall{since, done}
+	g.mu.Unlock()
+	return none, cmp.Or(g.hangs(call), errors.New(call+" has returned too late"))
 }
 
-func (g guarded) Release(ctx context.Context, own Record, floor int64) (err error) {
-	defer recovered(g.log, "Registry.Release", &err)
-	return g.Registry.Release(ctx, own, floor)
+// guarded is a registry whose driver may panic or never return.
+type guarded struct {
+	Registry
+	*guard
 }
 
-func (g guarded) List(ctx context.Context) (all []Record, err error) {
-	defer recovered(g.log, "Registry.List", &err)
-	return g.Registry.List(ctx)
+func (g guarded) Claim(ctx context.Context, req Request) (Record, error) {
+	return guardedCall(ctx, g.guard, "Registry.Claim", func() (Record, error) { return g.Registry.Claim(ctx, req) })
 }
 
-func (g guarded) Announce(ctx context.Context, p Peer) (err error) {
-	defer recovered(g.log, "Registry.Announce", &err)
-	return g.Registry.Announce(ctx, p)
+func (g guarded) Renew(ctx context.Context, own Record, bound int64) (Record, error) {
+	return guardedCall(ctx, g.guard, "Registry.Renew", func() (Record, error) { return g.Registry.Renew(ctx, own, bound) })
 }
 
-func (g guarded) Withdraw(ctx context.Context, p Peer) (err error) {
-	defer recovered(g.log, "Registry.Withdraw", &err)
-	return g.Registry.Withdraw(ctx, p)
+func (g guarded) Release(ctx context.Context, own Record, floor int64) error {
+	return guardedDo(ctx, g.guard, "Registry.Release", func() error { return g.Registry.Release(ctx, own, floor) })
 }
 
-func (g guarded) Peers(ctx context.Context) (all []Peer, err error) {
-	defer recovered(g.log, "Registry.Peers", &err)
-	return g.Registry.Peers(ctx)
+func (g guarded) List(ctx context.Context) ([]Record, error) {
+	return guardedCall(ctx, g.guard, "Registry.List", func() ([]Record, error) { return g.Registry.List(ctx) })
 }
 
-func (g guarded) Close() (err error) {
-	defer recovered(g.log, "Registry.Close", &err)
-	return g.Registry.Close()
+func (g guarded) Announce(ctx context.Context, p Peer) error {
+	return guardedDo(ctx, g.guard, "Registry.Announce", func() error { return g.Registry.Announce(ctx, p) })
+}
+
+func (g guarded) Withdraw(ctx context.Context, p Peer) error {
+	return guardedDo(ctx, g.guard, "Registry.Withdraw", func() error { return g.Registry.Withdraw(ctx, p) })
+}
+
+func (g guarded) Peers(ctx context.Context) ([]Peer, error) {
+	return guardedCall(ctx, g.guard, "Registry.Peers", func() ([]Peer, error) { return g.Registry.Peers(ctx) })
+}
+
+// end is Close, soon after ctx has ended at the latest.
+func (g guarded) end(ctx context.Context) error {
+	return guardedDo(ctx, g.guard, "Registry.Close", g.Close)
+}
+
+// guardedDo is guardedCall of a call that returns only an error.
+func guardedDo(ctx context.Context, g *guard, call string, f func() error) error {
+	_, err := guardedCall(ctx, g, call, func() (struct{}, error) { return struct{}{}, f() })
+	return err
 }

@@ -22,7 +22,7 @@ type Holder struct {
 	cfg       Config
 	rt        leaf.Runtime
 	log       *slog.Logger
-	reg       Registry
+	reg       guarded
 	info      Info
 	disk      Disk
 	namespace Namespace
@@ -92,7 +92,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 		disk = noDisk{}
 	}
 	h := &Holder{
-		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, reg: guarded{reg, cfg.Logger}, info: info, disk: disk,
+		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, info: info, disk: disk,
 		namespace: NewNamespace(cfg.Namespace, cfg.Layout, cfg.Datacenter),
 		first:     make(chan struct{}),
 		done:      make(chan struct{}),
@@ -104,6 +104,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	if h.rt == nil {
 		h.rt = leaf.SystemRuntime()
 	}
+	h.reg = guarded{reg, &guard{rt: h.rt, log: h.log, hung: map[string]hungCall{}}}
 	h.clock.limit, h.clock.reach = cfg.Jump, cfg.Horizon
 	h.made = h.rt.Now()
 	h.base, h.cancel = context.WithCancel(context.Background())
@@ -325,5 +326,5 @@ func (h *Holder) Close(ctx context.Context) error {
 			err = errors.Join(err, h.lastWrite(ctx))
 		}
 	}
-	return errors.Join(err, h.reg.Close())
+	return errors.Join(err, h.reg.end(ctx))
 }

@@ -243,8 +243,7 @@ func (h *Holder) askOne(p Peer) (time.Duration, error) {
 	return theirs.Round(0).Sub(sent.Round(0).Add(half)), nil
 }
 
-// askClock calls the function of the program. A panic in it is an error.
-func (h *Holder) askClock(ctx context.Context, p Peer) (t time.Time, err error) {
-	defer recovered(h.log, "Clock.Ask", &err)
-	return h.cfg.Clock.Ask(ctx, p)
+// askClock calls the function of the program.
+func (h *Holder) askClock(ctx context.Context, p Peer) (time.Time, error) {
+	return guardedCall(ctx, h.reg.guard, "Clock.Ask of "+p.Clock, func() (time.Time, error) { return h.cfg.Clock.Ask(ctx, p) })
 }
