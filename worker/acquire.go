@@ -20,7 +20,6 @@ func (h *Holder) acquire() *session {
 	}
 	h.asked = nil
 	for failures := 0; !h.isClosing(); failures++ {
-		h.held = nil
 		own, confirmed, err := h.attempt(nonce)
 		if err == nil {
 			s, beginErr := h.begin(own, confirmed)
@@ -30,7 +29,10 @@ func (h *Holder) acquire() *session {
 			err = beginErr
 		}
 		if h.isClosing() {
-			break
+			break // Close releases what an earlier attempt has claimed and could not write to the disk
+		}
+		if answered(err) && !unusable(err) && !errors.Is(err, leaf.ErrClock) {
+			h.held = nil // by what the registry says now, that number is not ours
 		}
 		h.refused(err)
 		h.firstAttempt(err)

@@ -154,3 +154,36 @@ func (g *gate) Release(ctx context.Context, own worker.Record, floor int64) erro
 	}
 	return err
 }
+
+// later makes every claim after the first wait for the end of its context.
+type later struct {
+	worker.Registry
+
+	claims atomic.Int64
+}
+
+func (l *later) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	if l.claims.Add(1) > 1 {
+		<-ctx.Done()
+		return worker.Record{}, ctx.Err()
+	}
+	return l.Registry.Claim(ctx, req)
+}
+
+// TestStopAfterAFailedWrite: a claim succeeds and its first write to the disk fails. A stop
+// during the next attempt releases the number all the same.
+func TestStopAfterAFailedWrite(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 })
+		n.disk.set(func(d *disk) { d.err = errors.New("no space left on device") })
+		if err := n.start(&later{Registry: worker.NewPool(w.records)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		n.disk.set(func(d *disk) { d.err = nil })
+		n.stop()
+		if r := w.records.record(0); !r.Released {
+			t.Errorf("the number stays claimed: %+v", r)
+		}
+	})
+}
