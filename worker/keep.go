@@ -113,41 +113,6 @@ func (h *Holder) keep(s *session) {
 	h.withdraw(*s.claim.Load())
 }
 
-// errOutOfReach: the clock is behind what the number may be used from, and another
-// number is of use at once.
-var errOutOfReach = errors.New("worker: the number lies ahead of the clock")
-
-// giveUp releases a number that lies ahead of the clock. The next claim takes another
-// one, as that of a restart would; if there is none, it takes this one again.
-func (h *Holder) giveUp(s *session, end int64, why error) {
-	h.held = nil
-	h.counters.losses.Add(1)
-	h.mu.Lock()
-	h.previous = s.previous(end)
-	h.mu.Unlock()
-	h.log.Warn("worker ID is released, and another one is being claimed", "worker", s.number(), "reason", why)
-	if err := h.release(h.base, s, false); err != nil && !h.isClosing() {
-		h.log.Warn("worker ID is not released; it is free after T", "worker", s.number(), "error", err)
-	}
-}
-
-// outOfReach returns errOutOfReach if a leased number is of no use for longer than the
-// margin, because the clock is behind what was issued with it, and a claim would be
-// given another one. The registry answers, and no peer objects to the clock: else the
-// clock may still come back.
-func (h *Holder) outOfReach(s *session) error {
-	behind := time.UnixMilli(s.gen.Position()).Sub(h.rt.Now())
-	reserved := h.cfg.Policy == snowflake.UseReserved && s.gen.Position() < s.inner.Load()
-	if h.info.Kind != Leased || h.cfg.Numbers.Len() < 2 || behind <= max(h.cfg.Margin, h.cfg.Tolerance)+h.cfg.Layout.Unit || reserved || !s.confirmed.Load() || h.failures > 0 {
-		return nil
-	}
-	objection, jump := h.settle()
-	if right := objection == nil && jump == nil && h.checkedWithin(h.cfg.Renew, 0); !right {
-		return nil
-	}
-	return fmt.Errorf("%w: %w: the clock is %v behind what was issued with worker ID %d", leaf.ErrClock, errOutOfReach, behind.Round(time.Millisecond), s.number())
-}
-
 // forfeit notes that a claim is lost. The file gives up the time up to T as well, so
 // that neither this process nor the next one goes on from it without the registry.
 func (h *Holder) forfeit(s *session, end int64, lost error) {
@@ -171,6 +136,7 @@ func (h *Holder) forfeit(s *session, end int64, lost error) {
 // the claim is lost meanwhile.
 func (h *Holder) await(s *session) error {
 	_, began := h.read()
+	var seen lookout
 	// A clock that stands still, or is slow, shortly before the floor must not make the
 	// node write to its registry without a pause.
 	least := time.Millisecond
@@ -195,6 +161,9 @@ func (h *Holder) await(s *session) error {
 			if lost := h.outOfReach(s); lost != nil {
 				return lost
 			}
+		}
+		if lost := h.sooner(s, &seen); lost != nil {
+			return lost
 		}
 	}
 	if h.isClosing() {

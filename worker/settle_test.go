@@ -326,3 +326,72 @@ func TestStalledIsNotServing(t *testing.T) {
 		}
 	})
 }
+
+// TestAnotherNumberBecomesFree: all numbers are in use, so a leased node waits for the T of
+// the number that an operator took from it. When another number returns, the node takes that.
+func TestAnotherNumberBecomesFree(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		two := func(c *worker.Config) { c.Numbers.Hi, c.Horizon = 2, 10*time.Minute }
+		a, b := w.node("a", two).up(), w.node("b", two).up()
+		a.issue(10)
+		b.issue(10)
+		if err := worker.NewPool(w.records).Free(w.t.Context(), a.claimed()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		before := w.records.writes()
+		a.says(leaf.ErrNotReady, "may be used from")
+		time.Sleep(time.Minute)
+		a.says(leaf.ErrNotReady, "may be used from")
+		if n := w.records.writes() - before; n > 45 {
+			t.Errorf("%d writes in a minute of two nodes", n)
+		}
+		old, next := a.claimed(), b.claimed()
+		b.stop()
+		time.Sleep(20 * time.Second)
+		if p := a.issue(5000); p.Worker != next {
+			t.Errorf("issues with worker ID %d, want %d", p.Worker, next)
+		}
+		if r := w.records.record(old); !r.Released {
+			t.Errorf("the other number is not released: %+v", r)
+		}
+	})
+}
+
+// TestAnotherNumberIsOfNoUse: a number returns while a leased node waits, but it belongs to
+// another program. The node tries once and goes on waiting.
+func TestAnotherNumberIsOfNoUse(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		two := func(c *worker.Config) { c.Numbers.Hi, c.Horizon = 2, 10*time.Minute }
+		a, b := w.node("a", two), w.node("b", two).up()
+		if err := a.start(worker.NewPool(javas{w.records, b.claimed()})); err != nil {
+			t.Fatal(err)
+		}
+		a.issue(10)
+		if err := worker.NewPool(w.records).Free(w.t.Context(), a.claimed()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b.stop()
+		time.Sleep(20 * time.Second)
+		losses := a.Status().Losses
+		time.Sleep(5 * time.Minute)
+		a.says(leaf.ErrNotReady, "may be used from")
+		if st := a.Status(); losses != 2 || st.Losses != losses {
+			t.Errorf("%d losses, %d after five minutes, want 2", losses, st.Losses)
+		}
+		time.Sleep(5 * time.Minute)
+		a.issue(10)
+	})
+}
+
+// javas is a registry in which another program has given a number to another address.
+type javas struct {
+	*records
+
+	number int64
+}
+
+func (j javas) Reserved(context.Context) ([]worker.Adoptable, error) {
+	return []worker.Adoptable{{Number: j.number, Address: "java:8080"}}, nil
+}
