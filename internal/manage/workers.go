@@ -35,7 +35,7 @@ type Worker struct {
 	Number   int64  `json:"worker"`
 	Address  string `json:"address,omitempty"` // of the last owner
 	State    string `json:"state"`             // see the constants
-	Own      bool   `json:"own,omitempty"`     // held by the node that answers
+	Own      bool   `json:"own,omitempty"`     // held by the node that answers; a static number also while that waits
 	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below
 	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above
 	Released bool   `json:"released,omitempty"`
@@ -92,15 +92,16 @@ func (ListWorkers) run(ctx context.Context, r *Registry) (Workers, error) {
 		running[p.Nonce] = p.Nonce != ""
 	}
 	own := r.Own()
+	private := info.Kind == worker.Fixed && !info.Shared // the number of this process, also while it waits
 	for _, rec := range records {
-		out.Workers = append(out.Workers, describeWorker(rec, own, running[rec.Nonce], out.Now))
+		out.Workers = append(out.Workers, describeWorker(rec, private || rec.Number == own, running[rec.Nonce], out.Now))
 	}
 	return out, nil
 }
 
-func describeWorker(r worker.Record, own int64, running bool, now int64) Worker {
+func describeWorker(r worker.Record, own, running bool, now int64) Worker {
 	d := Worker{
-		Number: r.Number, Address: r.Address, Own: r.Number == own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
+		Number: r.Number, Address: r.Address, Own: own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
 	}
 	switch {
 	case r.Damage != "":

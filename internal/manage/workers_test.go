@@ -34,3 +34,20 @@ func TestReleaseOfAJavaServersNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestStaticNumberWhileItWaits: a static number belongs to the process that answers, also
+// while the process waits and issues nothing.
+func TestStaticNumberWhileItWaits(t *testing.T) {
+	waits := &manage.Registry{
+		Opened: worker.NewStatic(5), Layout: snowflake.Leaf(), Namespace: worker.NewNamespace("test", snowflake.Leaf(), 0),
+		Own: func() int64 { return -1 },
+	}
+	all, err := manage.On(waits).Workers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := manage.Worker{Number: 5, State: manage.WorkerRunning, Own: true}
+	if len(all.Workers) != 1 || all.Workers[0] != want {
+		t.Errorf("workers %+v, want %+v", all.Workers, want)
+	}
+}
