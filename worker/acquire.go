@@ -29,10 +29,10 @@ func (h *Holder) acquire() *session {
 			err = beginErr
 		}
 		if h.isClosing() {
-			break // Close releases what an earlier attempt has claimed and could not write to the disk
+			break // Close releases what is still held: its first write to the disk failed, or its release
 		}
 		if answered(err) && !unusable(err) && !errors.Is(err, leaf.ErrClock) {
-			h.held = nil // by what the registry says now, that number is not ours
+			h.held = nil // by what the registry says now, the number that was held is not ours
 		}
 		h.refused(err)
 		h.firstAttempt(err)

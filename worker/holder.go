@@ -36,7 +36,7 @@ type Holder struct {
 	made  time.Time // by New
 
 	// The loop's own, and Close's once the loop has ended.
-	held      *session      // claimed and not lost, also while its first write to the disk lasts or after that failed
+	held      *session      // claimed and neither lost nor released, also while its first write to the disk lasts or after that failed
 	failures  int           // renewals without an answer in a row
 	damaged   bool          // the registry has records that cannot be read
 	inspected time.Duration // elapsed time of the last look for those

@@ -16,13 +16,15 @@ var errOutOfReach = errors.New("worker: the number lies ahead of the clock")
 // giveUp releases a number that lies ahead of the clock. The next claim takes another
 // one, as that of a restart would; if there is none, it takes this one again.
 func (h *Holder) giveUp(s *session, end int64, why error) {
-	h.held = nil
 	h.counters.losses.Add(1)
 	h.mu.Lock()
 	h.previous = s.previous(end)
 	h.mu.Unlock()
 	h.log.Warn("worker ID is released, and another one is being claimed", "worker", s.number(), "reason", why)
-	if err := h.release(h.base, s, false); err != nil && !h.isClosing() {
+	switch err := h.release(h.base, s, false); {
+	case err == nil:
+		h.held = nil
+	case !h.isClosing(): // else Close releases it
 		h.log.Warn("worker ID is not released; it is free after T", "worker", s.number(), "error", err)
 	}
 }

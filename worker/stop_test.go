@@ -187,3 +187,41 @@ func TestStopAfterAFailedWrite(t *testing.T) {
 		}
 	})
 }
+
+// unanswered lets the first release reach the registry only when its context has ended.
+type unanswered struct {
+	worker.Registry
+
+	began chan struct{}
+	once  atomic.Bool
+}
+
+func (u *unanswered) Release(ctx context.Context, own worker.Record, floor int64) error {
+	if u.once.Swap(true) {
+		return u.Registry.Release(ctx, own, floor)
+	}
+	close(u.began)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStopWhileANumberIsGivenUp: a node gives its leased number up, because its clock is behind
+// what was issued, and is stopped before the registry answers. The stop releases the number.
+func TestStopWhileANumberIsGivenUp(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		n := w.node("a")
+		u := &unanswered{Registry: worker.NewPool(w.records), began: make(chan struct{})}
+		if err := n.start(u); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		n.issue(10)
+		number := n.Status().Number
+		n.clock.step(-15 * time.Second)
+		<-u.began
+		n.stop()
+		if r := w.records.record(number); !r.Released {
+			t.Errorf("the number stays claimed: %+v", r)
+		}
+	})
+}
