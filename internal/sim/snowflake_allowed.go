@@ -1,12 +1,12 @@
 package sim
 
 import (
+	"bytes"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/leaf-idgen/leaf/internal/sim/world"
-	"github.com/leaf-idgen/leaf/worker"
 )
 
 // SharedNumber is two nodes that the configuration gave one static number.
@@ -64,8 +64,9 @@ func (m *snowflakeMode) cloned(c, from *claimant) {
 // its node wrote, it has gone back, or another machine wrote it.
 //
 // A process that believes an old file issues again from its t on: up to where it had
-// come, or, if the number had another owner since, up to the file's T. With leased
-// numbers the registry knows better, unless the owner had not renewed since.
+// come, or, if the number had another owner since, up to the file's T. A registry knows
+// better if the owner has renewed since. So the file is believed if there is no registry, if
+// the owner had not renewed, or if the registry does not answer: see notedDisk.Replace.
 func (m *snowflakeMode) read(e *holder, content []byte) {
 	c := e.node
 	if c.files.mayBe(content) {
@@ -86,10 +87,7 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 	}
 	c.stale = &r
 	record, found := m.record(r.number)
-	owned := found && record.Nonce == r.nonce && record.Floor <= r.inner
-	if e.side.kind == worker.Leased && !owned {
-		return
-	}
+	owned := found && record.Nonce != "" && bytes.Contains(content, []byte(`"`+record.Nonce+`"`)) && record.Floor <= r.inner
 	hi := max(r.bound, c.inner[r.number])
 	if copied && owned { // the copy takes the number over; the origin goes on until it notices, below its T
 		hi = max(hi, record.Bound+e.side.horizon.Milliseconds())
@@ -98,5 +96,9 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 	if copied {
 		kind = world.MachineCloned
 	}
-	m.allow(kind, r.number, r.inner, hi)
+	e.believes = func() { m.allow(kind, r.number, r.inner, hi) }
+	if owned || e.side.registry == nil {
+		e.believes()
+		e.believes = nil
+	}
 }

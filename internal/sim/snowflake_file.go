@@ -73,6 +73,10 @@ func (d *notedDisk) Replace(name string, content []byte) error {
 	}
 	if !strings.HasPrefix(r.nonce, fmt.Sprintf("%s/%d/", c.Name, d.e.life)) { // see nonce
 		d.e.resumed = r.nonce
+		if d.e.believes != nil {
+			d.e.believes()
+			d.e.believes = nil
+		}
 	}
 	if err == nil {
 		c.inner[r.number] = r.inner
