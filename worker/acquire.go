@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -58,6 +57,9 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if err := h.compareClocks(); err != nil {
 		return Record{}, false, err
 	}
+	if err := h.name(f, nonce); err != nil {
+		return Record{}, false, err
+	}
 	own, err = h.claim(nonce, h.last(f))
 	switch {
 	case err == nil:
@@ -67,7 +69,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 		return Record{}, false, err
 	}
 	if own, ok := h.fromFile(f); ok {
-		h.asked = slices.Concat(f.Asked[max(0, len(f.Asked)-mostAsked+1):], []string{nonce})
+		h.asked = f.Asked
 		h.registryAlarm(err, own.Bound)
 		return own, false, nil
 	}

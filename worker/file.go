@@ -36,8 +36,8 @@ type file struct {
 	Inner       int64  `json:"inner"` // t: nothing at or above it was issued
 	Bound       int64  `json:"bound"` // T as far as this node knows
 
-	// Asked are the nonces that the registry may have recorded in place of Nonce, because no
-	// answer to the claims with them has come yet. The latest is the last one.
+	// Asked are the nonces that the registry may have recorded in place of Nonce, because the file
+	// does not know of an answer to the claims with them. The latest is the last one.
 	Asked []string `json:"asked,omitempty"`
 }
 
@@ -132,17 +132,25 @@ func (h *Holder) readFile() (*file, error) {
 // writeFile makes what the node knows durable. It returns soon after ctx ends, also if
 // the disk hangs; what the disk will hold is then unknown.
 func (h *Holder) writeFile(ctx context.Context, r Record, asked []string, inner, bound int64) error {
-	content, err := file{
+	h.unwritten = nil
+	err := h.store(ctx, file{
 		Node: h.cfg.NodeID, Namespace: h.namespace.Name, Fingerprint: h.namespace.Fingerprint,
 		Registry: h.info.Name, Place: h.info.Place, Servers: h.info.Servers, Incarnation: r.Incarnation,
 		Address: r.Address, Number: r.Number, Nonce: r.Nonce, Inner: inner, Bound: bound, Asked: asked,
-	}.encode()
+	})
+	if err != nil {
+		h.unwritten = &written{r, asked, inner, bound}
+	}
+	return err
+}
+
+// store writes the file, and raises or ends the alarm of the disk.
+func (h *Holder) store(ctx context.Context, f file) error {
+	content, err := f.encode()
 	if err != nil {
 		return err
 	}
-	h.unwritten = nil
 	if err := h.replace(ctx, content); err != nil {
-		h.unwritten = &written{r, asked, inner, bound}
 		if ctx.Err() == nil || !h.isClosing() { // else the stop has interrupted it, and lastWrite waits for its end
 			h.diskAlarm(fmt.Sprintf("the worker's file cannot be written: %v", err))
 		}
@@ -150,6 +158,17 @@ func (h *Holder) writeFile(ctx context.Context, r Record, asked []string, inner,
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
 	return nil
+}
+
+// name puts the nonce of the next claim into the node's file, of which all else stays. A
+// process that ends between the registry's answer and its own first write thus leaves a file
+// by which the next process proves that the number is its own.
+func (h *Holder) name(f *file, nonce string) error {
+	if f == nil || !f.of(h.info) || len(f.Asked) > 0 && f.Asked[len(f.Asked)-1] == nonce {
+		return nil
+	}
+	f.Asked = slices.Concat(f.Asked[max(0, len(f.Asked)-mostAsked+1):], []string{nonce})
+	return h.store(h.base, *f)
 }
 
 // diskPatience is how long a write may take without an alarm. The write before it ended

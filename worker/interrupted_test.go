@@ -325,3 +325,51 @@ func TestInterruptedWriteIsMadeUp(t *testing.T) {
 		}
 	})
 }
+
+// TestEndBeforeTheFirstWrite: a process ends after the registry has answered its claim and before
+// its first write, here because the disk was full. The next process does not wait for T.
+func TestEndBeforeTheFirstWrite(t *testing.T) {
+	for _, when := range []string{"before the claim", "after the claim"} {
+		t.Run(when, func(t *testing.T) {
+			run(t, worker.Fixed, func(w *world) {
+				n := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 })
+				n.up().issue(10)
+				n.crash()
+				time.Sleep(10 * time.Second)
+				full := func() { n.disk.set(func(d *disk) { d.err = errors.New("no space left on device") }) }
+				if when == "before the claim" {
+					full()
+				}
+				if err := n.start(fills{worker.NewPool(w.records), full}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				if text := n.alarms.has(leaf.AlarmDisk); text == "" {
+					t.Error("no alarm about the disk")
+				}
+				n.crash()
+				n.disk.set(func(d *disk) { d.err = nil })
+				if err := n.begin(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				n.issue(10)
+			})
+		})
+	}
+}
+
+// fills lets the disk become full when a claim has succeeded.
+type fills struct {
+	worker.Registry
+
+	full func()
+}
+
+func (f fills) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	own, err := f.Registry.Claim(ctx, req)
+	if err == nil {
+		f.full()
+	}
+	return own, err
+}

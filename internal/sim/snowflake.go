@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -274,7 +275,7 @@ func (m *snowflakeMode) nonce(e *holder) string {
 		e.looked, e.boot = true, e.proc.Offset()
 	}
 	e.node.begun++
-	text := fmt.Sprintf("%s/%d/%d", e.node.Name, e.life, e.node.begun)
+	text := e.nonces() + strconv.Itoa(e.node.begun)
 	m.nonces[text] = e.node
 	return text
 }

@@ -59,8 +59,12 @@ type notedDisk struct {
 func (d *notedDisk) ReadFile(name string) ([]byte, error) {
 	content, err := d.DiskHandle.ReadFile(name)
 	d.e.mode.read(d.e, content)
+	d.e.named = bytes.Contains(content, []byte(`"`+d.e.nonces()))
 	return content, err
 }
+
+// nonces is how the nonces of e's process begin: see nonce.
+func (e *holder) nonces() string { return fmt.Sprintf("%s/%d/", e.node.Name, e.life) }
 
 // Replace implements worker.Disk.
 func (d *notedDisk) Replace(name string, content []byte) error {
@@ -71,7 +75,9 @@ func (d *notedDisk) Replace(name string, content []byte) error {
 	if !ok {
 		d.e.mode.w.Failf("%s writes a file without number or bound: %s", c.Name, content)
 	}
-	if !strings.HasPrefix(r.nonce, fmt.Sprintf("%s/%d/", c.Name, d.e.life)) { // see nonce
+	foreign := !strings.HasPrefix(r.nonce, d.e.nonces())
+	naming := foreign && !d.e.named // the nonce of the claim that follows; the file stays as it is otherwise
+	if foreign && !naming {
 		d.e.resumed = r.nonce
 		if d.e.believes != nil {
 			d.e.believes()
@@ -80,7 +86,10 @@ func (d *notedDisk) Replace(name string, content []byte) error {
 	}
 	if err == nil {
 		c.inner[r.number] = r.inner
-		c.files.written, c.files.tried, c.stale = content, c.files.tried[:0], nil
+		c.files.written, c.files.tried = content, c.files.tried[:0]
+		if d.e.named = true; !naming {
+			c.stale, d.e.believes = nil, nil
+		}
 	}
 	return err
 }

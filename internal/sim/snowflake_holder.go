@@ -31,6 +31,7 @@ type holder struct {
 	boot     time.Duration // how far the clock was ahead when it was believed: at the first look, by an operator, or because it stood
 	looked   bool
 	resumed  string          // nonce of the claim that it went on with from its file, "" if none
+	named    bool            // its file names a nonce of this process
 	believes func()          // called when it goes on from a file that is not the node's last one; nil: it has the last one, or was called
 	unused   map[int64]int   // by number: how often the registry was wiped when this process claimed it and it had no T, else -1
 	floors   map[int64]int64 // by number: the floor of the last claim of this process, ms
