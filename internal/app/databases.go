@@ -31,16 +31,22 @@ type databases struct {
 	file     string // its path
 }
 
-func openDatabases(c config.Config, log *slog.Logger) (*databases, error) {
+// embeddedFile is the database that serves where no store is configured.
+func embeddedFile(c config.Config) (path string, err error) {
+	if path, err = filepath.Abs(filepath.Join(c.DataDir, "leaf.db")); err != nil {
+		return "", fmt.Errorf("data directory: %w", err)
+	}
+	return path, nil
+}
+
+func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) {
 	urls := c.Stores
 	d := &databases{embedded: len(urls) == 0}
 	if d.embedded {
-		path, err := filepath.Abs(filepath.Join(c.DataDir, "leaf.db"))
-		if err != nil {
-			return nil, fmt.Errorf("data directory: %w", err)
+		if d.file, err = embeddedFile(c); err != nil {
+			return nil, err
 		}
-		d.file = path
-		urls = []string{"sqlite:" + path}
+		urls = []string{"sqlite:" + d.file}
 	}
 	var named []segment.NamedStore
 	for _, value := range urls {

@@ -34,8 +34,9 @@ func (r *registry) namespace(c config.Snowflake) worker.Namespace {
 	return worker.NewNamespace(c.Namespace, r.layout, c.Datacenter)
 }
 
-// openRegistry returns the registry that cfg names. A static number is
-// the node's own: the registry of one exists only after identify. The caller closes the registry before dbs.
+// openRegistry returns the registry that cfg names. It shares the database with dbs, those that
+// the node has opened, and the caller closes it before them; without any it opens its own. A
+// static number is the node's own: the registry of one exists only after identify.
 func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *registry, err error) {
 	c := cfg.Snowflake
 	r := &registry{}
@@ -72,17 +73,32 @@ func (r *registry) identify(c config.Snowflake, httpPort uint16, interfaces func
 }
 
 func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logger) (err error) {
-	c := cfg.Snowflake
-	rc := sqldb.RecordsConfig{Lease: c.Lease}
-	if c.UsesStores() {
+	rc := sqldb.RecordsConfig{Lease: cfg.Snowflake.Lease}
+	if cfg.Snowflake.UsesStores() && len(dbs.stores) > 0 {
 		r.records, err = dbs.stores[0].Records(rc)
 	} else {
-		r.records, err = sqldb.OpenRecords(c.Addresses[0], sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Logger: log}, rc)
+		var url string
+		if url, err = registryURL(cfg); err != nil {
+			return err
+		}
+		r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Logger: log}, rc)
 	}
 	if err == nil {
 		r.Registry = worker.NewPool(r.records)
 	}
 	return err
+}
+
+// registryURL is the database in which worker IDs are claimed.
+func registryURL(cfg config.Config) (string, error) {
+	switch {
+	case !cfg.Snowflake.UsesStores():
+		return cfg.Snowflake.Addresses[0], nil
+	case len(cfg.Stores) > 0:
+		return config.CutStoreName(cfg.Stores[0]).URL, nil
+	}
+	path, err := embeddedFile(cfg)
+	return "sqlite:" + path, err
 }
 
 var ordinal = regexp.MustCompile(`-([0-9]+)$`)

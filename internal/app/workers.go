@@ -44,21 +44,14 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 			err = errors.Join(err, undo.close())
 		}
 	}()
-	var dir *datadir.Dir
-	dbs := &databases{}
-	if cfg.Snowflake.UsesStores() {
-		if len(cfg.Stores) == 0 {
-			if dir, err = openDirForCommand(cfg.DataDir); err != nil {
-				return b, nil, err
-			}
-			undo.add(dir.Close)
-		}
-		if dbs, err = openDatabases(cfg, log); err != nil {
+	var dir *datadir.Dir // of the registry; nil: it is not in one
+	if cfg.Snowflake.UsesStores() && len(cfg.Stores) == 0 {
+		if dir, err = openDirForCommand(cfg.DataDir); err != nil {
 			return b, nil, err
 		}
-		undo.add(dbs.Close)
+		undo.add(dir.Close)
 	}
-	reg, err := openRegistry(cfg, dbs, log)
+	reg, err := openRegistry(cfg, &databases{}, log)
 	if err != nil {
 		return b, nil, err
 	}
