@@ -61,10 +61,27 @@ type dialect struct {
 
 	// kindOf classifies an error of the driver by its typed code.
 	kindOf func(err error) kind
+
+	texts // what follows from the above
+}
+
+// texts are the statements of a dialect, by what they work on.
+type texts struct {
+	sql       statements
+	board     boardStatements
+	records   recordStatements
+	directory directoryStatements
 }
 
 // dialects are all of them.
-var dialects = []*dialect{&mysqlDialect, &postgresDialect, &sqliteDialect}
+var dialects = withTexts(&mysqlDialect, &postgresDialect, &sqliteDialect)
+
+func withTexts(all ...*dialect) []*dialect {
+	for _, d := range all {
+		d.texts = texts{d.statements(), d.boardStatements(), d.recordStatements(), d.directoryStatements()}
+	}
+	return all
+}
 
 func dialectFor(scheme string) *dialect {
 	for _, d := range dialects {

@@ -31,7 +31,7 @@ type Directory struct {
 	store    *Store
 	own      bool // the store is ours to close
 	reader   *discovery.Reader
-	sql      directoryStatements
+	sql      *directoryStatements
 	sweepDue atomic.Int64 // in ns since store.born
 	closed   atomic.Bool
 }
@@ -72,7 +72,7 @@ func (s *Store) Directory() (*Directory, error) {
 }
 
 func newDirectory(s *Store, own bool) *Directory {
-	return &Directory{store: s, own: own, reader: discovery.NewReader(s.cfg.Logger), sql: s.dialect.directoryStatements()}
+	return &Directory{store: s, own: own, reader: discovery.NewReader(s.cfg.Logger), sql: &s.dialect.directory}
 }
 
 // directoryStatements are the texts for leaf_node.

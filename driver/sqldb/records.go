@@ -48,7 +48,7 @@ type Records struct {
 	store   *Store
 	own     bool // the store is ours to close
 	cfg     RecordsConfig
-	sql     recordStatements
+	sql     *recordStatements
 	checked atomic.Bool // the tables are such that a transaction holds
 
 	sweepDue atomic.Int64 // when expired peers are deleted next, in ns since store.born
@@ -94,7 +94,7 @@ func newRecords(s *Store, own bool, rc RecordsConfig) (*Records, error) {
 		}
 		return nil, err
 	}
-	return &Records{store: s, own: own, cfg: rc, sql: s.dialect.recordStatements()}, nil
+	return &Records{store: s, own: own, cfg: rc, sql: &s.dialect.records}, nil
 }
 
 // Redacted returns the URL of the database with xxxxx for the password.

@@ -82,8 +82,8 @@ type Store struct {
 	target  target
 	login   *login
 	cfg     Config
-	sql     statements
-	board   boardStatements
+	sql     *statements
+	board   *boardStatements
 	layout  atomic.Pointer[layout] // nil: not known
 	made    atomic.Bool            // this process made the file of an embedded database
 
@@ -128,7 +128,7 @@ func openTarget(t target, l *login, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{pools: p, dialect: t.dialect, target: t, login: l, cfg: cfg, sql: t.dialect.statements(), board: t.dialect.boardStatements(), born: time.Now()}, nil
+	return &Store{pools: p, dialect: t.dialect, target: t, login: l, cfg: cfg, sql: &t.dialect.sql, board: &t.dialect.board, born: time.Now()}, nil
 }
 
 // below returns a driver's connector as the rest of the package is to see it.
