@@ -3,6 +3,7 @@ package snowflake
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -54,4 +55,13 @@ func (e *ClockError) Is(target error) bool { return target == ErrClock }
 // that the value breaks, e.g. "worker=1024: must be 0 to 1023".
 func invalid(field string, value any, limit string) error {
 	return fmt.Errorf("%w: %s=%v: %s", ErrInvalid, field, value, limit)
+}
+
+// quote returns text quoted and cut to a length that an error message can bear.
+func quote(text string) string {
+	const longest = 64
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return strconv.Quote(text)
 }

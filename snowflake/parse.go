@@ -69,12 +69,3 @@ func (l *Layout) set(key, value string) error {
 	}
 	return nil
 }
-
-// quote returns text quoted and cut to a length that an error message can bear.
-func quote(text string) string {
-	const longest = 64
-	if len(text) > longest {
-		text = text[:longest] + "..."
-	}
-	return strconv.Quote(text)
-}

@@ -135,16 +135,6 @@ func (d *Dir) put(f file, name string, content []byte) error {
 	return err
 }
 
-// closeOthers settles what a name stands for and closes the rest, but for the file that
-// its caller closes.
-func (d *Dir) closeOthers(name string, f file, last bool) {
-	for _, other := range d.settle(name, last) {
-		if other.file != f {
-			_ = other.Close() // what is in it was synced, and another file has its name
-		}
-	}
-}
-
 // syncFolder makes the names in a folder durable.
 func syncFolder(sys system, path string) error {
 	folder, err := sys.OpenFile(path, os.O_RDONLY, 0)

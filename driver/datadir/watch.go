@@ -60,6 +60,16 @@ func (d *Dir) settle(name string, last bool) (others []inode) {
 	return others
 }
 
+// closeOthers settles what a name stands for and closes the rest, but for the file that
+// its caller closes.
+func (d *Dir) closeOthers(name string, f file, last bool) {
+	for _, other := range d.settle(name, last) {
+		if other.file != f {
+			_ = other.Close() // what is in it was synced, and another file has its name
+		}
+	}
+}
+
 // isWatched reports whether Check looks at the name already.
 func (d *Dir) isWatched(name string) bool {
 	d.mu.Lock()

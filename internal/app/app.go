@@ -187,35 +187,6 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	return a, nil
 }
 
-// openDir opens the data directory. That another process uses it is a conflict to
-// every caller.
-func openDir(path string) (*datadir.Dir, error) {
-	dir, err := datadir.Open(path)
-	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
-		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, locked)
-	}
-	return dir, err
-}
-
-// A command without a running node holds the data directory for as long as it works, most
-// for a few milliseconds. A node that starts in that moment waits for it.
-const (
-	dirPatience = time.Second
-	dirPause    = 20 * time.Millisecond
-)
-
-// openDirSoon is openDir for a node.
-func openDirSoon(path string) (*datadir.Dir, error) {
-	tick := time.NewTicker(dirPause)
-	defer tick.Stop()
-	for began := time.Now(); ; <-tick.C {
-		dir, err := openDir(path)
-		if _, locked := errors.AsType[*datadir.LockedError](err); !locked || time.Since(began) >= dirPatience {
-			return dir, err
-		}
-	}
-}
-
 // undo closes what New opened, in reverse order, and the data directory last. As in
 // shutdown, its lock goes with the process if something did not end: an engine may still
 // write there.

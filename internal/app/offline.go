@@ -97,26 +97,6 @@ func (o *offline) prepare() error {
 	return errors.Join(markUnused(ctx, records, o.dir, first), records.Close())
 }
 
-// openDirForCommand is openDir for a command that works on the data directory of a node. Its
-// user is not told to stop the node: the node can be asked instead, or is about to end.
-func openDirForCommand(path string) (*datadir.Dir, error) {
-	dir, err := openDir(path)
-	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
-		return nil, &inUseError{locked}
-	}
-	return dir, err
-}
-
-type inUseError struct{ locked *datadir.LockedError }
-
-func (e *inUseError) Error() string {
-	return fmt.Sprintf("%v: data directory %s is in use by %s. If a node runs there, leave out --store and --snowflake-registry: the command then asks the node. "+
-		"If the node does not answer because its socket leaf.sock was deleted, restart the node. If the node is starting or stopping, or if this is another command, repeat the command in a moment",
-		leaf.ErrConflict, e.locked.Path, e.locked.Holder())
-}
-
-func (e *inUseError) Unwrap() []error { return []error{leaf.ErrConflict, e.locked} }
-
 // lock opens the data directory and reads its fence, once.
 func (o *offline) lock() error {
 	if o.alloc != nil {
