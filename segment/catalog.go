@@ -2,9 +2,6 @@ package segment
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -56,51 +53,4 @@ func (r NewRow) Validate() error {
 		return err
 	}
 	return Change{MaxID: &r.Start, Step: &r.Step, Description: &r.Description}.validate(r.Options)
-}
-
-// Change is an edit of a row. Nil fields stay as they are.
-type Change struct {
-	MaxID       *int64  `json:"max_id,string,omitempty"`
-	Step        *int64  `json:"step,omitempty"`
-	Description *string `json:"description,omitempty"`
-	MinStep     *int64  `json:"min_step,omitempty"`
-	MaxStep     *int64  `json:"max_step,omitempty"`
-	FixedStep   *bool   `json:"fixed_step,omitempty"`
-}
-
-// TouchesOptions reports whether c needs leaf_tag_option.
-func (c Change) TouchesOptions() bool {
-	return c != Change{MaxID: c.MaxID, Step: c.Step, Description: c.Description}
-}
-
-// ApplyTo returns o with c's option fields set.
-func (c Change) ApplyTo(o Options) Options {
-	if c.MinStep != nil {
-		o.MinStep = *c.MinStep
-	}
-	if c.MaxStep != nil {
-		o.MaxStep = *c.MaxStep
-	}
-	if c.FixedStep != nil {
-		o.FixedStep = *c.FixedStep
-	}
-	return o
-}
-
-// Validate returns leaf.ErrBadRequest if a field that is set is outside its limits.
-// Whether the options fit those that the row has shows only with them: ApplyTo.
-func (c Change) Validate() error { return c.validate(c.ApplyTo(Options{})) }
-
-func (c Change) validate(o Options) error {
-	switch {
-	case c.MaxID != nil && (*c.MaxID < 0 || *c.MaxID > MaxMaxID):
-		return leaf.BadField("max_id", *c.MaxID, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
-	case c.Step != nil && (*c.Step < 1 || *c.Step > MaxStep):
-		return leaf.BadField("step", *c.Step, fmt.Sprintf("must be 1 to %d", MaxStep))
-	case c.Description != nil && utf8.RuneCountInString(*c.Description) > MaxDescription:
-		return leaf.BadField("description", *c.Description, fmt.Sprintf("must have at most %d characters", MaxDescription))
-	case c.Description != nil && (!utf8.ValidString(*c.Description) || strings.IndexByte(*c.Description, 0) >= 0):
-		return leaf.BadField("description", *c.Description, "must be valid UTF-8 without the character U+0000")
-	}
-	return o.Validate()
 }

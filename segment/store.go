@@ -181,28 +181,6 @@ func CheckReturn(hi, lo int64) error {
 	return nil
 }
 
-// Options are the per-tag settings of leaf_tag_option. The zero value means
-// "as configured for the node".
-type Options struct {
-	MinStep   int64 `json:"min_step,omitempty"`   // lower bound of the dynamic step; 0: the row's own step
-	MaxStep   int64 `json:"max_step,omitempty"`   // upper bound of the dynamic step; 0: the node's limit
-	FixedStep bool  `json:"fixed_step,omitempty"` // true: every range has exactly the row's own step
-}
-
-// Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or
-// cross each other.
-func (o Options) Validate() error {
-	switch {
-	case o.MinStep < 0 || o.MinStep > MaxStep:
-		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must be 1 to %d, or 0 for the row's own step", MaxStep))
-	case o.MaxStep < 0 || o.MaxStep > MaxStep:
-		return leaf.BadField("max_step", o.MaxStep, fmt.Sprintf("must be 1 to %d, or 0 for the node's limit", MaxStep))
-	case o.MaxStep != 0 && o.MinStep > o.MaxStep:
-		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must not be above max_step=%d", o.MaxStep))
-	}
-	return nil
-}
-
 // Binding ties a database to its part of a division of tags (rule K).
 type Binding struct {
 	Store string // this database's name within the rule, "default" if it is the only one

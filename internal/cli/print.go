@@ -101,23 +101,6 @@ func printTag(w io.Writer, t manage.Tag) error {
 	return tw.Flush()
 }
 
-// stepText is the row's step with its options: "1000", "1000 (100 to 5000)",
-// "1000 (fixed)".
-func stepText(t manage.Tag) string {
-	step := strconv.FormatInt(t.Step, 10)
-	switch {
-	case t.FixedStep:
-		return step + " (fixed)"
-	case t.MinStep != 0 && t.MaxStep != 0:
-		return fmt.Sprintf("%s (%d to %d)", step, t.MinStep, t.MaxStep)
-	case t.MinStep != 0:
-		return fmt.Sprintf("%s (from %d)", step, t.MinStep)
-	case t.MaxStep != 0:
-		return fmt.Sprintf("%s (to %d)", step, t.MaxStep)
-	}
-	return step
-}
-
 func stateText(t manage.Tag) string {
 	if t.State == manage.TagLatched {
 		return "latched: see leaf tag repair --help"

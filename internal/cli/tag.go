@@ -42,13 +42,6 @@ type tagCreateCmd struct {
 	newOptions
 }
 
-// newOptions are segment.Options as flags.
-type newOptions struct {
-	MinStep   int64 `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
-	MaxStep   int64 `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
-	FixedStep bool  `help:"Every range has exactly the step's length."`
-}
-
 // Run creates a tag.
 func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
 	row := segment.NewRow{Tag: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description, Options: segment.Options(c.newOptions)}
@@ -60,16 +53,6 @@ type tagSetCmd struct {
 	jsonFlag
 	Tag string `arg:"" help:"Name of the tag."`
 	tagChange
-}
-
-// tagChange is segment.Change as flags.
-type tagChange struct {
-	MaxID       *int64  `name:"max-id" placeholder:"N" help:"End of the ranges handed out so far. It can only be raised; ranges that nodes hold in memory are still used up."`
-	Step        *int64  `placeholder:"N" help:"Length of a range, from the next load on. (1 to 1073741824)"`
-	Description *string `placeholder:"TEXT" help:"Text for people, up to 256 characters."`
-	MinStep     *int64  `placeholder:"N" help:"Lower bound of the dynamic step; 0 for the step."`
-	MaxStep     *int64  `placeholder:"N" help:"Upper bound of the dynamic step; 0 for the limit of the node."`
-	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
 }
 
 // Run changes a tag.

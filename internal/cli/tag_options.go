@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/leaf-idgen/leaf/internal/manage"
+)
+
+// newOptions are segment.Options as flags.
+type newOptions struct {
+	MinStep   int64 `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
+	MaxStep   int64 `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
+	FixedStep bool  `help:"Every range has exactly the step's length."`
+}
+
+// tagChange is segment.Change as flags.
+type tagChange struct {
+	MaxID       *int64  `name:"max-id" placeholder:"N" help:"End of the ranges handed out so far. It can only be raised; ranges that nodes hold in memory are still used up."`
+	Step        *int64  `placeholder:"N" help:"Length of a range, from the next load on. (1 to 1073741824)"`
+	Description *string `placeholder:"TEXT" help:"Text for people, up to 256 characters."`
+	MinStep     *int64  `placeholder:"N" help:"Lower bound of the dynamic step; 0 for the step."`
+	MaxStep     *int64  `placeholder:"N" help:"Upper bound of the dynamic step; 0 for the limit of the node."`
+	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
+}
+
+// stepText is the row's step with its options: "1000", "1000 (100 to 5000)",
+// "1000 (fixed)".
+func stepText(t manage.Tag) string {
+	step := strconv.FormatInt(t.Step, 10)
+	switch {
+	case t.FixedStep:
+		return step + " (fixed)"
+	case t.MinStep != 0 && t.MaxStep != 0:
+		return fmt.Sprintf("%s (%d to %d)", step, t.MinStep, t.MaxStep)
+	case t.MinStep != 0:
+		return fmt.Sprintf("%s (from %d)", step, t.MinStep)
+	case t.MaxStep != 0:
+		return fmt.Sprintf("%s (to %d)", step, t.MaxStep)
+	}
+	return step
+}

@@ -1,0 +1,78 @@
+package segment
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Options are the per-tag settings of leaf_tag_option. The zero value means
+// "as configured for the node".
+type Options struct {
+	MinStep   int64 `json:"min_step,omitempty"`   // lower bound of the dynamic step; 0: the row's own step
+	MaxStep   int64 `json:"max_step,omitempty"`   // upper bound of the dynamic step; 0: the node's limit
+	FixedStep bool  `json:"fixed_step,omitempty"` // true: every range has exactly the row's own step
+}
+
+// Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or
+// cross each other.
+func (o Options) Validate() error {
+	switch {
+	case o.MinStep < 0 || o.MinStep > MaxStep:
+		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must be 1 to %d, or 0 for the row's own step", MaxStep))
+	case o.MaxStep < 0 || o.MaxStep > MaxStep:
+		return leaf.BadField("max_step", o.MaxStep, fmt.Sprintf("must be 1 to %d, or 0 for the node's limit", MaxStep))
+	case o.MaxStep != 0 && o.MinStep > o.MaxStep:
+		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must not be above max_step=%d", o.MaxStep))
+	}
+	return nil
+}
+
+// Change is an edit of a row. Nil fields stay as they are.
+type Change struct {
+	MaxID       *int64  `json:"max_id,string,omitempty"`
+	Step        *int64  `json:"step,omitempty"`
+	Description *string `json:"description,omitempty"`
+	MinStep     *int64  `json:"min_step,omitempty"`
+	MaxStep     *int64  `json:"max_step,omitempty"`
+	FixedStep   *bool   `json:"fixed_step,omitempty"`
+}
+
+// TouchesOptions reports whether c needs leaf_tag_option.
+func (c Change) TouchesOptions() bool {
+	return c != Change{MaxID: c.MaxID, Step: c.Step, Description: c.Description}
+}
+
+// ApplyTo returns o with c's option fields set.
+func (c Change) ApplyTo(o Options) Options {
+	if c.MinStep != nil {
+		o.MinStep = *c.MinStep
+	}
+	if c.MaxStep != nil {
+		o.MaxStep = *c.MaxStep
+	}
+	if c.FixedStep != nil {
+		o.FixedStep = *c.FixedStep
+	}
+	return o
+}
+
+// Validate returns leaf.ErrBadRequest if a field that is set is outside its limits.
+// Whether the options fit those that the row has shows only with them: ApplyTo.
+func (c Change) Validate() error { return c.validate(c.ApplyTo(Options{})) }
+
+func (c Change) validate(o Options) error {
+	switch {
+	case c.MaxID != nil && (*c.MaxID < 0 || *c.MaxID > MaxMaxID):
+		return leaf.BadField("max_id", *c.MaxID, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
+	case c.Step != nil && (*c.Step < 1 || *c.Step > MaxStep):
+		return leaf.BadField("step", *c.Step, fmt.Sprintf("must be 1 to %d", MaxStep))
+	case c.Description != nil && utf8.RuneCountInString(*c.Description) > MaxDescription:
+		return leaf.BadField("description", *c.Description, fmt.Sprintf("must have at most %d characters", MaxDescription))
+	case c.Description != nil && (!utf8.ValidString(*c.Description) || strings.IndexByte(*c.Description, 0) >= 0):
+		return leaf.BadField("description", *c.Description, "must be valid UTF-8 without the character U+0000")
+	}
+	return o.Validate()
+}
