@@ -39,6 +39,18 @@ func embeddedFile(c config.Config) (path string, err error) {
 	return path, nil
 }
 
+// registryURL is the database in which worker IDs are claimed.
+func registryURL(c config.Config) (string, error) {
+	switch {
+	case !c.Snowflake.UsesStores():
+		return c.Snowflake.Addresses[0], nil
+	case len(c.Stores) > 0:
+		return config.CutStoreName(c.Stores[0]).URL, nil
+	}
+	path, err := embeddedFile(c)
+	return "sqlite:" + path, err
+}
+
 func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) {
 	urls := c.Stores
 	d := &databases{embedded: len(urls) == 0}

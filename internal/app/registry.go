@@ -25,8 +25,8 @@ type registry struct {
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
 	layout  snowflake.Layout
-	numbers leaf.Range
-	address string // of this node
+	numbers leaf.Range // that this node may have
+	address string     // of this node
 }
 
 // namespace is what all nodes of the registry must agree on.
@@ -43,9 +43,6 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 	if r.layout, err = config.ParseLayout(c.Layout); err != nil {
 		return nil, err
 	}
-	if r.numbers, err = config.WorkerRange(c.WorkerRange, r.layout); err != nil {
-		return nil, err
-	}
 	switch c.Registry {
 	case config.RegistryStatic:
 	case config.RegistryAuto, config.RegistrySQL:
@@ -60,9 +57,12 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 	return r, err
 }
 
-// identify finds out the address of a node, whose HTTP server listens on httpPort, and the
-// number of a static one, which may depend on the address.
+// identify finds out which numbers a node may have, the address of the node, whose HTTP server
+// listens on httpPort, and the number of a static one, which may depend on the address.
 func (r *registry) identify(c config.Snowflake, httpPort uint16, interfaces func() ([]Interface, error)) (err error) {
+	if r.numbers, err = config.WorkerRange(c.WorkerRange, r.layout); err != nil {
+		return err
+	}
 	shared := r.Registry != nil && r.Info().Shared
 	if r.address, err = advertised(c, shared, httpPort, interfaces); err != nil || r.Registry != nil {
 		return err
@@ -87,18 +87,6 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 		r.Registry = worker.NewPool(r.records)
 	}
 	return err
-}
-
-// registryURL is the database in which worker IDs are claimed.
-func registryURL(cfg config.Config) (string, error) {
-	switch {
-	case !cfg.Snowflake.UsesStores():
-		return cfg.Snowflake.Addresses[0], nil
-	case len(cfg.Stores) > 0:
-		return config.CutStoreName(cfg.Stores[0]).URL, nil
-	}
-	path, err := embeddedFile(cfg)
-	return "sqlite:" + path, err
 }
 
 var ordinal = regexp.MustCompile(`-([0-9]+)$`)

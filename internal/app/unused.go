@@ -49,6 +49,15 @@ func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, f
 	return dir.Replace(unusedFile, []byte("A command made leaf.db here; no node has started on it yet.\n"))
 }
 
+// prepareRegistry makes leaf.db for a command about worker IDs, if it is not there.
+func prepareRegistry(ctx context.Context, dir *datadir.Dir, records *sqldb.Records) error {
+	first, err := firstMade(dir)
+	if err != nil {
+		return err
+	}
+	return markUnused(ctx, records, dir, first)
+}
+
 // takeUnused reads that word and removes it: it holds for one start, whatever comes
 // of it.
 func takeUnused(dir *datadir.Dir) (unused bool, err error) {

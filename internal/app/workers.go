@@ -57,11 +57,7 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	}
 	undo.add(reg.Close)
 	if dir != nil {
-		first, err := firstMade(dir)
-		if err != nil {
-			return b, nil, err
-		}
-		if err := markUnused(ctx, reg.records, dir, first); err != nil {
+		if err = prepareRegistry(ctx, dir, reg.records); err != nil {
 			return b, nil, err
 		}
 	}
