@@ -30,6 +30,12 @@ func (o Options) Validate() error {
 	return nil
 }
 
+// Columns returns the names of the options in leaf_tag_option, and pointers to their values
+// in o, in the same order.
+func (o *Options) Columns() (names []string, values []any) {
+	return []string{"min_step", "max_step", "fixed_step"}, []any{&o.MinStep, &o.MaxStep, &o.FixedStep}
+}
+
 // Change is an edit of a row. Nil fields stay as they are.
 type Change struct {
 	MaxID       *int64  `json:"max_id,string,omitempty"`

@@ -211,7 +211,7 @@ func (s *Store) writeOptions(ctx context.Context, conn *sql.Conn, l *layout, tag
 	if _, err := conn.ExecContext(ctx, s.sql.deleteOptions, tag); err != nil {
 		return fmt.Errorf("delete options: %w", err)
 	}
-	query, args := s.sql.insertOptions, append([]any{tag}, optionValues(o)...)
+	query, args := s.sql.insertOptions, append([]any{tag}, optionFields(&o)...)
 	switch {
 	case o == segment.Options{} && r == limit.Rule{}:
 		return nil

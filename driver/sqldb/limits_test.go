@@ -3,6 +3,7 @@ package sqldb_test
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,31 @@ func TestColumnsAreReported(t *testing.T) {
 	want := []string{"table leaf_alloc exists, left as it is", "table leaf_tag_option: column rate_limit added", "table leaf_tag_option: column blocked added"}
 	if len(got) != len(tables)+1 || !gocmp.Equal(want, got[:3]) || err != nil {
 		t.Errorf("ApplySchema = %q, %v; want it to begin with %q", got, err, want)
+	}
+}
+
+// TestOptionArrivesInAnOlderTable: the schema has each column once, also for a table that is
+// there already.
+func TestOptionArrivesInAnOlderTable(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := c.url(t)
+			_, err := open(t, url).ApplySchema(t.Context())
+			execAll(t, rawDatabase(t, url), "ALTER TABLE leaf_tag_option DROP COLUMN max_step")
+			s := open(t, url)
+			got, err2 := s.ApplySchema(t.Context())
+			if want := "table leaf_tag_option: column max_step added"; errors.Join(err, err2) != nil || !slices.Contains(got, want) {
+				t.Fatalf("ApplySchema = %q, %v, %v; want %q among them", got, err, err2, want)
+			}
+			row := segment.NewRow{Tag: "a", Start: 1, Step: 5, Options: segment.Options{MinStep: 2, MaxStep: 9, FixedStep: true}}
+			if err := s.Create(t.Context(), row); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.Lookup(t.Context(), "a"); err != nil || got.Options != row.Options {
+				t.Errorf("Lookup = %+v, %v; want the options %+v", got, err, row.Options)
+			}
+		})
 	}
 }
 

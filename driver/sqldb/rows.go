@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -177,14 +178,17 @@ func (r *record) value() segment.Row {
 	return row
 }
 
-// The columns of segment.Options in leaf_tag_option, in the order of optionFields.
-const (
-	optionColumns = "min_step, max_step, fixed_step"
-	optionMarks   = "?, ?, ?"
-)
+// The columns of segment.Options in leaf_tag_option.
+var optionColumns, optionMarks = func() (columns, marks string) {
+	names, _ := new(segment.Options).Columns()
+	return strings.Join(names, ", "), strings.Repeat(", ?", len(names))[len(", "):]
+}()
 
-func optionFields(o *segment.Options) []any { return []any{&o.MinStep, &o.MaxStep, &o.FixedStep} }
-func optionValues(o segment.Options) []any  { return []any{o.MinStep, o.MaxStep, o.FixedStep} }
+// optionFields are where a statement with optionColumns puts them, or takes them from.
+func optionFields(o *segment.Options) []any {
+	_, values := o.Columns()
+	return values
+}
 
 // readOptions returns the options of one tag, zero if it has none.
 func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment.Options, error) {

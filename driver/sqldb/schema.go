@@ -92,21 +92,18 @@ func (s *Store) createOne(ctx context.Context, query string) error {
 	return err
 }
 
-// columnOf finds the definition of a column in the statement that creates its table.
-func columnOf(create, name string) string {
-	return regexp.MustCompile(`(?m)^  ` + name + ` .*[^,\n]`).FindString(create)
-}
+// laterColumn is a column that a table may lack, because an older program made the table: every
+// row can do without a value of its own. update_time is none, SQLite cannot add it.
+var laterColumn = regexp.MustCompile(`(?m)^  (\w+) .* NOT NULL DEFAULT (?:0|false|'')`)
 
-// laterColumns are those that older tables lack.
-var laterColumns = map[string][]string{"leaf_tag_option": limitColumns, "leaf_worker_namespace": {"incarnation", "given"}}
-
-// addColumns adds to a table what it lacks of laterColumns, and reports.
+// addColumns adds to a table the columns that it lacks, and reports.
 func (s *Store) addColumns(ctx context.Context, create, table string, has []string) (report []string, err error) {
-	for _, name := range laterColumns[table] {
-		if slices.Contains(has, name) {
+	for _, column := range laterColumn.FindAllStringSubmatch(create, -1) {
+		definition, name := column[0], column[1]
+		if slices.Contains(has, name) || table == "leaf_alloc" {
 			continue
 		}
-		if err := s.addColumn(ctx, table, name, columnOf(create, name)); err != nil {
+		if err := s.addColumn(ctx, table, name, definition); err != nil {
 			return nil, err
 		}
 		report = append(report, "table "+table+": column "+name+" added")
