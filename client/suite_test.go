@@ -15,7 +15,7 @@ import (
 // startNode starts a real gRPC server on addr until the test ends or stop is called.
 func startNode(t testing.TB, addr string, cfg grpcd.Config) (address string, stop func()) {
 	t.Helper()
-	s, err := grpcd.New(addr, cfg)
+	s, err := grpcd.New(servertest.Listen(t, addr), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,15 +24,15 @@ import (
 // nothing.
 var makers = map[string]func(ln net.Listener, access leaf.Access) (side.Server, error){
 	"http leaf": func(ln net.Listener, access leaf.Access) (side.Server, error) {
-		return httpd.NewOn(ln, httpd.Config{Access: access})
+		return httpd.New(ln, httpd.Config{Access: access})
 	},
 	"http bare-fast": func(ln net.Listener, _ leaf.Access) (side.Server, error) { return newBareFast(ln) },
 	"http bare-net":  func(ln net.Listener, _ leaf.Access) (side.Server, error) { return newBareNet(ln), nil },
 	"resp leaf": func(ln net.Listener, access leaf.Access) (side.Server, error) {
-		return respd.NewOn(ln, respd.Config{Access: access})
+		return respd.New(ln, respd.Config{Access: access})
 	},
 	"grpc leaf": func(ln net.Listener, access leaf.Access) (side.Server, error) {
-		return grpcd.NewOn(ln, grpcd.Config{Access: access})
+		return grpcd.New(ln, grpcd.Config{Access: access})
 	},
 	"grpc bare": func(ln net.Listener, _ leaf.Access) (side.Server, error) { return newBareGRPC(ln), nil },
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // answers is an engine that answers by the name of the tag.
@@ -59,11 +60,11 @@ func start(t *testing.T, protocol string) (addr string, release func()) {
 	var err error
 	switch protocol {
 	case "http":
-		s, err = httpd.New("127.0.0.1:0", httpd.Config{Access: access})
+		s, err = httpd.New(servertest.Listen(t, "127.0.0.1:0"), httpd.Config{Access: access})
 	case "grpc":
-		s, err = grpcd.New("127.0.0.1:0", grpcd.Config{Access: access})
+		s, err = grpcd.New(servertest.Listen(t, "127.0.0.1:0"), grpcd.Config{Access: access})
 	case "resp":
-		s, err = respd.New("127.0.0.1:0", respd.Config{Access: access})
+		s, err = respd.New(servertest.Listen(t, "127.0.0.1:0"), respd.Config{Access: access})
 	}
 	if err != nil {
 		t.Fatal(err)

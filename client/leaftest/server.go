@@ -125,7 +125,7 @@ func (s *Server) Start() {
 	if err != nil {
 		s.fatal(fmt.Errorf("listen: %w", err))
 	}
-	g, err := grpcd.NewOn(ln, grpcd.Config{Access: leaf.Anyone(s.segment, s.snowflake), Logger: slog.New(slog.DiscardHandler)})
+	g, err := grpcd.New(ln, grpcd.Config{Access: leaf.Anyone(s.segment, s.snowflake), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.fatal(err)
 	}

@@ -60,7 +60,7 @@ func openHTTP(a *App, on seat) (server, error) {
 	if a.alloc != nil {
 		c.Cache, c.DB = a.buffers, on.node.rows
 	}
-	h, err := httpd.NewOn(on.ln, c)
+	h, err := httpd.New(on.ln, c)
 	if err != nil {
 		return server{}, err
 	}
@@ -70,7 +70,7 @@ func openHTTP(a *App, on seat) (server, error) {
 }
 
 func openGRPC(a *App, on seat) (server, error) {
-	g, err := grpcd.NewOn(on.ln, grpcd.Config{Access: on.access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, Logger: a.log})
+	g, err := grpcd.New(on.ln, grpcd.Config{Access: on.access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, Logger: a.log})
 	if err != nil {
 		return server{}, err
 	}
@@ -84,7 +84,7 @@ func openRESP(a *App, on seat) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	r, err := respd.NewOn(on.ln, respd.Config{
+	r, err := respd.New(on.ln, respd.Config{
 		Access: on.access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(layout),
 		MaxConns: on.conns, IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -267,7 +268,7 @@ func TestConfig(t *testing.T) {
 		{KeepAliveTimeout: -1},
 		{MinPing: -1},
 	} {
-		if s, err := grpcd.New("127.0.0.1:0", cfg); leaf.ClassOf(err).Code != "bad_request" {
+		if s, err := grpcd.New(servertest.Listen(t, "127.0.0.1:0"), cfg); leaf.ClassOf(err).Code != "bad_request" {
 			t.Errorf("New(%+v) = %v, %v; want bad_request", cfg, s, err)
 		}
 	}

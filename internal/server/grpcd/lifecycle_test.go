@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -148,7 +149,7 @@ func TestShutdownEndsABusyStream(t *testing.T) {
 // TestShutdownGivesUp: it cuts what does not end, and says so.
 func TestShutdownGivesUp(t *testing.T) {
 	seg := newIssuer()
-	s, err := grpcd.New("127.0.0.1:0", serves(seg))
+	s, err := grpcd.New(servertest.Listen(t, "127.0.0.1:0"), serves(seg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func dialRaw(t *testing.T, s *grpcd.Server) net.Conn {
 }
 
 func TestShutdownWithoutServe(t *testing.T) {
-	s, err := grpcd.New("127.0.0.1:0", serves(newIssuer()))
+	s, err := grpcd.New(servertest.Listen(t, "127.0.0.1:0"), serves(newIssuer()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestServeReturnsTheListenersError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := grpcd.NewOn(broken{ln}, serves(newIssuer()))
+	s, err := grpcd.New(broken{ln}, serves(newIssuer()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestServeReturnsTheListenersError(t *testing.T) {
 // TestStartStop starts and stops servers under load, from several goroutines each.
 func TestStartStop(t *testing.T) {
 	for range 20 {
-		s, err := grpcd.New("127.0.0.1:0", serves(newIssuer()))
+		s, err := grpcd.New(servertest.Listen(t, "127.0.0.1:0"), serves(newIssuer()))
 		if err != nil {
 			t.Fatal(err)
 		}

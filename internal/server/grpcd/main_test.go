@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -105,7 +106,7 @@ func serves(seg leaf.Issuer) grpcd.Config {
 // ends to be clean.
 func start(t testing.TB, cfg grpcd.Config) *grpcd.Server {
 	t.Helper()
-	s, err := grpcd.New("127.0.0.1:0", cfg)
+	s, err := grpcd.New(servertest.Listen(t, "127.0.0.1:0"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, d dialect, secure
 		cfg.TLS = overTLS(t, ca)
 		transport.TLSClientConfig = &tls.Config{RootCAs: ca.Pool}
 	}
-	s, err := httpd.New("127.0.0.1:0", cfg)
+	s, err := httpd.New(servertest.Listen(t, "127.0.0.1:0"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func bubble(t *testing.T, cfg httpd.Config, f func(t *testing.T, p *pipes)) {
 		if cfg.Access == nil {
 			cfg.Access = leaf.Anyone(newIssuer(), nil)
 		}
-		s, err := httpd.NewOn(p, quiet(cfg))
+		s, err := httpd.New(p, quiet(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func observe(data, cuts []byte, serve func(net.Listener, httpd.Config) (stop fun
 
 // withFastPath is the server of this package.
 func withFastPath(ln net.Listener, cfg httpd.Config) (stop func()) {
-	s, err := httpd.NewOn(ln, cfg)
+	s, err := httpd.New(ln, cfg)
 	if err != nil {
 		panic(err)
 	}

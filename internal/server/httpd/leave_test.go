@@ -13,7 +13,7 @@ func TestLeave(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
+		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}

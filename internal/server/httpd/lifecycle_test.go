@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 func within(d time.Duration) (context.Context, context.CancelFunc) {
@@ -27,7 +28,7 @@ func TestShutdownClosesIdleAtOnce(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
+		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func TestShutdownWhileReplying(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
+		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestShutdownDoesNotKeepOthersWaiting(t *testing.T) {
 			t.Parallel()
 			fakeTime(t, func(t *testing.T) {
 				p, iss := newPipes(), newIssuer()
-				s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
+				s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,7 +134,7 @@ func TestShutdownAnswersWhatRuns(t *testing.T) {
 			t.Parallel()
 			fakeTime(t, func(t *testing.T) {
 				p, iss := newPipes(), newIssuer()
-				s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
+				s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -176,7 +177,7 @@ func TestShutdownDuringHandOver(t *testing.T) {
 	fakeTime(t, func(t *testing.T) {
 		for range 500 {
 			p, iss := newPipes(), newIssuer()
-			s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
+			s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +206,7 @@ func TestShutdownGivesUp(t *testing.T) {
 			t.Parallel()
 			fakeTime(t, func(t *testing.T) {
 				p, iss := newPipes(), newIssuer()
-				s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
+				s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -243,7 +244,7 @@ func TestReadyzWhileDraining(t *testing.T) {
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
 		asked, answer := make(chan struct{}), make(chan struct{})
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Ready: func() leaf.Readiness {
+		s, err := httpd.New(p, quiet(httpd.Config{Ready: func() leaf.Readiness {
 			close(asked)
 			<-answer
 			return leaf.Readiness{Segment: leaf.ModeReadiness{Enabled: true, Ready: true}, Reasons: []string{"a remark"}}
@@ -268,7 +269,7 @@ func TestReadyzWhileDraining(t *testing.T) {
 
 func TestShutdownWithoutServe(t *testing.T) {
 	t.Parallel()
-	s, err := httpd.New("127.0.0.1:0", quiet(httpd.Config{}))
+	s, err := httpd.New(servertest.Listen(t, "127.0.0.1:0"), quiet(httpd.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,21 +297,12 @@ func TestServeTwice(t *testing.T) {
 	}
 }
 
-func TestPortInUse(t *testing.T) {
-	t.Parallel()
-	s := start(t, quiet(httpd.Config{}))
-	_, err := httpd.New(s.Addr().String(), quiet(httpd.Config{}))
-	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), s.Addr().String()) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestAcceptErrors: a shortage is waited out, and anything else ends Serve.
 func TestAcceptErrors(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := httpd.NewOn(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
+		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +334,7 @@ func TestAcceptErrors(t *testing.T) {
 func TestStartStopStress(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
-		s, err := httpd.New("127.0.0.1:0", quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), MaxConns: 6}))
+		s, err := httpd.New(servertest.Listen(t, "127.0.0.1:0"), quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), nil), MaxConns: 6}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +479,7 @@ func TestConfigValidate(t *testing.T) {
 			if !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
-			if _, err := httpd.New("127.0.0.1:0", tt.cfg); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := httpd.New(servertest.Listen(t, "127.0.0.1:0"), tt.cfg); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("New: %v", err)
 			}
 		})

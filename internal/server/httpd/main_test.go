@@ -21,6 +21,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -139,7 +140,7 @@ func quiet(cfg httpd.Config) httpd.Config {
 // start runs a server on a loopback port until the test ends.
 func start(t testing.TB, cfg httpd.Config) *httpd.Server {
 	t.Helper()
-	s, err := httpd.New("127.0.0.1:0", cfg)
+	s, err := httpd.New(servertest.Listen(t, "127.0.0.1:0"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func tlsBubble(t *testing.T, cfg httpd.Config, f func(t *testing.T, s *httpd.Ser
 	fakeTime(t, func(t *testing.T) {
 		ca, p := servertest.NewAuthority(t), newPipes()
 		cfg.TLS = overTLS(t, ca)
-		s, err := httpd.NewOn(p, quiet(cfg))
+		s, err := httpd.New(p, quiet(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestTLSConnectionLimit(t *testing.T) {
 // TestTLSConfig: a server without a certificate does not start.
 func TestTLSConfig(t *testing.T) {
 	t.Parallel()
-	if _, err := httpd.New("127.0.0.1:0", httpd.Config{TLS: &tls.Config{MinVersion: tls.VersionTLS12}}); !errors.Is(err, leaf.ErrBadRequest) {
+	if _, err := httpd.New(servertest.Listen(t, "127.0.0.1:0"), httpd.Config{TLS: &tls.Config{MinVersion: tls.VersionTLS12}}); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("got %v", err)
 	}
 	given := overTLS(t, servertest.NewAuthority(t))
@@ -278,7 +278,7 @@ func TestTLSConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := httpd.NewOn(ln, httpd.Config{TLS: given})
+	s, err := httpd.New(ln, httpd.Config{TLS: given})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,29 +32,10 @@ type Server struct {
 	cancel context.CancelFunc
 }
 
-// New binds addr (host:port, port 0 for any) and returns a server for cfg. From
-// then on clients can connect; they are answered once Serve runs. The error is
-// leaf.ErrBadRequest for a bad Config, else the system's.
-func New(addr string, cfg Config) (*Server, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	var lc net.ListenConfig
-	ln, err := lc.Listen(context.Background(), "tcp", addr)
-	if err != nil {
-		return nil, err // names operation and address
-	}
-	s, err := NewOn(ln, cfg)
-	if err != nil {
-		ln.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// NewOn is New for a listener that exists already. It owns ln afterwards, unless
-// it returns an error.
-func NewOn(ln net.Listener, cfg Config) (*Server, error) {
+// New returns a server for cfg on a listener, which it owns unless it returns an error. Clients
+// can connect already; they are answered once Serve runs. The error is leaf.ErrBadRequest for a
+// bad Config.
+func New(ln net.Listener, cfg Config) (*Server, error) {
 	a := newAPI(cfg)
 	s, err := Mount(ln, cfg, a, a.open)
 	if err != nil {

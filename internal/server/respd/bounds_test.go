@@ -325,7 +325,7 @@ func TestMaxConns(t *testing.T) {
 func TestOneWritePerBatch(t *testing.T) {
 	t.Parallel()
 	p := newPipes()
-	s, err := respd.NewOn(p, both())
+	s, err := respd.New(p, both())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestOneWritePerBatch(t *testing.T) {
 func TestAllocatesNothing(t *testing.T) {
 	p := newPipes()
 	var id counter
-	s, err := respd.NewOn(p, quiet(respd.Config{Access: leaf.Anyone(&id, nil)}))
+	s, err := respd.New(p, quiet(respd.Config{Access: leaf.Anyone(&id, nil)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // TestReplies is what goes over the wire, in both protocols; got3 is empty where it is
@@ -338,7 +339,7 @@ func TestConfigValidate(t *testing.T) {
 			if !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
-			if _, err := respd.New("127.0.0.1:0", tt.cfg); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := respd.New(servertest.Listen(t, "127.0.0.1:0"), tt.cfg); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("New: %v", err)
 			}
 		})

@@ -38,7 +38,7 @@ func FuzzServer(f *testing.F) {
 			g.token = "s3cret"
 		}
 		p := newPipes()
-		s, err := respd.NewOn(p, respd.Config{
+		s, err := respd.New(p, respd.Config{
 			Access: g,
 			Decode: func(id int64) (respd.Decoded, error) { return respd.Decoded{Sequence: id}, nil },
 			Logger: slog.New(slog.NewTextHandler(stringWriter{&mu, &log}, nil)),

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -123,7 +124,7 @@ func quiet(cfg respd.Config) respd.Config {
 // start runs a server on a loopback port until the test ends.
 func start(t testing.TB, cfg respd.Config) *respd.Server {
 	t.Helper()
-	s, err := respd.New("127.0.0.1:0", cfg)
+	s, err := respd.New(servertest.Listen(t, "127.0.0.1:0"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +312,7 @@ func bubble(t *testing.T, cfg respd.Config, f func(t *testing.T, p *pipes)) {
 	t.Helper()
 	fakeTime(t, func(t *testing.T) {
 		p := newPipes()
-		s, err := respd.NewOn(p, quiet(cfg))
+		s, err := respd.New(p, quiet(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
