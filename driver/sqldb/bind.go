@@ -3,7 +3,6 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -153,15 +152,10 @@ func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Bin
 
 // binding returns the recorded binding, nil if there is none.
 func (s *Store) binding(ctx context.Context, q querier) (b *segment.Binding, err error) {
-	rows, err := q.QueryContext(ctx, s.sql.meta)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
+	err = eachRow(ctx, q, s.sql.meta, nil, func(rows *sql.Rows) error {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
+			return err
 		}
 		if b == nil && (name == metaRule || name == metaStore) {
 			b = &segment.Binding{}
@@ -172,6 +166,10 @@ func (s *Store) binding(ctx context.Context, q querier) (b *segment.Binding, err
 		case metaStore:
 			b.Store = value
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return b, rows.Err()
+	return b, nil
 }

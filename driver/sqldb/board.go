@@ -3,7 +3,6 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -68,7 +67,7 @@ func (s *Store) Notices(ctx context.Context) (all []segment.Notice, err error) {
 }
 
 func (s *Store) scanNotices(ctx context.Context, q querier, query string, args ...any) (all []segment.Notice, err error) {
-	err = boardRows(ctx, q, query, args, func(rows *sql.Rows) error {
+	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var n segment.Notice
 		err := rows.Scan(&n.Tag, &n.Asked, &n.Regress, &n.Repaired)
 		all = append(all, n)
@@ -80,13 +79,13 @@ func (s *Store) scanNotices(ctx context.Context, q querier, query string, args .
 // Post implements segment.Board.
 func (s *Store) Post(ctx context.Context, n segment.Notice) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "post a notice of tag %q", n.Tag)
-	return s.boardExec(ctx, s.board.post, n.Tag, n.Asked, n.Regress, n.Repaired)
+	return s.exec(ctx, s.board.post, n.Tag, n.Asked, n.Regress, n.Repaired)
 }
 
 // Answer implements segment.Board.
 func (s *Store) Answer(ctx context.Context, a segment.Answer) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "answer about tag %q", a.Tag)
-	return s.boardExec(ctx, s.board.answer, a.Tag, a.Node, a.Asked, a.High, a.Latched)
+	return s.exec(ctx, s.board.answer, a.Tag, a.Node, a.Asked, a.High, a.Latched)
 }
 
 // Answers implements segment.Board.
@@ -102,7 +101,7 @@ func (s *Store) AllAnswers(ctx context.Context) (all []segment.Answer, err error
 }
 
 func (s *Store) scanAnswers(ctx context.Context, q querier, query string, args ...any) (all []segment.Answer, err error) {
-	err = boardRows(ctx, q, query, args, func(rows *sql.Rows) error {
+	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var a segment.Answer
 		err := rows.Scan(&a.Tag, &a.Node, &a.Asked, &a.High, &a.Latched)
 		all = append(all, a)
@@ -149,13 +148,13 @@ func (s *Store) Forgotten(ctx context.Context) (asked int64, err error) {
 // Enter implements segment.Board.
 func (s *Store) Enter(ctx context.Context, m segment.Member) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is there", m.Node)
-	return s.boardExec(ctx, s.board.answer, "", m.Node, 0, m.Fence, false)
+	return s.exec(ctx, s.board.answer, "", m.Node, 0, m.Fence, false)
 }
 
 // Leave implements segment.Board.
 func (s *Store) Leave(ctx context.Context, node string) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is gone", node)
-	return s.boardExec(ctx, s.board.leave, node)
+	return s.exec(ctx, s.board.leave, node)
 }
 
 // Nodes implements segment.Board.
@@ -166,38 +165,13 @@ func (s *Store) Nodes(ctx context.Context) ([]segment.Member, error) {
 // NodesSince returns the nodes of Nodes that entered within an age.
 func (s *Store) NodesSince(ctx context.Context, age time.Duration) (nodes []segment.Member, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
-	err = boardRows(ctx, s.read, s.board.nodes, []any{age.Milliseconds()}, func(rows *sql.Rows) error {
+	err = eachRow(ctx, s.read, s.board.nodes, []any{age.Milliseconds()}, func(rows *sql.Rows) error {
 		var m segment.Member
 		err := rows.Scan(&m.Node, &m.Fence)
 		nodes = append(nodes, m)
 		return err
 	})
 	return nodes, err
-}
-
-// boardExec runs one statement in a transaction, because the server's default may be not
-// to commit by itself. Each may be repeated.
-func (s *Store) boardExec(ctx context.Context, query string, args ...any) error {
-	return s.again(ctx, func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, query, args...)
-			return err
-		})
-	})
-}
-
-func boardRows(ctx context.Context, q querier, query string, args []any, each func(rows *sql.Rows) error) (err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := each(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // boardDone is done, with the name of the table that is missing.

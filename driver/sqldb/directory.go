@@ -163,56 +163,27 @@ func (d *Directory) List(ctx context.Context) (nodes []discovery.Node, err error
 	return d.reader.Nodes(found), nil
 }
 
-// exec runs one statement in a transaction, because the server's default may be not to
-// commit by itself.
 func (d *Directory) exec(ctx context.Context, query string, args ...any) error {
 	if d.closed.Load() {
 		return errDirectoryClosed
 	}
-	return d.store.again(ctx, func() error {
-		return d.store.transact(ctx, func(conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, query, args...)
-			return err
-		})
-	})
+	return d.store.exec(ctx, query, args...)
 }
 
 // query calls each with the rows of a query.
-func (d *Directory) query(ctx context.Context, query string, args []any, each func(rows *sql.Rows) error) (err error) {
+func (d *Directory) query(ctx context.Context, query string, args []any, each func(rows *sql.Rows) error) error {
 	if d.closed.Load() {
 		return errDirectoryClosed
 	}
-	rows, err := d.store.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := each(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return eachRow(ctx, d.store.read, query, args, each)
 }
 
 // done finishes a call as Store.done does.
 func (d *Directory) done(ctx context.Context, start time.Time, err *error, step string, args ...any) {
-	s := d.store
-	if *err == nil {
-		s.lastOK.Store(int64(time.Since(s.born)))
-		return
-	}
-	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), d.explain(ctx, *err))
-	s.freshen(start, *err)
+	d.store.finish(ctx, start, err, d.explain, step, args...)
 }
 
-func (d *Directory) explain(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		return fmt.Errorf("%w (%w)", ended, err)
-	}
-	if refused := d.store.refused(ctx, err); refused != nil {
-		return refused
-	}
+func (d *Directory) explain(err error) error {
 	if d.store.dialect.kindOf(err).missing() && !errors.Is(err, segment.ErrSchema) {
 		return d.store.schemaError("the database has no usable table leaf_node", err)
 	}

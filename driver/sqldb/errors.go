@@ -1,7 +1,6 @@
 package sqldb
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -31,16 +30,8 @@ const (
 // missing reports whether a table or a column is not there for us.
 func (k kind) missing() bool { return k == kindNoTable || k == kindHidden }
 
-// explain returns err with the sentinel that its kind stands for, and with the
-// error of ctx where that is why the call ended: drivers then often report no more
-// than a closed connection.
-func (s *Store) explain(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		return fmt.Errorf("%w (%w)", ended, err)
-	}
-	if refused := s.refused(ctx, err); refused != nil {
-		return refused
-	}
+// explain returns err with the sentinel that its kind stands for.
+func (s *Store) explain(err error) error {
 	switch s.dialect.kindOf(err) {
 	case kindNoTable, kindHidden:
 		if !errors.Is(err, segment.ErrSchema) {

@@ -46,21 +46,14 @@ func (s *Store) Limits(ctx context.Context) (rules limit.Rules, err error) {
 	return rules, nil
 }
 
-func (s *Store) scanLimits(ctx context.Context, query string, into map[string]limit.Rule) (err error) {
-	rows, err := s.read.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
+func (s *Store) scanLimits(ctx context.Context, query string, into map[string]limit.Rule) error {
+	return eachRow(ctx, s.read, query, nil, func(rows *sql.Rows) error {
 		var name string
 		var r limit.Rule
-		if err := rows.Scan(&name, &r.Rate, &r.Quota, &r.Blocked); err != nil {
-			return err
-		}
+		err := rows.Scan(&name, &r.Rate, &r.Quota, &r.Blocked)
 		into[name] = r
-	}
-	return rows.Err()
+		return err
+	})
 }
 
 // readLimit returns the limit of one tag, zero if it has none.

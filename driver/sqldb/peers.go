@@ -25,7 +25,7 @@ func (r *Records) Announce(ctx context.Context, p worker.Peer) (err error) {
 		return err
 	}
 	defer r.done(ctx, time.Now(), &err, "announce %s", p.Address)
-	err = r.exec(ctx, r.sql.announce, p.Nonce, p.Address, p.Clock, p.Number, r.cfg.Lease.Milliseconds())
+	err = r.store.exec(ctx, r.sql.announce, p.Nonce, p.Address, p.Clock, p.Number, r.cfg.Lease.Milliseconds())
 	if err != nil {
 		return err
 	}
@@ -41,56 +41,41 @@ func (r *Records) Announce(ctx context.Context, p worker.Peer) (err error) {
 func (r *Records) sweep(ctx context.Context) error {
 	gone, err := r.expired(ctx)
 	for _, nonce := range gone {
-		err = errors.Join(err, r.exec(ctx, r.sql.sweep, nonce, keepPeers.Milliseconds()))
+		err = errors.Join(err, r.store.exec(ctx, r.sql.sweep, nonce, keepPeers.Milliseconds()))
 	}
 	return err
 }
 
 func (r *Records) expired(ctx context.Context) (nonces []string, err error) {
-	rows, err := r.store.read.QueryContext(ctx, r.sql.expired, keepPeers.Milliseconds())
+	err = eachRow(ctx, r.store.read, r.sql.expired, []any{keepPeers.Milliseconds()}, func(rows *sql.Rows) error {
+		var nonce string
+		err := rows.Scan(&nonce)
+		nonces = append(nonces, nonce)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var nonce string
-		if err := rows.Scan(&nonce); err != nil {
-			return nil, err
-		}
-		nonces = append(nonces, nonce)
-	}
-	return nonces, rows.Err()
+	return nonces, nil
 }
 
 // Withdraw implements worker.Records.
 func (r *Records) Withdraw(ctx context.Context, p worker.Peer) (err error) {
 	defer r.done(ctx, time.Now(), &err, "withdraw %s", p.Address)
-	return r.exec(ctx, r.sql.withdraw, p.Nonce)
-}
-
-// exec runs one statement in a transaction, because the server's default may be not
-// to commit by itself.
-func (r *Records) exec(ctx context.Context, query string, args ...any) error {
-	return r.transact(ctx, func(conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, query, args...)
-		return err
-	})
+	return r.store.exec(ctx, r.sql.withdraw, p.Nonce)
 }
 
 // Peers implements worker.Records.
 func (r *Records) Peers(ctx context.Context) (all []worker.Peer, err error) {
 	defer r.done(ctx, time.Now(), &err, "read the peers")
-	rows, err := r.store.read.QueryContext(ctx, r.sql.peers)
+	err = eachRow(ctx, r.store.read, r.sql.peers, nil, func(rows *sql.Rows) error {
+		var p worker.Peer
+		err := rows.Scan(&p.Nonce, &p.Address, &p.Clock, &p.Number)
+		all = append(all, p)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var p worker.Peer
-		if err := rows.Scan(&p.Nonce, &p.Address, &p.Clock, &p.Number); err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	return all, rows.Err()
+	return all, nil
 }

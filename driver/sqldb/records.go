@@ -213,22 +213,10 @@ func (r *Records) transact(ctx context.Context, f func(conn *sql.Conn) error) er
 
 // done finishes a call as Store.done does, with the sentinels of package worker.
 func (r *Records) done(ctx context.Context, start time.Time, err *error, step string, args ...any) {
-	s := r.store
-	if *err == nil {
-		s.lastOK.Store(int64(time.Since(s.born)))
-		return
-	}
-	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), r.explain(ctx, *err))
-	s.freshen(start, *err)
+	r.store.finish(ctx, start, err, r.explain, step, args...)
 }
 
-func (r *Records) explain(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		return fmt.Errorf("%w (%w)", ended, err)
-	}
-	if refused := r.store.refused(ctx, err); refused != nil {
-		return refused
-	}
+func (r *Records) explain(err error) error {
 	switch {
 	case errors.Is(err, worker.ErrSchema), errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrLost):
 		return err

@@ -112,6 +112,32 @@ func queryRow(ctx context.Context, q querier, query string, args, dest []any) (o
 	return ok, rows.Err()
 }
 
+// eachRow calls each with the rows of a query.
+func eachRow(ctx context.Context, q querier, query string, args []any, each func(rows *sql.Rows) error) (err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// exec runs one statement in a transaction, because the server's default may be not to
+// commit by itself. It must be one that may be repeated.
+func (s *Store) exec(ctx context.Context, query string, args ...any) error {
+	return s.again(ctx, func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, query, args...)
+			return err
+		})
+	})
+}
+
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }

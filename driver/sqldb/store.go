@@ -167,11 +167,26 @@ func (s *Store) Close() error {
 // done finishes a call that began at start: it says in err which step failed,
 // and keeps the pool clean. It is meant to be deferred.
 func (s *Store) done(ctx context.Context, start time.Time, err *error, step string, args ...any) {
-	if *err == nil {
+	s.finish(ctx, start, err, s.explain, step, args...)
+}
+
+// finish is done with the sentinels that explain gives to what the database said. An error
+// names that of ctx where that is why the call ended: drivers then often report no more than a
+// closed connection.
+func (s *Store) finish(ctx context.Context, start time.Time, err *error, explain func(error) error, step string, args ...any) {
+	cause := *err
+	if cause == nil {
 		s.lastOK.Store(int64(time.Since(s.born)))
 		return
 	}
-	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), s.explain(ctx, *err))
+	if ended := ctx.Err(); ended != nil && !errors.Is(cause, ended) {
+		cause = fmt.Errorf("%w (%w)", ended, cause)
+	} else if refused := s.refused(ctx, cause); refused != nil {
+		cause = refused
+	} else {
+		cause = explain(cause)
+	}
+	*err = fmt.Errorf("%s: %w", fmt.Sprintf(step, args...), cause)
 	s.freshen(start, *err)
 }
 
