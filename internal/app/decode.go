@@ -106,13 +106,9 @@ func decoder(l snowflake.Layout) func(id int64) (httpd.Decoded, error) {
 
 // decodeRESP is decoder for the command LEAF.DECODE.
 func decodeRESP(l snowflake.Layout) func(int64) (respd.Decoded, error) {
+	decode := decoder(l)
 	return func(id int64) (respd.Decoded, error) {
-		p, err := decodeParts(l, id)
-		if err != nil {
-			return respd.Decoded{}, err
-		}
-		return respd.Decoded{
-			UnixMilli: l.Millis(p.Unit), Worker: p.Worker, Sequence: p.Sequence, Datacenter: p.Datacenter, HasDatacenter: l.DatacenterBits > 0,
-		}, nil
+		d, err := decode(id)
+		return respd.Decoded(d), err
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // Defaults and limits of Config.
@@ -138,21 +139,12 @@ func (c Config) Validate() error {
 			return leaf.BadField(n.name, n.value, fmt.Sprintf("must be 1 to %d, or 0 for the default", n.most))
 		}
 	}
-	for _, t := range []struct {
-		name  string
-		value time.Duration
-		least time.Duration
-	}{
-		{"connect_timeout", c.ConnectTimeout, time.Millisecond},
-		{"idle_timeout", c.IdleTimeout, time.Millisecond},
-		{"write_timeout", c.WriteTimeout, time.Millisecond},
-		{"keep_alive", c.KeepAlive, minKeepAlive},
-		{"keep_alive_timeout", c.KeepAliveTimeout, time.Millisecond},
-		{"min_ping", c.MinPing, time.Millisecond},
-	} {
-		if t.value != 0 && t.value < t.least {
-			return leaf.BadField(t.name, t.value, fmt.Sprintf("must be %v or more, or 0 for the default", t.least))
-		}
-	}
-	return nil
+	return accept.CheckTimes(
+		accept.Time{Name: "connect_timeout", Value: c.ConnectTimeout, Least: time.Millisecond},
+		accept.Time{Name: "idle_timeout", Value: c.IdleTimeout, Least: time.Millisecond},
+		accept.Time{Name: "write_timeout", Value: c.WriteTimeout, Least: time.Millisecond},
+		accept.Time{Name: "keep_alive", Value: c.KeepAlive, Least: minKeepAlive},
+		accept.Time{Name: "keep_alive_timeout", Value: c.KeepAliveTimeout, Least: time.Millisecond},
+		accept.Time{Name: "min_ping", Value: c.MinPing, Least: time.Millisecond},
+	)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // Defaults and limits of Config.
@@ -119,17 +120,13 @@ func (c Config) Validate() error {
 	if c.MaxConns < 0 {
 		return leaf.BadField("max_conns", c.MaxConns, "must be 1 or more, or 0 for the default")
 	}
-	for _, t := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"header_timeout", c.HeaderTimeout},
-		{"idle_timeout", c.IdleTimeout},
-		{"write_timeout", c.WriteTimeout},
-	} {
-		if t.value < 0 || t.value != 0 && t.value < time.Millisecond {
-			return leaf.BadField(t.name, t.value, "must be 1ms or more, or 0 for the default")
-		}
+	err := accept.CheckTimes(
+		accept.Time{Name: "header_timeout", Value: c.HeaderTimeout, Least: time.Millisecond},
+		accept.Time{Name: "idle_timeout", Value: c.IdleTimeout, Least: time.Millisecond},
+		accept.Time{Name: "write_timeout", Value: c.WriteTimeout, Least: time.Millisecond},
+	)
+	if err != nil {
+		return err
 	}
 	if n := c.MaxHeadBytes; n != 0 && (n < minMaxHeadBytes || n > maxMaxHeadBytes) {
 		return leaf.BadField("max_head_bytes", n, fmt.Sprintf("must be %d to %d, or 0 for the default", minMaxHeadBytes, maxMaxHeadBytes))

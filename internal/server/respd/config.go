@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // Defaults and limits of Config.
@@ -105,17 +106,13 @@ func (c Config) Validate() error {
 	if c.MaxConns < 0 {
 		return leaf.BadField("max_conns", c.MaxConns, "must be 1 or more, or 0 for the default")
 	}
-	for _, t := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"request_timeout", c.RequestTimeout},
-		{"idle_timeout", c.IdleTimeout},
-		{"write_timeout", c.WriteTimeout},
-	} {
-		if t.value < 0 || t.value != 0 && t.value < time.Millisecond {
-			return leaf.BadField(t.name, t.value, "must be 1ms or more, or 0 for the default")
-		}
+	err := accept.CheckTimes(
+		accept.Time{Name: "request_timeout", Value: c.RequestTimeout, Least: time.Millisecond},
+		accept.Time{Name: "idle_timeout", Value: c.IdleTimeout, Least: time.Millisecond},
+		accept.Time{Name: "write_timeout", Value: c.WriteTimeout, Least: time.Millisecond},
+	)
+	if err != nil {
+		return err
 	}
 	if n := c.MaxRequestBytes; n != 0 && (n < minMaxRequestBytes || n > maxMaxRequestBytes) {
 		return leaf.BadField("max_request_bytes", n, fmt.Sprintf("must be %d to %d, or 0 for the default", minMaxRequestBytes, maxMaxRequestBytes))
