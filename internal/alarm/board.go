@@ -19,10 +19,6 @@ type Config struct {
 	// Node names this node in the posts of the webhook.
 	Node string
 
-	// MaxSubjects is how many alarms of one code are kept by name; the rest is
-	// counted. 1 to 100,000; default 1000.
-	MaxSubjects int
-
 	// Webhook receives the alarms; with an empty URL there is none.
 	Webhook Webhook
 
@@ -69,6 +65,9 @@ type active struct {
 	logged time.Time // when its last line was written
 }
 
+// maxNamed is how many alarms of one code are kept by name; the rest is counted.
+const maxNamed = 1000
+
 // maxCounted bounds the memory for subjects that are counted only, per code.
 const maxCounted = 1 << 20
 
@@ -78,10 +77,6 @@ const relog = time.Minute
 // New returns a Board without alarms. Error: leaf.ErrBadRequest if a field is
 // outside its limits.
 func New(cfg Config) (*Board, error) {
-	cfg.MaxSubjects = cmp.Or(cfg.MaxSubjects, 1000)
-	if cfg.MaxSubjects < 1 || cfg.MaxSubjects > 100_000 {
-		return nil, leaf.BadField("max-subjects", cfg.MaxSubjects, "must be 1 to 100000")
-	}
 	if cfg.Runtime == nil {
 		cfg.Runtime = leaf.SystemRuntime()
 	}
@@ -129,7 +124,7 @@ func (b *Board) Raise(a leaf.Alarm) {
 	}
 	id := maphash.String(b.seed, a.Subject)
 	_, counted := s.rest[id]
-	if len(s.named) >= b.cfg.MaxSubjects {
+	if len(s.named) >= maxNamed {
 		if !counted && len(s.rest) < maxCounted {
 			s.raised++
 			s.rest[id] = struct{}{}

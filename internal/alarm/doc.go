@@ -8,8 +8,8 @@
 //     under any lock of an engine. Goroutines of the Board write the lines and send
 //     the posts.
 //  2. The list of active alarms and the counters are exact at any moment, up to
-//     Config.MaxSubjects alarms of a code by name; beyond that number they are
-//     counted, not named, and stand in the list as one alarm with the subject "*".
+//     1000 alarms of a code by name; beyond that number they are counted, not named,
+//     and stand in the list as one alarm with the subject "*".
 //  3. The log has one line at ERROR when an alarm begins and one at INFO when it
 //     ends, with the attributes code, subject and do. An alarm that is raised again
 //     with another text writes at most one line a minute. In a storm each code

@@ -53,7 +53,7 @@ func FuzzWebhookReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		synctest.Test(t, func(t *testing.T) {
 			r := &replying{status: status, body: body}
-			cfg := hooked(nil, 0)
+			cfg := hooked(nil)
 			cfg.Webhook.Client = &http.Client{Transport: r, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 			b, err := alarm.New(cfg)
 			if err != nil {
@@ -87,7 +87,7 @@ func FuzzPost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code, subject, text, do string) {
 		synctest.Test(t, func(t *testing.T) {
 			r := &receiver{}
-			b := board(t, hooked(r, 0))
+			b := board(t, hooked(r))
 			b.Raise(leaf.Alarm{Code: code, Subject: subject, Text: text, Do: do})
 			time.Sleep(time.Second)
 			r.mu.Lock()

@@ -24,13 +24,12 @@ type Webhook struct {
 	// Timeout is the deadline of one attempt. 10 ms to 1 min; default 5 s.
 	Timeout time.Duration
 
-	// Queue is how many alarms may wait; beyond it the oldest is dropped. 1 to
-	// 100,000; default 256.
-	Queue int
-
 	// Client sends the posts. Default: one of its own that follows no redirect.
 	Client *http.Client
 }
+
+// maxQueue is how many alarms may wait for the webhook; beyond it the oldest is dropped.
+const maxQueue = 256
 
 // Back-off between two attempts.
 const (
@@ -73,15 +72,12 @@ type hook struct {
 
 func newHook(rt leaf.Runtime, cfg Webhook, node string, log *lines) (*hook, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Second)
-	cfg.Queue = cmp.Or(cfg.Queue, 256)
 	u, err := url.Parse(cfg.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("%w: webhook url: must begin with http:// or https:// and name a host", leaf.ErrBadRequest) // not shown: it may hold a token
 	case cfg.Timeout < 10*time.Millisecond || cfg.Timeout > time.Minute:
 		return nil, leaf.BadField("webhook timeout", cfg.Timeout, "must be 10ms to 1m")
-	case cfg.Queue < 1 || cfg.Queue > 100_000:
-		return nil, leaf.BadField("webhook queue", cfg.Queue, "must be 1 to 100000")
 	}
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{
@@ -105,7 +101,7 @@ func (h *hook) push(now time.Time, a leaf.Alarm, what change) {
 	}
 	k := key{a.Code, a.Subject}
 	if _, ok := h.waiting[k]; !ok {
-		if len(h.queue) >= h.cfg.Queue {
+		if len(h.queue) >= maxQueue {
 			delete(h.waiting, h.queue[0])
 			h.queue = h.queue[1:]
 			h.count.Dropped++

@@ -67,9 +67,9 @@ func (r *receiver) got(t *testing.T) []string {
 	return out
 }
 
-func hooked(r *receiver, queue int) alarm.Config {
+func hooked(r *receiver) alarm.Config {
 	return alarm.Config{Node: "n1", Webhook: alarm.Webhook{
-		URL: "http://hooks.example/secret-token", Timeout: 2 * time.Second, Queue: queue, Client: &http.Client{Transport: r},
+		URL: "http://hooks.example/secret-token", Timeout: 2 * time.Second, Client: &http.Client{Transport: r},
 	}}
 }
 
@@ -114,7 +114,7 @@ func TestWebhookRetries(t *testing.T) {
 			return []int{500, 503, 0, 429, 408, 204, 400, 200}[n-1]
 		}}
 		out := &output{}
-		cfg := hooked(r, 0)
+		cfg := hooked(r)
 		cfg.Logger = out.logger()
 		b := board(t, cfg)
 		b.Raise(regress("a", "1"))
@@ -155,10 +155,11 @@ func TestWebhookStorm(t *testing.T) {
 			}
 			return 200
 		}}
-		b := board(t, hooked(r, 3))
+		b := board(t, hooked(r))
 		b.Raise(regress("first", "1"))
 		synctest.Wait() // it is under way
-		for i := range 100 {
+		const queue, dropped = 256, 97
+		for i := range dropped + queue {
 			b.Raise(regress(fmt.Sprint("tag-", i), "x"))
 		}
 		b.Clear(leaf.AlarmRegress, "tag-98")
@@ -167,10 +168,11 @@ func TestWebhookStorm(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(time.Hour)
 		want := []string{"first raised 1", "first raised 1", "tag-97 raised x", "tag-98 cleared x", "tag-99 raised x"}
-		if diff := cmp.Diff(want, r.got(t)); diff != "" {
+		got := r.got(t)
+		if diff := cmp.Diff(want, got[:min(len(want), len(got))]); diff != "" {
 			t.Errorf("posts (-want +got):\n%s", diff)
 		}
-		if st := b.Webhook(); st.Dropped != 97 || st.Sent != 4 || st.Waiting != 0 {
+		if st := b.Webhook(); st.Dropped != dropped || st.Sent != 1+queue || st.Waiting != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -199,7 +201,7 @@ func TestWebhookClose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &receiver{answer: c.answer}
-				b, err := alarm.New(hooked(r, 0))
+				b, err := alarm.New(hooked(r))
 				if err != nil {
 					t.Fatal(err)
 				}

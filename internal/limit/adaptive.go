@@ -50,6 +50,9 @@ type window struct {
 	rejected int
 }
 
+// leastWaiting requests may always wait: they keep the store busy.
+const leastWaiting = 16
+
 const (
 	shortWindow = 100 * time.Millisecond // and fewLeft, or longWindow
 	longWindow  = time.Second
@@ -59,7 +62,7 @@ const (
 func newAdaptive(c Config, perTag bool) *adaptive {
 	return &adaptive{
 		perTag: perTag,
-		rt:     c.Runtime, target: c.TargetWait, min: c.MinWaiting, max: c.MaxWaiting, limit: c.MaxWaiting,
+		rt:     c.Runtime, target: c.TargetWait, min: min(leastWaiting, c.MaxWaiting), max: c.MaxWaiting, limit: c.MaxWaiting,
 		byTag: make(map[string]int), window: window{start: c.Runtime.Now()},
 	}
 }

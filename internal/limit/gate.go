@@ -21,10 +21,9 @@ type Config struct {
 	// 0: 250 ms.
 	TargetWait time.Duration
 
-	// MinWaiting and MaxWaiting bound the number of requests that may wait at once, per
-	// mode, between which the limit adapts. MinWaiting must suffice to keep the store
-	// busy; MaxWaiting bounds memory, with about 10 KB for each. 0: 16 and 10,000.
-	MinWaiting, MaxWaiting int
+	// MaxWaiting bounds the number of requests that may wait at once, per mode, and so
+	// memory, with about 10 KB for each. 0: 10,000.
+	MaxWaiting int
 
 	// Runtime is the clock. nil: leaf.SystemRuntime.
 	Runtime leaf.Runtime
@@ -35,10 +34,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.TargetWait = 250 * time.Millisecond
 	}
 	if c.MaxWaiting == 0 {
-		c.MaxWaiting = max(10_000, c.MinWaiting)
-	}
-	if c.MinWaiting == 0 {
-		c.MinWaiting = min(16, c.MaxWaiting)
+		c.MaxWaiting = 10_000
 	}
 	if c.Runtime == nil {
 		c.Runtime = leaf.SystemRuntime()
@@ -49,10 +45,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.TargetWait < 0:
 		return c, leaf.BadField("target wait", c.TargetWait, "must be above 0")
-	case c.MinWaiting < 1:
-		return c, leaf.BadField("min waiting", c.MinWaiting, "must be 1 or more")
-	case c.MaxWaiting < c.MinWaiting:
-		return c, leaf.BadField("max waiting", c.MaxWaiting, fmt.Sprintf("must not be below min waiting=%d", c.MinWaiting))
+	case c.MaxWaiting < 0:
+		return c, leaf.BadField("max waiting", c.MaxWaiting, "must be 1 or more")
 	}
 	return c, nil
 }

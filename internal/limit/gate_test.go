@@ -17,8 +17,7 @@ func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]limit.Config{
 		"target wait": {TargetWait: -1},
-		"min waiting": {MinWaiting: -1},
-		"max waiting": {MinWaiting: 10, MaxWaiting: 9},
+		"max waiting": {MaxWaiting: -1},
 	} {
 		_, err := limit.New(leaf.Issuers{Segment: new(engine), Snowflake: new(engine)}, c)
 		if !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), name) {
