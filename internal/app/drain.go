@@ -41,10 +41,6 @@ func (d *drain) now() (stage string, leaving bool) {
 	return d.stage, true
 }
 
-// DrainAsked is closed when an administrator has asked the node to drain. The program that
-// runs the App then calls Stop, as [Run] does.
-func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
-
 // Drain implements manage.NodeSite.
 func (n *node) Drain(delay time.Duration) {
 	d := &n.app.drain

@@ -91,3 +91,6 @@ const WatchPause = watchPause
 
 // LostAlarm is the alarm about a lost file.
 var LostAlarm = lostAlarm
+
+// DrainAsked is closed when an administrator has asked the node to drain.
+func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
