@@ -44,11 +44,11 @@ func registryURL(c config.Config) (string, error) {
 	switch {
 	case !c.Snowflake.UsesStores():
 		return c.Snowflake.Addresses[0], nil
-	case len(c.Stores) > 0:
-		return config.CutStoreName(c.Stores[0]).URL, nil
+	case len(c.Stores) == 0:
+		path, err := embeddedFile(c)
+		return "sqlite:" + path, err
 	}
-	path, err := embeddedFile(c)
-	return "sqlite:" + path, err
+	return config.CutStoreName(c.Stores[0]).URL, nil
 }
 
 func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) {
