@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -52,6 +53,9 @@ type Options struct {
 	interfaces func() ([]Interface, error)     // default: those of this machine
 	limits     func(s limit.Store) limit.Store // what stands before a database when limits are read; default: nothing
 }
+
+// logger is Logger, or one that discards.
+func (o Options) logger() *slog.Logger { return cmp.Or(o.Logger, slog.New(slog.DiscardHandler)) }
 
 // App is one node. Make it with New, then Start, then Stop. All methods are safe
 // for concurrent use.
@@ -110,9 +114,6 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
 	if opts.IsSet == nil {
 		opts.IsSet = func(string) bool { return false }
 	}
@@ -122,7 +123,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if opts.interfaces == nil {
 		opts.interfaces = systemInterfaces
 	}
-	a := &App{cfg: cfg, opts: opts, log: opts.Logger, created: time.Now(), failures: make(chan error, 8)}
+	a := &App{cfg: cfg, opts: opts, log: opts.logger(), created: time.Now(), failures: make(chan error, 8)}
 	a.drain.asked = make(chan struct{})
 	a.conns = a.boundConnections()
 	defer func() {

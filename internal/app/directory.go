@@ -101,10 +101,7 @@ func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool
 			return b, done, err
 		}
 	}
-	log := opts.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := opts.logger()
 	if direct && cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
 		cfg.Node.Discovery = config.DiscoveryStore // it is asked for, so it may be in a file
 	}

@@ -49,7 +49,7 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 			err = errors.Join(err, o.close())
 		}
 	}()
-	if o.dbs, err = openDatabases(cfg, opts.Logger); err != nil {
+	if o.dbs, err = openDatabases(cfg, opts.logger()); err != nil {
 		return nil, err
 	}
 	o.catalog = o.dbs.catalog(cfg.Segment.LoadTimeout, o.mark)
@@ -238,9 +238,6 @@ func (d withoutRecent) Replace(name string, content []byte) error {
 // any case. The caller calls done when it has finished; its error says that unused
 // IDs were not returned, or a lock not released.
 func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
 	if !direct {
 		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
 			return b, done, err

@@ -39,9 +39,6 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 // another division of tags, which is the operator's word that all nodes were stopped and
 // the rows were moved then. It is leaf.ErrConflict if a row shows that this is not so.
 func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRule bool) (report []string, err error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
 	o, err := newOffline(cfg, opts)
 	if inUse, ok := errors.AsType[*inUseError](err); ok {
 		// Only the embedded database needs the lock, and no node is asked for its schema.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -34,10 +33,6 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	if !cfg.Snowflake.Enable {
 		return b, nil, errNoSnowflake
 	}
-	log := opts.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	var undo closers
 	defer func() {
 		if err != nil {
@@ -51,7 +46,7 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 		}
 		undo.add(dir.Close)
 	}
-	reg, err := openRegistry(cfg, &databases{}, log)
+	reg, err := openRegistry(cfg, &databases{}, opts.logger())
 	if err != nil {
 		return b, nil, err
 	}
