@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // protocol is one in which clients ask for IDs. A new one needs its package below
@@ -26,9 +27,10 @@ type protocol struct {
 // seat is what the server of a protocol gets from the node.
 type seat struct {
 	ln     net.Listener
-	conns  int         // most connections at once
-	access leaf.Access // where it takes IDs
-	node   *node       // what an administrator sees
+	conns  int              // most connections at once
+	access leaf.Access      // where it takes IDs
+	node   *node            // what an administrator sees
+	layout snowflake.Layout // of what it decodes
 }
 
 // protocols are all there are, HTTP first.
@@ -41,16 +43,12 @@ func protocols(c config.Config) []protocol {
 }
 
 func openHTTP(a *App, on seat) (server, error) {
-	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
-	if err != nil {
-		return server{}, err
-	}
 	c := httpd.Config{
 		Access:        on.access,
 		TLS:           a.secure,
 		Ready:         a.publicReady,
 		Metrics:       a.metrics(),
-		Decode:        decoder(layout),
+		Decode:        decoder(on.layout),
 		MaxConns:      on.conns,
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
@@ -80,12 +78,8 @@ func openGRPC(a *App, on seat) (server, error) {
 }
 
 func openRESP(a *App, on seat) (server, error) {
-	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
-	if err != nil {
-		return server{}, err
-	}
 	r, err := respd.New(on.ln, respd.Config{
-		Access: on.access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(layout),
+		Access: on.access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(on.layout),
 		MaxConns: on.conns, IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
 	})
 	if err != nil {

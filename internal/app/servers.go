@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
@@ -53,13 +54,17 @@ func (a *App) bind() (err error) {
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
 func (a *App) openServers() error {
+	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
+	if err != nil {
+		return err
+	}
 	n, access := a.node(), a.limits.Access()
 	for _, p := range protocols(a.cfg) {
 		ln := a.listeners[p.section]
 		if ln == nil {
 			continue
 		}
-		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), access, n})
+		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), access, n, layout})
 		if err != nil {
 			return err
 		}
