@@ -2,6 +2,7 @@ package directory
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
@@ -45,10 +46,12 @@ func Open(url string) (discovery.Directory, error) {
 		}
 		cfg.Logger = log
 		return opened(etcd.NewDirectory(cfg))
-	case "mysql", "mariadb", "postgres", "postgresql", "sqlite":
+	}
+	databases := sqldb.Prefixes()
+	if slices.ContainsFunc(databases, func(prefix string) bool { return scheme(prefix) == scheme(url) }) {
 		return opened(sqldb.OpenDirectory(url, sqldb.Config{Logger: log, Brief: true}))
 	}
-	return nil, leaf.BadField("directory scheme", scheme(url), "must be mysql, postgres, sqlite, etcd, etcds or zookeeper")
+	return nil, leaf.BadField("directory scheme", scheme(url), "must be that of zookeeper://, etcd://, etcds://, "+strings.Join(databases, ", "))
 }
 
 // scheme is all of a text without a colon.

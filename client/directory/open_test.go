@@ -105,3 +105,14 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenKnowsEveryDatabase: every URL that a node accepts as a store opens a directory.
+func TestOpenKnowsEveryDatabase(t *testing.T) {
+	for _, prefix := range sqldb.Prefixes() {
+		rest := "u:p@127.0.0.1:1/leaf"
+		if !strings.HasSuffix(prefix, "//") {
+			rest = filepath.Join(t.TempDir(), "leaf.db")
+		}
+		open(t, prefix+rest) // nothing connects before the list is read
+	}
+}

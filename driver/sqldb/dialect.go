@@ -99,6 +99,21 @@ func schemes() (all []string) {
 	return all
 }
 
+// Prefixes returns the beginnings of all URLs that Open accepts: "mysql://" and others for
+// servers, "sqlite:" for files.
+func Prefixes() (all []string) {
+	for _, d := range dialects {
+		end := "://"
+		if d.embedded {
+			end = ":"
+		}
+		for _, s := range d.schemes {
+			all = append(all, s+end)
+		}
+	}
+	return all
+}
+
 // statements are the texts that depend on the dialect only.
 type statements struct {
 	read    string // one row: tag

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -140,19 +141,18 @@ func CutStoreName(value string) NamedURL {
 	return NamedURL{"", value}
 }
 
-// schemes are the beginnings of a store URL, as package sqldb reads them.
-var schemes = []string{"mysql://", "mariadb://", "postgres://", "postgresql://", "sqlite:"}
-
 func checkStores(values, rules []string) []error {
 	var errs []error
 	fail := func(value, limit string) {
 		errs = append(errs, &Error{Key: "store", Value: Redact(value), Limit: limit})
 	}
 	var names, urls []string
+	prefixes := sqldb.Prefixes()
 	for _, value := range values {
 		s := CutStoreName(value)
-		if !slices.ContainsFunc(schemes, func(p string) bool { return strings.HasPrefix(s.URL, p) && len(s.URL) > len(p) }) {
-			fail(value, "must begin with "+strings.Join(schemes[:len(schemes)-1], ", ")+" or "+schemes[len(schemes)-1])
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.URL, p) && len(s.URL) > len(p) }) {
+			last := len(prefixes) - 1
+			fail(value, "must begin with "+strings.Join(prefixes[:last], ", ")+" or "+prefixes[last])
 			continue
 		}
 		switch {
