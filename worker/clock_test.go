@@ -368,7 +368,7 @@ func TestRunningNodeDiffers(t *testing.T) {
 		b := nodes["b:8080"]
 		b.clock.step(8 * time.Second) // below the jump, above the threshold
 		time.Sleep(2 * time.Minute)
-		if text := b.alarms.has(leaf.AlarmClock); !strings.Contains(text, "ahead of the median of the 1 peers that answered") {
+		if text := b.alarms.has(leaf.AlarmClock); !strings.Contains(text, "ahead of the median of the 1 peers that answered") || !strings.Contains(text, "goes on issuing") {
 			t.Errorf("alarm %q", text)
 		}
 		for _, a := range b.alarms.list() {

@@ -62,7 +62,7 @@ func (h *Holder) recheck() {
 	}
 	if objection, _ := h.settle(); objection != nil {
 		h.cfg.Alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmClock, Subject: peersSubject, Text: objection.Error(),
+			Code: leaf.AlarmClock, Subject: peersSubject, Text: objection.Error() + "; this node goes on issuing IDs",
 			Do: "compare the clocks of this node and of the peers named, and set right the one that is wrong: slew it, do not step it",
 		})
 	}
