@@ -25,9 +25,9 @@ import (
 
 const (
 	// maxStreams bounds the streams to one node. A request that waits in the server
-	// holds up those behind it on its stream, so each has a stream of its own as long
-	// as there are enough; beyond that they queue behind one another. A node that allows
-	// fewer makes room bring the bound down.
+	// delays the requests behind it on its stream. So each request gets a stream of its
+	// own, and requests share streams only when all maxStreams are in use. When a node
+	// allows fewer streams, room lowers the bound.
 	maxStreams = 32
 
 	// maxAhead is how many requests of one stream are sent before the first of them is

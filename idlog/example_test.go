@@ -8,7 +8,7 @@ import (
 	"github.com/leaf-idgen/leaf/idlog"
 )
 
-// Two clients log what they got; then nobody needs to believe that it is unique.
+// Two clients log the IDs that they received. The checker finds the ID that came twice.
 func ExampleCheckSources() {
 	var logs []idlog.Source
 	for client, ids := range [][]int64{{1, 2, 3, 7}, {4, 5, 7}} {

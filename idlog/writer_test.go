@@ -143,9 +143,9 @@ func (s slowWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestNobodyWaitsForAnothersWrite logs while the disk hangs in another goroutine's
-// write.
-func TestNobodyWaitsForAnothersWrite(t *testing.T) {
+// TestLogDoesNotWaitForAWrite: a goroutine logs IDs while the disk hangs in the write of
+// another goroutine.
+func TestLogDoesNotWaitForAWrite(t *testing.T) {
 	t.Parallel()
 	out := slowWriter{make(chan struct{}, 1), make(chan struct{})}
 	w := idlog.NewWriter(out, idlog.Text)

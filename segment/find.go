@@ -74,10 +74,10 @@ func (t *Tag) follow(seen *chunk, w *waiter) (obstacle, error) {
 	return on, err
 }
 
-// list puts a provisional tag into the table, now that the store has its row. It
-// returns false if the tag is detached, or becomes so because the name has another
-// tag by now. Detached is final: a tag that came back could find its old chunks in
-// the handles that share them.
+// list puts a provisional tag into the table after the store has returned its row. When the
+// tag is detached, or the table has another tag of this name by now, list detaches the tag
+// and returns false. A detached tag never comes back: handles that still share its old
+// chunks could issue from them beside the new ones.
 func (a *Allocator) list(t *Tag, row Row) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -100,8 +100,8 @@ func TestRepairBesideACleanStop(t *testing.T) {
 	})
 }
 
-// TestRegressIsHeardWhileTheDiskHangs: what was heard holds at once, also what is heard
-// later.
+// TestRegressIsHeardWhileTheDiskHangs: a notice of the board stops its tag at once, although
+// the fence file cannot be written. The same holds for a second notice.
 func TestRegressIsHeardWhileTheDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := newStore(row(1000), segment.Row{Tag: "user", MaxID: 1, Step: 1000}), newDisk()

@@ -47,8 +47,8 @@ var shapes = []shape{
 	{"4 streams with 64 in flight on each", 4, 64},
 }
 
-// drive asks for slice. Requests that are under way when time is up are waited for and
-// counted.
+// drive sends requests to addr until slice has passed. Then it waits for the answers to the
+// requests under way, and counts them too.
 func (s shape) drive(ctx context.Context, addr string, count int32, slice time.Duration) (answers, error) {
 	var clients []leafpb.LeafServiceClient
 	for range grpcConns {

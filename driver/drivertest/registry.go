@@ -13,9 +13,9 @@ import (
 )
 
 // RegistryTarget is a registry of worker IDs in which nothing was ever stored, and
-// what the suite must know of it. The hooks act past the registry, as an operator
-// or an accident would; nil: this registry has no such thing, and the cases that
-// need it are skipped with a text.
+// what the suite must know of it. The hooks change stored data without the registry's
+// code, as an operator or an accident does. A hook that is nil does not exist for this
+// registry; the suite skips the cases that need it, and says so.
 type RegistryTarget struct {
 	// Open returns a handle on the common registry, as one more process has it. The
 	// suite closes it, also in the middle of a case, which then means that the process

@@ -95,8 +95,10 @@ func (r *Recycle) Amend(ctx context.Context, old, next worker.StoredNamespace) e
 // Reserved implements worker.Records. No other program uses the path.
 func (r *Recycle) Reserved(context.Context) ([]worker.Adoptable, error) { return nil, nil }
 
-// poolVersion is what a Record's Version says: the data versions of claim and T, -1
-// for one that is not there, and the nonce, because versions come back.
+// poolVersion is the content of a Record's Version: the data versions of the nodes that
+// hold the claim and T (-1: there is no such node), and the nonce. The nonce tells a node
+// from its successor at the same path, because ZooKeeper counts versions from 0 again when
+// a node was deleted and created.
 type poolVersion struct {
 	claim, bound int32
 	nonce        string

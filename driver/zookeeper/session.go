@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// session is one client of the library, which connects again, and takes a new
-// session after the servers gave up the old one, by itself.
+// session is one client of the ZooKeeper library. The library connects again by itself, and
+// opens a new session when the servers have ended the old one.
 type session struct {
 	cfg    Config
 	zk     *zk.Conn

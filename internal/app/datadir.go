@@ -38,8 +38,9 @@ func openDirSoon(path string) (*datadir.Dir, error) {
 	}
 }
 
-// openDirForCommand is openDir for a command that works on the data directory of a node. Its
-// user is not told to stop the node: the node can be asked instead, or is about to end.
+// openDirForCommand is openDir for a command that works on the data directory of a node.
+// When the directory is locked, the error does not say "stop the node": the command can ask
+// the node that runs, or try again when a node that stops has ended.
 func openDirForCommand(path string) (*datadir.Dir, error) {
 	dir, err := openDir(path)
 	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {

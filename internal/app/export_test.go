@@ -85,7 +85,6 @@ func BoundConnections(c config.Config, files uint64, isSet func(key string) bool
 	return a.conns.of("http"), a.conns.of("grpc"), a.conns.of("resp"), a.conns.of(administration)
 }
 
-// Unstable is config.Snowflake.unstable.
 // WatchPause is the time between two looks at the files that unique IDs rest on.
 const WatchPause = watchPause
 

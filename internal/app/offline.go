@@ -64,8 +64,8 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 		}
 	case errors.Is(statErr, fs.ErrNotExist):
 	default:
-		// A node that runs here knows its fence better than its file does, and guards
-		// itself; a damaged fence is another matter.
+		// The lock fails while a node runs here. That is no error: the node knows its
+		// marks and guards itself. A damaged fence file is an error.
 		err := o.lock()
 		if _, locked := errors.AsType[*datadir.LockedError](err); err != nil && !locked {
 			return nil, err

@@ -107,7 +107,7 @@ func (p *presence) withdraw(ctx context.Context, log *slog.Logger) {
 	case p.announcer.Status().Published.IsZero():
 		log.Debug("this node was never published", "error", err)
 	default:
-		log.Warn("clients find this node until its entry ends", "error", err)
+		log.Warn("this node cannot be removed from the directory of nodes; clients find it until its entry ends", "error", err)
 	}
 }
 

@@ -140,7 +140,8 @@ func TestOverload(t *testing.T) {
 		p99  time.Duration
 	}{
 		{"each request has a tag of its own, and must wait", allTags, maxWait / 2},
-		// What is taken from stock is loaded again, before what the few who wait need.
+		// The loads that refill the stock stand in the queue before the loads of the few
+		// requests that wait.
 		{"some find IDs in stock", 1000, maxWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -60,13 +60,15 @@ func (m *snowflakeMode) cloned(c, from *claimant) {
 	}
 }
 
-// read is told what a process reads as its file, nil for nothing. If that is not what
-// its node wrote, it has gone back, or another machine wrote it.
+// read is called with the content that a process reads from its worker file, nil for a
+// missing file. A content that the node did not write is an older copy of the file, or the
+// file of another machine.
 //
-// A process that believes an old file issues again from its t on: up to where it had
-// come, or, if the number had another owner since, up to the file's T. A registry knows
-// better if the owner has renewed since. So the file is believed if there is no registry, if
-// the owner had not renewed, or if the registry does not answer: see notedDisk.Replace.
+// A process that believes an old file issues again from the t in that file on. It may repeat
+// IDs up to where the number was issued since, or, if the number had another owner since, up to
+// the T in the file. A registry knows better if the owner has renewed since. So the file is
+// believed if there is no registry, if the owner had not renewed, or if the registry does not
+// answer: see notedDisk.Replace.
 func (m *snowflakeMode) read(e *holder, content []byte) {
 	c := e.node
 	if c.files.mayBe(content) {

@@ -53,8 +53,9 @@ type Fence struct {
 
 	returning map[string]int64 // where tails end whose return may still reach the database
 
-	// own is where this node's ranges of a tag end, while the mark is higher because the
-	// node heard of a repair or a regress. The mark of a tag that is missing is its own.
+	// own is where this node's ranges of a tag end. It has only the tags whose mark is
+	// higher than that, because the node heard of a repair or a regress. For all other
+	// tags the mark is the end of the node's own ranges.
 	own     map[string]int64
 	broken  bool          // the last write failed
 	mending bool          // a task tries it again

@@ -105,8 +105,8 @@ func (a *application) write(l *idLog) error {
 	return l.write("stock", 1, a.ids)
 }
 
-// judgeApplications checks what the Go client promises: one node that is killed is
-// nothing to its callers.
+// judgeApplications checks what the Go client promises: when one node is killed, no call
+// fails.
 func (r *run) judgeApplications() {
 	for _, a := range r.apps {
 		var killed, whole Share

@@ -31,7 +31,8 @@ type Config struct {
 	// Recovery is how long after the heal of a fault clients may have to wait until
 	// all are served. 0 means 60 s.
 	Recovery time.Duration
-	// Only, if it is not empty, are the faults that come, each a part of their names.
+	// Only selects the faults of the run: those whose name contains one of these texts.
+	// Empty means all faults of the topology.
 	Only []string
 	// Binary is the program, built by [Build].
 	Binary string

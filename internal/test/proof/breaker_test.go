@@ -76,7 +76,7 @@ func seed(t *testing.T) uint64 {
 	return s
 }
 
-// TestSeedDrawsTheSameFaults: what a run prints is enough to have its faults again.
+// TestSeedDrawsTheSameFaults: the seed that a run prints draws the faults of that run again.
 func TestSeedDrawsTheSameFaults(t *testing.T) {
 	first, again, other := newSchedule(7), newSchedule(7), newSchedule(8)
 	same, all := 0, 20*len(kinds)

@@ -129,8 +129,9 @@ func (postgresPair) attached(ctx context.Context, primary, _ Database, waitedFor
 	return err
 }
 
-// promote first lets the standby replay all that it has received: only then does
-// its position tell how far it followed, and clients may write right after.
+// promote waits until the standby has replayed all that it received, and then makes it the
+// primary. Only after the replay does the position say how far the standby followed.
+// Clients can write as soon as promote returns.
 func (k postgresPair) promote(ctx context.Context, admin Database) (position int64, err error) {
 	err = until(ctx, func() error {
 		var done bool
