@@ -27,7 +27,7 @@ const (
 	// maxStreams bounds the streams to one node. A request that waits in the server
 	// delays the requests behind it on its stream. So each request gets a stream of its
 	// own, and requests share streams only when all maxStreams are in use. When a node
-	// allows fewer streams, room lowers the bound.
+	// allows fewer streams, the connection lowers its limit.
 	maxStreams = 32
 
 	// maxAhead is how many requests of one stream are sent before the first of them is
