@@ -122,3 +122,43 @@ func anchors(document string) string {
 	}
 	return all
 }
+
+var (
+	testName   = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)")
+	testHeader = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)\(`)
+)
+
+// TestDocumentsNameTests: a test that a document names as a proof exists somewhere.
+func TestDocumentsNameTests(t *testing.T) {
+	exists := map[string]bool{"TestName": true} // stands for any
+	documents := make(map[string]string)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, "_test.go"):
+			for _, m := range testHeader.FindAllStringSubmatch(read(t, path), -1) {
+				exists[m[1]] = true
+			}
+		case filepath.Ext(path) == ".md" && path != "CHANGELOG.md": // of old releases, tests may be gone
+			documents[path] = read(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for path, text := range documents {
+		for _, m := range testName.FindAllStringSubmatch(text, -1) {
+			if named++; !exists[m[1]] {
+				t.Errorf("%s names %s, which does not exist", path, m[1])
+			}
+		}
+	}
+	if named < 200 {
+		t.Errorf("only %d names were found: the documents have more", named)
+	}
+}
