@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/leaf-idgen/leaf/bench/latency"
-	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/bench/internal/latency"
+	"github.com/leaf-idgen/leaf/bench/internal/side"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 

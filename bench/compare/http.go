@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/bench/internal/side"
 )
 
 // overHTTP is asked by wrk.

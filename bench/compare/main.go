@@ -38,8 +38,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/report"
-	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/bench/internal/report"
+	"github.com/leaf-idgen/leaf/bench/internal/side"
 )
 
 type options struct {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/bench/internal/side"
 )
 
 // protocol is one comparison: servers that speak the same, and ways to ask them.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/leaf-idgen/leaf/bench/report"
+	"github.com/leaf-idgen/leaf/bench/internal/report"
 )
 
 // tabulate writes a table for each load: medians, and leaf's requests per second beside

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/bench/internal/side"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 

@@ -36,7 +36,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/report"
+	"github.com/leaf-idgen/leaf/bench/internal/report"
 )
 
 type options struct {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/report"
+	"github.com/leaf-idgen/leaf/bench/internal/report"
 )
 
 // phase is one load on one node.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/leaf-idgen/leaf/bench/report"
+	"github.com/leaf-idgen/leaf/bench/internal/report"
 )
 
 // tabulate writes the table of each part and what does not hold, and returns how many

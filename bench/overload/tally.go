@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/latency"
+	"github.com/leaf-idgen/leaf/bench/internal/latency"
 )
 
 // tally counts what became of the requests that ended in the measured time.

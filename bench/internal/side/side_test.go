@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/bench/side"
+	"github.com/leaf-idgen/leaf/bench/internal/side"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 

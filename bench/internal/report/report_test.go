@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-idgen/leaf/bench/report"
+	"github.com/leaf-idgen/leaf/bench/internal/report"
 )
 
 func self(v float64) float64 { return v }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/bench/latency"
+	"github.com/leaf-idgen/leaf/bench/internal/latency"
 )
 
 func TestOneDuration(t *testing.T) {
