@@ -1,7 +1,8 @@
 // Package sqldb is the segment.Store and segment.Catalog on a SQL database, and in the
 // same or in another one a registry of worker IDs (worker.Records) and a directory of
 // nodes (discovery.Directory): one file per dialect (MySQL with MariaDB, PostgreSQL,
-// SQLite).
+// SQLite). The registry is in the files records*.go, the directory in directory.go, the
+// dialects in mysql*.go, postgres*.go and sqlite*.go, and the store in the others.
 //
 // What the store promises, beside the contract of the interfaces:
 //
