@@ -1,5 +1,5 @@
 // Package side runs one side of a comparison: a server in a process of its own, so that
-// its CPU time and memory can be told from those of whoever drives it.
+// its CPU time and memory can be told from those of the program that drives it.
 //
 // A program of bench starts itself again for its own servers:
 //

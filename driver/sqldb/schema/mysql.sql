@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS leaf_meta (
 
 -- The registry of worker IDs: one namespace; per number a claim and a time bound, in
 -- two tables because the bound must outlive the claim. leaf_worker_bound is never
--- emptied: whoever does that must first make sure that no node runs.
+-- emptied: if an administrator must empty it, no node may run.
 CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
   id          int          NOT NULL CHECK (id = 1),
   name        varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS leaf_meta (
 
 -- The registry of worker IDs: one namespace; per number a claim and a time bound, in
 -- two tables because the bound must outlive the claim. leaf_worker_bound is never
--- emptied: whoever does that must first make sure that no node runs.
+-- emptied: if an administrator must empty it, no node may run.
 CREATE TABLE IF NOT EXISTS leaf_worker_namespace (
   id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
   name        TEXT    NOT NULL,

@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
-// direct sends nodes to another server, as whoever manages a failover does, and ends
+// direct sends nodes to another server, as a program that manages a failover does, and ends
 // their connections to the one before.
 func (c *cluster) direct(addr string, nodes ...*node) {
 	for _, n := range nodes {
