@@ -72,8 +72,8 @@ func TestStoppedBetweenTwoReadings(t *testing.T) {
 	}
 }
 
-// TestStartReturnsWithIDs: who has seen Start return can have IDs, also if the engine
-// was slow with what it does last.
+// TestStartReturnsWithIDs: after Start has returned, a caller gets IDs, also when the last
+// step of the start was slow.
 func TestStartReturnsWithIDs(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
 		a := w.node("a")
@@ -85,8 +85,8 @@ func TestStartReturnsWithIDs(t *testing.T) {
 	})
 }
 
-// TestToleratedStepIsQuiet: what callers wait out is no alarm, and no reason to take the
-// node out of service.
+// TestToleratedStepIsQuiet: callers wait out a step back of the clock within the tolerance.
+// It raises no alarm, and the node stays ready.
 func TestToleratedStepIsQuiet(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
 		a := w.node("a", func(c *worker.Config) { c.Tolerance, c.Ahead = time.Second, 30*time.Millisecond }).up()

@@ -24,7 +24,8 @@ func wide(t testing.TB) (worker.Registry, worker.Request) {
 	return worker.NewPool(r), req
 }
 
-// TestClaimOfAWideLayout: a claim costs what is used, not what could be.
+// TestClaimOfAWideLayout: the cost of a claim grows with the numbers in use, not with the
+// numbers that the layout has.
 func TestClaimOfAWideLayout(t *testing.T) {
 	pool, req := wide(t)
 	seen := map[int64]bool{}

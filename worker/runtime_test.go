@@ -17,8 +17,8 @@ type loaded struct {
 
 func (l loaded) Jitter(d time.Duration) time.Duration { return d/2 + l.falls }
 
-// TestChanceIsTheRuntimes: with a Runtime of its own a Holder draws where units start
-// from nowhere else, so that a simulation replays exactly.
+// TestChanceIsTheRuntimes: a Holder draws the first sequence number of each unit from its
+// Runtime only, so that a simulation replays exactly.
 func TestChanceIsTheRuntimes(t *testing.T) {
 	for _, want := range []int64{0, 5, 127} {
 		run(t, worker.Leased, func(w *world) {
