@@ -260,6 +260,9 @@ func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Reco
 	}
 }
 
+// longestClaim is how long a claim may take. It goes by the clock that it saw at its beginning.
+const longestClaim = 2 * time.Second
+
 // named is told that a namespace was amended, because a claim has created it or records are
 // gone. If the registry was wiped before, the nodes that issued with its numbers must have
 // stopped by IssueFrom, when other nodes begin to use them.
@@ -267,7 +270,7 @@ func (m *snowflakeMode) named(s *side, by *world.RegistryHandle, ns worker.Store
 	if s.wiped != nil && sent <= s.wipedAt {
 		return // it cannot know of the loss: the node that reads the records next amends the namespace once more
 	}
-	wrong := s.wrong || m.of(by).Machine.Offset() < -clocksRight
+	wrong := s.wrong || m.of(by).Machine.Lowest(sent-longestClaim, sent) < -clocksRight
 	for _, n := range sortedKeys(s.wiped) {
 		if s.wiped[n] <= ns.IssueFrom {
 			continue

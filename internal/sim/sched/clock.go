@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type Machine struct {
 	wall   time.Time     // wall clock at mono 0, without steps
 	step   time.Duration // sum of all steps
 	moved  time.Duration // true time of the last step
+	steps  []clockStep
 	asleep time.Duration // suspended until then
 	frozen *time.Time    // what the wall clock shows while it stands still
 }
@@ -62,6 +64,7 @@ func (m *Machine) Wall() time.Time {
 // Step moves the wall clock by d.
 func (m *Machine) Step(d time.Duration) {
 	m.s.Note(m.name, "clock steps", int64(d))
+	m.steps = append(m.steps, clockStep{m.s.now, m.Offset()})
 	m.step += d
 	if d.Abs() > smallStep {
 		m.moved = m.s.now
@@ -82,6 +85,28 @@ func (m *Machine) Stood() time.Duration { return m.s.now - m.moved }
 // with the same time and was never touched.
 func (m *Machine) Offset() time.Duration {
 	return m.Wall().Sub(m.wall) - (m.s.now - m.born)
+}
+
+// clockStep is a step of the wall clock, with the offset that it ended.
+type clockStep struct {
+	at     time.Duration
+	before time.Duration
+}
+
+// Lowest returns the lowest Offset between two moments of the true time, as steps
+// made it: drift, and a clock that stood still, count up to the next step.
+func (m *Machine) Lowest(from, to time.Duration) time.Duration {
+	offset, lowest := m.Offset(), time.Duration(math.MaxInt64)
+	for _, s := range slices.Backward(m.steps) {
+		if s.at <= to {
+			lowest = min(lowest, offset)
+		}
+		if s.at <= from {
+			return lowest
+		}
+		offset = s.before
+	}
+	return min(lowest, offset)
 }
 
 // Drift makes all clocks of the machine run at 1+ppm/1e6 of the true time from now on;

@@ -103,6 +103,32 @@ func TestClocks(t *testing.T) {
 	s.Run(time.Hour)
 }
 
+// TestLowestOffset: between two moments a clock was as far behind as its steps made it, also
+// when it was set right since.
+func TestLowestOffset(t *testing.T) {
+	s := sched.New(1)
+	defer s.End()
+	m := s.NewMachine("a", start)
+	const sec = time.Second
+	s.After(10*sec, func() { m.Step(-80 * sec) })
+	s.After(20*sec, func() { m.Step(90 * sec) })
+	s.After(30*sec, func() {
+		for _, tt := range []struct{ from, to, want time.Duration }{
+			{0, 5 * sec, 0},
+			{5 * sec, 15 * sec, -80 * sec},
+			{12 * sec, 13 * sec, -80 * sec},
+			{18 * sec, 22 * sec, -80 * sec},
+			{22 * sec, 25 * sec, 10 * sec},
+			{0, 30 * sec, -80 * sec},
+		} {
+			if got := m.Lowest(tt.from, tt.to); got != tt.want {
+				t.Errorf("from %v to %v: %v, want %v", tt.from, tt.to, got, tt.want)
+			}
+		}
+	})
+	s.Run(time.Minute)
+}
+
 // TestSuspendedTimers stand still, those of a paused process do not.
 func TestSuspendedTimers(t *testing.T) {
 	for _, tt := range []struct {
