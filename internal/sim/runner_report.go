@@ -17,9 +17,11 @@ const (
 	LeastNodes  = 3
 	LeastFaults = 10 // that the nemesis began (Result.Struck)
 
-	// LeastIDs is low: a run has fewer than 10,000 if a clock that is a year ahead puts the
-	// only number of a registry out of reach (seed 984135 has 7,883).
-	LeastIDs = 5_000
+	// LeastIDs is for runs that could issue until their end (Result.Barren).
+	LeastIDs = 10_000
+
+	// MostBarren is the share of a campaign's seeds, 1 in so many, that may be barren.
+	MostBarren = 100
 
 	// EnoughSeeds is from how many seeds on every kind of fault must have fired.
 	EnoughSeeds = 1000
@@ -43,6 +45,7 @@ type Report struct {
 	Faults    map[world.Kind]Tally // that took effect
 	Allowed   map[world.Kind]Tally // IDs that repeated by a fault that no node can notice
 	Least     map[string]Least     // "nodes", "faults", "IDs"
+	Barren    uint64               // seeds that could not issue at their end
 	Failures  []Result             // in the order in which they were found
 
 	only string
@@ -88,7 +91,11 @@ func (r *Report) add(one Result) {
 	}
 	r.least("nodes", int64(one.Nodes), one.Seed)
 	r.least("faults", int64(one.Struck), one.Seed)
-	r.least("IDs", one.IDs, one.Seed)
+	if one.Barren {
+		r.Barren++
+	} else {
+		r.least("IDs", one.IDs, one.Seed)
+	}
 }
 
 func count(m map[world.Kind]Tally, k world.Kind, n int64) {
@@ -118,6 +125,9 @@ func (r *Report) Check() error {
 		if l, ok := r.Least[m.what]; ok && l.Value < m.least {
 			errs = append(errs, fmt.Errorf("seed %d had %d %s, must be at least %d", l.Seed, l.Value, m.what, m.least))
 		}
+	}
+	if r.Seeds >= EnoughSeeds && r.Barren*MostBarren > r.Seeds {
+		errs = append(errs, fmt.Errorf("%d of %d seeds ended with every number out of reach, must be at most 1 in %d", r.Barren, r.Seeds, MostBarren))
 	}
 	if r.Seeds >= EnoughSeeds {
 		for _, k := range Kinds(r.only) {
@@ -156,8 +166,11 @@ func (r *Report) Print(w io.Writer) {
 	p("steps          %d, %.0f ns of one core each", r.Steps, float64(r.Busy.Nanoseconds())/float64(max(r.Steps, 1)))
 	p("IDs            %d, all distinct but for the allowed violations below", r.IDs)
 	for _, what := range []string{"nodes", "faults", "IDs"} {
-		p("fewest %-8s%d (seed %d)", what, r.Least[what].Value, r.Least[what].Seed)
+		if l, ok := r.Least[what]; ok {
+			p("fewest %-8s%d (seed %d)", what, l.Value, l.Seed)
+		}
 	}
+	p("barren         %d, which ended with every worker ID out of reach", r.Barren)
 	p("\n%-58s %8s %10s", "fault", "in seeds", "in all")
 	for _, k := range slices.Sorted(maps.Keys(merged(r.Faults, Kinds(r.only)))) {
 		p("%-58s %8d %10d", k, r.Faults[k].Seeds, r.Faults[k].Total)

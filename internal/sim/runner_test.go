@@ -55,7 +55,14 @@ func TestCampaign(t *testing.T) {
 				r.Struck = 9
 			}
 		}, "seed 5 had 9 faults"},
-		{"few IDs", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.IDs -= 100 }, "seed 1 had 4901 IDs"},
+		{"few IDs", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) { r.IDs -= 100 }, "seed 1 had 9901 IDs"},
+		{"few IDs of a barren seed", sim.Campaign{First: 1, Seeds: 50}, func(r *sim.Result) {
+			if r.Seed == 5 {
+				r.IDs, r.Barren = 7, true
+			}
+		}, ""},
+		{"many barren seeds", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { r.Barren = r.Seed <= 11 }, "11 of 1000 seeds ended with every number out of reach"},
+		{"few barren seeds", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { r.Barren = r.Seed <= 10 }, ""},
 		{"a fault that never fires", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, `"clock frozen" never took effect`},
 		{"too few seeds to say so", sim.Campaign{First: 1, Seeds: 999}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, ""},
 		{"an allowed violation that never occurs", sim.Campaign{First: 1, Seeds: sim.EnoughToAllow}, func(r *sim.Result) { r.Allowed = map[world.Kind]int64{"cloned": 0} }, `"cloned" never occurred`},
@@ -139,7 +146,7 @@ func TestReportPrints(t *testing.T) {
 	var out strings.Builder
 	r.Print(&out)
 	got := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"seeds 20, 0 failed", "fewest nodes 3 (seed ", "fewest IDs 5001 (seed 1)", "crash 20 220", "clock frozen 0 0", "cloned 20 100"} {
+	for _, want := range []string{"seeds 20, 0 failed", "fewest nodes 3 (seed ", "fewest IDs 10001 (seed 1)", "crash 20 220", "clock frozen 0 0", "cloned 20 100"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

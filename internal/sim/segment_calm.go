@@ -68,6 +68,9 @@ func (m *segmentMode) more() {
 	}
 }
 
+// barren implements mode: a tag can always be made.
+func (m *segmentMode) barren() bool { return false }
+
 // settled implements mode. Machines that slept into the calm have two minutes more.
 func (m *segmentMode) settled() error {
 	me := m.w.sched.World()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
@@ -36,6 +37,7 @@ type Result struct {
 	Struck  int                  // faults that the nemesis began, without plans that came to nothing
 	Faults  map[world.Kind]int   // that took effect, by kind
 	Allowed map[world.Kind]int64 // IDs that repeated by an undetectable fault; 0 for one that did not occur
+	Barren  bool                 // at the end, clocks that were ahead had put every number out of reach
 	Took    time.Duration        // real time
 	Err     error                // nil if every invariant held
 }
@@ -75,6 +77,9 @@ type mode interface {
 	// more asks every node for IDs of every tag, in the calm.
 	more()
 
+	// barren reports whether no node can issue, in the calm, and none is to blame.
+	barren() bool
+
 	// settled checks at the end of the calm that everything works again, and the
 	// invariants that need the whole run. It runs on a goroutine of the world.
 	settled() error
@@ -105,7 +110,7 @@ func Run(seed uint64, opts Options) (r Result) {
 			}
 			r.Err = fmt.Errorf("seed %d, at %v: %w", seed, s.Elapsed(), err)
 		}
-		r.Struck = w.struck
+		r.Struck, r.Barren = w.struck, r.Err == nil && w.barren()
 		r.Hash, r.Nodes, r.IDs, r.Allowed = s.Hash(), len(w.nodes), w.ledger.count, w.ledger.repeats
 		r.Steps = s.Steps()
 		for _, e := range w.ledger.allowed {
@@ -255,10 +260,15 @@ func (w *World) settle() {
 	}
 }
 
+// barren reports whether no node can issue in any mode.
+func (w *World) barren() bool {
+	return !slices.ContainsFunc(w.modes, func(m mode) bool { return !m.barren() })
+}
+
 // fill asks for IDs until a run whose faults kept its clients from that has many.
 func (w *World) fill() {
 	for range 1000 {
-		if w.ledger.count >= 2*LeastIDs {
+		if w.ledger.count >= LeastIDs || w.barren() {
 			return
 		}
 		for _, m := range w.modes {

@@ -93,16 +93,10 @@ func (m *snowflakeMode) longestHorizon() time.Duration {
 func (m *snowflakeMode) unsettled() string {
 	var text strings.Builder
 	for i, s := range m.sides {
-		var nodes, ready, could int64
-		counted := map[int64]bool{} // a copy of a machine has the number of its origin
+		var ready int64
 		for _, c := range m.nodes {
 			if c.side != i {
 				continue
-			}
-			nodes++
-			if own := m.mine(c, s).Lo; s.single && !counted[own] && !m.burned(s, own) {
-				counted[own] = true
-				could++
 			}
 			if c.now.alarms.has(leaf.AlarmDisk) {
 				return c.Name + " has an alarm about its disk, which is in order" // whatever else is wrong
@@ -124,19 +118,45 @@ func (m *snowflakeMode) unsettled() string {
 				ready++
 			}
 		}
-		if !s.single {
-			for n := s.numbers.Lo; n < s.numbers.Hi; n++ {
-				if !m.burned(s, n) && !slices.ContainsFunc(s.others(), func(a worker.Adoptable) bool { return a.Number == n }) {
-					could++
-				}
-			}
-			could = min(could, nodes)
-		}
-		if ready < could {
+		if nodes, could := m.could(i, s); ready < could {
 			return fmt.Sprintf("of %d nodes on the %s registry %d serve without an alarm, %d could: %s", nodes, s.name, ready, could, text.String())
 		}
 	}
 	return ""
+}
+
+// could returns how many nodes are on a side, and how many of them could serve.
+func (m *snowflakeMode) could(i int, s *side) (nodes, could int64) {
+	counted := map[int64]bool{} // a copy of a machine has the number of its origin
+	for _, c := range m.nodes {
+		if c.side != i {
+			continue
+		}
+		nodes++
+		if own := m.mine(c, s).Lo; s.single && !counted[own] && !m.burned(s, own) {
+			counted[own] = true
+			could++
+		}
+	}
+	if s.single {
+		return nodes, could
+	}
+	for n := s.numbers.Lo; n < s.numbers.Hi; n++ {
+		if !m.burned(s, n) && !slices.ContainsFunc(s.others(), func(a worker.Adoptable) bool { return a.Number == n }) {
+			could++
+		}
+	}
+	return nodes, min(could, nodes)
+}
+
+// barren implements mode.
+func (m *snowflakeMode) barren() bool {
+	for i, s := range m.sides {
+		if _, could := m.could(i, s); could > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // livesOnReserve reports whether a node serves from what its number had in reserve when
