@@ -47,7 +47,10 @@ type Board interface {
 
 // Member is a node that takes ranges from a database.
 type Member struct {
-	Node string // identity of its data directory
+	Node string // identity of its data directory; of processes that share one, see takePlace
+
+	// Process is not 0, and larger for the process of a node that entered later.
+	Process int64
 
 	// Fence tells cluster fences apart: every range of the node is in the one with this
 	// number. 0: the node takes, or may take, ranges without a cluster fence.
@@ -74,7 +77,7 @@ type Notice struct {
 // Answer is what a node knows of a tag.
 type Answer struct {
 	Tag     string
-	Node    string // identity of its data directory
+	Node    string // as in Member
 	Asked   int64  // the question that it answers, 0 if none was asked; see tellGone
 	High    int64  // the highest end that the node reserved
 	Latched bool

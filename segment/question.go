@@ -102,7 +102,7 @@ func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
 			seen[m.Node] = m
 		}
 		r.mute = slices.DeleteFunc(slices.Sorted(maps.Keys(seen)), func(node string) bool {
-			return node == a.cfg.NodeID || slices.ContainsFunc(all, func(x Answer) bool { return x.Node == node && x.Asked >= r.asked && x.High >= to })
+			return r.shard.is(seen[node]) || slices.ContainsFunc(all, func(x Answer) bool { return x.Node == node && x.Asked >= r.asked && x.High >= to })
 		})
 		r.silent = slices.DeleteFunc(slices.Clone(r.mute), func(node string) bool { return r.fence != 0 && seen[node].Fence == r.fence })
 		waited := a.rt.Now().Sub(began)
@@ -120,5 +120,5 @@ func (r *repair) allAnswers(ctx context.Context) ([]Answer, error) {
 	all, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) {
 		return r.board.Answers(ctx, r.tag)
 	})
-	return slices.DeleteFunc(all, func(x Answer) bool { return x.Node == r.alloc.cfg.NodeID }), err
+	return slices.DeleteFunc(all, func(x Answer) bool { return x.Node == r.shard.place() }), err
 }

@@ -25,6 +25,8 @@ type shard struct {
 
 	calls   bounded.Guard
 	watcher watcher
+	process atomic.Int64 // Member.Process of this one, 0 before the first entry
+	copies  atomic.Int64 // processes with this node's identity that entered later
 
 	epoch    atomic.Uint64 // number of the sync under way or last done
 	vanished bool          // the alarm of that name is raised; guarded by Allocator.mu

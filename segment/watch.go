@@ -38,6 +38,7 @@ type watcher struct {
 
 	entered  time.Time
 	as       Member           // what was noted of this node last
+	entries  int              // how often that was
 	left     bool             // the node is off the list for good
 	answered map[string]int64 // the questions that were answered last, by tag
 	told     map[string]told  // what was told of tags whose rows are gone
@@ -147,21 +148,6 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 
 // errLateLook: a repair on this node has overtaken a look at the board.
 var errLateLook = errors.New("segment: this node repaired a tag meanwhile")
-
-// enter notes that the node is there, unless the same was noted a short time ago.
-func (s *shard) enter(ctx context.Context, pause time.Duration) error {
-	a, w := s.alloc, &s.watcher
-	now, as := a.rt.Now(), Member{Node: a.cfg.NodeID, Fence: a.fence.Number()}
-	fresh := w.as == as && now.Sub(w.entered) < pause && !now.Before(w.entered)
-	if w.left || fresh {
-		return nil
-	}
-	err := s.post(ctx, func(ctx context.Context) error { return w.board.Enter(ctx, as) })
-	if err == nil {
-		w.entered, w.as = now, as
-	}
-	return err
-}
 
 // usable returns the notices of the shard's tags, without those that no node wrote.
 func (s *shard) usable(notices []Notice) (good []Notice) {
@@ -312,7 +298,7 @@ func (a *Allocator) leaveBoards(ctx context.Context) {
 // that found the node on the list waits for its word.
 func (s *shard) leave(ctx context.Context) {
 	a, w := s.alloc, &s.watcher
-	err := s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, a.cfg.NodeID) })
+	err := s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, s.place()) })
 	w.left = true
 	err = errors.Join(err, s.exchange(ctx, true), s.tellReturns(ctx))
 	if err != nil && !errors.Is(err, ErrSchema) && !errors.Is(err, ErrDenied) {

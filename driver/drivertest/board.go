@@ -179,11 +179,11 @@ func boardNodes(t *testing.T, b Backend) {
 	must(t, all[0].Answer(ctx(t), segment.Answer{Tag: "a", Node: "n9"}))
 	want()
 	for i := range 3 {
-		must(t, all[i%len(all)].Enter(ctx(t), segment.Member{Node: fmt.Sprint("n", i), Fence: 7}))
-		must(t, all[0].Enter(ctx(t), segment.Member{Node: fmt.Sprint("n", i), Fence: int64(i) * (math.MaxInt64 / 2)}))
+		must(t, all[i%len(all)].Enter(ctx(t), segment.Member{Node: fmt.Sprint("n", i), Process: 9, Fence: 7}))
+		must(t, all[0].Enter(ctx(t), segment.Member{Node: fmt.Sprint("n", i), Process: int64(i), Fence: int64(i) * (math.MaxInt64 / 2)}))
 	}
-	n0, n2 := segment.Member{Node: "n0"}, segment.Member{Node: "n2", Fence: math.MaxInt64 - 1}
-	want(n0, segment.Member{Node: "n1", Fence: math.MaxInt64 / 2}, n2)
+	n0, n2 := segment.Member{Node: "n0"}, segment.Member{Node: "n2", Process: 2, Fence: math.MaxInt64 - 1}
+	want(n0, segment.Member{Node: "n1", Process: 1, Fence: math.MaxInt64 / 2}, n2)
 	must(t, all[len(all)-1].Leave(ctx(t), "n1"))
 	must(t, all[0].Leave(ctx(t), "never there"))
 	want(n0, n2)

@@ -12,10 +12,11 @@ import (
 var _ segment.Board = (*Store)(nil)
 
 // boardStatements are the texts for leaf_repair and leaf_repair_node. A node that takes
-// ranges has a row in the second one whose tag is empty, beside its answers. Its column
-// high is Member.Fence. A deleted row of leaf_alloc has a row there whose node is
-// segment.DeletedRow. The number of the last question that was forgotten is in a row whose
-// tag is empty and whose node is lastQuestion; it was never seen, so it is no node.
+// ranges has a row in the second one whose tag is empty, beside its answers. Its columns
+// asked and high are Member.Process and Member.Fence. A deleted row of leaf_alloc has a row
+// there whose node is segment.DeletedRow. The number of the last question that was forgotten
+// is in a row whose tag is empty and whose node is lastQuestion; it was never seen, so it is
+// no node.
 type boardStatements struct {
 	notices string
 	notice  string // tag
@@ -56,7 +57,7 @@ func (d *dialect) boardStatements() boardStatements {
 			d.onConflict("biz_tag, node", "update_time") + ", " + largerIn("leaf_repair_node", "asked")),
 		empty: d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = ? AND high = 0 AND NOT latched"),
 		leave: d.bind("DELETE FROM leaf_repair_node WHERE biz_tag = '' AND node = ?"),
-		nodes: d.bind("SELECT node, high FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
+		nodes: d.bind("SELECT node, asked, high FROM leaf_repair_node WHERE biz_tag = '' AND seen > " + d.now + " - ?"),
 	}
 }
 
@@ -148,7 +149,7 @@ func (s *Store) Forgotten(ctx context.Context) (asked int64, err error) {
 // Enter implements segment.Board.
 func (s *Store) Enter(ctx context.Context, m segment.Member) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is there", m.Node)
-	return s.exec(ctx, s.board.answer, "", m.Node, 0, m.Fence, false)
+	return s.exec(ctx, s.board.answer, "", m.Node, m.Process, m.Fence, false)
 }
 
 // Leave implements segment.Board.
@@ -167,7 +168,7 @@ func (s *Store) NodesSince(ctx context.Context, age time.Duration) (nodes []segm
 	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
 	err = eachRow(ctx, s.read, s.board.nodes, []any{age.Milliseconds()}, func(rows *sql.Rows) error {
 		var m segment.Member
-		err := rows.Scan(&m.Node, &m.Fence)
+		err := rows.Scan(&m.Node, &m.Process, &m.Fence)
 		nodes = append(nodes, m)
 		return err
 	})

@@ -160,11 +160,12 @@ func (m *segmentMode) node(n *Node) *segmentNode {
 // open implements mode.
 func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	s := m.node(n)
-	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, since: map[[2]string]time.Duration{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}, known: map[string]int64{}, version: map[string]int64{}, missed: map[string]int64{}}
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, since: map[[2]string]time.Duration{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}, known: map[string]int64{}, version: map[string]int64{}, missed: map[string]int64{}, members: map[*world.Database]segment.Member{}}
 	var stores []segment.NamedStore
 	for i, c := range s.dbs {
 		store := c.For(p)
 		store.Delivered = e.delivered
+		store.Entered = func(member segment.Member) { e.members[m.dbs[i]] = member }
 		stores = append(stores, segment.NamedStore{Name: m.dbs[i].Name, Store: store})
 	}
 	cfg := m.cfg

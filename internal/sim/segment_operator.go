@@ -112,23 +112,32 @@ func (m *segmentMode) repair(t *tag) {
 		m.w.faults.Hit(RepairedDeleted)
 	case errors.Is(err, segment.ErrSilentNodes):
 		m.w.faults.Hit(RepairRefused)
+		m.startSilent(t)
 	}
 }
 
-// noteMissed notes which nodes a repair has not reached although they run: they are cut off
-// or suspended, and the database lost their places on the list (rule L).
-func (m *segmentMode) noteMissed(t *tag) {
+// startSilent starts again, as the error of a repair says, nodes that run under another name
+// than their own although they have no copy: the database went back to the entry of a process
+// that has ended, whose clock was ahead.
+func (m *segmentMode) startSilent(t *tag) {
 	for _, x := range m.running() {
-		if !t.db.Lists(identity(x.node)) {
-			x.missed[t.name] = m.floors[t.name]
+		n, as := x.node, x.members[t.db].Node
+		copied := slices.ContainsFunc(m.w.nodes, func(o *Node) bool { return o != n && identity(o) == identity(n) })
+		if as != "" && as != identity(n) && !copied {
+			n.Stop(func() { m.w.sched.After(time.Second, n.Start) })
 		}
 	}
 }
 
-// cloned reports whether the node is a copy or was copied. Both have one name on the
-// board, so that a repair reaches either.
-func (m *segmentMode) cloned(n *Node) bool {
-	return n.ClonedFrom != nil || slices.ContainsFunc(m.w.nodes, func(x *Node) bool { return x.ClonedFrom == n })
+// noteMissed notes which nodes a repair has not reached although they run: they are cut off
+// or suspended, and the database lost their places on the list, or a copy that started took
+// them (rule L).
+func (m *segmentMode) noteMissed(t *tag) {
+	for _, x := range m.running() {
+		if !t.db.Lists(x.members[t.db]) {
+			x.missed[t.name] = m.floors[t.name]
+		}
+	}
 }
 
 // rebuildFence is `leaf fence rebuild` on a node that is down, and then its start. Every

@@ -66,6 +66,9 @@ func (s *Store) Forgotten(ctx context.Context) (int64, error) {
 
 // Enter implements segment.Board.
 func (s *Store) Enter(ctx context.Context, member segment.Member) error {
+	if s.Entered != nil {
+		s.Entered(member)
+	}
 	return s.write(ctx, "enter", func(m *memory.Store) { _ = m.Enter(context.Background(), member) })
 }
 
@@ -92,8 +95,8 @@ func (d *Database) Repaired(tag string) int64 {
 	return 0
 }
 
-// Lists reports whether the first side has the node on its list.
-func (d *Database) Lists(node string) bool {
+// Lists reports whether the first side has an entry of the process under its name.
+func (d *Database) Lists(m segment.Member) bool {
 	nodes, _ := d.sides[0].store.Nodes(context.Background())
-	return slices.ContainsFunc(nodes, func(m segment.Member) bool { return m.Node == node })
+	return slices.ContainsFunc(nodes, func(x segment.Member) bool { return x.Node == m.Node && x.Process == m.Process })
 }

@@ -49,6 +49,9 @@ type Store struct {
 	// given up before.
 	Delivered func(tag string, r leaf.Range, sure bool)
 
+	// Entered is told each entry on the list of nodes that is tried.
+	Entered func(m segment.Member)
+
 	c *DatabaseClient
 	p *sched.Process
 }
