@@ -45,7 +45,7 @@ type Report struct {
 	Faults    map[world.Kind]Tally // that took effect
 	Allowed   map[world.Kind]Tally // IDs that repeated by a fault that no node can notice
 	Least     map[string]Least     // "nodes", "faults", "IDs"
-	Barren    uint64               // seeds that could not issue at their end
+	Barren    uint64               // seeds with fewer than LeastIDs that could not issue at their end
 	Failures  []Result             // in the order in which they were found
 
 	only string
@@ -91,7 +91,7 @@ func (r *Report) add(one Result) {
 	}
 	r.least("nodes", int64(one.Nodes), one.Seed)
 	r.least("faults", int64(one.Struck), one.Seed)
-	if one.Barren {
+	if one.Barren && one.IDs < LeastIDs {
 		r.Barren++
 	} else {
 		r.least("IDs", one.IDs, one.Seed)
@@ -127,7 +127,7 @@ func (r *Report) Check() error {
 		}
 	}
 	if r.Seeds >= EnoughSeeds && r.Barren*MostBarren > r.Seeds {
-		errs = append(errs, fmt.Errorf("%d of %d seeds ended with every number out of reach, must be at most 1 in %d", r.Barren, r.Seeds, MostBarren))
+		errs = append(errs, fmt.Errorf("%d of %d seeds had few IDs, because every number was out of reach, must be at most 1 in %d", r.Barren, r.Seeds, MostBarren))
 	}
 	if r.Seeds >= EnoughSeeds {
 		for _, k := range Kinds(r.only) {
@@ -170,7 +170,7 @@ func (r *Report) Print(w io.Writer) {
 			p("fewest %-8s%d (seed %d)", what, l.Value, l.Seed)
 		}
 	}
-	p("barren         %d, which ended with every worker ID out of reach", r.Barren)
+	p("barren         %d, with few IDs, because every worker ID was out of reach", r.Barren)
 	p("\n%-58s %8s %10s", "fault", "in seeds", "in all")
 	for _, k := range slices.Sorted(maps.Keys(merged(r.Faults, Kinds(r.only)))) {
 		p("%-58s %8d %10d", k, r.Faults[k].Seeds, r.Faults[k].Total)

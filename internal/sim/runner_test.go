@@ -61,8 +61,16 @@ func TestCampaign(t *testing.T) {
 				r.IDs, r.Barren = 7, true
 			}
 		}, ""},
-		{"many barren seeds", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { r.Barren = r.Seed <= 11 }, "11 of 1000 seeds ended with every number out of reach"},
-		{"few barren seeds", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { r.Barren = r.Seed <= 10 }, ""},
+		{"many barren seeds", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) {
+			if r.Seed <= 11 {
+				r.IDs, r.Barren = 7, true
+			}
+		}, "11 of 1000 seeds had few IDs"},
+		{"few barren seeds", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) {
+			if r.Barren = true; r.Seed <= 10 {
+				r.IDs = 7
+			}
+		}, ""},
 		{"a fault that never fires", sim.Campaign{First: 1, Seeds: 1000}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, `"clock frozen" never took effect`},
 		{"too few seeds to say so", sim.Campaign{First: 1, Seeds: 999}, func(r *sim.Result) { delete(r.Faults, sim.Freeze) }, ""},
 		{"an allowed violation that never occurs", sim.Campaign{First: 1, Seeds: sim.EnoughToAllow}, func(r *sim.Result) { r.Allowed = map[world.Kind]int64{"cloned": 0} }, `"cloned" never occurred`},
