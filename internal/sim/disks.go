@@ -106,7 +106,7 @@ func (w *World) clone(n *Node) *Node {
 	i := len(w.nodes)
 	m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), n.Machine.Wall().Add(-n.Machine.Offset()))
 	m.Step(n.Machine.Offset())
-	c := &Node{Name: m.Name(), World: w, Machine: m, Address: n.Address, Disk: n.Disk.Clone(), ClonedFrom: n}
+	c := &Node{Name: m.Name(), World: w, Machine: m, Address: n.Address, Disk: n.Disk.Clone(), Forgot: n.Forgot, ClonedFrom: n}
 	if w.rng.IntN(2) == 0 {
 		c.Address = fmt.Sprintf("10.0.0.%d:8080", i+1)
 	}
