@@ -18,10 +18,15 @@ var (
 	citation = regexp.MustCompile(`\b([Rr]ule)s? ([A-Z]\b(?:(?:,| and| or)+ [A-Z]\b)*)|\b([Gg]uarantee)s? (\d+\b(?:(?:,| and| or| to)+ \d+\b)*)`)
 	names    = regexp.MustCompile(`[A-Z]|\d+|to`)
 	// elsewhere is a citation of a document that a stranger does not have.
-	elsewhere = regexp.MustCompile(`(?i)\bspec (section|rule|guarantee|users)|\bspec (rule|section)|users\.md|\bsection \d+ of the spec|peers\.md`)
+	elsewhere = regexp.MustCompile(`\b[Ss]pec (section|rule|guarantee|users)|users\.md|\bsection \d+ of the spec\b|peers\.md`)
 	// proof is a test that docs/RULES.md names.
 	proof = regexp.MustCompile("([a-z]+(?:/[a-z]+)*) `(Test[A-Za-z0-9]+)`")
 )
+
+// worthReading leaves out most lines, because a regular expression takes long.
+func worthReading(line string) bool {
+	return slices.ContainsFunc([]string{"ule", "uarantee", "pec", ".md"}, func(part string) bool { return strings.Contains(line, part) })
+}
 
 // cited returns the entries that a text cites, such as "Rule A" and "Guarantee 4".
 func cited(text string) (all []string) {
@@ -66,6 +71,9 @@ func TestCitations(t *testing.T) {
 			return nil
 		}
 		for i, line := range strings.Split(read(t, path), "\n") {
+			if !worthReading(line) {
+				continue
+			}
 			for _, name := range cited(line) {
 				found++
 				if !slices.Contains(entries, name) {
