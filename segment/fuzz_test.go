@@ -155,7 +155,8 @@ func FuzzRecent(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDisk()
 			d.files["recent.json"] = content
-			a := node(t, newStore(row(10)), d, segment.Config{SyncInterval: time.Hour})
+			withoutBoard := struct{ segment.Store }{newStore(row(10))} // at which a node looks every few seconds
+			a := node(t, withoutBoard, d, segment.Config{SyncInterval: time.Hour})
 			next(t, a, "order")
 			time.Sleep(26 * time.Hour)
 			next(t, a, "order")

@@ -12,17 +12,18 @@ import (
 func TestRecentFades(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := newStore(row(100)), newDisk()
-		a := node(t, s, d, segment.Config{})
+		withoutBoard := struct{ segment.Store }{s} // at which a node looks every few seconds
+		a := node(t, withoutBoard, d, segment.Config{})
 		next(t, a, "order")
 		for range 3 {
 			time.Sleep(20 * time.Hour)
 			closeNode(t, a)
-			a = node(t, s, d, segment.Config{})
+			a = node(t, withoutBoard, d, segment.Config{})
 			synctest.Wait()
 		}
 		before := s.count()
 		closeNode(t, a)
-		_ = node(t, s, d, segment.Config{})
+		_ = node(t, withoutBoard, d, segment.Config{})
 		synctest.Wait()
 		if n := s.count() - before; n != 0 {
 			t.Errorf("%d ranges loaded for a tag that was last used 60 h ago", n)
