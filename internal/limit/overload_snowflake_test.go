@@ -38,7 +38,7 @@ func TestOverloadOfSnowflakeMode(t *testing.T) {
 		}
 		g := newGate(t, limit.Config{TargetWait: 25 * time.Millisecond}, leaf.Disabled("segment"), generator{inner})
 		i := open(t, g, leaf.Credentials{}).Snowflake
-		const batch, perTick, warmUp, measured = 1024, 20, 200, 300 // 20 batches a millisecond
+		const batch, perTick, warmUp, measured = 1024, 20, 150, 100 // 20 batches a millisecond
 		var mu sync.Mutex
 		got, waiting, most := 0, 0, 0
 		var slowest time.Duration
