@@ -12,6 +12,7 @@ var (
 	commonKinds = []world.Kind{
 		Crash, crashPlanned, CrashIO, CleanStop, Pause, Suspend, StepBack, StepAhead, ClockDrift, Freeze,
 		world.ServerDown, world.CutOff, world.RequestLost, world.ReplyLost, world.CallDelayed,
+		world.PanicBefore, world.PanicAfter,
 		world.DiskFull, world.DiskRefuses, world.DiskLies, world.DiskSlow,
 		world.FileTorn, world.FileOlder, world.FileVanished, world.DiskOlder, world.MachineCloned, DiskTrouble,
 	}

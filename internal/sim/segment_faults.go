@@ -118,7 +118,7 @@ func (m *segmentMode) onTag(f func(t *tag) bool) func() bool {
 	}
 }
 
-// links returns the node's ways to all servers of the mode.
+// links implements mode.
 func (m *segmentMode) links(n *Node) []*world.Link {
 	s := m.node(n)
 	var all []*world.Link
@@ -181,7 +181,7 @@ func (m *segmentMode) spoilt() func(l *world.Link) {
 
 func mend(l *world.Link) {
 	l.Cut(false)
-	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency = 0, 0, 0, 0, 0
+	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency, l.Panic = 0, 0, 0, 0, 0, 0
 }
 
 // trouble makes a database slow, or lie about commits, or leave rows out of its list, or

@@ -70,6 +70,9 @@ type mode interface {
 	// faults returns what the nemesis may do to this mode.
 	faults() []fault
 
+	// links returns the node's ways to all servers of the mode.
+	links(n *Node) []*world.Link
+
 	// heal ends all faults of this mode at the beginning of the calm, and does what an
 	// operator who read the alarms would do.
 	heal()
@@ -124,6 +127,7 @@ func Run(seed uint64, opts Options) (r Result) {
 		s.End()
 	}()
 	w.build(opts.Only)
+	w.panics(rand.New(rand.NewPCG(seed, 0xd21e)))
 	w.storm()
 	w.settle()
 	if err := w.ledger.secondOpinion(); err != nil {

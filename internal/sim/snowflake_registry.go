@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/world"
@@ -113,8 +114,13 @@ func (m *snowflakeMode) trouble(d time.Duration) time.Duration {
 	return d
 }
 
+// links implements mode.
+func (m *snowflakeMode) links(n *Node) []*world.Link {
+	return slices.DeleteFunc(slices.Clone(m.claimant(n).links), func(l *world.Link) bool { return l == nil })
+}
+
 func fair(l *world.Link) {
-	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency, l.LateBy = 0, 0, 0, 0, 0, 0
+	l.LoseRequest, l.LoseReply, l.Late, l.Twice, l.Latency, l.LateBy, l.Panic = 0, 0, 0, 0, 0, 0, 0
 	l.Cut(false)
 }
 

@@ -18,6 +18,8 @@ const (
 	ReplyLost   Kind = "reply lost after the effect"
 	CallDelayed Kind = "call delayed past its caller"
 	CallDoubled Kind = "call doubled"
+	PanicBefore Kind = "driver panics before its request leaves"
+	PanicAfter  Kind = "driver panics after the effect"
 )
 
 // Faults counts what took effect, by kind. A nil *Faults counts nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
@@ -13,6 +14,7 @@ import (
 var (
 	ErrUnreachable = errors.New("world: connection refused")
 	ErrConnLost    = errors.New("world: connection lost")
+	ErrPanic       = errors.New("world: the driver panics")
 )
 
 // Server is where the effects of calls happen.
@@ -40,6 +42,12 @@ type Link struct {
 	Late        float64 // the request arrives up to LateBy later, when the caller may have given up
 	Twice       float64 // a repeatable request arrives a second time, up to LateBy later
 
+	// Panic is the chance that the driver panics in a call: half of them before the request
+	// leaves, half of them when a reply without an error is there. Dice decides, so that a
+	// link that never panics draws nothing.
+	Panic float64
+	Dice  *rand.Rand
+
 	// HoldReply makes the next reply so much later. The effect of the call may set it.
 	HoldReply time.Duration
 
@@ -62,13 +70,17 @@ const (
 // Call sends a request to the link's server and waits for the reply until ctx ends.
 // effect runs at the server, at one moment, and must not wait; it runs after the
 // caller has died or given up if the request was on its way. After an error other
-// than effect's own the caller cannot tell whether it ran.
+// than effect's own, and after a panic, the caller cannot tell whether it ran.
 func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, once Once, effect func() (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
 	p.MayDie()
+	if draw(l.Dice, l.Panic/2) {
+		l.Faults.Hit(PanicBefore)
+		panic(ErrPanic)
+	}
 	s, rng := p.Scheduler(), p.Scheduler().Rand()
 	if l.Server.Down {
 		l.Faults.Hit(ServerDown)
@@ -129,6 +141,10 @@ func Call[T any](ctx context.Context, p *sched.Process, l *Link, what string, on
 	p.MayDie()
 	if err != nil {
 		return none, fmt.Errorf("%s: %s: %w", what, l.Server.Name, err)
+	}
+	if reply.err == nil && draw(l.Dice, l.Panic/2) {
+		l.Faults.Hit(PanicAfter)
+		panic(ErrPanic)
 	}
 	return reply.value, reply.err
 }
