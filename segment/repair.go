@@ -269,7 +269,7 @@ func (r *repair) raise(ctx context.Context, to int64) (row int64, err error) {
 	})
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil {
-		err = fmt.Errorf("raise max_id of tag %q: %w", r.tag, storeError(err))
+		err = storeError(err)
 	}
 	if err != nil && (!missing || !r.latched) || !a.fence.HasCluster() {
 		return row, err

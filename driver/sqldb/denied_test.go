@@ -183,6 +183,24 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
+// TestNoServer: an attempt with TLS and one without it that fail alike are one text.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := port.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, scheme := range []string{"mysql", "postgres"} {
+		_, err := open(t, scheme+"://u:secret@"+port.Addr().String()+"/x").Lookup(t.Context(), "a")
+		if err == nil || strings.Count(err.Error(), "connection refused") != 1 || strings.ContainsAny(err.Error(), "\n\t") {
+			t.Errorf("%s: %q; want one line that says once why", scheme, err)
+		}
+	}
+}
+
 // TestStatementPooling: behind a pooler that gives each statement another connection no
 // transaction holds. The start and the commands say so, and what to set.
 func TestStatementPooling(t *testing.T) {

@@ -28,15 +28,15 @@ func connectPostgres(ctx context.Context, config *pgconn.Config) (driver.Conn, e
 		return nil, &refusedError{strings.Join(words, "; "), err}
 	}
 	if err != nil {
-		return nil, err
+		return nil, &refusedError{attempts(err), err}
 	}
 	p.conn, p.used = conn, time.Now()
 	return p, nil
 }
 
-// refusedError is a failed attempt to connect of which the server has said why. The text
-// is what the server said: pgconn tells of each of its attempts, with TLS and without it,
-// and the first one may have failed for a reason that does not matter.
+// refusedError is a failed attempt to connect. The text is what the server said, if it said
+// something: pgconn tells of each of its attempts, with TLS and without it, and the first
+// one may have failed for a reason that does not matter. Else it is what the attempts say.
 type refusedError struct {
 	text string
 	error
@@ -63,6 +63,20 @@ func serverWords(err error) (words []string) {
 	}
 	slices.Sort(words)
 	return slices.Compact(words)
+}
+
+// attempts returns what the attempts to connect say, each text once, in one line.
+func attempts(err error) string {
+	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = failed.Unwrap() // it has a line for each attempt
+	}
+	var all []string
+	for text := range strings.Lines(err.Error()) {
+		if text = strings.TrimSpace(text); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // pgConn implements driver.Conn as far as the store needs it: no prepared
