@@ -20,9 +20,8 @@ type Catalog interface {
 	// a board knows nothing of a tag.
 	Create(ctx context.Context, row NewRow) error
 
-	// Update changes the fields that are not nil, in one transaction. Lowering
-	// MaxID is leaf.ErrConflict. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest,
-	// ErrSchema as in Create.
+	// Update changes the fields that are not nil, in one transaction. Errors: that of
+	// Change.CheckMaxID, leaf.ErrUnknownTag, leaf.ErrBadRequest, ErrSchema as in Create.
 	Update(ctx context.Context, tag string, change Change) error
 
 	// Delete removes the row and its options, and in the same transaction leaves the

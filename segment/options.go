@@ -46,6 +46,21 @@ type Change struct {
 	FixedStep   *bool   `json:"fixed_step,omitempty"`
 }
 
+// CheckMaxID returns leaf.ErrConflict if a row whose max_id is now must not get the change's:
+// it is never lowered, and a repair moves a row that lies below 0. No node wrote such a number,
+// so it does not say what is in use. Drivers call it within the transaction of the change.
+func (c Change) CheckMaxID(now int64) error {
+	switch {
+	case c.MaxID == nil:
+		return nil
+	case now < 0:
+		return fmt.Errorf("%w: max_id is %d, and no node wrote that; start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs", leaf.ErrConflict, now)
+	case *c.MaxID < now:
+		return fmt.Errorf("%w: max_id is %d and must not be lowered to %d", leaf.ErrConflict, now, *c.MaxID)
+	}
+	return nil
+}
+
 // TouchesOptions reports whether c needs leaf_tag_option.
 func (c Change) TouchesOptions() bool {
 	return c != Change{MaxID: c.MaxID, Step: c.Step, Description: c.Description}

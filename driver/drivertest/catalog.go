@@ -200,13 +200,16 @@ func updateRepair(t *testing.T, b Backend) {
 	if err := b.Store.Update(ctx(t), "step", segment.Change{Step: new(int64(7))}); err != nil {
 		t.Errorf("Update of an invalid step: %v", err)
 	}
-	if err := b.Store.Update(ctx(t), "both", segment.Change{MaxID: new(int64(0))}); err != nil {
-		t.Errorf("Update of one of two invalid fields: %v", err)
+	if err := b.Store.Update(ctx(t), "both", segment.Change{MaxID: new(int64(50))}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "leaf tag repair TAG") {
+		t.Errorf("Update of a max_id below 0: %v; want ErrConflict that names the repair", err)
+	}
+	if _, err := b.Store.Raise(ctx(t), "both", 50); err != nil {
+		t.Errorf("Raise of a max_id below 0: %v", err)
 	}
 	if err := b.Store.Update(ctx(t), "both", segment.Change{Step: new(int64(7))}); err != nil {
 		t.Errorf("Update of the other: %v", err)
 	}
-	for tag, lo := range map[string]int64{"step": 100, "both": 0} {
+	for tag, lo := range map[string]int64{"step": 100, "both": 50} {
 		res, err := b.Store.Reserve(ctx(t), request(tag, 7, 7))
 		if want := (leaf.Range{Lo: lo, Hi: lo + 7}); err != nil || res.Range != want {
 			t.Errorf("Reserve(%q) after the repair = %v, %v; want %v", tag, res, err, want)

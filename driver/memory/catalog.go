@@ -54,8 +54,8 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) error 
 		if err := next.Options.Validate(); err != nil && c.TouchesOptions() {
 			return err
 		}
-		if next.MaxID < row.MaxID {
-			return fmt.Errorf("%w: max_id is %d and must not be lowered to %d", leaf.ErrConflict, row.MaxID, next.MaxID)
+		if err := c.CheckMaxID(row.MaxID); err != nil {
+			return err
 		}
 		*row = next
 		return nil

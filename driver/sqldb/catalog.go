@@ -136,10 +136,10 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	}
 	set := []string{"update_time = CURRENT_TIMESTAMP"}
 	var args []any
+	if err := c.CheckMaxID(row.maxID); err != nil {
+		return err
+	}
 	if c.MaxID != nil {
-		if *c.MaxID < row.maxID {
-			return fmt.Errorf("%w: max_id is %d and must not be lowered to %d", leaf.ErrConflict, row.maxID, *c.MaxID)
-		}
 		set, args = append(set, "max_id = ?"), append(args, *c.MaxID)
 	}
 	if c.Step != nil {
