@@ -23,13 +23,13 @@ func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
 	return s.bind(ctx, b, true)
 }
 
-// Verify is Bind without recording anything: a command that manages rows need not
-// claim the database for its own division of tags.
+// Verify is Bind without recording or making anything: a command that manages rows need not
+// claim the database for its own division of tags, and a mistyped path is no new database.
 func (s *Store) Verify(ctx context.Context, b segment.Binding) error { return s.bind(ctx, b, false) }
 
 func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err error) {
 	defer s.done(ctx, time.Now(), &err, "bind %s", s.Redacted())
-	if s.dialect.embedded {
+	if s.dialect.embedded && record {
 		if _, err := s.createTables(ctx); err != nil {
 			return err
 		}

@@ -2,10 +2,13 @@ package sqldb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // layout is what a database has of our tables. Only leaf_alloc must exist; its
@@ -85,6 +88,8 @@ func (s *Store) columns(ctx context.Context, table string) (names []string, err 
 		err = rows.Err()
 	}
 	switch {
+	case errors.Is(err, segment.ErrSchema): // the whole database is missing
+		return nil, err
 	case err != nil && s.dialect.kindOf(err).missing():
 		return nil, nil
 	case err != nil:

@@ -26,6 +26,9 @@ func TestSQLiteFile(t *testing.T) {
 		if _, err := s.Rows(t.Context()); !errors.Is(err, segment.ErrSchema) {
 			t.Errorf("Rows without a file: %v; want ErrSchema", err)
 		}
+		if err := s.Verify(t.Context(), segment.Binding{Store: "default"}); !errors.Is(err, segment.ErrSchema) {
+			t.Errorf("Verify without a file: %v; want ErrSchema", err)
+		}
 		if _, err := os.Stat(path); err == nil {
 			t.Error("reading made a file")
 		}
