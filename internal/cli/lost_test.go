@@ -1,0 +1,78 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// lostCure is what the alarm about lost files says to type when a database was deleted.
+var lostCure = regexp.MustCompile(`If the whole data directory or a database was deleted, first run, for each tag: leaf (tag create TAG --start NUMBER), or, if it says that the tag exists: leaf (tag set TAG --max-id NUMBER)`)
+
+// TestLostDatabaseAsTheTextSays: the database of a running node, or its whole data directory,
+// is deleted. What the alarm says is typed, literally, and what the refusals say in turn.
+// Then the node goes on, and no ID repeats.
+func TestLostDatabaseAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]bool{"the data directory": false, "the file of the store": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, file := dataDir(t), filepath.Join(t.TempDir(), "shared.db")
+			at := []string{"--data-dir", dir}
+			if store {
+				at = append(at, "--store", "sqlite:"+file)
+				leafOK(t, append([]string{"schema", "apply"}, at...)...)
+				leafOK(t, append([]string{"tag", "create", "leaf-segment-test"}, at...)...)
+			}
+			seen := distinct{}
+			p := serve(t, dir, append(slices.Clone(at[2:]), "--no-snowflake-enable")...)
+			seen.add(t, p.ids(t, 1500))
+			if store {
+				for _, end := range []string{"", "-wal", "-shm"} {
+					_ = os.Remove(file + end)
+				}
+			} else if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			p.await(t, "this node issues no IDs any more")
+			says := lostCure.FindStringSubmatch(p.log.String())
+			if says == nil {
+				t.Fatalf("the alarm does not say %v:\n%s", lostCure, p.log)
+			}
+			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			<-p.done // with an error: what it did not write is lost
+
+			var used int64
+			for id := range seen {
+				used = max(used, id)
+			}
+			number := strconv.FormatInt(used+3*segment.MaxStep, 10)
+			typed := func(command string) []string {
+				return append(strings.Fields(strings.NewReplacer("TAG", "leaf-segment-test", "NUMBER", number).Replace(command)), at...)
+			}
+			code, text := runLeaf(t, typed(says[1])...)
+			if run := ourCommand.FindStringSubmatch(text); code != 0 && run != nil {
+				leafOK(t, slices.Concat(strings.Fields(run[1]), []string{"--store", run[2], "--data-dir", dir})...)
+				code, text = runLeaf(t, typed(says[1])...)
+			}
+			switch {
+			case code == 0:
+			case strings.Contains(text, "exists"):
+				leafOK(t, typed(says[2])...)
+			default:
+				t.Fatalf("leaf %s: exit code %d, %s", says[1], code, text)
+			}
+			p = serve(t, dir, append(slices.Clone(at[2:]), "--no-snowflake-enable")...)
+			seen.add(t, p.ids(t, 1500))
+		})
+	}
+}
