@@ -21,6 +21,17 @@ func outputOf(t *testing.T, args ...string) string {
 	return out.String()
 }
 
+// TestVersion: the version is printed however it is asked for.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	want := outputOf(t, "version")
+	for _, ask := range []string{"--version", "-v"} {
+		if out := outputOf(t, ask); out != want || !strings.HasPrefix(out, "leaf ") {
+			t.Errorf("leaf %s: %q, and leaf version: %q", ask, out, want)
+		}
+	}
+}
+
 // TestHelpNamesEveryTable: schema apply says what each table that it creates is for.
 func TestHelpNamesEveryTable(t *testing.T) {
 	t.Parallel()
