@@ -3,6 +3,7 @@ package proof_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,35 @@ func TestClockJumpsByAYear(t *testing.T) {
 			t.Errorf("worker ID %d became %d: its number was burnt", workerOf(first[0]), workerOf(second[0]))
 		}
 		ids.check(t)
+	})
+}
+
+// TestConfirmClockAsTheAlarmSays: the clock of a running node is moved ahead for good. The
+// alarm names the command, which is typed literally. Then the node goes on, and no ID repeats.
+func TestConfirmClockAsTheAlarmSays(t *testing.T) {
+	t.Parallel()
+	n := alone["sqlite"].worker(t, "node", "10.7.0.1:8080")
+	moved := n.steer(t)
+	n.start(t)
+	n.waitReady(t)
+	ids := newLedger()
+	first, why := n.take(t, 1000)
+	if first == nil {
+		t.Fatal(why)
+	}
+	ids.add("key", first)
+	moved.Set(time.Hour)
+	says := regexp.MustCompile(`if it is right now, run: leaf (worker confirm-clock)`)
+	var typed []string
+	waitFor(t, 20*time.Second, "the alarm", func() bool {
+		typed = says.FindStringSubmatch(n.tail())
+		return typed != nil
+	})
+	mustLeaf(t, append(strings.Fields(typed[1]), "--data-dir", n.dir)...)
+	waitFor(t, 20*time.Second, "recovery", func() bool {
+		second, _ := n.take(t, 1000)
+		ids.add("key", second)
+		return second != nil
 	})
 }
 
