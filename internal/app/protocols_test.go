@@ -103,6 +103,7 @@ func TestAddressesOfTheServers(t *testing.T) {
 		{"HTTP taken", func(c *config.Config) { c.HTTP.Addr = taken.Addr().String() }, "choose another --http-addr"},
 		{"no address", func(c *config.Config) { c.GRPC.Addr = "9090" }, `grpc.addr="9090": must be HOST:PORT`},
 		{"administration for everybody", func(c *config.Config) { c.Admin.Addr = ":8081" }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set`},
+		{"administration for everybody without TLS", func(c *config.Config) { c.Admin.Addr, c.Admin.Tokens = ":8081", []string{"s3cret"} }, `admin.addr=":8081": must be on 127.0.0.1, [::1] or localhost as long as tls.cert is not set`},
 		{"key without certificate", func(c *config.Config) { c.TLS.Key = "x" }, "tls.cert"},
 		{"no such certificate", func(c *config.Config) { c.TLS.Cert, c.TLS.Key = "/none", "/none" }, `tls.cert="/none": with tls.key=/none must be a certificate and its key`},
 	} {

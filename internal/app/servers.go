@@ -75,7 +75,7 @@ func (a *App) openServers() error {
 	s := admin.NewServer(manage.On(n), cfg)
 	a.private = append(a.private, server{name: "admin socket", ln: a.socket, serve: func() error { return s.Serve(a.socket) }, stop: s.Stop})
 	if ln := a.listeners[administration]; ln != nil {
-		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), Open: a.openRoutes()}
+		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), TLS: a.administrationTLS(), Open: a.openRoutes()}
 		s := admin.NewServer(manage.On(n), cfg)
 		a.private = append(a.private, server{name: "administration", ln: ln, serve: func() error { return s.Serve(ln) }, stop: s.Stop})
 	}

@@ -29,13 +29,18 @@ func clientAuthorities(c config.TLS) (*x509.CertPool, error) {
 	if c.ClientCA == "" {
 		return nil, nil //nolint:nilnil // clients without a certificate are a valid configuration
 	}
-	pem, err := os.ReadFile(c.ClientCA)
+	return authorities(clientCAKey, c.ClientCA)
+}
+
+// authorities reads the certificates in the file that a key names.
+func authorities(key, file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, &config.Error{Key: clientCAKey, Value: c.ClientCA, Limit: err.Error()}
+		return nil, &config.Error{Key: key, Value: file, Limit: err.Error()}
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, &config.Error{Key: clientCAKey, Value: c.ClientCA, Limit: "must hold a certificate in PEM form"}
+		return nil, &config.Error{Key: key, Value: file, Limit: "must hold a certificate in PEM form"}
 	}
 	return pool, nil
 }
@@ -49,7 +54,7 @@ func (a *App) openTLS() (*tls.Config, error) {
 	if err != nil || pair == nil {
 		return nil, err
 	}
-	authorities, err := clientAuthorities(c)
+	clients, err := clientAuthorities(c)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +63,10 @@ func (a *App) openTLS() (*tls.Config, error) {
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil },
 	}
-	if authorities == nil {
+	if clients == nil {
 		return t, nil
 	}
-	a.authorities.Store(authorities)
+	a.authorities.Store(clients)
 	t.ClientAuth = tls.RequireAndVerifyClientCert
 	each := t.Clone()
 	t.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -70,4 +75,13 @@ func (a *App) openTLS() (*tls.Config, error) {
 		return own, nil
 	}
 	return t, nil
+}
+
+// administrationTLS returns the configuration of the administrator's port, nil for plain HTTP
+// on loopback. It asks for no certificate, because the token says who an administrator is.
+func (a *App) administrationTLS() *tls.Config {
+	if a.secure == nil || !a.cfg.AdminRemote() {
+		return nil
+	}
+	return &tls.Config{MinVersion: a.secure.MinVersion, GetCertificate: a.secure.GetCertificate}
 }

@@ -128,3 +128,34 @@ func TestTLS(t *testing.T) {
 		t.Errorf("a node with TLS asks one that has it not yet: %v", err)
 	}
 }
+
+// TestAdministrationTLS: the administrator's port speaks TLS where other machines reach it,
+// with a token and without a certificate of the client, and plain HTTP on loopback.
+func TestAdministrationTLS(t *testing.T) {
+	t.Parallel()
+	files, trust := certificate(t)
+	files.ClientCA = files.Cert
+	for host, want := range map[string]string{"0.0.0.0": "https", "127.0.0.1": "http"} {
+		c := embedded(shortDir(t))
+		c.TLS, c.Admin.Addr, c.Admin.Tokens = files, host+":0", []string{"s3cret"}
+		a, _ := start(t, c)
+		_, port, err := net.SplitHostPort(a.AddrOf("admin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, scheme := range []string{"http", "https"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://127.0.0.1:"+port+"/v1/info", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer s3cret")
+			resp, err := (&http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}).RoundTrip(req)
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			if works := err == nil && resp.StatusCode == http.StatusOK; works != (scheme == want) {
+				t.Errorf("%s on %s: %v, %v", scheme, host, resp, err)
+			}
+		}
+	}
+}

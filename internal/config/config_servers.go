@@ -22,7 +22,7 @@ type RESP struct {
 
 // Admin is the section admin.
 type Admin struct {
-	Addr   string   `key:"addr" hint:"HOST:PORT" help:"Address for administration over TCP, beside the socket in the data directory, or off. With health checks and metrics that stay reachable when http.addr is full. Changes need admin.token; a host that is not loopback needs it at all. Default: port 8081 on 127.0.0.1; a free port if http.addr has port 0."`
+	Addr   string   `key:"addr" hint:"HOST:PORT" help:"Address for administration over TCP, beside the socket in the data directory, or off. With health checks and metrics that stay reachable when http.addr is full. Administration needs admin.token. A host that is not loopback needs admin.token and tls.cert, and the port then speaks TLS. Default: port 8081 on 127.0.0.1; a free port if http.addr has port 0."`
 	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What administrators over TCP must show: Authorization: Bearer. Repeatable: each value is valid. Default: none, and administration only over the socket in the data directory."`
 }
 
@@ -33,9 +33,9 @@ type Auth struct {
 
 // TLS is the section tls.
 type TLS struct {
-	Cert     string `key:"cert" hint:"FILE" help:"Certificate chain (PEM) for HTTP, gRPC and the Redis protocol. Default: plain TCP."`
+	Cert     string `key:"cert" hint:"FILE" help:"Certificate chain (PEM) for HTTP, gRPC and the Redis protocol, and for admin.addr unless that is on loopback. Default: plain TCP."`
 	Key      string `key:"key" hint:"FILE" help:"Private key of the certificate (PEM)."`
-	ClientCA string `key:"client-ca" hint:"FILE" help:"Certificates (PEM) that must have signed the certificate of every client. The name in a client's certificate is what limits know it by. SIGHUP reads the file again; connections that are open stay. Setting or removing the key needs a restart."`
+	ClientCA string `key:"client-ca" hint:"FILE" help:"Certificates (PEM) that must have signed the certificate of every client, except on admin.addr. The name in a client's certificate is what limits know it by. SIGHUP reads the file again; connections that are open stay. Setting or removing the key needs a restart."`
 }
 
 // AddrOff is the value of an address key that switches a server off.
@@ -76,6 +76,14 @@ func (c Config) AdminAddr() string {
 	return c.beside(c.Admin.Addr, "127.0.0.1", defaultAdminPort)
 }
 
+// AdminRemote reports whether the administrator's port can be reached from other machines.
+// It then speaks TLS, and on loopback it does not: health checks and collectors of metrics
+// on the same machine need no certificate.
+func (c Config) AdminRemote() bool {
+	_, _, err := net.SplitHostPort(c.AdminAddr())
+	return err == nil && !accept.IsLoopback(c.AdminAddr())
+}
+
 // validateServers checks the sections of this file.
 func (c Config) validateServers() (errs []error) {
 	for _, a := range []struct{ key, addr string }{{"grpc.addr", c.GRPC.Addr}, {"resp.addr", c.RESP.Addr}, {"admin.addr", c.Admin.Addr}} {
@@ -86,8 +94,14 @@ func (c Config) validateServers() (errs []error) {
 			errs = append(errs, err)
 		}
 	}
-	if _, _, err := net.SplitHostPort(c.AdminAddr()); err == nil && len(c.Admin.Tokens) == 0 && !accept.IsLoopback(c.AdminAddr()) {
-		errs = append(errs, &Error{Key: "admin.addr", Value: c.Admin.Addr, Limit: "must be on 127.0.0.1, [::1] or localhost as long as admin.token is not set"})
+	if c.AdminRemote() {
+		const onlyHere = "must be on 127.0.0.1, [::1] or localhost as long as "
+		if len(c.Admin.Tokens) == 0 {
+			errs = append(errs, &Error{Key: "admin.addr", Value: c.Admin.Addr, Limit: onlyHere + "admin.token is not set"})
+		}
+		if c.TLS.Cert == "" {
+			errs = append(errs, &Error{Key: "admin.addr", Value: c.Admin.Addr, Limit: onlyHere + "tls.cert is not set: without TLS, the network can read the token"})
+		}
 	}
 	switch {
 	case c.TLS.Cert != "" && c.TLS.Key == "":

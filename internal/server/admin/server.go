@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,8 +70,11 @@ func (s *Server) Serve(ln net.Listener) error {
 	if s.tcp != nil {
 		limit = cmp.Or(s.tcp.MaxConns, defaultMaxConns)
 	}
-	bounded := accept.New(ln, accept.Config{MaxConns: limit, Logger: s.log})
-	if err := s.http.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
+	ln = accept.New(ln, accept.Config{MaxConns: limit, Logger: s.log})
+	if s.tcp != nil && s.tcp.TLS != nil {
+		ln = tls.NewListener(ln, s.tcp.TLS)
+	}
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve administration: %w", err)
 	}
 	return nil

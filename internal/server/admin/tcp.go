@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,10 @@ type TCP struct {
 	// "Authorization: Bearer TOKEN". nil, or a set that asks for none: administrative
 	// requests are refused, because every user of the machine can connect to loopback.
 	Tokens *auth.Tokens
+
+	// TLS is what the listener speaks. Default: plain HTTP, for loopback. It must not ask for
+	// HTTP/2, which this server does not speak.
+	TLS *tls.Config
 
 	// MaxConns limits the open connections. One more is closed at once. The socket has
 	// no limit, so that an administrator can always get in. Default 1,000.
