@@ -23,8 +23,10 @@ func (drainCmd) Help() string {
 A delay that is longer than the interval at which load balancers and clients look (clients of this project: 2s) lets all of them move before their connection ends.`
 }
 
-// drainPoll is how often the node is asked how far it is.
-const drainPoll = 200 * time.Millisecond
+const (
+	drainPoll    = 200 * time.Millisecond // how often the node is asked how far it is
+	drainSilence = time.Minute            // how long its machine may be silent, which may be gone with it
+)
 
 // Run drains the running node.
 func (c *drainCmd) Run(ctx context.Context, p Process) error {
@@ -57,8 +59,12 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 func followDrain(ctx context.Context, p Process, n manage.Backend, node manage.Info) error {
 	t := time.NewTicker(drainPoll)
 	defer t.Stop()
+	heard := time.Now()
 	for last := ""; ; {
 		info, err := n.Info(ctx)
+		if err == nil {
+			heard = time.Now()
+		}
 		switch {
 		case errors.Is(err, admin.ErrNoNode):
 			fmt.Fprintln(p.Stdout, "stopped")
@@ -68,6 +74,8 @@ func followDrain(ctx context.Context, p Process, n manage.Backend, node manage.I
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("the node goes on stopping: %w", ctx.Err())
+		case time.Since(heard) > drainSilence:
+			return fmt.Errorf("the node was told to stop, and does not say any more how far it is: %w", err)
 		case err == nil && info.Stage != last:
 			last = info.Stage
 			fmt.Fprintln(p.Stdout, last)

@@ -3,13 +3,16 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/cli"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
@@ -71,4 +74,29 @@ func TestDrainOfANodeThatIsStartedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silent is a node that stops, and whose machine is gone 45 s later.
+type silent struct{ began time.Time }
+
+func (s silent) Do(context.Context, any) (any, error) {
+	if time.Since(s.began) < 45*time.Second {
+		return manage.Info{PID: 7, Stage: "returning unused IDs"}, nil
+	}
+	return nil, fmt.Errorf("%w: i/o timeout", leaf.ErrNotReady)
+}
+
+// TestDrainOfAMachineThatIsGone: the command ends though nobody tells that the node has ended.
+func TestDrainOfAMachineThatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := cli.FollowDrain(ctx, cli.Process{Stdout: &out}, manage.Backend{Caller: silent{began}}, manage.Info{PID: 7, Stage: "serving"})
+		if took := time.Since(began); !errors.Is(err, leaf.ErrNotReady) || took < 90*time.Second || took > 2*time.Minute {
+			t.Errorf("%v after %v: %s", err, took, out.String())
+		}
+	})
 }
