@@ -34,6 +34,7 @@
 // Without a node the fence of the data directory and of the cluster still hold:
 // issuing and repairing need the lock. [OpenWorkers] is the same for registries of
 // worker IDs, which need the lock only where they lie in the data directory.
+// [OpenEndpoint] is the client of a node of another machine, and never anything else.
 //
 // It does not parse command lines (package cli), does not read the configuration
 // (package config) and does not issue IDs (packages segment and worker).

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/leaf-idgen/leaf/internal/app"
@@ -74,8 +75,9 @@ func (f *nodeFlags) open(ctx context.Context, p Process) (manage.Backend, func()
 	})
 }
 
-// open opens what a command works on. A flag of one of direct's keys, by default any but
-// --data-dir, asks for that in any case, beside a running node, too.
+// open opens what a command works on: the node at the endpoint if one is set. Otherwise a flag
+// of one of direct's keys, by default any but --data-dir, asks for what is opened without a
+// node in any case, beside a running node, too.
 func open(ctx context.Context, p Process, s *settings,
 	with func(context.Context, config.Config, app.Options, bool) (manage.Backend, func() error, error), direct ...string,
 ) (manage.Backend, func() error, error) {
@@ -83,12 +85,36 @@ func open(ctx context.Context, p Process, s *settings,
 	if err != nil {
 		return manage.Backend{}, nil, err
 	}
+	given := s.values()
+	if err := checkEndpoint(l, given); err != nil {
+		return manage.Backend{}, nil, err
+	}
+	if l.Endpoint != "" {
+		return app.OpenEndpoint(l)
+	}
 	warn := func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }
 	named := false
-	for key := range s.values() {
+	for key := range given {
 		named = named || slices.Contains(direct, key) || direct == nil && key != "data-dir"
 	}
 	return with(ctx, l.Config, app.Options{Version: version(), Warn: warn}, named)
+}
+
+// checkEndpoint refuses flags that contradict each other about what the command works on: a
+// change must not arrive at another node than the one that its user means.
+func checkEndpoint(l *config.Loaded, given map[string][]string) error {
+	if l.Endpoint == "" {
+		if file := given[tokenFileKey]; file != nil {
+			return &config.Error{Key: tokenFileKey, Value: file[0], Limit: "is for --endpoint, and none is set: a node of this machine is asked through its data directory, without a token"}
+		}
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if remoteHelp[key] == "" {
+			return &config.Error{Key: "endpoint", Value: l.Endpoint, Source: l.From("endpoint"), Limit: "asks a node that knows its own data, so leave out --" + config.Key{Name: key}.Flag() + "; or leave out the endpoint to work on that"}
+		}
+	}
+	return nil
 }
 
 // with calls f with what a command works on.

@@ -33,7 +33,7 @@ const description = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the Re
 Start: leaf serve. Then: curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
 or, without tags and the database: curl http://127.0.0.1:8080/api/snowflake/get/any
 
-Commands beside a running node talk to it through a socket in its data directory; without a node, or with --store, they open the database themselves, and those about worker IDs the registry.
+Commands beside a running node talk to it through a socket in its data directory; without a node, or with --store, they open the database themselves, and those about worker IDs the registry. With --endpoint https://HOST:8081 and --admin-token-file FILE they ask a node of another machine, and open nothing on this one.
 
 Exit codes:
   0  done
@@ -229,7 +229,7 @@ func exitCode(err error) int {
 	switch {
 	case class.Err == nil && (otherCluster || errors.Is(err, segment.ErrRule)):
 		return exitRefused
-	case errors.Is(err, segment.ErrSchema), errors.Is(err, admin.ErrNoNode):
+	case errors.Is(err, segment.ErrSchema), errors.Is(err, admin.ErrNoNode), errors.Is(err, admin.ErrNoListener):
 		return exitNotReady
 	case class.Err == nil:
 		return exitFailure

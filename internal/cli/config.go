@@ -9,7 +9,7 @@ import (
 )
 
 type configCheckCmd struct {
-	Settings settings `embed:"" keys:"all"`
+	Settings settings `embed:"" keys:"every"`
 	JSON     bool     `name:"json" help:"Print JSON."`
 }
 

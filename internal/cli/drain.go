@@ -66,7 +66,7 @@ func followDrain(ctx context.Context, p Process, n manage.Backend, node manage.I
 			heard = time.Now()
 		}
 		switch {
-		case errors.Is(err, admin.ErrNoNode):
+		case errors.Is(err, admin.ErrNoNode), errors.Is(err, admin.ErrNoListener):
 			fmt.Fprintln(p.Stdout, "stopped")
 			return nil
 		case err == nil && (info.PID != node.PID || !info.Started.Equal(node.Started)):

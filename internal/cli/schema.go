@@ -9,7 +9,7 @@ import (
 )
 
 type schemaPrintCmd struct {
-	Settings settings `embed:"" keys:"store"`
+	Settings settings `embed:"" keys:"schema"`
 	Dialect  string   `placeholder:"NAME" help:"mysql (also MariaDB), postgres or sqlite. (default: that of the configured store)"`
 }
 
@@ -28,7 +28,7 @@ func (c *schemaPrintCmd) Run(p Process) error {
 }
 
 type schemaApplyCmd struct {
-	storeFlags
+	Settings settings `embed:"" keys:"schema"`
 	jsonFlag
 	AcceptRule bool `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,17 +21,39 @@ type settings struct {
 	Keys kong.Plugins `embed:""`
 }
 
-// settingsOf has a flag for every key, or for those that commands need to find what they work
-// on: a node, and without one its stores, registry or directory.
+// settingsOf has a flag for each key of a node ("all"), for those of commands too ("every"), or
+// for those that commands need to find what they work on: a node, and without one its stores,
+// registry or directory.
 func settingsOf(keys string) settings {
 	helps, some := map[string]map[string]string{
-		"store": storeHelp, "registry": registryHelp, "directory": directoryHelp, "node": {"data-dir": "Data directory of the node."},
+		"schema": storeHelp, "store": remote(storeHelp), "registry": remote(registryHelp), "directory": remote(directoryHelp), "node": remote(nodeHelp),
 	}[keys]
 	if some {
 		return someSettings(helps)
 	}
-	return settings{Keys: kong.Plugins{flagStruct(config.Keys())}}
+	all := slices.DeleteFunc(slices.Clone(config.Keys()), func(k config.Key) bool { return k.Command && keys != "every" })
+	return settings{Keys: kong.Plugins{flagStruct(all)}}
 }
+
+// remoteHelp has the keys with which a command asks a node of another machine.
+var remoteHelp = map[string]string{
+	"endpoint":             "Ask the node whose admin.addr is there, https://HOST:8081, and open nothing on this machine. http:// only for 127.0.0.1, [::1] and localhost. Also LEAF_ENDPOINT.",
+	"endpoint-ca":          "Certificates (PEM) of the authorities that may have signed the endpoint's; a self-signed one itself. (default: those that the system trusts)",
+	"endpoint-server-name": "Name that the certificate of the endpoint must be for. (default: the endpoint's host)",
+	tokenFileKey:           "File that holds a value of the node's admin.token, for --endpoint. Also LEAF_ADMIN_TOKEN_FILE.",
+}
+
+const tokenFileKey = "admin.token-file"
+
+// remote adds remoteHelp.
+func remote(helps map[string]string) map[string]string {
+	all := maps.Clone(helps)
+	maps.Copy(all, remoteHelp)
+	return all
+}
+
+// nodeHelp is storeHelp for a command that needs a running node.
+var nodeHelp = map[string]string{"data-dir": "Data directory of the node."}
 
 // storeHelp has the keys that a command needs to find a node or its stores, and
 // what they mean to it. The other keys still count, from the environment and the

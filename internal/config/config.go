@@ -11,7 +11,8 @@ import "time"
 // as a user would write it; min and max bound numbers and durations; oneof lists
 // the words that are allowed; hint stands for the value in help texts; help is for
 // people; secret values are printed without passwords ("true"), without all that
-// follows the host ("path"), or not at all ("all").
+// follows the host ("path"), or not at all ("all"); command marks what only commands
+// read; title is the heading above a section, or above one key.
 //
 // A zero Config is not valid. Start from [Default] or [Load].
 type Config struct {
@@ -26,14 +27,20 @@ type Config struct {
 	GRPC            GRPC          `key:"grpc" title:"gRPC server"`
 	RESP            RESP          `key:"resp" title:"Redis protocol server"`
 	Node            Node          `key:"node" title:"Directory of nodes"`
-	Admin           Admin         `key:"admin" title:"Administration"`
-	Auth            Auth          `key:"auth" title:"Authentication"`
-	TLS             TLS           `key:"tls" title:"TLS"`
-	Segment         Segment       `key:"segment" title:"Segment mode"`
-	Snowflake       Snowflake     `key:"snowflake" title:"Snowflake mode"`
-	Limit           Limit         `key:"limit" title:"Limits"`
-	Alarm           Alarm         `key:"alarm" title:"Alarms"`
-	Log             Log           `key:"log" title:"Log"`
+
+	// How a command reaches a node of another machine. A node does not read these.
+	Endpoint           string `key:"endpoint" title:"Administration" command:"true" hint:"URL" help:"For commands, not for leaf serve: ask the node whose admin.addr is there, https://HOST:8081, and nothing else. http:// only for 127.0.0.1, [::1] and localhost. Needs a token: --admin-token-file. Proxies of the environment are not used."`
+	EndpointCA         string `key:"endpoint-ca" title:"Administration" command:"true" hint:"FILE" help:"For commands: certificates (PEM) of the authorities that may have signed the certificate of the endpoint; a self-signed one itself. Default: those that the system trusts."`
+	EndpointServerName string `key:"endpoint-server-name" title:"Administration" command:"true" hint:"HOST" help:"For commands: the name that the certificate of the endpoint must be for, where it is not the host of the endpoint."`
+
+	Admin     Admin     `key:"admin" title:"Administration"`
+	Auth      Auth      `key:"auth" title:"Authentication"`
+	TLS       TLS       `key:"tls" title:"TLS"`
+	Segment   Segment   `key:"segment" title:"Segment mode"`
+	Snowflake Snowflake `key:"snowflake" title:"Snowflake mode"`
+	Limit     Limit     `key:"limit" title:"Limits"`
+	Alarm     Alarm     `key:"alarm" title:"Alarms"`
+	Log       Log       `key:"log" title:"Log"`
 }
 
 // HTTP is the section http.

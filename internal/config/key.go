@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -21,6 +22,7 @@ type Key struct {
 	Secret  bool   // values may hold a password, and are printed without it
 	Bool    bool   // true or false; as a flag it needs no value
 	List    bool   // may have several values
+	Command bool   // commands read it, and a node does not
 
 	index    []int // of the field, for reflect.Value.FieldByIndex
 	typ      reflect.Type
@@ -57,13 +59,14 @@ func fieldKeys(t reflect.Type, prefix, title string, index []int) []Key {
 		}
 		k := Key{
 			Name:    prefix + f.Tag.Get("key"),
-			Title:   title,
+			Title:   cmp.Or(f.Tag.Get("title"), title),
 			Help:    f.Tag.Get("help"),
 			Default: f.Tag.Get("default"),
 			Hint:    f.Tag.Get("hint"),
 			Secret:  f.Tag.Get("secret") != "",
 			Bool:    f.Type.Kind() == reflect.Bool,
 			List:    f.Type.Kind() == reflect.Slice,
+			Command: f.Tag.Get("command") != "",
 			index:   path,
 			typ:     f.Type,
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +72,7 @@ func Load(in Input) (*Loaded, error) {
 	}
 	if l.DataDir == "" {
 		dir, err := defaultDataDir(in.Environ)
-		if err != nil {
+		if err != nil && (!in.Command || l.Endpoint == "") {
 			return nil, errors.Join(append(errs, err)...)
 		}
 		l.DataDir = dir
@@ -230,6 +231,10 @@ func (l *Loaded) IsSet(key string) bool { return l.sources[key] != "" }
 
 // ofTheMachine are the keys of snowflake mode that say how this machine is reached.
 var ofTheMachine = []string{"snowflake.address", "snowflake.interface", "snowflake.force-address"}
+
+// From returns where the value of a key was set: the file that holds it alone, or else the
+// flag, variable or line. "": nowhere.
+func (l *Loaded) From(key string) string { return cmp.Or(l.files[key], l.sources[key]) }
 
 // AsksForSnowflake reports whether a key of snowflake mode was set: the user then counts on
 // that mode. Keys that say how this machine is reached do not count, because they may stand in

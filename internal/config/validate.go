@@ -33,13 +33,14 @@ func (c Config) validate(node bool) error {
 			add(k.check(root.FieldByIndex(k.index)))
 		}
 	}
-	if c.DataDir == "" {
+	if c.DataDir == "" && (node || c.Endpoint == "") {
 		add(&Error{Key: "data-dir", Limit: "must not be empty"})
 	}
 	add(checkAddr("http.addr", c.HTTP.Addr))
 	for _, err := range c.validateServers() {
 		add(err)
 	}
+	add(c.validateEndpoint())
 	for _, err := range c.Node.validate() {
 		add(err)
 	}

@@ -32,30 +32,49 @@ const (
 	clientTimeout = readTimeout + handlerTimeout + 2*readTimeout
 )
 
-// Client is the Backend of the node that runs in a data directory, over its socket. Beside
-// its errors every method may return ErrNoNode; leaf.ErrBadRequest or leaf.ErrConflict if
-// this user cannot reach the socket; or leaf.ErrNotReady if the connection broke, after which
-// the outcome of a change is unknown.
+// Client is the Backend of a running node, over the socket in its data directory or over its
+// TCP port. Beside its errors every method may return ErrNoNode or ErrNoListener;
+// leaf.ErrBadRequest or leaf.ErrConflict if this user cannot reach the socket; or
+// leaf.ErrNotReady if the node refused the token or the connection broke. After a broken
+// connection the outcome of a change is unknown.
 type Client struct {
 	manage.Backend
 
-	path string
-	err  error // the path cannot be used
+	to   target
 	http *http.Client
+}
+
+// target is where a Client sends its requests, and all that differs between a socket and an
+// endpoint.
+type target struct {
+	base  url.URL // scheme and host
+	token string  // "": none is needed
+
+	// fault is the error for a request that no reply came to, and refusal for a reply that
+	// is an error.
+	fault   func(error) error
+	refusal func(*http.Response, error) error
 }
 
 // NewClient returns a client for the node that runs in dataDir. It does not
 // connect yet.
 func NewClient(dataDir string) *Client {
 	path, err := SocketPath(dataDir)
-	var dialer net.Dialer
-	c := &Client{path: path, err: err, http: &http.Client{
-		Timeout: clientTimeout,
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dialer.DialContext(ctx, "unix", path)
-			},
-		},
+	fault := func(err error) error { return socketFault(path, err) }
+	if err != nil { // the path cannot be used
+		fault = func(error) error { return err }
+	}
+	to := target{url.URL{Scheme: "http", Host: "leaf"}, "", fault, func(_ *http.Response, err error) error { return err }}
+	return newClient(to, &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}})
+}
+
+func newClient(to target, transport *http.Transport) *Client {
+	c := &Client{to: to, http: &http.Client{
+		Timeout:       clientTimeout,
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is for this node
 	}}
 	c.Backend = manage.Backend{Caller: c}
 	return c
@@ -74,9 +93,6 @@ func (c *Client) Do(ctx context.Context, request any) (any, error) {
 	if err == nil {
 		err = manage.Validate(request)
 	}
-	if err == nil {
-		err = c.err // the path cannot be used
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +106,25 @@ func (c *Client) Do(ctx context.Context, request any) (any, error) {
 		payload = bytes.NewReader(text)
 	}
 	method, path, _ := strings.Cut(op.Route, " ")
-	u := url.URL{Scheme: "http", Host: "leaf", Path: path, RawQuery: query.Encode()}
+	u := c.to.base
+	u.Path, u.RawQuery = path, query.Encode()
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), payload)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+	if c.to.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.to.token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.transportError(err)
+		if urlErr, ok := errors.AsType[*url.Error](err); ok {
+			err = urlErr.Err // its own text repeats the address
+		}
+		return nil, c.to.fault(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, problem.Read(resp)
+		return nil, c.to.refusal(resp, problem.Read(resp))
 	}
 	reply := reflect.New(op.Reply)
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(reply.Interface()); err != nil {
@@ -110,18 +133,14 @@ func (c *Client) Do(ctx context.Context, request any) (any, error) {
 	return reply.Elem().Interface(), nil
 }
 
-func (c *Client) transportError(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%w at %s", ErrNoNode, c.path)
-	}
+func socketFault(path string, err error) error {
 	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w at %s", ErrNoNode, path)
 	case errors.Is(err, syscall.ENOTDIR):
-		return leaf.BadField("data-dir", filepath.Dir(c.path), "must be a folder")
+		return leaf.BadField("data-dir", filepath.Dir(path), "must be a folder")
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: this user may not enter the data directory %s, or not use its socket: run the command as the user that the node runs as", leaf.ErrConflict, filepath.Dir(c.path))
+		return fmt.Errorf("%w: this user may not enter the data directory %s, or not use its socket: run the command as the user that the node runs as", leaf.ErrConflict, filepath.Dir(path))
 	}
-	if urlErr, ok := errors.AsType[*url.Error](err); ok {
-		err = urlErr.Err // its own text repeats an address that the user did not type
-	}
-	return fmt.Errorf("%w: the node at %s did not answer: %w", leaf.ErrNotReady, c.path, err)
+	return fmt.Errorf("%w: the node at %s did not answer: %w", leaf.ErrNotReady, path, err)
 }
