@@ -84,3 +84,11 @@ func (s *shard) takePlace(ctx context.Context) error {
 	}
 	return nil
 }
+
+// withdraw takes the node off the list, on which it has entered and takes no range: a repair
+// would wait for it.
+func (s *shard) withdraw(ctx context.Context) {
+	if w := &s.watcher; w.as.Process != 0 {
+		_ = s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, s.place()) })
+	}
+}

@@ -294,12 +294,21 @@ func (s *shard) bind() error {
 	if !first {
 		timeout *= 10 // as the reading that follows
 	}
-	_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
-	})
+	compare := func() error {
+		_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
+		})
+		return err
+	}
+	err := compare()
 	if err == nil && first { // before the first range: this node may have been away during a regress
 		if err := s.readBoard(a.running, false); err != nil {
 			return fmt.Errorf("read the notices of other nodes: %w", err)
+		}
+		// Once more, now that the node is on the list: leaf schema apply --accept-rule takes the rule
+		// away, and then looks for nodes on the list.
+		if err = compare(); errors.Is(err, ErrRule) || otherCluster(err) {
+			s.withdraw(a.running)
 		}
 	}
 	s.mu.Lock()

@@ -131,11 +131,34 @@ func (s *Store) AcceptRule(ctx context.Context, b segment.Binding) (err error) {
 		}
 		return s.schemaError("several databases need the table leaf_meta", nil)
 	}
-	err = s.transact(ctx, func(conn *sql.Conn) error {
-		if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil {
+	return s.replaceBinding(ctx, &b)
+}
+
+// unbound is the binding of a database whose rule is being changed. No node has it.
+var unbound = segment.Binding{Store: "-", Rule: "none: leaf schema apply --accept-rule is changing it"}
+
+// Unbind lets no node bind the database until AcceptRule. back puts the binding back that the
+// database had. After an error it may have been taken away, unless back is nil.
+func (s *Store) Unbind(ctx context.Context) (back func(context.Context) error, err error) {
+	defer s.done(ctx, time.Now(), &err, "take the rule away")
+	before, err := s.binding(ctx, s.write)
+	if err != nil {
+		return nil, err
+	}
+	back = func(ctx context.Context) (err error) {
+		defer s.done(ctx, time.Now(), &err, "put the rule back")
+		return s.replaceBinding(ctx, before)
+	}
+	return back, s.replaceBinding(ctx, &unbound)
+}
+
+// replaceBinding records b, or that there is no binding if b is nil.
+func (s *Store) replaceBinding(ctx context.Context, b *segment.Binding) error {
+	err := s.transact(ctx, func(conn *sql.Conn) error {
+		if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil || b == nil {
 			return err
 		}
-		return s.insertBinding(ctx, conn, b)
+		return s.insertBinding(ctx, conn, *b)
 	})
 	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
 		return fmt.Errorf("%w: another node is recording its rule, try again: %w", leaf.ErrConflict, err)

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -213,7 +214,17 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 		t.Errorf("fence rebuild with the node's own database: %v", err)
 	}
 
-	n, _ := start(t, of("new", "two.db"))
+	ruled := moved
+	ruled.Stores = []string{"x=sqlite:" + filepath.Join(dir, "two.db")}
+	ruled.TagRules = []string{"*=x"}
+	remembered := filepath.Join(ruled.DataDir, "cluster")
+	if err := os.WriteFile(remembered, fmt.Appendf(nil, `{"x":%q}`, ids["one.db"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = app.ApplySchema(t.Context(), ruled, app.Options{}, true)
+	wantRefused("a new tag rule", err)
+
+	n, _ := start(t, of("new", "two.db")) // the rule in its database is still its own
 	if _, err := n.Backend().Next(t.Context(), "order", 1); err != nil {
 		t.Errorf("a new data directory: %v", err)
 	}

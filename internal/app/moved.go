@@ -18,9 +18,62 @@ import (
 // running. A node enters once a minute.
 const runningFor = 2 * time.Minute
 
-// checkMoved refuses a new rule while it could repeat numbers: while a node still runs, or
-// while the rule sends a tag to a row below a number that is in use from another database or
-// by this data directory. A tag without a row there is guarded by leaf tag create.
+// acceptRule records the configured rule. While it checks that the rule repeats no number, no
+// node can start, by whatever rule. After a refusal each database has the rule that it had.
+func (o *offline) acceptRule(ctx context.Context) (err error) {
+	var undo []func(context.Context) error
+	defer func() {
+		for _, f := range undo {
+			err = errors.Join(err, within(context.WithoutCancel(ctx), f))
+		}
+	}()
+	for _, s := range o.dbs.stores {
+		if err := within(ctx, func(ctx context.Context) error {
+			back, err := s.Unbind(ctx)
+			if back != nil {
+				undo = append(undo, back)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if err := o.checkRule(ctx); err != nil {
+		return err
+	}
+	undo = nil
+	for i, s := range o.dbs.stores {
+		if err := within(ctx, func(ctx context.Context) error { return s.AcceptRule(ctx, o.dbs.router.Binding(i)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within calls f, which works on one database.
+func within(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+	defer cancel()
+	return manage.StoreError(f(ctx))
+}
+
+// checkRule refuses a new rule in the database of another cluster, and while it could repeat
+// numbers: while a node still runs, or while checkMoved refuses it.
+func (o *offline) checkRule(ctx context.Context) error {
+	for i, s := range o.dbs.stores {
+		if err := within(ctx, s.SameCluster); err != nil && !errors.Is(err, segment.ErrSchema) {
+			return fmt.Errorf("store %q: %w", o.dbs.name(i), err)
+		}
+		if err := o.checkStopped(ctx, i); err != nil {
+			return err
+		}
+	}
+	return o.checkMoved(ctx)
+}
+
+// checkMoved refuses a new rule that sends a tag to a row below a number that is in use from
+// another database or by this data directory. A tag without a row there is guarded by leaf tag
+// create.
 func (o *offline) checkMoved(ctx context.Context) error {
 	rows := make([]map[string]int64, len(o.dbs.stores)) // max_id by tag
 	for i := range o.dbs.stores {
@@ -44,40 +97,52 @@ func (o *offline) checkMoved(ctx context.Context) error {
 	return o.checkOwnFence(rows)
 }
 
+// checkStopped refuses a new rule while a node takes ranges from the database i.
+func (o *offline) checkStopped(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+	defer cancel()
+	running, err := o.dbs.stores[i].NodesSince(ctx, runningFor)
+	switch {
+	case isWithoutBoard(err):
+		return nil
+	case err != nil:
+		return manage.StoreError(err)
+	case len(running) == 0:
+		return nil
+	}
+	var names []string
+	for _, m := range running {
+		names = append(names, m.Node)
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%w: nodes take ranges from store %q, perhaps by another rule: %s. Stop all nodes, and run the command again; a node that crashed counts for %d minutes",
+		leaf.ErrConflict, o.dbs.name(i), strings.Join(names, ", "), int(runningFor.Minutes()))
+}
+
+// isWithoutBoard reports whether the database has no board, or lets nobody use it: the nodes
+// could not enter or post, either.
+func isWithoutBoard(err error) bool {
+	return errors.Is(err, segment.ErrSchema) || errors.Is(err, segment.ErrDenied)
+}
+
 // checkOldStore compares what the database i knows of tags with their rows in the databases
 // where the rule expects them.
 func (o *offline) checkOldStore(ctx context.Context, i int, rows []map[string]int64) error {
 	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
 	defer cancel()
 	s := o.dbs.stores[i]
-	running, err := s.NodesSince(ctx, runningFor)
-	if errors.Is(err, segment.ErrSchema) || errors.Is(err, segment.ErrDenied) { // the nodes could not post, either
-		return o.checkOldRows(i, rows)
-	}
-	if err != nil {
-		return manage.StoreError(err)
-	}
-	if len(running) > 0 {
-		var names []string
-		for _, m := range running {
-			names = append(names, m.Node)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("%w: nodes still take ranges from store %q by the rule that is recorded: %s. Stop all nodes, and run the command again; a node that crashed counts for %d minutes",
-			leaf.ErrConflict, o.dbs.name(i), strings.Join(names, ", "), int(runningFor.Minutes()))
-	}
 	notices, err := s.Notices(ctx)
-	if err != nil {
+	if err != nil && !isWithoutBoard(err) {
 		return manage.StoreError(err)
 	}
 	answers, err := s.AllAnswers(ctx)
-	if err != nil {
+	if err != nil && !isWithoutBoard(err) {
 		return manage.StoreError(err)
 	}
 	// The notices come first: after a loss of commits the row says too little.
 	for _, n := range notices {
 		known := max(n.Regress, n.Repaired)
-		if err := o.compare(i, n.Tag, known, fmt.Sprintf("nodes have posted numbers up to %d are in use in store %q after a loss of commits", known, o.dbs.name(i)), rows); err != nil {
+		if err := o.compare(i, n.Tag, known, fmt.Sprintf("nodes have posted that numbers up to %d are in use in store %q, after a loss of commits", known, o.dbs.name(i)), rows); err != nil {
 			return err
 		}
 	}
@@ -136,7 +201,7 @@ func (o *offline) compare(from int, tag string, known int64, why string, rows []
 		return fmt.Errorf("%w: tag %q: %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, tag, why, int64(segment.MaxMaxID))
 	}
 	return fmt.Errorf("%w: the new rule would repeat numbers of tag %q: its row in store %q, where the rule expects it, has max_id=%d, but %s. "+
-		"Stop all nodes, set max_id in store %q to %d or more, and run the command again", leaf.ErrConflict, tag, o.dbs.name(to), at, why, o.dbs.name(to), known)
+		"Stop all nodes, set max_id in store %q to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, o.dbs.name(to), at, why, o.dbs.name(to), known)
 }
 
 // rows returns the rows of the database i.

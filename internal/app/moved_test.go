@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
@@ -194,11 +197,91 @@ func TestRuleBesideARunningNode(t *testing.T) {
 	fresh := c
 	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
 	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
-	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "nodes still take ranges from store") {
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "nodes take ranges from store") {
 		t.Errorf("beside the node of %s: got %v, want a conflict", info.DataDir, err)
 	}
 	stop()
 	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
 		t.Errorf("after the node has stopped: %v", err)
+	}
+}
+
+// TestRuleBesideANodeThatStarts: a node with the old rule starts after the command has found
+// that no node runs, and before the new rule is recorded. The command refuses, and the database
+// keeps its old rule. When the node has ended, the command names the max_id that is high enough.
+func TestRuleBesideANodeThatStarts(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]bool{"it runs on": false, "it ends again": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _, stop, a, b, issued := copied(t)
+			stop()
+			for _, db := range []*sql.DB{a, b} {
+				execute(t, db, "UPDATE leaf_alloc SET max_id = 1000 WHERE biz_tag = 'user'")
+			}
+			writer, err := a.Conn(t.Context()) // keeps the command from its first write
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			if _, err := writer.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+				t.Fatal(err)
+			}
+			fresh, old := c, c
+			fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
+			old.DataDir = shortDir(t)
+			done := make(chan error, 1)
+			go func() {
+				_, err := app.ApplySchema(context.Background(), fresh, app.Options{}, true)
+				done <- err
+			}()
+			time.Sleep(500 * time.Millisecond) // the command has looked for nodes; if not, it refuses all the same
+			node, err := app.New(old, app.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop = sync.OnceFunc(func() {
+				if err := node.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			defer stop()
+			go func() { _ = node.Start(context.Background()) }() // database a makes it wait
+			for served := 0; served < 12; {
+				if status, id := get(t, node, "/api/segment/get/user"); status == 200 {
+					issued[id] = true
+					served++
+				}
+			}
+			if ends {
+				stop()
+			}
+			if _, err := writer.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, leaf.ErrConflict) {
+				t.Fatalf("the command beside a node that starts: %v; want a conflict", err)
+			}
+			stop()
+			var above int64
+			_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
+			_, named, _ := strings.Cut(fmt.Sprint(err), `set max_id in store "a" to `)
+			if _, scanErr := fmt.Sscanf(named, "%d or more", &above); scanErr != nil {
+				t.Fatalf("after the node has ended: %v; want that it names a max_id", err)
+			}
+			if _, stop := start(t, old); true { // the old rule is still recorded
+				stop()
+			}
+			execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", above)
+			if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+				t.Fatal(err)
+			}
+			again, _ := start(t, fresh)
+			for range 12 {
+				if status, id := get(t, again, "/api/segment/get/user"); status != 200 || issued[id] {
+					t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
+				}
+			}
+		})
 	}
 }

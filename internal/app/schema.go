@@ -50,24 +50,29 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
 	if acceptRule {
-		if err := o.checkMoved(ctx); err != nil {
+		if err := o.checkRule(ctx); err != nil {
 			return nil, err
+		}
+	}
+	for i := range o.dbs.stores {
+		lines, err := o.applyTo(ctx, i)
+		report = append(report, lines...)
+		if err != nil {
+			return report, err
+		}
+	}
+	if acceptRule {
+		if err := o.acceptRule(ctx); err != nil {
+			return report, err
+		}
+		for _, address := range o.dbs.addresses() {
+			report = append(report, address+": tag rule recorded")
 		}
 	}
 	for i, s := range o.dbs.stores {
 		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
-		lines, err := s.ApplySchema(ctx)
-		if err == nil && acceptRule {
-			err = s.AcceptRule(ctx, o.dbs.router.Binding(i))
-			lines = append(lines, "tag rule recorded")
-		}
-		if err == nil {
-			err = s.Bind(ctx, o.dbs.router.Binding(i))
-		}
+		err := s.Bind(ctx, o.dbs.router.Binding(i))
 		cancel()
-		for _, line := range lines {
-			report = append(report, o.dbs.addresses()[i]+": "+line)
-		}
 		if errors.Is(err, segment.ErrRule) {
 			return report, fmt.Errorf("%w: %w; if the configured rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then add --accept-rule", leaf.ErrConflict, err)
 		}
@@ -76,4 +81,15 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 		}
 	}
 	return report, nil
+}
+
+// applyTo creates the missing tables of the database i.
+func (o *offline) applyTo(ctx context.Context, i int) (report []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+	defer cancel()
+	lines, err := o.dbs.stores[i].ApplySchema(ctx)
+	for _, line := range lines {
+		report = append(report, o.dbs.addresses()[i]+": "+line)
+	}
+	return report, manage.StoreError(err)
 }
