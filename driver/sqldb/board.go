@@ -30,6 +30,9 @@ type boardStatements struct {
 	empty   string // tag
 	leave   string // node
 	nodes   string // age in ms
+
+	outdated string // age in ms, number of rows
+	remove   string // tag, node, age in ms
 }
 
 func (d *dialect) boardStatements() boardStatements {
@@ -41,7 +44,9 @@ func (d *dialect) boardStatements() boardStatements {
 		notices = "SELECT biz_tag, asked, regress, repaired FROM leaf_repair"
 		answers = "SELECT biz_tag, node, asked, high, latched FROM leaf_repair_node"
 	)
+	outdated, remove := d.outdatedStatements()
 	return boardStatements{
+		outdated: outdated, remove: remove,
 		notices: notices,
 		notice:  d.bind(notices + " WHERE biz_tag = ?"),
 		post: d.bind("INSERT INTO leaf_repair (biz_tag, asked, regress, repaired, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)" +
@@ -149,7 +154,13 @@ func (s *Store) Forgotten(ctx context.Context) (asked int64, err error) {
 // Enter implements segment.Board.
 func (s *Store) Enter(ctx context.Context, m segment.Member) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "note that node %s is there", m.Node)
-	return s.exec(ctx, s.board.answer, "", m.Node, m.Process, m.Fence, false)
+	if err := s.exec(ctx, s.board.answer, "", m.Node, m.Process, m.Fence, false); err != nil {
+		return err
+	}
+	if err := s.sweepBoard(ctx); err != nil { // the node has entered all the same
+		s.cfg.Logger.Debug("old rows of leaf_repair_node are not deleted", "store", s.Redacted(), "error", err)
+	}
+	return nil
 }
 
 // Leave implements segment.Board.

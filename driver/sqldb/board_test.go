@@ -56,3 +56,65 @@ func boardOfAllTags(t *testing.T, url string, db *sql.DB) {
 		}
 	}
 }
+
+func TestBoardForgetsNodesThatAreGoneMariaDB(t *testing.T) { serverForgets(t, named("mysql")) }
+
+func TestBoardForgetsNodesThatAreGonePostgres(t *testing.T) { serverForgets(t, named("postgres")) }
+
+func serverForgets(t *testing.T, f flavour) {
+	t.Parallel()
+	d := f.database(t)
+	boardForgets(t, d.URL(), d.Open(t))
+}
+
+func TestBoardForgetsNodesThatAreGoneSQLite(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	boardForgets(t, "sqlite:"+path, raw(t, path))
+}
+
+// boardForgets: where each start has a new data directory, nodes that are gone leave no row
+// behind for good, except one that says where numbers end.
+func boardForgets(t *testing.T, url string, db *sql.DB) {
+	t.Helper()
+	applySchema(t, url)
+	s := open(t, url)
+	if err := s.Post(t.Context(), segment.Notice{Tag: "z", Asked: 8}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Forget(t.Context(), "z", 8); err != nil {
+		t.Fatal(err)
+	}
+	put := func(node string) {
+		if err := s.Enter(t.Context(), segment.Member{Node: node, Process: 3}); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []segment.Answer{{Tag: "a", Node: node, Asked: 7}, {Tag: "b", Node: node, High: 5}, {Tag: "c", Node: node, Latched: true}} {
+			if err := s.Answer(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put("gone")
+	put("here")
+	execAll(t, db, "UPDATE leaf_repair_node SET seen = seen - 86500000 WHERE node = 'gone'")
+	s.RunFor(time.Hour)
+	if err := s.Enter(t.Context(), segment.Member{Node: "here", Process: 3}); err != nil {
+		t.Fatal(err)
+	}
+	var count int
+	if err := db.QueryRow("SELECT COUNT(*) FROM leaf_repair_node WHERE node = 'gone' AND (biz_tag = '' OR biz_tag = 'a')").Scan(&count); err != nil || count > 0 {
+		t.Errorf("%d rows of a node that is gone, %v", count, err)
+	}
+	for tag, want := range map[string]int{"a": 1, "b": 2, "c": 2} {
+		if all, err := s.Answers(t.Context(), tag); err != nil || len(all) != want {
+			t.Errorf("answers about tag %s: %v, %v; want %d", tag, all, err, want)
+		}
+	}
+	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 1 {
+		t.Errorf("nodes %v, %v; want one", nodes, err)
+	}
+	if asked, err := s.Forgotten(t.Context()); err != nil || asked != 8 {
+		t.Errorf("the last question that was forgotten is %d, %v; want 8", asked, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"time"
 )
 
 // Transact runs a statement and f in a transaction.
@@ -14,6 +15,9 @@ func (s *Store) Transact(ctx context.Context, statement string, f func()) error 
 		return err
 	})
 }
+
+// RunFor makes the store one that was opened so long ago.
+func (s *Store) RunFor(d time.Duration) { s.born = s.born.Add(-d) }
 
 // WithFaults returns c with something between this package and the database drivers.
 func WithFaults(c Config, faults func(driver.Connector) driver.Connector) Config {

@@ -91,6 +91,8 @@ type Store struct {
 
 	born   time.Time
 	lastOK atomic.Int64 // when a statement last succeeded, in ns since born
+
+	boardDue atomic.Int64 // when sweepBoard deletes rows next, in ns since born
 }
 
 var (
