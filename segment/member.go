@@ -80,7 +80,8 @@ func (s *shard) takePlace(ctx context.Context) error {
 		clear(w.answered)
 		clear(w.told)
 		a.log.Warn("another process runs with the identity of this node: its data directory was copied. A repair asks both. "+
-			"To end this, stop one of the two for good, or start it with a new, empty data directory", "store", s.name, "node", a.cfg.NodeID, "as", s.place())
+			"To end this, stop one of the two for good, or start it with a new, empty data directory, and then restart the other one: "+
+			"a repair waits for the name below for a day if that process ends without a clean stop", "store", s.name, "node", a.cfg.NodeID, "as", s.place())
 	}
 	return nil
 }

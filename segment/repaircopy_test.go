@@ -1,7 +1,10 @@
 package segment_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,4 +144,45 @@ func TestProcessBeforeIsNoCopy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCopyIsStoppedForGood: the operator does what the warning says: stops the copy, and then
+// restarts the original. When the original is killed later and starts again, no name stays
+// behind that a repair waits for.
+func TestCopyIsStoppedForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		cfg := segment.Config{NodeID: "b", FixedStep: true}
+		var text bytes.Buffer
+		warned := cfg
+		warned.Logger = slog.New(slog.NewTextHandler(&text, nil))
+		original := node(t, s, nil, warned)
+		time.Sleep(time.Minute)
+		second := node(t, s, nil, cfg)
+		time.Sleep(2 * time.Minute)
+		if err := second.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if do := "stop one of the two for good, or start it with a new, empty data directory, and then restart the other one"; !strings.Contains(text.String(), do) {
+			t.Fatalf("the original warned %q, want %q", text.String(), do)
+		}
+		if err := original.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		restarted := &board{store: s}
+		node(t, restarted, nil, cfg)
+		time.Sleep(time.Minute)
+		down := func() error { return errDown }
+		restarted.change(func(b *board) { b.onEnter, b.onNotices = down, down }) // killed
+		again := node(t, s, nil, cfg)
+		time.Sleep(time.Minute)
+		if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].Node != "b" {
+			t.Errorf("the list is %+v, %v", nodes, err)
+		}
+		if _, err := again.Repair(t.Context(), "order", 0); err != nil {
+			t.Error(err)
+		}
+	})
 }
