@@ -19,9 +19,13 @@ func (t *Tag) load() (health, error) {
 	t.mu.Lock()
 	state := t.state
 	t.mu.Unlock()
+	confirmed := t.shard.confirm()
 	if err := t.shard.refuses(); err != nil {
 		err = fence.Blocked(err)
 		return t.loadFailed(err), err
+	}
+	if confirmed != nil {
+		return t.loadFailed(confirmed), confirmed
 	}
 	switch state {
 	case listed:

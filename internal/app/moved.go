@@ -15,8 +15,9 @@ import (
 )
 
 // runningFor is how long after its last entry on the list of a database a node counts as
-// running. A node enters once a minute.
-const runningFor = 2 * time.Minute
+// running. A node enters once a minute, and takes no range by a rule that it has not compared
+// for three minutes.
+const runningFor = 5 * time.Minute
 
 // acceptRule records the configured rule. While it checks that the rule repeats no number, no
 // node can start, by whatever rule. After a refusal each database has the rule that it had.
