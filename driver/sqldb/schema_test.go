@@ -224,3 +224,44 @@ func TestAcceptRule(t *testing.T) {
 		})
 	}
 }
+
+// TestUnbind: while a rule is being changed no node binds the database. After a refusal the
+// database has the binding that it had, or none.
+func TestUnbind(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first, second := segment.Binding{Store: "a", Rule: "r1"}, segment.Binding{Store: "b", Rule: "r2"}
+			bound := []segment.Binding{{Store: "default"}, first, second}
+			for _, before := range []*segment.Binding{nil, &bound[0], &first} {
+				if before != nil {
+					if err := s.AcceptRule(t.Context(), *before); err != nil {
+						t.Fatal(err)
+					}
+				}
+				back, err := s.Unbind(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range bound {
+					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+						t.Errorf("Bind(%+v) after Unbind of %v: %v; want ErrRule", b, before, err)
+					}
+				}
+				if err := back(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range bound {
+					fits := before == nil || b == *before
+					if err := s.Verify(t.Context(), b); (err == nil) != fits {
+						t.Errorf("Verify(%+v) after %v was put back: %v", b, before, err)
+					}
+				}
+			}
+		})
+	}
+}
