@@ -318,16 +318,23 @@ func (a *App) shutdown(ctx context.Context) error {
 	errs := []error{stopAll(drain, a.public)}
 	a.drain.enter(stageReturned)
 	ended, engines := a.closeEngines(ctx)
-	errs = append(errs, engines, stopAll(ctx, a.private), a.alarms.Close(ctx), a.presence.close(), a.dbs.Close())
-	if a.fence != nil {
-		errs = append(errs, a.fence.Close())
+	errs = append(errs, engines, stopAll(ctx, a.private), a.alarms.Close(ctx))
+	last := func(what string, f func() error) {
+		err := closeInTime(ctx, what, f)
+		ended = ended && !errors.Is(err, errHangs)
+		errs = append(errs, err)
 	}
-	a.serving.Wait()
-	// The lock goes last: until here the next process could meet our writes. If an
-	// engine did not end in time, it goes with the process, because a disk that hangs
-	// may still carry a write out.
+	last("the use of the directory of nodes", a.presence.close)
+	last("the use of the databases", a.dbs.Close)
+	if a.fence != nil {
+		last("the use of the cluster fence", a.fence.Close)
+	}
+	last("the watch of files, limits and cluster", func() error { a.serving.Wait(); return nil })
+	// The lock goes last: until here the next process could meet our writes. If something
+	// did not end in time, it goes with the process, because a disk that hangs may still
+	// carry a write out.
 	if ended {
-		errs = append(errs, a.dir.Close())
+		last("the release of the data directory", a.dir.Close)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stop: %w", err)

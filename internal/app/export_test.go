@@ -91,5 +91,8 @@ const WatchPause = watchPause
 // LostAlarm is the alarm about a lost file.
 var LostAlarm = lostAlarm
 
+// LookAt adds a check to those of the files. Call it before Start.
+func (a *App) LookAt(check func() error) { a.files.checks = append(a.files.checks, check) }
+
 // DrainAsked is closed when an administrator has asked the node to drain.
 func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
