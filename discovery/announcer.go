@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -64,7 +63,9 @@ type Announcer struct {
 	ctx    context.Context //nolint:containedctx // ends with Close, not with a call
 	cancel context.CancelFunc
 	wake   chan struct{} // holds one: the loop has something to do
-	done   chan struct{} // closed when no Put is under way and none will be
+	done   chan struct{} // closed when no Put is under way, unless it never returns, and none will be
+
+	puts, removals calls
 
 	mu       sync.Mutex
 	node     Node
@@ -101,6 +102,7 @@ func NewAnnouncer(dir Directory, node Node, cfg Config) (*Announcer, error) {
 	return &Announcer{
 		dir: dir, cfg: cfg, rt: cfg.Runtime, ctx: ctx, cancel: cancel,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), progress: make(chan struct{}),
+		puts: calls{kind: "Put"}, removals: calls{kind: "Remove"},
 		node: node, change: 1,
 	}, nil
 }
@@ -190,7 +192,7 @@ func (a *Announcer) loop() {
 		if ended {
 			return
 		}
-		err := a.call(a.ctx, func(ctx context.Context) error { return a.dir.Put(ctx, node, a.cfg.TTL) })
+		err := a.call(a.ctx, &a.puts, func(ctx context.Context) error { return a.dir.Put(ctx, node, a.cfg.TTL) })
 		a.record(node.ID, change, err)
 		wait := interval
 		if err != nil {
@@ -208,19 +210,6 @@ func (a *Announcer) next() (n Node, change int, ended bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.node, a.change, a.ended
-}
-
-// call makes one call to the directory. A panic of the driver is an error of the call,
-// whose outcome is unknown.
-func (a *Announcer) call(ctx context.Context, f func(context.Context) error) (err error) {
-	ctx, cancel := a.rt.WithTimeout(ctx, a.cfg.Timeout)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the directory panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return f(ctx)
 }
 
 // record notes the outcome of a Put, and says when an outage begins or ends.
@@ -299,7 +288,7 @@ func (a *Announcer) remove(ctx context.Context) error {
 	const shortest, longest = 100 * time.Millisecond, time.Second
 	s := a.Status()
 	for pause := shortest; ; pause = min(2*pause, longest) {
-		err := a.call(ctx, func(ctx context.Context) error { return a.dir.Remove(ctx, s.Node.ID) })
+		err := a.call(ctx, &a.removals, func(ctx context.Context) error { return a.dir.Remove(ctx, s.Node.ID) })
 		if err == nil || s.Published.IsZero() {
 			return err
 		}

@@ -1,0 +1,71 @@
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// calls are those of one kind. One that has not returned in time keeps the next one from
+// being made, so it costs one goroutine.
+type calls struct {
+	kind string
+
+	mu   sync.Mutex
+	hung chan struct{} // closed when the one that hung has returned; nil: none did
+}
+
+// callPatience is how long a call may go on after the end of its context.
+const callPatience = time.Second
+
+// hangs returns an error while a call has not returned.
+func (c *calls) hangs() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hung == nil {
+		return nil
+	}
+	select {
+	case <-c.hung:
+		c.hung = nil
+		return nil
+	default:
+		return fmt.Errorf("%s of the directory has not returned, although its deadline has passed; if that stays so, restart the node", c.kind)
+	}
+}
+
+// call makes one call to the directory, and returns soon after its deadline at the latest. A
+// panic of the driver, and a call that goes on, are errors whose outcome is unknown.
+func (a *Announcer) call(ctx context.Context, c *calls, f func(context.Context) error) error {
+	if err := c.hangs(); err != nil {
+		return err
+	}
+	ctx, cancel := a.rt.WithTimeout(ctx, a.cfg.Timeout)
+	defer cancel()
+	var err error
+	done := make(chan struct{})
+	a.rt.Go(func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the directory panicked: %v\n%s", p, debug.Stack())
+			}
+		}()
+		err = f(ctx)
+	})
+	if a.rt.Wait(ctx, done, 0) != nil {
+		_ = a.rt.Wait(context.Background(), done, callPatience)
+	}
+	select {
+	case <-done:
+		return err
+	default:
+	}
+	c.mu.Lock()
+	c.hung = done
+	c.mu.Unlock()
+	return cmp.Or(c.hangs(), context.DeadlineExceeded)
+}
