@@ -2,10 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client/cache"
+	"github.com/leaf-idgen/leaf/client/check"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -21,7 +23,7 @@ func WithCache(config cache.Config) Option {
 
 // WithUniquenessCheck makes the client remember every ID that it receives, overriding
 // the default of not doing so, and fail the calls of an answer that repeats an ID, or
-// that steps back on one stream to one node: with check.ErrRepeated or
+// that steps back, in segment mode, on one stream to one node: with check.ErrRepeated or
 // check.ErrDecreasing, an ERROR in the log, and Stats.Violations. It is for tests and
 // canaries: it costs memory, 16 bytes for each run of IDs without a gap, at most 16 MB
 // per tag.
@@ -46,13 +48,15 @@ func (c *Client) observe(a *attempt, ranges []leaf.Range) error {
 	if c.seen == nil {
 		return nil
 	}
-	tag := a.Tag
-	if a.Mode == leafpb.Mode_MODE_SNOWFLAKE {
+	tag := "segment/" + a.Tag
+	snowflake := a.Mode == leafpb.Mode_MODE_SNOWFLAKE
+	if snowflake {
 		tag = "snowflake" // its IDs are one series, whatever the caller calls them
-	} else {
-		tag = "segment/" + tag
 	}
 	err := c.seen.Observe(a.Stream, tag, ranges)
+	if snowflake && errors.Is(err, check.ErrDecreasing) {
+		return nil // the node has taken another worker ID
+	}
 	if err != nil {
 		c.stats.violations.Add(1)
 		c.log.add(slog.LevelError, "an ID came that must not: stop using this cluster and look at its databases and nodes", "node", a.node.info.Load().ID, "err", err)

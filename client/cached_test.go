@@ -87,6 +87,30 @@ func TestUniquenessCheck(t *testing.T) {
 	}
 }
 
+// TestUniquenessCheckOfSnowflakeMode: a node that takes another worker ID, because its claim was
+// lost or its clock stepped back, gives lower IDs on the same stream. That is no violation;
+// an ID that comes twice is one.
+func TestUniquenessCheckOfSnowflakeMode(t *testing.T) {
+	t.Parallel()
+	var issuer counter
+	issuer.last.Store(1000)
+	c := newClient(t, client.Addresses(startServer(t, &issuer).addr), client.WithUniquenessCheck())
+	if _, err := c.Snowflake().NextN(t.Context(), "k", 10); err != nil {
+		t.Fatal(err)
+	}
+	issuer.last.Store(500)
+	if _, err := c.Snowflake().NextN(t.Context(), "k", 10); err != nil {
+		t.Errorf("IDs of another worker ID: %v", err)
+	}
+	issuer.last.Store(1005)
+	if _, err := c.Snowflake().NextN(t.Context(), "k", 10); !errors.Is(err, check.ErrRepeated) {
+		t.Errorf("repeated IDs: %v", err)
+	}
+	if n := c.Stats().Violations; n != 1 {
+		t.Errorf("%d violations, want 1", n)
+	}
+}
+
 func TestCacheConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	if _, err := client.New(client.Addresses("h:1"), client.WithCache(cache.Config{Max: -1})); !errors.Is(err, leaf.ErrBadRequest) {
