@@ -3,7 +3,10 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +70,59 @@ func TestRangeUnderWayBesideAMerge(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneMergeForAllTags: a restored fence is behind what the node saw of every tag. The load
+// that notices it first leads to one merge of all tags, and the loads of the others to none.
+func TestOneMergeForAllTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tags, loads, lost = 30, 4, 2
+		var rows []segment.Row
+		for i := range tags {
+			rows = append(rows, segment.Row{Tag: fmt.Sprintf("t%02d", i), MaxID: 1, Step: 10})
+		}
+		f, al := sharing(memory.NewFence()), newAlarms()
+		a := node(t, newStore(rows...), nil, fenced("a", f, al))
+		for _, r := range rows {
+			drain(t, a, r.Tag, loads*10)
+		}
+		synctest.Wait()
+		space, _, err := f.Fence.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var merges atomic.Int64
+		f.set(func(f *shared) { // the versions are those of a backup, and count on from there
+			f.onRead = func(_ context.Context, _ string, do func() (fence.Entry, bool, error)) (fence.Entry, bool, error) {
+				e, ok, err := do()
+				e.Version -= lost
+				return e, ok, err
+			}
+			f.onSwap = func(ctx context.Context, tag string, old *fence.Entry, end int64, _ func() (fence.Entry, error)) (fence.Entry, error) {
+				if tag == probeEntry {
+					merges.Add(1)
+				}
+				if old != nil {
+					old = &fence.Entry{End: old.End, Version: old.Version + lost}
+				}
+				e, err := f.Fence.Swap(ctx, space, tag, old, end)
+				e.Version -= lost
+				return e, err
+			}
+		})
+		for range 2 {
+			for _, r := range rows {
+				drain(t, a, r.Tag, 10)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := merges.Load(); n != 1 {
+			t.Errorf("%d merges, want 1", n)
+		}
+		if h := al.history(); !slices.Equal(h, []string{"+fence zk", "-fence zk"}) {
+			t.Errorf("alarms %q", h)
+		}
+	})
 }
 
 // TestFenceWithoutIncarnation: a cluster fence that cannot say which one it is is one

@@ -122,6 +122,9 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	if err := c.probe(got.space); err != nil {
 		return nil, err
 	}
+	if losses > 0 {
+		c.seen.distrust()
+	}
 	if known.Space != got.space || !known.Merged || losses > 0 {
 		n, err := c.merge(got.space)
 		if err != nil {

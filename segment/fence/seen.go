@@ -23,6 +23,17 @@ func (s *sightings) set(tag string, h Held) {
 	s.last[tag] = h
 }
 
+// distrust forgets the versions and keeps the ends: the fence was restored from a backup or lost
+// entries, so the version of any tag may be lower from now on. The merge that follows answers for
+// all tags. Otherwise the next load of each tag would find a loss, and begin a merge of all tags.
+func (s *sightings) distrust() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tag, h := range s.last {
+		s.last[tag] = Held{Entry: Entry{End: h.End}}
+	}
+}
+
 // add notes an entry that the caller has not compared with the previous one. If it is older,
 // or of another incarnation, the previous one stays, so that the next load still sees the
 // difference; only its end is raised, because the numbers below are in use.
