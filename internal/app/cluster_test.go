@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -105,16 +104,8 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 	}
 	until(t, "the node knows its cluster", func() bool { ready(); return own != "" })
 	before := own
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	run := func(statement string) {
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
+	db := openFile(t, file)
+	run := func(statement string) { t.Helper(); execute(t, db, statement) }
 	next := func() (int, int) {
 		code, text := get(t, a, "/api/segment/get/order")
 		n, _ := strconv.Atoi(text)
