@@ -2,8 +2,10 @@ package sqldb
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -88,12 +90,12 @@ func (s *Store) bindCluster(ctx context.Context, record bool) error {
 }
 
 func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) error {
-	found, err := s.binding(ctx, s.read)
+	found, err := s.binding(ctx, s.read, s.sql.meta)
 	if err == nil && found == nil && record {
 		err = s.transact(ctx, func(conn *sql.Conn) error { return s.insertBinding(ctx, conn, b) })
 		switch {
 		case err == nil, s.dialect.kindOf(err) == kindDuplicate: // another node was faster
-			found, err = s.binding(ctx, s.write)
+			found, err = s.binding(ctx, s.write, s.sql.meta)
 		case b.Rule == "" && ctx.Err() == nil:
 			s.cfg.Logger.Debug("that this is the only database is not recorded", "store", s.Redacted(), "error", err)
 			err = nil
@@ -115,56 +117,77 @@ func describe(b segment.Binding) string {
 	return fmt.Sprintf("store %q of rule %q", b.Store, b.Rule)
 }
 
-// AcceptRule records b in place of whatever binding the database has. It is the
-// operator's word that the tags were moved to where the new rule expects them. A
-// binding without a rule is recorded as well: a node that runs with the old rule would
-// take a record that is gone for one that is still to be made.
-func (s *Store) AcceptRule(ctx context.Context, b segment.Binding) (err error) {
-	defer s.done(ctx, time.Now(), &err, "accept rule")
-	l, err := s.detect(ctx)
-	if err != nil {
-		return err
-	}
-	if !l.meta {
-		if b.Rule == "" {
-			return nil
-		}
-		return s.schemaError("several databases need the table leaf_meta", nil)
-	}
-	return s.replaceBinding(ctx, &b)
+// RuleChange is the change of the tag rule of a database by one command. Between Unbind and the
+// end of the change no node binds the database. If another command begins a change meanwhile,
+// that one alone goes on: whatever this one found out may be wrong by now.
+type RuleChange struct {
+	s      *Store
+	before *segment.Binding // nil: none
+	mark   segment.Binding  // of this change; no node has it
 }
 
-// unbound is the binding of a database whose rule is being changed. No node has it.
-var unbound = segment.Binding{Store: "-", Rule: "none: leaf schema apply --accept-rule is changing it"}
+const unboundRule = "none: leaf schema apply --accept-rule is changing it "
 
-// Unbind lets no node bind the database until AcceptRule. back puts the binding back that the
-// database had. After an error it may have been taken away, unless back is nil.
-func (s *Store) Unbind(ctx context.Context) (back func(context.Context) error, err error) {
+// Unbind begins a change of the rule. After an error the rule may have been taken away, unless
+// the change is nil.
+func (s *Store) Unbind(ctx context.Context) (c *RuleChange, err error) {
 	defer s.done(ctx, time.Now(), &err, "take the rule away")
-	before, err := s.binding(ctx, s.write)
+	before, err := s.binding(ctx, s.write, s.sql.meta)
 	if err != nil {
 		return nil, err
 	}
-	back = func(ctx context.Context) (err error) {
-		defer s.done(ctx, time.Now(), &err, "put the rule back")
-		return s.replaceBinding(ctx, before)
-	}
-	return back, s.replaceBinding(ctx, &unbound)
+	c = &RuleChange{s, before, segment.Binding{Store: "-", Rule: unboundRule + rand.Text()}}
+	return c, s.replaceBinding(ctx, before, &c.mark)
 }
 
-// replaceBinding records b, or that there is no binding if b is nil.
-func (s *Store) replaceBinding(ctx context.Context, b *segment.Binding) error {
-	err := s.transact(ctx, func(conn *sql.Conn) error {
-		if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil || b == nil {
-			return err
-		}
-		return s.insertBinding(ctx, conn, *b)
+// Accept ends the change and records b. It is the operator's word that the tags were moved to
+// where the new rule expects them. A binding without a rule is recorded as well: a node that
+// runs with the old rule would take a record that is gone for one that is still to be made.
+func (c *RuleChange) Accept(ctx context.Context, b segment.Binding) (err error) {
+	defer c.s.done(ctx, time.Now(), &err, "accept rule")
+	return c.s.replaceBinding(ctx, &c.mark, &b)
+}
+
+// Undo ends the change and puts the binding back that the database had. Error: leaf.ErrConflict
+// if that was the mark of a change that did not end, so that still no node binds the database.
+func (c *RuleChange) Undo(ctx context.Context) (err error) {
+	defer c.s.done(ctx, time.Now(), &err, "put the rule back")
+	if err := c.s.replaceBinding(ctx, &c.mark, c.before); err != nil {
+		return err
+	}
+	if c.before != nil && strings.HasPrefix(c.before.Rule, unboundRule) {
+		return fmt.Errorf("%w: the database had no rule before, because another leaf schema apply --accept-rule runs or was interrupted. "+
+			"No node starts until the command ends well: run it with the new tag rule, or with the old one to go back to that", leaf.ErrConflict)
+	}
+	return nil
+}
+
+// replaceBinding records to in place of from; nil is no binding. Error: leaf.ErrConflict if the
+// database has another one meanwhile.
+func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) error {
+	changed := fmt.Errorf("%w: another command or node is recording its rule; when it has ended, try again", leaf.ErrConflict)
+	err := s.again(ctx, func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			found, err := s.binding(ctx, conn, s.sql.lockMeta)
+			switch {
+			case err != nil, equal(found, to): // or it was done before, and the answer was lost
+				return err
+			case !equal(found, from):
+				return changed
+			}
+			if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil || to == nil {
+				return err
+			}
+			return s.insertBinding(ctx, conn, *to)
+		})
 	})
 	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
-		return fmt.Errorf("%w: another node is recording its rule, try again: %w", leaf.ErrConflict, err)
+		return changed
 	}
 	return err
 }
+
+func equal(a, b *segment.Binding) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // insertBinding writes both rows with one statement, so that no reader meets half a
 // binding.
@@ -173,9 +196,9 @@ func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Bin
 	return err
 }
 
-// binding returns the recorded binding, nil if there is none.
-func (s *Store) binding(ctx context.Context, q querier) (b *segment.Binding, err error) {
-	err = eachRow(ctx, q, s.sql.meta, nil, func(rows *sql.Rows) error {
+// binding returns the recorded binding, nil if there is none. query is meta, or lockMeta.
+func (s *Store) binding(ctx context.Context, q querier, query string) (b *segment.Binding, err error) {
+	err = eachRow(ctx, q, query, nil, func(rows *sql.Rows) error {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
 			return err

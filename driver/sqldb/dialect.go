@@ -135,6 +135,7 @@ type statements struct {
 	deleteClient string // client_name
 
 	meta       string // name, value of all
+	lockMeta   string // the same, locked
 	insertMeta string // name, value, name, value
 	deleteMeta string
 	cluster    string // the cluster's ID
@@ -171,6 +172,7 @@ func (d *dialect) statements() statements {
 		deleteClient: d.bind("DELETE FROM leaf_client_option WHERE client_name = ?"),
 
 		meta:       "SELECT name, value FROM leaf_meta",
+		lockMeta:   "SELECT name, value FROM leaf_meta" + d.forUpdate,
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
 		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "')",
 		cluster:    "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'",

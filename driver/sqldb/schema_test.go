@@ -206,20 +206,18 @@ func TestAcceptRule(t *testing.T) {
 			}
 			first, second := segment.Binding{Store: "a", Rule: "r1"}, segment.Binding{Store: "b", Rule: "r2"}
 			for _, b := range []segment.Binding{first, second, {Store: "default"}, first} {
-				if err := s.AcceptRule(t.Context(), b); err != nil {
-					t.Fatalf("AcceptRule(%+v): %v", b, err)
-				}
+				acceptRule(t, s, b)
 				for _, old := range []segment.Binding{first, second, {Store: "default"}} { // as a node that runs asks
 					if err := s.Bind(t.Context(), old); old != b && !errors.Is(err, segment.ErrRule) {
-						t.Errorf("Bind(%+v) after AcceptRule(%+v): %v; want ErrRule", old, b, err)
+						t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", old, b, err)
 					}
 				}
 				if err := s.Bind(t.Context(), b); err != nil {
-					t.Errorf("Bind(%+v) after AcceptRule: %v", b, err)
+					t.Errorf("Bind(%+v) after Accept: %v", b, err)
 				}
 			}
 			if err := s.Bind(t.Context(), second); !errors.Is(err, segment.ErrRule) {
-				t.Errorf("Bind(%+v) after AcceptRule(%+v): %v; want ErrRule", second, first, err)
+				t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", second, first, err)
 			}
 		})
 	}
@@ -239,20 +237,15 @@ func TestUnbind(t *testing.T) {
 			bound := []segment.Binding{{Store: "default"}, first, second}
 			for _, before := range []*segment.Binding{nil, &bound[0], &first} {
 				if before != nil {
-					if err := s.AcceptRule(t.Context(), *before); err != nil {
-						t.Fatal(err)
-					}
+					acceptRule(t, s, *before)
 				}
-				back, err := s.Unbind(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				change := unbind(t, s)
 				for _, b := range bound {
 					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
 						t.Errorf("Bind(%+v) after Unbind of %v: %v; want ErrRule", b, before, err)
 					}
 				}
-				if err := back(t.Context()); err != nil {
+				if err := change.Undo(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				for _, b := range bound {
@@ -263,5 +256,71 @@ func TestUnbind(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does.
+// The first one neither puts the old rule back nor records its own, before or after the second
+// one ends. If that is refused, and the first one has ended, no node binds the database until a
+// rule is recorded.
+func TestTwoCommandsChangeTheRule(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			old, other, fresh := segment.Binding{Store: "a", Rule: "r1"}, segment.Binding{Store: "a", Rule: "r3"}, segment.Binding{Store: "b", Rule: "r2"}
+			acceptRule(t, s, old)
+			first, second := unbind(t, s), unbind(t, s)
+			ends := func(when string) {
+				t.Helper()
+				for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Accept": first.Accept(t.Context(), other)} {
+					if !errors.Is(err, leaf.ErrConflict) {
+						t.Errorf("%s of the first command %s: %v; want a conflict", name, when, err)
+					}
+				}
+				for _, b := range []segment.Binding{old, other} {
+					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+						t.Errorf("Bind(%+v) %s: %v; want ErrRule", b, when, err)
+					}
+				}
+			}
+			ends("while the second one works")
+			if err := second.Accept(t.Context(), fresh); err != nil {
+				t.Fatal(err)
+			}
+			ends("after the second one has recorded its rule")
+			if err := s.Bind(t.Context(), fresh); err != nil {
+				t.Errorf("Bind by the rule of the second command: %v", err)
+			}
+
+			unbind(t, s) // and the command is killed
+			if err := unbind(t, s).Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
+				t.Errorf("Undo after a command that was killed: %v; want a conflict that says what to do", err)
+			}
+			acceptRule(t, s, fresh)
+			if err := s.Bind(t.Context(), fresh); err != nil {
+				t.Errorf("Bind after that: %v", err)
+			}
+		})
+	}
+}
+
+func unbind(t *testing.T, s *sqldb.Store) *sqldb.RuleChange {
+	t.Helper()
+	change, err := s.Unbind(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change
+}
+
+// acceptRule records a rule as the only command that does.
+func acceptRule(t *testing.T, s *sqldb.Store, b segment.Binding) {
+	t.Helper()
+	if err := unbind(t, s).Accept(t.Context(), b); err != nil {
+		t.Fatalf("Accept(%+v): %v", b, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -22,30 +23,33 @@ const runningFor = 5 * time.Minute
 // acceptRule records the configured rule. While it checks that the rule repeats no number, no
 // node can start, by whatever rule. After a refusal each database has the rule that it had.
 func (o *offline) acceptRule(ctx context.Context) (err error) {
-	var undo []func(context.Context) error
-	defer func() {
-		for _, f := range undo {
-			err = errors.Join(err, within(context.WithoutCancel(ctx), f))
-		}
-	}()
-	for _, s := range o.dbs.stores {
-		if err := within(ctx, func(ctx context.Context) error {
-			back, err := s.Unbind(ctx)
-			if back != nil {
-				undo = append(undo, back)
+	changes := make([]*sqldb.RuleChange, len(o.dbs.stores))
+	undo := func() {
+		for i, c := range changes {
+			if c == nil {
+				continue
 			}
+			if failed := within(context.WithoutCancel(ctx), c.Undo); failed != nil {
+				err = errors.Join(err, fmt.Errorf("store %q: %w", o.dbs.name(i), failed))
+			}
+		}
+	}
+	for i, s := range o.dbs.stores {
+		if err = within(ctx, func(ctx context.Context) (err error) {
+			changes[i], err = s.Unbind(ctx)
 			return err
 		}); err != nil {
+			undo()
 			return err
 		}
 	}
-	if err := o.checkRule(ctx); err != nil {
+	if err = o.checkRule(ctx); err != nil {
+		undo()
 		return err
 	}
-	undo = nil
-	for i, s := range o.dbs.stores {
-		if err := within(ctx, func(ctx context.Context) error { return s.AcceptRule(ctx, o.dbs.router.Binding(i)) }); err != nil {
-			return err
+	for i, c := range changes {
+		if err := within(ctx, func(ctx context.Context) error { return c.Accept(ctx, o.dbs.router.Binding(i)) }); err != nil {
+			return fmt.Errorf("store %q: %w", o.dbs.name(i), err)
 		}
 	}
 	return nil
