@@ -46,6 +46,10 @@ func (t *Tag) load() (health, error) {
 	if err != nil {
 		return t.loadFailed(err), err
 	}
+	if err := t.shard.confirm(); err != nil { // a suspension may have ended just before the range was reserved
+		t.alloc.counters.lost.Add(r.Range.Len())
+		return t.loadFailed(err), err
+	}
 	t.loadDone(r)
 	return healthy, nil
 }

@@ -37,7 +37,7 @@ func (s *shard) enter(ctx context.Context, pause time.Duration) error {
 	a, w := s.alloc, &s.watcher
 	as := func() Member { return Member{Node: s.place(), Process: s.process.Load(), Fence: a.fence.Number()} }
 	now := a.rt.Now()
-	fresh := w.as == as() && now.Sub(w.entered) < pause && !now.Before(w.entered)
+	fresh := w.as == as() && since(w.entered, now) < pause && !now.Before(w.entered)
 	if w.left || fresh {
 		return nil
 	}
@@ -47,6 +47,7 @@ func (s *shard) enter(ctx context.Context, pause time.Duration) error {
 	m := as()
 	err := s.post(ctx, func(ctx context.Context) error { return w.board.Enter(ctx, m) })
 	if err == nil {
+		s.listed(now)
 		w.as = m
 		if w.entries++; w.entries >= firstEntries {
 			w.entered = now

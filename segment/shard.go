@@ -33,7 +33,8 @@ type shard struct {
 
 	mu       sync.Mutex
 	bound    bool
-	boundAt  time.Time // when the last comparison of the rule that succeeded began
+	boundAt  time.Time // when the last comparison of the rule that succeeded began, while the node was on the list
+	listedAt time.Time // when the last entry on the list of nodes that succeeded began
 	foreign  error     // why nothing is loaded from the store: it belongs to another rule or cluster
 	synced   bool      // all rows were read at least once
 	last     error     // why the last sync failed, nil if it did not
@@ -316,7 +317,10 @@ func (s *shard) bind() error {
 	s.mu.Lock()
 	switch {
 	case err == nil:
-		s.bound, s.boundAt, s.foreign = true, began, nil
+		s.bound, s.foreign = true, nil
+		if s.isListedLocked(began) {
+			s.boundAt = began
+		}
 	case errors.Is(err, ErrRule), otherCluster(err):
 		s.foreign = err
 	}
@@ -331,24 +335,6 @@ func (s *shard) bind() error {
 		a.dropStock(s)
 	}
 	return err
-}
-
-// ruleAge is how long loads go by one comparison of the rule. leaf schema apply --accept-rule
-// takes a node that has not entered the list of nodes for longer, and a minute more, for one
-// that has ended.
-const ruleAge = 3 * time.Minute
-
-// confirm compares the rule again before a load if that was long ago: the database was away, or
-// this process was suspended.
-func (s *shard) confirm() error {
-	now := s.alloc.rt.Now()
-	s.mu.Lock()
-	at := s.boundAt
-	s.mu.Unlock()
-	if now.Sub(at) < ruleAge && now.Round(0).Sub(at.Round(0)).Abs() < ruleAge { // the monotonic clock may stand still in a suspension
-		return nil
-	}
-	return s.bind()
 }
 
 // dropStock takes what is in memory from all tags of a store. Loads that are under way
