@@ -25,9 +25,9 @@ func (c Config) validateEndpoint() error {
 	switch {
 	case err != nil:
 		return &Error{Key: "endpoint", Limit: endpointForm} // the value may hold a password
-	case u.User != nil:
-		return &Error{Key: "endpoint", Value: u.Redacted(), Limit: endpointForm + ", without user and password; --admin-token-file names the file of the token"}
-	case u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
+	case u.User != nil, u.RawQuery != "", u.Fragment != "": // each may be a token
+		return &Error{Key: "endpoint", Value: u.Scheme + "://" + u.Host, Limit: endpointForm + ", without user, password and parameters (not shown here); --admin-token-file names the file of the token"}
+	case u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.Path != "" && u.Path != "/":
 		return &Error{Key: "endpoint", Value: c.Endpoint, Limit: endpointForm}
 	case u.Scheme == "http" && !accept.IsLoopback(u.Host):
 		return &Error{Key: "endpoint", Value: c.Endpoint, Limit: "must begin with https://, because the network could read the token. If the node listens on loopback only, " +

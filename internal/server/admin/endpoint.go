@@ -47,11 +47,28 @@ func NewEndpointClient(e Endpoint) (*Client, error) {
 	if e.Dial == nil {
 		e.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
+	dial := e.Dial
+	if u.Scheme == "http" {
+		dial = e.dialLoopback
+	}
 	return newClient(target{url.URL{Scheme: u.Scheme, Host: u.Host}, e.Token, e.fault, e.refusal}, &http.Transport{
-		DialContext:         e.Dial,
+		DialContext:         dial,
 		TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig:     &tls.Config{RootCAs: e.Roots, ServerName: e.ServerName, MinVersion: tls.VersionTLS12},
 	}), nil
+}
+
+// dialLoopback is Dial without TLS: a name server may say that localhost is another machine.
+func (e Endpoint) dialLoopback(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := e.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+		_ = conn.Close()
+		return nil, fmt.Errorf("%s leads to %s, which is not loopback; use 127.0.0.1", address, at)
+	}
+	return conn, nil
 }
 
 // fault says why no reply came.

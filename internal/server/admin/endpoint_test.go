@@ -255,6 +255,35 @@ func TestTokenInTheClear(t *testing.T) {
 	}
 }
 
+// elsewhere is a connection to another machine.
+type elsewhere struct{ net.Conn }
+
+func (elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8081} }
+
+// TestLocalhostThatIsElsewhere: where a name server says that localhost is another machine, no
+// token goes there without TLS.
+func TestLocalhostThatIsElsewhere(t *testing.T) {
+	t.Parallel()
+	read := make(chan string, 1)
+	e := admin.Endpoint{URL: "http://localhost:8081", Token: token, Dial: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			head := make([]byte, 1<<10)
+			n, _ := far.Read(head)
+			read <- string(head[:n])
+			_ = far.Close()
+		}()
+		return elsewhere{near}, nil
+	}}
+	_, err := dialEndpoint(t, e).Tags(t.Context())
+	if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "192.0.2.1:8081, which is not loopback") {
+		t.Errorf("got %v", err)
+	}
+	if sent := <-read; sent != "" {
+		t.Errorf("sent %q", sent)
+	}
+}
+
 // TestNodeThatHangs: a command ends though a node accepts the connection and says nothing more.
 func TestNodeThatHangs(t *testing.T) {
 	t.Parallel()
