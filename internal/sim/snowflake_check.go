@@ -249,14 +249,33 @@ func (m *snowflakeMode) checkBound(s *side, e *holder, before, after worker.Reco
 		return // the peers may be wrong, too
 	}
 	c := e.node
-	// A jump that stood for what it is longer than the horizon is believed.
-	if off := c.Machine.Offset(); off-max(e.boot, 0) <= c.Machine.Stood()+s.horizon+10*time.Second {
-		e.boot = max(e.boot, off)
-	}
+	e.believe()
 	most := m.now() + (s.horizon + jumpSlack + max(e.boot, 0)).Milliseconds()
 	if after.Bound > max(most, after.Floor, before.Bound, c.acked[after.Number]) {
 		m.w.Failf("%s raised T of number %d to %s, its clock is ahead by %v and was by %v when it started: %+v",
 			c.Name, after.Number, clock(after.Bound), c.Machine.Offset(), e.boot, after)
+	}
+}
+
+// elapsed is the time by which the engine judges its clock. It is asked at each look at the clock.
+func (e *holder) elapsed() time.Duration {
+	if e.looked {
+		e.believe()
+	}
+	return e.proc.Elapsed()
+}
+
+// believe notes the offset of a clock that the engine may believe without peers: the clock
+// jumped, and stood for what the jump is longer than the horizon. The engine also looks while its
+// registry is away, so a clock that jumps twice in that time may be believed twice before the
+// next T.
+func (e *holder) believe() {
+	if e.mode.asks {
+		return // the peers decide
+	}
+	machine := e.node.Machine
+	if off := machine.Offset(); off-max(e.boot, 0) <= machine.Stood()+e.side.horizon+10*time.Second {
+		e.boot = max(e.boot, off)
 	}
 }
 
