@@ -42,7 +42,7 @@ type snowflakeMode struct {
 	nonces  map[string]*claimant
 	allowed []allowed
 
-	alone bool // no operator looks
+	alone *side // its registry is tried, and no operator looks at its nodes; nil: none is
 
 	troubled time.Duration // until then calls to registries may have failed
 }

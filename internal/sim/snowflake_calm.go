@@ -79,8 +79,8 @@ func (m *snowflakeMode) settled() error {
 	return fmt.Errorf("snowflake mode: %s", left)
 }
 
-// longestHorizon returns the longest horizon of the registries: the nodes of all of them stop
-// and start in a trial.
+// longestHorizon returns the longest horizon of the registries: the nodes of all of them must
+// serve.
 func (m *snowflakeMode) longestHorizon() time.Duration {
 	var longest time.Duration
 	for _, s := range m.sides {

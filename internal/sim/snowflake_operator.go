@@ -20,10 +20,10 @@ func (m *snowflakeMode) operate() {
 			s.backup = s.registry.Backup()
 		}
 	}
-	if m.alone {
-		return
-	}
 	for _, c := range m.nodes {
+		if m.sides[c.side] == m.alone {
+			continue
+		}
 		if e := c.now; c.Up() && e != nil && e.proc == c.Proc && !c.Proc.Paused() {
 			m.attend(c, e)
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// The kinds of faults that strike in the calm, where nothing else is wrong and no
-// operator looks: the nodes must do by themselves what a restart would do.
+// The kinds of faults that strike in the calm at the nodes of one registry. Nothing else is wrong
+// there and no operator looks, so the nodes must do by themselves what a restart would do. A
+// node of the other registry may need an operator when it starts again, so it is left alone.
 const (
 	WrongPeer world.Kind = "one peer of several with a clock that is an hour off"
 	LoneJump  world.Kind = "clock of a lone node jumps, stays, and steps back"
@@ -35,8 +36,8 @@ func (m *snowflakeMode) trial() string {
 		}
 	}
 	m.w.rng.Shuffle(len(well), func(i, j int) { well[i], well[j] = well[j], well[i] })
-	m.alone = true
-	defer func() { m.alone = false }()
+	m.alone = s
+	defer func() { m.alone = nil }()
 	left := ""
 	switch {
 	case len(well) >= 3 && m.asks && s.registry != nil && m.w.rng.IntN(3) > 0:
@@ -105,7 +106,7 @@ func (m *snowflakeMode) wrongPeer(s *side, wrong, right *claimant) string {
 func (m *snowflakeMode) loneJump(s *side, c *claimant) string {
 	m.w.faults.Hit(LoneJump)
 	for _, other := range m.nodes {
-		if other != c && other.Up() {
+		if other != c && other.side == c.side && other.Up() {
 			other.Stop(func() {})
 			defer other.Start()
 		}
