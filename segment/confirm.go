@@ -16,7 +16,8 @@ const (
 
 // confirm compares the rule again, before a range is reserved and before it counts, if that was
 // long ago: the database was away, or this process was suspended, perhaps within the load. After
-// such a time the node first enters the list again: until then the command does not see it.
+// such a time the node first enters the list again: until then the command does not see it. It
+// then compares the rule in the other databases, too.
 func (s *shard) confirm() error {
 	confirmed, listed := s.confirmed()
 	switch {
@@ -28,6 +29,11 @@ func (s *shard) confirm() error {
 	}
 	if err := s.bind(); err != nil {
 		return err
+	}
+	for _, other := range s.alloc.shards { // one that does not answer keeps no other from serving
+		if confirmed, _ := other.confirmed(); !confirmed && other.admits() == nil {
+			_ = other.bind()
+		}
 	}
 	if confirmed, _ := s.confirmed(); !confirmed {
 		return fmt.Errorf("%w: store %q: comparing the tag rule took too long", leaf.ErrNotReady, s.name)

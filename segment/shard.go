@@ -107,11 +107,22 @@ func (s *shard) admits() error {
 	return nil
 }
 
-// refuses returns why nothing may be loaded from the store, nil if something may.
+// refuses returns why nothing may be loaded from the store, nil if something may. Another rule
+// in one database divides the tags of all: a database that it leaves out keeps the old one.
 func (s *shard) refuses() error {
+	for _, other := range s.alloc.shards {
+		if err := other.refusal(other == s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal is foreign, for the tags of the store itself or of all stores.
+func (s *shard) refusal(own bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.foreign != nil {
+	if own && s.foreign != nil || errors.Is(s.foreign, ErrRule) {
 		return s.foreignLocked()
 	}
 	return nil
@@ -284,7 +295,7 @@ func (s *shard) read() ([]Row, error) {
 }
 
 // bind compares the database's binding with ours, before every reading of the rows: the
-// tags of a database may be moved elsewhere while this node runs. From then on it issues
+// tags may be moved elsewhere while this node runs. From then on it issues
 // nothing of them, not even from memory: a range that was reserved after the rows were
 // copied is in use elsewhere, too. If the database is another cluster's, memory is served:
 // each load compares the cluster.
@@ -332,18 +343,15 @@ func (s *shard) bind() error {
 			a.watches.Start(s.watch)
 		}
 	case errors.Is(err, ErrRule):
-		a.dropStock(s)
+		a.dropStock()
 	}
 	return err
 }
 
-// dropStock takes what is in memory from all tags of a store. Loads that are under way
-// find that the store refuses.
-func (a *Allocator) dropStock(s *shard) {
+// dropStock takes what is in memory from all tags. Loads that are under way find that their
+// store refuses.
+func (a *Allocator) dropStock() {
 	for _, t := range *a.table.Load() {
-		if t.shard != s {
-			continue
-		}
 		t.mu.Lock()
 		if t.state == listed {
 			a.counters.lost.Add(t.dropStockLocked())

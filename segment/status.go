@@ -70,6 +70,7 @@ func (s *shard) serves() (ok bool, reason string) {
 		reason = s.ownerLocked()
 	}
 	s.mu.Unlock()
+	refused := s.refuses()
 	if !s.retry.waiting() {
 		blocked = nil // what it blocked has loaded since, or is gone, so nothing is known
 	}
@@ -82,8 +83,8 @@ func (s *shard) serves() (ok bool, reason string) {
 			return false, reason + ", and no tag has IDs in memory"
 		}
 		return true, reason + "; tags are served from memory"
-	case foreign != nil:
-		return false, reason + "; nothing is issued from it"
+	case refused != nil:
+		return false, fmt.Sprintf("%s; nothing is issued from store %q", strings.TrimPrefix(refused.Error(), leaf.ErrNotReady.Error()+": "), s.name)
 	case !synced:
 		return false, fmt.Sprintf("store %q has not answered yet", s.name)
 	case last != nil && starving != nil:

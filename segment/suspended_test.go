@@ -98,3 +98,44 @@ func TestNodeIsOnTheListBeforeItLoads(t *testing.T) {
 		t.Error("the node does not serve within two seconds")
 	})
 }
+
+// TestRuleThatChangesInOneDatabase: the tags of database b are moved to a, and the new rule has
+// only a, so b keeps the old one. A node that was suspended meanwhile takes no range of b. One
+// that reads of the new rule in a issues nothing more of b, either.
+func TestRuleThatChangesInOneDatabase(t *testing.T) {
+	for name, suspended := range map[string]time.Duration{"a suspended node": 10 * time.Minute, "a node that runs": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, rt := newStore(), newStore(row(10)), &suspendable{Runtime: leaf.SystemRuntime()}
+				router, err := segment.NewRouter([]segment.NamedStore{{Name: "a", Store: a}, {Name: "b", Store: b}}, []segment.TagRule{{Pattern: "order", Store: "b"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := newRouted(t, router, newDisk(), segment.Config{MaxWait: time.Second, FixedStep: true, SyncInterval: time.Minute, Runtime: rt})
+				t.Cleanup(func() { rt.away.Store(0) }) // the deadline of Close is by the other clock
+				if err := n.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				drain(t, n, "order", 10)
+				synctest.Wait()
+				a.set(func(s *store) { s.onBind = func(context.Context, func() error) error { return segment.ErrRule } })
+				if rt.away.Add(int64(suspended)); suspended == 0 {
+					time.Sleep(2 * time.Minute)
+				}
+				end := b.maxID(t, "order")
+				for range 100 {
+					if id, err := n.Next(t.Context(), "order"); err == nil && (id >= end || suspended == 0) {
+						t.Fatalf("%d was issued by the old rule", id)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if st := n.Status(); st.Ready {
+					t.Errorf("the node is ready: %v", st.Reasons)
+				}
+				a.heal() // the command has put the old rule back
+				time.Sleep(2 * time.Minute)
+				drain(t, n, "order", 10)
+			})
+		})
+	}
+}
