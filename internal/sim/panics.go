@@ -22,7 +22,11 @@ func (w *World) panics(dice *rand.Rand) {
 				for _, m := range w.modes {
 					for _, l := range m.links(n) {
 						l.Panic, l.Dice = chance, dice
-						w.sched.After(time.Duration(dice.Int64N(int64(2*time.Minute))), func() { l.Panic = 0 })
+						d := time.Duration(dice.Int64N(int64(2 * time.Minute)))
+						w.sched.After(d, func() { l.Panic = 0 })
+						if s, ok := m.(*snowflakeMode); ok {
+							s.troubled = max(s.troubled, w.sched.Elapsed()+d)
+						}
 					}
 				}
 			}

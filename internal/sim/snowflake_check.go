@@ -220,7 +220,7 @@ func (m *snowflakeMode) checkClock(s *side, c *claimant, by *world.RegistryHandl
 		case peer.Clock == c.Address, strings.HasPrefix(peer.Clock, worker.Doubtful):
 		case o == nil || !o.Up() || o.Proc.Stood() > 0 || o.Machine.Offset().Abs() > time.Second:
 			return // it may not answer, or be wrong, too
-		default:
+		case peer.Since < e.began: // else it may be listed only since the process looked
 			right++
 		}
 	}

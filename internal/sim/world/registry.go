@@ -51,6 +51,7 @@ type Registry struct {
 // session is an announcement.
 type session struct {
 	peer  worker.Peer
+	since time.Duration // without a break
 	lease time.Duration // its regular end
 	ends  time.Duration
 	late  bool // a node has seen it after that
@@ -83,12 +84,18 @@ func (r *Registry) Namespace() *worker.StoredNamespace {
 	return ns
 }
 
+// Announced is a process that is announced.
+type Announced struct {
+	worker.Peer
+	Since time.Duration // without a break
+}
+
 // Announced returns the processes that are announced.
-func (r *Registry) Announced() (peers []worker.Peer) {
+func (r *Registry) Announced() (peers []Announced) {
 	now := r.s.Elapsed()
 	r.sessions = slices.DeleteFunc(r.sessions, func(s session) bool { return s.ends < now })
 	for _, s := range r.sessions {
-		peers = append(peers, s.peer)
+		peers = append(peers, Announced{s.peer, s.since})
 	}
 	return peers
 }
@@ -183,23 +190,30 @@ func (r *Registry) note(by *RegistryHandle, record worker.Record) {
 
 // Announce implements worker.Records.
 func (h *RegistryHandle) Announce(ctx context.Context, p worker.Peer) error {
-	return h.session(ctx, "announce", func(r *Registry) {
+	return h.session(ctx, "announce", func(r *Registry, since time.Duration) {
 		lease := r.s.Elapsed() + r.Lease
-		r.sessions = append(r.sessions, session{peer: p, lease: lease, ends: lease + r.LateBy})
+		r.sessions = append(r.sessions, session{peer: p, since: since, lease: lease, ends: lease + r.LateBy})
 	}, p)
 }
 
 // Withdraw implements worker.Records.
 func (h *RegistryHandle) Withdraw(ctx context.Context, p worker.Peer) error {
-	return h.session(ctx, "withdraw", func(*Registry) {}, p)
+	return h.session(ctx, "withdraw", func(*Registry, time.Duration) {}, p)
 }
 
-// session ends what p had announced, and does more.
-func (h *RegistryHandle) session(ctx context.Context, what string, more func(r *Registry), p worker.Peer) error {
+// session ends what p had announced, and does more. since is when that began, or now.
+func (h *RegistryHandle) session(ctx context.Context, what string, more func(r *Registry, since time.Duration), p worker.Peer) error {
 	r := h.registry
 	_, err := Call(ctx, h.Process, h.link, what, Repeatable, func() (struct{}, error) {
-		r.sessions = slices.DeleteFunc(r.sessions, func(s session) bool { return s.peer.Nonce == p.Nonce })
-		more(r)
+		since := r.s.Elapsed()
+		r.sessions = slices.DeleteFunc(r.sessions, func(s session) bool {
+			own := s.peer.Nonce == p.Nonce
+			if own && s.ends >= since {
+				since = s.since
+			}
+			return own
+		})
+		more(r, since)
 		return struct{}{}, nil
 	})
 	return err
@@ -209,7 +223,10 @@ func (h *RegistryHandle) session(ctx context.Context, what string, more func(r *
 func (h *RegistryHandle) Peers(ctx context.Context) ([]worker.Peer, error) {
 	r := h.registry
 	return Call(ctx, h.Process, h.link, "peers", Repeatable, func() ([]worker.Peer, error) {
-		peers := r.Announced()
+		var peers []worker.Peer
+		for _, a := range r.Announced() {
+			peers = append(peers, a.Peer)
+		}
 		for i := range r.sessions {
 			if s := &r.sessions[i]; s.lease < r.s.Elapsed() && !s.late {
 				s.late = true
