@@ -164,11 +164,21 @@ func (h *Holder) store(ctx context.Context, f file) error {
 // process that ends between the registry's answer and its own first write thus leaves a file
 // by which the next process proves that the number is its own.
 func (h *Holder) name(f *file, nonce string) error {
-	if f == nil || !f.of(h.info) || len(f.Asked) > 0 && f.Asked[len(f.Asked)-1] == nonce {
+	if f == nil || !f.of(h.info) {
 		return nil
 	}
-	f.Asked = slices.Concat(f.Asked[max(0, len(f.Asked)-mostAsked+1):], []string{nonce})
-	return h.store(h.base, *f)
+	named := len(f.Asked) > 0 && f.Asked[len(f.Asked)-1] == nonce
+	if named && h.named == nonce {
+		return nil
+	}
+	if !named { // else a write has taken effect and reported an error: it may not be durable
+		f.Asked = slices.Concat(f.Asked[max(0, len(f.Asked)-mostAsked+1):], []string{nonce})
+	}
+	if err := h.store(h.base, *f); err != nil {
+		return err
+	}
+	h.named = nonce
+	return nil
 }
 
 // diskPatience is how long a write may take without an alarm. The write before it ended

@@ -240,6 +240,7 @@ type disk struct {
 	files map[string][]byte
 	dead  bool          // writes vanish with the process
 	err   error         // writes fail
+	late  error         // writes take effect and fail
 	hang  chan struct{} // writes end when it is closed; nil: at once
 }
 
@@ -288,7 +289,7 @@ func (d *disk) Replace(name string, content []byte) error {
 		return d.err
 	}
 	d.files[name] = content
-	return nil
+	return d.late
 }
 
 // alarms keeps the active ones.

@@ -44,6 +44,7 @@ type Holder struct {
 	asked     []string      // nonces of claims without an answer, which the registry may have recorded; the latest last
 
 	// Of the goroutine that writes the file: the one that extends t, or the one that has ended it.
+	named     string        // the nonce that name has last put into the file, where the disk confirmed it
 	unwritten *written      // what the last write of the file failed to make durable, nil if none
 	writing   chan struct{} // closed when the last write has ended; nil: there was none
 

@@ -359,6 +359,34 @@ func TestEndBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
+// TestNameThatReportedAnError: the write that names a claim takes effect and reports an error.
+// The registry refuses the claim, so nothing else is written. The nonce is written again, because
+// it may not be durable, and the alarm about the disk ends.
+func TestNameThatReportedAnError(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 })
+		n.up().issue(10)
+		n.crash()
+		time.Sleep(10 * time.Second)
+		n.disk.set(func(d *disk) { d.late = errors.New("input/output error") })
+		r := &refusing{Registry: worker.NewPool(w.records)}
+		schema := worker.ErrSchema
+		r.err.Store(&schema)
+		if err := n.start(r); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if text := n.alarms.has(leaf.AlarmDisk); text == "" {
+			t.Error("no alarm about the disk")
+		}
+		n.disk.set(func(d *disk) { d.late = nil })
+		time.Sleep(20 * time.Second)
+		if text := n.alarms.has(leaf.AlarmDisk); text != "" {
+			t.Errorf("the disk is well, and the alarm says: %s", text)
+		}
+	})
+}
+
 // fills lets the disk become full when a claim has succeeded.
 type fills struct {
 	worker.Registry
