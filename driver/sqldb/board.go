@@ -15,8 +15,8 @@ var _ segment.Board = (*Store)(nil)
 // ranges has a row in the second one whose tag is empty, beside its answers. Its columns
 // asked and high are Member.Process and Member.Fence. A deleted row of leaf_alloc has a row
 // there whose node is segment.DeletedRow. The number of the last question that was forgotten
-// is in a row whose tag is empty and whose node is lastQuestion; it was never seen, so it is
-// no node.
+// is in a row whose tag is empty and whose node is lastQuestion. Its column seen is 0, so it
+// does not count as a node.
 type boardStatements struct {
 	notices string
 	notice  string // tag

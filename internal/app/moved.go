@@ -124,8 +124,8 @@ func (o *offline) checkStopped(ctx context.Context, i int) error {
 		leaf.ErrConflict, o.dbs.name(i), strings.Join(names, ", "), int(runningFor.Minutes()))
 }
 
-// isWithoutBoard reports whether the database has no board, or lets nobody use it: the nodes
-// could not enter or post, either.
+// isWithoutBoard reports whether the database has no board, or denies its use. In both
+// cases the nodes could not enter or post, either.
 func isWithoutBoard(err error) bool {
 	return errors.Is(err, segment.ErrSchema) || errors.Is(err, segment.ErrDenied)
 }

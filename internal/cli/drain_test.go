@@ -86,7 +86,7 @@ func (s silent) Do(context.Context, any) (any, error) {
 	return nil, fmt.Errorf("%w: i/o timeout", leaf.ErrNotReady)
 }
 
-// TestDrainOfAMachineThatIsGone: the command ends though nobody tells that the node has ended.
+// TestDrainOfAMachineThatIsGone: the command ends although no answer says that the node has ended.
 func TestDrainOfAMachineThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -267,7 +267,7 @@ func (r *restoredTable) goesOn(t *testing.T) {
 	}
 }
 
-// TestRepairPlanShowsWhatIsThere: a line of the plan is a number that somebody knows.
+// TestRepairPlanShowsWhatIsThere: the plan has a line only for a number that is known.
 func TestRepairPlanShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	p := segment.RepairPlan{Row: 5, Above: 5, First: 6}
