@@ -1,0 +1,144 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+)
+
+// refuses returns why nothing may be loaded from the store, nil if something may. Another rule
+// in one database divides the tags of all: a database that it leaves out keeps the old one.
+func (s *shard) refuses() error {
+	for _, other := range s.alloc.shards {
+		if err := other.refusal(other == s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal is foreign, for the tags of the store itself or of all stores.
+func (s *shard) refusal(own bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own && s.foreign != nil || errors.Is(s.foreign, ErrRule) {
+		return s.foreignLocked()
+	}
+	return nil
+}
+
+func (s *shard) foreignLocked() error {
+	return fmt.Errorf("%w: %s", leaf.ErrNotReady, s.ownerLocked())
+}
+
+// ownerLocked says whose the store is that is not ours any more.
+func (s *shard) ownerLocked() string {
+	if otherCluster(s.foreign) {
+		return fmt.Sprintf("store %q is the database of another cluster now", s.name)
+	}
+	return fmt.Sprintf("store %q belongs to another tag rule now", s.name)
+}
+
+// isOtherClusters reports whether the store is the database of another cluster: what its
+// board says concerns other ranges.
+func (s *shard) isOtherClusters() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return otherCluster(s.foreign)
+}
+
+func otherCluster(err error) bool {
+	_, ok := errors.AsType[*ClusterError](err)
+	return ok
+}
+
+// disown ends the loads from a store that a load found to be another cluster's. The next
+// successful bind allows them again.
+func (s *shard) disown(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = err
+	s.alarmLocked()
+}
+
+// bind compares the database's binding with ours, before every reading of the rows: the
+// tags may be moved elsewhere while this node runs. From then on it issues
+// nothing of them, not even from memory: a range that was reserved after the rows were
+// copied is in use elsewhere, too. If the database is another cluster's, memory is served:
+// each load compares the cluster.
+func (s *shard) bind() error {
+	a := s.alloc
+	began := a.rt.Now()
+	s.mu.Lock()
+	first, timeout := !s.bound, a.cfg.LoadTimeout
+	s.mu.Unlock()
+	if !first {
+		timeout *= 10 // as the reading that follows
+	}
+	compare := func() error {
+		_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
+		})
+		return err
+	}
+	err := compare()
+	if err == nil && first { // before the first range: this node may have been away during a regress
+		if err := s.readBoard(a.running, false); err != nil {
+			return fmt.Errorf("read the notices of other nodes: %w", err)
+		}
+		// Once more, now that the node is on the list: leaf schema apply --accept-rule takes the rule
+		// away, and then looks for nodes on the list.
+		if err = compare(); errors.Is(err, ErrRule) || otherCluster(err) {
+			s.withdraw(a.running)
+		}
+	}
+	s.mu.Lock()
+	switch {
+	case err == nil:
+		s.bound, s.foreign = true, nil
+		if s.isListedLocked(began) {
+			s.boundAt = began
+		}
+	case errors.Is(err, ErrRule), otherCluster(err):
+		s.foreign = err
+	}
+	s.mu.Unlock()
+	switch {
+	case err == nil && first:
+		s.queue.resume()
+		if s.watcher.board != nil {
+			a.watches.Start(s.watch)
+		}
+	case errors.Is(err, ErrRule):
+		a.dropStock()
+	}
+	return err
+}
+
+// dropStock takes what is in memory from all tags. Loads that are under way find that their
+// store refuses.
+func (a *Allocator) dropStock() {
+	for _, t := range *a.table.Load() {
+		t.mu.Lock()
+		if t.state == listed {
+			a.counters.lost.Add(t.dropStockLocked())
+		}
+		t.mu.Unlock()
+	}
+}
+
+// dropStockLocked shuts the tag's ranges and returns how many IDs were not issued. t.mu is
+// held.
+func (t *Tag) dropStockLocked() int64 {
+	dropped := t.cur.Load().shut().Len()
+	t.cur.Store(t.alloc.drained)
+	if b := t.buf; b != nil {
+		dropped += b.rest.Len() + b.next.Len() + b.after.Len()
+		b.rest, b.next, b.after = leaf.Range{}, leaf.Range{}, leaf.Range{}
+		b.wakeAll()
+	}
+	return dropped
+}
