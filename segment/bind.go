@@ -55,67 +55,54 @@ func otherCluster(err error) bool {
 	return ok
 }
 
-// disown ends the loads from a store that a load found to be another cluster's. The next
-// successful bind allows them again.
+// disown notes that the database is another cluster's or belongs to another rule. Nothing is
+// loaded from it until a bind succeeds. By another rule this node issues nothing at all, not even from
+// memory: what the operator did to the rows is not known. Another cluster's database has other
+// ranges, and memory is served.
 func (s *shard) disown(err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.foreign = err
 	s.alarmLocked()
+	s.mu.Unlock()
+	if errors.Is(err, ErrRule) {
+		s.alloc.dropStock()
+	}
 }
 
 // bind compares the database's binding with ours, before every reading of the rows: the
-// tags may be moved elsewhere while this node runs. From then on it issues
-// nothing of them, not even from memory: a range that was reserved after the rows were
-// copied is in use elsewhere, too. If the database is another cluster's, memory is served:
-// each load compares the cluster.
+// tags may be moved elsewhere while this node runs. Each load compares it again.
 func (s *shard) bind() error {
 	a := s.alloc
-	began := a.rt.Now()
 	s.mu.Lock()
 	first, timeout := !s.bound, a.cfg.LoadTimeout
 	s.mu.Unlock()
 	if !first {
 		timeout *= 10 // as the reading that follows
 	}
-	compare := func() error {
-		_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
-		})
-		return err
-	}
-	err := compare()
+	_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
+	})
 	if err == nil && first { // before the first range: this node may have been away during a regress
 		if err := s.readBoard(a.running, false); err != nil {
 			return fmt.Errorf("read the notices of other nodes: %w", err)
 		}
-		// Once more, now that the node is on the list: leaf schema apply --accept-rule takes the rule
-		// away, and then looks for nodes on the list.
-		if err = compare(); errors.Is(err, ErrRule) || otherCluster(err) {
-			s.withdraw(a.running)
-		}
+	}
+	if errors.Is(err, ErrRule) || otherCluster(err) {
+		s.disown(err)
+	}
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
-	switch {
-	case err == nil:
-		s.bound, s.foreign = true, nil
-		if s.isListedLocked(began) {
-			s.boundAt = began
-		}
-	case errors.Is(err, ErrRule), otherCluster(err):
-		s.foreign = err
-	}
+	s.bound, s.foreign = true, nil
 	s.mu.Unlock()
-	switch {
-	case err == nil && first:
+	if first {
 		s.queue.resume()
 		if s.watcher.board != nil {
 			a.watches.Start(s.watch)
 		}
-	case errors.Is(err, ErrRule):
-		a.dropStock()
 	}
-	return err
+	return nil
 }
 
 // dropStock takes what is in memory from all tags. Loads that are under way find that their

@@ -19,13 +19,9 @@ func (t *Tag) load() (health, error) {
 	t.mu.Lock()
 	state := t.state
 	t.mu.Unlock()
-	confirmed := t.shard.confirm()
 	if err := t.shard.refuses(); err != nil {
 		err = fence.Blocked(err)
 		return t.loadFailed(err), err
-	}
-	if confirmed != nil {
-		return t.loadFailed(confirmed), confirmed
 	}
 	switch state {
 	case listed:
@@ -44,10 +40,6 @@ func (t *Tag) load() (health, error) {
 	}
 	r, err := t.reserve()
 	if err != nil {
-		return t.loadFailed(err), err
-	}
-	if err := t.shard.confirm(); err != nil { // a suspension may have ended just before the range was reserved
-		t.alloc.counters.lost.Add(r.Range.Len())
 		return t.loadFailed(err), err
 	}
 	t.loadDone(r)
@@ -94,7 +86,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 	res, err := bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
 		return t.shard.store.Reserve(ctx, req)
 	})
-	if otherCluster(err) {
+	if otherCluster(err) || errors.Is(err, ErrRule) {
 		t.shard.disown(err)
 		return reserved{}, fence.Blocked(err)
 	}

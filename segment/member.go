@@ -47,7 +47,6 @@ func (s *shard) enter(ctx context.Context, pause time.Duration) error {
 	m := as()
 	err := s.post(ctx, func(ctx context.Context) error { return w.board.Enter(ctx, m) })
 	if err == nil {
-		s.listed(now)
 		w.as = m
 		if w.entries++; w.entries >= firstEntries {
 			w.entered = now
@@ -87,10 +86,8 @@ func (s *shard) takePlace(ctx context.Context) error {
 	return nil
 }
 
-// withdraw takes the node off the list, on which it has entered and takes no range: a repair
-// would wait for it.
-func (s *shard) withdraw(ctx context.Context) {
-	if w := &s.watcher; w.as.Process != 0 {
-		_ = s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, s.place()) })
-	}
+// since is the time from one moment to another by the clock that says more: the monotonic one
+// may stand still in a suspension.
+func since(at, now time.Time) time.Duration {
+	return max(now.Sub(at).Abs(), now.Round(0).Sub(at.Round(0)).Abs())
 }

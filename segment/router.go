@@ -63,6 +63,9 @@ type Router struct {
 	spread []int // databases without a rule
 }
 
+// maxNames is what a database records of the names of all databases, in bytes.
+const maxNames = 500
+
 // NewRouter checks names and rules. One database needs no rule.
 func NewRouter(stores []NamedStore, rules []TagRule) (*Router, error) {
 	if len(stores) == 0 {
@@ -78,6 +81,9 @@ func NewRouter(stores []NamedStore, rules []TagRule) (*Router, error) {
 			return nil, leaf.BadField("store name", s.Name, "is used twice")
 		}
 		index[s.Name] = i
+	}
+	if names := r.names(); len(names) > maxNames {
+		return nil, leaf.BadField("store names", len(names), fmt.Sprintf("must have %d bytes or fewer together, with a comma between two", maxNames))
 	}
 	named := make([]bool, len(stores))
 	for _, rule := range rules {
@@ -120,7 +126,15 @@ func (r *Router) Route(tag string) int {
 
 // Binding returns what the database at index i records of the rule.
 func (r *Router) Binding(i int) Binding {
-	return Binding{Store: r.stores[i].Name, Rule: r.Fingerprint()}
+	return Binding{Store: r.stores[i].Name, Rule: r.Fingerprint(), Stores: r.names()}
+}
+
+func (r *Router) names() string {
+	names := make([]string, len(r.stores))
+	for i, s := range r.stores {
+		names[i] = s.Name
+	}
+	return strings.Join(names, ",")
 }
 
 // Fingerprint identifies the division: names in order and rules in order. Two

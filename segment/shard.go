@@ -33,13 +33,11 @@ type shard struct {
 
 	mu       sync.Mutex
 	bound    bool
-	boundAt  time.Time // when the last comparison of the rule that succeeded began, while the node was on the list
-	listedAt time.Time // when the last entry on the list of nodes that succeeded began
-	foreign  error     // why nothing is loaded from the store: it belongs to another rule or cluster
-	synced   bool      // all rows were read at least once
-	last     error     // why the last sync failed, nil if it did not
-	starving error     // why the queue takes the store for down, nil if it does not
-	blocked  error     // why the node itself could load no range last: its disk, or the cluster fence; nil if it could. It counts while a load is tried again
+	foreign  error // why nothing is loaded from the store: it belongs to another rule or cluster
+	synced   bool  // all rows were read at least once
+	last     error // why the last sync failed, nil if it did not
+	starving error // why the queue takes the store for down, nil if it does not
+	blocked  error // why the node itself could load no range last: its disk, or the cluster fence; nil if it could. It counts while a load is tried again
 
 	gone map[string]bool // tags that this node took ranges of, and whose rows are gone
 

@@ -89,26 +89,3 @@ func newClosed(t *testing.T) *segment.Allocator {
 	closeNode(t, a)
 	return a
 }
-
-// TestRuleThatChangesDuringAStart: another rule is recorded after a node has compared its own,
-// and before it is on the list of nodes, where the command that records the rule looks. The node
-// takes no range, and is not on the list.
-func TestRuleThatChangesDuringAStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &board{store: newStore(row(10))}
-		b.onEnter = func() error {
-			b.set(func(s *store) { s.onBind = func(context.Context, func() error) error { return segment.ErrRule } })
-			return nil
-		}
-		a := newNode(t, b, nil, segment.Config{MaxWait: time.Second})
-		if err := a.Start(t.Context()); !errors.Is(err, segment.ErrRule) {
-			t.Errorf("Start = %v, want ErrRule", err)
-		}
-		if id, err := a.Next(t.Context(), "order"); err == nil {
-			t.Errorf("Next = %d", id)
-		}
-		if nodes, err := b.Nodes(t.Context()); err != nil || len(nodes) > 0 {
-			t.Errorf("the list has %v, %v", nodes, err)
-		}
-	})
-}

@@ -59,7 +59,9 @@ type Store interface {
 	// and again before every Rows: it verifies that the tables can be used (ErrSchema)
 	// and that the database belongs to the binding (ErrRule), which it records where none
 	// is recorded. Both errors are permanent for a start. A node that runs issues nothing
-	// from the database after ErrRule, until Bind succeeds again.
+	// from the database after ErrRule, until Bind succeeds again. Where a binding is
+	// recorded, Reserve compares it within its transaction, and ErrRule means that there is no
+	// range.
 	//
 	// A database may name its cluster. Then Bind, Reserve, ReturnUnused and Raise fail with a
 	// *ClusterError when it names another one than it did at first, and ReturnUnused and Raise
@@ -183,6 +185,13 @@ func CheckReturn(hi, lo int64) error {
 
 // Binding ties a database to its part of a division of tags (rule K).
 type Binding struct {
-	Store string // this database's name within the rule, "default" if it is the only one
-	Rule  string // fingerprint of the rule; empty if there is only one database
+	Store  string // this database's name within the rule, "default" if it is the only one
+	Rule   string // fingerprint of the rule; empty if there is only one database
+	Stores string // the names of all databases of the rule, with a comma between two; what follows from Rule is not compared
+}
+
+// Same reports whether both bindings are one: by the same rule, the same part of it. Only
+// databases have any name.
+func (b Binding) Same(other Binding) bool {
+	return b.Rule == other.Rule && (b.Rule == "" || b.Store == other.Store)
 }

@@ -234,35 +234,3 @@ func TestRuleThatChanges(t *testing.T) {
 		}
 	})
 }
-
-// TestRuleThatChangesWhileANodeIsCutOff: a node cannot reach its database for ten minutes, in
-// which another rule is recorded there. When the database is back, the node takes no range by
-// the old rule. If the rule is the same, it serves within a second.
-func TestRuleThatChangesWhileANodeIsCutOff(t *testing.T) {
-	for name, changed := range map[string]bool{"another rule": true, "the same rule": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(row(10))
-				a := node(t, s, nil, segment.Config{MaxWait: time.Second, FixedStep: true})
-				drain(t, a, "order", 20)
-				synctest.Wait()
-				s.breakDown()
-				time.Sleep(10 * time.Minute)
-				end := s.maxID(t, "order")
-				s.heal()
-				if changed {
-					s.set(func(s *store) { s.onBind = func(context.Context, func() error) error { return segment.ErrRule } })
-				}
-				loaded := false
-				for range 100 {
-					id, err := a.Next(t.Context(), "order")
-					loaded = loaded || err == nil && id >= end
-					time.Sleep(10 * time.Millisecond)
-				}
-				if loaded == changed {
-					t.Errorf("a range was loaded: %v", loaded)
-				}
-			})
-		})
-	}
-}

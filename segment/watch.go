@@ -99,7 +99,6 @@ func (s *shard) readBoard(ctx context.Context, answer bool) error {
 	err := s.exchange(ctx, answer)
 	switch {
 	case errors.Is(err, ErrSchema), errors.Is(err, ErrDenied):
-		s.listed(s.alloc.rt.Now()) // there is no list, so nobody looks for nodes there
 		if !s.watcher.missing {
 			s.watcher.missing = true
 			s.alloc.log.Warn("this node cannot tell the others that the database lost commits, or hear of it, and a repair cannot ask it; "+

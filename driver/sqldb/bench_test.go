@@ -27,6 +27,9 @@ func BenchmarkReserve(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			s, db := c.open(b)
 			fill(b, s, db, 1)
+			if err := s.Bind(b.Context(), segment.Binding{Store: "a", Rule: "as a node with several databases"}); err != nil {
+				b.Fatal(err)
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Reserve(b.Context(), segment.Request{Tag: "tag 0", Step: c.step, Length: 7, Min: 1, Max: 7}); err != nil {

@@ -2,20 +2,18 @@ package sqldb
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
 // Names of the rows of leaf_meta that hold a binding.
 const (
-	metaRule  = "tag_rule"
-	metaStore = "store_name"
+	metaRule   = "tag_rule"
+	metaStore  = "store_name"
+	metaStores = "store_names" // of all databases of the rule
 )
 
 // Bind implements segment.Store. A binding without a rule is recorded, too, where
@@ -101,121 +99,58 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 			err = nil
 		}
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("binding: %w", err)
-	case found == nil, *found == b, found.Rule == "" && b.Rule == "":
-		return nil
-	}
-	return fmt.Errorf("%w: the database belongs to %s, this node takes it for %s", segment.ErrRule, describe(*found), describe(b))
-}
-
-func describe(b segment.Binding) string {
-	if b.Rule == "" {
-		return "the only database"
-	}
-	return fmt.Sprintf("store %q of rule %q", b.Store, b.Rule)
-}
-
-// RuleChange is the change of the tag rule of a database by one command. Between Unbind and the
-// end of the change no node binds the database. If another command begins a change meanwhile,
-// that one alone goes on: whatever this one found out may be wrong by now.
-type RuleChange struct {
-	s      *Store
-	before *segment.Binding // nil: none
-	mark   segment.Binding  // of this change; no node has it
-}
-
-const unboundRule = "none: leaf schema apply --accept-rule is changing it "
-
-// Unbind begins a change of the rule. After an error the rule may have been taken away, unless
-// the change is nil.
-func (s *Store) Unbind(ctx context.Context) (c *RuleChange, err error) {
-	defer s.done(ctx, time.Now(), &err, "take the rule away")
-	before, err := s.binding(ctx, s.write, s.sql.meta)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("binding: %w", err)
 	}
-	c = &RuleChange{s, before, segment.Binding{Store: "-", Rule: unboundRule + rand.Text()}}
-	return c, s.replaceBinding(ctx, before, &c.mark)
-}
-
-// Accept ends the change and records b. It is the operator's word that the tags were moved to
-// where the new rule expects them. A binding without a rule is recorded as well: a node that
-// runs with the old rule would take a record that is gone for one that is still to be made.
-func (c *RuleChange) Accept(ctx context.Context, b segment.Binding) (err error) {
-	defer c.s.done(ctx, time.Now(), &err, "accept rule")
-	return c.s.replaceBinding(ctx, &c.mark, &b)
-}
-
-// Undo ends the change and puts the binding back that the database had. Error: leaf.ErrConflict
-// if that was the mark of a change that did not end, so that still no node binds the database.
-func (c *RuleChange) Undo(ctx context.Context) (err error) {
-	defer c.s.done(ctx, time.Now(), &err, "put the rule back")
-	if err := c.s.replaceBinding(ctx, &c.mark, c.before); err != nil {
-		return err
+	if found != nil && !found.Same(b) {
+		return otherRule(b, *found)
 	}
-	if c.before != nil && strings.HasPrefix(c.before.Rule, unboundRule) {
-		return fmt.Errorf("%w: the database had no rule before, because another leaf schema apply --accept-rule runs or was interrupted. "+
-			"No node starts until the command ends well: run it with the new tag rule, or with the old one to go back to that", leaf.ErrConflict)
+	if record && found != nil && found.Stores == "" && b.Rule != "" {
+		s.addNames(ctx, b)
 	}
+	s.identity.binding.Store(&b)
 	return nil
 }
 
-// replaceBinding records to in place of from; nil is no binding. Error: leaf.ErrConflict if the
-// database has another one meanwhile.
-func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) error {
-	changed := fmt.Errorf("%w: another command or node is recording its rule; when it has ended, try again", leaf.ErrConflict)
-	err := s.again(ctx, func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
-			found, err := s.binding(ctx, conn, s.sql.lockMeta)
-			switch {
-			case err != nil, equal(found, to): // or it was done before, and the answer was lost
-				return err
-			case !equal(found, from):
-				return changed
-			}
-			if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil || to == nil {
-				return err
-			}
-			return s.insertBinding(ctx, conn, *to)
-		})
-	})
-	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
-		return changed
+// addNames completes a binding that a version before wrote. Without it nodes serve; only a
+// change of the rule needs it.
+func (s *Store) addNames(ctx context.Context, b segment.Binding) {
+	err := s.transact(ctx, func(conn *sql.Conn) error { return s.insertNames(ctx, conn, b) })
+	if err != nil && s.dialect.kindOf(err) != kindDuplicate {
+		s.cfg.Logger.Debug("the names of the rule's databases could not be written to leaf_meta", "store", s.Redacted(), "error", err)
 	}
-	return err
 }
 
-func equal(a, b *segment.Binding) bool { return a == b || a != nil && b != nil && *a == *b }
-
-// insertBinding writes both rows with one statement, so that no reader meets half a
-// binding.
+// insertBinding writes a binding in a transaction.
 func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Binding) error {
-	_, err := conn.ExecContext(ctx, s.sql.insertMeta, metaRule, b.Rule, metaStore, b.Store)
+	if _, err := conn.ExecContext(ctx, s.sql.insertMeta, metaRule, b.Rule, metaStore, b.Store); err != nil || b.Stores == "" {
+		return err
+	}
+	return s.insertNames(ctx, conn, b)
+}
+
+func (s *Store) insertNames(ctx context.Context, conn *sql.Conn, b segment.Binding) error {
+	_, err := conn.ExecContext(ctx, s.sql.insertName, metaStores, b.Stores)
 	return err
 }
 
 // binding returns the recorded binding, nil if there is none. query is meta, or lockMeta.
-func (s *Store) binding(ctx context.Context, q querier, query string) (b *segment.Binding, err error) {
-	err = eachRow(ctx, q, query, nil, func(rows *sql.Rows) error {
+func (s *Store) binding(ctx context.Context, q querier, query string) (*segment.Binding, error) {
+	var found *segment.Binding
+	var b segment.Binding
+	parts := map[string]*string{metaRule: &b.Rule, metaStore: &b.Store, metaStores: &b.Stores}
+	err := eachRow(ctx, q, query, nil, func(rows *sql.Rows) error {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
 			return err
 		}
-		if b == nil && (name == metaRule || name == metaStore) {
-			b = &segment.Binding{}
-		}
-		switch name {
-		case metaRule:
-			b.Rule = value
-		case metaStore:
-			b.Store = value
+		if part := parts[name]; part != nil {
+			*part, found = value, &b
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	return found, nil
 }

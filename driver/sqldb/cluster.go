@@ -21,10 +21,11 @@ const clusterValue = "(SELECT value FROM leaf_meta WHERE name = '" + metaCluster
 // identity is which database a Store is. Whatever name leads to the database, and whatever
 // is loaded into it, the Store takes no range from one that names another cluster (rule V).
 type identity struct {
-	id atomic.Pointer[string] // the cluster's ID as this node read it first; nil: it read none
+	id      atomic.Pointer[string]          // the cluster's ID as this node read it first; nil: it read none
+	binding atomic.Pointer[segment.Binding] // which part of which tag rule it is; nil: not bound yet
 
 	// readable is whether statements may read leaf_meta. Without that table, or without
-	// the right to read it, loads go on: the next Bind tries again.
+	// the right to read it, the loads of an only database go on: the next Bind tries again.
 	readable atomic.Bool
 }
 
@@ -140,16 +141,4 @@ func (s *Store) storedCluster(ctx context.Context, q querier) (id string, err er
 		return "", fmt.Errorf("read the cluster's ID in leaf_meta: %w", err)
 	}
 	return id, nil
-}
-
-// sameCluster is check within a transaction that changes a row.
-func (s *Store) sameCluster(ctx context.Context, conn *sql.Conn) error {
-	if s.identity.asked() == "" {
-		return nil
-	}
-	found, err := s.storedCluster(ctx, conn)
-	if err != nil {
-		return err
-	}
-	return s.identity.check(found)
 }

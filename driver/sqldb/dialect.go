@@ -51,6 +51,12 @@ type dialect struct {
 	// is no wire to lose an answer on.
 	returnUnused func(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error
 
+	// settle are statements of one transaction. When it has ended, each load either has ended
+	// or sees what was committed before: it waits for the loads under way, and changes every
+	// row without a trace, so that a load with an older view of leaf_meta fails. Empty: loads
+	// are one behind the other.
+	settle []string
+
 	// check verifies that the server can be trusted with existing tables.
 	check func(ctx context.Context, s *Store, tables ...string) error
 
@@ -137,8 +143,10 @@ type statements struct {
 	meta       string // name, value of all
 	lockMeta   string // the same, locked
 	insertMeta string // name, value, name, value
+	insertName string // name, value
 	deleteMeta string
 	cluster    string // the cluster's ID
+	owner      string // see owner
 	advanceOwn string // advance in the database of one cluster: its parameters, ID
 }
 
@@ -174,8 +182,10 @@ func (d *dialect) statements() statements {
 		meta:       "SELECT name, value FROM leaf_meta",
 		lockMeta:   "SELECT name, value FROM leaf_meta" + d.forUpdate,
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
-		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "')",
+		insertName: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"),
+		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "', '" + metaStores + "')",
 		cluster:    "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'",
+		owner:      "SELECT " + ownerValues,
 		advanceOwn: d.bind(set + " AND " + clusterValue + " = ?"),
 	}
 }

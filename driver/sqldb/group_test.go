@@ -35,6 +35,37 @@ type group interface {
 // member is killed and comes back, and another one is stopped (SIGSTOP) and goes on. No
 // range is handed out twice, and no record is overwritten.
 func TestGroup(t *testing.T) {
+	eachGroup(t, liveOn)
+}
+
+// TestUnbindInAGroup: nodes load through all members of a group while a command at one member
+// takes the rule away. The members do not see each other's locks.
+func TestUnbindInAGroup(t *testing.T) {
+	eachGroup(t, func(t *testing.T, g group) {
+		url := func(i int) string { return g.Database(i).URL() }
+		applySchema(t, url(0))
+		command := open(t, url(0))
+		if err := command.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 1000}); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Bind(t.Context(), oldRule); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			node := open(t, url(i))
+			until(t, "the member has the rule", func() bool { return node.Bind(t.Context(), oldRule) == nil })
+		}
+		for range 20 {
+			unbindAmongLoads(t, command, url(0), url(1), url(2))
+			for i := range 3 {
+				node := open(t, url(i))
+				until(t, "the member has the rule again", func() bool { return node.Bind(t.Context(), oldRule) == nil })
+			}
+		}
+	})
+}
+
+func eachGroup(t *testing.T, run func(t *testing.T, g group)) {
 	if os.Getenv("LEAF_TEST_MATRIX") == "" && !server.Long() {
 		t.Skip("NOT TESTED: takes minutes; run make test-matrix")
 	}
@@ -52,7 +83,7 @@ func TestGroup(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			liveOn(t, g)
+			run(t, g)
 		})
 	}
 }

@@ -23,14 +23,14 @@ import (
 // question is not taken for it. The last one comes after the COMMIT: the server skips
 // everything behind a statement that fails.
 //
-// cluster is what the packet asks of leaf_meta, after the row is locked: an earlier
+// owner is what the packet asks of leaf_meta, after the row is locked: an earlier
 // reading would open a snapshot, in which MariaDB refuses a row that changed since.
-func mysqlPacket(set, where, cluster string) string {
+func mysqlPacket(set, where, owner string) string {
 	const row = "SELECT ?, biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE; "
 	return "START TRANSACTION; " + row +
 		"UPDATE leaf_alloc SET max_id = " + set + ", update_time = CURRENT_TIMESTAMP" +
 		" WHERE biz_tag = ? AND " + mysqlExact + " AND " + where + "; " +
-		row + "SELECT ?, " + cluster + "; COMMIT; SELECT ?"
+		row + "SELECT ?, " + owner + "; COMMIT; SELECT ?"
 }
 
 const (
@@ -38,13 +38,13 @@ const (
 	mysqlReserveWhere = "step = ? AND max_id >= 0 AND max_id <= ?"
 )
 
-// The same packets, without and with a look at the cluster's ID.
+// The same packets, without and with a look at whose the database is.
 var (
-	mysqlReserve        = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, "NULL")
-	mysqlReserveCluster = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, clusterValue)
+	mysqlReserve      = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, noOwner)
+	mysqlReserveOwner = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, ownerValues)
 
-	mysqlReturn        = mysqlPacket("?", "max_id = ?", "NULL")
-	mysqlReturnCluster = mysqlPacket("?", "max_id = ? AND "+clusterValue+" = ?", clusterValue)
+	mysqlReturn      = mysqlPacket("?", "max_id = ?", noOwner)
+	mysqlReturnOwner = mysqlPacket("?", "max_id = ? AND "+clusterValue+" = ?", ownerValues)
 )
 
 // errAnswer: the server has answered something else than what it was asked.
@@ -52,7 +52,7 @@ var errAnswer = errors.New("the answer does not belong to the question; a proxy 
 
 // sendPacket sends a packet whose UPDATE has the parameters set, tag, tag, where, and
 // returns the row as it was before and after. A nil error means that the server
-// acknowledged the COMMIT, and that the database is no other cluster's.
+// acknowledged the COMMIT, and that the database has no other owner.
 func (s *Store) sendPacket(ctx context.Context, q querier, packet, tag string, set any, where ...any) (before, after state, err error) {
 	word := rand.Text()
 	args := append(append([]any{word, tag, set, tag, tag}, where...), word, tag, word, word)
@@ -73,13 +73,13 @@ func (s *Store) sendPacket(ctx context.Context, q querier, packet, tag string, s
 		return state{}, state{}, err
 	}
 	var echo string
-	var cluster sql.NullString
-	found, err := packetAnswer(rows, &echo, &cluster)
+	var asked owner
+	found, err := packetAnswer(rows, append([]any{&echo}, asked.dest()...)...)
 	if err != nil { // of what comes behind this answer
 		return state{}, state{}, fmt.Errorf("commit: %w", err)
 	}
 	if !found || echo != word {
-		return state{}, state{}, fmt.Errorf("read the cluster's ID: %w", errAnswer)
+		return state{}, state{}, fmt.Errorf("read whose the database is: %w", errAnswer)
 	}
 	found, err = packetAnswer(rows, &echo)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) sendPacket(ctx context.Context, q querier, packet, tag string, s
 	if !found || echo != word {
 		return state{}, state{}, fmt.Errorf("read the answer behind the commit: %w", errAnswer)
 	}
-	if err := s.identity.check(cluster.String); err != nil {
+	if err := s.identity.checkOwner(asked); err != nil {
 		return state{}, state{}, err
 	}
 	return first.state, second.state, errors.Join(first.check(word, tag), second.check(word, tag))
@@ -144,8 +144,8 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 		return segment.Reservation{}, false, nil
 	}
 	packet := mysqlReserve
-	if s.identity.asked() != "" {
-		packet = mysqlReserveCluster
+	if s.identity.readable.Load() {
+		packet = mysqlReserveOwner
 	}
 	var before, after state
 	// In a Galera group a COMMIT that meets another node's is taken back.
@@ -172,7 +172,7 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 func returnMySQL(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
 	packet, where := mysqlReturn, []any{hi}
 	if own := s.identity.asked(); own != "" {
-		packet, where = mysqlReturnCluster, []any{hi, own}
+		packet, where = mysqlReturnOwner, []any{hi, own}
 	}
 	before, after, err := s.sendPacket(ctx, conn, packet, tag, lo, where...)
 	switch {

@@ -39,6 +39,7 @@ var postgresDialect = dialect{
 	greatest:     "GREATEST",
 	reserveOnce:  reservePostgres,
 	returnUnused: returnPostgres,
+	settle:       postgresSettle,
 	check:        checkPostgres,
 	grant:        postgresGrant,
 	account:      "SELECT quote_ident(current_user)",
@@ -57,20 +58,26 @@ const (
 // postgresReserveReading returns a statement that gives req.Length to a row whose step is
 // as believed, and the row's own step within the bounds to any other. $1 tag, $2 step, $3
 // length, $4 min, $5 max, $6 a random word, which the answer to another statement does not
-// repeat. cluster is what the statement reads of leaf_meta.
-func postgresReserveReading(cluster string) string {
+// repeat. owner is what the statement reads of leaf_meta.
+func postgresReserveReading(owner string) string {
 	length := "(CASE WHEN step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(step AS bigint), $4), $5) END)"
 	return "UPDATE leaf_alloc SET max_id = max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
 		` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1` +
 		fmt.Sprintf(" AND step BETWEEN 1 AND %d AND max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
-		" RETURNING $6, biz_tag, max_id, step, " + cluster
+		" RETURNING $6, biz_tag, max_id, step, " + owner
 }
 
-// The same statements, without and with a look at the cluster's ID.
+// The same statements, without and with a look at whose the database is.
 var (
-	postgresReserve        = postgresReserveReading("NULL")
-	postgresReserveCluster = postgresReserveReading(clusterValue)
+	postgresReserve      = postgresReserveReading(noOwner)
+	postgresReserveOwner = postgresReserveReading(ownerValues)
 )
+
+// A load is one statement, whose view of leaf_meta is as old as its beginning, however long it
+// waits for its row: the lock of the table waits for it to end. With a default isolation above
+// read committed, the view of one that waits for that lock is older still, and it fails because
+// the row has changed.
+var postgresSettle = []string{"LOCK TABLE leaf_alloc IN SHARE ROW EXCLUSIVE MODE", "UPDATE leaf_alloc SET step = step"}
 
 func openPostgres(_ target, l *login, cfg Config) (pools, error) {
 	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg}), timeout: cfg.ConnectTimeout}, cfg), nil
@@ -112,12 +119,12 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	var echo, name string
 	word := rand.Text()
 	statement := postgresReserve
-	if s.identity.asked() != "" {
-		statement = postgresReserveCluster
+	if s.identity.readable.Load() {
+		statement = postgresReserveOwner
 	}
-	var cluster sql.NullString
+	var found owner
 	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}
-	ok, err := queryRow(ctx, s.write, statement, args, []any{&echo, &name, &hi, &step, &cluster})
+	ok, err := queryRow(ctx, s.write, statement, args, append([]any{&echo, &name, &hi, &step}, found.dest()...))
 	switch kind := s.dialect.kindOf(err); {
 	case errors.Is(err, errUnreadable):
 		return segment.Reservation{}, false, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
@@ -128,7 +135,7 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	case echo != word || name != req.Tag:
 		return segment.Reservation{}, false, errAnswer
 	}
-	if err := s.identity.check(cluster.String); err != nil {
+	if err := s.identity.checkOwner(found); err != nil {
 		return segment.Reservation{}, false, err
 	}
 	res, err := rangeBelow(hi, req.LengthFor(step), step)
@@ -154,7 +161,7 @@ func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, h
 	}
 	row, err := s.readRow(ctx, conn, tag)
 	if err == nil && row.maxID == hi {
-		err = s.sameCluster(ctx, conn)
+		err = s.sameOwner(ctx, conn)
 	}
 	if err != nil {
 		return err

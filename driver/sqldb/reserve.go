@@ -18,7 +18,7 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 	}
 	defer s.done(ctx, time.Now(), &err, "reserve tag %q", req.Tag)
 	res, err = s.reserve(ctx, req)
-	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied) && s.identity.readable.Swap(false) {
+	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied) && s.identity.mayBeBlind() && s.identity.readable.Swap(false) {
 		return s.reserve(ctx, req) // leaf_meta may be what is missing: nothing was written
 	}
 	return res, err
@@ -72,7 +72,7 @@ func (s *Store) reserveLocked(ctx context.Context, req segment.Request) (segment
 		if err := segment.CheckRow(req.Tag, row.maxID, row.step, length); err != nil {
 			return err
 		}
-		if err := s.sameCluster(ctx, conn); err != nil {
+		if err := s.sameOwner(ctx, conn); err != nil {
 			return err
 		}
 		res = segment.Reservation{Range: leaf.Range{Lo: row.maxID, Hi: row.maxID + length}, Step: row.step}
@@ -159,7 +159,7 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (maxID int64
 		if maxID = max(row.maxID, above); maxID == row.maxID {
 			return nil
 		}
-		if err := s.sameCluster(ctx, conn); err != nil {
+		if err := s.sameOwner(ctx, conn); err != nil {
 			return err
 		}
 		return s.advance(ctx, conn, tag, row.maxID, maxID)

@@ -58,7 +58,7 @@ func (s *Store) returnLocked(ctx context.Context, tag string, hi, lo int64) erro
 		if row.maxID != hi {
 			return notAt(row, hi)
 		}
-		if err := s.sameCluster(ctx, conn); err != nil {
+		if err := s.sameOwner(ctx, conn); err != nil {
 			return err
 		}
 		return s.advance(ctx, conn, tag, hi, lo)

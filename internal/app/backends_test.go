@@ -187,7 +187,7 @@ func TestSchemaBesideTheEmbeddedDatabase(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
 	start(t, c)
-	_, err := app.ApplySchema(t.Context(), c, app.Options{}, false)
+	_, err := app.ApplySchema(t.Context(), c, app.Options{}, nil)
 	if !errors.Is(err, leaf.ErrConflict) {
 		t.Fatalf("%v, want a conflict", err)
 	}

@@ -212,7 +212,7 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 	if err := os.WriteFile(remembered, fmt.Appendf(nil, `{"x":%q}`, ids["one.db"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = app.ApplySchema(t.Context(), ruled, app.Options{}, true)
+	_, err = app.ApplySchema(t.Context(), ruled, app.Options{}, &app.RuleChange{})
 	wantRefused("a new tag rule", err)
 
 	n, _ := start(t, of("new", "two.db")) // the rule in its database is still its own

@@ -67,10 +67,10 @@ func TestSeveralStores(t *testing.T) {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, false); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "--accept-rule") {
+	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "--accept-rule") {
 		t.Errorf("apply: got %v", err)
 	}
-	if report, err := app.ApplySchema(t.Context(), c, app.Options{}, true); err != nil {
+	if report, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{}); err != nil {
 		t.Errorf("apply with --accept-rule: got %v, %v", report, err)
 	}
 	_, stop = start(t, c)
@@ -104,10 +104,10 @@ func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 
 	fresh := c
 	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
-	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, false); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "stop all nodes, then move the rows") {
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, nil); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "stop all nodes, then move the rows") {
 		t.Errorf("apply: got %v", err)
 	}
-	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
 	if want := `its row in store "a", where the rule expects it, has max_id=1, but its row in store "b" has max_id=13`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
 		t.Errorf("apply with --accept-rule: got %v, want a conflict that says %q", err, want)
 	}
@@ -115,7 +115,7 @@ func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 	if err := a.Update(t.Context(), "user", segment.Change{MaxID: &above}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{}); err != nil {
 		t.Errorf("apply with --accept-rule, and the row above: got %v", err)
 	}
 	node, _ := start(t, fresh)

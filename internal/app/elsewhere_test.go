@@ -57,14 +57,14 @@ func TestRegressElsewhere(t *testing.T) {
 			if moved {
 				execute(t, a, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('user', ?, 5, CURRENT_TIMESTAMP)", tag.MaxID)
 				var above int64
-				_, err := app.ApplySchema(t.Context(), c, app.Options{}, true)
+				_, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{})
 				_, named, _ := strings.Cut(fmt.Sprint(err), `set max_id in store "a" to `)
 				if _, scanErr := fmt.Sscanf(named, "%d or more", &above); !errors.Is(err, leaf.ErrConflict) || scanErr != nil {
 					t.Fatalf("the rule beside the moved row: %v; want a conflict that names a max_id", err)
 				}
 				execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", above)
 			}
-			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, true); err != nil {
+			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{}); err != nil {
 				t.Fatal(err)
 			}
 			node, _ := start(t, c)
@@ -94,7 +94,7 @@ func TestNoticeElsewhereThatNoNodeWrote(t *testing.T) {
 	execute(t, openFile(t, filepath.Join(dir, "b.db")), "INSERT INTO leaf_repair (biz_tag, asked, regress, repaired, update_time) VALUES ('user', 0, ?, 0, CURRENT_TIMESTAMP)", int64(math.MaxInt64))
 	execute(t, openFile(t, filepath.Join(dir, "a.db")), "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('user', 10, 5, CURRENT_TIMESTAMP)")
 	c.TagRules = []string{"user*=a"}
-	_, err := app.ApplySchema(t.Context(), c, app.Options{}, true)
+	_, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{})
 	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "no node wrote that: correct it") {
 		t.Errorf("got %v", err)
 	}

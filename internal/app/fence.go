@@ -50,7 +50,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	at := map[string]int64{}
 	catalog := dbs.catalog(0, nil)
 	for i, s := range dbs.stores {
-		rows, err := dbs.rows(ctx, i)
+		rows, err := allRows(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			if !catalog.Holds(i, row.Tag) {
 				continue
 			}
-			if err := dbs.readable(i, row); err != nil {
+			if err := readable(dbs.name(i), row); err != nil {
 				return nil, err
 			}
 			tags = append(tags, row.Tag)

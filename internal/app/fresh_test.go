@@ -27,7 +27,7 @@ func makeTables(t *testing.T, url string) {
 	t.Helper()
 	c := embedded(shortDir(t))
 	c.Stores = []string{url}
-	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, false); err != nil {
+	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

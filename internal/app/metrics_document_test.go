@@ -120,7 +120,7 @@ func metricPages(t *testing.T) map[string]string {
 // declareNew makes the tables of a database, and declares its registry new.
 func declareNew(t *testing.T, c config.Config) {
 	t.Helper()
-	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, false); err != nil {
+	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	w, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, true)

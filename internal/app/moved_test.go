@@ -78,7 +78,7 @@ func TestRuleBesideARowThatWasNotMoved(t *testing.T) {
 
 			fresh := c
 			fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
-			if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+			if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{}); err != nil {
 				t.Fatal(err)
 			}
 			node, _ := start(t, fresh)
@@ -143,14 +143,14 @@ func TestRuleBesideARowThatWasDeletedWithSQL(t *testing.T) {
 				execute(t, b, "DELETE FROM leaf_alloc WHERE biz_tag = 'user'")
 			}
 			c.TagRules = []string{"user*=a"}
-			_, err := app.ApplySchema(t.Context(), c, app.Options{}, true)
+			_, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{})
 			var above int64
 			_, named, _ := strings.Cut(fmt.Sprint(err), `set max_id in store "a" to `)
 			if _, scanErr := fmt.Sscanf(named, "%d or more", &above); !errors.Is(err, leaf.ErrConflict) || scanErr != nil {
 				t.Fatalf("the rule beside the copied row: %v; want a conflict that names a max_id", err)
 			}
 			execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", above)
-			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, true); err != nil {
+			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{}); err != nil {
 				t.Fatal(err)
 			}
 			again, _ := start(t, c)
@@ -176,7 +176,7 @@ func TestRuleBesideARowThatCannotBeRead(t *testing.T) {
 			loosen(t, db)
 			execute(t, db, "UPDATE leaf_alloc SET max_id = '13 or so' WHERE biz_tag = 'user'")
 			c.TagRules = []string{"user*=a"}
-			_, err := app.ApplySchema(t.Context(), c, app.Options{}, true)
+			_, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{})
 			if want := fmt.Sprintf(`the row of tag "user" in store %q cannot be read`, store); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want a conflict that says %q", err, want)
 			}
@@ -196,12 +196,12 @@ func TestRuleBesideARunningNode(t *testing.T) {
 	}
 	fresh := c
 	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
-	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
 	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "nodes take ranges from store") {
 		t.Errorf("beside the node of %s: got %v, want a conflict", info.DataDir, err)
 	}
 	stop()
-	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{}); err != nil {
 		t.Errorf("after the node has stopped: %v", err)
 	}
 }
@@ -232,7 +232,7 @@ func TestRuleBesideANodeThatStarts(t *testing.T) {
 			old.DataDir = shortDir(t)
 			done := make(chan error, 1)
 			go func() {
-				_, err := app.ApplySchema(context.Background(), fresh, app.Options{}, true)
+				_, err := app.ApplySchema(context.Background(), fresh, app.Options{}, &app.RuleChange{})
 				done <- err
 			}()
 			time.Sleep(500 * time.Millisecond) // the command has looked for nodes; if not, it refuses all the same
@@ -264,7 +264,7 @@ func TestRuleBesideANodeThatStarts(t *testing.T) {
 			}
 			stop()
 			var above int64
-			_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, true)
+			_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
 			_, named, _ := strings.Cut(fmt.Sprint(err), `set max_id in store "a" to `)
 			if _, scanErr := fmt.Sscanf(named, "%d or more", &above); scanErr != nil {
 				t.Fatalf("after the node has ended: %v; want that it names a max_id", err)
@@ -273,7 +273,7 @@ func TestRuleBesideANodeThatStarts(t *testing.T) {
 				stop()
 			}
 			execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", above)
-			if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, true); err != nil {
+			if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{}); err != nil {
 				t.Fatal(err)
 			}
 			again, _ := start(t, fresh)

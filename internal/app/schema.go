@@ -35,10 +35,9 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 }
 
 // ApplySchema creates the missing tables in every configured database, records the
-// tag rule, and returns what it did. With acceptRule it overwrites the rule of
-// another division of tags, which is the operator's word that all nodes were stopped and
-// the rows were moved then. It is leaf.ErrConflict if a row shows that this is not so.
-func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRule bool) (report []string, err error) {
+// tag rule, and returns what it did. With a change, which may be nil, it overwrites the rule of
+// another division of tags. It is leaf.ErrConflict if numbers could repeat then.
+func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *RuleChange) (report []string, err error) {
 	o, err := newOffline(cfg, opts)
 	if inUse, ok := errors.AsType[*inUseError](err); ok {
 		// Only the embedded database needs the lock, and no node is asked for its schema.
@@ -49,8 +48,13 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	if acceptRule {
-		if err := o.checkRule(ctx); err != nil {
+	var rule *ruleChange
+	if change != nil {
+		if rule, err = o.newRuleChange(change); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, rule.close()) }()
+		if err := rule.check(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -61,12 +65,15 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, acceptRul
 			return report, err
 		}
 	}
-	if acceptRule {
-		if err := o.acceptRule(ctx); err != nil {
+	if rule != nil {
+		if err := rule.accept(ctx); err != nil {
 			return report, err
 		}
 		for _, address := range o.dbs.addresses() {
 			report = append(report, address+": tag rule recorded")
+		}
+		for _, s := range rule.stores[len(o.dbs.stores):] {
+			report = append(report, s.Redacted()+": closed for the rule before")
 		}
 	}
 	for i, s := range o.dbs.stores {

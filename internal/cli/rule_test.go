@@ -54,3 +54,34 @@ func TestAcceptRuleAsTheTextsSay(t *testing.T) {
 		})
 	}
 }
+
+// TestLeftOutDatabaseAsTheTextSays: the new rule has one database less. The command names the
+// option for the other one, and what it says is typed.
+func TestLeftOutDatabaseAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	folder, dir, seen := t.TempDir(), dataDir(t), distinct{}
+	a, b := filepath.Join(folder, "a.db"), filepath.Join(folder, "b.db")
+	both := []string{"--store", "a=sqlite:" + a, "--store", "b=sqlite:" + b, "--tag-rule", "order*=a", "--data-dir", dir}
+	one := []string{"--store", "sqlite:" + b, "--data-dir", dir}
+	run := func(with []string, words ...string) []string { return append(words, with...) }
+	take := func(with []string) {
+		t.Helper()
+		for line := range strings.Lines(leafOK(t, run(with, "next", "order", "-n", "250")...)) {
+			id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.add(t, []int64{id})
+		}
+	}
+	leafOK(t, run(both, "schema", "apply")...)
+	leafOK(t, run(both, "tag", "create", "order", "--step", "100")...)
+	take(both)
+	operate(t, "sqlite:"+b, "ATTACH '"+a+"' AS was; INSERT INTO leaf_alloc SELECT * FROM was.leaf_alloc")
+	option := leafFails(t, regexp.MustCompile(`Add (--leave-out) with its URL, or, if no node can ever reach it again, --lost a`), run(one, "schema", "apply", "--accept-rule")...)
+	leafOK(t, run(one, "schema", "apply", "--accept-rule", option, "sqlite:"+a)...)
+	take(one)
+	if len(seen) != 500 {
+		t.Errorf("%d IDs, want 500", len(seen))
+	}
+}

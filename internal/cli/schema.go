@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 )
 
@@ -30,7 +32,9 @@ func (c *schemaPrintCmd) Run(p Process) error {
 type schemaApplyCmd struct {
 	Settings settings `embed:"" keys:"schema"`
 	jsonFlag
-	AcceptRule bool `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
+	AcceptRule bool     `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
+	LeaveOut   []string `sep:"none" placeholder:"URL" help:"With --accept-rule: a database of the rule so far that the new rule has not, repeatable. Its rows are compared, and it is closed for nodes with the rule so far."`
+	Lost       []string `sep:"none" placeholder:"NAME" help:"With --accept-rule: a database of the rule so far, by its name there, that no node can ever reach again, repeatable. Its rows are not compared."`
 }
 
 // Help implements kong.HelpProvider.
@@ -46,7 +50,14 @@ func (c *schemaApplyCmd) Run(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
-	report, err := app.ApplySchema(ctx, l.Config, app.Options{}, c.AcceptRule)
+	var change *app.RuleChange
+	switch {
+	case c.AcceptRule:
+		change = &app.RuleChange{LeaveOut: c.LeaveOut, Lost: c.Lost}
+	case len(c.LeaveOut)+len(c.Lost) > 0:
+		return leaf.BadField("--leave-out and --lost", strings.Join(append(c.LeaveOut, c.Lost...), " "), "are for --accept-rule only")
+	}
+	report, err := app.ApplySchema(ctx, l.Config, app.Options{}, change)
 	if c.JSON && err == nil {
 		return printJSON(p.Stdout, map[string]any{"report": report})
 	}

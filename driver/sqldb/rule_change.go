@@ -1,0 +1,119 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// RuleChange is the change of the tag rule of a database by one command. Between Unbind and the
+// end of the change no node binds the database, and none takes a range. If another command
+// begins a change meanwhile, that one alone goes on: whatever this one found out may be wrong by now.
+type RuleChange struct {
+	s      *Store
+	before *segment.Binding // nil: none
+	mark   segment.Binding  // of this change; no node has it
+}
+
+// Rules that no node has.
+const (
+	unboundRule = "none: leaf schema apply --accept-rule is changing it "
+	leftOutRule = "none: a newer rule leaves the database out"
+)
+
+// Unbind begins a change of the rule. When it returns, the rows hold every range that was or
+// will be taken by the rule before. After an error the rule may have been taken away, unless the
+// change is nil.
+func (s *Store) Unbind(ctx context.Context) (c *RuleChange, err error) {
+	defer s.done(ctx, time.Now(), &err, "take the rule away")
+	before, err := s.binding(ctx, s.write, s.sql.meta)
+	if err != nil {
+		return nil, err
+	}
+	c = &RuleChange{s, before, segment.Binding{Store: "-", Rule: unboundRule + rand.Text(), Stores: "-"}}
+	if before != nil {
+		c.mark.Store, c.mark.Stores = before.Store, before.Stores
+		if before.Rule == "" {
+			c.mark.Stores = before.Store
+		}
+	}
+	if err := s.replaceBinding(ctx, before, &c.mark); err != nil || len(s.dialect.settle) == 0 {
+		return c, err
+	}
+	return c, s.again(ctx, func() error { return s.settle(ctx) })
+}
+
+func (s *Store) settle(ctx context.Context) error {
+	return s.transact(ctx, func(conn *sql.Conn) error {
+		for _, statement := range s.dialect.settle {
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("wait for the loads under way: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Before returns the binding that the database had, nil if none. After a change that did not end
+// it has the names, but not the rule.
+func (c *RuleChange) Before() *segment.Binding { return c.before }
+
+// LeaveOut ends the change of a database that the new rule does not have.
+func (c *RuleChange) LeaveOut(ctx context.Context) error {
+	return c.Accept(ctx, segment.Binding{Store: c.mark.Store, Rule: leftOutRule, Stores: c.mark.Store})
+}
+
+// Accept ends the change and records b. It is the operator's word that the tags were moved to
+// where the new rule expects them. A binding without a rule is recorded as well: a node that
+// runs with the old rule would take a record that is gone for one that is still to be made.
+func (c *RuleChange) Accept(ctx context.Context, b segment.Binding) (err error) {
+	defer c.s.done(ctx, time.Now(), &err, "accept rule")
+	return c.s.replaceBinding(ctx, &c.mark, &b)
+}
+
+// Undo ends the change and puts the binding back that the database had. Error: leaf.ErrConflict
+// if that was the mark of a change that did not end, so that still no node binds the database.
+func (c *RuleChange) Undo(ctx context.Context) (err error) {
+	defer c.s.done(ctx, time.Now(), &err, "put the rule back")
+	if err := c.s.replaceBinding(ctx, &c.mark, c.before); err != nil {
+		return err
+	}
+	if c.before != nil && strings.HasPrefix(c.before.Rule, unboundRule) {
+		return fmt.Errorf("%w: the database had no rule before, because another leaf schema apply --accept-rule runs or was interrupted. "+
+			"No node starts until the command ends well: run it with the new tag rule, or with the old one to go back to that", leaf.ErrConflict)
+	}
+	return nil
+}
+
+// replaceBinding records to in place of from; nil is no binding. Error: leaf.ErrConflict if the
+// database has another one meanwhile.
+func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) error {
+	changed := fmt.Errorf("%w: another command or node is recording its rule; when it has ended, try again", leaf.ErrConflict)
+	err := s.again(ctx, func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			found, err := s.binding(ctx, conn, s.sql.lockMeta)
+			switch {
+			case err != nil, equal(found, to): // or it was done before, and the answer was lost
+				return err
+			case !equal(found, from):
+				return changed
+			}
+			if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil || to == nil {
+				return err
+			}
+			return s.insertBinding(ctx, conn, *to)
+		})
+	})
+	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
+		return changed
+	}
+	return err
+}
+
+func equal(a, b *segment.Binding) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -1,0 +1,391 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Two rules of the databases a and b.
+var (
+	oldRule = segment.Binding{Store: "a", Rule: "old", Stores: "a,b"}
+	newRule = segment.Binding{Store: "a", Rule: "new", Stores: "a,b"}
+)
+
+// ruled is a Store that belongs to a rule, with a row of the tag order that begins at 1.
+func ruled(t *testing.T, url string, db *sql.DB, b segment.Binding) *sqldb.Store {
+	t.Helper()
+	execAll(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('order', 1, 1000, '')")
+	return bound(t, url, b)
+}
+
+func bound(t *testing.T, url string, b segment.Binding) *sqldb.Store {
+	t.Helper()
+	s := open(t, url)
+	if err := s.Bind(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestLoadComparesTheRule: a node that was bound before takes no range while a command changes
+// the rule, nor after another rule was recorded, nor in a database that a new rule leaves out.
+// After a refusal it goes on by itself.
+func TestLoadComparesTheRule(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		node := ruled(t, url, db, oldRule)
+		wantNext(t, node, 1)
+		refused := func(when string) {
+			t.Helper()
+			for _, step := range []int64{1000, 0} { // in one message, and in a transaction
+				res, err := node.Reserve(t.Context(), segment.Request{Tag: "order", Step: step, Length: 500, Min: 500, Max: 500})
+				if !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Reserve %s = %+v, %v; want ErrRule", when, res, err)
+				}
+			}
+		}
+		command := open(t, url)
+		change := unbind(t, command)
+		refused("while the rule is changed")
+		if err := change.Undo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		execAll(t, db, "UPDATE leaf_alloc SET max_id = 5001")
+		wantNext(t, node, 5001)
+		acceptRule(t, command, newRule)
+		refused("after another rule was recorded")
+		acceptRule(t, command, oldRule)
+		if err := unbind(t, command).LeaveOut(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refused("in a database that is left out")
+		execAll(t, db, "DROP TABLE leaf_meta")
+		if res, err := node.Reserve(t.Context(), segment.Request{Tag: "order", Step: 1000, Length: 500, Min: 500, Max: 500}); err == nil {
+			t.Errorf("Reserve with several databases and without leaf_meta = %+v", res)
+		}
+	})
+}
+
+// TestUnbindWaitsForLoads: a load has compared the rule, and reserves its range after the rule
+// was taken away. Unbind returns when the load has ended, and the rows have its range.
+func TestUnbindWaitsForLoads(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		ruled(t, url, db, oldRule)
+		load, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer load.Close()
+		run := func(statement string) {
+			t.Helper()
+			if _, err := load.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		if strings.HasPrefix(url, "sqlite:") {
+			run("BEGIN IMMEDIATE")
+		} else {
+			run("BEGIN")
+			run("SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order' FOR UPDATE")
+		}
+		run("SELECT value FROM leaf_meta")
+		ended := make(chan error, 1)
+		command := open(t, url)
+		go func() { ended <- rowsAfterUnbind(command, 1001) }()
+		select {
+		case err := <-ended:
+			t.Fatalf("Unbind returned while a load was under way: %v", err)
+		case <-time.After(200 * time.Millisecond): // it cannot be seen where Unbind waits
+		}
+		run("UPDATE leaf_alloc SET max_id = 1001 WHERE biz_tag = 'order'")
+		run("COMMIT")
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// rowsAfterUnbind takes the rule away, and returns an error if the row of the tag order is below
+// an end that was reserved by it.
+func rowsAfterUnbind(command *sqldb.Store, end int64) error {
+	if _, err := command.Unbind(context.Background()); err != nil {
+		return err
+	}
+	rows, err := command.Rows(context.Background())
+	if err != nil || len(rows) != 1 || rows[0].MaxID < end {
+		return fmt.Errorf("the rows are %+v, %w; want max_id=%d", rows, err, end)
+	}
+	return nil
+}
+
+// TestUnbindWaitsForOneStatement: on PostgreSQL a load is one statement, whose view of leaf_meta is
+// from its beginning. A trigger makes it wait there, with each default isolation. Its range is in
+// the rows when Unbind returns, or the load fails.
+func TestUnbindWaitsForOneStatement(t *testing.T) {
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			d := server.Postgres(t)
+			db := d.Open(t)
+			applySchema(t, d.URL())
+			execAll(t, db,
+				fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET default_transaction_isolation = %%L', current_database(), '%s'); END $$", isolation),
+				"CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF current_query() LIKE '%RETURNING%' THEN PERFORM pg_advisory_xact_lock_shared(7); END IF; RETURN NULL; END $$",
+				"CREATE TRIGGER wait BEFORE UPDATE ON leaf_alloc FOR EACH STATEMENT EXECUTE FUNCTION wait()")
+			node := ruled(t, d.URL(), db, oldRule)
+			gate, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gate.Close()
+			if _, err := gate.ExecContext(t.Context(), "SELECT pg_advisory_lock(7)"); err != nil {
+				t.Fatal(err)
+			}
+			reserved, ended := make(chan leaf.Range, 1), make(chan error, 1)
+			go func() {
+				res, err := node.Reserve(context.Background(), segment.Request{Tag: "order", Step: 1000, Length: 500, Min: 500, Max: 500})
+				if err != nil && !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Reserve: %v", err)
+				}
+				reserved <- res.Range
+			}()
+			until(t, "the load waits", func() bool { return waiting(t, db, "locktype = 'advisory'") > 0 })
+			command := open(t, d.URL())
+			rows := make(chan []segment.Row, 1)
+			go func() {
+				_, err := command.Unbind(context.Background())
+				if err == nil {
+					var all []segment.Row
+					all, err = command.Rows(context.Background())
+					rows <- all
+				}
+				ended <- err
+			}()
+			until(t, "Unbind waits or has ended", func() bool { return len(ended) > 0 || waiting(t, db, "relation = 'leaf_alloc'::regclass") > 0 })
+			if _, err := gate.ExecContext(t.Context(), "SELECT pg_advisory_unlock(7)"); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if r, all := <-reserved, <-rows; len(all) != 1 || all[0].MaxID < r.Hi {
+				t.Errorf("a load reserved %v, and the rows are %+v", r, all)
+			}
+		})
+	}
+}
+
+// waiting counts the locks of a kind for which a session of the database waits.
+func waiting(t *testing.T, db *sql.DB, kind string) (n int) {
+	t.Helper()
+	query := "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND " + kind
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not after 20 s: %s", what)
+		}
+	}
+}
+
+// TestUnbindAmongLoads: nodes load without a pause while a command takes the rule away and puts
+// it back. No range ends above the rows as they are when Unbind returns.
+func TestUnbindAmongLoads(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		execAll(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('order', 1, 1000, '')")
+		for range 5 {
+			unbindAmongLoads(t, open(t, url), url, url)
+		}
+	})
+}
+
+// unbindAmongLoads takes the rule away by a command, and puts it back, while two nodes load
+// through each URL.
+func unbindAmongLoads(t *testing.T, command *sqldb.Store, urls ...string) {
+	t.Helper()
+	var group sync.WaitGroup
+	ends := make([]int64, 2*len(urls))
+	loads := make(chan struct{}, 1000)
+	for i := range ends {
+		node := bound(t, urls[i/2], oldRule)
+		group.Go(func() {
+			for n := int64(0); ; n++ {
+				res, err := node.Reserve(context.Background(), segment.Request{Tag: "order", Step: 1000 * (n % 2), Length: 10, Min: 10, Max: 10})
+				switch {
+				case errors.Is(err, segment.ErrRule):
+					return
+				case err != nil:
+					t.Errorf("Reserve: %v", err)
+					return
+				}
+				ends[i] = max(ends[i], res.Range.Hi)
+				select {
+				case loads <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range 20 {
+		<-loads
+	}
+	change := unbind(t, command)
+	rows, err := command.Rows(t.Context())
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	group.Wait()
+	for _, end := range ends {
+		if end > rows[0].MaxID {
+			t.Errorf("a load by the rule before ends at %d, and the row was at %d", end, rows[0].MaxID)
+		}
+	}
+	if err := change.Undo(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAcceptRule(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+			for _, b := range []segment.Binding{first, second, {Store: "default", Stores: "default"}, first} {
+				acceptRule(t, s, b)
+				for _, old := range []segment.Binding{first, second, {Store: "default"}} { // as a node that runs asks
+					if err := s.Bind(t.Context(), old); !old.Same(b) && !errors.Is(err, segment.ErrRule) {
+						t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", old, b, err)
+					}
+				}
+				if err := s.Bind(t.Context(), b); err != nil {
+					t.Errorf("Bind(%+v) after Accept: %v", b, err)
+				}
+			}
+			if err := s.Bind(t.Context(), second); !errors.Is(err, segment.ErrRule) {
+				t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", second, first, err)
+			}
+		})
+	}
+}
+
+// TestUnbind: while a rule is being changed no node binds the database. After a refusal the
+// database has the binding that it had, or none.
+func TestUnbind(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+			bound := []segment.Binding{{Store: "default"}, first, second}
+			for _, before := range []*segment.Binding{nil, &bound[0], &first} {
+				if before != nil {
+					acceptRule(t, s, *before)
+				}
+				change := unbind(t, s)
+				for _, b := range bound {
+					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+						t.Errorf("Bind(%+v) after Unbind of %v: %v; want ErrRule", b, before, err)
+					}
+				}
+				if err := change.Undo(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range bound {
+					fits := before == nil || b == *before
+					if err := s.Verify(t.Context(), b); (err == nil) != fits {
+						t.Errorf("Verify(%+v) after %v was put back: %v", b, before, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does.
+// The first one neither puts the old rule back nor records its own, before or after the second
+// one ends. If that is refused, and the first one has ended, no node binds the database until a
+// rule is recorded.
+func TestTwoCommandsChangeTheRule(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, c.url(t))
+			if _, err := s.ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			old, other, fresh := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "a", Rule: "r3"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+			acceptRule(t, s, old)
+			first, second := unbind(t, s), unbind(t, s)
+			ends := func(when string) {
+				t.Helper()
+				for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Accept": first.Accept(t.Context(), other)} {
+					if !errors.Is(err, leaf.ErrConflict) {
+						t.Errorf("%s of the first command %s: %v; want a conflict", name, when, err)
+					}
+				}
+				for _, b := range []segment.Binding{old, other} {
+					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+						t.Errorf("Bind(%+v) %s: %v; want ErrRule", b, when, err)
+					}
+				}
+			}
+			ends("while the second one works")
+			if err := second.Accept(t.Context(), fresh); err != nil {
+				t.Fatal(err)
+			}
+			ends("after the second one has recorded its rule")
+			if err := s.Bind(t.Context(), fresh); err != nil {
+				t.Errorf("Bind by the rule of the second command: %v", err)
+			}
+
+			unbind(t, s) // and the command is killed
+			if err := unbind(t, s).Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
+				t.Errorf("Undo after a command that was killed: %v; want a conflict that says what to do", err)
+			}
+			acceptRule(t, s, fresh)
+			if err := s.Bind(t.Context(), fresh); err != nil {
+				t.Errorf("Bind after that: %v", err)
+			}
+		})
+	}
+}
+
+func unbind(t *testing.T, s *sqldb.Store) *sqldb.RuleChange {
+	t.Helper()
+	change, err := s.Unbind(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change
+}
+
+// acceptRule records a rule as the only command that does.
+func acceptRule(t *testing.T, s *sqldb.Store, b segment.Binding) {
+	t.Helper()
+	if err := unbind(t, s).Accept(t.Context(), b); err != nil {
+		t.Fatalf("Accept(%+v): %v", b, err)
+	}
+}

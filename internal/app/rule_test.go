@@ -1,0 +1,168 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// leaveB is copied, whose node has stopped, with a configuration that has only the database a.
+func leaveB(t *testing.T) (old, fresh config.Config, b string, raise func(maxID int64), issued map[string]bool) {
+	t.Helper()
+	c, _, stop, a, _, issued := copied(t)
+	stop()
+	fresh = c
+	fresh.DataDir, fresh.Stores, fresh.TagRules = shortDir(t), []string{storeURL(c.Stores[0])}, nil
+	raise = func(maxID int64) { execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", maxID) }
+	return c, fresh, storeURL(c.Stores[1]), raise, issued
+}
+
+// storeURL is a store without its name.
+func storeURL(store string) string { return config.CutStoreName(store).URL }
+
+// wantConflict fails unless err is a conflict with all of texts.
+func wantConflict(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("%v; want a conflict", err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(fmt.Sprint(err), text) {
+			t.Errorf("%v; want that it says %q", err, text)
+		}
+	}
+}
+
+// TestRuleThatLeavesADatabaseOut: the new rule has only one of two databases. The command refuses
+// until it is given the other one, whose row it compares, and which it closes for the old rule.
+func TestRuleThatLeavesADatabaseOut(t *testing.T) {
+	t.Parallel()
+	old, fresh, b, raise, issued := leaveB(t)
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
+	wantConflict(t, err, `tags are also in store "b"`, "--leave-out with its URL", "--lost b")
+	if _, stop := start(t, old); true { // the old rule is still recorded
+		stop()
+	}
+	with := &app.RuleChange{LeaveOut: []string{b}}
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, with)
+	wantConflict(t, err, `set max_id in store "default" to 13 or more`)
+	raise(13)
+	report, err := app.ApplySchema(t.Context(), fresh, app.Options{}, with)
+	if err != nil || !strings.Contains(strings.Join(report, "\n"), filepath.Base(b)+": closed for the rule before") {
+		t.Fatalf("apply: %q, %v", report, err)
+	}
+	late, err := app.New(old, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.Start(t.Context()); !errors.Is(err, segment.ErrRule) {
+		t.Errorf("the start of a node with the old rule: %v; want ErrRule", err)
+	}
+	if err := late.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	node, _ := start(t, fresh)
+	for range 12 {
+		if status, id := get(t, node, "/api/segment/get/user"); status != 200 || issued[id] {
+			t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
+		}
+	}
+	// Later the database that was left out is used again, alone.
+	again := old
+	again.DataDir, again.Stores, again.TagRules = shortDir(t), []string{b}, nil
+	if _, err := app.ApplySchema(t.Context(), again, app.Options{}, &app.RuleChange{}); err != nil {
+		t.Errorf("the database alone: %v", err)
+	}
+}
+
+// TestRuleThatLosesADatabase: no node can reach the other database ever again, as the operator says.
+func TestRuleThatLosesADatabase(t *testing.T) {
+	t.Parallel()
+	_, fresh, _, raise, _ := leaveB(t)
+	raise(1000)
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"c"}})
+	wantConflict(t, err, "--lost b")
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"b"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRuleOfAnEarlierVersion: a version before did not record the names of the databases. A node of
+// this version completes the record.
+func TestRuleOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	c, _, stop, a, b, _ := copied(t)
+	stop()
+	execute(t, a, "DELETE FROM leaf_meta WHERE name = 'store_names'")
+	execute(t, b, "DELETE FROM leaf_meta WHERE name = 'store_names'")
+	execute(t, a, "UPDATE leaf_alloc SET max_id = 1000 WHERE biz_tag = 'user'")
+	fresh := c
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
+	wantConflict(t, err, "Start one node with that rule")
+	if _, stop := start(t, c); true {
+		stop()
+	}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRuleBesideNodesThatItDoesNotSee: nodes run on by the old rule, and no list shows them: they
+// were cut off, suspended, or just started. Whatever they issue before the change, while it goes on
+// and after it, no number comes twice.
+func TestRuleBesideNodesThatItDoesNotSee(t *testing.T) {
+	t.Parallel()
+	c, node, _, a, b, issued := copied(t)
+	other := c
+	other.DataDir = shortDir(t)
+	second, _ := start(t, other)
+	var mu sync.Mutex
+	twice := func(id string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		defer func() { issued[id] = true }()
+		return issued[id]
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for _, n := range []*app.App{node, second} {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if status, id := get(t, n, "/api/segment/get/user"); status == 200 && twice(id) {
+					t.Errorf("a node with the old rule issued %s, which was issued before", id)
+				}
+			}
+		})
+	}
+	fresh := c
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
+	until(t, "the rule is changed", func() bool {
+		var end int64
+		if err := b.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'user'").Scan(&end); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, a, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", end+1000)
+		execute(t, a, "DELETE FROM leaf_repair_node")
+		execute(t, b, "DELETE FROM leaf_repair_node")
+		_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
+		return err == nil // else a node has entered a list meanwhile
+	})
+	last, _ := start(t, fresh)
+	for range 200 {
+		if status, id := get(t, last, "/api/segment/get/user"); status != 200 || twice(id) {
+			t.Fatalf("got %d %s", status, id)
+		}
+	}
+	stop()
+	group.Wait()
+}
