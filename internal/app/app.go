@@ -49,6 +49,10 @@ type Options struct {
 	// IsSet reports whether a key was set, also to its default (Loaded.IsSet). nil: none was.
 	IsSet func(key string) bool
 
+	// Manager is told how the node is, by Run.
+	Manager Manager
+
+	selfCheck  func()                          // of the watchdog; default: that of the engines
 	openFiles  func() uint64                   // the limit of this process, 0 for none; default: the system's
 	interfaces func() ([]Interface, error)     // default: those of this machine
 	limits     func(s limit.Store) limit.Store // what stands before a database when limits are read; default: nothing
@@ -365,12 +369,15 @@ func Run(ctx context.Context, cfg config.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	stopping, ended := a.tellManager()
+	defer ended()
 	err = a.Start(ctx)
 	if err == nil {
 		err = a.untilEnd(ctx)
 	} else if ctx.Err() != nil {
 		err = nil // asked to stop while starting
 	}
+	stopping()
 	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 }
 

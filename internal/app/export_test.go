@@ -34,6 +34,12 @@ func StaticNumber(c config.Snowflake, address, host string) (int64, error) {
 	return staticNumber(c, layout, address, func() (string, error) { return host, nil })
 }
 
+// WithSelfCheck returns o with another self-check of the watchdog.
+func (o Options) WithSelfCheck(f func()) Options {
+	o.selfCheck = f
+	return o
+}
+
 // On returns o for a machine with these interfaces.
 func (o Options) On(list ...Interface) Options {
 	o.interfaces = func() ([]Interface, error) { return list, nil }

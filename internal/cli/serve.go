@@ -48,5 +48,6 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 		Notes:     l.Notes,
 		Snowflake: l.AsksForSnowflake(),
 		IsSet:     l.IsSet,
+		Manager:   app.ManagerOf(p.Environ, os.Getpid()),
 	})
 }

@@ -19,6 +19,7 @@ var programs = []program{
 	{"redis-server", []string{"redis-server"}, []string{"redis-server", "--version"}},
 	{"redis-cli and redis-benchmark", []string{"redis-tools"}, []string{"redis-benchmark", "--version"}},
 	{"redis-py", []string{"python3-redis"}, []string{"/usr/bin/python3", "-c", "import redis"}},
+	{"systemd-analyze", []string{"systemd"}, []string{"systemd-analyze", "--version"}},
 	{"node-redis", []string{"nodejs", "node-redis"}, []string{"node", "-e", "require('redis')"}},
 }
 
