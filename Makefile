@@ -28,6 +28,10 @@ help: ## Show this list
 build: ## Build bin/leaf
 	go build -o bin/ ./cmd/leaf
 
+.PHONY: release
+release: ## The static program and its Debian package, in bin/release
+	cd tools/release && go run . -out ../../bin/release
+
 .PHONY: check
 check: ## Format, linters, vet, tidy modules, import directions, unit tests; needs no server
 	$(LINT) fmt --diff
@@ -42,6 +46,11 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 .PHONY: test
 test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- bin/summary -again 3 go test $(RACE) $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+	$(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-release)
+
+.PHONY: test-release
+test-release: ## Build the release twice and compare; install its Debian package; run its container image without a runtime
+	cd tools/release && go mod tidy -diff && go vet . && go test -count=1 .
 
 # What talks to servers: drivers, and the programs and clients that choose one by the environment.
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server
