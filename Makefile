@@ -49,8 +49,8 @@ test: helpers ## All tests with the race detector, on real MariaDB, MySQL, Postg
 	$(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-release)
 
 .PHONY: test-release
-test-release: ## Build the release twice and compare; install its Debian package; run its container image without a runtime
-	cd tools/release && go mod tidy -diff && go vet . && go test -count=1 .
+test-release: ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart
+	for module in tools/release tools/helm; do (cd $$module && go mod tidy -diff && go vet . && go test -count=1 .); done
 
 # What talks to servers: drivers, and the programs and clients that choose one by the environment.
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server

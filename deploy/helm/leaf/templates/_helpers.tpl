@@ -1,0 +1,98 @@
+{{- define "leaf.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "leaf.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "leaf.labels" -}}
+{{ include "leaf.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "leaf.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- /* The configuration of every node, without what is secret or the pod's own. */ -}}
+{{- define "leaf.config" -}}
+{{- $static := eq .Values.kind "StatefulSet" }}
+{{- $snowflake := dict "enable" .Values.snowflake.enabled }}
+{{- if .Values.snowflake.enabled }}
+{{- $_ := set $snowflake "registry" (ternary "static" .Values.snowflake.registry $static) }}
+{{- if $static }}
+{{- $_ := set $snowflake "worker-from-hostname" true }}
+{{- $_ := set $snowflake "worker-offset" (int .Values.snowflake.workerOffset) }}
+{{- else if .Values.snowflake.registryAddress }}
+{{- $_ := set $snowflake "registry-address" .Values.snowflake.registryAddress }}
+{{- end }}
+{{- end }}
+{{- $segment := dict "enable" .Values.segment.enabled }}
+{{- if and .Values.segment.enabled .Values.segment.clusterFence }}
+{{- $_ := set $segment "cluster-fence" .Values.segment.clusterFence }}
+{{- end }}
+{{- $config := dict "data-dir" "/data/leaf" "store-file" "/etc/leaf/store/url" "segment" $segment "snowflake" $snowflake
+  "http" (dict "addr" ":8080") "drain-delay" (printf "%ds" (int .Values.drainSeconds)) "shutdown-timeout" (printf "%ds" (int .Values.shutdownSeconds))
+  "log" (dict "format" "json") }}
+{{- if .Values.auth.existingSecret }}
+{{- $_ := set $config "auth" (dict "token-file" "/etc/leaf/auth/token") }}
+{{- end }}
+{{- if .Values.tls.existingSecret }}
+{{- $_ := set $config "tls" (dict "cert" "/etc/leaf/tls/tls.crt" "key" "/etc/leaf/tls/tls.key") }}
+{{- end }}
+{{- $more := .Values.config | default "{}" | fromYaml }}
+{{- if hasKey $more "Error" }}{{ fail (printf "config: %s" $more.Error) }}{{ end }}
+{{- mergeOverwrite $config $more | toYaml }}
+{{- end }}
+
+{{- define "leaf.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "leaf.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- define "leaf.mounts" -}}
+- { name: data, mountPath: /data }
+- { name: config, mountPath: /etc/leaf/config, readOnly: true }
+- { name: store, mountPath: /etc/leaf/store, readOnly: true }
+{{- if .Values.auth.existingSecret }}
+- { name: auth, mountPath: /etc/leaf/auth, readOnly: true }
+{{- end }}
+{{- if .Values.tls.existingSecret }}
+- { name: tls, mountPath: /etc/leaf/tls, readOnly: true }
+{{- end }}
+{{- end }}
+
+{{- define "leaf.volumes" -}}
+- name: config
+  configMap: { name: {{ include "leaf.name" . }} }
+- name: store
+  secret:
+    secretName: {{ .Values.store.existingSecret }}
+    defaultMode: 0440
+    items: [{ key: {{ .Values.store.key }}, path: url }]
+{{- if .Values.auth.existingSecret }}
+- name: auth
+  secret:
+    secretName: {{ .Values.auth.existingSecret }}
+    defaultMode: 0440
+    items: [{ key: {{ .Values.auth.key }}, path: token }]
+{{- end }}
+{{- if .Values.tls.existingSecret }}
+- name: tls
+  secret: { secretName: {{ .Values.tls.existingSecret }}, defaultMode: 0440 }
+{{- end }}
+{{- end }}

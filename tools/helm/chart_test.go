@@ -1,0 +1,283 @@
+package helm_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// values of one test, as in a values file.
+type values = map[string]any
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.LoadDir("../../deploy/helm/leaf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render returns what helm install would send, by kind and name, and the notes.
+func render(t *testing.T, v values) (objects map[string]string, notes string, err error) {
+	t.Helper()
+	c := load(t)
+	v, err = chartutil.ToRenderValues(c, v, chartutil.ReleaseOptions{Name: "ids", Namespace: "shop", IsInstall: true}, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	files, err := engine.Render(c, v)
+	if err != nil {
+		return nil, "", err
+	}
+	objects = map[string]string{}
+	for name, text := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			notes = text
+			continue
+		}
+		for text := range strings.SplitSeq(text, "\n---\n") {
+			if strings.TrimSpace(text) == "" {
+				continue
+			}
+			var head struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+			if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, text)
+			}
+			if head.Kind != "" {
+				objects[head.Kind+" "+head.Metadata.Name] = text
+			}
+		}
+	}
+	return objects, notes, nil
+}
+
+// serviceMonitor has the fields that the chart may use of monitoring.coreos.com/v1.
+type serviceMonitor struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		Selector struct {
+			MatchLabels map[string]string `json:"matchLabels"`
+		} `json:"selector"`
+		Endpoints []struct {
+			Port     string `json:"port"`
+			Path     string `json:"path"`
+			Interval string `json:"interval"`
+			Scheme   string `json:"scheme"`
+		} `json:"endpoints"`
+	} `json:"spec"`
+}
+
+func typeOf(kind string) any {
+	switch kind {
+	case "Deployment":
+		return &appsv1.Deployment{}
+	case "StatefulSet":
+		return &appsv1.StatefulSet{}
+	case "Job":
+		return &batchv1.Job{}
+	case "ConfigMap":
+		return &corev1.ConfigMap{}
+	case "Service":
+		return &corev1.Service{}
+	case "PodDisruptionBudget":
+		return &policyv1.PodDisruptionBudget{}
+	case "NetworkPolicy":
+		return &networkingv1.NetworkPolicy{}
+	case "ServiceMonitor":
+		return &serviceMonitor{}
+	}
+	return nil
+}
+
+// strictly reads an object as its Kubernetes type: an unknown field is an error.
+func strictly[T any](t *testing.T, objects map[string]string, name string) *T {
+	t.Helper()
+	var object T
+	if err := yaml.UnmarshalStrict([]byte(objects[name]), &object); err != nil || objects[name] == "" {
+		t.Fatalf("%s: %v\n%s", name, err, objects[name])
+	}
+	return &object
+}
+
+var variants = map[string]values{
+	"default":       {},
+	"one mode":      {"segment": values{"enabled": false}, "readiness": values{"mode": "snowflake"}, "replicas": 1},
+	"etcd":          {"snowflake": values{"registry": "etcd", "registryAddress": "etcd:2379"}, "segment": values{"clusterFence": "etcd://etcd:2379/leaf"}},
+	"ordinals":      {"kind": "StatefulSet", "snowflake": values{"workerOffset": 512}, "persistence": values{"storageClass": "fast"}},
+	"all":           {"auth": values{"existingSecret": "tokens"}, "tls": values{"existingSecret": "cert"}, "config": "limit:\n  refresh: 5s\n", "metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}, "imagePullSecrets": []any{values{"name": "registry"}}, "podLabels": values{"team": "ids"}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "ids", "operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "priorityClassName": "high", "service": values{"annotations": values{"a": "b"}}, "networkPolicy": values{"from": []any{values{"namespaceSelector": values{}}}}},
+	"nothing extra": {"prepare": values{"enabled": false}, "podDisruptionBudget": values{"enabled": false}, "networkPolicy": values{"enabled": false}, "goMemLimit": ""},
+}
+
+// TestManifests: every object of every variant is one that Kubernetes knows field by field.
+func TestManifests(t *testing.T) {
+	for name, v := range variants {
+		objects, notes, err := render(t, v)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for object, text := range objects {
+			kind, _, _ := strings.Cut(object, " ")
+			into := typeOf(kind)
+			if into == nil {
+				t.Errorf("%s: this test does not know %s", name, object)
+			} else if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+				t.Errorf("%s: %s: %v\n%s", name, object, err, text)
+			}
+		}
+		if !strings.Contains(notes, "leaf tag create") {
+			t.Errorf("%s: the notes are %q", name, notes)
+		}
+	}
+	objects, _, _ := render(t, nil)
+	want := []string{"ConfigMap ids-leaf", "Deployment ids-leaf", "Job ids-leaf-prepare", "NetworkPolicy ids-leaf", "PodDisruptionBudget ids-leaf", "Service ids-leaf", "Service ids-leaf-nodes"}
+	if got := slices.Sorted(maps.Keys(objects)); !slices.Equal(got, want) {
+		t.Errorf("by default the chart makes %q, want %q", got, want)
+	}
+	var mistyped appsv1.Deployment
+	if err := yaml.UnmarshalStrict([]byte(strings.Replace(objects["Deployment ids-leaf"], "replicas:", "replica:", 1)), &mistyped); err == nil {
+		t.Error("a mistyped field is not noticed")
+	}
+}
+
+// TestPods: what a pod must have whatever the values are.
+func TestPods(t *testing.T) {
+	for name, v := range variants {
+		objects, _, err := render(t, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pod corev1.PodSpec
+		if v["kind"] == "StatefulSet" {
+			s := strictly[appsv1.StatefulSet](t, objects, "StatefulSet ids-leaf")
+			pod = s.Spec.Template.Spec
+			if s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || len(s.Spec.VolumeClaimTemplates) != 1 || objects["Service "+s.Spec.ServiceName] == "" {
+				t.Errorf("%s: %+v", name, s.Spec)
+			}
+		} else {
+			pod = strictly[appsv1.Deployment](t, objects, "Deployment ids-leaf").Spec.Template.Spec
+		}
+		c := pod.Containers[0]
+		live, ready := c.LivenessProbe.HTTPGet, c.ReadinessProbe.HTTPGet
+		mode := ""
+		if r, ok := v["readiness"].(values); ok {
+			mode = "?mode=" + r["mode"].(string)
+		}
+		if live.Path != "/healthz" || ready.Path != "/readyz"+mode || c.StartupProbe == nil {
+			t.Errorf("%s: liveness asks %s, readiness %s", name, live.Path, ready.Path)
+		}
+		if v["tls"] != nil && live.Scheme != corev1.URISchemeHTTPS {
+			t.Errorf("%s: probes speak %s", name, live.Scheme)
+		}
+		s := c.SecurityContext
+		if !*pod.SecurityContext.RunAsNonRoot || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks {
+			t.Errorf("%s: the pod may do too much: %+v %+v", name, pod.SecurityContext, s)
+		}
+		if *pod.TerminationGracePeriodSeconds != 30 {
+			t.Errorf("%s: the pod is killed after %d s", name, *pod.TerminationGracePeriodSeconds)
+		}
+	}
+}
+
+// TestMonitor: each pod is scraped once, although two services have it.
+func TestMonitor(t *testing.T) {
+	objects, _, err := render(t, variants["all"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strictly[serviceMonitor](t, objects, "ServiceMonitor ids-leaf").Spec.Selector.MatchLabels
+	var scraped []string
+	for _, name := range []string{"Service ids-leaf", "Service ids-leaf-nodes"} {
+		has := strictly[corev1.Service](t, objects, name).Labels
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(key string) bool { return has[key] != want[key] }) {
+			scraped = append(scraped, name)
+		}
+	}
+	if len(scraped) != 1 {
+		t.Errorf("the monitor takes the pods of %q", scraped)
+	}
+}
+
+// TestConfigurations: a node accepts the configuration of every variant.
+func TestConfigurations(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "leaf")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/leaf")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, v := range variants {
+		objects, _, err := render(t, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		text := strings.ReplaceAll(strictly[corev1.ConfigMap](t, objects, "ConfigMap ids-leaf").Data["leaf.yaml"], "/etc/leaf", dir)
+		for file, content := range map[string]string{"leaf.yaml": text, "store/url": "mysql://leaf@db:3306/leaf\n", "auth/token": "t0ken\n"} {
+			path := filepath.Join(dir, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), program, "config", "check", "--config", filepath.Join(dir, "leaf.yaml"))
+		cmd.Env = []string{"LEAF_NODE_ADVERTISE=10.1.2.3"}
+		if v["kind"] != "StatefulSet" && v["segment"] == nil {
+			cmd.Env = append(cmd.Env, "LEAF_SNOWFLAKE_ADDRESS=10.1.2.3")
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, text)
+		}
+		if objects["Job ids-leaf-prepare"] == "" {
+			continue
+		}
+		job := strictly[batchv1.Job](t, objects, "Job ids-leaf-prepare").Spec.Template.Spec
+		for _, c := range slices.Concat(job.InitContainers, job.Containers) {
+			if out, err := exec.CommandContext(t.Context(), program, append(slices.Clone(c.Args), "--help")...).CombinedOutput(); err != nil {
+				t.Errorf("%s: leaf %q: %v\n%s", name, c.Args, err, out)
+			}
+		}
+	}
+}
+
+// TestRefusals: the schema refuses what would be ignored, or would be wrong.
+func TestRefusals(t *testing.T) {
+	for name, v := range map[string]values{
+		"unknown key":            {"replica": 3},
+		"unknown key below":      {"image": values{"repo": "x"}},
+		"unknown kind":           {"kind": "DaemonSet"},
+		"etcd without address":   {"snowflake": values{"registry": "etcd"}},
+		"no secret":              {"store": values{"existingSecret": ""}},
+		"unknown mode":           {"readiness": values{"mode": "both"}},
+		"config that is no YAML": {"config": "a: b: c"},
+	} {
+		if _, _, err := render(t, v); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
