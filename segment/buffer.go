@@ -38,6 +38,7 @@ type buffer struct {
 	wake    chan struct{} // closed at every change that a waiter must see; nil if no caller waits
 	waiters int
 
+	spent  int64 // IDs of the ranges before whole
 	seenAt int64 // position at the last look, see Allocator.remember
 	usedAt time.Time
 }
@@ -95,6 +96,7 @@ func (t *Tag) advance(seen *chunk, w *waiter) (obstacle, error) {
 
 // turn makes the next range the current one.
 func (b *buffer) turn() {
+	b.spent += b.whole.Len()
 	b.whole, b.rest, b.next, b.after = b.next, b.next, b.after, leaf.Range{}
 }
 

@@ -156,6 +156,12 @@ type TagStatus struct {
 	Failures int        `json:"failures"`                       // loads that failed in a row
 	LastUse  time.Time  `json:"last_use,omitzero"`              // to within the sync interval
 	Problem  string     `json:"problem,omitempty"`              // class of the last failure
+
+	// Not in JSON, which every client may read.
+	Stock    int64     `json:"-"` // IDs in memory
+	Issued   int64     `json:"-"` // IDs taken in this process; less after ranges were dropped
+	LastLoad time.Time `json:"-"` // when the last range was asked for, zero if none arrived
+	Failed   error     `json:"-"` // the last failure, nil if the last load succeeded; names hosts and users
 }
 
 // Snapshot returns all tags that have been used since New, sorted by name. It looks
@@ -196,6 +202,29 @@ func (a *Allocator) SnapshotAfter(after string, limit int) (page []TagStatus, mo
 	return page, more && len(page) > 0
 }
 
+// Issued returns how many IDs were taken since New, of all tags in the table. It looks at
+// every tag, under each tag's lock in turn. It falls when a tag leaves the table.
+func (a *Allocator) Issued() (n int64) {
+	for _, t := range *a.table.Load() {
+		t.mu.Lock()
+		n += t.issuedLocked()
+		t.mu.Unlock()
+	}
+	return n
+}
+
+// issuedLocked returns how many IDs of the tag were taken. t.mu is held.
+func (t *Tag) issuedLocked() int64 {
+	if t.buf == nil {
+		return 0
+	}
+	n := t.buf.spent
+	if t.buf.whole.Len() > 0 {
+		n += t.positionLocked() - t.buf.whole.Lo
+	}
+	return n
+}
+
 // used reports whether the tag was ever asked for an ID.
 func (t *Tag) used() bool {
 	t.mu.Lock()
@@ -216,6 +245,7 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
 		Loading: b.loading(), Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
+		Stock: t.stockLocked(), Issued: t.issuedLocked(), LastLoad: b.last.asked, Failed: b.failed,
 	}
 	if b.failed != nil {
 		st.Problem = leaf.ClassOf(storeError(b.failed)).Code
