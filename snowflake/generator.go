@@ -141,6 +141,12 @@ func (g *Generator) Stop() int64 {
 // starts before it. Without any, it is the floor in whole units.
 func (g *Generator) Position() int64 { return g.c.Layout.Millis(g.position(g.word.Load())) }
 
+// Sequence returns how many sequence numbers of the unit that IDs were last taken from are
+// gone, with those that the unit did not begin at, and how many a unit has.
+func (g *Generator) Sequence() (gone, capacity int64) {
+	return int64(min(g.word.Load()&g.mask, g.capacity)), int64(g.capacity)
+}
+
 // Behind returns how far the clock is behind the last ID, or behind the floor if
 // there is none yet; 0 if it is not. More than the tolerance means that calls fail
 // or, with UseReserved, that IDs are ahead of the clock.

@@ -28,6 +28,8 @@ type Status struct {
 	Inner     int64 // Unix ms: t
 	Bound     int64 // Unix ms: T
 
+	Sequence, Capacity int64 // of the last unit: see snowflake.Generator.Sequence
+
 	Clock Offsets   // the last comparison with the peers
 	Asked time.Time // when that was; zero: never
 	End   time.Time // of the layout
@@ -57,6 +59,7 @@ func (h *Holder) Status() Status {
 	}
 	s.Number, s.Confirmed = held.number(), held.confirmed.Load()
 	s.Floor, s.Position, s.Inner, s.Bound = held.from, held.gen.Position(), held.inner.Load(), held.bound.Load()
+	s.Sequence, s.Capacity = held.gen.Sequence()
 	now, err := h.trusted(held)
 	switch {
 	case s.State != Serving:
