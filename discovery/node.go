@@ -27,6 +27,8 @@ type Node struct {
 	// Cluster is the ID of the node's cluster, "" while the node has not read it, and in a
 	// cluster without a database. Two nodes of one cluster never have different ones.
 	Cluster string `json:"cluster,omitempty"`
+
+	Version string `json:"version,omitempty"` // of the program, for people; up to MaxNameLen printable bytes
 }
 
 // Limits and default of a Node.
@@ -49,6 +51,9 @@ func (n Node) Validate() error {
 	}
 	if n.Cluster != "" && CheckID(n.Cluster) != nil {
 		return leaf.BadField("node cluster", n.Cluster, "must be as the ID of a node, or empty")
+	}
+	if !isName(n.Version) {
+		return leaf.BadField("node version", n.Version, fmt.Sprintf("must have up to %d bytes of printable characters", MaxNameLen))
 	}
 	for _, a := range n.Addresses() {
 		if a.Value != "" && !isAddress(a.Value) {
@@ -85,11 +90,16 @@ func CheckID(id string) error {
 
 // CheckZone returns leaf.ErrBadRequest if zone cannot be that of a node.
 func CheckZone(zone string) error {
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if len(zone) > MaxNameLen || strings.ContainsFunc(zone, odd) || strings.TrimSpace(zone) != zone {
+	if !isName(zone) {
 		return leaf.BadField("zone", zone, fmt.Sprintf("must have up to %d bytes of printable characters, without a space at either end", MaxNameLen))
 	}
 	return nil
+}
+
+// isName reports whether people can read the text, and see where it ends.
+func isName(text string) bool {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	return len(text) <= MaxNameLen && !strings.ContainsFunc(text, odd) && strings.TrimSpace(text) == text
 }
 
 // CheckWeight returns leaf.ErrBadRequest if weight cannot be that of a node.
