@@ -24,6 +24,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/alarm"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/server/console"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -104,6 +105,8 @@ type App struct {
 	follow     func() // the limits, until abortStart
 	identify   func() // learns the ID of the cluster
 	lookAfter  func() // the files, until abortStart
+	monitor    *console.Monitor
+	measure    func() // for the console, until abortStart
 
 	start, stop       sync.Once
 	startErr, stopErr error
@@ -175,6 +178,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err = a.openLimits(); err != nil {
 		return nil, err
 	}
+	a.monitor = console.NewMonitor(meter{a})
 	if err = a.openServers(); err != nil {
 		return nil, err
 	}
@@ -183,6 +187,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	a.follow = func() { a.limits.Run(stopping) }
 	a.identify = func() { a.learnCluster(stopping) }
 	a.lookAfter = func() { a.files.watch(stopping) }
+	a.measure = func() { a.monitor.Run(stopping) }
 	a.contact = func(ctx context.Context) error {
 		ctx, done := context.WithCancel(ctx)
 		defer done()
@@ -227,6 +232,7 @@ func (a *App) Start(ctx context.Context) error {
 		a.serving.Go(a.follow)
 		a.serving.Go(a.identify)
 		a.serving.Go(a.lookAfter)
+		a.serving.Go(a.measure)
 		a.serveAll()
 		a.presence.start()
 		a.startErr = a.contact(ctx)

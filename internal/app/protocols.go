@@ -58,6 +58,9 @@ func openHTTP(a *App, on seat) (server, error) {
 	if a.alloc != nil {
 		c.Cache, c.DB = a.buffers, on.node.rows
 	}
+	if a.cfg.HTTP.Console {
+		c.Console = a.publicConsole(on)
+	}
 	h, err := httpd.New(on.ln, c)
 	if err != nil {
 		return server{}, err

@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
+	"github.com/leaf-idgen/leaf/internal/server/console"
 )
 
 // server is one of the servers of a node.
@@ -75,18 +76,26 @@ func (a *App) openServers() error {
 	s := admin.NewServer(manage.On(n), cfg)
 	a.private = append(a.private, server{name: "admin socket", ln: a.socket, serve: func() error { return s.Serve(a.socket) }, stop: s.Stop})
 	if ln := a.listeners[administration]; ln != nil {
-		cfg.TCP = &admin.TCP{Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), TLS: a.administrationTLS(), Open: a.openRoutes()}
+		c := a.adminConsole(n, layout)
+		cfg.TCP = &admin.TCP{
+			Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), TLS: a.administrationTLS(),
+			Session: c.Admits, Ending: c.Close, Open: a.openRoutes(c),
+		}
 		s := admin.NewServer(manage.On(n), cfg)
 		a.private = append(a.private, server{name: "administration", ln: ln, serve: func() error { return s.Serve(ln) }, stop: s.Stop})
 	}
 	return nil
 }
 
-// openRoutes are what a load balancer or a collector of metrics needs from the
-// administrator's listener: they answer even while all connections of the public ones
+// openRoutes are the console, which asks for a token itself, and what a load balancer or a
+// collector of metrics needs from the administrator's listener: they answer even while all connections of the public ones
 // are in use.
-func (a *App) openRoutes() map[string]http.Handler {
+func (a *App) openRoutes(c http.Handler) map[string]http.Handler {
+	home := http.RedirectHandler(strings.TrimPrefix(console.Prefix, "/"), http.StatusSeeOther) // relative, for a proxy
 	return map[string]http.Handler{
+		console.Prefix: c,
+		"GET /{$}":     home,
+		"GET /console": home,
 		"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }),
 		"GET /readyz": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ready, reasons, err := a.ready().Of(r.URL.Query().Get("mode"))

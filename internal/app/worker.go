@@ -115,6 +115,18 @@ func clockAddress(identity string, listening netip.AddrPort) string {
 	return netip.AddrPortFrom(ap.Addr(), listening.Port()).String()
 }
 
+// asPeer is how this node, which has TLS, asks another one.
+func (a *App) asPeer() *tls.Config {
+	return &tls.Config{
+		// Where clients must show a certificate, the node shows its own.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil },
+		MinVersion:           a.secure.MinVersion,
+		// Peers are known by an IP that no certificate need name. A false answer can
+		// raise an alarm or delay a start, as it could over plain HTTP, and no more.
+		InsecureSkipVerify: true, //nolint:gosec // see above
+	}
+}
+
 // maxClockReply bounds what a peer may answer, in bytes.
 const maxClockReply = 1 << 10
 
@@ -124,14 +136,7 @@ func (a *App) askClock(ctx context.Context, p worker.Peer) (time.Time, error) {
 	if a.secure == nil {
 		return askClock(ctx, "http", p.Clock, nil)
 	}
-	own := &tls.Config{
-		// Where clients must show a certificate, the node shows its own.
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil },
-		MinVersion:           a.secure.MinVersion,
-		// Peers are known by an IP that no certificate need name. A false answer can
-		// raise an alarm or delay a start, as it could over plain HTTP, and no more.
-		InsecureSkipVerify: true, //nolint:gosec // see above
-	}
+	own := a.asPeer()
 	now, err := askClock(ctx, "https", p.Clock, own)
 	if err == nil {
 		return now, nil

@@ -49,6 +49,7 @@ type HTTP struct {
 	MaxConns      int64         `key:"max-conns" default:"10000" min:"1" max:"1000000" help:"Most connections at once. One more is told 503 and closed."`
 	HeaderTimeout time.Duration `key:"header-timeout" default:"5s" min:"100ms" max:"1m" help:"Longest time from the first byte of a request to the end of its head."`
 	IdleTimeout   time.Duration `key:"idle-timeout" default:"2m" min:"1s" max:"1h" help:"How long a connection may stay open without a request."`
+	Console       bool          `key:"console" default:"false" help:"Show the console at /console/ of this port, too: without actions, and for clients with a value of auth.token, if that is set. The port for administration has it in any case."`
 }
 
 // Segment is the section segment.

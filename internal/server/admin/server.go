@@ -60,6 +60,9 @@ func NewServer(c manage.Caller, cfg Config) *Server {
 		MaxHeaderBytes:    maxRequestHead,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	if cfg.TCP != nil && cfg.TCP.Ending != nil {
+		s.http.RegisterOnShutdown(cfg.TCP.Ending)
+	}
 	return s
 }
 

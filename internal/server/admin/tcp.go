@@ -26,6 +26,13 @@ type TCP struct {
 	// no limit, so that an administrator can always get in. Default 1,000.
 	MaxConns int
 
+	// Session reports whether a request without a token belongs to a browser that has shown
+	// one, and cannot have been made by a page of another site. Default: none does.
+	Session func(r *http.Request) bool
+
+	// Ending is called when a stop begins, so that streams of Open end. Default: nothing.
+	Ending func()
+
 	// Open are routes beside the administrative ones that need no token, by the
 	// pattern of http.ServeMux: health checks and metrics.
 	Open map[string]http.Handler
@@ -52,6 +59,9 @@ func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 func (t *TCP) admit(r *http.Request) error {
 	if t.Tokens == nil || !t.Tokens.Required() {
 		return fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
+	}
+	if len(r.Header["Authorization"]) == 0 && t.Session != nil && t.Session(r) {
+		return nil
 	}
 	shown, err := auth.Bearer(r.Header["Authorization"])
 	if err == nil {

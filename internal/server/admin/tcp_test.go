@@ -64,6 +64,42 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// TestSession: a request without a token is the session's to decide, where a token is
+// needed; one with a token is not.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, token, shown string
+		session            bool
+		want               int
+	}{
+		{"session", "s3cret", "", true, 200},
+		{"no session", "s3cret", "", false, 401},
+		{"session and a wrong token", "s3cret", "Bearer wrong", true, 401},
+		{"session, but no token is valid", "", "", true, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			addr := startTCP(t, tt.token, func(c *admin.TCP) { c.Session = func(*http.Request) bool { return tt.session } })
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/info", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.shown != "" {
+				req.Header.Set("Authorization", tt.shown)
+			}
+			resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			if resp.StatusCode != tt.want {
+				t.Errorf("status %d, want %d", resp.StatusCode, tt.want)
+			}
+		})
+	}
+}
+
 // TestSpellingsOfNoToken: no spelling of a token that is not there is one.
 func TestSpellingsOfNoToken(t *testing.T) {
 	t.Parallel()
@@ -152,7 +188,7 @@ func TestTCPConnections(t *testing.T) {
 // maxTCP is the limit of startTCP.
 const maxTCP = 3
 
-func startTCP(t *testing.T, token string) (addr string) {
+func startTCP(t *testing.T, token string, edit ...func(*admin.TCP)) (addr string) {
 	t.Helper()
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,11 +198,15 @@ func startTCP(t *testing.T, token string) (addr string) {
 	if token != "" {
 		tokens = auth.NewTokens("other", token)
 	}
-	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{
+	c := &admin.TCP{
 		Tokens:   tokens,
 		MaxConns: maxTCP,
 		Open:     map[string]http.Handler{"GET /healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })},
-	}})
+	}
+	for _, f := range edit {
+		f(c)
+	}
+	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: c})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	t.Cleanup(func() {

@@ -49,6 +49,10 @@ type Config struct {
 	// Metrics serves GET /metrics. Default: no such route.
 	Metrics http.Handler
 
+	// Console serves all below /console/, and decides by itself who may see what. Default: no
+	// such route.
+	Console http.Handler
+
 	// Ready says what /readyz answers. It must not block. Default: both modes serve.
 	Ready func() leaf.Readiness
 

@@ -23,6 +23,7 @@ type api struct {
 	db        func(context.Context, PageRequest) (Page, error)
 	decode    func(id int64) (Decoded, error)
 	metrics   http.Handler // nil: no such route
+	console   http.Handler // nil: no such route
 	ready     func() leaf.Readiness
 	draining  func() bool
 	leaving   func() bool   // each reply ends its connection
@@ -39,6 +40,7 @@ func newAPI(cfg Config) *api {
 		db:        cfg.DB,
 		decode:    cfg.Decode,
 		metrics:   cfg.Metrics,
+		console:   cfg.Console,
 		ready:     cfg.Ready,
 		draining:  func() bool { return false },
 		leaving:   func() bool { return false },
@@ -101,6 +103,10 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 	segments, err := splitPath(r.URL)
 	if err != nil {
 		return err
+	}
+	if a.console != nil && len(segments) > 1 && segments[0] == "console" {
+		a.console.ServeHTTP(w, r)
+		return nil
 	}
 	for _, rt := range a.routes {
 		text, ok := rt.match(segments)

@@ -21,6 +21,7 @@ var programs = []program{
 	{"redis-py", []string{"python3-redis"}, []string{"/usr/bin/python3", "-c", "import redis"}},
 	{"systemd-analyze", []string{"systemd"}, []string{"systemd-analyze", "--version"}},
 	{"node-redis", []string{"nodejs", "node-redis"}, []string{"node", "-e", "require('redis')"}},
+	{"Chromium", []string{"chromium"}, []string{"chromium", "--version"}},
 }
 
 // missingPrograms returns those that are not installed, as kinds without a server.

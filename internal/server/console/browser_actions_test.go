@@ -1,0 +1,197 @@
+package console_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestActions carries out each action, and looks at the node for what came of it.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	a := node(t, nil)
+	b := open(t, consoleOf(a), 1280, 900)
+	b.signIn()
+
+	b.visit("rows")
+	b.click("#create")
+	b.put("#field-tag", script)
+	b.put("#field-start", "9007199254740993") // 2^53 + 1
+	b.put("#field-step", "2000")
+	b.click("#cancel")
+	if _, err := a.Backend().Tag(t.Context(), script); err == nil {
+		t.Error("the tag exists although the dialog was cancelled")
+	}
+	b.click("#create")
+	b.put("#field-tag", script)
+	b.put("#field-start", "9007199254740993")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	if tag, err := a.Backend().Tag(t.Context(), script); err != nil || tag.MaxID != 9007199254740993 {
+		t.Errorf("created: %+v, %v", tag, err)
+	}
+
+	b.click("#create") // what is refused is said, and the dialog stays
+	b.put("#field-tag", script)
+	b.click("#confirm")
+	b.until(`document.querySelector('dialog .fault').textContent.includes('exists')`)
+	b.click("#cancel")
+
+	b.click(`tbody tr [data-do="edit"]`) // the first row by name
+	b.put("#field-step", "5000")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	if tag, err := a.Backend().Tag(t.Context(), script); err != nil || tag.Step != 5000 {
+		t.Errorf("edited: %+v, %v", tag, err)
+	}
+
+	b.click(`tbody tr [data-do="limit"]`)
+	b.put("#field-rate", "7")
+	b.click("#field-blocked")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	b.visit("limits")
+	b.shows("blocked")
+	limits, err := a.Backend().Limits(t.Context())
+	if err != nil || len(limits.Limits) != 1 || limits.Limits[0].Rate != 7 || !limits.Limits[0].Blocked {
+		t.Errorf("limited: %+v, %v", limits.Limits, err)
+	}
+
+	b.visit("cluster")
+	b.click("#weight")
+	b.put("#field-weight", "250")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	if nodes, err := a.Backend().Nodes(t.Context()); err != nil || len(nodes.Nodes) != 1 || nodes.Nodes[0].Weight != 250 {
+		t.Errorf("weighed: %+v, %v", nodes, err)
+	}
+
+	b.visit("overview")
+	b.click("#drain")
+	b.put("#field-delay", "an hour")
+	b.click("#confirm")
+	b.until(`document.querySelector('dialog .fault').textContent.includes('duration')`)
+	b.put("#field-delay", "1s")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	b.shows("The node is stopping.")
+}
+
+// TestRepairShowsItsPlan: a repair is confirmed with its plan in view.
+func TestRepairShowsItsPlan(t *testing.T) {
+	t.Parallel()
+	a := node(t, nil)
+	if _, err := a.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "order", Start: 100, Step: 10}); err != nil {
+		t.Fatal(err)
+	}
+	take(t, a, "order")
+	b := open(t, consoleOf(a), 1280, 900)
+	b.signIn()
+	b.visit("tags")
+	b.click("tbody button.link")
+	b.click("#repair")
+	b.shows("IDs go on at")
+	first := eval[string](b, `[...document.querySelectorAll('dialog .fact')].find((e) => e.innerText.includes('IDs go on at')).querySelector('dd').textContent`)
+	b.shot("repair")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	want, err := strconv.ParseInt(first, 10, 64)
+	if tag, tagErr := a.Backend().Tag(t.Context(), "order"); err != nil || tagErr != nil || tag.MaxID < want {
+		t.Errorf("the plan said %q, and the row is %+v: %v %v", first, tag, err, tagErr)
+	}
+}
+
+// TestSessionLosesItsToken: when the token of a session is exchanged, the page asks for one.
+func TestSessionLosesItsToken(t *testing.T) {
+	t.Parallel()
+	var cfg config.Config
+	a := node(t, func(c *config.Config) { cfg = *c })
+	b := open(t, consoleOf(a), 1280, 900)
+	b.put("#token", "a wrong token\r")
+	b.shows("does not accept the token")
+	b.signIn()
+	if got := eval[string](b, `document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage) + location.href`); strings.Contains(got, token) || strings.Contains(got, "leaf-console") {
+		t.Errorf("a script can read: %s", got)
+	}
+	b.visit("rows")
+	b.click("#create") // a dialog is open meanwhile
+	cfg = withToken(a, cfg, "another-token-of-the-tests-0123456789")
+	if _, err := a.Reload(cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.until(`document.querySelector('#token')`)
+	b.shows("Your session has ended.")
+	if eval[int](b, `document.querySelectorAll('dialog, header.bar').length`) != 0 {
+		t.Error("the page is still there")
+	}
+	b.put("#token", cfg.Admin.Tokens[0]+"\r")
+	b.until(`document.querySelector('header.bar')`)
+	b.click("#sign-out")
+	b.until(`document.querySelector('#token')`)
+}
+
+func withToken(a *app.App, c config.Config, token string) config.Config {
+	c.HTTP.Addr, c.Admin.Tokens = a.Addr(), []string{token}
+	return c
+}
+
+// TestReadOnly: without admin.token the page is there and has no action; so is the public
+// one, which the configuration asks for.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	a := node(t, func(c *config.Config) { c.Admin.Tokens, c.HTTP.Console = nil, true })
+	take(t, a, "leaf-segment-test")
+	for _, url := range []string{consoleOf(a), "http://" + a.Addr() + "/console/"} {
+		b := open(t, url, 1280, 900)
+		b.shows("read-only")
+		b.shows("No alarm.") // live, or asked for
+		for _, name := range []string{"tags", "rows", "cluster", "snowflake", "overview"} {
+			b.visit(name)
+			b.until(`document.querySelector('.page')`)
+			if n := eval[int](b, `document.querySelectorAll('#drain, #create, #weight, #edit, [data-do], [data-page="limits"]').length`); n != 0 {
+				t.Errorf("%s, %s: %d actions", url, name, n)
+			}
+		}
+		b.visit("tags")
+		b.shows("leaf-segment-test")
+	}
+}
+
+// TestPhoneAndDark: on a phone nothing is wider than the screen, and dark is dark.
+func TestPhoneAndDark(t *testing.T) {
+	t.Parallel()
+	a := node(t, nil)
+	busy(t, a)
+	b := open(t, consoleOf(a), 390, 844)
+	b.dark()
+	b.signIn()
+	for i, name := range []string{"overview", "tags", "rows", "snowflake", "tools", "cluster", "limits"} {
+		b.do(keys(strconv.Itoa(i + 1))) // the pages have keys
+		b.until(fmt.Sprintf(`document.querySelector('[data-page=%q][aria-current]')`, name))
+		b.until(`document.querySelector('.page') && !document.body.innerText.includes('Loading…')`)
+		time.Sleep(100 * time.Millisecond)
+		if wide := eval[float64](b, `document.documentElement.scrollWidth`); wide > 390 {
+			t.Errorf("%s is %v pixels wide", name, wide)
+		}
+		b.shot("phone-" + name)
+	}
+	if got := eval[string](b, `getComputedStyle(document.body).backgroundColor`); got != "rgb(18, 21, 24)" {
+		t.Errorf("the background of the dark page is %s", got)
+	}
+	b.until(`document.querySelector('#theme')`)
+	eval[bool](b, `(document.querySelector('#theme').value = 'light', document.querySelector('#theme').dispatchEvent(new Event('change')))`)
+	if got := eval[string](b, `getComputedStyle(document.body).backgroundColor`); got != "rgb(246, 247, 248)" {
+		t.Errorf("the background of the light page is %s", got)
+	}
+	eval[bool](b, `(document.querySelector('#language').value = 'zh', document.querySelector('#language').dispatchEvent(new Event('change')))`)
+	b.shows("总览")
+	b.do(keys("1"))
+	b.shows("没有告警")
+	b.shot("phone-chinese")
+}
