@@ -8,8 +8,8 @@
 //     token is in no URL and in no storage of the browser.
 //  2. A session ends with its token: a token that the node no longer accepts ends every
 //     session that was opened with it, and the streams of that session.
-//  3. A page of another site can neither read nor change anything: each request of a session
-//     needs a header that only this page sends, and is refused when a browser says that it
+//  3. A page of another site can neither read nor change anything: each change needs a header
+//     that only this page sends, and each request is refused when a browser says that it
 //     comes from elsewhere. Without a token, the name in Host must be a loopback address where the
 //     listener is on one.
 //  4. No data becomes markup or script: replies are JSON, the page makes text nodes only, and

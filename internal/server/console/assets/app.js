@@ -72,7 +72,7 @@ function frame() {
   const select = (id, label, options, value, set) => h('select', { id, 'aria-label': label, onchange: (e) => set(e.target.value) }, options.map(([v, name]) => h('option', { value: v, selected: v === value }, name)));
   const bar = h('header.bar', null,
     h('a.brand', { href: '#/overview' }, logo(), h('b', null, 'Leaf')), h('nav', { 'aria-label': t('nav.label') }, links), h('span.space'), state,
-    session.signed_in && !session.actions || session.read_only ? h('span.tag', null, t('readonly')) : !session.actions && h('span.tag', { title: t('readonly.notoken') }, t('readonly')),
+    session.signed_in && !session.actions || session.read_only ? h('span.badge', null, t('readonly')) : !session.actions && h('span.badge', { title: t('readonly.notoken') }, t('readonly')),
     select('theme', t('theme'), themes.map((v) => [v, t('theme.' + v)]), theme(), (v) => {
       localStorage.setItem('leaf-theme', v);
       paint();

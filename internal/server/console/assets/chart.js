@@ -37,7 +37,7 @@ export function chart(title, lines, show, options = {}) {
     width = Math.max(240, plot.clientWidth || width);
     plot.setAttribute('viewBox', `0 0 ${width} ${height}`);
     const end = points.length ? points[points.length - 1].at : Date.now() / 1000;
-    window = points.length ? Math.min(3600, Math.max(300, end - points[0].at)) : 3600;
+    window = points.length ? Math.min(3600, Math.max(60, end - points[0].at)) : 3600;
     const x = (at) => left + ((at - end + window) / window) * (width - left - right);
     const values = points.flatMap((p) => lines.map((l) => p[l.key])).filter((v) => typeof v === 'number');
     const max = nice(Math.max(options.least || 0, ...values.map(Math.abs)));
