@@ -38,15 +38,15 @@ type buffer struct {
 	wake    chan struct{} // closed at every change that a waiter must see; nil if no caller waits
 	waiters int
 
-	spent  int64 // IDs of the ranges before whole
-	seenAt int64 // position at the last look, see Allocator.remember
+	spent  int64   // IDs of the ranges before whole
+	looks  [2]look // the last two of Allocator.remember, newest first; the first use counts as one
 	usedAt time.Time
 }
 
 // buffer returns t.buf, made at first use: an idle tag does without.
 func (t *Tag) buffer() *buffer {
 	if t.buf == nil {
-		t.buf = &buffer{}
+		t.buf = &buffer{looks: [2]look{{at: t.alloc.rt.Now()}}}
 	}
 	return t.buf
 }

@@ -108,6 +108,7 @@ func (t *Tag) dropBelow(floor int64) {
 	b.floor, b.prior = floor, max(b.prior, floor)
 	if b.whole.Len() > 0 && b.whole.Lo < floor {
 		b.prior = max(b.prior, b.whole.Hi) // some of it is issued, perhaps above floor
+		b.spent = t.issuedLocked()
 		lost := b.rest.Len() + t.cur.Load().shut().Len()
 		t.alloc.counters.lost.Add(lost)
 		t.cur.Store(t.alloc.drained)

@@ -106,9 +106,11 @@ func (t *Tag) lastUse(now time.Time) time.Time {
 	if b == nil {
 		return time.Time{}
 	}
-	if at := t.positionLocked(); at != b.seenAt {
-		b.seenAt, b.usedAt = at, now
+	issued := t.issuedLocked()
+	if issued != b.looks[0].issued {
+		b.usedAt = now
 	}
+	b.looks = [2]look{{now, issued}, b.looks[0]}
 	return b.usedAt
 }
 

@@ -149,6 +149,8 @@ type TagStatus struct {
 	Current  leaf.Range `json:"current"`         // the range being issued
 	Position int64      `json:"position,string"` // the next ID of it
 	Next     leaf.Range `json:"next"`            // the range after it, empty if not loaded
+	Stock    int64      `json:"stock"`           // IDs in memory
+	Rate     float64    `json:"rate"`            // IDs per second over the last one to two sync intervals
 	Loading  bool       `json:"loading"`
 	Fence    int64      `json:"fence,string"`
 	Latched  bool       `json:"latched"`
@@ -158,8 +160,7 @@ type TagStatus struct {
 	Problem  string     `json:"problem,omitempty"`              // class of the last failure
 
 	// Not in JSON, which every client may read.
-	Stock    int64     `json:"-"` // IDs in memory
-	Issued   int64     `json:"-"` // IDs taken in this process; less after ranges were dropped
+	Issued   int64     `json:"-"` // IDs taken in this process
 	LastLoad time.Time `json:"-"` // when the last range was asked for, zero if none arrived
 	Failed   error     `json:"-"` // the last failure, nil if the last load succeeded; names hosts and users
 }
@@ -213,18 +214,6 @@ func (a *Allocator) Issued() (n int64) {
 	return n
 }
 
-// issuedLocked returns how many IDs of the tag were taken. t.mu is held.
-func (t *Tag) issuedLocked() int64 {
-	if t.buf == nil {
-		return 0
-	}
-	n := t.buf.spent
-	if t.buf.whole.Len() > 0 {
-		n += t.positionLocked() - t.buf.whole.Lo
-	}
-	return n
-}
-
 // used reports whether the tag was ever asked for an ID.
 func (t *Tag) used() bool {
 	t.mu.Lock()
@@ -245,7 +234,7 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
 		Loading: b.loading(), Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
-		Stock: t.stockLocked(), Issued: t.issuedLocked(), LastLoad: b.last.asked, Failed: b.failed,
+		Stock: t.stockLocked(), Rate: t.rateLocked(t.alloc.rt.Now()), Issued: t.issuedLocked(), LastLoad: b.last.asked, Failed: b.failed,
 	}
 	if b.failed != nil {
 		st.Problem = leaf.ClassOf(storeError(b.failed)).Code

@@ -313,7 +313,7 @@ func TestSnapshot(t *testing.T) {
 		st := got[0]
 		want := segment.TagStatus{
 			Tag: "order", Store: "default", Step: 100, Length: 100, Current: leaf.Range{Lo: 1, Hi: 101},
-			Position: 31, Next: leaf.Range{Lo: 101, Hi: 201}, Fence: 201, Stock: 170, Issued: 30, LastLoad: time.Now(),
+			Position: 31, Next: leaf.Range{Lo: 101, Hi: 201}, Fence: 201, Stock: 170, Rate: 30, Issued: 30, LastLoad: time.Now(),
 		}
 		if st != want {
 			t.Errorf("snapshot %+v, want %+v", st, want)

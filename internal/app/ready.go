@@ -12,9 +12,16 @@ import (
 // alarm for each of its tags.
 const maxAlarmReasons = 20
 
-// ready says of each enabled mode whether it can issue and may, since the limits are
-// known, why not, and what needs attention.
+// ready is modes with the alarms.
 func (a *App) ready() leaf.Readiness {
+	r := a.modes()
+	r.Reasons = append(r.Reasons, a.alarmReasons()...)
+	return r
+}
+
+// modes says of each enabled mode whether it can issue and may, since the limits are
+// known, why not, and what needs attention.
+func (a *App) modes() leaf.Readiness {
 	var r leaf.Readiness
 	segmentHeld, snowflakeHeld := a.limits.Held()
 	if a.alloc != nil {
@@ -35,7 +42,7 @@ func (a *App) ready() leaf.Readiness {
 	if a.leftOut != nil {
 		r.Snowflake.Reasons = []string{"snowflake mode is off: " + a.leftOut.Error()}
 	}
-	r.Reasons, r.Cluster = a.alarmReasons(), a.cluster.get()
+	r.Cluster = a.cluster.get()
 	if err := a.files.lostError(); err != nil {
 		r = r.Without("this node lost a file; its alarms say which")
 	}

@@ -55,7 +55,7 @@ type Process struct {
 // stops cleanly and any other command gives up.
 func Run(ctx context.Context, p Process) int {
 	err := run(ctx, p)
-	if err != nil {
+	if _, told := errors.AsType[*notReadyError](err); err != nil && !told {
 		printError(p.Stderr, err)
 	}
 	return exitCode(err)
@@ -63,9 +63,10 @@ func Run(ctx context.Context, p Process) int {
 
 // grammar is the command line. Its commands have a method Run.
 type grammar struct {
-	Serve serveCmd `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
-	Next  nextCmd  `cmd:"" help:"Issue IDs, one per line."`
-	Tag   struct {
+	Serve  serveCmd  `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
+	Status statusCmd `cmd:"" help:"Show the state of the running node on one screen."`
+	Next   nextCmd   `cmd:"" help:"Issue IDs, one per line."`
+	Tag    struct {
 		List   tagListCmd   `cmd:"" help:"List all tags."`
 		Show   tagShowCmd   `cmd:"" help:"Show one tag."`
 		Create tagCreateCmd `cmd:"" help:"Create a tag."`

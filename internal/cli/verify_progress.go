@@ -20,12 +20,16 @@ type progressLine struct {
 }
 
 func newProgressLine(out io.Writer) *progressLine {
-	l := &progressLine{out: out}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		l.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &progressLine{out: out, terminal: isTerminal(out)}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
 	}
-	return l
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // show prints the progress now.

@@ -14,6 +14,7 @@ import (
 // has, a command can open itself; what a NodeSite has, only a node has.
 var operations = []Operation{
 	operation("GET /v1/info", itself[StoreSite], GetInfo.run),
+	operation("GET /v1/status", itself[NodeSite], GetStatus.run),
 	operation("GET /v1/tags", StoreSite.Catalog, ListTags.run),
 	operation("GET /v1/tag", StoreSite.Catalog, GetTag.run),
 	operation("POST /v1/tag", StoreSite.Catalog, CreateTag.run),

@@ -45,6 +45,9 @@ type NodeSite interface {
 	RegistrySite
 	DirectorySite
 
+	// Status describes the node, with at most tags of its tags.
+	Status(tags int) Status
+
 	// Snowflake returns what issues IDs of snowflake mode. Error: leaf.ErrDisabled.
 	Snowflake(ctx context.Context) (leaf.Issuer, error)
 

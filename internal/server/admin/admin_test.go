@@ -41,6 +41,9 @@ func (f *fake) Do(_ context.Context, request any) (any, error) {
 	switch q := request.(type) {
 	case manage.GetInfo:
 		return manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
+	case manage.GetStatus:
+		f.got = []any{q.Tags}
+		return status, f.err
 	case manage.ListTags:
 		return []manage.Tag{f.tag}, f.err
 	case manage.GetTag:
@@ -95,6 +98,8 @@ func (f *fake) Do(_ context.Context, request any) (any, error) {
 }
 
 var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{Node: discovery.Node{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3"}, Own: true}}}
+
+var status = manage.Status{Node: "n1", Ready: true, Segment: manage.Mode{Enabled: true, Ready: true}, Alarms: []manage.Alarm{}, Tags: []manage.TagStock{{Tag: "a", Stock: 7}}, Claim: &manage.Claim{Worker: 7}}
 
 var workers = manage.Workers{Registry: "etcd", Kind: "leased", Now: math.MaxInt64, Workers: []manage.Worker{{Number: 7, State: manage.WorkerHeld, Bound: math.MaxInt64 - 1, Own: true}}}
 
@@ -185,6 +190,7 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"release", func() (any, error) { return nil, c.ReleaseWorker(ctx, 7) }, []any{int64(7)}, nil},
 		{"init", func() (any, error) { return nil, c.InitWorkers(ctx) }, nil, nil},
 		{"confirm clock", func() (any, error) { return c.ConfirmClock(ctx) }, nil, time.Unix(1, 0).UTC()},
+		{"status", func() (any, error) { return c.Status(ctx, 7) }, []any{7}, status},
 		{"nodes", func() (any, error) { return c.Nodes(ctx) }, nil, nodes},
 		{"weight", func() (any, error) { return c.SetWeight(ctx, 7) }, []any{7}, nodes.Nodes[0]},
 	}

@@ -1,0 +1,45 @@
+package cli_test
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/cli"
+)
+
+// TestWatchOutlivesItsNode: leaf status --watch shows a node that ends and comes back, and ends
+// itself at Ctrl-C without an error.
+func TestWatchOutlivesItsNode(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := serve(t, dir)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out syncBuffer
+	code := make(chan int, 1)
+	go func() {
+		code <- cli.Run(ctx, cli.Process{Args: []string{"status", "--watch", "--every", "100ms", "--data-dir", dir}, Stdout: &out, Stderr: &out, Environ: []string{"HOME=" + dir}})
+	}()
+	shows := func(text string, after int) int {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if all := out.String(); strings.Contains(all[after:], text) {
+				return len(all)
+			}
+		}
+		t.Fatalf("%q is not shown: %s", text, out.String()[after:])
+		return 0
+	}
+	seen := shows("segment    ready\n", 0)
+	p.end(t, syscall.SIGTERM)
+	seen = shows("no node is running", seen)
+	serve(t, dir)
+	shows("segment    ready\n", seen)
+	interrupt()
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d: %s", got, out.String())
+	}
+}
