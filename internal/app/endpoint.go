@@ -1,12 +1,25 @@
 package app
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
+
+// ClientTLS returns how a client of this machine speaks TLS with a node, by endpoint-ca and
+// endpoint-server-name.
+func ClientTLS(l *config.Loaded) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: l.EndpointServerName, NextProtos: []string{"http/1.1"}}
+	if l.EndpointCA == "" {
+		return c, nil
+	}
+	var err error
+	c.RootCAs, err = authorities("endpoint-ca", l.EndpointCA)
+	return c, err
+}
 
 // OpenEndpoint returns the Backend of the node at the endpoint of a configuration. It opens no
 // data directory and no database, whether the node answers or not, and does not connect yet.

@@ -28,9 +28,11 @@ type httpNode struct {
 	url     *url.URL
 	address string // host:port
 	timeout time.Duration
+	token   string // "": none is shown
+	tls     *tls.Config
 }
 
-func newHTTPNode(text string, timeout time.Duration) (*httpNode, error) {
+func newHTTPNode(text string, timeout time.Duration, token string, secure *tls.Config) (*httpNode, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
 		return nil, leaf.BadField("url", text, "must be http://HOST:PORT or https://HOST:PORT, with a path if a proxy needs one")
@@ -39,7 +41,7 @@ func newHTTPNode(text string, timeout time.Duration) (*httpNode, error) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return &httpNode{u, net.JoinHostPort(u.Hostname(), port), timeout}, nil
+	return &httpNode{u, net.JoinHostPort(u.Hostname(), port), timeout, token, secure}, nil
 }
 
 func (n *httpNode) name() string { return n.url.String() }
@@ -65,15 +67,18 @@ func (c *httpConn) request(what benchTarget) []byte {
 	if ok {
 		return text
 	}
-	mode, query, accept := "segment", "", ""
+	mode, query, fields := "segment", "", ""
 	if what.snowflake {
 		mode = "snowflake"
 	}
 	if c.count > 1 {
-		query, accept = "?count="+strconv.Itoa(c.count), "Accept: application/json\r\n"
+		query, fields = "?count="+strconv.Itoa(c.count), "Accept: application/json\r\n"
+	}
+	if c.node.token != "" {
+		fields += "Authorization: Bearer " + c.node.token + "\r\n"
 	}
 	path := strings.TrimSuffix(c.node.url.EscapedPath(), "/") + "/api/" + mode + "/get/" + url.PathEscape(what.key)
-	text = []byte("GET " + path + query + " HTTP/1.1\r\nHost: " + c.node.url.Host + "\r\n" + accept + "\r\n")
+	text = []byte("GET " + path + query + " HTTP/1.1\r\nHost: " + c.node.url.Host + "\r\n" + fields + "\r\n")
 	c.requests[what] = text
 	return text
 }
@@ -134,7 +139,7 @@ func (c *httpConn) open(deadline time.Time) error {
 	defer cancel()
 	var err error
 	if c.node.url.Scheme == "https" {
-		d := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}}
+		d := tls.Dialer{Config: c.node.tls}
 		c.conn, err = d.DialContext(ctx, "tcp", c.node.address)
 	} else {
 		var d net.Dialer
@@ -200,7 +205,7 @@ func (c *httpConn) breaks(err error) error {
 	switch {
 	case errors.As(err, &cert):
 		kind = "certificate not trusted"
-		final = fmt.Errorf("%w; if the certificate is right, set SSL_CERT_FILE to the file of its authority", err)
+		final = fmt.Errorf("%w; if the certificate is right, name its file, or that of its authority, with --endpoint-ca, or a name of it with --endpoint-server-name", err)
 	case errors.As(err, &plain):
 		kind = "no TLS"
 		final = fmt.Errorf("%w; the server does not speak TLS there: use http://", err)

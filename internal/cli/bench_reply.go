@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -22,6 +23,9 @@ func statusError(what benchTarget, status int, body []byte) *benchError {
 	e := &benchError{kind: fmt.Sprintf("%d %s", status, printable(problem.Code))}
 	if class, known := leaf.ClassByCode(problem.Code); known && class.Err != nil && !class.Retryable {
 		e.final = fmt.Errorf("%w: asked for %q", class.Err, what.key)
+		if errors.Is(class.Err, leaf.ErrUnauthenticated) {
+			e.final = fmt.Errorf("%w; name the file of a token with --auth-token-file", e.final)
+		}
 	}
 	return e
 }

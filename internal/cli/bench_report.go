@@ -47,7 +47,7 @@ type benchPart struct {
 	Failed   uint64 `json:"failed,string"`
 }
 
-func (b *bench) report(c *benchCmd, elapsed time.Duration) *benchReport {
+func (b *bench) report(c *loadFlags, elapsed time.Duration) *benchReport {
 	s := b.tally.snapshot()
 	seconds := elapsed.Seconds()
 	r := &benchReport{
@@ -94,7 +94,7 @@ func (r *benchReport) mostFrequentError() string {
 
 // ranFor is for how long requests were due: the wait for the last replies is not part
 // of it.
-func (*bench) ranFor(c *benchCmd, seconds float64) float64 {
+func (*bench) ranFor(c *loadFlags, seconds float64) float64 {
 	if c.Duration > 0 {
 		return min(seconds, c.Duration.Seconds())
 	}

@@ -391,7 +391,7 @@ func TestBenchEndsWhereRepeatingIsInVain(t *testing.T) {
 	}{
 		{"unknown tag", problem(http.StatusNotFound, "unknown_tag"), 3, `unknown tag: asked for "a"; leaf tag list shows the tags`},
 		{"no token", problem(http.StatusUnauthorized, "unauthenticated"), 5, "not authenticated"},
-		{"certificate", httptest.NewTLSServer(http.NotFoundHandler()), 1, "certificate signed by unknown authority; if the certificate is right, set SSL_CERT_FILE to the file of its authority"},
+		{"certificate", httptest.NewTLSServer(http.NotFoundHandler()), 1, "certificate signed by unknown authority; if the certificate is right, name its file, or that of its authority, with --endpoint-ca"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

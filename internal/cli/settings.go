@@ -26,7 +26,7 @@ type settings struct {
 // registry or directory.
 func settingsOf(keys string) settings {
 	helps, some := map[string]map[string]string{
-		"schema": storeHelp, "store": remote(storeHelp), "registry": remote(registryHelp), "directory": remote(directoryHelp), "node": remote(nodeHelp),
+		"schema": storeHelp, "store": remote(storeHelp), "registry": remote(registryHelp), "directory": remote(directoryHelp), "node": remote(nodeHelp), "client": clientHelp,
 	}[keys]
 	if some {
 		return someSettings(helps)
@@ -54,6 +54,13 @@ func remote(helps map[string]string) map[string]string {
 
 // nodeHelp is storeHelp for a command that needs a running node.
 var nodeHelp = map[string]string{"data-dir": "Data directory of the node."}
+
+// clientHelp has the keys of a command that asks nodes for IDs as their clients do.
+var clientHelp = map[string]string{
+	"auth.token-file":      "File that holds a value of the nodes' auth.token; of several lines the first is sent. Also LEAF_AUTH_TOKEN_FILE.",
+	"endpoint-ca":          "Certificates (PEM) of the authorities that may have signed the nodes' certificates; a self-signed one itself. Also LEAF_ENDPOINT_CA. (default: those that the system trusts)",
+	"endpoint-server-name": "Name that the nodes' certificates must be for. Also LEAF_ENDPOINT_SERVER_NAME. (default: the host of each URL)",
+}
 
 // storeHelp has the keys that a command needs to find a node or its stores, and
 // what they mean to it. The other keys still count, from the environment and the
@@ -165,6 +172,12 @@ func (s *settings) values() map[string][]string {
 // load merges the flags with the environment and the file, for a command.
 func (s *settings) load(p Process) (*config.Loaded, error) {
 	return config.Load(config.Input{Flags: s.values(), Environ: p.Environ, File: s.File, Command: true})
+}
+
+// loadClient is load for a client of nodes.
+func (s *settings) loadClient(p Process) (*config.Loaded, error) {
+	keys := append(slices.Collect(maps.Keys(clientHelp)), "auth.token")
+	return config.LoadSome(config.Input{Flags: s.values(), Environ: p.Environ, File: s.File}, keys...)
 }
 
 // loadNode is load for a node.

@@ -43,3 +43,15 @@ func TestWatchOutlivesItsNode(t *testing.T) {
 		t.Errorf("exit code %d: %s", got, out.String())
 	}
 }
+
+// TestHealthCheck: a node that answers and serves no mode fails the health check of a
+// container, without a word.
+func TestHealthCheck(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := serve(t, dir, "--store", "mysql://leaf@127.0.0.1:1/leaf", "--snowflake-enable=false")
+	if code, errs := runLeaf(t, "status", "--quiet", "--data-dir", dir); code != 1 || errs != "" {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	p.end(t, syscall.SIGTERM)
+}

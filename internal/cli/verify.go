@@ -15,7 +15,8 @@ import (
 )
 
 type verifyCmd struct {
-	Files    []string `arg:"" name:"file" help:"ID logs."`
+	Files    []string `arg:"" optional:"" name:"file" help:"ID logs."`
+	Live     bool     `help:"Take IDs from running nodes instead of logs, as leaf bench does, and check those."`
 	OneSpace bool     `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
 	AnyOrder bool     `help:"Do not check that IDs increase within a log."`
 	Torn     bool     `name:"allow-torn" help:"Accept logs that end in a piece of a record, as a killed writer leaves them. The piece is reported and not read as an ID. Without it such a log gives no verdict."`
@@ -25,11 +26,17 @@ type verifyCmd struct {
 	Temp     string   `placeholder:"FOLDER" help:"Folder of the temporary file. (default: that of the system)"`
 	Quiet    bool     `short:"q" help:"No progress on standard error."`
 	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+
+	Load loadFlags `embed:"" group:"With --live"`
 }
 
 // Help implements kong.HelpProvider.
 func (verifyCmd) Help() string {
-	return `Reads logs of signed 64-bit decimal IDs, from Leaf or from another service, and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked.
+	return `Reads logs of signed 64-bit decimal IDs, from Leaf or from another service, and reports IDs that repeat, in one log or over several, and IDs that are not larger than the one before them in their log. No node is asked without --live.
+
+  leaf verify ids/*
+  leaf verify --live --tag orders --duration 1m
+  leaf verify --live --url http://a:8080 --url http://b:8080 --snowflake
 
 A log is what one client received from one node, in that order. Text, one record per line:
 
@@ -42,10 +49,12 @@ or the binary form that leaf bench --log writes. IDs are decimal numbers from -2
 
 Any number of files of any size: what does not fit into --memory is sorted in a temporary file. The command says first how large it can get. See docs/VERIFY.md.
 
+With --live the IDs that are taken are used up, and kept in a temporary folder below --temp. When something is found, the folder stays, and standard error names it. Ctrl-C ends the taking; then the IDs are checked.
+
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, one ID per key, disk full, interrupted`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, one ID per key, disk full, interrupted; with --live also: no node gave IDs`
 }
 
 // Run checks logs.
@@ -53,9 +62,20 @@ func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 	if c.List < 0 {
 		return leaf.BadField("list", c.List, "must be 0 or more")
 	}
+	if c.Live {
+		return c.live(ctx, p)
+	}
+	if len(c.Files) == 0 {
+		return &usageError{errors.New("expected ID logs, or --live with --tag or --snowflake"), "leaf verify --help"}
+	}
 	if slices.Contains(c.Files, "-") {
 		return leaf.BadField("file", "-", "must name a file: standard input cannot be read twice; write it to a file first (a file named - is ./-)")
 	}
+	return c.check(ctx, p, c.Files)
+}
+
+// check compares the IDs of logs and prints the verdict.
+func (c *verifyCmd) check(ctx context.Context, p Process, files []string) error {
 	o := idlog.Options{
 		OneSpace: c.OneSpace, AnyOrder: c.AnyOrder, List: c.List, Memory: int64(c.Memory), Temp: c.Temp,
 		Plan: func(plan idlog.Plan) { printPlan(p, plan, c.Quiet) },
@@ -69,7 +89,7 @@ func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 		defer line.end()
 	}
 	start := time.Now()
-	report, err := idlog.Check(ctx, o, c.Files...)
+	report, err := idlog.Check(ctx, o, files...)
 	if err != nil {
 		return &noVerdictError{err}
 	}

@@ -89,6 +89,26 @@ func Load(in Input) (*Loaded, error) {
 	return l, nil
 }
 
+// LoadSome is Load for some keys: no other is read, and none is compared with another. It is for
+// commands that ask nodes as clients do, and so have no use for the configuration of a node.
+func LoadSome(in Input, keys ...string) (*Loaded, error) {
+	env, file, _ := environSettings(in.Environ)
+	if in.File != "" {
+		file = in.File
+	}
+	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}}
+	fromFile, err := l.readFile(file)
+	errs := []error{err}
+	for _, source := range [][]setting{fromFile, env, flagSettings(in.Flags)} {
+		for _, s := range source {
+			if slices.Contains(keys, s.key) {
+				errs = append(errs, l.set(s, source))
+			}
+		}
+	}
+	return l, errors.Join(errs...)
+}
+
 func (l *Loaded) readFile(path string) ([]setting, error) {
 	if path == "" {
 		return nil, nil

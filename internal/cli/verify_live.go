@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/leaf-idgen/leaf/idlog"
+)
+
+// live takes IDs from running nodes and checks them. The logs stay where they were written if
+// they show a fault, because no other copy of the IDs exists.
+func (c *verifyCmd) live(ctx context.Context, p Process) error {
+	if len(c.Files) > 0 {
+		return &usageError{errors.New("--live takes IDs from nodes, and reads no file"), "leaf verify --help"}
+	}
+	b, err := c.Load.prepare(p, "leaf verify")
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(c.Temp, "leaf-verify-")
+	if err != nil {
+		return &noVerdictError{err}
+	}
+	if b.logs, err = openLogs(folder, c.Load.Clients, len(b.nodes), idlog.Binary); err == nil {
+		err = c.judge(ctx, p, b, folder)
+	}
+	if _, none := errors.AsType[*noVerdictError](err); err != nil && !none {
+		fmt.Fprintf(p.Stderr, "leaf: the IDs that were taken are in %s; look at them again with leaf verify %s\n", folder, filepath.Join(folder, "*"))
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(folder))
+}
+
+func (c *verifyCmd) judge(ctx context.Context, p Process, b *bench, folder string) error {
+	report, err := c.Load.drive(ctx, p, b, c.Quiet)
+	if err != nil {
+		return &noVerdictError{err}
+	}
+	if report.Answered == 0 {
+		return &noVerdictError{fmt.Errorf("no request was answered with IDs: %s", report.mostFrequentError())}
+	}
+	logs, err := filepath.Glob(filepath.Join(folder, "*.idlog"))
+	if err != nil {
+		return &noVerdictError{err}
+	}
+	return c.check(context.WithoutCancel(ctx), p, logs)
+}

@@ -1,0 +1,111 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/cli"
+)
+
+// live runs leaf verify --live with a folder for its files, and returns what is left there.
+func live(t *testing.T, args ...string) (code int, out, errs string, left []string) {
+	t.Helper()
+	temp := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(t.Context(), cli.Process{Args: append([]string{"verify", "--live", "-q", "--temp", temp}, args...), Stdout: &stdout, Stderr: &stderr})
+	left, err := filepath.Glob(filepath.Join(temp, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, stdout.String(), stderr.String(), left
+}
+
+// TestVerifyLiveFindsARepeat: a service that hands out a number twice is found out, and the IDs
+// that prove it are kept where the text says.
+func TestVerifyLiveFindsARepeat(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		id := n.Add(1)
+		if id == 70 {
+			id = 7
+		}
+		fmt.Fprintln(w, id)
+	}))
+	defer s.Close()
+	code, out, errs, left := live(t, "--url", s.URL, "--tag", "a", "--ids", "100")
+	if code != 1 || !strings.Contains(out, "found: duplicate IDs: 1") || len(left) != 1 {
+		t.Fatalf("exit code %d, %s, %s, left %q", code, out, errs, left)
+	}
+	again := regexp.MustCompile(`look at them again with leaf verify (\S+)\*`).FindStringSubmatch(errs)
+	if again == nil {
+		t.Fatalf("no command in %q", errs)
+	}
+	logs, err := filepath.Glob(again[1] + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again2 bytes.Buffer
+	if code := cli.Run(t.Context(), cli.Process{Args: append([]string{"verify", "-q"}, logs...), Stdout: &again2, Stderr: &again2}); code != 1 || !strings.Contains(again2.String(), "duplicate IDs: 1") {
+		t.Errorf("what the text says: exit code %d, %s", code, again2.String())
+	}
+}
+
+// TestVerifyLiveWithoutIDs gives no verdict, and leaves nothing behind.
+func TestVerifyLiveWithoutIDs(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--url http://127.0.0.1:1 --tag a --duration 50ms": "no verdict: no request was answered with IDs: connection refused",
+		"--duration 50ms":                 "expected --tag or --snowflake; see leaf verify --help",
+		"--tag a ids.log":                 "reads no file",
+		"--tag a --endpoint-ca x":         "endpoint-ca",
+		"--tag a --auth-token-file /none": "/none",
+	} {
+		if code, out, errs, left := live(t, strings.Fields(args)...); code != 2 || out != "" || !strings.Contains(errs, want) || len(left) != 0 {
+			t.Errorf("%s: exit code %d, want 2 and %q: %s%s, left %q", args, code, want, out, errs, left)
+		}
+	}
+}
+
+// TestLoadOfASecuredNode: bench and verify --live show the token, and trust the authority, that
+// the variables of the other commands name.
+func TestLoadOfASecuredNode(t *testing.T) {
+	t.Parallel()
+	f, dir := makeRemoteFiles(t), dataDir(t)
+	p := serve(t, dir, "--auth-token-file", f.token, "--tls-cert", f.cert, "--tls-key", f.key, "--grpc-addr", "off", "--resp-addr", "off")
+	p.await(t, `msg="snowflake mode" state=serving`)
+	_, port, err := net.SplitHostPort(p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"LEAF_ENDPOINT_CA=" + f.cert, "LEAF_AUTH_TOKEN_FILE=" + f.token, "TMPDIR=" + t.TempDir()}
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"bench --ids 100", 0, "failed    0"},
+		{"verify --live --ids 100", 0, "clean: no ID repeats within its key"},
+		{"bench --ids 100 --auth-token-file " + f.wrong, 5, "name the file of a token with --auth-token-file"},
+		{"bench --ids 100 --endpoint-server-name other.example", 1, "or a name of it with --endpoint-server-name"},
+	} {
+		args := append(strings.Fields(tt.args), "--url", "https://127.0.0.1:"+port, "--tag", "leaf-segment-test", "--snowflake", "-q")
+		if code, out := elsewhere(t, environ, args...); code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("leaf %s: exit code %d, want %d and %q: %s", tt.args, code, tt.code, tt.want, out)
+		}
+	}
+	if err := os.RemoveAll(f.token); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, syscall.SIGTERM)
+}
