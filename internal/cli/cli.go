@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -104,7 +105,12 @@ type grammar struct {
 	} `cmd:"" help:"Inspect the configuration."`
 	Bench   benchCmd   `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
 	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs for duplicates and order."`
+	Help    helpCmd    `cmd:"" help:"Show the help of a command."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Completion completionCmd `cmd:"" help:"Print the script with which a shell completes commands, flags and tags."`
+	Complete   completeCmd   `cmd:"" hidden:""`
+	Man        manCmd        `cmd:"" hidden:"" help:"Write the manual pages into a folder."`
 
 	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
 }
@@ -155,6 +161,9 @@ func run(ctx context.Context, p Process) (err error) {
 	args := p.Args
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	if args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	if err := checkArgs(args); err != nil {
 		return err

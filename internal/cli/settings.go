@@ -120,7 +120,7 @@ func flagStruct(keys []config.Key) any {
 	for i, k := range keys {
 		typ := reflect.TypeFor[rawValue]()
 		tags := []string{
-			"key", k.Name, "name", k.Flag(), "placeholder", k.Hint, "group", cmp.Or(k.Title, "Node"),
+			"key", k.Name, "name", k.Flag(), "placeholder", k.Hint, "words", strings.Join(k.Words(), ","), "group", cmp.Or(k.Title, "Node"),
 			"help", strings.ReplaceAll(flagHelp(k), "$", "$$"), // kong would take ${…} for a variable
 		}
 		if k.Bool {

@@ -13,7 +13,7 @@ import (
 type statusCmd struct {
 	nodeFlags
 	smallJSONFlag
-	Mode  string        `placeholder:"MODE" help:"Look at the readiness of one mode: segment or snowflake. (default: any of the two)"`
+	Mode  string        `placeholder:"MODE" words:"segment,snowflake" help:"Look at the readiness of one mode: segment or snowflake. (default: any of the two)"`
 	Tags  int           `default:"20" placeholder:"N" help:"How many tags to show, those whose stock lasts shortest. (default 20; 0 to 1000)"`
 	Quiet bool          `short:"q" help:"Print nothing unless the node cannot be asked, for scripts and health checks."`
 	Watch bool          `short:"w" help:"Show the state again and again until Ctrl-C."`

@@ -34,6 +34,14 @@ type build struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
+// helpCmd is in the list of commands; run makes --help of it.
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command. Without it, all commands are listed."`
+}
+
+// Run is there for the grammar.
+func (helpCmd) Run() error { return nil }
+
 
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()

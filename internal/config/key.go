@@ -40,6 +40,9 @@ func (k Key) Env() string {
 	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.Name))
 }
 
+// Words returns the values that are allowed, nil if they are no list of words.
+func (k Key) Words() []string { return slices.Clone(k.oneof) }
+
 // Flag returns the name of the flag without dashes: http-addr.
 func (k Key) Flag() string { return strings.ReplaceAll(k.Name, ".", "-") }
 
