@@ -24,7 +24,7 @@ type Allocator struct {
 	log    *slog.Logger
 	router *Router
 	disk   fence.Disk
-	pace   pace
+	pace   livePace
 	fence  *fence.Fence
 	alarms leaf.Alarms
 
@@ -69,7 +69,6 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		log:     cfg.Logger,
 		router:  router,
 		disk:    disk,
-		pace:    cfg.pace(),
 		alarms:  cfg.Alarms,
 		drained: newChunk(leaf.Range{}),
 		tasks:   bounded.NewGroup(cfg.Runtime),
@@ -78,6 +77,8 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		pending: make(map[string]*Tag),
 		misses:  make(map[string]time.Time),
 	}
+	first := cfg.pace()
+	a.pace.Store(&first)
 	if a.alarms == nil {
 		a.alarms = &logged{alloc: a, active: map[[2]string]bool{}}
 	}

@@ -1,6 +1,31 @@
 package segment
 
-import "time"
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// livePace is a pace that can be replaced between two loads.
+type livePace struct{ atomic.Pointer[pace] }
+
+func (l *livePace) request(tag string, step int64, o Options, last lastLoad, now time.Time) Request {
+	return l.Load().request(tag, step, o, last, now)
+}
+
+// SetStep replaces Config.MaxStep and Config.FixedStep. They count from the next load of each
+// tag on. Error: leaf.ErrBadRequest if maxStep is not 1 to MaxStep.
+func (a *Allocator) SetStep(maxStep int64, fixed bool) error {
+	if maxStep < 1 || maxStep > MaxStep {
+		return leaf.BadField("max step", maxStep, fmt.Sprintf("must be 1 to %d", int64(MaxStep)))
+	}
+	next := *a.pace.Load()
+	next.maxStep, next.fixed = maxStep, fixed
+	a.pace.Store(&next)
+	return nil
+}
 
 // pace decides the length of the next range: from the second
 // refill on it follows from how long the last range lasted, measured from one

@@ -40,6 +40,9 @@ type Options struct {
 	Reload <-chan os.Signal
 	Load   func() (config.Config, error)
 
+	// Level is that of Logger, for a reload. nil: it needs a restart.
+	Level *slog.LevelVar
+
 	// Warn gets what the user of a command should know beside its result. nil: it is dropped.
 	Warn func(text string)
 
@@ -65,7 +68,8 @@ func (o Options) logger() *slog.Logger { return cmp.Or(o.Logger, slog.New(slog.D
 // App is one node. Make it with New, then Start, then Stop. All methods are safe
 // for concurrent use.
 type App struct {
-	cfg     config.Config
+	cfg     config.Config // that the node was started with
+	inForce config.Config // cfg with what reloads have changed; of the goroutine of Run
 	opts    Options
 	log     *slog.Logger
 	created time.Time
@@ -98,7 +102,8 @@ type App struct {
 	public, private []server
 	serving         sync.WaitGroup
 	drain           drain
-	failures        chan error // of a server that ended by itself
+	failures        chan error         // of a server that ended by itself
+	reloads         chan reloadRequest // by administrators
 
 	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
 	abortStart func()
@@ -130,7 +135,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if opts.interfaces == nil {
 		opts.interfaces = systemInterfaces
 	}
-	a := &App{cfg: cfg, opts: opts, log: opts.logger(), created: time.Now(), failures: make(chan error, 8)}
+	a := &App{cfg: cfg, inForce: cfg, opts: opts, log: opts.logger(), created: time.Now(), failures: make(chan error, 8), reloads: make(chan reloadRequest)}
 	a.drain.asked = make(chan struct{})
 	a.conns = a.boundConnections()
 	defer func() {
@@ -398,7 +403,9 @@ func (a *App) untilEnd(ctx context.Context) error {
 		case <-a.drain.asked:
 			return nil
 		case <-a.opts.Reload:
-			a.reload()
+			_, _ = a.reload() // the log has the error
+		case q := <-a.reloads:
+			a.answer(q)
 		}
 	}
 }

@@ -48,7 +48,12 @@ func shortDir(t *testing.T) string {
 // start runs a node until stop or the end of the test.
 func start(t *testing.T, c config.Config) (a *app.App, stop func()) {
 	t.Helper()
-	a, err := app.New(c, app.Options{})
+	return startWith(t, c, app.Options{})
+}
+
+func startWith(t *testing.T, c config.Config, opts app.Options) (a *app.App, stop func()) {
+	t.Helper()
+	a, err := app.New(c, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +228,8 @@ func TestLogBeginsWithWhatANewUserNeeds(t *testing.T) {
 	t.Parallel()
 	var out lockedBuffer
 	c := embedded(shortDir(t))
-	a, err := app.New(c, app.Options{Logger: app.NewLogger(&out, c.Log)})
+	log, _ := app.NewLogger(&out, c.Log)
+	a, err := app.New(c, app.Options{Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

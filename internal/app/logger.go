@@ -8,16 +8,22 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 )
 
-// NewLogger returns the logger that c asks for, on w. c must be valid.
-func NewLogger(w io.Writer, c config.Log) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.Level)) // the words of the key log.level are slog's
+// NewLogger returns the logger that c asks for, on w, and its level, which may change while it
+// is used. c must be valid.
+func NewLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
+	level := &slog.LevelVar{}
+	level.Set(levelOf(c))
 	opts := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		opts.ReplaceAttr = named
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return slog.New(slog.NewJSONHandler(w, opts)), level
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(slog.NewTextHandler(w, opts)), level
+}
+
+func levelOf(c config.Log) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(c.Level)) // the words of the key log.level are slog's
+	return level
 }
 
 // named gives a value that has words for itself, such as a kind or a duration, these words

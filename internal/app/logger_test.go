@@ -20,7 +20,7 @@ import (
 func TestLogInJSON(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log := app.NewLogger(&out, config.Log{Level: "info", Format: "json"})
+	log, _ := app.NewLogger(&out, config.Log{Level: "info", Format: "json"})
 	log.Warn("m", "kind", worker.Leased, "wait", 1500*time.Millisecond, "n", 7, "error", errors.New("broken"),
 		slog.Group("in", "kind", worker.Leased))
 	var got map[string]any

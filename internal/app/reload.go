@@ -1,27 +1,67 @@
 package app
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
-var reloadable = []string{"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey}
+var reloadable = []string{
+	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
+	levelKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
+}
+
+const levelKey = "log.level"
 
 // Reloaded is what Reload found.
 type Reloaded struct {
-	Passwords int      // databases and registries for which another password is in force
-	Restart   []string // keys with other differences, which count after a restart
+	Changed   []config.Difference // what counts now; a file with other content has no values
+	Passwords int                 // databases and registries for which another password is in force
+	Restart   []string            // keys with other differences, which count after a restart
+}
+
+// reloading is a configuration that was read and checked, and what it takes to put it into force.
+type reloading struct {
+	Reloaded
+	differ []config.Difference // all keys, also those for which a restart is needed
+	logins []func() (changed bool)
+	use    func() error // all but the logins
 }
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
-// certificate with its key, the certificates of tls.client-ca, and the passwords of
-// databases and registries, all of which are read from their files again. A connection
-// that is open keeps what it has. After an error nothing has changed. It is not safe for
-// concurrent use.
-func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
+// certificate with its key, the certificates of tls.client-ca, the passwords of databases and
+// registries, all of which are read from their files again, and the values of the other keys in
+// reloadable. A connection that is open keeps what it has. After an error nothing has changed.
+// It is not safe for concurrent use.
+func (a *App) Reload(cfg config.Config) (Reloaded, error) {
+	r, err := a.planReload(cfg)
+	if err != nil {
+		return Reloaded{}, err
+	}
+	if err := r.use(); err != nil {
+		return Reloaded{}, err
+	}
+	for _, use := range r.logins {
+		if use() {
+			r.Passwords++
+		}
+	}
+	for _, d := range r.Changed {
+		a.inForce = a.inForce.With(cfg, d.Key)
+	}
+	return r.Reloaded, nil
+}
+
+// planReload is Reload without a change.
+func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if err := cfg.Validate(); err != nil {
 		return r, err
 	}
@@ -52,47 +92,166 @@ func (a *App) Reload(cfg config.Config) (r Reloaded, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := a.tokens.clients.Replace(cfg.Auth.Tokens); err != nil {
-		return r, err
-	}
-	if err := a.tokens.admin.Replace(cfg.Admin.Tokens); err != nil {
-		return r, err
-	}
-	if pair != nil {
-		a.certificate.Store(pair)
-	}
 	switched := (authorities == nil) != (a.authorities.Load() == nil) // which the servers do not see
-	if authorities != nil && !switched {
-		a.authorities.Store(authorities)
-	}
-	r.Restart = logins.differ
-	for _, use := range logins.use {
-		if use() {
-			r.Passwords++
+	r.logins, r.Restart = logins.use, logins.differ
+	r.differ = config.Changed(a.inForce, cfg)
+	for _, d := range r.differ {
+		switch {
+		case !slices.Contains(reloadable, d.Key), d.Key == clientCAKey && switched, d.Key == levelKey && a.opts.Level == nil:
+			r.Restart = append(r.Restart, d.Key)
+		case !slices.ContainsFunc(logins.differ, func(text string) bool { return keyOf(text) == d.Key }):
+			r.Changed = append(r.Changed, d)
 		}
 	}
-	for _, key := range config.Changed(a.cfg, cfg) {
-		if !slices.Contains(reloadable, key) || key == clientCAKey && switched {
-			r.Restart = append(r.Restart, key)
+	if pair != nil && !sameCertificate(pair, a.certificate.Load()) && cfg.TLS.Cert == a.inForce.TLS.Cert {
+		r.Changed = append(r.Changed, config.Difference{Key: "tls.cert"})
+	}
+	if authorities != nil && !switched && !authorities.Equal(a.authorities.Load()) && cfg.TLS.ClientCA == a.inForce.TLS.ClientCA {
+		r.Changed = append(r.Changed, config.Difference{Key: clientCAKey})
+	}
+	r.use = func() error {
+		if err := a.tokens.clients.Replace(cfg.Auth.Tokens); err != nil {
+			return err
 		}
+		if err := a.tokens.admin.Replace(cfg.Admin.Tokens); err != nil {
+			return err
+		}
+		if pair != nil {
+			a.certificate.Store(pair)
+		}
+		if authorities != nil && !switched {
+			a.authorities.Store(authorities)
+		}
+		return a.useValues(cfg)
 	}
 	return r, nil
 }
 
+// useValues puts the keys into force that are plain values.
+func (a *App) useValues(cfg config.Config) error {
+	if a.opts.Level != nil {
+		a.opts.Level.Set(levelOf(cfg.Log))
+	}
+	if now := a.inForce.Limit; now.TargetWait != cfg.Limit.TargetWait || now.MaxWaiting != cfg.Limit.MaxWaiting {
+		a.gate.SetWaiting(cfg.Limit.TargetWait, int(cfg.Limit.MaxWaiting))
+	}
+	if a.alloc == nil {
+		return nil
+	}
+	return a.alloc.SetStep(cfg.Segment.MaxStep, cfg.Segment.FixedStep)
+}
+
+// keyOf returns the key in a text of newLogins.differ: "store a: host …" is about store.
+func keyOf(text string) string {
+	key, _, _ := strings.Cut(text, ":")
+	key, _, _ = strings.Cut(key, " ")
+	return key
+}
+
+func sameCertificate(x, y *tls.Certificate) bool {
+	return y != nil && slices.EqualFunc(x.Certificate, y.Certificate, bytes.Equal)
+}
+
 // reload reads the configuration again and says in the log what came of it.
-func (a *App) reload() {
+func (a *App) reload() (manage.Reload, error) {
 	cfg, err := a.opts.Load()
-	var r Reloaded
+	var r reloading
 	if err == nil {
-		r, err = a.Reload(cfg)
+		r, err = a.planReload(cfg) // for the values of what needs a restart
+	}
+	if err == nil {
+		r.Reloaded, err = a.Reload(cfg)
 	}
 	if err != nil {
 		a.log.Error("the configuration is not reloaded, and the node goes on with the one that it has", "error", err)
-		return
+		return manage.Reload{}, fmt.Errorf("%w: nothing has changed: %w", leaf.ErrBadRequest, err)
 	}
 	a.log.Info("configuration reloaded: tokens, the TLS certificates and the passwords of databases and registries are read again",
-		"client_tokens", len(cfg.Auth.Tokens), "admin_tokens", len(cfg.Admin.Tokens), "changed_passwords", r.Passwords)
+		"client_tokens", len(cfg.Auth.Tokens), "admin_tokens", len(cfg.Admin.Tokens), "changed_passwords", r.Passwords, "changed", keysOf(r.Changed))
 	if len(r.Restart) > 0 {
 		a.log.Warn("other settings have changed, which are not in force: restart the node to use them", "changed", strings.Join(r.Restart, "; "))
+	}
+	return r.forPeople(), nil
+}
+
+func keysOf(changed []config.Difference) string {
+	keys := make([]string, len(changed))
+	for i, d := range changed {
+		keys[i] = d.Key
+	}
+	return strings.Join(keys, " ")
+}
+
+// forPeople adds to what needs a restart the values that it has now and then.
+func (r reloading) forPeople() manage.Reload {
+	out := manage.Reload{Changed: []manage.Difference{}, Restart: []manage.Difference{}}
+	for _, d := range r.Changed {
+		out.Changed = append(out.Changed, manage.Difference(d))
+	}
+	for _, text := range r.Restart {
+		key, then, _ := strings.Cut(text, ": ")
+		d := manage.Difference{Key: key, Then: then}
+		for _, whole := range r.differ {
+			if whole.Key == text {
+				d = manage.Difference(whole)
+			}
+		}
+		out.Restart = append(out.Restart, d)
+	}
+	return out
+}
+
+// reloadRequest asks the loop of Run for a reload.
+type reloadRequest struct {
+	plan  bool // change nothing
+	reply chan<- reloadReply
+}
+
+type reloadReply struct {
+	reload manage.Reload
+	err    error
+}
+
+// answer carries a request out.
+func (a *App) answer(q reloadRequest) {
+	var r reloadReply
+	if q.plan {
+		r.reload, r.err = a.look()
+	} else {
+		r.reload, r.err = a.reload()
+	}
+	q.reply <- r
+}
+
+// look is reload without a change.
+func (a *App) look() (manage.Reload, error) {
+	cfg, err := a.opts.Load()
+	if err != nil {
+		return manage.Reload{}, fmt.Errorf("%w: a reload would fail: %w", leaf.ErrBadRequest, err)
+	}
+	r, err := a.planReload(cfg)
+	if err != nil {
+		return manage.Reload{}, fmt.Errorf("%w: a reload would fail: %w", leaf.ErrBadRequest, err)
+	}
+	return r.forPeople(), nil
+}
+
+// Reload implements manage.NodeSite. The loop that SIGHUP wakes carries it out, one request
+// after the other.
+func (n *node) Reload(ctx context.Context, plan bool) (manage.Reload, error) {
+	if n.app.opts.Load == nil {
+		return manage.Reload{}, fmt.Errorf("%w: this node was given its configuration by a program, and cannot read it again", leaf.ErrDisabled)
+	}
+	reply := make(chan reloadReply, 1)
+	select {
+	case n.app.reloads <- reloadRequest{plan, reply}:
+	case <-ctx.Done():
+		return manage.Reload{}, fmt.Errorf("%w: the node is starting or stopping, and reads no configuration", leaf.ErrNotReady)
+	}
+	select {
+	case r := <-reply:
+		return r.reload, r.err
+	case <-ctx.Done():
+		return manage.Reload{}, fmt.Errorf("%w: the configuration is still being read; the log says what comes of it", leaf.ErrNotReady)
 	}
 }

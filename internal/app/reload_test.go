@@ -2,10 +2,13 @@ package app_test
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 )
 
@@ -62,5 +65,29 @@ func TestReload(t *testing.T) {
 	}
 	if admits("admin") || !admits("next") || admits("new") || valid("next") {
 		t.Error("after: another administrator's token")
+	}
+}
+
+// TestReloadedValues: values that a reload changes count, are shown without secrets, and do not
+// differ any more.
+func TestReloadedValues(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Auth.Tokens = []string{"old"}
+	level := &slog.LevelVar{}
+	a, _ := startWith(t, c, app.Options{Level: level})
+	next := c
+	next.Auth.Tokens, next.Log.Level, next.Limit.MaxWaiting, next.Segment.MaxStep = []string{"new"}, "error", 7, 5000
+	next.DrainDelay = time.Minute
+	want := []config.Difference{{Key: "auth.token", Now: "xxxxx", Then: "xxxxx"}, {Key: "segment.max-step", Now: "1000000", Then: "5000"}, {Key: "limit.max-waiting", Now: "10000", Then: "7"}, {Key: "log.level", Now: "info", Then: "error"}}
+	r, err := a.Reload(next)
+	if err != nil || !slices.Equal(r.Changed, want) || !slices.Equal(r.Restart, []string{"drain-delay"}) {
+		t.Fatalf("changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+	if level.Level() != slog.LevelError {
+		t.Errorf("the level is %v", level)
+	}
+	if r, err := a.Reload(next); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"drain-delay"}) {
+		t.Errorf("again: changed %+v, restart %q, %v", r.Changed, r.Restart, err)
 	}
 }

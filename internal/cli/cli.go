@@ -90,8 +90,9 @@ type grammar struct {
 		Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
 		ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
 	} `cmd:"" help:"Manage the worker IDs of snowflake mode."`
-	Drain drainCmd `cmd:"" help:"Take the running node out of service, and end it."`
-	Node  struct {
+	Reload reloadCmd `cmd:"" help:"Make the running node read its configuration again."`
+	Drain  drainCmd  `cmd:"" help:"Take the running node out of service, and end it."`
+	Node   struct {
 		List   nodeListCmd   `cmd:"" help:"List the nodes that clients find."`
 		Weight nodeWeightCmd `cmd:"" help:"Change the running node's share of the traffic."`
 	} `cmd:"" help:"Manage the nodes of the cluster."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -11,6 +12,7 @@ import (
 type configCheckCmd struct {
 	Settings settings `embed:"" keys:"every"`
 	JSON     bool     `name:"json" help:"Print JSON."`
+	Diff     bool     `help:"Ask the running node what a reload would change, and what needs a restart. Nothing changes."`
 }
 
 // configReport is the JSON form.
@@ -21,7 +23,10 @@ type configReport struct {
 }
 
 // Run prints the effective configuration. An invalid one is an error.
-func (c *configCheckCmd) Run(p Process) error {
+func (c *configCheckCmd) Run(ctx context.Context, p Process) error {
+	if c.Diff {
+		return c.diff(ctx, p)
+	}
 	l, err := c.Settings.loadNode(p)
 	if err != nil {
 		return err

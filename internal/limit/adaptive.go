@@ -24,14 +24,14 @@ import (
 // One tag gets at most half of the slots, so that a tag whose row is locked does not keep
 // others from their first range. Snowflake mode has one tag only, which may have them all.
 type adaptive struct {
-	rt       leaf.Runtime
-	target   time.Duration
-	min, max int
-	perTag   bool // there are tags
+	rt     leaf.Runtime
+	perTag bool         // there are tags
+	target atomic.Int64 // nanoseconds; set under mu
 
 	crowded atomic.Bool // a request may be rejected
 
 	mu       sync.Mutex
+	min, max int
 	limit    int
 	waiting  int
 	most     int // waiting at once, ever
@@ -60,11 +60,19 @@ const (
 )
 
 func newAdaptive(c Config, perTag bool) *adaptive {
-	return &adaptive{
-		perTag: perTag,
-		rt:     c.Runtime, target: c.TargetWait, min: min(leastWaiting, c.MaxWaiting), max: c.MaxWaiting, limit: c.MaxWaiting,
-		byTag: make(map[string]int), window: window{start: c.Runtime.Now()},
-	}
+	a := &adaptive{perTag: perTag, rt: c.Runtime, byTag: make(map[string]int), window: window{start: c.Runtime.Now()}}
+	a.set(c.TargetWait, c.MaxWaiting)
+	return a
+}
+
+// set replaces the bounds. The limit begins again as large as it may get. Requests that hold a
+// slot keep it.
+func (a *adaptive) set(target time.Duration, most int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.look()
+	a.target.Store(int64(target))
+	a.min, a.max, a.limit = min(leastWaiting, most), most, most
 }
 
 // acquire reports whether the request may wait for its IDs. If so, it holds a slot until
@@ -121,7 +129,7 @@ func (a *adaptive) turns(tag string) bool {
 // refusal is the answer for a request that was rejected. No administrator set a limit:
 // the node cannot serve, and another one may.
 func (a *adaptive) refusal() error {
-	return leaf.Later(leaf.ErrExhausted, "too many requests wait for IDs", roundUp(a.rt.Jitter(a.target)))
+	return leaf.Later(leaf.ErrExhausted, "too many requests wait for IDs", roundUp(a.rt.Jitter(time.Duration(a.target.Load()))))
 }
 
 // release notes that a request, in its slot since then, ended with err.
@@ -160,9 +168,9 @@ func (a *adaptive) adapt(now time.Time) {
 	}
 	a.window = window{start: now}
 	busy := max(w.last.Sub(w.start), time.Millisecond)
-	perTarget := float64(w.served) * float64(a.target) / float64(busy)
+	perTarget := float64(w.served) * float64(a.target.Load()) / float64(busy)
 	switch {
-	case w.waited > time.Duration(w.left)*a.target, 2*w.served < w.left, float64(a.waiting) > 2*perTarget:
+	case w.waited > time.Duration(int64(w.left)*a.target.Load()), 2*w.served < w.left, float64(a.waiting) > 2*perTarget:
 		a.limit = min(a.limit, max(a.min, int(perTarget)))
 	case w.rejected > 0:
 		a.limit = min(a.max, max(a.limit, min(int(perTarget), a.limit+a.limit/2+1)))

@@ -127,6 +127,32 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 }
 
+// TestWaitingIsSetAnew: other bounds count for the next request, and those that wait go on.
+func TestWaitingIsSetAnew(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := new(waits)
+		g := newGate(t, limit.Config{MaxWaiting: 100}, new(waits), s)
+		i := open(t, g, leaf.Credentials{})
+		release := s.close("key")
+		first := many(t, i.Snowflake, "key", 60)
+		g.SetWaiting(time.Second, 20)
+		second := many(t, i.Snowflake, "key", 5)
+		g.SetWaiting(time.Second, 62)
+		third := many(t, i.Snowflake, "key", 5)
+		if len(first) != 0 || len(second) != 5 || len(third) != 3 {
+			t.Errorf("rejected: %d of 60, %d of 5 above the new bound, and %d of 5 with two slots left", len(first), len(second), len(third))
+		}
+		release()
+		synctest.Wait()
+		for range 60 {
+			if err := <-first; err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // TestBatchIsRejectedBeforeItBegins: one that is rejected in the middle would lose
 // what it took from those who wait.
 func TestBatchIsRejectedBeforeItBegins(t *testing.T) {

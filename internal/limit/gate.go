@@ -92,6 +92,14 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 	return g, nil
 }
 
+// SetWaiting replaces Config.TargetWait and Config.MaxWaiting, which must be above 0. Requests
+// that wait go on to wait.
+func (g *Gate) SetWaiting(target time.Duration, most int) {
+	for _, w := range g.waiting {
+		w.set(target, most)
+	}
+}
+
 // Open implements leaf.Access. A name that [ValidateClient] refuses is refused here too,
 // for all protocols.
 func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {

@@ -33,6 +33,8 @@ var operations = []Operation{
 	operation("POST /v1/worker/confirm-clock", itself[NodeSite], ConfirmClock.run),
 	operation("GET /v1/nodes", DirectorySite.Directory, ListNodes.run),
 	operation("POST /v1/node/weight", NodeSite.Directory, SetWeight.run),
+	operation("GET /v1/reload", itself[NodeSite], PlanReload.run),
+	operation("POST /v1/reload", itself[NodeSite], ReloadConfig.run),
 	operation("POST /v1/drain", itself[NodeSite], Drain.run),
 }
 

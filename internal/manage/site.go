@@ -54,6 +54,10 @@ type NodeSite interface {
 	// ConfirmClock tells the node that its wall clock is right after a jump.
 	ConfirmClock() (time.Time, error)
 
+	// Reload reads the configuration again and puts into force what can change, or with plan
+	// says what would.
+	Reload(ctx context.Context, plan bool) (Reload, error)
+
 	// Drain begins to stop the node. A negative delay is the node's own.
 	Drain(delay time.Duration)
 }

@@ -41,6 +41,11 @@ func (f *fake) Do(_ context.Context, request any) (any, error) {
 	switch q := request.(type) {
 	case manage.GetInfo:
 		return manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
+	case manage.ReloadConfig:
+		return reload, f.err
+	case manage.PlanReload:
+		f.got = []any{"plan"}
+		return reload, f.err
 	case manage.GetStatus:
 		f.got = []any{q.Tags}
 		return status, f.err
@@ -98,6 +103,8 @@ func (f *fake) Do(_ context.Context, request any) (any, error) {
 }
 
 var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{Node: discovery.Node{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3"}, Own: true}}}
+
+var reload = manage.Reload{Changed: []manage.Difference{{Key: "log.level", Now: "info", Then: "debug"}}, Restart: []manage.Difference{}}
 
 var status = manage.Status{Node: "n1", Ready: true, Segment: manage.Mode{Enabled: true, Ready: true}, Alarms: []manage.Alarm{}, Tags: []manage.TagStock{{Tag: "a", Stock: 7}}, Claim: &manage.Claim{Worker: 7}}
 
@@ -190,6 +197,8 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		{"release", func() (any, error) { return nil, c.ReleaseWorker(ctx, 7) }, []any{int64(7)}, nil},
 		{"init", func() (any, error) { return nil, c.InitWorkers(ctx) }, nil, nil},
 		{"confirm clock", func() (any, error) { return c.ConfirmClock(ctx) }, nil, time.Unix(1, 0).UTC()},
+		{"reload", func() (any, error) { return c.Reload(ctx) }, nil, reload},
+		{"plan a reload", func() (any, error) { return c.PlanReload(ctx) }, []any{"plan"}, reload},
 		{"status", func() (any, error) { return c.Status(ctx, 7) }, []any{7}, status},
 		{"nodes", func() (any, error) { return c.Nodes(ctx) }, nil, nodes},
 		{"weight", func() (any, error) { return c.SetWeight(ctx, 7) }, []any{7}, nodes.Nodes[0]},

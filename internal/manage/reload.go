@@ -1,0 +1,40 @@
+package manage
+
+import "context"
+
+// Reload is what a node finds when it reads its configuration again.
+type Reload struct {
+	Changed []Difference `json:"changed"` // what counts from now on, or would
+	Restart []Difference `json:"restart"` // what counts only after a restart
+}
+
+// Difference is a key whose value differs. A secret is hidden, and a file with other content, or
+// a database at another place, has no values or a text in Then.
+type Difference struct {
+	Key  string `json:"key"`
+	Now  string `json:"now,omitempty"`
+	Then string `json:"then,omitempty"`
+}
+
+// ReloadConfig is the request of [Backend.Reload].
+type ReloadConfig struct{}
+
+func (ReloadConfig) run(ctx context.Context, s NodeSite) (Reload, error) { return s.Reload(ctx, false) }
+
+// Reload makes the node read its configuration and the files that it names again, as SIGHUP
+// does, and returns what counts now and what needs a restart. Errors: leaf.ErrBadRequest if the
+// configuration is wrong, and nothing has changed; leaf.ErrDisabled if the node cannot read it
+// again; leaf.ErrNotReady.
+func (b Backend) Reload(ctx context.Context) (Reload, error) {
+	return do[Reload](ctx, b, ReloadConfig{})
+}
+
+// PlanReload is the request of [Backend.PlanReload].
+type PlanReload struct{}
+
+func (PlanReload) run(ctx context.Context, s NodeSite) (Reload, error) { return s.Reload(ctx, true) }
+
+// PlanReload returns what Reload would, and changes nothing. Errors as of Reload.
+func (b Backend) PlanReload(ctx context.Context) (Reload, error) {
+	return do[Reload](ctx, b, PlanReload{})
+}
