@@ -79,7 +79,7 @@ func (a *App) openServers() error {
 		c := a.adminConsole(n, layout)
 		cfg.TCP = &admin.TCP{
 			Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), TLS: a.administrationTLS(),
-			Session: c.Admits, Ending: c.Close, Open: a.openRoutes(c),
+			Session: c.Admits, Ending: c.Close, Open: a.openRoutes(c), Profiles: a.cfg.Admin.Pprof,
 		}
 		s := admin.NewServer(manage.On(n), cfg)
 		a.private = append(a.private, server{name: "administration", ln: ln, serve: func() error { return s.Serve(ln) }, stop: s.Stop})

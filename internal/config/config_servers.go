@@ -24,6 +24,7 @@ type RESP struct {
 type Admin struct {
 	Addr   string   `key:"addr" hint:"HOST:PORT" help:"Address for administration over TCP, beside the socket in the data directory, or off. With health checks and metrics that stay reachable when http.addr is full. Administration needs admin.token. A host that is not loopback needs admin.token and tls.cert, and the port then speaks TLS. Default: port 8081 on 127.0.0.1; a free port if http.addr has port 0."`
 	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What administrators over TCP must show: Authorization: Bearer. Repeatable: each value is valid. Default: none, and administration only over the socket in the data directory."`
+	Pprof  bool     `key:"pprof" default:"false" help:"Serve the profiles of the process below /debug/pprof/ on admin.addr, for requests that show an admin.token. A profile costs time of the processor."`
 }
 
 // Auth is the section auth.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/pprof"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
@@ -36,10 +37,17 @@ type TCP struct {
 	// Open are routes beside the administrative ones that need no token, by the
 	// pattern of http.ServeMux: health checks and metrics.
 	Open map[string]http.Handler
+
+	// Profiles serves the profiles of the process below /debug/pprof/, which need a token
+	// like administrative requests.
+	Profiles bool
 }
 
 // guard lets only requests with a token through to next.
 func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
+	if t.Profiles {
+		next = withProfiles(next)
+	}
 	admin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := t.admit(r); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -53,6 +61,17 @@ func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 		mux.Handle(pattern, h)
 	}
 	mux.Handle("/", admin)
+	return mux
+}
+
+// withProfiles serves the profiles in front of next.
+func withProfiles(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // with the named ones: heap, goroutine, …
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.Handle("/", next)
 	return mux
 }
 
