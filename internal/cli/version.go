@@ -34,6 +34,7 @@ type build struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
+
 // helpCmd is in the list of commands; run makes --help of it.
 type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command. Without it, all commands are listed."`
@@ -41,7 +42,6 @@ type helpCmd struct {
 
 // Run is there for the grammar.
 func (helpCmd) Run() error { return nil }
-
 
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()
