@@ -65,7 +65,7 @@ func (a *App) openServers() error {
 		if ln == nil {
 			continue
 		}
-		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), access, n, layout})
+		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), a.withAccessLog(access, p.name), n, layout})
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,85 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+)
+
+// requests returns the lines about requests in a log.
+func requests(t *testing.T, log string) (requests []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if strings.HasPrefix(got["msg"].(string), "request") {
+			requests = append(requests, got)
+		}
+	}
+	return requests
+}
+
+// TestAccessLog: with log.access each request has a line, with what was asked for by whom and
+// what came of it, and without a secret. Without it there is none.
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	for _, on := range []bool{true, false} {
+		c := embedded(shortDir(t))
+		c.Log.Access, c.Auth.Tokens = on, []string{"s3cret"}
+		out := &lockedBuffer{}
+		log, _ := app.NewLogger(out, config.Log{Level: "info", Format: "json"})
+		a, _ := startWith(t, c, app.Options{Logger: log})
+		for _, ask := range []string{
+			"GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\nLeaf-Client: shop\r\n\r\n",
+			"GET /api/segment/get/leaf-segment-test?count=5 HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\n\r\n",
+			"GET /api/segment/get/none HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\n\r\n",
+			"GET /api/snowflake/get/any HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer wr0ng\r\n\r\n",
+		} {
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write([]byte(ask)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Close()
+		}
+		got := requests(t, out.String())
+		if !on {
+			if len(got) != 0 {
+				t.Errorf("off, and %d lines: %v", len(got), got)
+			}
+			continue
+		}
+		if len(got) != 4 {
+			t.Fatalf("%d lines: %v", len(got), got)
+		}
+		for i, want := range []map[string]any{
+			{"msg": "request answered", "protocol": "HTTP", "client": "shop", "mode": "segment", "tag": "leaf-segment-test", "count": 1.0, "first": 1.0},
+			{"msg": "request answered", "client": "", "count": 5.0, "first": 2.0},
+			{"msg": "request failed", "tag": "none", "code": "unknown_tag"},
+			{"msg": "request refused", "code": "unauthenticated"},
+		} {
+			for key, value := range want {
+				if got[i][key] != value {
+					t.Errorf("line %d: %s is %v, want %v: %v", i, key, got[i][key], value, got[i])
+				}
+			}
+			if _, timed := got[i]["took"].(string); !timed && i < 3 {
+				t.Errorf("line %d has no time: %v", i, got[i])
+			}
+		}
+		if text := out.String(); strings.Contains(text, "s3cret") || strings.Contains(text, "wr0ng") {
+			t.Error("a token is in the log")
+		}
+	}
+}
