@@ -59,9 +59,9 @@ type Store interface {
 	// and again before every Rows: it verifies that the tables can be used (ErrSchema)
 	// and that the database belongs to the binding (ErrRule), which it records where none
 	// is recorded. Both errors are permanent for a start. A node that runs issues nothing
-	// from the database after ErrRule, until Bind succeeds again. Where a binding is
-	// recorded, Reserve compares it within its transaction, and ErrRule means that there is no
-	// range.
+	// from the database after ErrRule, until Bind succeeds again. Where another process can
+	// record another binding, Reserve compares it within its transaction: after ErrRule there is
+	// no range.
 	//
 	// A database may name its cluster. Then Bind, Reserve, ReturnUnused and Raise fail with a
 	// *ClusterError when it names another one than it did at first, and ReturnUnused and Raise

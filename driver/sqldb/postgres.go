@@ -74,10 +74,12 @@ var (
 )
 
 // A load is one statement, whose view of leaf_meta is as old as its beginning, however long it
-// waits for its row: the lock of the table waits for it to end. With a default isolation above
+// waits for its row: the lock of the table waits for it to end. It waits for a row lock, too: a
+// load of several statements locks its row before it writes the table, and two that wait for each
+// other would end in a deadlock. With a default isolation above
 // read committed, the view of one that waits for that lock is older still, and it fails because
 // the row has changed.
-var postgresSettle = []string{"LOCK TABLE leaf_alloc IN SHARE ROW EXCLUSIVE MODE", "UPDATE leaf_alloc SET step = step"}
+var postgresSettle = []string{"LOCK TABLE leaf_alloc IN EXCLUSIVE MODE", "UPDATE leaf_alloc SET step = step"}
 
 func openPostgres(_ target, l *login, cfg Config) (pools, error) {
 	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg}), timeout: cfg.ConnectTimeout}, cfg), nil
