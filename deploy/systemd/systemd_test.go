@@ -9,21 +9,16 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // worstExposure is the exposure that systemd-analyze security accepts, times ten.
 const worstExposure = "--threshold=20"
 
-// analyze runs systemd-analyze. Without it the test fails in CI, and is skipped elsewhere.
+// analyze runs systemd-analyze.
 func analyze(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	path, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("systemd-analyze is not installed: apt-get install systemd")
-		}
-		t.Skip("SKIPPED: systemd-analyze is not installed, so nothing has looked at the unit")
-	}
+	path := server.Program(t, "systemd-analyze", "systemd")
 	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
 	return string(out), err
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // completed returns the words with which a line goes on, in this process.
@@ -68,10 +69,7 @@ func TestCompletion(t *testing.T) {
 // and shows nothing when none does.
 func TestCompletionInBash(t *testing.T) {
 	t.Parallel()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash")
-	}
+	bash := server.Program(t, "bash", "bash")
 	dir := dataDir(t)
 	p := serve(t, dir)
 	if err := waitUntilServing(dir); err != nil {
@@ -168,12 +166,11 @@ func TestManualPages(t *testing.T) {
 	if err != nil || !strings.Contains(string(status), `\-\-admin\-token\-file=FILE`) {
 		t.Errorf("leaf-status.1 lacks a flag: %v", err)
 	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("no groff")
-	}
-	out, err := exec.CommandContext(t.Context(), groff, append([]string{"-man", "-Tutf8", "-ww", "-z"}, pages...)...).CombinedOutput()
-	if err != nil || len(out) > 0 {
-		t.Errorf("groff: %v: %s", err, out)
-	}
+	t.Run("groff", func(t *testing.T) {
+		groff := server.Program(t, "groff", "groff-base")
+		out, err := exec.CommandContext(t.Context(), groff, append([]string{"-man", "-Tutf8", "-ww", "-z"}, pages...)...).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("groff: %v: %s", err, out)
+		}
+	})
 }

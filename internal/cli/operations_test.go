@@ -48,10 +48,7 @@ func databaseClients(t *testing.T, store string) (folder string) {
 	password, _ := u.User.Password()
 	folder = t.TempDir()
 	for _, name := range []string{"mariadb", "mariadb-dump"} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Skipf("SKIPPED: %v", err)
-		}
+		path := server.Program(t, name, "mariadb-client")
 		script := fmt.Sprintf("#!/bin/sh\nshift\nexec %s --no-defaults --protocol=tcp --host=%s --port=%s --user=%s --password='%s' %s \"$@\"\n",
 			path, u.Hostname(), u.Port(), u.User.Username(), password, strings.TrimPrefix(u.Path, "/"))
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700); err != nil {

@@ -41,7 +41,7 @@ func init() { browser.close = func() {} }
 
 func (s *shared) start(t *testing.T) context.Context {
 	t.Helper()
-	path := server.Chromium(t)
+	path := server.Program(t, "chromium", "chromium")
 	s.once.Do(func() {
 		allocator, end := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 			chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("lang", "en"), chromedp.Flag("disable-dev-shm-usage", true),

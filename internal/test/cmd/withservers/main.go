@@ -19,8 +19,7 @@
 // mysql://user:password@host:port/name or postgres://…, the others as
 // host:port[,host:port]. Where a server is missing it is installed on Debian for
 // root, and elsewhere reported; the command then runs without the variable. So are
-// the clients of Redis that tests run: redis-cli, redis-py and node-redis; and
-// systemd-analyze.
+// the programs that tests run: clients of Redis, a browser, systemd-analyze and groff.
 //
 // SIGINT, SIGTERM and SIGHUP go to the command and all it has started; ten
 // seconds later, or at the second signal, they are killed. The exit code is the

@@ -20,6 +20,7 @@ var programs = []program{
 	{"redis-cli and redis-benchmark", []string{"redis-tools"}, []string{"redis-benchmark", "--version"}},
 	{"redis-py", []string{"python3-redis"}, []string{"/usr/bin/python3", "-c", "import redis"}},
 	{"systemd-analyze", []string{"systemd"}, []string{"systemd-analyze", "--version"}},
+	{"groff", []string{"groff-base"}, []string{"groff", "--version"}},
 	{"node-redis", []string{"nodejs", "node-redis"}, []string{"node", "-e", "require('redis')"}},
 	{"Chromium", []string{"chromium"}, []string{"chromium", "--version"}},
 }
