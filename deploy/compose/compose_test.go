@@ -127,7 +127,7 @@ func TestMounts(t *testing.T) {
 	for name, s := range services(t) {
 		for _, v := range s.Volumes {
 			from, _, _ := strings.Cut(v, ":")
-			if !strings.HasPrefix(from, "./") {
+			if !strings.HasPrefix(from, ".") {
 				continue
 			}
 			mounts++
