@@ -43,11 +43,19 @@ type reloading struct {
 // It is not safe for concurrent use.
 func (a *App) Reload(cfg config.Config) (Reloaded, error) {
 	r, err := a.planReload(cfg)
+	if err == nil {
+		err = a.carryOut(&r, cfg)
+	}
 	if err != nil {
 		return Reloaded{}, err
 	}
+	return r.Reloaded, nil
+}
+
+// carryOut puts what planReload found into force.
+func (a *App) carryOut(r *reloading, cfg config.Config) error {
 	if err := r.use(); err != nil {
-		return Reloaded{}, err
+		return err
 	}
 	for _, use := range r.logins {
 		if use() {
@@ -57,7 +65,7 @@ func (a *App) Reload(cfg config.Config) (Reloaded, error) {
 	for _, d := range r.Changed {
 		a.inForce = a.inForce.With(cfg, d.Key)
 	}
-	return r.Reloaded, nil
+	return nil
 }
 
 // planReload is Reload without a change.
@@ -157,10 +165,10 @@ func (a *App) reload() (manage.Reload, error) {
 	cfg, err := a.opts.Load()
 	var r reloading
 	if err == nil {
-		r, err = a.planReload(cfg) // for the values of what needs a restart
+		r, err = a.planReload(cfg)
 	}
 	if err == nil {
-		r.Reloaded, err = a.Reload(cfg)
+		err = a.carryOut(&r, cfg)
 	}
 	if err != nil {
 		a.log.Error("the configuration is not reloaded, and the node goes on with the one that it has", "error", err)

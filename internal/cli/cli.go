@@ -105,7 +105,7 @@ type grammar struct {
 		Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
 	} `cmd:"" help:"Inspect the configuration."`
 	Bench   benchCmd   `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
-	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs for duplicates and order."`
+	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs, or IDs of running nodes, for duplicates and order."`
 	Help    helpCmd    `cmd:"" help:"Show the help of a command."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
