@@ -265,66 +265,52 @@ func unbindAmongLoads(t *testing.T, command *sqldb.Store, urls ...string) {
 }
 
 func TestAcceptRule(t *testing.T) {
-	for _, c := range urls {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, c.url(t))
-			if _, err := s.ApplySchema(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
-			for _, b := range []segment.Binding{first, second, {Store: "default", Stores: "default"}, first} {
-				acceptRule(t, s, b)
-				for _, old := range []segment.Binding{first, second, {Store: "default"}} { // as a node that runs asks
-					if err := s.Bind(t.Context(), old); !old.Same(b) && !errors.Is(err, segment.ErrRule) {
-						t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", old, b, err)
-					}
-				}
-				if err := s.Bind(t.Context(), b); err != nil {
-					t.Errorf("Bind(%+v) after Accept: %v", b, err)
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		for _, b := range []segment.Binding{first, second, {Store: "default", Stores: "default"}, first} {
+			acceptRule(t, s, b)
+			for _, old := range []segment.Binding{first, second, {Store: "default"}} { // as a node that runs asks
+				if err := s.Bind(t.Context(), old); !old.Same(b) && !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", old, b, err)
 				}
 			}
-			if err := s.Bind(t.Context(), second); !errors.Is(err, segment.ErrRule) {
-				t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", second, first, err)
+			if err := s.Bind(t.Context(), b); err != nil {
+				t.Errorf("Bind(%+v) after Accept: %v", b, err)
 			}
-		})
-	}
+		}
+		if err := s.Bind(t.Context(), second); !errors.Is(err, segment.ErrRule) {
+			t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", second, first, err)
+		}
+	})
 }
 
 // TestUnbind: while a rule is being changed no node binds the database. After a refusal the
 // database has the binding that it had, or none.
 func TestUnbind(t *testing.T) {
-	for _, c := range urls {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, c.url(t))
-			if _, err := s.ApplySchema(t.Context()); err != nil {
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		bound := []segment.Binding{{Store: "default"}, first, second}
+		for _, before := range []*segment.Binding{nil, &bound[0], &first} {
+			if before != nil {
+				acceptRule(t, s, *before)
+			}
+			change := unbind(t, s)
+			for _, b := range bound {
+				if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Bind(%+v) after Unbind of %v: %v; want ErrRule", b, before, err)
+				}
+			}
+			if err := change.Undo(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
-			bound := []segment.Binding{{Store: "default"}, first, second}
-			for _, before := range []*segment.Binding{nil, &bound[0], &first} {
-				if before != nil {
-					acceptRule(t, s, *before)
-				}
-				change := unbind(t, s)
-				for _, b := range bound {
-					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
-						t.Errorf("Bind(%+v) after Unbind of %v: %v; want ErrRule", b, before, err)
-					}
-				}
-				if err := change.Undo(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				for _, b := range bound {
-					fits := before == nil || b == *before
-					if err := s.Verify(t.Context(), b); (err == nil) != fits {
-						t.Errorf("Verify(%+v) after %v was put back: %v", b, before, err)
-					}
+			for _, b := range bound {
+				fits := before == nil || b == *before
+				if err := s.Verify(t.Context(), b); (err == nil) != fits {
+					t.Errorf("Verify(%+v) after %v was put back: %v", b, before, err)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does.
@@ -332,6 +318,45 @@ func TestUnbind(t *testing.T) {
 // one ends. If that is refused, and the first one has ended, no node binds the database until a
 // rule is recorded.
 func TestTwoCommandsChangeTheRule(t *testing.T) {
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		old, other, fresh := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "a", Rule: "r3"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		acceptRule(t, s, old)
+		first, second := unbind(t, s), unbind(t, s)
+		ends := func(when string) {
+			t.Helper()
+			for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Accept": first.Accept(t.Context(), other)} {
+				if !errors.Is(err, leaf.ErrConflict) {
+					t.Errorf("%s of the first command %s: %v; want a conflict", name, when, err)
+				}
+			}
+			for _, b := range []segment.Binding{old, other} {
+				if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Bind(%+v) %s: %v; want ErrRule", b, when, err)
+				}
+			}
+		}
+		ends("while the second one works")
+		if err := second.Accept(t.Context(), fresh); err != nil {
+			t.Fatal(err)
+		}
+		ends("after the second one has recorded its rule")
+		if err := s.Bind(t.Context(), fresh); err != nil {
+			t.Errorf("Bind by the rule of the second command: %v", err)
+		}
+
+		unbind(t, s) // and the command is killed
+		if err := unbind(t, s).Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
+			t.Errorf("Undo after a command that was killed: %v; want a conflict that says what to do", err)
+		}
+		acceptRule(t, s, fresh)
+		if err := s.Bind(t.Context(), fresh); err != nil {
+			t.Errorf("Bind after that: %v", err)
+		}
+	})
+}
+
+// eachURL runs a test on a store of each kind that has the tables.
+func eachURL(t *testing.T, run func(t *testing.T, s *sqldb.Store)) {
 	for _, c := range urls {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -339,39 +364,7 @@ func TestTwoCommandsChangeTheRule(t *testing.T) {
 			if _, err := s.ApplySchema(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			old, other, fresh := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "a", Rule: "r3"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
-			acceptRule(t, s, old)
-			first, second := unbind(t, s), unbind(t, s)
-			ends := func(when string) {
-				t.Helper()
-				for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Accept": first.Accept(t.Context(), other)} {
-					if !errors.Is(err, leaf.ErrConflict) {
-						t.Errorf("%s of the first command %s: %v; want a conflict", name, when, err)
-					}
-				}
-				for _, b := range []segment.Binding{old, other} {
-					if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
-						t.Errorf("Bind(%+v) %s: %v; want ErrRule", b, when, err)
-					}
-				}
-			}
-			ends("while the second one works")
-			if err := second.Accept(t.Context(), fresh); err != nil {
-				t.Fatal(err)
-			}
-			ends("after the second one has recorded its rule")
-			if err := s.Bind(t.Context(), fresh); err != nil {
-				t.Errorf("Bind by the rule of the second command: %v", err)
-			}
-
-			unbind(t, s) // and the command is killed
-			if err := unbind(t, s).Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
-				t.Errorf("Undo after a command that was killed: %v; want a conflict that says what to do", err)
-			}
-			acceptRule(t, s, fresh)
-			if err := s.Bind(t.Context(), fresh); err != nil {
-				t.Errorf("Bind after that: %v", err)
-			}
+			run(t, s)
 		})
 	}
 }
