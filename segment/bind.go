@@ -56,9 +56,9 @@ func otherCluster(err error) bool {
 }
 
 // disown notes that the database is another cluster's or belongs to another rule. Nothing is
-// loaded from it until a bind succeeds. By another rule this node issues nothing at all, not even from
-// memory: what the operator did to the rows is not known. Another cluster's database has other
-// ranges, and memory is served.
+// loaded from it until a bind succeeds. After another rule the node also drops what is in memory:
+// what the operator did to the rows is not known. After another cluster's ID it serves memory:
+// those ranges are of the own cluster.
 func (s *shard) disown(err error) {
 	s.mu.Lock()
 	s.foreign = err

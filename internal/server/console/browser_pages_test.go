@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 	b.shows("No tag and no client has a limit.")
 }
 
-// TestHiddenPageHasNoStream: a page that nobody sees holds no stream, and begins again.
+// TestHiddenPageHasNoStream: a page in the background ends its stream, and opens one again when it is shown.
 func TestHiddenPageHasNoStream(t *testing.T) {
 	t.Parallel()
 	alarms := []console.Alarm{{Code: "clock", Subject: "<b>self</b>", Text: `<img src=x onerror="alert(1)">`, Do: "run leaf worker confirm-clock"}}

@@ -30,7 +30,7 @@ type Tag struct {
 	Store    string     `json:"store,omitempty"`
 	Step     int64      `json:"step"`
 	Length   int64      `json:"length"`
-	Was      int64      `json:"was,omitempty"` // the length before, 0 if it did not change since somebody looks
+	Was      int64      `json:"was,omitempty"` // the length before the last change; 0 if there was none while a reader was connected
 	Current  leaf.Range `json:"current"`
 	Position int64      `json:"position,string"`
 	Used     float64    `json:"used"` // share of Current that is issued
