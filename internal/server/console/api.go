@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -30,7 +31,7 @@ type Session struct {
 }
 
 func (c *Console) serveSession(w http.ResponseWriter, r *http.Request) {
-	if err := fromElsewhere(r); err != nil {
+	if err := accept.OtherSite(r); err != nil {
 		problem.Write(w, c.cfg.Logger, err)
 		return
 	}
@@ -76,7 +77,7 @@ func fromPage(r *http.Request) error {
 	if r.Header.Get(Header) == "" {
 		return fmt.Errorf("%w: the header %s is missing", leaf.ErrUnauthenticated, Header)
 	}
-	return fromElsewhere(r)
+	return accept.OtherSite(r)
 }
 
 type read func(context.Context, url.Values) (any, error)

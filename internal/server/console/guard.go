@@ -2,9 +2,7 @@ package console
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
@@ -26,36 +24,13 @@ func setHeaders(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// fromElsewhere refuses what a page of another site may have made a browser send.
-func fromElsewhere(r *http.Request) error {
-	if origin := r.Header.Get("Origin"); origin != "" {
-		if _, host, _ := strings.Cut(origin, "://"); host == "" || !strings.EqualFold(host, r.Host) {
-			return fmt.Errorf("%w: a page of another site (Origin %.64q) sent the request", leaf.ErrUnauthenticated, origin)
-		}
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {
-		return fmt.Errorf("%w: a page of another site sent the request", leaf.ErrUnauthenticated)
-	}
-	return nil
-}
-
-// fromRebound refuses a request whose Host is a name that another site may have pointed at
-// this machine. A session needs no such guard: its cookie belongs to one host.
-func fromRebound(r *http.Request) error {
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if local == nil || !accept.IsLoopback(local.String()) || accept.IsLoopback(r.Host) {
-		return nil
-	}
-	return fmt.Errorf("%w: Host %.64q is no loopback address, and this server listens on one; ask by the address", leaf.ErrUnauthenticated, r.Host)
-}
-
 // admit returns an error if the request may not see the node.
 func (c *Console) admit(r *http.Request) error {
-	if err := fromElsewhere(r); err != nil {
+	if err := accept.OtherSite(r); err != nil {
 		return err
 	}
 	if !c.cfg.Required() {
-		return fromRebound(r)
+		return accept.Rebound(r, "ask by the address") // a session needs no such guard: its cookie belongs to one host
 	}
 	if !c.sessions.valid(c.secretOf(r)) {
 		return fmt.Errorf("%w: sign in with a token", leaf.ErrUnauthenticated)
@@ -66,7 +41,7 @@ func (c *Console) admit(r *http.Request) error {
 // Admits reports whether the request is an action of a session of this console. A
 // read-only console admits none.
 func (c *Console) Admits(r *http.Request) bool {
-	return c.acts() && r.Header.Get(Header) != "" && fromElsewhere(r) == nil && c.sessions.valid(c.secretOf(r))
+	return c.acts() && r.Header.Get(Header) != "" && accept.OtherSite(r) == nil && c.sessions.valid(c.secretOf(r))
 }
 
 // acts reports whether the page offers actions.

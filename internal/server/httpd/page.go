@@ -3,9 +3,7 @@ package httpd
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
@@ -28,23 +26,11 @@ func (a *api) refusePage(r *http.Request) error {
 }
 
 func fromPage(r *http.Request) error {
-	if origin := r.Header.Get("Origin"); origin != "" && !sameHost(origin, r.Host) {
-		return fmt.Errorf("%w: a page of another site (Origin %.64q) sent the request; set auth.token to allow it", leaf.ErrUnauthenticated, origin)
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {
-		return fmt.Errorf("%w: a page of another site sent the request; set auth.token to allow it", leaf.ErrUnauthenticated)
+	if err := accept.OtherSite(r); err != nil {
+		return fmt.Errorf("%w; set auth.token to allow it", err)
 	}
 	if r.Method == http.MethodPost && r.Header.Get("Origin") == "" {
 		return nil // a browser says where a POST comes from
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if local == nil || !accept.IsLoopback(local.String()) || accept.IsLoopback(r.Host) {
-		return nil
-	}
-	return fmt.Errorf("%w: Host %.64q is no loopback address, and this server listens on one; set auth.token, or ask by the address", leaf.ErrUnauthenticated, r.Host)
-}
-
-func sameHost(origin, host string) bool {
-	_, authority, _ := strings.Cut(origin, "://")
-	return authority != "" && strings.EqualFold(authority, host)
+	return accept.Rebound(r, "set auth.token, or ask by the address")
 }
