@@ -112,9 +112,13 @@ func TestImage(t *testing.T) {
 	}
 	addr := free.Addr().String()
 	free.Close()
-	cmd := exec.CommandContext(t.Context(), i.command[0], append(i.command[1:], "--http-addr", addr, "--grpc-addr=off", "--resp-addr=off", "--admin-addr=off")...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-	cmd.Dir, cmd.Env = "/", i.env
+	inside := func(command ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		cmd.Dir, cmd.Env = "/", i.env
+		return cmd
+	}
+	cmd := inside(append(i.command, "--http-addr", addr, "--grpc-addr=off", "--resp-addr=off", "--admin-addr=off")...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -122,6 +126,9 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := ask(t, "http://"+addr+"/api/segment/get/leaf-segment-test")
+	if out, err := inside(i.health[1:]...).CombinedOutput(); err != nil {
+		t.Errorf("the health check of an image that serves: %v\n%s", err, out)
+	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -130,6 +137,9 @@ func TestImage(t *testing.T) {
 	}
 	if files, err := os.ReadDir(filepath.Join(root, "data/leaf")); err != nil || len(files) < 3 {
 		t.Errorf("the volume has %v, %v", files, err)
+	}
+	if out, err := inside(i.health[1:]...).CombinedOutput(); err == nil {
+		t.Errorf("the health check succeeds when the node has ended:\n%s", out)
 	}
 }
 
