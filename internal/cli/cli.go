@@ -96,7 +96,8 @@ type grammar struct {
 		List   nodeListCmd   `cmd:"" help:"List the nodes that clients find."`
 		Weight nodeWeightCmd `cmd:"" help:"Change the running node's share of the traffic."`
 	} `cmd:"" help:"Manage the nodes of the cluster."`
-	Decode decodeCmd `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
+	Decode decodeCmd   `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
+	Opaque opaqueGroup `cmd:"" help:"Turn IDs into numbers that tell nothing, and back."`
 	Schema struct {
 		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
 		Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing, and the columns of limits. Existing tables are otherwise left as they are."`
