@@ -57,6 +57,22 @@ func (i *identity) mayBeBlind() bool {
 	return own == nil || own.Rule == ""
 }
 
+// unreadable reports whether err is that something, perhaps leaf_meta, is missing or may not be used.
+func (s *Store) unreadable(err error) bool {
+	kind := s.dialect.kindOf(err)
+	return kind.missing() || kind == kindDenied
+}
+
+// goBlind lets loads go on without a look at leaf_meta until the next Bind, if leaf_meta is what
+// cannot be read. Of another table or right that was missing for a moment nothing follows.
+func (s *Store) goBlind(ctx context.Context) bool {
+	if !s.identity.mayBeBlind() || !s.identity.readable.Load() {
+		return false
+	}
+	_, err := s.binding(ctx, s.read, s.sql.meta)
+	return err != nil && s.unreadable(err) && s.identity.readable.Swap(false)
+}
+
 // sameOwner is checkOwner within a transaction that changes a row.
 func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {
 	if !s.identity.readable.Load() {

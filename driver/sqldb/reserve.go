@@ -18,8 +18,8 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 	}
 	defer s.done(ctx, time.Now(), &err, "reserve tag %q", req.Tag)
 	res, err = s.reserve(ctx, req)
-	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied) && s.identity.mayBeBlind() && s.identity.readable.Swap(false) {
-		return s.reserve(ctx, req) // leaf_meta may be what is missing: nothing was written
+	if err != nil && s.unreadable(err) && s.goBlind(ctx) {
+		return s.reserve(ctx, req) // nothing was written
 	}
 	return res, err
 }

@@ -76,6 +76,26 @@ func TestLoadComparesTheRule(t *testing.T) {
 	})
 }
 
+// TestLoadAfterATableWasAway: an operator takes leaf_alloc, or the right to it, away from the only
+// database of a node, and gives it back when another rule is recorded. A load that failed
+// meanwhile is no reason to load without a look at the rule.
+func TestLoadAfterATableWasAway(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		node := ruled(t, url, db, segment.Binding{Store: "default", Stores: "default"})
+		wantNext(t, node, 1)
+		req := segment.Request{Tag: "order", Step: 1000, Length: 500, Min: 500, Max: 500}
+		execAll(t, db, "ALTER TABLE leaf_alloc RENAME TO leaf_alloc_away")
+		if res, err := node.Reserve(t.Context(), req); err == nil {
+			t.Errorf("Reserve without leaf_alloc = %+v", res)
+		}
+		execAll(t, db, "ALTER TABLE leaf_alloc_away RENAME TO leaf_alloc")
+		acceptRule(t, open(t, url), newRule)
+		if res, err := node.Reserve(t.Context(), req); !errors.Is(err, segment.ErrRule) {
+			t.Errorf("Reserve after another rule was recorded = %+v, %v; want ErrRule", res, err)
+		}
+	})
+}
+
 // TestUnbindWaitsForLoads: a load has compared the rule, and reserves its range after the rule
 // was taken away. Unbind returns when the load has ended, and the rows have its range.
 func TestUnbindWaitsForLoads(t *testing.T) {
