@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -23,20 +22,26 @@ type RuleChange struct {
 
 // Rules that no node has.
 const (
-	unboundRule = "none: leaf schema apply --accept-rule is changing it "
-	leftOutRule = "none: a newer rule leaves the database out"
+	noRule      = "none: "
+	unboundRule = noRule + "leaf schema apply --accept-rule is changing it "
+	leftOutRule = noRule + "a newer rule leaves the database out"
 )
 
-// Unbind begins a change of the rule. When it returns, the rows hold every range that was or
-// will be taken by the rule before. After an error the rule may have been taken away, unless the
-// change is nil.
-func (s *Store) Unbind(ctx context.Context) (c *RuleChange, err error) {
+// Unbind begins a change of the rule by a command, whose name no other command has. When it
+// returns, the rows hold every range that was or will be taken by the rule before. After an error
+// the rule may have been taken away, unless the change is nil. It is leaf.ErrConflict if the
+// command has begun a change of the database before: two of its URLs lead there.
+func (s *Store) Unbind(ctx context.Context, command string) (c *RuleChange, err error) {
 	defer s.done(ctx, time.Now(), &err, "take the rule away")
 	before, err := s.binding(ctx, s.write, s.sql.meta)
 	if err != nil {
 		return nil, err
 	}
-	c = &RuleChange{s, before, segment.Binding{Store: "-", Rule: unboundRule + rand.Text(), Stores: "-"}}
+	mark := segment.Binding{Store: "-", Rule: unboundRule + command, Stores: "-"}
+	if before != nil && before.Rule == mark.Rule {
+		return nil, fmt.Errorf("%w: the command names this database twice: another of its URLs leads to it as well", leaf.ErrConflict)
+	}
+	c = &RuleChange{s, before, mark}
 	if before != nil {
 		c.mark.Store, c.mark.Stores = before.Store, before.Stores
 		if before.Rule == "" {
@@ -63,6 +68,12 @@ func (s *Store) settle(ctx context.Context) error {
 // Before returns the binding that the database had, nil if none. After a change that did not end
 // it has the names, but not the rule.
 func (c *RuleChange) Before() *segment.Binding { return c.before }
+
+// HadRule reports whether Before has a rule that nodes can have: the names of others say nothing
+// of which rule they are from.
+func (c *RuleChange) HadRule() bool {
+	return c.before != nil && !strings.HasPrefix(c.before.Rule, noRule)
+}
 
 // LeaveOut ends the change of a database that the new rule does not have.
 func (c *RuleChange) LeaveOut(ctx context.Context) error {

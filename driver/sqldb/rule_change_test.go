@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func TestUnbindWaitsForLoads(t *testing.T) {
 // rowsAfterUnbind takes the rule away, and returns an error if the row of the tag order is below
 // an end that was reserved by it.
 func rowsAfterUnbind(command *sqldb.Store, end int64) error {
-	if _, err := command.Unbind(context.Background()); err != nil {
+	if _, err := command.Unbind(context.Background(), rand.Text()); err != nil {
 		return err
 	}
 	rows, err := command.Rows(context.Background())
@@ -186,7 +187,7 @@ func TestUnbindWaitsForOneStatement(t *testing.T) {
 			command := open(t, d.URL())
 			rows := make(chan []segment.Row, 1)
 			go func() {
-				_, err := command.Unbind(context.Background())
+				_, err := command.Unbind(context.Background(), rand.Text())
 				if err == nil {
 					var all []segment.Row
 					all, err = command.Rows(context.Background())
@@ -391,7 +392,7 @@ func eachURL(t *testing.T, run func(t *testing.T, s *sqldb.Store)) {
 
 func unbind(t *testing.T, s *sqldb.Store) *sqldb.RuleChange {
 	t.Helper()
-	change, err := s.Unbind(t.Context())
+	change, err := s.Unbind(t.Context(), rand.Text())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,13 +31,14 @@ const runningFor = 2 * time.Minute
 // ruleChange is a RuleChange under way.
 type ruleChange struct {
 	o       *offline
+	command string // its name in the databases
 	lost    []string
 	stores  []*sqldb.Store      // those of the new rule, and behind them those that it leaves out
 	changes []*sqldb.RuleChange // of each, as far as they were begun
 }
 
 func (o *offline) newRuleChange(c *RuleChange) (*ruleChange, error) {
-	r := &ruleChange{o: o, lost: c.Lost, stores: slices.Clone(o.dbs.stores)}
+	r := &ruleChange{o: o, command: rand.Text(), lost: c.Lost, stores: slices.Clone(o.dbs.stores)}
 	for _, url := range c.LeaveOut {
 		s, err := sqldb.Open(url, sqldb.Config{ConnectTimeout: o.cfg.ConnectTimeout, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -96,7 +98,7 @@ func (r *ruleChange) accept(ctx context.Context) error {
 func (r *ruleChange) begin(ctx context.Context) error {
 	for i, s := range r.stores {
 		err := within(ctx, func(ctx context.Context) error {
-			c, err := s.Unbind(ctx)
+			c, err := s.Unbind(ctx, r.command)
 			if c != nil {
 				r.changes = append(r.changes, c)
 			}
@@ -122,12 +124,6 @@ func (r *ruleChange) undo(ctx context.Context, why error) error {
 // checkNames refuses the change if it does not have each database of the rules before. One that
 // it does not close serves on for nodes with the old rule, and its rows are not compared.
 func (r *ruleChange) checkNames() error {
-	closed := slices.Clone(r.lost)
-	for _, c := range r.changes {
-		if before := c.Before(); before != nil {
-			closed = append(closed, before.Store)
-		}
-	}
 	for i, c := range r.changes {
 		before := c.Before()
 		switch {
@@ -138,13 +134,32 @@ func (r *ruleChange) checkNames() error {
 				"Start one node with that rule, which completes the record, stop it, and run the command again", leaf.ErrConflict, r.name(i))
 		}
 		for name := range strings.SplitSeq(before.Stores, ",") {
-			if !slices.Contains(closed, name) {
-				return fmt.Errorf("%w: by the rule that store %q has now, tags are also in store %q, which the command does not name: a node with that rule could still issue from it. "+
-					"Add --leave-out with its URL, or, if no node can ever reach it again, --lost %s", leaf.ErrConflict, r.name(i), name, name)
+			if err := r.checkName(i, name); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// checkName refuses the change if it does not close the database that the rule before of the
+// database i calls by a name.
+func (r *ruleChange) checkName(i int, name string) error {
+	if slices.Contains(r.lost, name) {
+		return nil
+	}
+	of, hint := r.changes[i], ""
+	for j, c := range r.changes {
+		switch before := c.Before(); {
+		case before == nil || before.Store != name:
+		case before.Rule == of.Before().Rule, !c.HadRule(), !of.HadRule():
+			return nil
+		default:
+			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", r.name(j))
+		}
+	}
+	return fmt.Errorf("%w: by the rule that store %q has now, tags are also in store %q, which the command does not name: a node with that rule could still issue from it.%s "+
+		"Add --leave-out with its URL, or, if no node can ever reach it again, --lost %s", leaf.ErrConflict, r.name(i), name, hint, name)
 }
 
 // within calls f, which works on one database.

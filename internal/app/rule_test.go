@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -81,6 +82,57 @@ func TestRuleThatLeavesADatabaseOut(t *testing.T) {
 	again.DataDir, again.Stores, again.TagRules = shortDir(t), []string{b}, nil
 	if _, err := app.ApplySchema(t.Context(), again, app.Options{}, &app.RuleChange{}); err != nil {
 		t.Errorf("the database alone: %v", err)
+	}
+}
+
+// TestRuleThatLeavesAnotherDatabaseOut: the URL behind --leave-out is mistyped, and leads to a
+// database of another rule with the same name, or once more to one that the new rule has. The
+// command changes neither, and the database that the old rule has does not stay open.
+func TestRuleThatLeavesAnotherDatabaseOut(t *testing.T) {
+	t.Parallel()
+	old, fresh, b, raise, _ := leaveB(t)
+	raise(1000)
+	_, other := divided(t)
+	other.DataDir, other.TagRules = shortDir(t), []string{"user*=a"}
+	if _, stop := start(t, other); true {
+		stop()
+	}
+	linked := filepath.Join(shortDir(t), "linked")
+	if err := os.Symlink(filepath.Dir(strings.TrimPrefix(b, "sqlite:")), linked); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		leaveOut []string
+		text     string
+	}{
+		{[]string{storeURL(other.Stores[1])}, "has the same name by another rule"},
+		{[]string{b, "sqlite:" + filepath.Join(linked, "a.db")}, "names this database twice"},
+	} {
+		_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{LeaveOut: c.leaveOut})
+		wantConflict(t, err, c.text)
+		for _, had := range []config.Config{old, other} { // each has its rule as before
+			if _, stop := start(t, had); true {
+				stop()
+			}
+		}
+	}
+}
+
+// TestRuleIsRecordedNowhereIfRefused: leaf schema apply with a new rule is refused by a database
+// that has another one. It does not record the rule in a new database: a node with the new rule
+// would take ranges there while the other database does not answer.
+func TestRuleIsRecordedNowhereIfRefused(t *testing.T) {
+	t.Parallel()
+	c, _, stop, _, _, _ := copied(t)
+	stop()
+	path := filepath.Join(shortDir(t), "c.db")
+	fresh := c
+	fresh.DataDir, fresh.Stores, fresh.TagRules = shortDir(t), append([]string{"c=sqlite:" + path}, c.Stores...), []string{"user*=c"}
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, nil)
+	wantConflict(t, err, "add --accept-rule")
+	var recorded int
+	if err := openFile(t, path).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_meta WHERE name = 'tag_rule'").Scan(&recorded); err != nil || recorded > 0 {
+		t.Errorf("the new database has %d rules, %v; want none", recorded, err)
 	}
 }
 

@@ -76,18 +76,28 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *R
 			report = append(report, s.Redacted()+": closed for the rule before")
 		}
 	}
+	return report, o.recordRule(ctx)
+}
+
+// recordRule records the configured rule where none is recorded, if it is nowhere another one: a
+// node with the configured rule would take ranges from a database that has it, while another
+// one that refuses it does not answer.
+func (o *offline) recordRule(ctx context.Context) error {
 	for i, s := range o.dbs.stores {
-		ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
-		err := s.Bind(ctx, o.dbs.router.Binding(i))
-		cancel()
+		err := within(ctx, func(ctx context.Context) error { return s.Verify(ctx, o.dbs.router.Binding(i)) })
 		if errors.Is(err, segment.ErrRule) {
-			return report, fmt.Errorf("%w: %w; if the configured rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then add --accept-rule", leaf.ErrConflict, err)
+			return fmt.Errorf("%w; if the configured rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then add --accept-rule", err)
 		}
 		if err != nil {
-			return report, manage.StoreError(err)
+			return err
 		}
 	}
-	return report, nil
+	for i, s := range o.dbs.stores {
+		if err := within(ctx, func(ctx context.Context) error { return s.Bind(ctx, o.dbs.router.Binding(i)) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // applyTo creates the missing tables of the database i.
