@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf/segment"
@@ -114,6 +116,29 @@ func (s *Store) scanAnswers(ctx context.Context, q querier, query string, args .
 		return err
 	})
 	return all, err
+}
+
+// KeepEnds leaves on the board what Delete leaves of rows: where the numbers of their tags end.
+func (s *Store) KeepEnds(ctx context.Context, ends map[string]int64) (err error) {
+	if len(ends) == 0 {
+		return nil
+	}
+	defer s.boardDone(ctx, time.Now(), &err, "keep where the numbers of tags end")
+	return s.again(ctx, func() error {
+		return s.transact(ctx, func(conn *sql.Conn) error {
+			for _, tag := range slices.Sorted(maps.Keys(ends)) {
+				if err := s.keepEnd(ctx, conn, tag, ends[tag]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (s *Store) keepEnd(ctx context.Context, conn *sql.Conn, tag string, maxID int64) error {
+	_, err := conn.ExecContext(ctx, s.board.deleted, tag, segment.DeletedRow, segment.DeletedEnd(maxID))
+	return err
 }
 
 // lastQuestion stands for a node in the row that keeps the number of the last question that

@@ -189,7 +189,7 @@ func (s *Store) deleteRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if err != nil {
 		return err
 	}
-	_, err = conn.ExecContext(ctx, s.board.deleted, tag, segment.DeletedRow, segment.DeletedEnd(row.maxID))
+	err = s.keepEnd(ctx, conn, tag, row.maxID)
 	switch {
 	case err != nil && s.dialect.kindOf(err).missing():
 		return s.noBoard(err)

@@ -15,8 +15,9 @@ import (
 
 // checkMoved refuses a new rule that sends a tag to a row below a number that is in use from
 // another database or by this data directory. A tag without a row there is guarded by leaf tag
-// create.
+// create, which asks all databases of the rule; what those know that the rule leaves out is kept.
 func (r *ruleChange) checkMoved(ctx context.Context) error {
+	r.ends = make([]map[string]int64, len(r.o.dbs.stores))
 	rows := make([]map[string]int64, len(r.stores)) // max_id by tag
 	for i := range r.stores {
 		all, err := allRows(ctx, r.stores[i])
@@ -104,18 +105,38 @@ func (r *ruleChange) checkOwnFence(rows []map[string]int64) error {
 // that known is from, -1 if it is from none.
 func (r *ruleChange) compare(from int, tag string, known int64, why string, rows []map[string]int64) error {
 	to := r.o.dbs.router.Route(tag)
-	if to < 0 || to == from {
+	if to == from || to < 0 && !r.isLeftOut(from) {
 		return nil
 	}
+	to = max(to, 0) // a tag without a database: a later rule may have one
 	at, moved := rows[to][tag]
 	switch {
-	case !moved || known <= 0 || at >= known:
+	case known <= 0 || at >= known:
+		return nil
+	case !moved && (!r.isLeftOut(from) || leaf.ValidateTag(tag) != nil):
+		return nil
+	case !moved && known <= segment.MaxMaxID:
+		if r.ends[to] == nil {
+			r.ends[to] = map[string]int64{}
+		}
+		r.ends[to][tag] = max(r.ends[to][tag], known)
 		return nil
 	case known > segment.MaxMaxID:
 		return fmt.Errorf("%w: tag %q: %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, tag, why, int64(segment.MaxMaxID))
 	}
 	return fmt.Errorf("%w: the new rule would repeat numbers of tag %q: its row in store %q, where the rule expects it, has max_id=%d, but %s. "+
 		"Stop all nodes, set max_id in store %q to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, r.name(to), at, why, r.name(to), known)
+}
+
+// keepEnds tells the databases of the rule where the numbers of tags end whose rows stay behind in
+// a database that the rule leaves out: leaf tag create does not ask that one.
+func (r *ruleChange) keepEnds(ctx context.Context) error {
+	for i, ends := range r.ends {
+		if err := within(ctx, func(ctx context.Context) error { return r.stores[i].KeepEnds(ctx, ends) }); err != nil {
+			return fmt.Errorf("store %q: %w", r.name(i), err)
+		}
+	}
+	return nil
 }
 
 // allRows returns the rows of a database.

@@ -35,6 +35,7 @@ type ruleChange struct {
 	lost    []string
 	stores  []*sqldb.Store      // those of the new rule, and behind them those that it leaves out
 	changes []*sqldb.RuleChange // of each, as far as they were begun
+	ends    []map[string]int64  // by database of the new rule: where numbers of tags without a row there end
 }
 
 func (o *offline) newRuleChange(c *RuleChange) (*ruleChange, error) {
@@ -79,6 +80,9 @@ func (r *ruleChange) accept(ctx context.Context) error {
 		return r.undo(ctx, err)
 	}
 	if err := r.checkMoved(ctx); err != nil {
+		return r.undo(ctx, err)
+	}
+	if err := r.keepEnds(ctx); err != nil {
 		return r.undo(ctx, err)
 	}
 	for i, c := range r.changes {

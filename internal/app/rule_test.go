@@ -85,6 +85,43 @@ func TestRuleThatLeavesADatabaseOut(t *testing.T) {
 	}
 }
 
+// TestRowLeftBehindInADatabaseThatIsLeftOut: the row of a tag was not moved out of a database that
+// the new rule leaves out, or it was deleted there. The tag is created again above its numbers.
+func TestRowLeftBehindInADatabaseThatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deleted=%v", deleted), func(t *testing.T) {
+			t.Parallel()
+			c, node, stop, a, _, issued := copied(t)
+			if deleted {
+				if err := node.Backend().DeleteTag(t.Context(), "user"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop()
+			execute(t, a, "DELETE FROM leaf_alloc WHERE biz_tag = 'user'")
+			fresh := c
+			fresh.DataDir, fresh.Stores, fresh.TagRules = shortDir(t), []string{storeURL(c.Stores[0])}, nil
+			with := &app.RuleChange{LeaveOut: []string{storeURL(c.Stores[1])}}
+			if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, with); err != nil {
+				t.Fatal(err)
+			}
+			last, _ := start(t, fresh)
+			again := segment.NewRow{Tag: "user", Start: 1, Step: 5}
+			_, err := last.Backend().CreateTag(t.Context(), again)
+			again.Start = startNamed(t, err)
+			if _, err := last.Backend().CreateTag(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
+			for range 12 {
+				if status, id := get(t, last, "/api/segment/get/user"); status != 200 || issued[id] {
+					t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
+				}
+			}
+		})
+	}
+}
+
 // TestRuleThatLeavesAnotherDatabaseOut: the URL behind --leave-out is mistyped, and leads to a
 // database of another rule with the same name, or once more to one that the new rule has. The
 // command changes neither, and the database that the old rule has does not stay open.
