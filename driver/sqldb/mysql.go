@@ -74,10 +74,12 @@ const (
 // error; without it the server would store another number than it reports. The
 // fixed sql_mode and character set also make it safe that the driver writes
 // parameters into the text of a statement, which saves the round trip of a
-// prepare. A lock wait ends on the server soon after its client gave up, and so
+// prepare. A list of rows is whole, whatever sql_select_limit a server has for its users, and
+// sql_safe_updates does not refuse mysqlTouch. A lock wait ends on the server soon after its client gave up, and so
 // does the transaction of a client that is frozen, see idleTransaction.
 var mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.completion_type = 0," +
-	" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10" +
+	" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10," +
+	" @@session.sql_select_limit = 18446744073709551615, @@session.sql_safe_updates = 0" +
 	mariaDBIdle + mysqlIdle
 
 func openMySQL(_ target, l *login, cfg Config) (pools, error) {

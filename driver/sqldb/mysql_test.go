@@ -25,7 +25,7 @@ func request(step int64) segment.Request {
 
 // TestHostileDefaults: a server whose sessions neither commit by themselves, nor
 // end a transaction at COMMIT, nor check numbers, nor read backslashes, nor speak
-// UTF-8 changes nothing for us.
+// UTF-8, nor answer with more than one row, nor change rows without a key, changes nothing for us.
 func TestHostileDefaults(t *testing.T) {
 	t.Parallel()
 	for _, product := range []struct {
@@ -43,7 +43,23 @@ func TestHostileDefaults(t *testing.T) {
 			admin.SetMaxOpenConns(1)
 			execAll(t, admin, "SET SESSION completion_type = 0",
 				"SET GLOBAL autocommit = 0", "SET GLOBAL completion_type = 1", "SET GLOBAL "+product.isolation+" = 'SERIALIZABLE'",
-				"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT'", "SET GLOBAL character_set_server = latin1")
+				"SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT'", "SET GLOBAL character_set_server = latin1",
+				"SET GLOBAL sql_select_limit = 1", "SET GLOBAL sql_safe_updates = 1")
+			const own = "?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4&sql_select_limit=18446744073709551615&sql_safe_updates=0"
+			t.Run("the tag rule", func(t *testing.T) {
+				execAll(t, admin, "CREATE DATABASE rules")
+				applySchema(t, i.Named("rules").URL())
+				s := open(t, i.Named("rules").URL())
+				for _, tag := range []string{"a", "b"} {
+					if err := s.Create(t.Context(), segment.NewRow{Tag: tag, Start: 1, Step: 7}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				acceptRule(t, s, newRule)
+				if err := s.Verify(t.Context(), newRule); err != nil {
+					t.Error(err)
+				}
+			})
 			var number atomic.Int64
 			drivertest.Run(t, func(t *testing.T) drivertest.Backend {
 				d := i.Named(fmt.Sprintf("leaf%d", number.Add(1)))
@@ -53,7 +69,7 @@ func TestHostileDefaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				// The suite's own sessions are not to be tested.
-				db, err := sql.Open("mysql", dsn+"?autocommit=1&completion_type=0&sql_mode=%27%27&charset=utf8mb4")
+				db, err := sql.Open("mysql", dsn+own)
 				if err != nil {
 					t.Fatal(err)
 				}
