@@ -171,9 +171,21 @@ func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, h
 	return notAt(row, hi)
 }
 
-// checkPostgres begins and ends a transaction, which a pooler of statements refuses.
+// checkPostgres begins and ends a transaction, which a pooler of statements refuses, and asks
+// whether the server hides warnings, see errWarning. A pooler refuses to set that in each session.
 func checkPostgres(ctx context.Context, s *Store, _ ...string) error {
-	return s.transact(ctx, func(*sql.Conn) error { return nil })
+	return s.transact(ctx, func(conn *sql.Conn) error {
+		var level string
+		if _, err := queryRow(ctx, conn, "SHOW client_min_messages", nil, []any{&level}); err != nil {
+			return fmt.Errorf("read client_min_messages: %w", err)
+		}
+		switch level {
+		case "error", "fatal", "panic":
+			return fmt.Errorf("%w: client_min_messages is %s, which hides the warning that a commit is on no standby; set it to warning for the node's user: ALTER ROLE ... SET client_min_messages = warning",
+				leaf.ErrConflict, level)
+		}
+		return nil
+	})
 }
 
 func postgresKind(err error) kind {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,6 +114,27 @@ func cancelled(t *testing.T, admin *sql.DB) bool {
 	}
 	execAll(t, admin, "SET synchronous_commit = local; SELECT pg_cancel_backend("+strconv.FormatInt(pid, 10)+")")
 	return true
+}
+
+// TestHiddenWarnings: a server that hides warnings from its clients hides that a wait for its
+// standby was cancelled. Neither ranges nor worker IDs come from it.
+func TestHiddenWarnings(t *testing.T) {
+	for level, hides := range map[string]bool{"error": true, "notice": false, "warning": false} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			d := server.Postgres(t)
+			applySchema(t, d.URL())
+			execAll(t, d.Open(t), fmt.Sprintf("ALTER DATABASE %s SET client_min_messages = %s", d.Name(), level))
+			for what, err := range map[string]error{
+				"Bind":      open(t, d.URL()).Bind(t.Context(), segment.Binding{Store: "default"}),
+				"Namespace": func() error { _, err := openRecords(t, d.URL()).Namespace(t.Context(), nil); return err }(),
+			} {
+				if refused := errors.Is(err, leaf.ErrConflict) && strings.Contains(err.Error(), "SET client_min_messages = warning"); refused != hides || err != nil != hides {
+					t.Errorf("%s: %v; want a refusal: %v", what, err, hides)
+				}
+			}
+		})
+	}
 }
 
 // TestWarningInATransaction: what the server warns of before the commit, such as a
