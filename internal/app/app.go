@@ -69,7 +69,7 @@ func (o Options) logger() *slog.Logger { return cmp.Or(o.Logger, slog.New(slog.D
 // for concurrent use.
 type App struct {
 	cfg     config.Config // that the node was started with
-	inForce config.Config // cfg with what reloads have changed; of the goroutine of Run
+	inForce config.Config // cfg with what reloads have changed; of reloadWhenAsked
 	opts    Options
 	log     *slog.Logger
 	created time.Time
@@ -392,20 +392,17 @@ func Run(ctx context.Context, cfg config.Config, opts Options) error {
 	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 }
 
-// untilEnd reloads the configuration when it is asked to, until the node is to be stopped.
+// untilEnd returns when the node is to be stopped.
 func (a *App) untilEnd(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-a.failures:
-			return err
-		case <-a.drain.asked:
-			return nil
-		case <-a.opts.Reload:
-			_, _ = a.reload() // the log has the error
-		case q := <-a.reloads:
-			a.answer(q)
-		}
+	reloading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go a.reloadWhenAsked(reloading)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-a.failures:
+		return err
+	case <-a.drain.asked:
+		return nil
 	}
 }

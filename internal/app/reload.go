@@ -209,7 +209,23 @@ func (r reloading) forPeople() manage.Reload {
 	return out
 }
 
-// reloadRequest asks the loop of Run for a reload.
+// reloadWhenAsked carries out one request for a reload after the other until ctx ends. It is
+// a loop of its own: a file that hangs, such as a named pipe that nobody writes, must not keep
+// the node from a stop.
+func (a *App) reloadWhenAsked(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.opts.Reload:
+			_, _ = a.reload() // the log has the error
+		case q := <-a.reloads:
+			a.answer(q)
+		}
+	}
+}
+
+// reloadRequest asks reloadWhenAsked for a reload.
 type reloadRequest struct {
 	plan  bool // change nothing
 	reply chan<- reloadReply
@@ -254,7 +270,7 @@ func (n *node) Reload(ctx context.Context, plan bool) (manage.Reload, error) {
 	select {
 	case n.app.reloads <- reloadRequest{plan, reply}:
 	case <-ctx.Done():
-		return manage.Reload{}, fmt.Errorf("%w: the node is starting or stopping, and reads no configuration", leaf.ErrNotReady)
+		return manage.Reload{}, fmt.Errorf("%w: the node is starting or stopping, or is still reading its configuration for another request", leaf.ErrNotReady)
 	}
 	select {
 	case r := <-reply:

@@ -1,10 +1,13 @@
 package app_test
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,5 +92,39 @@ func TestReloadedValues(t *testing.T) {
 	}
 	if r, err := a.Reload(next); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"drain-delay"}) {
 		t.Errorf("again: changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+}
+
+// TestStopDuringAReloadThatHangs: a file that never answers, such as a named pipe or one on a
+// network filesystem that is gone, keeps a reload from its end, and not the node.
+func TestStopDuringAReloadThatHangs(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hang, begun, hangup := make(chan struct{}), make(chan struct{}), make(chan os.Signal, 1)
+	defer close(hang)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- app.Run(ctx, c, app.Options{Reload: hangup, Load: func() (config.Config, error) {
+			close(begun)
+			<-hang
+			return c, nil
+		}})
+	}()
+	hangup <- syscall.SIGHUP
+	select {
+	case <-begun:
+	case err := <-ended:
+		t.Fatalf("the node has ended: %v", err)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the node does not stop while the configuration is being read")
 	}
 }
