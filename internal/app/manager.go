@@ -14,6 +14,7 @@ const (
 	managerPause = time.Second      // between two reports
 	startGrace   = 30 * time.Second // that each report asks for while the node is not ready
 	selfCheckMax = 1000             // tags that one self-check looks at
+	maxStatus    = 1000             // bytes of a line for people: systemd drops a message of 4,096, with all that it says
 )
 
 // Manager is the program that started this one and wants to hear how it is: systemd, or
@@ -102,15 +103,14 @@ func (r *reporter) run(ctx context.Context) {
 		if !r.ready {
 			news = append(news, "EXTEND_TIMEOUT_USEC="+strconv.FormatInt(startGrace.Microseconds(), 10))
 			if ready {
-				r.ready = true
 				news = append(news, "READY=1")
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		if r.send(news...) {
-			said = line
+		if r.send(news...) { // else all of it is said again
+			said, r.ready = line, r.ready || ready
 		}
 		select {
 		case <-ctx.Done():
@@ -151,6 +151,9 @@ func (a *App) statusLine() (ready bool, line string) {
 	}
 	if len(reasons) > 1 {
 		line += fmt.Sprintf(" (and %d more; see the log)", len(reasons)-1)
+	}
+	if len(line) > maxStatus {
+		line = strings.ToValidUTF8(line[:maxStatus], "") + "… (see the log)"
 	}
 	return ready, line
 }

@@ -3,11 +3,14 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +24,8 @@ type manager struct {
 	conn  *net.UnixConn
 	path  string
 	heard []string // by await
+
+	longest int // of all messages
 }
 
 func newManager(t *testing.T) *manager {
@@ -48,6 +53,7 @@ func (m *manager) hear(t *testing.T, within time.Duration) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.longest = max(m.longest, n)
 	return strings.Split(string(message[:n]), "\n")
 }
 
@@ -66,11 +72,15 @@ func (m *manager) await(t *testing.T, want string) {
 // run runs a node under m until the result is called.
 func (m *manager) run(t *testing.T, c config.Config, watchdog time.Duration, check func()) (end func()) {
 	t.Helper()
+	return m.runWith(t, c, app.Options{Manager: app.Manager{Watchdog: watchdog}}.WithSelfCheck(check))
+}
+
+func (m *manager) runWith(t *testing.T, c config.Config, opts app.Options) (end func()) {
+	t.Helper()
+	opts.Manager.Socket = m.path
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() {
-		done <- app.Run(ctx, c, app.Options{Manager: app.Manager{Socket: m.path, Watchdog: watchdog}}.WithSelfCheck(check))
-	}()
+	go func() { done <- app.Run(ctx, c, opts) }()
 	end = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -137,6 +147,80 @@ func TestWatchdogOfEnginesThatHang(t *testing.T) {
 		}
 	}
 	t.Error("the watchdog hears of a node whose self-check hangs")
+}
+
+// TestReadyIsToldToABusyManager: systemd may not read for a while, as in a boot, and a message
+// then finds no room. READY=1 is told again, or else systemd would end a healthy node.
+func TestReadyIsToldToABusyManager(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	fill, err := (&net.Dialer{}).DialContext(t.Context(), "unixgram", m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fill.Close() }()
+	for full := error(nil); full == nil; { // until there is no room
+		if err := fill.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		_, full = fill.Write([]byte("FILL=1"))
+	}
+	var log lines
+	m.runWith(t, embedded(shortDir(t)), app.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	log.await(t, "state=serving")
+	for range 2 { // the first may have begun before
+		log.await(t, "the service manager was not told")
+	}
+	m.await(t, "READY=1")
+}
+
+// lines is a log of which a test awaits one line after the other.
+type lines struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text += string(b)
+	return len(b), nil
+}
+
+// await drops what comes before the end of want.
+func (l *lines) await(t *testing.T, want string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		l.mu.Lock()
+		_, after, found := strings.Cut(l.text, want)
+		if found {
+			l.text = after
+		}
+		l.mu.Unlock()
+		if found {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the log has no %q", want)
+		}
+	}
+}
+
+// TestMessagesAreShort: systemd drops a message of 4,096 bytes or more, and with it the sign of life
+// that it carries.
+func TestMessagesAreShort(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	c := embedded(shortDir(t))
+	c.Segment.Enable, c.Snowflake.Registry, c.Snowflake.Addresses = false, "etcd", nil
+	for port := range 300 {
+		c.Snowflake.Addresses = append(c.Snowflake.Addresses, fmt.Sprintf("127.0.0.1:%d", port+1))
+	}
+	m.run(t, c, 300*time.Millisecond, nil)
+	m.await(t, "STATUS=not ready: snowflake mode is refused")
+	if m.longest >= 4096 {
+		t.Errorf("a message has %d bytes", m.longest)
+	}
 }
 
 // TestManagerOf reads the environment that systemd gives to a service.
