@@ -130,6 +130,7 @@ func (d *Dir) acquire() (err error) {
 	} else if err != nil {
 		return fmt.Errorf("lock data directory %s: %w", d.path, err)
 	}
+	d.give(d.lock)
 	err = d.lock.Truncate(0)
 	if err == nil {
 		_, err = d.lock.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
@@ -141,6 +142,20 @@ func (d *Dir) acquire() (err error) {
 		return fmt.Errorf("lock data directory %s: %w", d.path, err)
 	}
 	return nil
+}
+
+// give makes a file that root has made the property of the folder's owner: a command of an
+// administrator must not leave files that the node cannot read. Where the system refuses it, the
+// file is root's.
+func (d *Dir) give(f interface{ Chown(uid, gid int) error }) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	if info, err := d.folder.Stat(); err == nil {
+		if folder, ok := info.Sys().(*syscall.Stat_t); ok && folder.Uid != 0 {
+			_ = f.Chown(int(folder.Uid), int(folder.Gid))
+		}
+	}
 }
 
 func flock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

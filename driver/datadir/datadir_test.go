@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
@@ -52,6 +53,38 @@ func TestOwnerOnly(t *testing.T) {
 		}
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("mode of %q = %o, want %o", name, got, want)
+		}
+	}
+}
+
+// TestFilesBelongToTheOwner: a command that root runs in the folder of a node must not leave files
+// that the node's user cannot read. Under systemd, every command that an administrator types is one.
+func TestFilesBelongToTheOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	const owner = 65534
+	path := filepath.Join(t.TempDir(), "d")
+	if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, owner, owner)); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, path)
+	for range 2 {
+		if err := errors.Join(d.Replace("fence", nil), d.Replace("recent.json", nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) != 4 {
+		t.Fatalf("%v, %v", entries, err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := info.Sys().(*syscall.Stat_t); is.Uid != owner || is.Gid != owner {
+			t.Errorf("%s belongs to %d:%d", e.Name(), is.Uid, is.Gid)
 		}
 	}
 }

@@ -4,8 +4,9 @@
 // It promises: (1) one process at a time: Open takes an exclusive lock on the
 // folder and keeps it until Close or the end of the process, however that comes;
 // (2) a file written by Replace is the old one or the new one after a crash at any
-// moment, never a torn one; (3) the folder and its files are readable by their
-// owner only; (4) the folder has an identity, made when it is first opened.
+// moment, never a torn one; (3) the folder and its files are readable by one owner
+// only, that of the folder, also where root has made a file; (4) the folder has an
+// identity, made when it is first opened.
 //
 // It does not notice a copy: two copies of one folder used at the same time have
 // the same identity and know nothing of each other (rule L). It relies on

@@ -86,6 +86,7 @@ func (d *Dir) Replace(name string, content []byte) error {
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
+	d.give(tmp)
 	if err := d.put(tmp, name, content); err != nil {
 		return fmt.Errorf("replace %s: %w", name, errors.Join(err, tmp.Close(), os.Remove(tmp.Name())))
 	}

@@ -20,6 +20,7 @@ type file interface {
 	Name() string
 	Stat() (fs.FileInfo, error)
 	Sync() error
+	Chown(uid, gid int) error
 }
 
 type osSystem struct{}
