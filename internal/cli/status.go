@@ -15,6 +15,7 @@ type statusCmd struct {
 	smallJSONFlag
 	Mode  string        `placeholder:"MODE" words:"segment,snowflake" help:"Look at the readiness of one mode: segment or snowflake. (default: any of the two)"`
 	Tags  int           `default:"20" placeholder:"N" help:"How many tags to show, those whose stock lasts shortest. (default 20; 0 to 1000)"`
+	Alive bool          `help:"Succeed as soon as the node answers, ready or not, for what ends a node that does not."`
 	Quiet bool          `short:"q" help:"Print nothing unless the node cannot be asked, for scripts and health checks."`
 	Watch bool          `short:"w" help:"Show the state again and again until Ctrl-C."`
 	Every time.Duration `default:"2s" placeholder:"TIME" help:"How often --watch asks. (default 2s; at least 100ms)"`
@@ -30,8 +31,10 @@ func (statusCmd) Help() string {
 
 LASTS is how long a tag is served if the database does not answer from now on: its stock divided by its rate, the IDs per second of the last one to two segment.sync-interval. A dash: no ID was taken meanwhile. A node that is asked for more IDs makes longer ranges by itself.
 
+What restarts a node by its health asks with --alive. A node without its database, or one that waits for a worker ID, is not ready, and a restart is no cure.
+
 Exit codes:
-  0  ready: one of the modes issues IDs, or the one that --mode names
+  0  ready: one of the modes issues IDs, or the one that --mode names; with --alive, the node answers
   1  not ready, or another failure
   2  command line or configuration wrong
   4  node not reachable`
@@ -40,6 +43,8 @@ Exit codes:
 // Run shows the state of the running node.
 func (c *statusCmd) Run(ctx context.Context, p Process) error {
 	switch {
+	case c.Alive && (c.Mode != "" || c.Watch):
+		return &usageError{errors.New("--alive excludes --mode and --watch"), "leaf status --help"}
 	case c.Watch && (c.JSON || c.Quiet), c.JSON && c.Quiet:
 		return &usageError{errors.New("--watch, --json and --quiet exclude each other"), "leaf status --help"}
 	case c.Tags < 0 || c.Tags > manage.MaxStatusTags:
@@ -77,7 +82,7 @@ func (c *statusCmd) show(ctx context.Context, p Process, b manage.Backend) error
 	if err != nil {
 		return err
 	}
-	if ready, err := st.Of(c.Mode); err != nil || !ready {
+	if ready, err := st.Of(c.Mode); err != nil || !ready && !c.Alive {
 		return &notReadyError{c.Mode}
 	}
 	return nil

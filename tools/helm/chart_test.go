@@ -129,6 +129,7 @@ var variants = map[string]values{
 	"etcd":          {"snowflake": values{"registry": "etcd", "registryAddress": "etcd:2379"}, "segment": values{"clusterFence": "etcd://etcd:2379/leaf"}},
 	"ordinals":      {"kind": "StatefulSet", "snowflake": values{"workerOffset": 512}, "persistence": values{"storageClass": "fast"}},
 	"all":           {"auth": values{"existingSecret": "tokens"}, "tls": values{"existingSecret": "cert"}, "config": "limit:\n  refresh: 5s\n", "metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}, "imagePullSecrets": []any{values{"name": "registry"}}, "podLabels": values{"team": "ids"}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "ids", "operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "priorityClassName": "high", "service": values{"annotations": values{"a": "b"}}, "networkPolicy": values{"from": []any{values{"namespaceSelector": values{}}}}},
+	"certificates":  {"tls": values{"existingSecret": "cert"}, "config": "tls:\n  client-ca: /etc/leaf/tls/ca.crt\n", "readiness": values{"mode": "segment"}},
 	"nothing extra": {"prepare": values{"enabled": false}, "podDisruptionBudget": values{"enabled": false}, "networkPolicy": values{"enabled": false}, "goMemLimit": ""},
 }
 
@@ -181,17 +182,7 @@ func TestPods(t *testing.T) {
 			pod = strictly[appsv1.Deployment](t, objects, "Deployment ids-leaf").Spec.Template.Spec
 		}
 		c := pod.Containers[0]
-		live, ready := c.LivenessProbe.HTTPGet, c.ReadinessProbe.HTTPGet
-		mode := ""
-		if r, ok := v["readiness"].(values); ok {
-			mode = "?mode=" + r["mode"].(string)
-		}
-		if live.Path != "/healthz" || ready.Path != "/readyz"+mode || c.StartupProbe == nil {
-			t.Errorf("%s: liveness asks %s, readiness %s", name, live.Path, ready.Path)
-		}
-		if v["tls"] != nil && live.Scheme != corev1.URISchemeHTTPS {
-			t.Errorf("%s: probes speak %s", name, live.Scheme)
-		}
+		probes(t, name, v, c)
 		s := c.SecurityContext
 		if !*pod.SecurityContext.RunAsNonRoot || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks {
 			t.Errorf("%s: the pod may do too much: %+v %+v", name, pod.SecurityContext, s)
@@ -199,6 +190,62 @@ func TestPods(t *testing.T) {
 		if *pod.TerminationGracePeriodSeconds != 30 {
 			t.Errorf("%s: the pod is killed after %d s", name, *pod.TerminationGracePeriodSeconds)
 		}
+	}
+}
+
+// probes: what restarts a pod asks for nothing but an answer, and goes past the public port, which
+// clients can fill. Only what takes traffic away asks that port.
+func probes(t *testing.T, name string, v values, c corev1.Container) {
+	t.Helper()
+	alive := []string{"/usr/bin/leaf", "status", "--quiet", "--alive", "--data-dir", "/data/leaf"}
+	for _, p := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe} {
+		if p == nil || p.Exec == nil || !slices.Equal(p.Exec.Command, alive) {
+			t.Errorf("%s: a pod is restarted by %+v", name, p)
+		}
+	}
+	mode := ""
+	if r, ok := v["readiness"].(values); ok {
+		mode = "?mode=" + r["mode"].(string)
+	}
+	scheme := corev1.URISchemeHTTP
+	if v["tls"] != nil {
+		scheme = corev1.URISchemeHTTPS
+	}
+	switch ready := c.ReadinessProbe; {
+	case name == "certificates":
+		if ready.Exec == nil || !slices.Equal(ready.Exec.Command, []string{"/usr/bin/leaf", "status", "--quiet", "--data-dir", "/data/leaf", "--mode", "segment"}) {
+			t.Errorf("%s: without a certificate, readiness asks %+v", name, ready)
+		}
+	case ready.HTTPGet == nil || ready.HTTPGet.Path != "/readyz"+mode || ready.HTTPGet.Scheme != scheme:
+		t.Errorf("%s: readiness asks %+v", name, ready)
+	}
+}
+
+// TestWorkerIDsOfARunningSet: a rolling update to other ordinals gives a pod the worker ID of one
+// that still runs. So the first one is in a part of the StatefulSet that Kubernetes lets nobody
+// change: all of its specification but replicas, ordinals, template, updateStrategy,
+// persistentVolumeClaimRetentionPolicy and minReadySeconds.
+func TestWorkerIDsOfARunningSet(t *testing.T) {
+	fixed := func(v values) string {
+		v["kind"] = "StatefulSet"
+		objects, _, err := render(t, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := strictly[appsv1.StatefulSet](t, objects, "StatefulSet ids-leaf").Spec
+		spec.Replicas, spec.Ordinals, spec.Template, spec.UpdateStrategy = nil, nil, corev1.PodTemplateSpec{}, appsv1.StatefulSetUpdateStrategy{}
+		text, err := yaml.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := fixed(values{"snowflake": values{"workerOffset": 512}})
+	if fixed(values{"snowflake": values{"workerOffset": 511}}) == before || fixed(values{"config": "snowflake:\n  worker-offset: 511\n"}) == before {
+		t.Error("worker IDs change by a rolling update")
+	}
+	if fixed(values{"snowflake": values{"workerOffset": 512}, "replicas": 7, "image": values{"tag": "2"}}) != before {
+		t.Errorf("an upgrade is refused:\n%s", before)
 	}
 }
 

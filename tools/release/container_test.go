@@ -83,7 +83,7 @@ func TestImage(t *testing.T) {
 	if i.base != "scratch" || i.user != "65532:65532" || i.volume != "/data" || i.copied["/usr/bin/leaf"] != "/out/leaf" {
 		t.Fatalf("the image: %+v", i)
 	}
-	if want := []string{"CMD", "/usr/bin/leaf", "status", "--quiet"}; !slices.Equal(i.health, want) {
+	if want := []string{"CMD", "/usr/bin/leaf", "status", "--quiet", "--alive"}; !slices.Equal(i.health, want) {
 		t.Errorf("the image is healthy when %q succeeds, want %q", i.health, want)
 	}
 	root := t.TempDir()
