@@ -44,14 +44,17 @@ func TestWatchOutlivesItsNode(t *testing.T) {
 	}
 }
 
-// TestHealthCheck: a node that answers and serves no mode fails the health check of a
-// container, without a word.
+// TestHealthCheck: a node that answers and serves no mode fails a health check, without a word,
+// but not one that restarts nodes.
 func TestHealthCheck(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	p := serve(t, dir, "--store", "mysql://leaf@127.0.0.1:1/leaf", "--snowflake-enable=false")
 	if code, errs := runLeaf(t, "status", "--quiet", "--data-dir", dir); code != 1 || errs != "" {
 		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if code, errs := runLeaf(t, "status", "--quiet", "--alive", "--data-dir", dir); code != 0 || errs != "" {
+		t.Errorf("alive: exit code %d, %s", code, errs)
 	}
 	p.end(t, syscall.SIGTERM)
 }
