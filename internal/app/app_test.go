@@ -18,6 +18,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
@@ -294,7 +295,7 @@ func TestDeletedDemoTagStaysDeleted(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	a, stop := start(t, embedded(dir))
-	if err := a.Backend().DeleteTag(t.Context(), "leaf-segment-test"); err != nil {
+	if err := manage.Tell(t.Context(), a.Backend(), manage.DeleteTag{Name: "leaf-segment-test"}); err != nil {
 		t.Fatal(err)
 	}
 	stop()

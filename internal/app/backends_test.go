@@ -36,7 +36,7 @@ func backends(t *testing.T) map[string]manage.Backend {
 		})
 		all[name] = b
 	}
-	if _, ok := all["client"].Caller.(*admin.Client); !ok {
+	if _, ok := all["client"].(*admin.Client); !ok {
 		t.Fatalf("a node runs, but the backend is %T", all["client"])
 	}
 	return all
@@ -48,7 +48,7 @@ func TestBackendsBehaveAlike(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a repair to listen
 			ctx := t.Context()
-			created, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}})
+			created, err := manage.Ask(ctx, b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 100, Step: 1000, Description: "d", Options: segment.Options{MaxStep: 5000}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,58 +56,58 @@ func TestBackendsBehaveAlike(t *testing.T) {
 			if diff := cmp.Diff(want, created); diff != "" {
 				t.Errorf("created:\n%s", diff)
 			}
-			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := manage.Ask(ctx, b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("second create: got %v, want ErrConflict", err)
 			}
-			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "bad", Start: 1, Step: 0}); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := manage.Ask(ctx, b, manage.CreateTag{NewRow: segment.NewRow{Tag: "bad", Start: 1, Step: 0}}); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("step 0: got %v, want ErrBadRequest", err)
 			}
-			ranges, err := b.Next(ctx, "order", 3)
-			if diff := cmp.Diff([]leaf.Range{{Lo: 100, Hi: 103}}, ranges); err != nil || diff != "" {
+			issued, err := manage.Ask(ctx, b, manage.Next{Tag: "order", N: 3})
+			if diff := cmp.Diff([]leaf.Range{{Lo: 100, Hi: 103}}, issued.Ranges); err != nil || diff != "" {
 				t.Errorf("next: %v\n%s", err, diff)
 			}
-			if _, err := b.Next(ctx, "nope", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+			if _, err := manage.Ask(ctx, b, manage.Next{Tag: "nope", N: 1}); !errors.Is(err, leaf.ErrUnknownTag) {
 				t.Errorf("next of an unknown tag: got %v", err)
 			}
-			tag, err := b.Tag(ctx, "order")
+			tag, err := manage.Ask(ctx, b, manage.GetTag{Name: "order"})
 			if err != nil || tag.Fence != 1100 || tag.MaxID != 1100 || tag.State != manage.TagOK {
 				t.Errorf("tag: got %+v, %v, want fence and max_id 1100", tag, err)
 			}
 
 			low, high, step := int64(50), int64(2000), int64(20)
-			if _, err := b.SetTag(ctx, "order", segment.Change{MaxID: &low}); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := manage.Ask(ctx, b, manage.SetTag{Name: "order", Change: segment.Change{MaxID: &low}}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("lower max_id: got %v, want ErrConflict", err)
 			}
-			if _, err := b.SetTag(ctx, "order", segment.Change{}); !errors.Is(err, leaf.ErrBadRequest) {
+			if _, err := manage.Ask(ctx, b, manage.SetTag{Name: "order", Change: segment.Change{}}); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("empty change: got %v, want ErrBadRequest", err)
 			}
-			if tag, err = b.SetTag(ctx, "order", segment.Change{MaxID: &high, Step: &step}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
+			if tag, err = manage.Ask(ctx, b, manage.SetTag{Name: "order", Change: segment.Change{MaxID: &high, Step: &step}}); err != nil || tag.MaxID != 2000 || tag.Step != 20 {
 				t.Errorf("set: got %+v, %v", tag, err)
 			}
-			if _, err := b.SetTag(ctx, "nope", segment.Change{Step: &step}); !errors.Is(err, leaf.ErrUnknownTag) {
+			if _, err := manage.Ask(ctx, b, manage.SetTag{Name: "nope", Change: segment.Change{Step: &step}}); !errors.Is(err, leaf.ErrUnknownTag) {
 				t.Errorf("set an unknown tag: got %v", err)
 			}
 
-			if _, err := b.RepairTag(ctx, "order", 5); !errors.Is(err, leaf.ErrConflict) {
+			if _, err := manage.Ask(ctx, b, manage.RepairTag{Name: "order", Above: 5}); !errors.Is(err, leaf.ErrConflict) {
 				t.Errorf("repair below the fence: got %v, want ErrConflict", err)
 			}
-			if plan, err := b.PlanRepair(ctx, "order", 5); err != nil || !strings.Contains(plan.Refused, "use ") || plan.First != 0 {
+			if plan, err := manage.Ask(ctx, b, manage.PlanRepair{Name: "order", Above: 5}); err != nil || !strings.Contains(plan.Refused, "use ") || plan.First != 0 {
 				t.Errorf("plan of a repair below the fence: got %+v, %v", plan, err)
 			}
-			if plan, err := b.PlanRepair(ctx, "order", 5000); err != nil || plan.Row != 2000 || plan.Above != 5000 || plan.First != 5001 || plan.Refused != "" {
+			if plan, err := manage.Ask(ctx, b, manage.PlanRepair{Name: "order", Above: 5000}); err != nil || plan.Row != 2000 || plan.Above != 5000 || plan.First != 5001 || plan.Refused != "" {
 				t.Errorf("plan: got %+v, %v", plan, err)
 			}
-			if plan, err := b.PlanRepair(ctx, "nope", 0); err != nil || !plan.NoRow || !strings.Contains(plan.Refused, "has no row") || plan.First != 0 {
+			if plan, err := manage.Ask(ctx, b, manage.PlanRepair{Name: "nope", Above: 0}); err != nil || !plan.NoRow || !strings.Contains(plan.Refused, "has no row") || plan.First != 0 {
 				t.Errorf("plan of a tag without a row: got %+v, %v", plan, err)
 			}
-			if tag, err = b.Tag(ctx, "order"); err != nil || tag.MaxID != 2000 {
+			if tag, err = manage.Ask(ctx, b, manage.GetTag{Name: "order"}); err != nil || tag.MaxID != 2000 {
 				t.Errorf("after a plan: got %+v, %v", tag, err)
 			}
-			if repaired, err := b.RepairTag(ctx, "order", 5000); err != nil || repaired.MaxID != 5001 || repaired.Plan.Row != 2000 || repaired.Plan.First != 5001 {
+			if repaired, err := manage.Ask(ctx, b, manage.RepairTag{Name: "order", Above: 5000}); err != nil || repaired.MaxID != 5001 || repaired.Plan.Row != 2000 || repaired.Plan.First != 5001 {
 				t.Errorf("repair: got %+v, %v", repaired, err)
 			}
 
-			tags, err := b.Tags(ctx)
+			tags, err := manage.Ask(ctx, b, manage.ListTags{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,28 +119,28 @@ func TestBackendsBehaveAlike(t *testing.T) {
 				t.Error(diff)
 			}
 
-			if err := b.DeleteTag(ctx, "order"); err != nil {
+			if err := manage.Tell(ctx, b, manage.DeleteTag{Name: "order"}); err != nil {
 				t.Error(err)
 			}
-			if err := b.DeleteTag(ctx, "order"); !errors.Is(err, leaf.ErrUnknownTag) {
+			if err := manage.Tell(ctx, b, manage.DeleteTag{Name: "order"}); !errors.Is(err, leaf.ErrUnknownTag) {
 				t.Errorf("second delete: got %v", err)
 			}
-			if _, err := b.Next(ctx, "order", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+			if _, err := manage.Ask(ctx, b, manage.Next{Tag: "order", N: 1}); !errors.Is(err, leaf.ErrUnknownTag) {
 				t.Errorf("next of a deleted tag: got %v", err)
 			}
 			// The numbers up to the fence are in use: the tag must not start below.
-			_, err = b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 5000, Step: 1000})
+			_, err = manage.Ask(ctx, b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 5000, Step: 1000}})
 			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(fmt.Sprint(err), "use --start 5001 or more") {
 				t.Errorf("create below the fence: got %v", err)
 			}
-			if _, err = b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 5001, Step: 1000}); err != nil {
+			if _, err = manage.Ask(ctx, b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 5001, Step: 1000}}); err != nil {
 				t.Error(err)
 			}
-			if ranges, err = b.Next(ctx, "order", 1); err != nil || ranges[0].Lo != 5001 {
-				t.Errorf("next: got %v, %v", ranges, err)
+			if issued, err = manage.Ask(ctx, b, manage.Next{Tag: "order", N: 1}); err != nil || issued.Ranges[0].Lo != 5001 {
+				t.Errorf("next: got %v, %v", issued, err)
 			}
 
-			info, err := b.Info(ctx)
+			info, err := manage.Ask(ctx, b, manage.GetInfo{})
 			if err != nil || !info.Ready || len(info.Stores) != 1 || info.PID == 0 || (info.HTTP == "") != (name == "offline") {
 				t.Errorf("info: got %+v, %v", info, err)
 			}
@@ -163,13 +163,13 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "x", Start: 1, Step: 5}); err != nil {
+	if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: "x", Start: 1, Step: 5}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.Next(t.Context(), "x", 1); err != nil {
+	if _, err := manage.Ask(t.Context(), b, manage.Next{Tag: "x", N: 1}); err != nil {
 		t.Error(err)
 	}
-	tag, err := b.Tag(t.Context(), "leaf-segment-test")
+	tag, err := manage.Ask(t.Context(), b, manage.GetTag{Name: "leaf-segment-test"})
 	if err != nil || tag.MaxID != 2 {
 		t.Errorf("got %+v, %v, want max_id 2: no range of a recent tag is loaded", tag, err)
 	}

@@ -18,6 +18,7 @@ import (
 	clientdirectory "github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -144,7 +145,7 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 	ids := map[string]string{}
 	for node, store := range map[string]string{"a": "one.db", "b": "two.db"} {
 		a, stop := start(t, of(node, store))
-		if _, err := a.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10}); err != nil {
+		if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}}); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "the node remembers its cluster", func() bool {
@@ -186,7 +187,7 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Next(t.Context(), "order", 1)
+	_, err = manage.Ask(t.Context(), b, manage.Next{Tag: "order", N: 1})
 	wantRefused("a command", err)
 	if err := done(); err != nil {
 		t.Error(err)
@@ -216,7 +217,7 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 	wantRefused("a new tag rule", err)
 
 	n, _ := start(t, of("new", "two.db")) // the rule in its database is still its own
-	if _, err := n.Backend().Next(t.Context(), "order", 1); err != nil {
+	if _, err := manage.Ask(t.Context(), n.Backend(), manage.Next{Tag: "order", N: 1}); err != nil {
 		t.Errorf("a new data directory: %v", err)
 	}
 }

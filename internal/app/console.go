@@ -188,7 +188,7 @@ func (v view) Rows(ctx context.Context, after string, limit int) (rows any, next
 
 // Workers implements console.Source.
 func (v view) Workers(ctx context.Context) (any, error) {
-	w, err := manage.On(v.node).Workers(ctx)
+	w, err := manage.Ask(ctx, manage.On(v.node), manage.ListWorkers{})
 	if v.strangers {
 		for i := range w.Workers {
 			w.Workers[i].Address = ""

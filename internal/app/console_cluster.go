@@ -38,7 +38,7 @@ const (
 
 // Cluster implements console.Source. It asks each node whether it is ready.
 func (v view) Cluster(ctx context.Context) (any, error) {
-	list, err := manage.On(v.node).Nodes(ctx)
+	list, err := manage.Ask(ctx, manage.On(v.node), manage.ListNodes{})
 	if err != nil {
 		return nil, err
 	}

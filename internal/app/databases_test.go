@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -22,9 +23,9 @@ func TestNoChangeBeforeTheBinding(t *testing.T) {
 	b := node.Backend()
 	step := int64(5)
 	for name, err := range map[string]error{
-		"create": second(b.CreateTag(t.Context(), segment.NewRow{Tag: "x", Start: 1, Step: 5})),
-		"set":    second(b.SetTag(t.Context(), "x", segment.Change{Step: &step})),
-		"delete": b.DeleteTag(t.Context(), "x"),
+		"create": second(manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: "x", Start: 1, Step: 5}})),
+		"set":    second(manage.Ask(t.Context(), b, manage.SetTag{Name: "x", Change: segment.Change{Step: &step}})),
+		"delete": manage.Tell(t.Context(), b, manage.DeleteTag{Name: "x"}),
 	} {
 		if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "has not answered yet") {
 			t.Errorf("%s: %v, want not ready before anything is sent", name, err)
@@ -43,14 +44,14 @@ func TestSeveralStores(t *testing.T) {
 	node, stop := start(t, c)
 	b := node.Backend()
 	for _, name := range []string{"order-1", "user"} {
-		if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: name, Start: 1, Step: 5}); err != nil {
+		if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: name, Start: 1, Step: 5}}); err != nil {
 			t.Error(err)
 		}
 		if status, body := get(t, node, "/api/segment/get/"+name); status != 200 || body != "1" {
 			t.Errorf("%s: got %d %s", name, status, body)
 		}
 	}
-	tags, err := b.Tags(t.Context())
+	tags, err := manage.Ask(t.Context(), b, manage.ListTags{})
 	if err != nil || len(tags) != 2 || tags[0].Store != "a" || tags[1].Store != "b" {
 		t.Errorf("got %+v, %v", tags, err)
 	}
@@ -84,7 +85,7 @@ func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 	t.Parallel()
 	dir, c := divided(t)
 	old, stop := start(t, c)
-	if _, err := old.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "user", Start: 1, Step: 5}); err != nil {
+	if _, err := manage.Ask(t.Context(), old.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "user", Start: 1, Step: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := sqldb.Open("sqlite:"+filepath.Join(dir, "a.db"), sqldb.Config{})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // TestDrain: a node that drains is not ready at once, serves for its delay, and then
@@ -16,7 +18,7 @@ func TestDrain(t *testing.T) {
 	a, stop := start(t, embedded(shortDir(t)))
 	const path = "/api/segment/get/leaf-segment-test"
 	get(t, a, path)
-	if err := a.Backend().Drain(t.Context(), 500*time.Millisecond); err != nil {
+	if err := manage.Tell(t.Context(), a.Backend(), manage.Drain{Delay: 500 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	<-a.DrainAsked()
@@ -52,7 +54,7 @@ func TestDrain(t *testing.T) {
 func TestDrainRefusesALongDelay(t *testing.T) {
 	t.Parallel()
 	a, _ := start(t, embedded(shortDir(t)))
-	err := a.Backend().Drain(t.Context(), time.Hour)
+	err := manage.Tell(t.Context(), a.Backend(), manage.Drain{Delay: time.Hour})
 	if err == nil || !strings.Contains(err.Error(), `delay="1h0m0s": must be at most 10m`) {
 		t.Errorf("Drain(1h) = %v", err)
 	}

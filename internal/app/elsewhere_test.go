@@ -27,7 +27,7 @@ func TestRegressElsewhere(t *testing.T) {
 			a, b := openFile(t, filepath.Join(dir, "a.db")), openFile(t, filepath.Join(dir, "b.db"))
 			old, stop := start(t, c)
 			again := segment.NewRow{Tag: "user", Start: 1, Step: 5}
-			if _, err := old.Backend().CreateTag(t.Context(), again); err != nil {
+			if _, err := manage.Ask(t.Context(), old.Backend(), manage.CreateTag{NewRow: again}); err != nil {
 				t.Fatal(err)
 			}
 			issued := map[string]bool{}
@@ -47,7 +47,7 @@ func TestRegressElsewhere(t *testing.T) {
 				}
 				return posted
 			})
-			tag, err := old.Backend().Tag(t.Context(), "user")
+			tag, err := manage.Ask(t.Context(), old.Backend(), manage.GetTag{Name: "user"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestRegressElsewhere(t *testing.T) {
 			}
 			node, _ := start(t, c)
 			for tries := 0; !moved && tries < 3; tries++ { // does what each refusal says
-				_, err := node.Backend().CreateTag(t.Context(), again)
+				_, err := manage.Ask(t.Context(), node.Backend(), manage.CreateTag{NewRow: again})
 				if err == nil {
 					break
 				}
@@ -108,7 +108,7 @@ func TestUnreadableRowIsListed(t *testing.T) {
 	b := openFile(t, filepath.Join(dir, "b.db"))
 	loosen(t, b)
 	execute(t, b, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('user', 5001, 'abc', CURRENT_TIMESTAMP)")
-	tags, err := node.Backend().Tags(t.Context())
+	tags, err := manage.Ask(t.Context(), node.Backend(), manage.ListTags{})
 	if err != nil || len(tags) != 1 || tags[0].Name != "user" || tags[0].State != manage.TagUnreadable {
 		t.Errorf("got %+v, %v", tags, err)
 	}

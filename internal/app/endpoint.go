@@ -40,5 +40,5 @@ func OpenEndpoint(l *config.Loaded) (b manage.Backend, done func() error, err er
 	if err != nil {
 		return b, nil, err
 	}
-	return client.Backend, client.Close, nil
+	return client, client.Close, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // TestRebuiltFenceIsAboveTheLastRepair: after a repair a dump of leaf_alloc alone was put
@@ -22,11 +23,11 @@ func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
 	dir := filepath.Join(shortDir(t), "d")
 	cfg := embedded(dir)
 	a, stop := start(t, cfg)
-	repair, err := a.Backend().RepairTag(t.Context(), tag, 90_000)
+	repair, err := manage.Ask(t.Context(), a.Backend(), manage.RepairTag{Name: tag, Above: 90_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := a.Backend().Next(t.Context(), tag, 5)
+	before, err := manage.Ask(t.Context(), a.Backend(), manage.Next{Tag: tag, N: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, stop = start(t, cfg)
-	if got, err := a.Backend().Next(t.Context(), tag, 5); !errors.Is(err, leaf.ErrRegress) {
+	if got, err := manage.Ask(t.Context(), a.Backend(), manage.Next{Tag: tag, N: 5}); !errors.Is(err, leaf.ErrRegress) {
 		t.Errorf("IDs %v, %v after the fence was rebuilt, and %v before; want ErrRegress", got, err, before)
 	}
 	stop()

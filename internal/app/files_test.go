@@ -51,13 +51,13 @@ func TestLostFileStopsTheNode(t *testing.T) {
 					t.Errorf("%s: %q tells a client the path", path, body)
 				}
 			}
-			if _, err := a.Backend().Next(t.Context(), "leaf-segment-test", 1); !errors.Is(err, leaf.ErrNotReady) {
+			if _, err := manage.Ask(t.Context(), a.Backend(), manage.Next{Tag: "leaf-segment-test", N: 1}); !errors.Is(err, leaf.ErrNotReady) {
 				t.Errorf("the administrator's Next: %v; want ErrNotReady", err)
 			}
-			if _, err := a.Backend().NextSnowflake(t.Context(), 1); !errors.Is(err, leaf.ErrNotReady) {
+			if _, err := manage.Ask(t.Context(), a.Backend(), manage.NextSnowflake{N: 1}); !errors.Is(err, leaf.ErrNotReady) {
 				t.Errorf("the administrator's NextSnowflake: %v; want ErrNotReady", err)
 			}
-			info, err := a.Backend().Info(t.Context())
+			info, err := manage.Ask(t.Context(), a.Backend(), manage.GetInfo{})
 			if text := strings.Join(info.Reasons, "\n"); err != nil || info.Ready || !strings.Contains(text, "alarm file") || !strings.Contains(text, file) {
 				t.Errorf("ready %v: %s; want an alarm that names %s", info.Ready, text, file)
 			}
@@ -95,7 +95,7 @@ func TestDemoTagAfterALossAsTheAlarmSays(t *testing.T) {
 		t.Errorf("the alarm says: %s", alarm.Do)
 	}
 	err := command(func(b manage.Backend) error {
-		_, err := b.CreateTag(t.Context(), segment.NewRow{Tag: tag, Start: number, Step: 100})
+		_, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: tag, Start: number, Step: 100}})
 		return err
 	})
 	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "the tag exists") {
@@ -103,7 +103,7 @@ func TestDemoTagAfterALossAsTheAlarmSays(t *testing.T) {
 	}
 	err = command(func(b manage.Backend) error {
 		to := number
-		_, err := b.SetTag(t.Context(), tag, segment.Change{MaxID: &to})
+		_, err := manage.Ask(t.Context(), b, manage.SetTag{Name: tag, Change: segment.Change{MaxID: &to}})
 		return err
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -59,7 +60,7 @@ func TestFileOfOthersIsNotNew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(w.InitWorkers(t.Context()), done()); err != nil {
+			if err := errors.Join(manage.Tell(t.Context(), w, manage.InitWorkers{}), done()); err != nil {
 				t.Fatal(err)
 			}
 			first, err := app.New(node(), app.Options{})
@@ -178,7 +179,7 @@ func TestDemoTagAfterACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Workers(t.Context())
+	_, err = manage.Ask(t.Context(), w, manage.ListWorkers{})
 	if err := errors.Join(err, done()); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestDemoTagAfterACommand(t *testing.T) {
 	if status, body := get(t, a, "/api/segment/get/leaf-segment-test"); status != 200 || body != "1" {
 		t.Errorf("got %d %s, want 1", status, body)
 	}
-	if err := a.Backend().DeleteTag(t.Context(), "leaf-segment-test"); err != nil {
+	if err := manage.Tell(t.Context(), a.Backend(), manage.DeleteTag{Name: "leaf-segment-test"}); err != nil {
 		t.Error(err)
 	}
 	stop()
@@ -205,14 +206,14 @@ func TestDemoTagDeletedByACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(b.DeleteTag(t.Context(), "leaf-segment-test"), done()); err != nil {
+	if err := errors.Join(manage.Tell(t.Context(), b, manage.DeleteTag{Name: "leaf-segment-test"}), done()); err != nil {
 		t.Fatal(err)
 	}
 	b, done, err = app.OpenBackend(t.Context(), c, app.Options{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tags, err := b.Tags(t.Context())
+	tags, err := manage.Ask(t.Context(), b, manage.ListTags{})
 	if err := errors.Join(err, done()); err != nil || len(tags) > 0 {
 		t.Errorf("a command finds %v, %v, want no tag", tags, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
@@ -31,7 +32,7 @@ func TestModeLeftOut(t *testing.T) {
 	if status, _ := get(t, a, "/api/snowflake/get/x"); status != 501 {
 		t.Errorf("got %d, want 501", status)
 	}
-	if _, err := a.Backend().Workers(t.Context()); !errors.Is(err, leaf.ErrDisabled) || !strings.Contains(err.Error(), why) {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.ListWorkers{}); !errors.Is(err, leaf.ErrDisabled) || !strings.Contains(err.Error(), why) {
 		t.Errorf("a command: got %v", err)
 	}
 	if err := a.Stop(context.Background()); err != nil {

@@ -65,8 +65,8 @@ func blockTheDemo(t *testing.T) config.Config {
 		t.Fatal(err)
 	}
 	on := true
-	_, err = b.SetTagLimit(t.Context(), "leaf-segment-test", manage.LimitChange{Blocked: &on})
-	_, err2 := b.SetClientLimit(t.Context(), "", manage.LimitChange{Blocked: &on})
+	_, err = manage.Ask(t.Context(), b, manage.SetTagLimit{Name: "leaf-segment-test", LimitChange: manage.LimitChange{Blocked: &on}})
+	_, err2 := manage.Ask(t.Context(), b, manage.SetClientLimit{Name: "", LimitChange: manage.LimitChange{Blocked: &on}})
 	if err := errors.Join(err, err2, done()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestASwitchHoldsFromTheStart(t *testing.T) {
 	if _, body := get(t, a, "/readyz"); !strings.Contains(body, "the limits of tags and clients were not read yet") {
 		t.Errorf("/readyz does not say what it waits for: %s", body)
 	}
-	if _, err := a.Backend().Limits(t.Context()); err != nil {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.ListLimits{}); err != nil {
 		t.Errorf("administration: %v", err)
 	}
 	// All three servers accept, and answer when the limits are there or the wait is over.

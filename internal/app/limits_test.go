@@ -21,13 +21,13 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 	for name, b := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			if _, err := b.CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); err != nil {
+			if _, err := manage.Ask(ctx, b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}}); err != nil {
 				t.Fatal(err)
 			}
 			rate, quota, none, on := int64(5), int64(1)<<53/10_000, int64(0), true
 			expect := func(want ...manage.Limit) {
 				t.Helper()
-				got, err := b.Limits(ctx)
+				got, err := manage.Ask(ctx, b, manage.ListLimits{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -40,21 +40,21 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 			}
 			expect()
 			tag := manage.Limit{Kind: "tag", Name: "order", Rate: rate}
-			got, err := b.SetTagLimit(ctx, "order", manage.LimitChange{Rate: &rate})
+			got, err := manage.Ask(ctx, b, manage.SetTagLimit{Name: "order", LimitChange: manage.LimitChange{Rate: &rate}})
 			if err != nil || got != tag {
 				t.Errorf("SetTagLimit = %+v, %v; want %+v", got, err, tag)
 			}
 			tag.Quota, tag.Blocked = quota, true
-			got, err = b.SetTagLimit(ctx, "order", manage.LimitChange{Quota: &quota, Blocked: &on})
+			got, err = manage.Ask(ctx, b, manage.SetTagLimit{Name: "order", LimitChange: manage.LimitChange{Quota: &quota, Blocked: &on}})
 			if err != nil || got != tag {
 				t.Errorf("SetTagLimit = %+v, %v; want %+v: what is not named stays", got, err, tag)
 			}
 			nobody := manage.Limit{Kind: "client", Quota: quota}
-			if got, err := b.SetClientLimit(ctx, "", manage.LimitChange{Quota: &quota}); err != nil || got != nobody {
+			if got, err := manage.Ask(ctx, b, manage.SetClientLimit{Name: "", LimitChange: manage.LimitChange{Quota: &quota}}); err != nil || got != nobody {
 				t.Errorf("SetClientLimit = %+v, %v; want %+v", got, err, nobody)
 			}
 			expect(tag, nobody)
-			if _, err := b.SetTagLimit(ctx, "order", manage.LimitChange{Rate: &none, Quota: &none, Blocked: new(bool)}); err != nil {
+			if _, err := manage.Ask(ctx, b, manage.SetTagLimit{Name: "order", LimitChange: manage.LimitChange{Rate: &none, Quota: &none, Blocked: new(bool)}}); err != nil {
 				t.Error(err)
 			}
 			expect(nobody)
@@ -63,10 +63,10 @@ func TestLimitBackendsBehaveAlike(t *testing.T) {
 				err  error
 				want error
 			}{
-				"a tag that is not there": {second(b.SetTagLimit(ctx, "nope", manage.LimitChange{Rate: &rate})), leaf.ErrUnknownTag},
-				"a negative rate":         {second(b.SetTagLimit(ctx, "order", manage.LimitChange{Rate: &bad})), leaf.ErrBadRequest},
-				"a negative quota":        {second(b.SetClientLimit(ctx, "x", manage.LimitChange{Quota: &bad})), leaf.ErrBadRequest},
-				"a bad name":              {second(b.SetClientLimit(ctx, "a\n", manage.LimitChange{Rate: &rate})), leaf.ErrBadRequest},
+				"a tag that is not there": {second(manage.Ask(ctx, b, manage.SetTagLimit{Name: "nope", LimitChange: manage.LimitChange{Rate: &rate}})), leaf.ErrUnknownTag},
+				"a negative rate":         {second(manage.Ask(ctx, b, manage.SetTagLimit{Name: "order", LimitChange: manage.LimitChange{Rate: &bad}})), leaf.ErrBadRequest},
+				"a negative quota":        {second(manage.Ask(ctx, b, manage.SetClientLimit{Name: "x", LimitChange: manage.LimitChange{Quota: &bad}})), leaf.ErrBadRequest},
+				"a bad name":              {second(manage.Ask(ctx, b, manage.SetClientLimit{Name: "a\n", LimitChange: manage.LimitChange{Rate: &rate}})), leaf.ErrBadRequest},
 			} {
 				if !errors.Is(c.err, c.want) {
 					t.Errorf("%s: %v; want %v", what, c.err, c.want)
@@ -90,7 +90,7 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 		nodes = append(nodes, a)
 	}
 	ctx := t.Context()
-	if _, err := nodes[0].Backend().CreateTag(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 10}); err != nil {
+	if _, err := manage.Ask(ctx, nodes[0].Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	on, off, rate := true, false, int64(1)
@@ -104,7 +104,7 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 		{manage.LimitChange{Blocked: &off, Rate: &rate}, 429, "1 IDs per second"},
 	} {
 		if c.change != (manage.LimitChange{}) {
-			if _, err := nodes[0].Backend().SetTagLimit(ctx, "order", c.change); err != nil {
+			if _, err := manage.Ask(ctx, nodes[0].Backend(), manage.SetTagLimit{Name: "order", LimitChange: c.change}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,7 +122,7 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 			return status == c.status
 		})
 	}
-	limits, err := nodes[0].Backend().Limits(ctx)
+	limits, err := manage.Ask(ctx, nodes[0].Backend(), manage.ListLimits{})
 	if err != nil || len(limits.Limits) != 1 || limits.Limits[0].Refused == 0 || limits.Node.Blocked != 1 || limits.Node.Rate == 0 {
 		t.Errorf("Limits = %+v, %+v, %v; want the refusals", limits.Limits, limits.Node, err)
 	}
@@ -155,11 +155,11 @@ func TestLimitsNeedADatabase(t *testing.T) {
 	c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "7"
 	a, _ := start(t, c)
 	rate := int64(1)
-	_, err := a.Backend().SetClientLimit(t.Context(), "x", manage.LimitChange{Rate: &rate})
+	_, err := manage.Ask(t.Context(), a.Backend(), manage.SetClientLimit{Name: "x", LimitChange: manage.LimitChange{Rate: &rate}})
 	if !errors.Is(err, leaf.ErrDisabled) || !strings.Contains(err.Error(), "limits are kept in the database of") {
 		t.Errorf("SetClientLimit without a database: %v", err)
 	}
-	if got, err := a.Backend().Limits(t.Context()); err != nil || len(got.Limits) != 0 || got.Node == nil {
+	if got, err := manage.Ask(t.Context(), a.Backend(), manage.ListLimits{}); err != nil || len(got.Limits) != 0 || got.Node == nil {
 		t.Errorf("Limits without a database = %+v, %v", got, err)
 	}
 }

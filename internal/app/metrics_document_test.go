@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
@@ -127,7 +128,7 @@ func declareNew(t *testing.T, c config.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.InitWorkers(t.Context()), done()); err != nil {
+	if err := errors.Join(manage.Tell(t.Context(), w, manage.InitWorkers{}), done()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -61,7 +62,7 @@ func TestRuleBesideARowThatWasNotMoved(t *testing.T) {
 			_, c := divided(t)
 			old, stop := start(t, c)
 			again := segment.NewRow{Tag: "user", Start: 1, Step: 5}
-			if _, err := old.Backend().CreateTag(t.Context(), again); err != nil {
+			if _, err := manage.Ask(t.Context(), old.Backend(), manage.CreateTag{NewRow: again}); err != nil {
 				t.Fatal(err)
 			}
 			issued := map[string]bool{}
@@ -70,7 +71,7 @@ func TestRuleBesideARowThatWasNotMoved(t *testing.T) {
 				issued[id] = true
 			}
 			if deleted {
-				if err := old.Backend().DeleteTag(t.Context(), "user"); err != nil {
+				if err := manage.Tell(t.Context(), old.Backend(), manage.DeleteTag{Name: "user"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -82,9 +83,9 @@ func TestRuleBesideARowThatWasNotMoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			node, _ := start(t, fresh)
-			_, err := node.Backend().CreateTag(t.Context(), again)
+			_, err := manage.Ask(t.Context(), node.Backend(), manage.CreateTag{NewRow: again})
 			again.Start = startNamed(t, err)
-			if _, err := node.Backend().CreateTag(t.Context(), again); err != nil {
+			if _, err := manage.Ask(t.Context(), node.Backend(), manage.CreateTag{NewRow: again}); err != nil {
 				t.Fatal(err)
 			}
 			for range 12 {
@@ -102,7 +103,7 @@ func copied(t *testing.T) (c config.Config, node *app.App, stop func(), a, b *sq
 	t.Helper()
 	dir, c := divided(t)
 	node, stop = start(t, c)
-	if _, err := node.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "user", Start: 1, Step: 5}); err != nil {
+	if _, err := manage.Ask(t.Context(), node.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "user", Start: 1, Step: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	a, b = openFile(t, filepath.Join(dir, "a.db")), openFile(t, filepath.Join(dir, "b.db"))
@@ -190,7 +191,7 @@ func TestRuleBesideARunningNode(t *testing.T) {
 	t.Parallel()
 	c, node, stop, a, _, _ := copied(t)
 	execute(t, a, "UPDATE leaf_alloc SET max_id = 1000 WHERE biz_tag = 'user'")
-	info, err := node.Backend().Info(t.Context())
+	info, err := manage.Ask(t.Context(), node.Backend(), manage.GetInfo{})
 	if err != nil {
 		t.Fatal(err)
 	}

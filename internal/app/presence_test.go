@@ -38,7 +38,7 @@ func TestDirectoryOfNodes(t *testing.T) {
 	b, stop := start(t, shared("b"))
 	list := func() (zones []string) {
 		t.Helper()
-		all, err := a.Backend().Nodes(t.Context())
+		all, err := manage.Ask(t.Context(), a.Backend(), manage.ListNodes{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestDirectoryOfNodes(t *testing.T) {
 			t.Errorf("nodes:\n%s\nwant %s", got, line)
 		}
 	}
-	n, err := b.Backend().SetWeight(t.Context(), 5)
+	n, err := manage.Ask(t.Context(), b.Backend(), manage.SetWeight{Weight: 5})
 	want := manage.Node{Node: discovery.Node{ID: n.ID, Cluster: n.Cluster, Zone: "zone b", Weight: 5, HTTP: b.Addr(), GRPC: b.AddrOf("grpc"), RESP: b.AddrOf("resp")}, Own: true}
 	if err != nil || n != want {
 		t.Errorf("SetWeight = %+v, %v; want %+v", n, err, want)
@@ -62,11 +62,11 @@ func TestDirectoryOfNodes(t *testing.T) {
 	if got := strings.Join(list(), "\n"); !strings.Contains(got, strings.Replace(lineB, "100", "5", 1)) {
 		t.Errorf("nodes after SetWeight:\n%s", got)
 	}
-	if _, err := b.Backend().SetWeight(t.Context(), -1); !errors.Is(err, leaf.ErrBadRequest) {
+	if _, err := manage.Ask(t.Context(), b.Backend(), manage.SetWeight{Weight: -1}); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("SetWeight(-1): %v", err)
 	}
 
-	if err := b.Backend().Drain(t.Context(), 4*time.Second); err != nil {
+	if err := manage.Tell(t.Context(), b.Backend(), manage.Drain{Delay: 4 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	go stop() // as whoever runs the node does
@@ -74,7 +74,7 @@ func TestDirectoryOfNodes(t *testing.T) {
 	if status, _ := get(t, b, "/healthz"); status != http.StatusOK {
 		t.Errorf("the node that drains does not serve: %d", status)
 	}
-	if _, err := b.Backend().SetWeight(t.Context(), 7); !errors.Is(err, leaf.ErrConflict) {
+	if _, err := manage.Ask(t.Context(), b.Backend(), manage.SetWeight{Weight: 7}); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("SetWeight of a node that drains: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
@@ -65,7 +66,7 @@ func TestRefusalNamesNoSecrets(t *testing.T) {
 			}
 		}
 	}
-	if _, err := a.Backend().NextSnowflake(t.Context(), 1); err == nil || !strings.Contains(err.Error(), down) {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.NextSnowflake{N: 1}); err == nil || !strings.Contains(err.Error(), down) {
 		t.Errorf("an administrator is told %v, want it to name %s", err, down)
 	}
 }

@@ -141,8 +141,8 @@ func TestDisabledModes(t *testing.T) {
 				}
 			}
 			b := a.Backend()
-			_, tags := b.Tags(t.Context())
-			_, workers := b.Workers(t.Context())
+			_, tags := manage.Ask(t.Context(), b, manage.ListTags{})
+			_, workers := manage.Ask(t.Context(), b, manage.ListWorkers{})
 			if name == "segment" && (!errors.Is(tags, leaf.ErrDisabled) || workers != nil) || name == "snowflake" && (tags != nil || !errors.Is(workers, leaf.ErrDisabled)) {
 				t.Errorf("commands: tags %v, workers %v", tags, workers)
 			}
@@ -293,7 +293,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := client.Caller.(*admin.Client); !ok {
+	if _, ok := client.(*admin.Client); !ok {
 		t.Fatalf("a node runs, but the backend is %T", client)
 	}
 	if _, _, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, true); !errors.Is(err, leaf.ErrConflict) {
@@ -301,7 +301,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	}
 	var number int64
 	for name, b := range map[string]manage.Backend{"node": a.Backend(), "client": client} {
-		all, err := b.Workers(t.Context())
+		all, err := manage.Ask(t.Context(), b, manage.ListWorkers{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,22 +314,22 @@ func TestWorkersBehaveAlike(t *testing.T) {
 		if diff := cmp.Diff(want, w); diff != "" || w.Bound <= all.Now {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if err := b.InitWorkers(t.Context()); err != nil {
+		if err := manage.Tell(t.Context(), b, manage.InitWorkers{}); err != nil {
 			t.Errorf("%s: init of a registry in use: %v", name, err)
 		}
-		if err := b.ReleaseWorker(t.Context(), (number+1)%1024); !errors.Is(err, leaf.ErrConflict) {
+		if err := manage.Tell(t.Context(), b, manage.ReleaseWorker{Number: (number + 1) % 1024}); !errors.Is(err, leaf.ErrConflict) {
 			t.Errorf("%s: release of a number that nobody holds: %v", name, err)
 		}
-		if err := b.ReleaseWorker(t.Context(), 1024); !errors.Is(err, leaf.ErrBadRequest) {
+		if err := manage.Tell(t.Context(), b, manage.ReleaseWorker{Number: 1024}); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%s: release of a number outside the layout: %v", name, err)
 		}
 	}
-	ranges, err := a.Backend().NextSnowflake(t.Context(), 3)
-	if err != nil || len(ranges) == 0 {
-		t.Errorf("got %v, %v", ranges, err)
+	issued, err := manage.Ask(t.Context(), a.Backend(), manage.NextSnowflake{N: 3})
+	if err != nil || len(issued.Ranges) == 0 {
+		t.Errorf("got %v, %v", issued, err)
 	}
-	if now, err := a.Backend().ConfirmClock(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
-		t.Errorf("got %v, %v", now, err)
+	if clock, err := manage.Ask(t.Context(), a.Backend(), manage.ConfirmClock{}); err != nil || time.Since(clock.Now).Abs() > time.Minute {
+		t.Errorf("got %v, %v", clock, err)
 	}
 	if err := done(); err != nil {
 		t.Error(err)
@@ -340,11 +340,11 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := opened.Workers(t.Context())
+	all, err := manage.Ask(t.Context(), opened, manage.ListWorkers{})
 	if err != nil || len(all.Workers) != 1 || all.Workers[0].Number != number || all.Workers[0].State != manage.WorkerReleased {
 		t.Errorf("after a clean stop: got %+v, %v", all, err)
 	}
-	if err := opened.ReleaseWorker(t.Context(), number); err != nil {
+	if err := manage.Tell(t.Context(), opened, manage.ReleaseWorker{Number: number}); err != nil {
 		t.Error(err)
 	}
 	if err := done(); err != nil {
@@ -358,11 +358,11 @@ func TestReleasedNodeClaimsAgain(t *testing.T) {
 	c.Snowflake.Renew = 100 * time.Millisecond
 	a, _ := start(t, c)
 	before := ids(t, a, 100)
-	all, err := a.Backend().Workers(t.Context())
+	all, err := manage.Ask(t.Context(), a.Backend(), manage.ListWorkers{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Backend().ReleaseWorker(t.Context(), all.Workers[0].Number); err != nil {
+	if err := manage.Tell(t.Context(), a.Backend(), manage.ReleaseWorker{Number: all.Workers[0].Number}); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {

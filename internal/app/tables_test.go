@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -26,7 +27,7 @@ func TestTablesByPages(t *testing.T) {
 	node, _ := start(t, c)
 	want := []string{"B", "a b", "a/1", "a/2", "a/3", "b", "b&c", "z", "中"}
 	for _, name := range want {
-		if _, err := node.Backend().CreateTag(t.Context(), segment.NewRow{Tag: name, Start: 1, Step: 5}); err != nil {
+		if _, err := manage.Ask(t.Context(), node.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: name, Start: 1, Step: 5}}); err != nil {
 			t.Fatal(err)
 		}
 		if status, body := get(t, node, "/api/segment/get/"+url.PathEscape(name)); status != 200 {

@@ -67,8 +67,8 @@ func OpenNode(ctx context.Context, cfg config.Config) (b manage.Backend, done fu
 		return b, nil, err
 	}
 	client := admin.NewClient(dir)
-	if _, err = client.Info(ctx); err != nil {
+	if _, err = manage.Ask(ctx, client, manage.GetInfo{}); err != nil {
 		return b, nil, errors.Join(err, client.Close())
 	}
-	return client.Backend, client.Close, nil
+	return client, client.Close, nil
 }

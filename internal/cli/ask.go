@@ -83,11 +83,11 @@ func open(ctx context.Context, p Process, s *settings,
 ) (manage.Backend, func() error, error) {
 	l, err := s.load(p)
 	if err != nil {
-		return manage.Backend{}, nil, err
+		return nil, nil, err
 	}
 	given := s.values()
 	if err := checkEndpoint(l, given); err != nil {
-		return manage.Backend{}, nil, err
+		return nil, nil, err
 	}
 	if l.Endpoint != "" {
 		return app.OpenEndpoint(l)
@@ -135,9 +135,9 @@ func with(ctx context.Context, p Process, c opener, f func(manage.Backend) error
 }
 
 // ask asks for one operation and prints its reply.
-func ask[Reply any](ctx context.Context, p Process, c asker, operation func(manage.Backend, context.Context) (Reply, error), text func(io.Writer, Reply) error) error {
+func ask[Part, Reply any](ctx context.Context, p Process, c asker, request manage.Request[Part, Reply], text func(io.Writer, Reply) error) error {
 	return with(ctx, p, c, func(b manage.Backend) error {
-		reply, err := operation(b, ctx)
+		reply, err := manage.Ask(ctx, b, request)
 		switch {
 		case err != nil:
 			return err
@@ -145,5 +145,20 @@ func ask[Reply any](ctx context.Context, p Process, c asker, operation func(mana
 			return printJSON(p.Stdout, reply)
 		}
 		return text(p.Stdout, reply)
+	})
+}
+
+// tell asks for one operation that answers nothing, and prints that it was done: in JSON, or as
+// text.
+func tell[Part any](ctx context.Context, p Process, c asker, request manage.Request[Part, manage.None], done map[string]any, text string) error {
+	return with(ctx, p, c, func(b manage.Backend) error {
+		if err := manage.Tell(ctx, b, request); err != nil {
+			return err
+		}
+		if c.json() {
+			return printJSON(p.Stdout, done)
+		}
+		_, err := fmt.Fprintln(p.Stdout, text)
+		return err
 	})
 }

@@ -215,7 +215,7 @@ func tagWords(ctx context.Context, p Process, flags map[string][]string) (words 
 		return nil
 	}
 	defer func() { _ = done() }()
-	tags, err := b.Tags(ctx)
+	tags, err := manage.Ask(ctx, b, manage.ListTags{})
 	if err != nil {
 		return nil
 	}

@@ -38,11 +38,11 @@ func (c *drainCmd) Run(ctx context.Context, p Process) error {
 		}
 	}
 	return with(ctx, p, c, func(n manage.Backend) error {
-		node, err := n.Info(ctx)
+		node, err := manage.Ask(ctx, n, manage.GetInfo{})
 		if err != nil {
 			return err
 		}
-		if err := n.Drain(ctx, delay); err != nil {
+		if err := manage.Tell(ctx, n, manage.Drain{Delay: delay}); err != nil {
 			return err
 		}
 		if !c.Wait {
@@ -61,7 +61,7 @@ func followDrain(ctx context.Context, p Process, n manage.Backend, node manage.I
 	defer t.Stop()
 	heard := time.Now()
 	for last := ""; ; {
-		info, err := n.Info(ctx)
+		info, err := manage.Ask(ctx, n, manage.GetInfo{})
 		if err == nil {
 			heard = time.Now()
 		}

@@ -94,7 +94,7 @@ func TestDrainOfAMachineThatIsGone(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		err := cli.FollowDrain(ctx, cli.Process{Stdout: &out}, manage.Backend{Caller: silent{began}}, manage.Info{PID: 7, Stage: "serving"})
+		err := cli.FollowDrain(ctx, cli.Process{Stdout: &out}, silent{began}, manage.Info{PID: 7, Stage: "serving"})
 		if took := time.Since(began); !errors.Is(err, leaf.ErrNotReady) || took < 90*time.Second || took > 2*time.Minute {
 			t.Errorf("%v after %v: %s", err, took, out.String())
 		}

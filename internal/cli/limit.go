@@ -24,7 +24,7 @@ func (limitListCmd) Help() string {
 
 // Run lists all limits.
 func (c *limitListCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, manage.Backend.Limits, printLimits)
+	return ask(ctx, p, c, manage.ListLimits{}, printLimits)
 }
 
 // limitTarget names the tag or the clients that a command is about.
@@ -33,13 +33,11 @@ type limitTarget struct {
 	Client *string `placeholder:"NAME" help:"A client in place of a tag: the name in its certificate, or what it calls itself. An empty NAME stands for all clients without one."`
 }
 
-func (t limitTarget) set(change manage.LimitChange) func(manage.Backend, context.Context) (manage.Limit, error) {
-	return func(b manage.Backend, ctx context.Context) (manage.Limit, error) {
-		if t.Client != nil {
-			return b.SetClientLimit(ctx, *t.Client, change)
-		}
-		return b.SetTagLimit(ctx, t.Tag, change)
+func (t limitTarget) set(change manage.LimitChange) manage.Request[*manage.Catalog, manage.Limit] {
+	if t.Client != nil {
+		return manage.SetClientLimit{Name: *t.Client, LimitChange: change}
 	}
+	return manage.SetTagLimit{Name: t.Tag, LimitChange: change}
 }
 
 func (t limitTarget) check() error {

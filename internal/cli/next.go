@@ -28,22 +28,20 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	case c.Snowflake && c.Tag != "":
 		return leaf.BadField("tag", c.Tag, "must not be given with --snowflake, which knows no tags")
 	case c.Snowflake:
-		return with(ctx, p, &nodeFlags{Settings: c.Settings}, func(b manage.Backend) error {
-			ranges, err := b.NextSnowflake(ctx, c.Count)
-			if err != nil {
-				return err
-			}
-			return c.print(p.Stdout, ranges)
-		})
+		return issue(ctx, p, c, &nodeFlags{Settings: c.Settings}, manage.NextSnowflake{N: c.Count})
 	case c.Tag == "":
 		return &usageError{fmt.Errorf(`expected "<tag>" or --snowflake`), "leaf next --help"}
 	}
-	return with(ctx, p, c, func(b manage.Backend) error {
-		ranges, err := b.Next(ctx, c.Tag, c.Count)
+	return issue(ctx, p, c, c, manage.Next{Tag: c.Tag, N: c.Count})
+}
+
+func issue[Part any](ctx context.Context, p Process, c *nextCmd, from opener, request manage.Request[Part, manage.Issued]) error {
+	return with(ctx, p, from, func(b manage.Backend) error {
+		issued, err := manage.Ask(ctx, b, request)
 		if err != nil {
 			return err
 		}
-		return c.print(p.Stdout, ranges)
+		return c.print(p.Stdout, issued.Ranges)
 	})
 }
 

@@ -24,7 +24,7 @@ Without a running node, --store or --node-discovery say where the directory is.`
 
 // Run lists the nodes of the cluster.
 func (c *nodeListCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, manage.Backend.Nodes, printNodes)
+	return ask(ctx, p, c, manage.ListNodes{}, printNodes)
 }
 
 type nodeWeightCmd struct {
@@ -42,11 +42,10 @@ To shift traffic away from a node in steps: leaf node weight 50, leaf node weigh
 
 // Run changes the weight of the running node.
 func (c *nodeWeightCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Node, error) { return b.SetWeight(ctx, c.Weight) },
-		func(w io.Writer, n manage.Node) error {
-			_, err := fmt.Fprintf(w, "node %s has weight %d\n", n.ID, n.Weight)
-			return err
-		})
+	return ask(ctx, p, c, manage.SetWeight{Weight: c.Weight}, func(w io.Writer, n manage.Node) error {
+		_, err := fmt.Fprintf(w, "node %s has weight %d\n", n.ID, n.Weight)
+		return err
+	})
 }
 
 func printNodes(w io.Writer, all manage.Nodes) error {

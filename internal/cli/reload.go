@@ -23,7 +23,7 @@ The node keeps the flags and variables that it was started with: what they set c
 
 // Run reloads the configuration of the running node.
 func (c *reloadCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, manage.Backend.Reload, func(w io.Writer, r manage.Reload) error {
+	return ask(ctx, p, c, manage.ReloadConfig{}, func(w io.Writer, r manage.Reload) error {
 		return printReload(w, r, "now", "nothing has changed; certificates, tokens and passwords were read again")
 	})
 }
@@ -39,7 +39,7 @@ func (c *configCheckCmd) diff(ctx context.Context, p Process) error {
 		nodeFlags
 		smallJSONFlag
 	}{nodeFlags{c.Settings}, smallJSONFlag{c.JSON}}
-	return ask(ctx, p, &asker, manage.Backend.PlanReload, func(w io.Writer, r manage.Reload) error {
+	return ask(ctx, p, &asker, manage.PlanReload{}, func(w io.Writer, r manage.Reload) error {
 		return printReload(w, r, "after a reload", "a reload would change nothing")
 	})
 }

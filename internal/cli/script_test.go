@@ -118,7 +118,7 @@ func waitForNode(dir string) (manage.Info, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		info, err := client.Info(ctx)
+		info, err := manage.Ask(ctx, client, manage.GetInfo{})
 		if err == nil {
 			return info, nil
 		}

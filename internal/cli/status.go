@@ -69,7 +69,7 @@ func (c *statusCmd) show(ctx context.Context, p Process, b manage.Backend) error
 	if c.Quiet {
 		tags = 0
 	}
-	st, err := b.Status(ctx, tags)
+	st, err := manage.Ask(ctx, b, manage.GetStatus{Tags: tags})
 	switch {
 	case err != nil:
 		return err

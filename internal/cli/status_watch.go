@@ -23,7 +23,7 @@ func watch(ctx context.Context, p Process, b manage.Backend, tags int, every tim
 	defer tick.Stop()
 	for {
 		var frame bytes.Buffer
-		st, err := b.Status(ctx, tags)
+		st, err := manage.Ask(ctx, b, manage.GetStatus{Tags: tags})
 		switch {
 		case ctx.Err() != nil:
 			return nil

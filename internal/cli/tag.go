@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -18,7 +17,7 @@ type tagListCmd struct {
 
 // Run lists all tags.
 func (c *tagListCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, manage.Backend.Tags, printTags)
+	return ask(ctx, p, c, manage.ListTags{}, printTags)
 }
 
 type tagShowCmd struct {
@@ -29,7 +28,7 @@ type tagShowCmd struct {
 
 // Run shows one tag.
 func (c *tagShowCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Tag, error) { return b.Tag(ctx, c.Tag) }, printTag)
+	return ask(ctx, p, c, manage.GetTag{Name: c.Tag}, printTag)
 }
 
 type tagCreateCmd struct {
@@ -45,7 +44,7 @@ type tagCreateCmd struct {
 // Run creates a tag.
 func (c *tagCreateCmd) Run(ctx context.Context, p Process) error {
 	row := segment.NewRow{Tag: c.Tag, Start: c.Start, Step: c.Step, Description: c.Description, Options: segment.Options(c.newOptions)}
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Tag, error) { return b.CreateTag(ctx, row) }, printTag)
+	return ask(ctx, p, c, manage.CreateTag{NewRow: row}, printTag)
 }
 
 type tagSetCmd struct {
@@ -61,7 +60,7 @@ func (c *tagSetCmd) Run(ctx context.Context, p Process) error {
 	if change == (segment.Change{}) {
 		return fmt.Errorf("%w: nothing to change; see leaf tag set --help", leaf.ErrBadRequest)
 	}
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Tag, error) { return b.SetTag(ctx, c.Tag, change) }, printTag)
+	return ask(ctx, p, c, manage.SetTag{Name: c.Tag, Change: change}, printTag)
 }
 
 type tagDeleteCmd struct {
@@ -83,12 +82,7 @@ func (c *tagDeleteCmd) Run(ctx context.Context, p Process) error {
 	if !c.Yes {
 		return fmt.Errorf("%w: tag %q is not deleted: nodes then answer that it is unknown, and it can be created again only above its numbers; add --yes to do it", leaf.ErrBadRequest, c.Tag)
 	}
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]any, error) {
-		return map[string]any{"tag": c.Tag, "deleted": true}, b.DeleteTag(ctx, c.Tag)
-	}, func(w io.Writer, _ map[string]any) error {
-		_, err := fmt.Fprintf(w, "deleted %s\n", printable(c.Tag))
-		return err
-	})
+	return tell(ctx, p, c, manage.DeleteTag{Name: c.Tag}, map[string]any{"tag": c.Tag, "deleted": true}, "deleted "+printable(c.Tag))
 }
 
 type tagRepairCmd struct {
@@ -118,11 +112,7 @@ func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
 		"which a loss of commits took off the list can enter it again, and some seconds more for each node that is slow to answer")
 	defer stop()
 	if c.Plan {
-		return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (segment.RepairPlan, error) {
-			return b.PlanRepair(ctx, c.Tag, c.Above)
-		}, printRepairPlan)
+		return ask(ctx, p, c, manage.PlanRepair{Name: c.Tag, Above: c.Above}, printRepairPlan)
 	}
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (manage.Repair, error) {
-		return b.RepairTag(ctx, c.Tag, c.Above)
-	}, printRepair)
+	return ask(ctx, p, c, manage.RepairTag{Name: c.Tag, Above: c.Above}, printRepair)
 }

@@ -24,7 +24,7 @@ func (workerListCmd) Help() string {
 
 // Run lists all worker IDs that the registry knows.
 func (c *workerListCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, manage.Backend.Workers, printWorkers)
+	return ask(ctx, p, c, manage.ListWorkers{}, printWorkers)
 }
 
 type workerShowCmd struct {
@@ -36,7 +36,7 @@ type workerShowCmd struct {
 // Run shows one worker ID.
 func (c *workerShowCmd) Run(ctx context.Context, p Process) error {
 	return with(ctx, p, c, func(b manage.Backend) error {
-		all, err := b.Workers(ctx)
+		all, err := manage.Ask(ctx, b, manage.ListWorkers{})
 		if err != nil {
 			return err
 		}
@@ -68,12 +68,8 @@ func (workerReleaseCmd) Help() string {
 
 // Run releases a worker ID.
 func (c *workerReleaseCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]any, error) {
-		return map[string]any{"worker": c.Worker, "released": true}, b.ReleaseWorker(ctx, c.Worker)
-	}, func(w io.Writer, _ map[string]any) error {
-		_, err := fmt.Fprintf(w, "released worker ID %d; its next owner starts at the time that leaf worker show %d calls \"issues below\"\n", c.Worker, c.Worker)
-		return err
-	})
+	return tell(ctx, p, c, manage.ReleaseWorker{Number: c.Worker}, map[string]any{"worker": c.Worker, "released": true},
+		fmt.Sprintf("released worker ID %d; its next owner starts at the time that leaf worker show %[1]d calls \"issues below\"", c.Worker))
 }
 
 type workerInitCmd struct {
@@ -91,11 +87,11 @@ A registry that is in use already by the same namespace and layout is left as it
 // Run declares the registry new.
 func (c *workerInitCmd) Run(ctx context.Context, p Process) error {
 	return with(ctx, p, c, func(b manage.Backend) error {
-		all, err := b.Workers(ctx)
+		all, err := manage.Ask(ctx, b, manage.ListWorkers{})
 		if err != nil {
 			return err
 		}
-		if err := b.InitWorkers(ctx); err != nil {
+		if err := manage.Tell(ctx, b, manage.InitWorkers{}); err != nil {
 			return err
 		}
 		used := len(all.Workers)
@@ -123,11 +119,8 @@ func (workerConfirmClockCmd) Help() string {
 
 // Run confirms the clock of the running node.
 func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
-	return ask(ctx, p, c, func(b manage.Backend, ctx context.Context) (map[string]time.Time, error) {
-		now, err := b.ConfirmClock(ctx)
-		return map[string]time.Time{"now": now}, err
-	}, func(w io.Writer, reply map[string]time.Time) error {
-		_, err := fmt.Fprintf(w, "confirmed %s\n", reply["now"].UTC().Format(timeFormat))
+	return ask(ctx, p, c, manage.ConfirmClock{}, func(w io.Writer, reply manage.ClockReply) error {
+		_, err := fmt.Fprintf(w, "confirmed %s\n", reply.Now.UTC().Format(timeFormat))
 		return err
 	})
 }

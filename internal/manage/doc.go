@@ -2,8 +2,8 @@
 // requests, replies and functions.
 //
 // A request is a plain struct, and its method run is what it does. It works on a site: a
-// running node, or what a command has opened without one. [Backend] has a method for each
-// operation, and does not tell its caller whether it works on a site, or asks a node.
+// running node, or what a command has opened without one. [Ask] carries a request out through
+// a [Backend], and its caller does not know whether that works on a site, or asks a node.
 //
 // It promises: (1) what is not in the table is on no socket and in no client; (2) an operation
 // that only a node can carry out is refused without one; (3) a node and a command without a

@@ -128,7 +128,7 @@ func changed(r limit.Rule, c LimitChange) limit.Rule {
 	return r
 }
 
-// ListLimits is the request of [Backend.Limits].
+// ListLimits returns all limits: those of tags, by name, before those of clients.
 type ListLimits struct{}
 
 func (ListLimits) run(ctx context.Context, c *Catalog) (Limits, error) {
@@ -155,10 +155,9 @@ func (ListLimits) run(ctx context.Context, c *Catalog) (Limits, error) {
 	return Limits{Limits: all, Node: &status}, nil
 }
 
-// Limits returns all limits: those of tags, by name, before those of clients.
-func (b Backend) Limits(ctx context.Context) (Limits, error) { return do[Limits](ctx, b, ListLimits{}) }
-
-// SetTagLimit is the request of [Backend.SetTagLimit].
+// SetTagLimit changes the fields that are not nil and returns the limit. With none
+// left it is removed. A running node counts it at once, other nodes a few seconds
+// later. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
 type SetTagLimit struct {
 	Name string `query:"tag" once:"" json:"-"`
 	LimitChange
@@ -171,14 +170,8 @@ func (q SetTagLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
 	return c.setLimit(ctx, LimitOfTag, q.Name, q.LimitChange)
 }
 
-// SetTagLimit changes the fields that are not nil and returns the limit. With none
-// left it is removed. A running node counts it at once, other nodes a few seconds
-// later. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
-func (b Backend) SetTagLimit(ctx context.Context, tag string, change LimitChange) (Limit, error) {
-	return do[Limit](ctx, b, SetTagLimit{tag, change})
-}
-
-// SetClientLimit is the request of [Backend.SetClientLimit].
+// SetClientLimit is SetTagLimit for a client, which need not be known; "" stands for
+// all clients without a name.
 type SetClientLimit struct {
 	Name string `query:"client" once:"" json:"-"`
 	LimitChange
@@ -186,10 +179,4 @@ type SetClientLimit struct {
 
 func (q SetClientLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
 	return c.setLimit(ctx, LimitOfClient, q.Name, q.LimitChange)
-}
-
-// SetClientLimit is SetTagLimit for a client, which need not be known; "" stands for
-// all clients without a name.
-func (b Backend) SetClientLimit(ctx context.Context, client string, change LimitChange) (Limit, error) {
-	return do[Limit](ctx, b, SetClientLimit{client, change})
 }

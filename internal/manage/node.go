@@ -26,20 +26,17 @@ type Info struct {
 	Reasons []string  `json:"reasons,omitempty"` // why not ready, or what needs attention
 }
 
-// GetInfo is the request of [Backend.Info].
+// GetInfo describes the node or the store that answers.
 type GetInfo struct{}
 
 func (GetInfo) run(ctx context.Context, s StoreSite) (Info, error) { return s.Info(ctx) }
-
-// Info describes the node or the store that answers.
-func (b Backend) Info(ctx context.Context) (Info, error) { return do[Info](ctx, b, GetInfo{}) }
 
 // Issued are IDs that an administrator has taken.
 type Issued struct {
 	Ranges []leaf.Range `json:"ranges"`
 }
 
-// Next is the request of [Backend.Next].
+// Next issues exactly N IDs of a tag.
 type Next struct {
 	Tag string `query:"tag"`
 	N   int    `query:"n" must:"must be 1 to 100000"`
@@ -50,13 +47,7 @@ func (q Next) run(ctx context.Context, i leaf.Issuer) (Issued, error) {
 	return Issued{ranges}, withCause(err)
 }
 
-// Next issues exactly n IDs of a tag.
-func (b Backend) Next(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
-	reply, err := do[Issued](ctx, b, Next{Tag: tag, N: n})
-	return reply.Ranges, err
-}
-
-// NextSnowflake is the request of [Backend.NextSnowflake].
+// NextSnowflake issues exactly N IDs of snowflake mode.
 type NextSnowflake struct {
 	N int `query:"n" must:"must be 1 to 100000"`
 }
@@ -64,12 +55,6 @@ type NextSnowflake struct {
 func (q NextSnowflake) run(ctx context.Context, i leaf.Issuer) (Issued, error) {
 	ranges, err := i.NextN(ctx, "", q.N)
 	return Issued{ranges}, withCause(err)
-}
-
-// NextSnowflake issues exactly n IDs of snowflake mode.
-func (b Backend) NextSnowflake(ctx context.Context, n int) ([]leaf.Range, error) {
-	reply, err := do[Issued](ctx, b, NextSnowflake{n})
-	return reply.Ranges, err
 }
 
 func (q Next) validate() error          { return checkCount(q.N) }
@@ -97,7 +82,8 @@ type ClockReply struct {
 	Now time.Time `json:"now"`
 }
 
-// ConfirmClock is the request of [Backend.ConfirmClock].
+// ConfirmClock tells the node that its wall clock is right after a jump, and returns the
+// time that is now believed.
 type ConfirmClock struct{}
 
 func (ConfirmClock) run(_ context.Context, s NodeSite) (ClockReply, error) {
@@ -105,19 +91,16 @@ func (ConfirmClock) run(_ context.Context, s NodeSite) (ClockReply, error) {
 	return ClockReply{now}, err
 }
 
-// ConfirmClock tells the node that its wall clock is right after a jump, and returns the
-// time that is now believed.
-func (b Backend) ConfirmClock(ctx context.Context) (time.Time, error) {
-	reply, err := do[ClockReply](ctx, b, ConfirmClock{})
-	return reply.Now, err
-}
-
 // MaxDrainDelay is the longest delay of a drain.
 const MaxDrainDelay = 10 * time.Minute
 
-// Drain is the request of [Backend.Drain].
+// Drain begins to stop the node and returns at once: the node says that it is not
+// ready and leaves the list of nodes, serves for the delay, 0 to MaxDrainDelay,
+// ends its connections, gives unused IDs back, and its process ends. Info.Stage
+// tells how far it is. A negative delay is the node's own, drain-delay. Further
+// calls change nothing. Error: leaf.ErrBadRequest.
 type Drain struct {
-	Delay time.Duration // below 0: the node's own
+	Delay time.Duration // below 0: drain-delay
 }
 
 func (q Drain) validate() error {
@@ -133,14 +116,4 @@ func (q Drain) run(_ context.Context, s NodeSite) (None, error) {
 	}
 	s.Drain(q.Delay)
 	return None{}, nil
-}
-
-// Drain begins to stop the node and returns at once: the node says that it is not
-// ready and leaves the list of nodes, serves for the delay, 0 to MaxDrainDelay,
-// ends its connections, gives unused IDs back, and its process ends. Info.Stage
-// tells how far it is. A negative delay is the node's own, drain-delay. Further
-// calls change nothing. Error: leaf.ErrBadRequest.
-func (b Backend) Drain(ctx context.Context, delay time.Duration) error {
-	_, err := do[None](ctx, b, Drain{delay})
-	return err
 }

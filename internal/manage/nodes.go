@@ -36,7 +36,8 @@ type Directory struct {
 // Directory implements DirectorySite.
 func (d *Directory) Directory(context.Context) (*Directory, error) { return d, nil }
 
-// ListNodes is the request of [Backend.Nodes].
+// ListNodes returns the nodes that are listed, by ID. Errors: leaf.ErrDisabled without a
+// directory; leaf.ErrNotReady if it does not answer.
 type ListNodes struct{}
 
 func (ListNodes) run(ctx context.Context, d *Directory) (Nodes, error) {
@@ -60,14 +61,14 @@ func (d *Directory) describe(n discovery.Node) Node {
 	return Node{n, n.ID == d.Own}
 }
 
-// Nodes returns the nodes that are listed, by ID. Errors: leaf.ErrDisabled without a
-// directory; leaf.ErrNotReady if it does not answer.
-func (b Backend) Nodes(ctx context.Context) (Nodes, error) { return do[Nodes](ctx, b, ListNodes{}) }
-
 // weightTimeout is how long a command waits until the directory has a new weight.
 const weightTimeout = 5 * time.Second
 
-// SetWeight is the request of [Backend.SetWeight].
+// SetWeight changes the node's share of the clients' traffic, 0 to 1000, until its
+// process ends, and returns when the directory has it. Errors: leaf.ErrBadRequest;
+// leaf.ErrDisabled without a directory; leaf.ErrConflict if the node has left it;
+// leaf.ErrNotReady if it does not answer: the change then stands, and is published as
+// soon as it does.
 type SetWeight struct {
 	Weight int `query:"weight" must:"must be a number"`
 }
@@ -79,13 +80,4 @@ func (q SetWeight) run(ctx context.Context, d *Directory) (Node, error) {
 		return Node{}, err
 	}
 	return d.describe(d.Announcer.Status().Node), nil
-}
-
-// SetWeight changes the node's share of the clients' traffic, 0 to 1000, until its
-// process ends, and returns when the directory has it. Errors: leaf.ErrBadRequest;
-// leaf.ErrDisabled without a directory; leaf.ErrConflict if the node has left it;
-// leaf.ErrNotReady if it does not answer: the change then stands, and is published as
-// soon as it does.
-func (b Backend) SetWeight(ctx context.Context, weight int) (Node, error) {
-	return do[Node](ctx, b, SetWeight{weight})
 }

@@ -40,6 +40,8 @@ var operations = []Operation{
 
 // Operation is one thing that an administrator can do.
 //
+// Its request is a struct, whose comment says what it does and which errors it has.
+//
 // A field of its request with the tag query:"NAME" is a parameter of the route: an integer
 // also has must:"TEXT", the error for anything else, and once:"" refuses a request that does
 // not have the parameter exactly once. The other fields are the JSON body.
@@ -92,28 +94,45 @@ func Validate(request any) error {
 	return nil
 }
 
-// Caller carries out requests, on a site or by asking a node.
-type Caller interface {
-	// Do carries out a request of one of the operations, and returns its reply. The errors
-	// are those of the method of Backend that makes the request.
+// Request is one of the structs in the table: it works on a Part of a site and has a Reply.
+type Request[Part, Reply any] interface {
+	run(ctx context.Context, p Part) (Reply, error)
+}
+
+// Backend carries out requests, on a site or by asking a node. The command line therefore does
+// not know whether it talks to a running node, or works on what it has opened itself.
+//
+// Errors are those of package leaf, and errors.Is works also behind a client. An operation
+// that needs more than there is to work on is leaf.ErrDisabled. Safe for concurrent use.
+type Backend interface {
+	// Do carries out a request of one of the operations, and returns its reply. Callers that
+	// know the type of the request call [Ask] or [Tell].
 	Do(ctx context.Context, request any) (reply any, err error)
 }
 
-// Backend has a method for each operation. The command line therefore does not know
-// whether it talks to a running node, or works on what it has opened itself.
-//
-// Errors are those of package leaf, and errors.Is works also behind a client. An operation
-// that needs more than there is to work on is leaf.ErrDisabled. All methods are safe for
-// concurrent use.
-type Backend struct{ Caller }
+// Ask carries out a request, and returns its reply and the errors that its type names.
+func Ask[Part, Reply any](ctx context.Context, b Backend, q Request[Part, Reply]) (Reply, error) {
+	reply, err := b.Do(ctx, q)
+	r, _ := reply.(Reply)
+	return r, err
+}
+
+// Tell is Ask for a request that answers nothing but success.
+func Tell[Part any](ctx context.Context, b Backend, q Request[Part, None]) error {
+	_, err := b.Do(ctx, q)
+	return err
+}
+
+// None is the reply of operations that answer nothing but success.
+type None struct{}
 
 // On returns the Backend that works on a site: a StoreSite, RegistrySite, DirectorySite or
 // NodeSite.
-func On(site any) Backend { return Backend{local{site}} }
+func On(site any) Backend { return local{site} }
 
 type local struct{ site any }
 
-// Do implements Caller.
+// Do implements Backend.
 func (l local) Do(ctx context.Context, request any) (any, error) {
 	op, err := Of(request)
 	if err != nil {
@@ -121,12 +140,3 @@ func (l local) Do(ctx context.Context, request any) (any, error) {
 	}
 	return op.run(ctx, l.site, request)
 }
-
-func do[Reply any](ctx context.Context, c Caller, request any) (Reply, error) {
-	reply, err := c.Do(ctx, request)
-	r, _ := reply.(Reply)
-	return r, err
-}
-
-// None is the reply of operations that answer nothing but success.
-type None struct{}

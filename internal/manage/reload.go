@@ -16,25 +16,15 @@ type Difference struct {
 	Then string `json:"then,omitempty"`
 }
 
-// ReloadConfig is the request of [Backend.Reload].
+// ReloadConfig makes the node read its configuration and the files that it names again, as
+// SIGHUP does, and returns what counts now and what needs a restart. Errors: leaf.ErrBadRequest if the
+// configuration is wrong, and nothing has changed; leaf.ErrDisabled if the node cannot read it
+// again; leaf.ErrNotReady.
 type ReloadConfig struct{}
 
 func (ReloadConfig) run(ctx context.Context, s NodeSite) (Reload, error) { return s.Reload(ctx, false) }
 
-// Reload makes the node read its configuration and the files that it names again, as SIGHUP
-// does, and returns what counts now and what needs a restart. Errors: leaf.ErrBadRequest if the
-// configuration is wrong, and nothing has changed; leaf.ErrDisabled if the node cannot read it
-// again; leaf.ErrNotReady.
-func (b Backend) Reload(ctx context.Context) (Reload, error) {
-	return do[Reload](ctx, b, ReloadConfig{})
-}
-
-// PlanReload is the request of [Backend.PlanReload].
+// PlanReload returns what Reload would, and changes nothing. Errors as of Reload.
 type PlanReload struct{}
 
 func (PlanReload) run(ctx context.Context, s NodeSite) (Reload, error) { return s.Reload(ctx, true) }
-
-// PlanReload returns what Reload would, and changes nothing. Errors as of Reload.
-func (b Backend) PlanReload(ctx context.Context) (Reload, error) {
-	return do[Reload](ctx, b, PlanReload{})
-}

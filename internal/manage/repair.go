@@ -14,7 +14,12 @@ type Repair struct {
 	Plan segment.RepairPlan `json:"plan"`
 }
 
-// RepairTag is the request of [Backend.RepairTag].
+// RepairTag moves a tag above the highest number in use and releases it on every
+// node; it asks all nodes for that number. With Above other than 0 the number is at
+// least Above, and nodes that do not answer are left out. It may be repeated. Errors:
+// leaf.ErrNotReady if a node does not answer, named in the text; leaf.ErrConflict if
+// Above lies below a number that is known; leaf.ErrUnknownTag, which releases a latched
+// tag without a row all the same; leaf.ErrBadRequest.
 type RepairTag struct {
 	Name  string `query:"tag" json:"-"`
 	Above int64  `json:"above,string"`
@@ -33,18 +38,9 @@ func (q RepairTag) run(ctx context.Context, c *Catalog) (Repair, error) {
 	return Repair{Tag: tag, Plan: plan}, err
 }
 
-// RepairTag moves a tag above the highest number in use and releases it on every
-// node; it asks all nodes for that number. With above other than 0 the number is at
-// least above, and nodes that do not answer are left out. It may be repeated. Errors:
-// leaf.ErrNotReady if a node does not answer, named in the text; leaf.ErrConflict if
-// above lies below a number that is known; leaf.ErrUnknownTag, which releases a latched
-// tag without a row all the same; leaf.ErrBadRequest.
-func (b Backend) RepairTag(ctx context.Context, name string, above int64) (Repair, error) {
-	return do[Repair](ctx, b, RepairTag{name, above})
-}
-
-// PlanRepair is the request of [Backend.PlanRepair]. It has an HTTP method of its own: a node
-// that does not know it refuses, and repairs nothing.
+// PlanRepair returns what RepairTag with the same arguments would do, or why it would
+// refuse, and changes nothing. Errors: those of RepairTag that keep it from asking. It has an
+// HTTP method of its own: a node that does not know it refuses, and repairs nothing.
 type PlanRepair struct {
 	Name  string `query:"tag"`
 	Above int64  `query:"above" default:"0" must:"must be a number"`
@@ -62,10 +58,4 @@ func (q PlanRepair) run(ctx context.Context, c *Catalog) (segment.RepairPlan, er
 		plan.Above, plan.First = 0, 0
 	}
 	return plan, err
-}
-
-// PlanRepair returns what RepairTag with the same arguments would do, or why it would
-// refuse, and changes nothing. Errors: those of RepairTag that keep it from asking.
-func (b Backend) PlanRepair(ctx context.Context, name string, above int64) (segment.RepairPlan, error) {
-	return do[segment.RepairPlan](ctx, b, PlanRepair{name, above})
 }

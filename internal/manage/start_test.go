@@ -76,23 +76,23 @@ func TestCreateBelowTheClusterFence(t *testing.T) {
 	}
 	fresh, b := node(t, s, fence)
 	row := segment.NewRow{Tag: "order", Start: 1, Step: 10}
-	_, err := b.CreateTag(t.Context(), row)
+	_, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: row})
 	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("create a tag that exists: got %v", err)
 	}
 	s.Remove("order")
-	_, err = b.CreateTag(t.Context(), row)
+	_, err = manage.Ask(t.Context(), b, manage.CreateTag{NewRow: row})
 	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "use --start 11 or more") {
 		t.Fatalf("create below the cluster fence: got %v", err)
 	}
 	row.Start = 11
-	if _, err := b.CreateTag(t.Context(), row); err != nil {
+	if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: row}); err != nil {
 		t.Fatal(err)
 	}
 	if id, err := fresh.Next(t.Context(), "order"); id != 11 || err != nil {
 		t.Errorf("first ID %d, %v", id, err)
 	}
-	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "new", Start: 1, Step: 10}); err != nil {
+	if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: "new", Start: 1, Step: 10}}); err != nil {
 		t.Errorf("create a tag that never was: %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestCreateBelowTheClusterFence(t *testing.T) {
 func TestCreateWithoutTheClusterFence(t *testing.T) {
 	t.Parallel()
 	_, b := node(t, memory.New(), &silentFence{Fence: memory.NewFence(), cut: true})
-	if _, err := b.CreateTag(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10}); !errors.Is(err, leaf.ErrNotReady) {
+	if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}}); !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -100,7 +100,8 @@ type PeerTime struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// GetStatus is the request of [Backend.Status].
+// GetStatus describes the running node with at most Tags of its tags, 0 to MaxStatusTags.
+// Error: leaf.ErrBadRequest.
 type GetStatus struct {
 	Tags int `query:"tags" must:"must be 0 to 1000"`
 }
@@ -117,10 +118,4 @@ func (q GetStatus) run(_ context.Context, s NodeSite) (Status, error) {
 		return Status{}, err
 	}
 	return s.Status(q.Tags), nil
-}
-
-// Status describes the running node with at most tags of its tags, 0 to MaxStatusTags. Error:
-// leaf.ErrBadRequest.
-func (b Backend) Status(ctx context.Context, tags int) (Status, error) {
-	return do[Status](ctx, b, GetStatus{tags})
 }

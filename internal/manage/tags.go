@@ -28,33 +28,28 @@ type Tag struct {
 // States of a Tag on the node that answers.
 const (
 	TagOK      = "ok"
-	TagLatched = "latched" // the store went backwards, see [Backend.RepairTag]
+	TagLatched = "latched" // the store went backwards, see [RepairTag]
 
 	// TagUnreadable: the row has something that is no number; no range is taken of it.
 	TagUnreadable = "unreadable"
 )
 
-// ListTags is the request of [Backend.Tags].
+// ListTags returns all tags, sorted by name.
 type ListTags struct{}
 
 func (ListTags) run(ctx context.Context, c *Catalog) ([]Tag, error) { return c.Tags(ctx) }
 
-// Tags returns all tags, sorted by name.
-func (b Backend) Tags(ctx context.Context) ([]Tag, error) { return do[[]Tag](ctx, b, ListTags{}) }
-
-// GetTag is the request of [Backend.Tag].
+// GetTag returns one tag. Error: leaf.ErrUnknownTag.
 type GetTag struct {
 	Name string `query:"tag"`
 }
 
 func (q GetTag) run(ctx context.Context, c *Catalog) (Tag, error) { return c.tag(ctx, q.Name) }
 
-// Tag returns one tag. Error: leaf.ErrUnknownTag.
-func (b Backend) Tag(ctx context.Context, name string) (Tag, error) {
-	return do[Tag](ctx, b, GetTag{name})
-}
-
-// CreateTag is the request of [Backend.CreateTag].
+// CreateTag inserts a row and returns it. Errors: leaf.ErrConflict if it exists, or if
+// Start lies below the highest end that this node, its cluster fence or the board of the
+// database knows for the name; leaf.ErrNotReady if the cluster fence does not answer;
+// leaf.ErrBadRequest.
 type CreateTag struct{ segment.NewRow }
 
 func (q CreateTag) validate() error {
@@ -68,15 +63,8 @@ func (q CreateTag) run(ctx context.Context, c *Catalog) (Tag, error) {
 	return c.tag(ctx, q.Tag)
 }
 
-// CreateTag inserts a row and returns it. Errors: leaf.ErrConflict if it exists, or if
-// Start lies below the highest end that this node, its cluster fence or the board of the
-// database knows for the name; leaf.ErrNotReady if the cluster fence does not answer;
-// leaf.ErrBadRequest.
-func (b Backend) CreateTag(ctx context.Context, row segment.NewRow) (Tag, error) {
-	return do[Tag](ctx, b, CreateTag{row})
-}
-
-// SetTag is the request of [Backend.SetTag].
+// SetTag changes the fields that are not nil and returns the tag. Lowering max_id is
+// leaf.ErrConflict. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
 type SetTag struct {
 	Name string `query:"tag" json:"-"`
 	segment.Change
@@ -96,25 +84,13 @@ func (q SetTag) run(ctx context.Context, c *Catalog) (Tag, error) {
 	return c.tag(ctx, q.Name)
 }
 
-// SetTag changes the fields that are not nil and returns the tag. Lowering max_id is
-// leaf.ErrConflict. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
-func (b Backend) SetTag(ctx context.Context, name string, change segment.Change) (Tag, error) {
-	return do[Tag](ctx, b, SetTag{name, change})
-}
-
-// DeleteTag is the request of [Backend.DeleteTag].
+// DeleteTag removes the row and its options. Error: leaf.ErrUnknownTag.
 type DeleteTag struct {
 	Name string `query:"tag"`
 }
 
 func (q DeleteTag) run(ctx context.Context, c *Catalog) (None, error) {
 	return None{}, c.change(ctx, q.Name, func() error { return c.delete(ctx, q.Name) })
-}
-
-// DeleteTag removes the row and its options. Error: leaf.ErrUnknownTag.
-func (b Backend) DeleteTag(ctx context.Context, name string) error {
-	_, err := do[None](ctx, b, DeleteTag{name})
-	return err
 }
 
 // checkText refuses a text that package json would change on its way to the node.

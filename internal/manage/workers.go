@@ -63,13 +63,8 @@ type Registry struct {
 // Registry implements RegistrySite.
 func (r *Registry) Registry(context.Context) (*Registry, error) { return r, nil }
 
-// ListWorkers is the request of [Backend.Workers].
+// ListWorkers returns what the registry knows.
 type ListWorkers struct{}
-
-// Workers returns what the registry knows.
-func (b Backend) Workers(ctx context.Context) (Workers, error) {
-	return do[Workers](ctx, b, ListWorkers{})
-}
 
 func (ListWorkers) run(ctx context.Context, r *Registry) (Workers, error) {
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
@@ -123,7 +118,9 @@ func NeverUsed(number int64) error {
 	return fmt.Errorf("%w: worker ID %d was never used: the registry has no record of it; see leaf worker list", leaf.ErrConflict, number)
 }
 
-// ReleaseWorker is the request of [Backend.ReleaseWorker].
+// ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops
+// issuing and claims another one, and the next owner starts at the record's Bound.
+// leaf.ErrConflict if there is no record of the number.
 type ReleaseWorker struct {
 	Number int64 `query:"worker" must:"must be a worker ID"`
 }
@@ -158,29 +155,15 @@ func (q ReleaseWorker) run(ctx context.Context, r *Registry) (None, error) {
 	return None{}, NeverUsed(q.Number)
 }
 
-// ReleaseWorker takes a worker ID from its owner: the owner, if it lives, stops
-// issuing and claims another one, and the next owner starts at the record's Bound.
-// leaf.ErrConflict if there is no record of the number.
-func (b Backend) ReleaseWorker(ctx context.Context, number int64) error {
-	_, err := do[None](ctx, b, ReleaseWorker{number})
-	return err
-}
-
-// InitWorkers is the request of [Backend.InitWorkers].
+// InitWorkers declares the registry new, so that the first claim need not wait.
+// It does nothing if the registry was used by the same namespace and layout before;
+// leaf.ErrConflict if by others.
 type InitWorkers struct{}
 
 func (InitWorkers) run(ctx context.Context, r *Registry) (None, error) {
 	ctx, cancel := context.WithTimeout(ctx, RegistryTimeout)
 	defer cancel()
 	return None{}, registryError(r.Opened.Init(ctx, r.Namespace))
-}
-
-// InitWorkers declares the registry new, so that the first claim need not wait.
-// It does nothing if the registry was used by the same namespace and layout before;
-// leaf.ErrConflict if by others.
-func (b Backend) InitWorkers(ctx context.Context) error {
-	_, err := do[None](ctx, b, InitWorkers{})
-	return err
 }
 
 // registryError gives an error of a registry that has no class the one that callers

@@ -29,7 +29,7 @@ func TestReleaseOfAJavaServersNumber(t *testing.T) {
 	t.Parallel()
 	b := manage.On(&manage.Registry{Opened: javas{}, Layout: snowflake.Leaf(), Own: func() int64 { return -1 }})
 	for number, want := range map[int64]string{5: "belongs to 10.0.0.9:8080, which is no node of Leaf for Go", 6: "was never used"} {
-		if err := b.ReleaseWorker(t.Context(), number); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+		if err := manage.Tell(t.Context(), b, manage.ReleaseWorker{Number: number}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
 			t.Errorf("release %d: got %v, want %q", number, err, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestStaticNumberWhileItWaits(t *testing.T) {
 		Opened: worker.NewStatic(5), Layout: snowflake.Leaf(), Namespace: worker.NewNamespace("test", snowflake.Leaf(), 0),
 		Own: func() int64 { return -1 },
 	}
-	all, err := manage.On(waits).Workers(t.Context())
+	all, err := manage.Ask(t.Context(), manage.On(waits), manage.ListWorkers{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -30,76 +31,22 @@ var repairPlan = segment.RepairPlan{
 	Nodes: []segment.RepairNode{{Node: "a", End: 121, State: segment.RepairNodeLatched}, {Node: "b", State: segment.RepairNodeSilent}},
 }
 
-// fake records the arguments of the last call and answers tag or err.
-type fake struct {
-	got []any
-	tag manage.Tag
-	err error
+// mirror remembers the last request, and answers err, or reply, or by default the empty reply.
+type mirror struct {
+	got, reply any
+	err        error
 }
 
-func (f *fake) Do(_ context.Context, request any) (any, error) {
-	switch q := request.(type) {
-	case manage.GetInfo:
-		return manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}, f.err
-	case manage.ReloadConfig:
-		return reload, f.err
-	case manage.PlanReload:
-		f.got = []any{"plan"}
-		return reload, f.err
-	case manage.GetStatus:
-		f.got = []any{q.Tags}
-		return status, f.err
-	case manage.ListTags:
-		return []manage.Tag{f.tag}, f.err
-	case manage.GetTag:
-		f.got = []any{q.Name}
-		return f.tag, f.err
-	case manage.CreateTag:
-		f.got = []any{q.NewRow}
-		return f.tag, f.err
-	case manage.SetTag:
-		f.got = []any{q.Name, q.Change}
-		return f.tag, f.err
-	case manage.DeleteTag:
-		f.got = []any{q.Name}
-	case manage.RepairTag:
-		f.got = []any{q.Name, q.Above}
-		return manage.Repair{Tag: f.tag, Plan: repairPlan}, f.err
-	case manage.PlanRepair:
-		f.got = []any{"plan", q.Name, q.Above}
-		return repairPlan, f.err
-	case manage.ListLimits:
-		return limits, f.err
-	case manage.SetTagLimit:
-		f.got = []any{"tag", q.Name, q.LimitChange}
-		return limits.Limits[0], f.err
-	case manage.SetClientLimit:
-		f.got = []any{"client", q.Name, q.LimitChange}
-		return limits.Limits[1], f.err
-	case manage.Next:
-		f.got = []any{q.Tag, q.N}
-		return manage.Issued{Ranges: []leaf.Range{{Lo: 1, Hi: 1 + int64(q.N)}}}, f.err
-	case manage.NextSnowflake:
-		f.got = []any{q.N}
-		return manage.Issued{Ranges: []leaf.Range{{Lo: math.MaxInt64 - int64(q.N), Hi: math.MaxInt64}}}, f.err
-	case manage.Drain:
-		f.got = []any{q.Delay}
-	case manage.ListNodes:
-		return nodes, f.err
-	case manage.SetWeight:
-		f.got = []any{q.Weight}
-		return nodes.Nodes[0], f.err
-	case manage.ListWorkers:
-		return workers, f.err
-	case manage.ReleaseWorker:
-		f.got = []any{q.Number}
-	case manage.InitWorkers:
-	case manage.ConfirmClock:
-		return manage.ClockReply{Now: time.Unix(1, 0).UTC()}, f.err
-	default:
-		return nil, fmt.Errorf("%T is unknown", request)
+func (m *mirror) Do(_ context.Context, request any) (any, error) {
+	m.got = request
+	op, err := manage.Of(request)
+	if err = errors.Join(err, m.err); err != nil {
+		return nil, err
 	}
-	return manage.None{}, f.err
+	if m.reply != nil {
+		return m.reply, nil
+	}
+	return reflect.Zero(op.Reply).Interface(), nil
 }
 
 var nodes = manage.Nodes{Directory: "etcd://a:1/prod", Nodes: []manage.Node{{Node: discovery.Node{ID: "n1", Zone: "a", Weight: 7, HTTP: "h:1", GRPC: "h:2", RESP: "h:3"}, Own: true}}}
@@ -119,7 +66,7 @@ var limits = manage.Limits{
 }
 
 // start serves c in a short new folder and returns a client and the folder.
-func start(t *testing.T, c manage.Caller) (*admin.Client, string) {
+func start(t *testing.T, c manage.Backend) (*admin.Client, string) {
 	t.Helper()
 	dir := shortDir(t)
 	ln, err := admin.Listen(t.Context(), dir)
@@ -163,57 +110,48 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 	const big = math.MaxInt64 - 1
 	strange := "a/../b c%2F?&=\"\\\t中文😀"
 	tag := manage.Tag{Name: strange, MaxID: big, Step: 1 << 30, Description: "d", UpdateTime: time.Unix(1, 0).UTC(), Fence: big, State: manage.TagLatched, Store: "a"}
-	f := &fake{tag: tag}
-	c, _ := start(t, f)
+	m := &mirror{}
+	c, _ := start(t, m)
 	maxID, step, fixed := int64(big), int64(5), false
 	change := segment.Change{MaxID: &maxID, Step: &step, FixedStep: &fixed}
 	limitChange := manage.LimitChange{Rate: &maxID, Quota: &step, Blocked: &fixed}
 	newTag := segment.NewRow{Tag: strange, Start: big, Step: 7, Options: segment.Options{FixedStep: true}}
-	ctx := t.Context()
 
-	cases := []struct {
-		name  string
-		call  func() (any, error)
-		args  []any
-		reply any
-	}{
-		{"info", func() (any, error) { return c.Info(ctx) }, nil, manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}},
-		{"tags", func() (any, error) { return c.Tags(ctx) }, nil, []manage.Tag{tag}},
-		{"tag", func() (any, error) { return c.Tag(ctx, strange) }, []any{strange}, tag},
-		{"tag dots", func() (any, error) { return c.Tag(ctx, "..") }, []any{".."}, tag},
-		{"create", func() (any, error) { return c.CreateTag(ctx, newTag) }, []any{newTag}, tag},
-		{"set", func() (any, error) { return c.SetTag(ctx, strange, change) }, []any{strange, change}, tag},
-		{"set nothing", func() (any, error) { return c.SetTag(ctx, "x", segment.Change{}) }, []any{"x", segment.Change{}}, tag},
-		{"delete", func() (any, error) { return nil, c.DeleteTag(ctx, strange) }, []any{strange}, nil},
-		{"repair", func() (any, error) { return c.RepairTag(ctx, strange, big) }, []any{strange, int64(big)}, manage.Repair{Tag: tag, Plan: repairPlan}},
-		{"plan a repair", func() (any, error) { return c.PlanRepair(ctx, strange, big) }, []any{"plan", strange, int64(big)}, repairPlan},
-		{"limits", func() (any, error) { return c.Limits(ctx) }, nil, limits},
-		{"limit a tag", func() (any, error) { return c.SetTagLimit(ctx, strange, limitChange) }, []any{"tag", strange, limitChange}, limits.Limits[0]},
-		{"limit a client", func() (any, error) { return c.SetClientLimit(ctx, strange, limitChange) }, []any{"client", strange, limitChange}, limits.Limits[1]},
-		{"limit clients without a name", func() (any, error) { return c.SetClientLimit(ctx, "", manage.LimitChange{}) }, []any{"client", "", manage.LimitChange{}}, limits.Limits[1]},
-		{"next", func() (any, error) { return c.Next(ctx, strange, 3) }, []any{strange, 3}, []leaf.Range{{Lo: 1, Hi: 4}}},
-		{"next snowflake", func() (any, error) { return c.NextSnowflake(ctx, 3) }, []any{3}, []leaf.Range{{Lo: math.MaxInt64 - 3, Hi: math.MaxInt64}}},
-		{"workers", func() (any, error) { return c.Workers(ctx) }, nil, workers},
-		{"release", func() (any, error) { return nil, c.ReleaseWorker(ctx, 7) }, []any{int64(7)}, nil},
-		{"init", func() (any, error) { return nil, c.InitWorkers(ctx) }, nil, nil},
-		{"confirm clock", func() (any, error) { return c.ConfirmClock(ctx) }, nil, time.Unix(1, 0).UTC()},
-		{"reload", func() (any, error) { return c.Reload(ctx) }, nil, reload},
-		{"plan a reload", func() (any, error) { return c.PlanReload(ctx) }, []any{"plan"}, reload},
-		{"status", func() (any, error) { return c.Status(ctx, 7) }, []any{7}, status},
-		{"nodes", func() (any, error) { return c.Nodes(ctx) }, nil, nodes},
-		{"weight", func() (any, error) { return c.SetWeight(ctx, 7) }, []any{7}, nodes.Nodes[0]},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			f.got = nil
-			reply, err := tc.call()
+	for name, tt := range map[string]struct{ request, reply any }{
+		"info":                         {manage.GetInfo{}, manage.Info{PID: 7, Stores: []string{"sqlite:x"}, Ready: true}},
+		"tags":                         {manage.ListTags{}, []manage.Tag{tag}},
+		"tag":                          {manage.GetTag{Name: strange}, tag},
+		"tag dots":                     {manage.GetTag{Name: ".."}, tag},
+		"create":                       {manage.CreateTag{NewRow: newTag}, tag},
+		"set":                          {manage.SetTag{Name: strange, Change: change}, tag},
+		"set nothing":                  {manage.SetTag{Name: "x"}, tag},
+		"delete":                       {manage.DeleteTag{Name: strange}, manage.None{}},
+		"repair":                       {manage.RepairTag{Name: strange, Above: big}, manage.Repair{Tag: tag, Plan: repairPlan}},
+		"plan a repair":                {manage.PlanRepair{Name: strange, Above: big}, repairPlan},
+		"limits":                       {manage.ListLimits{}, limits},
+		"limit a tag":                  {manage.SetTagLimit{Name: strange, LimitChange: limitChange}, limits.Limits[0]},
+		"limit a client":               {manage.SetClientLimit{Name: strange, LimitChange: limitChange}, limits.Limits[1]},
+		"limit clients without a name": {manage.SetClientLimit{}, limits.Limits[1]},
+		"next":                         {manage.Next{Tag: strange, N: 3}, manage.Issued{Ranges: []leaf.Range{{Lo: math.MaxInt64 - 3, Hi: math.MaxInt64}}}},
+		"next snowflake":               {manage.NextSnowflake{N: 3}, manage.Issued{Ranges: []leaf.Range{{Lo: 1, Hi: 2}, {Lo: 5, Hi: 7}}}},
+		"workers":                      {manage.ListWorkers{}, workers},
+		"confirm clock":                {manage.ConfirmClock{}, manage.ClockReply{Now: time.Unix(1, 0).UTC()}},
+		"reload":                       {manage.ReloadConfig{}, reload},
+		"plan a reload":                {manage.PlanReload{}, reload},
+		"status":                       {manage.GetStatus{Tags: 7}, status},
+		"nodes":                        {manage.ListNodes{}, nodes},
+		"weight":                       {manage.SetWeight{Weight: 7}, nodes.Nodes[0]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m.got, m.reply = nil, tt.reply
+			reply, err := c.Do(t.Context(), tt.request)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.args, f.got); diff != "" {
-				t.Errorf("arguments (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.request, m.got); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.reply, reply); diff != "" {
+			if diff := cmp.Diff(tt.reply, reply); diff != "" {
 				t.Errorf("reply (-want +got):\n%s", diff)
 			}
 		})
@@ -223,12 +161,12 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 // TestTextsThatAreNotUnicode do not leave the client: the node would read other ones.
 func TestTextsThatAreNotUnicode(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
+	f := &mirror{}
 	c, _ := start(t, f)
 	text := "a\xff"
-	_, created := c.CreateTag(t.Context(), segment.NewRow{Tag: text, Start: 1, Step: 1})
-	_, described := c.CreateTag(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 1, Description: text})
-	_, changed := c.SetTag(t.Context(), "a", segment.Change{Description: &text})
+	_, created := manage.Ask(t.Context(), c, manage.CreateTag{NewRow: segment.NewRow{Tag: text, Start: 1, Step: 1}})
+	_, described := manage.Ask(t.Context(), c, manage.CreateTag{NewRow: segment.NewRow{Tag: "a", Start: 1, Step: 1, Description: text}})
+	_, changed := manage.Ask(t.Context(), c, manage.SetTag{Name: "a", Change: segment.Change{Description: &text}})
 	for what, err := range map[string]error{"create": created, "create with a description": described, "set": changed} {
 		if !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%s: %v; want ErrBadRequest", what, err)
@@ -241,20 +179,20 @@ func TestTextsThatAreNotUnicode(t *testing.T) {
 
 func TestErrorsKeepTheirSentinelAndText(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
+	f := &mirror{}
 	c, _ := start(t, f)
 	for _, class := range leaf.Classes() {
 		if class.Err == nil {
 			continue
 		}
 		f.err = fmt.Errorf("%w: tag %q, say why", class.Err, "x")
-		_, err := c.Tag(t.Context(), "x")
+		_, err := manage.Ask(t.Context(), c, manage.GetTag{Name: "x"})
 		if !errors.Is(err, class.Err) || err.Error() != f.err.Error() {
 			t.Errorf("%s: got %v, want %v", class.Code, err, f.err)
 		}
 	}
 	f.err = errors.New("password is hunter2")
-	if _, err := c.Tag(t.Context(), "x"); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := manage.Ask(t.Context(), c, manage.GetTag{Name: "x"}); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("internal cause: got %v, want an error without it", err)
 	}
 }
@@ -263,11 +201,11 @@ func TestNoNode(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	c := admin.NewClient(dir)
-	if _, err := c.Info(t.Context()); !errors.Is(err, admin.ErrNoNode) {
+	if _, err := manage.Ask(t.Context(), c, manage.GetInfo{}); !errors.Is(err, admin.ErrNoNode) {
 		t.Errorf("no socket: got %v, want ErrNoNode", err)
 	}
 	leaveStaleSocket(t, filepath.Join(dir, "leaf.sock"))
-	if _, err := c.Info(t.Context()); !errors.Is(err, admin.ErrNoNode) {
+	if _, err := manage.Ask(t.Context(), c, manage.GetInfo{}); !errors.Is(err, admin.ErrNoNode) {
 		t.Errorf("stale socket: got %v, want ErrNoNode", err)
 	}
 }
@@ -281,7 +219,7 @@ func TestSocketOutOfReach(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.NewClient(file).Info(t.Context()); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "must be a folder") {
+	if _, err := manage.Ask(t.Context(), admin.NewClient(file), manage.GetInfo{}); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "must be a folder") {
 		t.Errorf("a file: got %v, want ErrBadRequest", err)
 	}
 	if os.Getuid() == 0 {
@@ -291,7 +229,7 @@ func TestSocketOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a folder
-	if _, err := admin.NewClient(dir).Info(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "as the user that the node runs as") {
+	if _, err := manage.Ask(t.Context(), admin.NewClient(dir), manage.GetInfo{}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "as the user that the node runs as") {
 		t.Errorf("a folder of another user: got %v, want ErrConflict", err)
 	}
 }
@@ -364,7 +302,7 @@ func TestListen(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
 			t.Errorf("listen: got %v", err)
 		}
-		if _, err := admin.NewClient(dir).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
+		if _, err := manage.Ask(t.Context(), admin.NewClient(dir), manage.GetInfo{}); err == nil || !strings.Contains(err.Error(), "choose a shorter --data-dir") {
 			t.Errorf("client: got %v", err)
 		}
 	})
@@ -372,7 +310,7 @@ func TestListen(t *testing.T) {
 
 func TestRawRequestsAreBounded(t *testing.T) {
 	t.Parallel()
-	_, dir := start(t, &fake{})
+	_, dir := start(t, &mirror{})
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", filepath.Join(dir, "leaf.sock"))

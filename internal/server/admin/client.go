@@ -32,14 +32,12 @@ const (
 	clientTimeout = readTimeout + handlerTimeout + 2*readTimeout
 )
 
-// Client is the Backend of a running node, over the socket in its data directory or over its
-// TCP port. Beside its errors every method may return ErrNoNode or ErrNoListener;
+// Client is the manage.Backend of a running node, over the socket in its data directory or over its
+// TCP port. Beside its errors Do may return ErrNoNode or ErrNoListener;
 // leaf.ErrBadRequest or leaf.ErrConflict if this user cannot reach the socket; or
 // leaf.ErrNotReady if the node refused the token or the connection broke. After a broken
 // connection the outcome of a change is unknown.
 type Client struct {
-	manage.Backend
-
 	to   target
 	http *http.Client
 }
@@ -71,13 +69,11 @@ func NewClient(dataDir string) *Client {
 }
 
 func newClient(to target, transport *http.Transport) *Client {
-	c := &Client{to: to, http: &http.Client{
+	return &Client{to: to, http: &http.Client{
 		Timeout:       clientTimeout,
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is for this node
 	}}
-	c.Backend = manage.Backend{Caller: c}
-	return c
 }
 
 // Close closes idle connections.
@@ -86,7 +82,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Do implements manage.Caller. It sends one request and never repeats it: http.Transport
+// Do implements manage.Backend. It sends one request and never repeats it: http.Transport
 // itself repeats only what it could not write at all or what is idempotent.
 func (c *Client) Do(ctx context.Context, request any) (any, error) {
 	op, err := manage.Of(request)

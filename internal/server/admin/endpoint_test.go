@@ -23,18 +23,6 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
-// mirror remembers the last request, and gives the empty reply.
-type mirror struct{ got any }
-
-func (m *mirror) Do(_ context.Context, request any) (any, error) {
-	m.got = request
-	op, err := manage.Of(request)
-	if err != nil {
-		return nil, err
-	}
-	return reflect.Zero(op.Reply).Interface(), nil
-}
-
 // certificate is for 127.0.0.1 and example.com. roots trust it.
 func certificate(t *testing.T) (pair tls.Certificate, roots *x509.CertPool) {
 	t.Helper()
@@ -48,7 +36,7 @@ func certificate(t *testing.T) (pair tls.Certificate, roots *x509.CertPool) {
 const token = "s3cret"
 
 // startTLS serves c on loopback with TLS, and returns a right Endpoint.
-func startTLS(t *testing.T, c manage.Caller) admin.Endpoint {
+func startTLS(t *testing.T, c manage.Backend) admin.Endpoint {
 	t.Helper()
 	pair, roots := certificate(t)
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -186,7 +174,7 @@ func TestEndpointFaults(t *testing.T) {
 			m := &mirror{}
 			e := startTLS(t, m)
 			tt.spoil(t, &e)
-			err := dialEndpoint(t, e).DeleteTag(t.Context(), "a")
+			err := manage.Tell(t.Context(), dialEndpoint(t, e), manage.DeleteTag{Name: "a"})
 			if !errors.Is(err, cmp.Or(tt.is, leaf.ErrNotReady)) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), e.URL) && tt.want != "read the node's reply" {
 				t.Errorf("got %v\nwant %q", err, tt.want)
 			}
@@ -203,19 +191,19 @@ func TestEndpointFaults(t *testing.T) {
 // TestErrorsThroughAnEndpoint: an error of the node itself is the node's, as on the socket.
 func TestErrorsThroughAnEndpoint(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
+	f := &mirror{}
 	c := dialEndpoint(t, startTLS(t, f))
 	for _, class := range leaf.Classes() {
 		if class.Err == nil || errors.Is(class.Err, leaf.ErrUnauthenticated) {
 			continue
 		}
 		f.err = class.Err
-		if _, err := c.Tag(t.Context(), "x"); !errors.Is(err, class.Err) || err.Error() != class.Err.Error() {
+		if _, err := manage.Ask(t.Context(), c, manage.GetTag{Name: "x"}); !errors.Is(err, class.Err) || err.Error() != class.Err.Error() {
 			t.Errorf("%s: %v", class.Code, err)
 		}
 	}
 	f.err = errors.New("a defect")
-	if _, err := c.Tag(t.Context(), "x"); err == nil || leaf.ClassOf(err).Err != nil {
+	if _, err := manage.Ask(t.Context(), c, manage.GetTag{Name: "x"}); err == nil || leaf.ClassOf(err).Err != nil {
 		t.Errorf("an internal error: %v", err)
 	}
 }
@@ -229,7 +217,7 @@ func TestRedirectGetsNoToken(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		first := httptest.NewServer(http.RedirectHandler(second.URL+"/v1/tags", status))
 		t.Cleanup(first.Close)
-		_, err := dialEndpoint(t, admin.Endpoint{URL: first.URL, Token: token}).Tags(t.Context())
+		_, err := manage.Ask(t.Context(), dialEndpoint(t, admin.Endpoint{URL: first.URL, Token: token}), manage.ListTags{})
 		if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), second.URL) {
 			t.Errorf("%d: %v", status, err)
 		}
@@ -275,7 +263,7 @@ func TestLocalhostThatIsElsewhere(t *testing.T) {
 		}()
 		return elsewhere{near}, nil
 	}}
-	_, err := dialEndpoint(t, e).Tags(t.Context())
+	_, err := manage.Ask(t.Context(), dialEndpoint(t, e), manage.ListTags{})
 	if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "192.0.2.1:8081, which is not loopback") {
 		t.Errorf("got %v", err)
 	}
@@ -299,7 +287,7 @@ func TestNodeThatHangs(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			_, err = c.Tags(t.Context())
+			_, err = manage.Ask(t.Context(), c, manage.ListTags{})
 			if took := time.Since(began); !errors.Is(err, leaf.ErrNotReady) || took > limit {
 				t.Errorf("%s: %v after %v", url, err, took)
 			}
@@ -322,7 +310,7 @@ func TestNoProxy(t *testing.T) {
 			dialled = address
 			return nil, io.ErrUnexpectedEOF
 		}}
-		if _, err := dialEndpoint(t, e).Tags(t.Context()); err == nil || !strings.HasSuffix(url, "//"+dialled) {
+		if _, err := manage.Ask(t.Context(), dialEndpoint(t, e), manage.ListTags{}); err == nil || !strings.HasSuffix(url, "//"+dialled) {
 			t.Errorf("%s: dialled %q, %v", url, dialled, err)
 		}
 	}

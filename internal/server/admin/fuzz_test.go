@@ -17,7 +17,6 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
-	"github.com/leaf-idgen/leaf/segment"
 )
 
 // words are those of a tag in a request.
@@ -56,7 +55,7 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add(r[0], r[1], r[2])
 	}
-	b := &fake{tag: manage.Tag{Name: "order"}}
+	b := &mirror{}
 	s := admin.NewServer(b, admin.Config{Logger: slog.New(slog.DiscardHandler)})
 	client := overPipe(f, s)
 	f.Fuzz(func(t *testing.T, method, target, body string) {
@@ -85,29 +84,33 @@ func FuzzRequest(f *testing.F) {
 		if !json.Valid(reply) {
 			t.Fatalf("%s %s %q: %d %q", method, target, body, resp.StatusCode, reply)
 		}
-		if failed := resp.StatusCode != http.StatusOK; failed && len(b.got) > 0 {
+		if failed := resp.StatusCode != http.StatusOK; failed && b.got != nil {
 			t.Errorf("%s %s %q: %d, and the node was told %v", method, target, body, resp.StatusCode, b.got)
 		}
-		for _, got := range b.got {
-			switch got := got.(type) {
-			case segment.NewRow, segment.Change, manage.LimitChange:
-				known, err := json.Marshal(got)
-				var fields map[string]any
-				if err != nil || json.Unmarshal([]byte(body), &fields) != nil {
-					t.Errorf("%q is read as %s, %v", body, known, err)
-				}
-				for field := range fields {
-					if !strings.Contains(words, " "+strings.ToLower(field)+" ") {
-						t.Errorf("the word %q of %q is passed over", field, body)
-					}
-				}
-			case int:
-				if got < 1 || got > leaf.MaxBatch {
-					t.Errorf("%s asks the node for %d IDs", target, got)
+		switch q := b.got.(type) {
+		case manage.CreateTag, manage.SetTag, manage.SetTagLimit, manage.SetClientLimit:
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(body), &fields); err != nil {
+				t.Errorf("%q is read as %+v, %v", body, q, err)
+			}
+			for field := range fields {
+				if !strings.Contains(words, " "+strings.ToLower(field)+" ") {
+					t.Errorf("the word %q of %q is passed over", field, body)
 				}
 			}
+		case manage.Next:
+			checkCount(t, target, q.N)
+		case manage.NextSnowflake:
+			checkCount(t, target, q.N)
 		}
 	})
+}
+
+func checkCount(t *testing.T, target string, n int) {
+	t.Helper()
+	if n < 1 || n > leaf.MaxBatch {
+		t.Errorf("%s asks the node for %d IDs", target, n)
+	}
 }
 
 // overPipe serves s in memory, and returns a client that follows no redirect.
@@ -195,7 +198,7 @@ func FuzzReply(f *testing.F) {
 		c := admin.NewClient(dir)
 		defer c.Close()
 		current.Store(&reply)
-		ranges, err := c.Next(t.Context(), "order", 2)
+		issued, err := manage.Ask(t.Context(), c, manage.Next{Tag: "order", N: 2})
 		if err != nil {
 			_, isProblem := errors.AsType[*problem.Error](err)
 			if !isProblem && !errors.Is(err, leaf.ErrNotReady) {
@@ -207,8 +210,8 @@ func FuzzReply(f *testing.F) {
 			Ranges []leaf.Range `json:"ranges"`
 		}
 		_, body, _ := strings.Cut(string(reply), "\r\n\r\n")
-		if n := count(ranges); n > 0 && json.NewDecoder(strings.NewReader(body)).Decode(&said) == nil && n != count(said.Ranges) {
-			t.Errorf("%q is read as %v", reply, ranges)
+		if n := count(issued.Ranges); n > 0 && json.NewDecoder(strings.NewReader(body)).Decode(&said) == nil && n != count(said.Ranges) {
+			t.Errorf("%q is read as %v", reply, issued)
 		}
 	})
 }

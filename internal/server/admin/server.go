@@ -22,11 +22,11 @@ const (
 	maxRequestBody = 64 << 10
 	maxRequestHead = 16 << 10
 	readTimeout    = 5 * time.Second  // from the first byte to the end of the body
-	handlerTimeout = 30 * time.Second // for the Caller
+	handlerTimeout = 30 * time.Second // for the Backend
 	idleTimeout    = 2 * time.Minute
 )
 
-// Config is what a Server needs beside its Caller.
+// Config is what a Server needs beside its Backend.
 type Config struct {
 	// Logger receives internal errors, whose cause the caller does not see. Required.
 	Logger *slog.Logger
@@ -36,7 +36,7 @@ type Config struct {
 	TCP *TCP
 }
 
-// Server serves the operations of a Caller, on listeners made by [Listen] or on TCP.
+// Server serves the operations of a Backend, on listeners made by [Listen] or on TCP.
 type Server struct {
 	http *http.Server
 	log  *slog.Logger
@@ -44,9 +44,9 @@ type Server struct {
 }
 
 // NewServer returns a server that is not serving yet.
-func NewServer(c manage.Caller, cfg Config) *Server {
+func NewServer(b manage.Backend, cfg Config) *Server {
 	s := &Server{log: cfg.Logger, tcp: cfg.TCP}
-	handler := s.routes(c)
+	handler := s.routes(b)
 	if cfg.TCP != nil {
 		handler = cfg.TCP.guard(handler, cfg.Logger)
 	}
@@ -95,7 +95,7 @@ func (s *Server) Stop(ctx context.Context) error {
 
 // routes names a tag in the query, never in the path: the router would clean names
 // such as ".." away.
-func (s *Server) routes(c manage.Caller) http.Handler {
+func (s *Server) routes(b manage.Backend) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +118,7 @@ func (s *Server) routes(c manage.Caller) http.Handler {
 			if err != nil {
 				return nil, err
 			}
-			return c.Do(ctx, request)
+			return b.Do(ctx, request)
 		})
 	}
 	handle("/", func(_ context.Context, r *http.Request) (any, error) { return nil, problem.NotFound(r.URL.Path) })

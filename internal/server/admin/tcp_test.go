@@ -206,7 +206,7 @@ func startTCP(t *testing.T, token string, edit ...func(*admin.TCP)) (addr string
 	for _, f := range edit {
 		f(c)
 	}
-	s := admin.NewServer(&fake{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: c})
+	s := admin.NewServer(&mirror{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: c})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	t.Cleanup(func() {

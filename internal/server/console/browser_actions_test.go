@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -25,7 +26,7 @@ func TestActions(t *testing.T) {
 	b.put("#field-start", "9007199254740993") // 2^53 + 1
 	b.put("#field-step", "2000")
 	b.click("#cancel")
-	if _, err := a.Backend().Tag(t.Context(), script); err == nil {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.GetTag{Name: script}); err == nil {
 		t.Error("the tag exists although the dialog was cancelled")
 	}
 	b.click("#create")
@@ -33,7 +34,7 @@ func TestActions(t *testing.T) {
 	b.put("#field-start", "9007199254740993")
 	b.click("#confirm")
 	b.until(`!document.querySelector('dialog')`)
-	if tag, err := a.Backend().Tag(t.Context(), script); err != nil || tag.MaxID != 9007199254740993 {
+	if tag, err := manage.Ask(t.Context(), a.Backend(), manage.GetTag{Name: script}); err != nil || tag.MaxID != 9007199254740993 {
 		t.Errorf("created: %+v, %v", tag, err)
 	}
 
@@ -47,7 +48,7 @@ func TestActions(t *testing.T) {
 	b.put("#field-step", "5000")
 	b.click("#confirm")
 	b.until(`!document.querySelector('dialog')`)
-	if tag, err := a.Backend().Tag(t.Context(), script); err != nil || tag.Step != 5000 {
+	if tag, err := manage.Ask(t.Context(), a.Backend(), manage.GetTag{Name: script}); err != nil || tag.Step != 5000 {
 		t.Errorf("edited: %+v, %v", tag, err)
 	}
 
@@ -58,7 +59,7 @@ func TestActions(t *testing.T) {
 	b.until(`!document.querySelector('dialog')`)
 	b.visit("limits")
 	b.shows("blocked")
-	limits, err := a.Backend().Limits(t.Context())
+	limits, err := manage.Ask(t.Context(), a.Backend(), manage.ListLimits{})
 	if err != nil || len(limits.Limits) != 1 || limits.Limits[0].Rate != 7 || !limits.Limits[0].Blocked {
 		t.Errorf("limited: %+v, %v", limits.Limits, err)
 	}
@@ -68,7 +69,7 @@ func TestActions(t *testing.T) {
 	b.put("#field-weight", "250")
 	b.click("#confirm")
 	b.until(`!document.querySelector('dialog')`)
-	if nodes, err := a.Backend().Nodes(t.Context()); err != nil || len(nodes.Nodes) != 1 || nodes.Nodes[0].Weight != 250 {
+	if nodes, err := manage.Ask(t.Context(), a.Backend(), manage.ListNodes{}); err != nil || len(nodes.Nodes) != 1 || nodes.Nodes[0].Weight != 250 {
 		t.Errorf("weighed: %+v, %v", nodes, err)
 	}
 
@@ -87,7 +88,7 @@ func TestActions(t *testing.T) {
 func TestRepairShowsItsPlan(t *testing.T) {
 	t.Parallel()
 	a := node(t, nil)
-	if _, err := a.Backend().CreateTag(t.Context(), segment.NewRow{Tag: "order", Start: 100, Step: 10}); err != nil {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 100, Step: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	take(t, a, "order")
@@ -102,7 +103,7 @@ func TestRepairShowsItsPlan(t *testing.T) {
 	b.click("#confirm")
 	b.until(`!document.querySelector('dialog')`)
 	want, err := strconv.ParseInt(first, 10, 64)
-	if tag, tagErr := a.Backend().Tag(t.Context(), "order"); err != nil || tagErr != nil || tag.MaxID < want {
+	if tag, tagErr := manage.Ask(t.Context(), a.Backend(), manage.GetTag{Name: "order"}); err != nil || tagErr != nil || tag.MaxID < want {
 		t.Errorf("the plan said %q, and the row is %+v: %v %v", first, tag, err, tagErr)
 	}
 }

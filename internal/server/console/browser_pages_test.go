@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -23,7 +24,7 @@ func busy(t *testing.T, a *app.App) {
 	tags := []string{"order", "invoice", "shipment/eu", "user", script, "payment.refund", "coupon", "audit"}
 	for i, tag := range tags {
 		row := segment.NewRow{Tag: tag, Start: 1_000_000_000_000_000_000 + int64(i)*1_000_000_000, Step: int64(1000 << i), Description: "made by a test"}
-		if _, err := a.Backend().CreateTag(t.Context(), row); err != nil {
+		if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: row}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +35,7 @@ func busy(t *testing.T, a *app.App) {
 			tick := time.NewTicker(100 * time.Millisecond)
 			defer tick.Stop()
 			for n := 0; ; n++ {
-				if _, err := a.Backend().Next(ctx, tag, 1+(i*37+n*11)%400); err != nil && ctx.Err() == nil {
+				if _, err := manage.Ask(ctx, a.Backend(), manage.Next{Tag: tag, N: 1 + (i*37+n*11)%400}); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 				select {
