@@ -62,53 +62,27 @@ func Run(ctx context.Context, p Process) int {
 	return exitCode(err)
 }
 
-// grammar is the command line. Its commands have a method Run.
+// grammar is the command line. Its commands have a method Run. A group is declared beside its
+// commands.
 type grammar struct {
-	Serve  serveCmd  `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
-	Status statusCmd `cmd:"" help:"Show the state of the running node on one screen."`
-	Next   nextCmd   `cmd:"" help:"Issue IDs, one per line."`
-	Tag    struct {
-		List   tagListCmd   `cmd:"" help:"List all tags."`
-		Show   tagShowCmd   `cmd:"" help:"Show one tag."`
-		Create tagCreateCmd `cmd:"" help:"Create a tag."`
-		Set    tagSetCmd    `cmd:"" help:"Change a tag. What is not named stays as it is."`
-		Delete tagDeleteCmd `cmd:"" help:"Delete a tag."`
-		Repair tagRepairCmd `cmd:"" help:"Release a tag that is latched because its store went backwards."`
-	} `cmd:"" help:"Manage tags."`
-	Fence struct {
-		Rebuild fenceRebuildCmd `cmd:"" help:"Make the fence files of a stopped node anew, with every tag latched."`
-	} `cmd:"" help:"Manage what a node remembers of its ranges."`
-	Limit struct {
-		List  limitListCmd  `cmd:"" help:"List the limits of tags and clients."`
-		Set   limitSetCmd   `cmd:"" help:"Limit a tag or a client, or switch it off. What is not named stays as it is."`
-		Clear limitClearCmd `cmd:"" help:"Remove the limit of a tag or a client."`
-	} `cmd:"" help:"Limit what tags and clients get from each node."`
-	Worker struct {
-		List         workerListCmd         `cmd:"" help:"List the worker IDs that the registry knows."`
-		Show         workerShowCmd         `cmd:"" help:"Show one worker ID."`
-		Release      workerReleaseCmd      `cmd:"" help:"Take a worker ID from its owner."`
-		Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
-		ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
-	} `cmd:"" help:"Manage the worker IDs of snowflake mode."`
-	Reload reloadCmd `cmd:"" help:"Make the running node read its configuration again."`
-	Drain  drainCmd  `cmd:"" help:"Take the running node out of service, and end it."`
-	Node   struct {
-		List   nodeListCmd   `cmd:"" help:"List the nodes that clients find."`
-		Weight nodeWeightCmd `cmd:"" help:"Change the running node's share of the traffic."`
-	} `cmd:"" help:"Manage the nodes of the cluster."`
-	Decode decodeCmd   `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
-	Opaque opaqueGroup `cmd:"" help:"Turn IDs into numbers that tell nothing, and back."`
-	Schema struct {
-		Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
-		Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing, and the columns of limits. Existing tables are otherwise left as they are."`
-	} `cmd:"" help:"Manage the tables of a database."`
-	Config struct {
-		Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
-	} `cmd:"" help:"Inspect the configuration."`
-	Bench   benchCmd   `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
-	Verify  verifyCmd  `cmd:"" help:"Check logs of IDs, or IDs of running nodes, for duplicates and order."`
-	Help    helpCmd    `cmd:"" help:"Show the help of a command."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve   serveCmd    `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
+	Status  statusCmd   `cmd:"" help:"Show the state of the running node on one screen."`
+	Next    nextCmd     `cmd:"" help:"Issue IDs, one per line."`
+	Tag     tagGroup    `cmd:"" help:"Manage tags."`
+	Fence   fenceGroup  `cmd:"" help:"Manage what a node remembers of its ranges."`
+	Limit   limitGroup  `cmd:"" help:"Limit what tags and clients get from each node."`
+	Worker  workerGroup `cmd:"" help:"Manage the worker IDs of snowflake mode."`
+	Reload  reloadCmd   `cmd:"" help:"Make the running node read its configuration again."`
+	Drain   drainCmd    `cmd:"" help:"Take the running node out of service, and end it."`
+	Node    nodeGroup   `cmd:"" help:"Manage the nodes of the cluster."`
+	Decode  decodeCmd   `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
+	Opaque  opaqueGroup `cmd:"" help:"Turn IDs into numbers that tell nothing, and back."`
+	Schema  schemaGroup `cmd:"" help:"Manage the tables of a database."`
+	Config  configGroup `cmd:"" help:"Inspect the configuration."`
+	Bench   benchCmd    `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
+	Verify  verifyCmd   `cmd:"" help:"Check logs of IDs, or IDs of running nodes, for duplicates and order."`
+	Help    helpCmd     `cmd:"" help:"Show the help of a command."`
+	Version versionCmd  `cmd:"" help:"Print the version."`
 
 	Completion completionCmd `cmd:"" help:"Print the script with which a shell completes commands, flags and tags."`
 	Complete   completeCmd   `cmd:"" hidden:""`

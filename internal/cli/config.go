@@ -9,6 +9,11 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 )
 
+// configGroup are the commands about the configuration.
+type configGroup struct {
+	Check configCheckCmd `cmd:"" help:"Check the configuration and print every value with its source."`
+}
+
 type configCheckCmd struct {
 	Settings settings `embed:"" keys:"every"`
 	JSON     bool     `name:"json" help:"Print JSON."`

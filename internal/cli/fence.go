@@ -7,6 +7,11 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 )
 
+// fenceGroup are the commands about the fence of a node.
+type fenceGroup struct {
+	Rebuild fenceRebuildCmd `cmd:"" help:"Make the fence files of a stopped node anew, with every tag latched."`
+}
+
 type fenceRebuildCmd struct {
 	Settings settings `embed:"" keys:"all"`
 }

@@ -12,6 +12,13 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
+// limitGroup are the commands about limits.
+type limitGroup struct {
+	List  limitListCmd  `cmd:"" help:"List the limits of tags and clients."`
+	Set   limitSetCmd   `cmd:"" help:"Limit a tag or a client, or switch it off. What is not named stays as it is."`
+	Clear limitClearCmd `cmd:"" help:"Remove the limit of a tag or a client."`
+}
+
 type limitListCmd struct {
 	storeFlags
 	jsonFlag

@@ -10,6 +10,12 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
+// nodeGroup are the commands about the nodes of a cluster.
+type nodeGroup struct {
+	List   nodeListCmd   `cmd:"" help:"List the nodes that clients find."`
+	Weight nodeWeightCmd `cmd:"" help:"Change the running node's share of the traffic."`
+}
+
 type nodeListCmd struct {
 	directoryFlags
 	smallJSONFlag

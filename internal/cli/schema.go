@@ -10,6 +10,12 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 )
 
+// schemaGroup are the commands about the tables of a database.
+type schemaGroup struct {
+	Print schemaPrintCmd `cmd:"" help:"Print the statements that create the tables."`
+	Apply schemaApplyCmd `cmd:"" help:"Create the tables that are missing, and the columns of limits. Existing tables are otherwise left as they are."`
+}
+
 type schemaPrintCmd struct {
 	Settings settings `embed:"" keys:"schema"`
 	Dialect  string   `placeholder:"NAME" help:"mysql (also MariaDB), postgres or sqlite. (default: that of the configured store)"`

@@ -10,6 +10,16 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
+// tagGroup are the commands about tags.
+type tagGroup struct {
+	List   tagListCmd   `cmd:"" help:"List all tags."`
+	Show   tagShowCmd   `cmd:"" help:"Show one tag."`
+	Create tagCreateCmd `cmd:"" help:"Create a tag."`
+	Set    tagSetCmd    `cmd:"" help:"Change a tag. What is not named stays as it is."`
+	Delete tagDeleteCmd `cmd:"" help:"Delete a tag."`
+	Repair tagRepairCmd `cmd:"" help:"Release a tag that is latched because its store went backwards."`
+}
+
 type tagListCmd struct {
 	storeFlags
 	jsonFlag

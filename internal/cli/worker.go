@@ -12,6 +12,15 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
+// workerGroup are the commands about worker IDs.
+type workerGroup struct {
+	List         workerListCmd         `cmd:"" help:"List the worker IDs that the registry knows."`
+	Show         workerShowCmd         `cmd:"" help:"Show one worker ID."`
+	Release      workerReleaseCmd      `cmd:"" help:"Take a worker ID from its owner."`
+	Init         workerInitCmd         `cmd:"" help:"Declare a registry new, so that its first node need not wait."`
+	ConfirmClock workerConfirmClockCmd `cmd:"" help:"Tell the running node that its clock is right after a jump."`
+}
+
 type workerListCmd struct {
 	registryFlags
 	jsonFlag
