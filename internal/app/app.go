@@ -20,9 +20,11 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/alarm"
 	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 	"github.com/leaf-idgen/leaf/segment"
@@ -226,6 +228,14 @@ func (a *App) AddrOf(section string) string {
 	return ln.Addr().String()
 }
 
+func (a *App) listening() manage.Addresses {
+	var n discovery.Node
+	for _, p := range protocols() {
+		*p.address(&n) = a.AddrOf(p.section)
+	}
+	return manage.AddressesOf(n, a.AddrOf(config.SectionAdmin))
+}
+
 // Start serves, and makes first contact with the databases and the registry of worker
 // IDs. Requests for IDs wait until the limits were read (limit.Follower.Access). It returns an error only if a mode can never serve (segment.ErrSchema,
 // segment.ErrRule, *segment.ClusterError, worker.ErrSchema, worker.ErrForeign) or ctx ended; the caller then
@@ -285,7 +295,7 @@ func (a *App) announce() {
 		a.log.Info("worker IDs", "registry", info.Name, "kind", info.Kind, "namespace", a.cfg.Snowflake.Namespace, "address", a.registry.address)
 		a.log.Info("try: curl " + url + "/api/snowflake/get/any")
 	}
-	for _, p := range append(protocols(a.cfg)[1:], protocol{section: administration, name: "administration"}) {
+	for _, p := range append(protocols()[1:], protocol{section: config.SectionAdmin, name: "administration"}) {
 		if addr := a.AddrOf(p.section); addr != "" {
 			a.log.Info("listening", "protocol", p.name, "address", reachable(addr))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
@@ -129,7 +130,7 @@ func (v view) Overview() console.Overview {
 	if !v.strangers {
 		o.PID, o.DataDir = os.Getpid(), a.dir.Path()
 	}
-	for _, p := range append(protocols(a.cfg), protocol{section: administration, name: "Administration"}) {
+	for _, p := range append(protocols(), protocol{section: config.SectionAdmin, name: "Administration"}) {
 		if addr := a.AddrOf(p.section); addr != "" && !v.strangers {
 			o.Servers = append(o.Servers, console.Server{Protocol: p.name, Address: addr})
 		}

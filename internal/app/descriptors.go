@@ -15,7 +15,6 @@ const (
 	ownFiles     = 64 // data directory, listeners, registry, cluster fence, alarms, peers
 	refusedConns = 64 // per public listener, being told that there is no room
 	leastConns   = 16 // per public listener, however low the limit is
-	adminConns   = 1000
 )
 
 // bound is how many connections the listener of a section takes at once.
@@ -29,13 +28,13 @@ type bounds []bound
 
 // asked returns what c wants; a server that is off wants nothing.
 func asked(c config.Config) (all bounds) {
-	for _, p := range protocols(c) {
-		if p.addr == config.AddrOff {
-			p.conns = 0
+	for _, l := range c.Listeners() {
+		if l.Addr == config.AddrOff && l.Section != config.SectionAdmin { // its socket stays
+			l.MaxConns = 0
 		}
-		all = append(all, bound{p.section, p.conns})
+		all = append(all, bound{l.Section, l.MaxConns})
 	}
-	return append(all, bound{administration, adminConns})
+	return all
 }
 
 // of returns the bound of a section.
@@ -53,7 +52,7 @@ func (b bounds) sum() (all int64) {
 // reserve returns how many descriptors are no connections of clients.
 func reserve(c config.Config) int64 {
 	stores := max(len(c.Stores), 1)
-	return ownFiles + int64(stores)*(c.Segment.MaxLoads+spareConns) + int64(len(protocols(c)))*refusedConns
+	return ownFiles + int64(stores)*(c.Segment.MaxLoads+spareConns) + int64(len(protocols()))*refusedConns
 }
 
 // within returns bounds that fit into a limit of open files, each public one in proportion
@@ -63,12 +62,12 @@ func (b bounds) within(files uint64, reserve int64) (fit bounds) {
 		return b
 	}
 	public := b[:len(b)-1]
-	admin := min(b.of(administration), max(int64(files)/8, leastConns))
+	admin := min(b.of(config.SectionAdmin), max(int64(files)/8, leastConns))
 	room := max(int64(files)-reserve-admin, 0)
 	for _, one := range public {
 		fit = append(fit, bound{one.section, min(one.conns, max(one.conns*room/public.sum(), leastConns))})
 	}
-	return append(fit, bound{administration, admin})
+	return append(fit, bound{config.SectionAdmin, admin})
 }
 
 // boundConnections returns the bounds of the configuration, lowered to what the limit of
@@ -84,7 +83,7 @@ func (a *App) logConnections() {
 	var set, defaults []string
 	for _, is := range a.conns {
 		key := is.section + ".max-conns"
-		if is.section == administration {
+		if is.section == config.SectionAdmin {
 			key = "administration" // a bound without a key
 		}
 		text := fmt.Sprintf("%s=%d instead of %d", key, is.conns, asked.of(is.section))

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/worker"
@@ -88,7 +89,21 @@ func BoundConnections(c config.Config, files uint64, isSet func(key string) bool
 	a := &App{cfg: c, log: log, opts: Options{IsSet: isSet, openFiles: func() uint64 { return files }}}
 	a.conns = a.boundConnections()
 	a.logConnections()
-	return a.conns.of("http"), a.conns.of("grpc"), a.conns.of("resp"), a.conns.of(administration)
+	return a.conns.of("http"), a.conns.of("grpc"), a.conns.of("resp"), a.conns.of(config.SectionAdmin)
+}
+
+// Sections are those of the protocols, each with its address in what clients read.
+func Sections() (all []discovery.Address) {
+	for _, p := range protocols() {
+		n := discovery.Node{}
+		*p.address(&n) = p.section
+		for _, a := range n.Addresses() {
+			if a.Value != "" {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
 }
 
 // WatchPause is the time between two looks at the files that unique IDs rest on.

@@ -39,7 +39,7 @@ func (n *node) Info(context.Context) (manage.Info, error) {
 	return manage.Info{
 		Version: n.app.opts.Version, PID: os.Getpid(), Started: n.app.created.Truncate(time.Second), DataDir: n.app.dir.Path(),
 		Stores: n.app.dbs.addresses(), Ready: ready, Reasons: reasons, Stage: stage,
-		HTTP: n.app.Addr(), GRPC: n.app.AddrOf("grpc"), RESP: n.app.AddrOf("resp"), Admin: n.app.AddrOf(administration),
+		Addresses: n.app.listening(),
 	}, nil
 }
 

@@ -48,7 +48,7 @@ func (a *App) openPresence() (*presence, error) {
 // published is what clients are told of this node.
 func (a *App) published() (n discovery.Node, err error) {
 	n = discovery.Node{ID: a.dir.NodeID(), Zone: a.cfg.Node.Zone, Weight: int(a.cfg.Node.Weight), Version: a.opts.Version}
-	for _, p := range protocols(a.cfg) {
+	for _, p := range protocols() {
 		ln := a.listeners[p.section]
 		if ln == nil {
 			continue

@@ -5,7 +5,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
-	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
@@ -13,13 +12,11 @@ import (
 )
 
 // protocol is one in which clients ask for IDs. A new one needs its package below
-// internal/server, its section in internal/config, its address in discovery.Node, and a
-// line in protocols.
+// internal/server, its section and its config.Listener in internal/config, its address in
+// discovery.Node, and a line in protocols.
 type protocol struct {
 	section string                                // of the configuration
 	name    string                                // in the log
-	addr    string                                // where to listen, or config.AddrOff
-	conns   int64                                 // most connections at once, as configured
 	open    func(a *App, on seat) (server, error) // all but name and listener
 	address func(n *discovery.Node) *string       // where clients read its address
 }
@@ -34,11 +31,11 @@ type seat struct {
 }
 
 // protocols are all there are, HTTP first.
-func protocols(c config.Config) []protocol {
+func protocols() []protocol {
 	return []protocol{
-		{"http", "HTTP", c.HTTP.Addr, c.HTTP.MaxConns, openHTTP, func(n *discovery.Node) *string { return &n.HTTP }},
-		{"grpc", "gRPC", c.GRPCAddr(), c.GRPC.MaxConns, openGRPC, func(n *discovery.Node) *string { return &n.GRPC }},
-		{"resp", "RESP", c.RESPAddr(), c.RESP.MaxConns, openRESP, func(n *discovery.Node) *string { return &n.RESP }},
+		{"http", "HTTP", openHTTP, func(n *discovery.Node) *string { return &n.HTTP }},
+		{"grpc", "gRPC", openGRPC, func(n *discovery.Node) *string { return &n.GRPC }},
+		{"resp", "RESP", openRESP, func(n *discovery.Node) *string { return &n.RESP }},
 	}
 }
 

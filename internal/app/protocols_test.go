@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-idgen/leaf/internal/config"
-
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -115,5 +117,23 @@ func TestAddressesOfTheServers(t *testing.T) {
 				t.Errorf("error %v\nwant %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestEveryProtocolIsListed: what the configuration opens, the node serves, clients read where,
+// and an administrator is shown.
+func TestEveryProtocolIsListed(t *testing.T) {
+	t.Parallel()
+	listeners := config.Default().Listeners()
+	var want []discovery.Address
+	for _, l := range listeners[:len(listeners)-1] {
+		want = append(want, discovery.Address{Protocol: l.Section, Value: l.Section})
+	}
+	if diff := cmp.Diff(want, app.Sections()); diff != "" {
+		t.Errorf("protocols of the node, and what clients read (-want +got):\n%s", diff)
+	}
+	shown := manage.AddressesOf(discovery.Node{HTTP: "http", GRPC: "grpc", RESP: "resp"}, "admin").List()
+	if diff := cmp.Diff(append(want, discovery.Address{Protocol: config.SectionAdmin, Value: "admin"}), shown); diff != "" {
+		t.Errorf("what an administrator is shown (-want +got):\n%s", diff)
 	}
 }

@@ -27,21 +27,17 @@ type server struct {
 	leave  func()           // asks clients to move before stop is called; nil: there is no way
 }
 
-// administration is the section of the administrator's listener, which is no protocol of
-// clients.
-const administration = "admin"
-
 // bind binds everything that the configuration names, before an engine touches its files:
 // this is what fails most often.
 func (a *App) bind() (err error) {
 	a.listeners = map[string]net.Listener{}
-	for _, p := range append(protocols(a.cfg), protocol{section: administration, addr: a.cfg.AdminAddr()}) {
-		ln, err := listen(p.section+".addr", p.addr)
+	for _, l := range a.cfg.Listeners() {
+		ln, err := listen(l.Section+".addr", l.Addr)
 		if err != nil {
 			return err
 		}
 		if ln != nil {
-			a.listeners[p.section] = ln
+			a.listeners[l.Section] = ln
 			a.closers.add(func() error { return closeListener(ln) })
 		}
 	}
@@ -60,7 +56,7 @@ func (a *App) openServers() error {
 		return err
 	}
 	n, access := a.node(), a.limits.Access()
-	for _, p := range protocols(a.cfg) {
+	for _, p := range protocols() {
 		ln := a.listeners[p.section]
 		if ln == nil {
 			continue
@@ -75,10 +71,10 @@ func (a *App) openServers() error {
 	cfg := admin.Config{Logger: a.log}
 	s := admin.NewServer(manage.On(n), cfg)
 	a.private = append(a.private, server{name: "admin socket", ln: a.socket, serve: func() error { return s.Serve(a.socket) }, stop: s.Stop})
-	if ln := a.listeners[administration]; ln != nil {
+	if ln := a.listeners[config.SectionAdmin]; ln != nil {
 		c := a.adminConsole(n, layout)
 		cfg.TCP = &admin.TCP{
-			Tokens: a.tokens.admin, MaxConns: int(a.conns.of(administration)), TLS: a.administrationTLS(),
+			Tokens: a.tokens.admin, MaxConns: int(a.conns.of(config.SectionAdmin)), TLS: a.administrationTLS(),
 			Session: c.Admits, Ending: c.Close, Open: a.openRoutes(c), Profiles: a.cfg.Admin.Pprof,
 		}
 		s := admin.NewServer(manage.On(n), cfg)

@@ -15,8 +15,8 @@ func (n *node) Status(tags int) manage.Status {
 	stage, _ := a.drain.now()
 	st := manage.Status{
 		Node: a.dir.NodeID(), Version: a.opts.Version, PID: os.Getpid(), Started: a.created.Truncate(time.Second), Now: time.Now().UTC().Truncate(time.Millisecond), DataDir: a.dir.Path(),
-		HTTP: a.Addr(), GRPC: a.AddrOf("grpc"), RESP: a.AddrOf("resp"), Admin: a.AddrOf(administration),
-		Stage: stage, Ready: r.Segment.Ready || r.Snowflake.Ready, Reasons: r.Reasons, Segment: manage.Mode(r.Segment), Snowflake: manage.Mode(r.Snowflake),
+		Addresses: a.listening(),
+		Stage:     stage, Ready: r.Segment.Ready || r.Snowflake.Ready, Reasons: r.Reasons, Segment: manage.Mode(r.Segment), Snowflake: manage.Mode(r.Snowflake),
 		Alarms: []manage.Alarm{}, Tags: []manage.TagStock{},
 	}
 	for i, alarm := range a.alarms.Active() {

@@ -147,9 +147,9 @@ func rateText(rate float64) string {
 
 func addresses(st manage.Status) string {
 	var all []string
-	for _, a := range []struct{ protocol, at string }{{"http", st.HTTP}, {"grpc", st.GRPC}, {"resp", st.RESP}, {"admin", st.Admin}} {
-		if a.at != "" {
-			all = append(all, a.protocol+" "+a.at)
+	for _, a := range st.List() {
+		if a.Value != "" {
+			all = append(all, a.Protocol+" "+a.Value)
 		}
 	}
 	return strings.Join(all, ", ")

@@ -42,12 +42,30 @@ type TLS struct {
 // AddrOff is the value of an address key that switches a server off.
 const AddrOff = "off"
 
-// The ports of addresses that are not configured.
-const (
-	defaultGRPCPort  = "9090"
-	defaultRESPPort  = "6380"
-	defaultAdminPort = "8081"
-)
+// Listener is where a server of a node listens.
+type Listener struct {
+	Section  string // of the configuration: its keys are Section.addr and Section.max-conns
+	Addr     string // AddrOff if it is off
+	MaxConns int64  // most connections at once
+}
+
+// SectionAdmin is the section of the listener for administrators, which is no protocol of
+// clients.
+const SectionAdmin = "admin"
+
+// Listeners returns the servers of the configuration: HTTP first, then the other protocols of
+// clients, and that of administrators last.
+func (c Config) Listeners() []Listener {
+	host, _, _ := net.SplitHostPort(c.HTTP.Addr)
+	return []Listener{
+		{"http", c.HTTP.Addr, c.HTTP.MaxConns},
+		{"grpc", c.beside(c.GRPC.Addr, host, "9090"), c.GRPC.MaxConns},
+		{"resp", c.beside(c.RESP.Addr, host, "6380"), c.RESP.MaxConns},
+		{SectionAdmin, c.adminAddr(), 1000}, // not a key
+	}
+}
+
+func (c Config) adminAddr() string { return c.beside(c.Admin.Addr, "127.0.0.1", "8081") }
 
 // beside returns addr or, if it is "", the port on host. A node whose HTTP server takes
 // a free port takes one for everything, so that many nodes fit on one machine.
@@ -61,38 +79,21 @@ func (c Config) beside(addr, host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (c Config) httpHost() string {
-	host, _, _ := net.SplitHostPort(c.HTTP.Addr)
-	return host
-}
-
-// GRPCAddr returns the address of gRPC, AddrOff if it is off.
-func (c Config) GRPCAddr() string { return c.beside(c.GRPC.Addr, c.httpHost(), defaultGRPCPort) }
-
-// RESPAddr returns the address of the Redis protocol, AddrOff if it is off.
-func (c Config) RESPAddr() string { return c.beside(c.RESP.Addr, c.httpHost(), defaultRESPPort) }
-
-// AdminAddr returns the address of the administrator's port, AddrOff if it is off.
-func (c Config) AdminAddr() string {
-	return c.beside(c.Admin.Addr, "127.0.0.1", defaultAdminPort)
-}
-
 // AdminRemote reports whether the administrator's port can be reached from other machines.
 // It then speaks TLS, and on loopback it does not: health checks and collectors of metrics
 // on the same machine need no certificate.
 func (c Config) AdminRemote() bool {
-	_, _, err := net.SplitHostPort(c.AdminAddr())
-	return err == nil && !accept.IsLoopback(c.AdminAddr())
+	_, _, err := net.SplitHostPort(c.adminAddr())
+	return err == nil && !accept.IsLoopback(c.adminAddr())
 }
 
 // validateServers checks the sections of this file.
 func (c Config) validateServers() (errs []error) {
-	for _, a := range []struct{ key, addr string }{{"grpc.addr", c.GRPC.Addr}, {"resp.addr", c.RESP.Addr}, {"admin.addr", c.Admin.Addr}} {
-		if a.addr == "" || a.addr == AddrOff {
-			continue
-		}
-		if err := checkAddr(a.key, a.addr); err != nil {
-			errs = append(errs, err)
+	for _, l := range c.Listeners()[1:] {
+		if l.Addr != AddrOff {
+			if err := checkAddr(l.Section+".addr", l.Addr); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	if c.AdminRemote() {

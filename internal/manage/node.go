@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -17,13 +18,28 @@ type Info struct {
 	Started time.Time `json:"started,omitzero"` // zero without a running node
 	DataDir string    `json:"data_dir"`
 	Stores  []string  `json:"stores"` // addresses without passwords
-	HTTP    string    `json:"http,omitempty"`
-	GRPC    string    `json:"grpc,omitempty"` // addresses; "" where the server is off
-	RESP    string    `json:"resp,omitempty"`
-	Admin   string    `json:"admin,omitempty"`
-	Stage   string    `json:"stage,omitempty"` // "serving", or how far a stop is, in words
-	Ready   bool      `json:"ready"`
-	Reasons []string  `json:"reasons,omitempty"` // why not ready, or what needs attention
+	Addresses
+	Stage   string   `json:"stage,omitempty"` // "serving", or how far a stop is, in words
+	Ready   bool     `json:"ready"`
+	Reasons []string `json:"reasons,omitempty"` // why not ready, or what needs attention
+}
+
+// Addresses are where a node listens, "" where a server is off.
+type Addresses struct {
+	HTTP  string `json:"http,omitempty"`
+	GRPC  string `json:"grpc,omitempty"`
+	RESP  string `json:"resp,omitempty"`
+	Admin string `json:"admin,omitempty"`
+}
+
+// AddressesOf returns the addresses of the protocols, which a has, and that for administration.
+func AddressesOf(a discovery.Node, admin string) Addresses {
+	return Addresses{a.HTTP, a.GRPC, a.RESP, admin}
+}
+
+// List returns the addresses with their names in JSON.
+func (a Addresses) List() []discovery.Address {
+	return append(discovery.Node{HTTP: a.HTTP, GRPC: a.GRPC, RESP: a.RESP}.Addresses(), discovery.Address{Protocol: "admin", Value: a.Admin})
 }
 
 // GetInfo describes the node or the store that answers.

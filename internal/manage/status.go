@@ -22,10 +22,7 @@ type Status struct {
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"` // the node's clock
 	DataDir string    `json:"data_dir"`
-	HTTP    string    `json:"http"`
-	GRPC    string    `json:"grpc,omitempty"` // addresses; "" where the server is off
-	RESP    string    `json:"resp,omitempty"`
-	Admin   string    `json:"admin,omitempty"`
+	Addresses
 
 	Stage     string   `json:"stage"`             // "serving", or how far a stop is, in words
 	Ready     bool     `json:"ready"`             // one of the modes issues IDs
