@@ -51,7 +51,7 @@ func BenchmarkPut(b *testing.B) {
 			if _, err := store.ApplySchema(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			s, err := store.Records(sqldb.RecordsConfig{})
+			s, err := store.Records()
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -48,7 +48,7 @@ func (s *seam) open(t *testing.T, url string) (*sqldb.Store, *sqldb.Records) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := store.Records(sqldb.RecordsConfig{})
+	records, err := store.Records()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,27 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
-
-// RecordsConfig tunes a registry. The zero value is usable.
-type RecordsConfig struct {
-	// Lease is how long an announced process is seen by its peers. 0: 15 s. Below
-	// the interval of the announcements, running processes would disappear.
-	Lease time.Duration
-}
-
-func (c RecordsConfig) withDefaults() (RecordsConfig, error) {
-	if c.Lease == 0 {
-		c.Lease = 15 * time.Second
-	}
-	if c.Lease < time.Millisecond {
-		return c, leaf.BadField("lease", c.Lease, "must be 1ms or more")
-	}
-	return c, nil
-}
 
 // recordsConns bounds the connections of a registry to a server. Three calls of a
 // node can run at a time: a renewal, an announcement and a list for an operator.
@@ -47,7 +29,6 @@ const recordsConns = 4
 type Records struct {
 	store   *Store
 	own     bool // the store is ours to close
-	cfg     RecordsConfig
 	sql     *recordStatements
 	checked atomic.Bool // the tables are such that a transaction holds
 
@@ -58,7 +39,7 @@ var _ worker.Records = (*Records)(nil)
 
 // OpenRecords opens the registry in the database of a store URL, see Open. It does
 // not connect.
-func OpenRecords(url string, cfg Config, rc RecordsConfig) (*Records, error) {
+func OpenRecords(url string, cfg Config) (*Records, error) {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = recordsConns
 	}
@@ -66,16 +47,16 @@ func OpenRecords(url string, cfg Config, rc RecordsConfig) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRecords(s, true, rc)
+	return newRecords(s, true), nil
 }
 
 // Records returns the registry in the same database. With an embedded one it shares
 // the connections of the store, because a file has one writer, and it must be used
 // before the store is closed only. With a server it opens a few of its own, so that
 // no tag whose row is locked ever keeps a renewal waiting.
-func (s *Store) Records(rc RecordsConfig) (*Records, error) {
+func (s *Store) Records() (*Records, error) {
 	if s.dialect.embedded {
-		return newRecords(s, false, rc)
+		return newRecords(s, false), nil
 	}
 	cfg := s.cfg
 	cfg.MaxConns = recordsConns
@@ -83,18 +64,11 @@ func (s *Store) Records(rc RecordsConfig) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRecords(other, true, rc)
+	return newRecords(other, true), nil
 }
 
-func newRecords(s *Store, own bool, rc RecordsConfig) (*Records, error) {
-	rc, err := rc.withDefaults()
-	if err != nil {
-		if own {
-			err = errors.Join(err, s.Close())
-		}
-		return nil, err
-	}
-	return &Records{store: s, own: own, cfg: rc, sql: &s.dialect.records}, nil
+func newRecords(s *Store, own bool) *Records {
+	return &Records{store: s, own: own, sql: &s.dialect.records}
 }
 
 // Redacted returns the URL of the database with xxxxx for the password.

@@ -25,7 +25,7 @@ func (r *Records) Announce(ctx context.Context, p worker.Peer) (err error) {
 		return err
 	}
 	defer r.done(ctx, time.Now(), &err, "announce %s", p.Address)
-	err = r.store.exec(ctx, r.sql.announce, p.Nonce, p.Address, p.Clock, p.Number, r.cfg.Lease.Milliseconds())
+	err = r.store.exec(ctx, r.sql.announce, p.Nonce, p.Address, p.Clock, p.Number, r.store.cfg.Lease.Milliseconds())
 	if err != nil {
 		return err
 	}

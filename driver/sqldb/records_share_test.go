@@ -23,7 +23,7 @@ func TestPrepare(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		s := open(t, url)
 		bind(t, s) // a start with segment mode makes the file before the registry is asked
-		r, err := s.Records(sqldb.RecordsConfig{})
+		r, err := s.Records()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestSharedFile(t *testing.T) {
 	t.Parallel()
 	s := open(t, "sqlite:"+t.TempDir()+"/leaf.db")
 	bind(t, s)
-	records, err := s.Records(sqldb.RecordsConfig{})
+	records, err := s.Records()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestOwnConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	records, err := s.Records(sqldb.RecordsConfig{})
+	records, err := s.Records()
 	if err != nil {
 		t.Fatal(err)
 	}

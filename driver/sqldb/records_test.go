@@ -114,10 +114,10 @@ func TestRecordsRefuses(t *testing.T) {
 			t.Errorf("Namespace %q: %v; want ErrBadRequest", text, err)
 		}
 	}
-	if _, err := sqldb.OpenRecords("sqlite:leaf.db", sqldb.Config{}, sqldb.RecordsConfig{Lease: -1}); !errors.Is(err, leaf.ErrBadRequest) {
+	if _, err := sqldb.OpenRecords("sqlite:leaf.db", sqldb.Config{Lease: -1}); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("OpenRecords with a negative lease: %v; want ErrBadRequest", err)
 	}
-	if _, err := sqldb.OpenRecords("oracle:x", sqldb.Config{}, sqldb.RecordsConfig{}); !errors.Is(err, leaf.ErrBadRequest) {
+	if _, err := sqldb.OpenRecords("oracle:x", sqldb.Config{}); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("OpenRecords of another database: %v; want ErrBadRequest", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // openRecords returns a registry that is closed at the end of the test.
 func openRecords(t testing.TB, url string) *sqldb.Records {
 	t.Helper()
-	r, err := sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: 10 * time.Second}, sqldb.RecordsConfig{Lease: 2 * time.Second})
+	r, err := sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: 10 * time.Second, Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

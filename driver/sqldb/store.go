@@ -32,6 +32,11 @@ type Config struct {
 	// rarely: a hundred of them that kept theirs would use up what MySQL allows.
 	Brief bool
 
+	// Lease is how long an announced process is seen by its peers in the registry of
+	// worker IDs. 0: 15 s. Below the interval of the announcements, running processes
+	// would disappear.
+	Lease time.Duration
+
 	// Logger receives what the database drivers want to say, at debug level, and what
 	// is left out of a list of nodes. nil: discarded. Errors are returned, not logged.
 	Logger *slog.Logger
@@ -55,10 +60,15 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConns == 0 {
 		c.MaxConns = 20
 	}
+	if c.Lease == 0 {
+		c.Lease = 15 * time.Second
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
+	case c.Lease < time.Millisecond:
+		return c, leaf.BadField("lease", c.Lease, "must be 1ms or more")
 	case c.ConnectTimeout < 0:
 		return c, leaf.BadField("connect timeout", c.ConnectTimeout, "must be above 0")
 	case c.MaxConns < 0:

@@ -69,6 +69,7 @@ func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) 
 		store, err := sqldb.Open(s.URL, sqldb.Config{
 			ConnectTimeout: c.ConnectTimeout,
 			MaxConns:       int(c.Segment.MaxLoads) + spareConns,
+			Lease:          c.Snowflake.Lease,
 			Logger:         log,
 		})
 		if err != nil {

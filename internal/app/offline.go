@@ -13,7 +13,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/segment"
@@ -88,7 +87,7 @@ func (o *offline) prepare() error {
 	if errors.Is(statErr, fs.ErrNotExist) && o.opts.Warn != nil {
 		o.opts.Warn(fmt.Sprintf("no node runs in the data directory %s, so this command made a new database for itself: %s. Nodes with another data directory or with --store do not see what it changes; to manage those, name the --data-dir of a running node, or their --store", o.dir.Path(), o.dbs.file))
 	}
-	records, err := o.dbs.stores[0].Records(sqldb.RecordsConfig{})
+	records, err := o.dbs.stores[0].Records()
 	if err != nil {
 		return err
 	}

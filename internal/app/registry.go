@@ -73,15 +73,14 @@ func (r *registry) identify(c config.Snowflake, httpPort uint16, interfaces func
 }
 
 func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logger) (err error) {
-	rc := sqldb.RecordsConfig{Lease: cfg.Snowflake.Lease}
 	if cfg.Snowflake.UsesStores() && len(dbs.stores) > 0 {
-		r.records, err = dbs.stores[0].Records(rc)
+		r.records, err = dbs.stores[0].Records()
 	} else {
 		var url string
 		if url, err = registryURL(cfg); err != nil {
 			return err
 		}
-		r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Logger: log}, rc)
+		r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Lease: cfg.Snowflake.Lease, Logger: log})
 	}
 	if err == nil {
 		r.Registry = worker.NewPool(r.records)
