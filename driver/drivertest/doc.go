@@ -1,5 +1,5 @@
 // Package drivertest is the conformance suite of segment.Store, segment.Catalog,
-// segment.Board and limit.Store, of fence.Cluster, of worker.Registry and of
+// segment.Board, limit.Store and audit.Store, of fence.Cluster, of worker.Registry and of
 // discovery.Directory. Every driver passes it; a bug found in one becomes a case for
 // all.
 //
@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -28,6 +29,7 @@ type Store interface {
 	segment.Catalog
 	segment.Board
 	limit.Store
+	audit.Store
 }
 
 // Backend is a store on an empty database, and what the suite must know of it.
@@ -63,7 +65,7 @@ type Backend struct {
 	NoText    bool // leaf_alloc has no text column
 	NoOptions bool // there is no leaf_tag_option
 	NoLimits  bool // there is no room for limits; so it is without leaf_tag_option
-	NoMeta    bool // there is no leaf_meta, nor a board
+	NoMeta    bool // there is no leaf_meta, nor a board, nor an audit log
 }
 
 // New returns a backend on an empty database. It is called once per case.
@@ -87,6 +89,7 @@ func Run(t *testing.T, newBackend New) {
 		{"Bind", bindCases},
 		{"Board", boardCases},
 		{"Lock", lockCases},
+		{"Audit", auditCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

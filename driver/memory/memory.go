@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -28,6 +29,7 @@ type Store struct {
 	limits  limit.Rules
 	binding *segment.Binding // nil: not bound yet
 	board   board
+	entries []audit.Entry // the newest first
 }
 
 // New returns an empty store.

@@ -77,6 +77,7 @@ type texts struct {
 	board     boardStatements
 	records   recordStatements
 	directory directoryStatements
+	audit     auditStatements
 }
 
 // dialects are all of them.
@@ -84,7 +85,7 @@ var dialects = withTexts(&mysqlDialect, &postgresDialect, &sqliteDialect)
 
 func withTexts(all ...*dialect) []*dialect {
 	for _, d := range all {
-		d.texts = texts{d.statements(), d.boardStatements(), d.recordStatements(), d.directoryStatements()}
+		d.texts = texts{d.statements(), d.boardStatements(), d.recordStatements(), d.directoryStatements(), d.auditStatements()}
 	}
 	return all
 }

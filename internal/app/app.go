@@ -90,6 +90,7 @@ type App struct {
 	issuers  leaf.Issuers    // the engines, as long as no file is lost
 	gate     *limit.Gate     // what all protocols take their IDs from
 	limits   *limit.Follower // of the gate; before it until the limits are known
+	audit    *manage.AuditLog
 
 	unpublished error   // why presence is nil although there is a directory; nil: there is none
 	closers     closers // of what New opened
@@ -177,6 +178,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err = a.openEngines(a.listeners["http"].Addr()); err != nil {
 		return nil, err
 	}
+	a.openAuditLog()
 	if a.presence, err = a.openPresence(); err != nil {
 		return nil, err
 	}

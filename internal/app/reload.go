@@ -218,7 +218,7 @@ func (a *App) reloadWhenAsked(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-a.opts.Reload:
-			_, _ = a.reload() // the log has the error
+			a.recordSignal(a.reload()) // the log has the error
 		case q := <-a.reloads:
 			a.answer(q)
 		}

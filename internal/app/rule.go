@@ -69,6 +69,23 @@ func (r *ruleChange) name(i int) string {
 	return r.o.dbs.name(i)
 }
 
+// change is what the audit log says of accept.
+func (r *ruleChange) change() manage.Change {
+	type rule struct {
+		Rule   string `json:"rule"` // its fingerprint
+		Stores string `json:"stores"`
+	}
+	c := manage.Change{Operation: "schema apply --accept-rule", Object: "tag rule"}
+	if len(r.changes) > 0 {
+		if before := r.changes[0].Before(); before != nil {
+			c.From = rule{before.Rule, before.Stores}
+		}
+	}
+	is := r.o.dbs.router.Binding(0)
+	c.To = rule{is.Rule, is.Stores}
+	return c
+}
+
 // accept records the configured rule. It first takes the rule away from each database: from then
 // on no node binds it or takes a range there, by whatever rule, and the rows are compared as they
 // stay. After a refusal each database has the rule that it had.

@@ -12,7 +12,9 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -72,6 +74,10 @@ func TestRuleThatLeavesADatabaseOut(t *testing.T) {
 		t.Error(err)
 	}
 	node, _ := start(t, fresh)
+	log, err := manage.Ask(t.Context(), node.Backend(), manage.ListAudit{Limit: 10, Object: "tag rule"})
+	if err != nil || len(log.Entries) < 2 || log.Entries[0].Result != audit.Done || log.Entries[1].Result == audit.Done || log.Entries[0].From == log.Entries[0].To {
+		t.Errorf("the audit log: %+v, %v; want the change, and refusals before it", log, err)
+	}
 	for range 12 {
 		if status, id := get(t, node, "/api/segment/get/user"); status != 200 || issued[id] {
 			t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
@@ -94,7 +100,7 @@ func TestRowLeftBehindInADatabaseThatIsLeftOut(t *testing.T) {
 			t.Parallel()
 			c, node, stop, a, _, issued := copied(t)
 			if deleted {
-				if err := node.Backend().DeleteTag(t.Context(), "user"); err != nil {
+				if err := manage.Tell(t.Context(), node.Backend(), manage.DeleteTag{Name: "user"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,9 +114,9 @@ func TestRowLeftBehindInADatabaseThatIsLeftOut(t *testing.T) {
 			}
 			last, _ := start(t, fresh)
 			again := segment.NewRow{Tag: "user", Start: 1, Step: 5}
-			_, err := last.Backend().CreateTag(t.Context(), again)
+			_, err := manage.Ask(t.Context(), last.Backend(), manage.CreateTag{NewRow: again})
 			again.Start = startNamed(t, err)
-			if _, err := last.Backend().CreateTag(t.Context(), again); err != nil {
+			if _, err := manage.Ask(t.Context(), last.Backend(), manage.CreateTag{NewRow: again}); err != nil {
 				t.Fatal(err)
 			}
 			for range 12 {

@@ -66,7 +66,9 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *R
 		}
 	}
 	if rule != nil {
-		if err := rule.accept(ctx); err != nil {
+		err := rule.accept(ctx)
+		o.AuditLog().Record(ctx, rule.change(), err)
+		if err != nil {
 			return report, err
 		}
 		for _, address := range o.dbs.addresses() {

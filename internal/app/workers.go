@@ -56,7 +56,16 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 			return b, nil, err
 		}
 	}
-	return manage.On(reg.manage(cfg.Snowflake, func() int64 { return -1 })), undo.close, nil
+	dbs := &databases{} // for the audit log
+	if dir != nil || len(cfg.Stores) > 0 {
+		if dbs, err = openDatabases(cfg, opts.logger()); err != nil {
+			return b, nil, err
+		}
+	}
+	undo.add(dbs.Close)
+	site := reg.manage(cfg.Snowflake, func() int64 { return -1 })
+	site.Audit = commandAuditLog(cfg, dbs, opts)
+	return manage.On(site), undo.close, nil
 }
 
 // OpenNode returns the Backend of the node that runs in cfg's data directory, or

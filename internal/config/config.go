@@ -39,6 +39,7 @@ type Config struct {
 	Segment   Segment   `key:"segment" title:"Segment mode"`
 	Snowflake Snowflake `key:"snowflake" title:"Snowflake mode"`
 	Limit     Limit     `key:"limit" title:"Limits"`
+	Audit     Audit     `key:"audit" title:"Audit log"`
 	Alarm     Alarm     `key:"alarm" title:"Alarms"`
 	Log       Log       `key:"log" title:"Log"`
 }

@@ -2,6 +2,11 @@ package config
 
 import "time"
 
+// Audit is the section audit.
+type Audit struct {
+	Keep time.Duration `key:"keep" default:"2160h" min:"1h" max:"87600h" help:"How long administrative changes stay in the table leaf_audit, which leaf audit shows. Each new one lets older ones go. The default is 90 days."`
+}
+
 // Limit is the section limit.
 type Limit struct {
 	Refresh    time.Duration `key:"refresh" default:"2s" min:"100ms" max:"1h" help:"How often the limits of tags and clients are read from the database. What leaf limit set and leaf limit clear change through this node counts at once."`

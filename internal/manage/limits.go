@@ -82,26 +82,37 @@ func (c *Catalog) limitOf(store int, kind, name string, r limit.Rule) Limit {
 	return Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked, Store: c.storeName(store)}
 }
 
-// setLimit changes a limit, which then counts at once.
-func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitChange) (l Limit, err error) {
+// limitRule returns the rule of a tag or a client, and the database that has it.
+func (c *Catalog) limitRule(ctx context.Context, kind, name string) (store int, rule limit.Rule, err error) {
 	if len(c.Stores) == 0 {
-		return l, errNoLimits
+		return 0, rule, errNoLimits
 	}
-	store := 0
 	if kind == LimitOfTag {
 		if store, err = c.route(name); err != nil {
-			return l, err
+			return 0, rule, err
 		}
 	}
 	rules, err := c.readLimits(ctx, store)
 	if err != nil {
+		return 0, rule, err
+	}
+	if kind == LimitOfTag {
+		return store, rules.Tags[name], nil
+	}
+	return store, rules.Clients[name], nil
+}
+
+// setLimit changes a limit, which then counts at once.
+func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitChange) (l Limit, err error) {
+	store, rule, err := c.limitRule(ctx, kind, name)
+	if err != nil {
 		return l, err
 	}
-	rule, set := rules.Clients[name], c.Stores[store].SetClientLimit
+	set := c.Stores[store].SetClientLimit
 	if kind == LimitOfTag {
-		rule, set = rules.Tags[name], c.Stores[store].SetTagLimit
+		set = c.Stores[store].SetTagLimit
 	}
-	rule = changed(rule, change)
+	rule = change.applyTo(rule)
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	if err := StoreError(set(bounded, name, rule)); err != nil {
@@ -114,8 +125,8 @@ func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitC
 	return l, nil
 }
 
-// changed returns r with the fields of c that are set.
-func changed(r limit.Rule, c LimitChange) limit.Rule {
+// applyTo returns r with the fields of c that are set.
+func (c LimitChange) applyTo(r limit.Rule) limit.Rule {
 	if c.Rate != nil {
 		r.Rate = *c.Rate
 	}

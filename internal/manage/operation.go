@@ -15,6 +15,7 @@ import (
 var operations = []Operation{
 	operation("GET /v1/info", itself[StoreSite], GetInfo.run),
 	operation("GET /v1/status", itself[NodeSite], GetStatus.run),
+	operation("GET /v1/audit", auditLogOf, ListAudit.run),
 	operation("GET /v1/tags", StoreSite.Catalog, ListTags.run),
 	operation("GET /v1/tag", StoreSite.Catalog, GetTag.run),
 	operation("POST /v1/tag", StoreSite.Catalog, CreateTag.run),
@@ -50,13 +51,14 @@ type Operation struct {
 	Request, Reply reflect.Type // structs, or a slice as the reply
 
 	run func(ctx context.Context, site, request any) (reply any, err error)
+	was func(ctx context.Context, site, request any) (state any, err error) // what a request is about to replace, nil if nothing
 }
 
 // operation makes a row of the table: part finds on a site what run works on.
 func operation[Site, Part, Request, Reply any](route string,
 	part func(Site, context.Context) (Part, error), run func(Request, context.Context, Part) (Reply, error),
 ) Operation {
-	return Operation{route, reflect.TypeFor[Request](), reflect.TypeFor[Reply](), func(ctx context.Context, site, q any) (any, error) {
+	on := func(ctx context.Context, site, q any, do func(Request, context.Context, Part) (any, error)) (any, error) {
 		s, ok := site.(Site)
 		if !ok {
 			return nil, fmt.Errorf("%w: %s does not work on a %T", leaf.ErrDisabled, route, site)
@@ -65,8 +67,23 @@ func operation[Site, Part, Request, Reply any](route string,
 		if err != nil {
 			return nil, err
 		}
-		return run(q.(Request), ctx, p)
-	}}
+		return do(q.(Request), ctx, p)
+	}
+	return Operation{
+		Route: route, Request: reflect.TypeFor[Request](), Reply: reflect.TypeFor[Reply](),
+		run: func(ctx context.Context, site, q any) (any, error) {
+			return on(ctx, site, q, func(q Request, ctx context.Context, p Part) (any, error) { return run(q, ctx, p) })
+		},
+		was: func(ctx context.Context, site, q any) (any, error) {
+			replaces, ok := q.(interface {
+				was(ctx context.Context, p Part) (any, error)
+			})
+			if !ok {
+				return nil, nil //nolint:nilnil // it replaces nothing
+			}
+			return on(ctx, site, q, func(_ Request, ctx context.Context, p Part) (any, error) { return replaces.was(ctx, p) })
+		},
+	}
 }
 
 // itself has the form of a method expression.
@@ -138,5 +155,5 @@ func (l local) Do(ctx context.Context, request any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return op.run(ctx, l.site, request)
+	return carryOut(ctx, op, l.site, request)
 }

@@ -28,3 +28,10 @@ func (ReloadConfig) run(ctx context.Context, s NodeSite) (Reload, error) { retur
 type PlanReload struct{}
 
 func (PlanReload) run(ctx context.Context, s NodeSite) (Reload, error) { return s.Reload(ctx, true) }
+
+// RecordReload records a reload that was asked for in another way than by a request.
+func (l *AuditLog) RecordReload(ctx context.Context, r Reload, outcome error) {
+	c := ReloadConfig{}.change()
+	r.change(&c)
+	l.Record(ctx, c, outcome)
+}

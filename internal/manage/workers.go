@@ -58,7 +58,11 @@ type Registry struct {
 	Layout    snowflake.Layout
 	Namespace worker.Namespace
 	Own       func() int64 // the number that this process holds, -1: none
+	Audit     *AuditLog    // of a registry that was opened without a node
 }
+
+// AuditLog implements Audited.
+func (r *Registry) AuditLog() *AuditLog { return r.Audit }
 
 // Registry implements RegistrySite.
 func (r *Registry) Registry(context.Context) (*Registry, error) { return r, nil }

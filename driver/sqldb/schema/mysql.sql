@@ -112,3 +112,18 @@ CREATE TABLE IF NOT EXISTS leaf_repair_node (
   update_time timestamp      NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (biz_tag, node)
 ) ENGINE=InnoDB;
+
+-- The audit log: administrative changes, the newest last. Old rows go with each new one.
+CREATE TABLE IF NOT EXISTS leaf_audit (
+  id          varchar(64)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  node        varchar(256)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  who         varchar(256)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  address     varchar(256)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  operation   varchar(64)   CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  object      varchar(256)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  old_value   varchar(2048) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  new_value   varchar(2048) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  result      varchar(2048) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  update_time timestamp     NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;

@@ -101,3 +101,17 @@ CREATE TABLE IF NOT EXISTS leaf_repair_node (
   update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP,
   PRIMARY KEY (biz_tag, node)
 );
+
+-- The audit log: administrative changes, the newest last. Old rows go with each new one.
+CREATE TABLE IF NOT EXISTS leaf_audit (
+  id          varchar(64)   COLLATE "C" NOT NULL PRIMARY KEY,
+  node        varchar(256)  NOT NULL,
+  who         varchar(256)  NOT NULL,
+  address     varchar(256)  NOT NULL,
+  operation   varchar(64)   NOT NULL,
+  object      varchar(256)  NOT NULL,
+  old_value   varchar(2048) NOT NULL,
+  new_value   varchar(2048) NOT NULL,
+  result      varchar(2048) NOT NULL,
+  update_time timestamptz   NOT NULL DEFAULT CURRENT_TIMESTAMP
+);

@@ -101,3 +101,17 @@ CREATE TABLE IF NOT EXISTS leaf_repair_node (
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP,
   PRIMARY KEY (biz_tag, node)
 ) STRICT;
+
+-- The audit log: administrative changes, the newest last. Old rows go with each new one.
+CREATE TABLE IF NOT EXISTS leaf_audit (
+  id          TEXT    NOT NULL PRIMARY KEY,
+  node        TEXT    NOT NULL,
+  who         TEXT    NOT NULL,
+  address     TEXT    NOT NULL,
+  operation   TEXT    NOT NULL,
+  object      TEXT    NOT NULL,
+  old_value   TEXT    NOT NULL,
+  new_value   TEXT    NOT NULL,
+  result      TEXT    NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;

@@ -60,6 +60,9 @@ func NewServer(b manage.Backend, cfg Config) *Server {
 		MaxHeaderBytes:    maxRequestHead,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	if cfg.TCP == nil {
+		s.http.ConnContext = localActor
+	}
 	if cfg.TCP != nil && cfg.TCP.Ending != nil {
 		s.http.RegisterOnShutdown(cfg.TCP.Ending)
 	}

@@ -49,12 +49,13 @@ func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 		next = withProfiles(next)
 	}
 	admin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := t.admit(r); err != nil {
+		who, err := t.admit(r)
+		if err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			problem.Write(w, log, err)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, remoteActor(r, who))
 	})
 	mux := http.NewServeMux()
 	for pattern, h := range t.Open {
@@ -75,21 +76,22 @@ func withProfiles(next http.Handler) http.Handler {
 	return mux
 }
 
-func (t *TCP) admit(r *http.Request) error {
+// admit returns by what the request is let through, for the audit log.
+func (t *TCP) admit(r *http.Request) (who string, err error) {
 	if t.Tokens == nil || !t.Tokens.Required() {
-		return fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
+		return "", fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
 	}
 	if len(r.Header["Authorization"]) == 0 && t.Session != nil && t.Session(r) {
-		return nil
+		return "admin.token, in the console", nil
 	}
 	shown, err := auth.Bearer(r.Header["Authorization"])
 	if err == nil {
 		err = t.Tokens.Check(shown)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token", err)
+		return "", fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token", err)
 	}
-	return nil
+	return "admin.token", nil
 }
 
 // defaultMaxConns is the default of TCP.MaxConns.

@@ -73,6 +73,15 @@ func TestActions(t *testing.T) {
 		t.Errorf("weighed: %+v, %v", nodes, err)
 	}
 
+	b.visit("audit") // each action is there, also the one that was refused
+	b.shows("admin.token, in the console")
+	b.shows("step 1000 → 5000")
+	b.shows("refused")
+	b.until(`document.querySelectorAll('tbody script').length === 0`)
+	b.put("#audit-tag", script)
+	b.until(`document.querySelectorAll('tbody tr').length === 4 && !document.body.innerText.includes('node weight')`)
+	b.shot("audit")
+
 	b.visit("overview")
 	b.click("#drain")
 	b.put("#field-delay", "an hour")

@@ -2,6 +2,7 @@
 // and, if it is live, the view that it is updated from.
 
 import { onLost, post, read } from './api.js';
+import { audit } from './audit.js';
 import { cluster } from './cluster.js';
 import { h } from './dom.js';
 import { change, language, setup, t } from './i18n.js';
@@ -14,7 +15,8 @@ import { snowflake } from './snowflake.js';
 import { tags } from './tags.js';
 import { tools } from './tools.js';
 
-const pages = { overview, tags, rows, snowflake, tools, cluster, limits };
+const pages = { overview, tags, rows, snowflake, tools, cluster, limits, audit };
+const needsToken = (name) => name === 'limits' || name === 'audit';
 const root = document.getElementById('root');
 let session = {};
 let page = null;
@@ -60,14 +62,14 @@ const logo = () => h('svg.logo', { viewBox: '0 0 32 32', 'aria-hidden': 'true' }
 
 const current = () => {
   const name = location.hash.replace(/^#\/?/, '').split('?')[0];
-  return pages[name] && (name !== 'limits' || session.actions) ? name : 'overview';
+  return pages[name] && (!needsToken(name) || session.actions) ? name : 'overview';
 };
 
 let links = [];
 const state = pill('off', '');
 
 function frame() {
-  const names = Object.keys(pages).filter((n) => n !== 'limits' || session.actions);
+  const names = Object.keys(pages).filter((n) => !needsToken(n) || session.actions);
   links = names.map((n, i) => h('a', { href: '#/' + n, 'data-page': n, title: String(i + 1) }, t('nav.' + n)));
   const select = (id, label, options, value, set) => h('select', { id, 'aria-label': label, onchange: (e) => set(e.target.value) }, options.map(([v, name]) => h('option', { value: v, selected: v === value }, name)));
   const bar = h('header.bar', null,
