@@ -111,7 +111,7 @@ func (a *Allocator) dropStock() {
 	for _, t := range *a.table.Load() {
 		t.mu.Lock()
 		if t.state == listed {
-			a.counters.lost.Add(t.dropStockLocked())
+			a.counters.lost[lossDatabase].Add(t.dropStockLocked())
 		}
 		t.mu.Unlock()
 	}

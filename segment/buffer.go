@@ -226,7 +226,7 @@ func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 	}
 	if b.loading() {
 		// The load that Close did not wait for may still move row and fence.
-		t.alloc.counters.lost.Add(tail.Len())
+		t.alloc.counters.lost[lossStop].Add(tail.Len())
 		tail = leaf.Range{}
 	}
 	t.cur.Store(t.alloc.drained)

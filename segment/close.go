@@ -45,7 +45,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 	}
 	for _, t := range tails {
 		if !t.returned.Load() {
-			a.counters.lost.Add(t.unused.Len())
+			a.counters.lost[lossStop].Add(t.unused.Len())
 		}
 	}
 	if a.endWatches(ctx) { // only now: a repair asks this node while a statement hangs
@@ -96,7 +96,7 @@ func (a *Allocator) retireAll() []*tail {
 			// return of that range may still be on its way: it must not find the row there
 			// again, and lower it below the cluster fence. So the first ID stays behind.
 			unused.Lo++
-			a.counters.lost.Add(1)
+			a.counters.lost[lossStop].Add(1)
 		}
 		if unused.Len() > 0 {
 			tails = append(tails, &tail{tag: t, issued: issued, unused: unused, wrote: wrote})

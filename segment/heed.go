@@ -110,13 +110,13 @@ func (t *Tag) dropBelow(floor int64) {
 		b.prior = max(b.prior, b.whole.Hi) // some of it is issued, perhaps above floor
 		b.spent = t.issuedLocked()
 		lost := b.rest.Len() + t.cur.Load().shut().Len()
-		t.alloc.counters.lost.Add(lost)
+		t.alloc.counters.lost[lossRepair].Add(lost)
 		t.cur.Store(t.alloc.drained)
 		b.whole, b.rest = leaf.Range{}, leaf.Range{}
 	}
 	for range 2 {
 		if b.next.Lo < floor {
-			t.alloc.counters.lost.Add(b.next.Len())
+			t.alloc.counters.lost[lossRepair].Add(b.next.Len())
 			b.next, b.after = b.after, leaf.Range{}
 		}
 	}

@@ -106,7 +106,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 		return reserved{}, t.latch(fmt.Sprint(r), l.Before, regress)
 	}
 	if err != nil {
-		a.counters.lost.Add(r.Len())
+		a.counters.lost[lossRefused].Add(r.Len())
 		return reserved{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
 	}
 	return reserved{res, l.Before.High, wrote}, nil
@@ -154,11 +154,11 @@ func (t *Tag) loadDone(r reserved) {
 	t.shard.block(nil)
 	t.loadEnded(func(b *buffer) {
 		if t.state == detached || a.isRetired() || t.shard.refuses() != nil {
-			a.counters.lost.Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
+			a.counters.lost[lossLate].Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
 			return
 		}
 		if r.Range.Lo < b.floor {
-			a.counters.lost.Add(r.Range.Len()) // it was under way when the tag was stopped or repaired
+			a.counters.lost[lossRepair].Add(r.Range.Len()) // it was under way when the tag was stopped or repaired
 			b.asked = time.Time{}
 			return
 		}

@@ -12,7 +12,36 @@ import (
 
 // counters count since New.
 type counters struct {
-	loads, failures, unknown, vanished, regresses, races, waits, abandoned, returned, lost atomic.Int64
+	loads, failures, unknown, vanished, regresses, races, waits, abandoned, returned atomic.Int64
+
+	lost [lossReasons]atomic.Int64
+}
+
+// lossReason says why IDs of a committed range were dropped.
+type lossReason int
+
+const (
+	lossRefused  lossReason = iota // a fence did not admit the range
+	lossLate                       // it came after the tag was deleted, the store refused or Close ended
+	lossRepair                     // the tag was stopped or repaired, here or by another node
+	lossDatabase                   // the database belongs to another tag rule or cluster now
+	lossStop                       // Close could not return them
+	lossReasons
+)
+
+// Loss is how many IDs of committed ranges were dropped for one reason.
+type Loss struct {
+	Reason string // one word
+	IDs    int64
+}
+
+// losses returns all reasons.
+func (c *counters) losses() (all []Loss, sum int64) {
+	for i, name := range [lossReasons]string{"refused", "late", "repair", "database", "stop"} {
+		n := c.lost[i].Load()
+		all, sum = append(all, Loss{name, n}), sum+n
+	}
+	return all, sum
 }
 
 // Status is the state of an Allocator as a whole. The counters run since New.
@@ -31,6 +60,7 @@ type Status struct {
 	Abandoned int64 // calls given up because they ignored their deadline
 	Returned  int64 // numbers returned to the stores by Close
 	Lost      int64 // numbers of committed ranges that were dropped
+	LostBy    []Loss
 }
 
 // Status returns the current state.
@@ -38,8 +68,9 @@ func (a *Allocator) Status() Status {
 	c := &a.counters
 	st := Status{
 		Tags: len(*a.table.Load()), Loads: c.loads.Load(), Failures: c.failures.Load(), Unknown: c.unknown.Load(), Vanished: c.vanished.Load(), Regresses: c.regresses.Load(), Races: c.races.Load(),
-		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), Returned: c.returned.Load(), Lost: c.lost.Load(),
+		Waits: c.waits.Load(), Abandoned: c.abandoned.Load(), Returned: c.returned.Load(),
 	}
+	st.LostBy, st.Lost = c.losses()
 	for _, s := range a.shards {
 		serves, reason := s.serves()
 		st.Ready = st.Ready || serves

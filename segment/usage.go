@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -40,14 +41,16 @@ func (t *Tag) rateLocked(now time.Time) float64 {
 
 // Lasts returns for how many seconds the tag's stock lasts at its rate. Without IDs in memory
 // it is 0, and with IDs of which none are taken it is infinite.
-func (s TagStatus) Lasts() float64 {
+func (s TagStatus) Lasts() float64 { return lasts(s.Stock, s.Rate) }
+
+func lasts(stock int64, rate float64) float64 {
 	switch {
-	case s.Stock <= 0:
+	case stock <= 0:
 		return 0
-	case s.Rate <= 0:
+	case rate <= 0:
 		return math.Inf(1)
 	}
-	return float64(s.Stock) / s.Rate
+	return float64(stock) / rate
 }
 
 // Scarcest returns the tags whose stock lasts for the shortest time, at most limit, and how
@@ -69,4 +72,46 @@ func (a *Allocator) Scarcest(limit int) (tags []TagStatus, used int) {
 	}
 	slices.SortFunc(tags, shorter)
 	return tags[:min(limit, len(tags))], used
+}
+
+// Usage is how much is left of a tag that is in use. [TagStatus] says more of fewer tags.
+type Usage struct {
+	Tag      string
+	Issued   int64   // IDs taken in this process; falls when the tag was deleted and created again
+	Rate     float64 // IDs per second over the last one to two sync intervals
+	Length   int64   // IDs in the last range
+	Stock    int64   // IDs in memory
+	Failures int     // loads that failed in a row
+	Latched  bool
+}
+
+// Lasts is that of TagStatus.
+func (u Usage) Lasts() float64 { return lasts(u.Stock, u.Rate) }
+
+// Usages returns the tags that were used since New, in no order. It looks at each tag under the
+// tag's own lock, and is made for 100,000 of them.
+func (a *Allocator) Usages() iter.Seq[Usage] {
+	return func(yield func(Usage) bool) {
+		now, latched := a.rt.Now(), a.fence.Latched() > 0
+		for _, t := range *a.table.Load() {
+			u, used := t.usage(now)
+			if !used {
+				continue
+			}
+			u.Latched = latched && a.fence.Mark(t.name).Latched
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Tag) usage(now time.Time) (u Usage, used bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buf
+	if b == nil {
+		return Usage{}, false
+	}
+	return Usage{Tag: t.name, Issued: t.issuedLocked(), Rate: t.rateLocked(now), Length: b.last.length, Stock: t.stockLocked(), Failures: b.failures}, true
 }

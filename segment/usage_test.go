@@ -36,11 +36,43 @@ func TestScarcestFirst(t *testing.T) {
 		if calm := tags[1]; math.Abs(calm.Rate-5) > 0.1 {
 			t.Errorf("calm: %g IDs per second", calm.Rate)
 		}
+		usages := map[string]segment.Usage{}
+		for u := range a.Usages() {
+			usages[u.Tag] = u
+		}
+		for _, st := range a.Snapshot() {
+			if want := (segment.Usage{Tag: st.Tag, Issued: st.Issued, Rate: st.Rate, Length: st.Length, Stock: st.Stock}); usages[st.Tag] != want {
+				t.Errorf("the usage is %+v, want %+v", usages[st.Tag], want)
+			}
+		}
 		time.Sleep(3 * time.Minute)
 		for _, st := range a.Snapshot() {
 			if st.Rate != 0 || !math.IsInf(st.Lasts(), 1) {
 				t.Errorf("%s: %g IDs per second after three minutes without use", st.Tag, st.Rate)
 			}
+		}
+	})
+}
+
+// TestLossesHaveAReason: the IDs of ranges that were dropped, by the reason.
+func TestLossesHaveAReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 100})
+		a := node(t, s, newDisk(), segment.Config{FixedStep: true, KeepUnused: true})
+		next(t, a, "order")
+		synctest.Wait()
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		st := a.Status()
+		for _, l := range st.LostBy {
+			if want := map[string]int64{"stop": st.Lost}[l.Reason]; l.IDs != want || st.Lost != 99 {
+				t.Errorf("%d IDs of %d lost for the reason %s, want %d", l.IDs, st.Lost, l.Reason, want)
+			}
+		}
+		if len(st.LostBy) == 0 {
+			t.Error("no reasons")
 		}
 	})
 }

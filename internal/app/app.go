@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/alarm"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 	"github.com/leaf-idgen/leaf/segment"
@@ -91,6 +93,10 @@ type App struct {
 	gate     *limit.Gate     // what all protocols take their IDs from
 	limits   *limit.Follower // of the gate; before it until the limits are known
 	audit    *manage.AuditLog
+
+	metrics http.Handler    // the page for Prometheus
+	meters  []*meter.Access // of the public servers
+	tags    *meter.Tags     // that the page names
 
 	unpublished error   // why presence is nil although there is a directory; nil: there is none
 	closers     closers // of what New opened
@@ -187,7 +193,9 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err = a.openLimits(); err != nil {
 		return nil, err
 	}
-	a.monitor = console.NewMonitor(meter{a})
+	a.monitor = console.NewMonitor(figures{a})
+	a.tags = meter.NewTags(int(cfg.Metrics.Tags))
+	a.openMetrics()
 	if err = a.openServers(); err != nil {
 		return nil, err
 	}

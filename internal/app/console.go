@@ -40,11 +40,11 @@ func (a *App) publicConsole(on seat) *console.Console {
 	})
 }
 
-// meter is what the console measures.
-type meter struct{ app *App }
+// figures are what the console measures.
+type figures struct{ app *App }
 
 // Counters implements console.Meter.
-func (m meter) Counters() (c console.Counters) {
+func (m figures) Counters() (c console.Counters) {
 	a, st := m.app, m.app.gate.Status()
 	c.Refused, c.Waiting = refused(st), st.Segment.Waiting+st.Snowflake.Waiting
 	if a.alloc != nil {
@@ -66,7 +66,7 @@ func refused(st limit.Status) int64 {
 }
 
 // Tags implements console.Meter.
-func (m meter) Tags() []console.Usage {
+func (m figures) Tags() []console.Usage {
 	if m.app.alloc == nil {
 		return nil
 	}
@@ -135,7 +135,12 @@ func (v view) Overview() console.Overview {
 			o.Servers = append(o.Servers, console.Server{Protocol: p.name, Address: addr})
 		}
 	}
-	o.Backends = append(o.Backends, v.backends(active)...)
+	for _, b := range a.backends(active) {
+		if v.strangers {
+			b.Name, b.Address, b.Reason = "", "", ""
+		}
+		o.Backends = append(o.Backends, b)
+	}
 	o.Refused = refused(a.gate.Status())
 	if a.alloc != nil {
 		st := a.alloc.Status()
@@ -145,8 +150,7 @@ func (v view) Overview() console.Overview {
 }
 
 // backends are what the node depends on. What ails one is the text of its alarm.
-func (v view) backends(active []leaf.Alarm) (all []console.Backend) {
-	a := v.app
+func (a *App) backends(active []leaf.Alarm) (all []console.Backend) {
 	add := func(kind, name, address, alarm string, healthy bool) {
 		b := console.Backend{Kind: kind, Name: name, Address: address, Healthy: healthy}
 		i := slices.IndexFunc(active, func(l leaf.Alarm) bool {
@@ -154,9 +158,6 @@ func (v view) backends(active []leaf.Alarm) (all []console.Backend) {
 		})
 		if i >= 0 {
 			b.Healthy, b.Reason = false, active[i].Text
-		}
-		if v.strangers {
-			b.Name, b.Address, b.Reason = "", "", ""
 		}
 		all = append(all, b)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/config"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
@@ -29,6 +31,8 @@ type databases struct {
 	router   *segment.Router
 	embedded bool   // the SQLite file in the data directory, because no store was configured
 	file     string // its path
+
+	loads []prometheus.Histogram // seconds of the loads from each store
 }
 
 // embeddedFile is the database that serves where no store is configured.
@@ -76,7 +80,9 @@ func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) 
 			return nil, errors.Join(err, d.Close())
 		}
 		d.stores = append(d.stores, store)
-		named = append(named, segment.NamedStore{Name: s.Name, Store: store})
+		timed := newTimed(store, s.Name)
+		d.loads = append(d.loads, timed.seconds)
+		named = append(named, segment.NamedStore{Name: s.Name, Store: timed})
 	}
 	var rules []segment.TagRule
 	for _, text := range c.TagRules {

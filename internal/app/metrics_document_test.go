@@ -2,8 +2,11 @@ package app_test
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,10 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
@@ -18,9 +25,8 @@ import (
 )
 
 var (
-	metricRow    = regexp.MustCompile("^\\| `([a-z_]+)(?:\\{([a-z]+)\\})?` \\| (gauge|counter) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
-	metricName   = regexp.MustCompile("`(leaf_[a-z_]+)")
-	metricSample = regexp.MustCompile(`^([a-z_]+)(?:\{([a-z]+)=)?`)
+	metricRow  = regexp.MustCompile("^\\| `([a-z_]+)(?:\\{([a-z,]+)\\})?` \\| (gauge|counter|histogram) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
+	metricName = regexp.MustCompile("`(leaf_[a-z_]+)")
 )
 
 // TestMetricsDocument holds docs/METRICS.md equal to what nodes in all modes answer: name,
@@ -37,12 +43,14 @@ func TestMetricsDocument(t *testing.T) {
 			if documented[m[1]] != "" {
 				t.Errorf("%s stands in two rows", m[1])
 			}
-			documented[m[1]] = m[3] + " " + m[2]
+			labels := strings.Split(m[2], ",")
+			slices.Sort(labels)
+			documented[m[1]] = m[3] + " " + strings.Join(labels, ",")
 		}
 	}
 	found := map[string]string{}
 	for name, page := range metricPages(t) {
-		for metric, kind := range metricsOf(page) {
+		for metric, kind := range metricsOf(t, page) {
 			if before := found[metric]; before != "" && before != kind {
 				t.Errorf("%s: %s is %q, and %q elsewhere", name, metric, kind, before)
 			}
@@ -59,16 +67,44 @@ func TestMetricsDocument(t *testing.T) {
 	}
 }
 
-// metricsOf returns type and label of the metrics on a page that are Leaf's own.
-func metricsOf(page string) map[string]string {
-	kinds, all := map[string]string{}, map[string]string{}
-	for line := range strings.Lines(page) {
-		if name, kind, ok := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); ok && strings.HasPrefix(line, "# TYPE ") {
-			kinds[name] = strings.TrimSpace(kind)
+// metricsOf returns type and labels of the metrics on a page that are Leaf's own. It reads the
+// page as Prometheus does, and fails the test for what "promtool check metrics" would complain of.
+func metricsOf(t *testing.T, page string) map[string]string {
+	t.Helper()
+	problems, err := promlint.New(strings.NewReader(page)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	all := map[string]string{}
+	for name, family := range families(t, page) {
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue
 		}
-		if m := metricSample.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "go_") && !strings.HasPrefix(m[1], "process_") {
-			all[m[1]] = kinds[m[1]] + " " + m[2]
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName())
+			}
+			slices.Sort(labels)
+			kind := strings.ToLower(family.GetType().String()) + " " + strings.Join(labels, ",")
+			if before := all[name]; before != "" && before != kind {
+				t.Errorf("%s is %q and %q", name, kind, before)
+			}
+			all[name] = kind
 		}
+	}
+	return all
+}
+
+func families(t *testing.T, page string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
@@ -79,15 +115,18 @@ func metricPages(t *testing.T) map[string]string {
 	pages := map[string]string{}
 	ask := func(name string, c config.Config) {
 		a, _ := start(t, c)
-		_, pages[name] = get(t, a, "/metrics")
+		pages[name] = adminPage(t, a) // as the public one, and without TLS
 	}
 	both := embedded(shortDir(t))
 	both.Alarm.Webhook = "http://" + port.Unused(t)
+	both.TLS, _ = certificate(t)
 	ask("both modes", both)
 
 	segment := embedded(shortDir(t))
 	segment.Snowflake.Enable = false
-	ask("segment mode", segment)
+	a, _ := start(t, segment)
+	get(t, a, "/api/segment/get/leaf-segment-test") // a tag that is named
+	_, pages["segment mode"] = get(t, a, "/metrics")
 
 	snowflake := embedded(shortDir(t))
 	snowflake.Segment.Enable = false
@@ -131,4 +170,23 @@ func declareNew(t *testing.T, c config.Config) {
 	if err := errors.Join(manage.Tell(t.Context(), w, manage.InitWorkers{}), done()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// adminPage returns the metrics as the administrator's port has them.
+func adminPage(t *testing.T, a *app.App) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AddrOf("admin")+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -13,17 +12,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
-var (
-	metricLine = regexp.MustCompile(`^(leaf_[a-z_]+)(\{[a-z]+="([^"\\]|\\.)*"\})? (-?[0-9.e+-]+)$`)
-	metricHead = regexp.MustCompile(`^# (HELP|TYPE) (leaf_[a-z_]+) (.+)$`)
-)
-
-// TestMetricsAreWellFormed reads the page as Prometheus does: every name is described
-// once, before its samples, and counters end in _total.
+// TestMetricsAreWellFormed reads the page as Prometheus does, with a version that needs escapes.
 func TestMetricsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
@@ -41,39 +36,14 @@ func TestMetricsAreWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, body := get(t, a, "/metrics")
-	kinds := map[string]string{}
+	metricsOf(t, body)
 	samples := map[string]bool{}
-	current := ""
 	for line := range strings.Lines(body) {
-		line = strings.TrimSuffix(line, "\n")
-		if name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "); strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
-			samples[line[:strings.LastIndexByte(line, ' ')]] = true // the library's own
-			continue
+		if at := strings.LastIndexByte(line, ' '); line[0] != '#' {
+			samples[line[:at]] = true
 		}
-		if m := metricHead.FindStringSubmatch(line); m != nil {
-			if m[1] == "TYPE" {
-				if kinds[m[2]] != "" {
-					t.Errorf("%s is described twice", m[2])
-				}
-				kinds[m[2]], current = m[3], m[2]
-			}
-			continue
-		}
-		m := metricLine.FindStringSubmatch(line)
-		if m == nil {
-			t.Fatalf("not a sample: %q", line)
-		}
-		switch kind := kinds[m[1]]; {
-		case m[1] != current:
-			t.Errorf("%s stands below %s", m[1], current)
-		case samples[m[1]+m[2]]:
-			t.Errorf("%s%s is there twice", m[1], m[2])
-		case (kind == "counter") != strings.HasSuffix(m[1], "_total"):
-			t.Errorf("%s is a %s", m[1], kind)
-		}
-		samples[m[1]+m[2]] = true
 	}
-	for _, want := range []string{`leaf_build_info{version="v1 \"x\" \\ \n"}`, `leaf_alarms_active{code="clock"}`, "leaf_alarm_webhook_dropped_total", "leaf_snowflake_inner_bound_ahead_seconds", "leaf_http_connections", "leaf_resp_commands_total", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"} {
+	for _, want := range []string{`leaf_build_info{version="v1 \"x\" \\ \n"}`, `leaf_alarms_active{code="clock"}`, "leaf_alarm_webhook_dropped_total", "leaf_snowflake_inner_bound_ahead_seconds", `leaf_connections{protocol="http"}`, `leaf_requests_total{mode="segment",protocol="grpc",result="exhausted"}`, "leaf_resp_commands_total", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"} {
 		if !samples[want] {
 			t.Errorf("%s is missing", want)
 		}
@@ -117,15 +87,18 @@ func TestMetricsOfTheServers(t *testing.T) {
 		t.Errorf("a connection too many: %q", got)
 	}
 	checkMetrics(t, a,
-		"leaf_http_connections 1", // that of the question
-		"leaf_grpc_connections 2", "leaf_resp_connections 1", "leaf_resp_connections_accepted_total 1",
-		"leaf_resp_connections_refused_total 1", "leaf_resp_commands_total 3", "leaf_resp_errors_total 1",
+		`leaf_connections{protocol="http"} 1`, // that of the question
+		`leaf_connections{protocol="grpc"} 2`, `leaf_connections{protocol="resp"} 1`, "leaf_resp_connections_accepted_total 1",
+		`leaf_connections_refused_total{protocol="resp"} 1`, "leaf_resp_commands_total 3", "leaf_resp_errors_total 1",
+		`leaf_connections_limit{protocol="resp"} 1`,
+		`leaf_requests_total{mode="segment",protocol="grpc",result="ok"} 2`, `leaf_requests_total{mode="segment",protocol="resp",result="ok"} 1`,
+		`leaf_requests_total{mode="segment",protocol="resp",result="unknown_tag"} 1`, `leaf_ids_issued_total{mode="segment",protocol="grpc"} 2`,
 	)
 	for _, c := range rpc {
 		_ = c.Close()
 	}
 	_ = conn.Close()
-	checkMetrics(t, a, "leaf_grpc_connections 0", "leaf_resp_connections 0", "leaf_resp_connections_accepted_total 1")
+	checkMetrics(t, a, `leaf_connections{protocol="grpc"} 0`, `leaf_connections{protocol="resp"} 0`, "leaf_resp_connections_accepted_total 1")
 }
 
 // checkMetrics waits for lines of the page: a server learns of an end a little later.
@@ -148,7 +121,36 @@ func TestMetricsOfServersThatAreOff(t *testing.T) {
 	c := embedded(shortDir(t))
 	c.GRPC.Addr, c.RESP.Addr = "off", "off"
 	a, _ := start(t, c)
-	if _, body := get(t, a, "/metrics"); strings.Contains(body, "leaf_grpc_") || strings.Contains(body, "leaf_resp_") {
+	if _, body := get(t, a, "/metrics"); strings.Contains(body, `"grpc"`) || strings.Contains(body, "resp") {
 		t.Errorf("metrics of servers that are off:\n%s", body)
+	}
+}
+
+// TestMetricsOfManyTags: a page is as long with many tags as with few.
+func TestMetricsOfManyTags(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Snowflake.Enable = false
+	c.Metrics.Tags = 3
+	a, _ := start(t, c)
+	lines := 0
+	for i := range 12 {
+		tag := fmt.Sprintf("tag-%d", i)
+		if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: tag, Start: 1, Step: 10}}); err != nil {
+			t.Fatal(err)
+		}
+		if status, body := get(t, a, "/api/segment/get/"+tag); status != 200 {
+			t.Fatal(body)
+		}
+		_, body := get(t, a, "/metrics")
+		if want := fmt.Sprintf("\nleaf_tags_in_use %d\n", i+1); !strings.Contains(body, want) {
+			t.Errorf("%q is missing", want)
+		}
+		if i == 4 { // three with a name, and the rest
+			lines = strings.Count(body, "\nleaf_")
+		}
+		if got := strings.Count(body, "\nleaf_"); i > 4 && got != lines {
+			t.Errorf("%d samples with %d tags, %d with 5", got, i+1, lines)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func openHTTP(a *App, on seat) (server, error) {
 		Access:        on.access,
 		TLS:           a.secure,
 		Ready:         a.publicReady,
-		Metrics:       a.metrics(),
+		Metrics:       a.metrics,
 		Decode:        decoder(on.layout),
 		MaxConns:      on.conns,
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
@@ -62,8 +62,8 @@ func openHTTP(a *App, on seat) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	return server{serve: h.Serve, stop: h.Shutdown, leave: h.Leave, sample: func(to samples) {
-		to.gauge("leaf_http_connections", "Connections of the HTTP server that are open.", float64(h.Connections()))
+	return server{serve: h.Serve, stop: h.Shutdown, leave: h.Leave, stats: func() connections {
+		return connections{h.Connections(), h.Refused()}
 	}}, nil
 }
 
@@ -72,8 +72,8 @@ func openGRPC(a *App, on seat) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	return server{serve: g.Serve, stop: g.Shutdown, sample: func(to samples) {
-		to.gauge("leaf_grpc_connections", "Connections of the gRPC server that are open.", float64(g.Connections()))
+	return server{serve: g.Serve, stop: g.Shutdown, stats: func() connections {
+		return connections{int64(g.Connections()), g.Refused()}
 	}}, nil
 }
 
@@ -85,11 +85,12 @@ func openRESP(a *App, on seat) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	return server{serve: r.Serve, stop: r.Shutdown, sample: func(to samples) {
+	return server{serve: r.Serve, stop: r.Shutdown, stats: func() connections {
 		st := r.Stats()
-		to.gauge("leaf_resp_connections", "Connections of the server for the Redis protocol that are open.", float64(st.Connections))
+		return connections{st.Connections, st.Refused}
+	}, sample: func(to samples) {
+		st := r.Stats()
 		to.counter("leaf_resp_connections_accepted_total", "Connections that it accepted.", st.Accepted)
-		to.counter("leaf_resp_connections_refused_total", "Connections that it refused, because resp.max-conns were open.", st.Refused)
 		to.counter("leaf_resp_commands_total", "Commands that it carried out, whatever the outcome.", st.Commands)
 		to.counter("leaf_resp_errors_total", "Commands that it answered with an error.", st.Errors)
 	}}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 )
@@ -23,9 +24,14 @@ type server struct {
 	serve func() error                    // until stop; nil after it
 	stop  func(ctx context.Context) error // lets requests finish until ctx ends; closes the listener in any case
 
-	sample func(to samples) // its metrics; nil: none
-	leave  func()           // asks clients to move before stop is called; nil: there is no way
+	section string             // of a public server, in metrics
+	stats   func() connections // of a public server
+	sample  func(to samples)   // its own metrics; nil: none
+	leave   func()             // asks clients to move before stop is called; nil: there is no way
 }
+
+// connections are those of a server.
+type connections struct{ open, refused int64 }
 
 // bind binds everything that the configuration names, before an engine touches its files:
 // this is what fails most often.
@@ -61,11 +67,13 @@ func (a *App) openServers() error {
 		if ln == nil {
 			continue
 		}
-		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), a.withAccessLog(access, p.name), n, layout})
+		m := meter.New(a.withAccessLog(access, p.name), p.section)
+		s, err := p.open(a, seat{ln, int(a.conns.of(p.section)), m, n, layout})
 		if err != nil {
 			return err
 		}
-		s.name, s.ln = p.name, ln
+		s.name, s.section, s.ln = p.name, p.section, ln
+		a.meters = append(a.meters, m)
 		a.public = append(a.public, s)
 	}
 	cfg := admin.Config{Logger: a.log}
@@ -105,7 +113,7 @@ func (a *App) openRoutes(c http.Handler) map[string]http.Handler {
 			}
 			writeText(w, status, fmt.Sprintf("ready: %t\n%s", ready, lines(reasons)))
 		}),
-		"GET /metrics": a.metrics(),
+		"GET /metrics": a.metrics,
 	}
 }
 

@@ -41,6 +41,7 @@ type Config struct {
 	Limit     Limit     `key:"limit" title:"Limits"`
 	Audit     Audit     `key:"audit" title:"Audit log"`
 	Alarm     Alarm     `key:"alarm" title:"Alarms"`
+	Metrics   Metrics   `key:"metrics" title:"Metrics"`
 	Log       Log       `key:"log" title:"Log"`
 }
 

@@ -81,6 +81,9 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // Connections returns how many connections are open.
 func (s *Server) Connections() int { return s.ln.Open() }
 
+// Refused returns how many connections were refused, because MaxConns were open.
+func (s *Server) Refused() int64 { return s.ln.Refused() }
+
 // Serve accepts connections until Shutdown is called, and then returns nil. Any other
 // end is the listener's error. It can be called once.
 func (s *Server) Serve() error {

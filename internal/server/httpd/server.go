@@ -86,6 +86,9 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // Connections returns how many connections are open.
 func (s *Server) Connections() int64 { return int64(s.ln.Open()) }
 
+// Refused returns how many connections were refused, because MaxConns were open.
+func (s *Server) Refused() int64 { return s.ln.Refused() }
+
 // Serve accepts connections until Shutdown is called, and then returns nil at
 // once, while Shutdown still waits for requests. Any other end is the listener's
 // error. It can be called once.

@@ -1,0 +1,8 @@
+// Package meter counts the requests of each protocol and times some of them, and chooses the
+// tags that metrics name.
+//
+// [Access] stands in front of the gate, once for each protocol, so a new protocol is counted
+// without a line of its own. What it costs a request in stock is two atomic additions: each
+// connection counts in one of several shards, and one request in [Sample] is timed, because
+// to read a clock twice takes longer than to issue an ID.
+package meter

@@ -1,0 +1,159 @@
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/meter"
+)
+
+// engine answers with err, or panics.
+type engine struct {
+	err    error
+	panics bool
+}
+
+func (e *engine) Next(context.Context, string) (int64, error) {
+	if e.panics {
+		panic("engine")
+	}
+	return 1, e.err
+}
+
+func (e *engine) NextN(_ context.Context, _ string, n int) ([]leaf.Range, error) {
+	return []leaf.Range{{Lo: 1, Hi: int64(n) + 1}}, e.err
+}
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	segment, snowflake := &engine{}, &engine{}
+	a := meter.New(leaf.Anyone(segment, snowflake), "test")
+	ctx := t.Context()
+	for range 3 { // connections
+		issuers, err := a.Open(leaf.Credentials{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*segment = engine{}
+		_, _ = issuers.Segment.Next(ctx, "a")
+		_, _ = issuers.Segment.NextN(ctx, "a", 10)
+		_, _ = issuers.Snowflake.Next(ctx, "a")
+		segment.err = leaf.Later(leaf.ErrThrottled, "test", 1)
+		_, _ = issuers.Segment.Next(ctx, "a")
+		_, _ = issuers.Segment.NextN(ctx, "a", 10)
+		segment.err = errors.New("outside the table")
+		_, _ = issuers.Segment.Next(ctx, "a")
+		*segment = engine{panics: true}
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = issuers.Segment.Next(ctx, "a")
+		}()
+	}
+	got := map[meter.Count]bool{}
+	for _, c := range a.Counts() {
+		if c.Requests > 0 {
+			got[c] = true
+		}
+	}
+	want := map[meter.Count]bool{
+		{Mode: "segment", Result: "ok", Requests: 6, IDs: 33}:  true,
+		{Mode: "segment", Result: "throttled", Requests: 6}:    true,
+		{Mode: "segment", Result: "internal", Requests: 6}:     true,
+		{Mode: "snowflake", Result: "ok", Requests: 3, IDs: 3}: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Counts (-want +got):\n%s", diff)
+	}
+}
+
+// TestSample: the first request of a set of counters is timed, and then one in Sample.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	a := meter.New(leaf.Anyone(&engine{}, &engine{}), "test")
+	issuers, err := a.Open(leaf.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ requests, want int }{{1, 1}, {meter.Sample - 1, 1}, {1, 2}, {5 * meter.Sample, 7}} {
+		for range tt.requests {
+			_, _ = issuers.Segment.Next(t.Context(), "a")
+		}
+		if got := observed(t, a); got != tt.want {
+			t.Errorf("after %d more: %d requests timed, want %d", tt.requests, got, tt.want)
+		}
+	}
+}
+
+func observed(t *testing.T, a *meter.Access) int {
+	t.Helper()
+	to := make(chan prometheus.Metric, 1)
+	a.Seconds().Collect(to)
+	var m dto.Metric
+	if err := (<-to).Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	if m.GetHistogram().Schema == nil || len(m.GetHistogram().GetBucket()) == 0 {
+		t.Error("the histogram is not both native and classic")
+	}
+	return int(m.GetHistogram().GetSampleCount())
+}
+
+func TestRefusedOpen(t *testing.T) {
+	t.Parallel()
+	a := meter.New(refusing{}, "test")
+	if _, err := a.Open(leaf.Credentials{}); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// one gives all clients the same issuers, as the gate does to those without a name.
+type one struct{ issuers *leaf.Issuers }
+
+func (o one) Open(leaf.Credentials) (*leaf.Issuers, error) { return o.issuers, nil }
+
+type refusing struct{}
+
+func (refusing) Open(leaf.Credentials) (*leaf.Issuers, error) { return nil, leaf.ErrUnauthenticated }
+
+// TestEachErrorIsAResult: the array of results has room for the table of errors.
+func TestEachErrorIsAResult(t *testing.T) {
+	t.Parallel()
+	if want := len(leaf.Classes()) + 1; len(meter.Results) != want || want > meter.MaxResults || meter.Results[want-1] != "internal" {
+		t.Errorf("%q: want %d, with room for them in %d and internal last", meter.Results, want, meter.MaxResults)
+	}
+}
+
+// TestAllocatesNothing: neither a request nor a connection of a client without a name does.
+func TestAllocatesNothing(t *testing.T) {
+	a := meter.New(one{&leaf.Issuers{Segment: &engine{}, Snowflake: &engine{}}}, "test")
+	warm := func() {
+		issuers, _ := a.Open(leaf.Credentials{})
+		for range 10 * meter.Sample {
+			_, _ = issuers.Segment.Next(context.Background(), "a")
+		}
+	}
+	for range 100 {
+		warm()
+	}
+	if n := testing.AllocsPerRun(100, warm); n >= 1 { // a native histogram makes room for a new bucket now and then
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkNext is what counting adds to a request in stock.
+func BenchmarkNext(b *testing.B) {
+	issuers, err := meter.New(leaf.Anyone(&engine{}, &engine{}), "test").Open(leaf.Credentials{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = issuers.Segment.Next(b.Context(), "a")
+	}
+}
