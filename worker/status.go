@@ -28,6 +28,8 @@ type Status struct {
 	Inner     int64 // Unix ms: t
 	Bound     int64 // Unix ms: T
 
+	Horizon time.Duration // how far a renewal sets T ahead
+
 	Sequence, Capacity int64 // of the last unit: see snowflake.Generator.Sequence
 
 	Clock Offsets   // the last comparison with the peers
@@ -40,7 +42,7 @@ type Status struct {
 // Status returns a snapshot.
 func (h *Holder) Status() Status {
 	s := Status{
-		Info: h.info, Number: -1, Address: h.cfg.Address, End: h.cfg.Layout.End(),
+		Info: h.info, Number: -1, Address: h.cfg.Address, End: h.cfg.Layout.End(), Horizon: h.cfg.Horizon,
 		Claims: h.counters.claims.Load(), Losses: h.counters.losses.Load(), Refusals: h.counters.refusals.Load(),
 		RenewFailures: h.counters.renewFailures.Load(), ClockErrors: h.counters.clockErrors.Load(),
 	}

@@ -152,7 +152,7 @@ func (a *App) sampleSnowflake(s samples, now time.Time) {
 	ahead := func(unixMilli int64) float64 { return time.UnixMilli(unixMilli).Sub(now).Seconds() }
 	s.gauge("leaf_snowflake_worker_id", "The worker ID, -1 without one.", float64(st.Number))
 	s.gauge("leaf_snowflake_layout_ends_seconds", "Time left until the layout has no IDs any more.", st.End.Sub(now).Seconds())
-	s.gauge("leaf_snowflake_horizon_seconds", "How far the registry lets the time bound T lie ahead.", a.cfg.Snowflake.Horizon.Seconds())
+	s.gauge("leaf_snowflake_horizon_seconds", "How far the registry lets the time bound T lie ahead.", st.Horizon.Seconds())
 	if st.Number >= 0 {
 		s.flag("leaf_snowflake_confirmed", "1 if the registry knows the claim, 0 if it stems from the node's own file.", st.Confirmed)
 		s.gauge("leaf_snowflake_bound_ahead_seconds", "How far the time bound T in the registry lies ahead of the clock.", ahead(st.Bound))
