@@ -49,8 +49,10 @@ test: helpers ## All tests with the race detector, on real MariaDB, MySQL, Postg
 	$(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-release)
 
 .PHONY: test-release
-test-release: ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart
-	for module in tools/release tools/helm; do (cd $$module && go mod tidy -diff && go vet . && go test -count=1 .); done
+test-release: helpers ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
+	for module in tools/release tools/helm tools/rules; do (cd $$module && go mod tidy -diff && go vet .); done
+	for module in tools/release tools/helm; do (cd $$module && go test -count=1 .); done
+	cd tools/rules && ../../bin/withservers -- go test -count=1 -parallel=8 .
 
 # What talks to servers: drivers, and the programs and clients that choose one by the environment.
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server

@@ -92,9 +92,9 @@ func (a *App) sampleServers(s samples) {
 // sampleBackends names no host: a stranger may read the page.
 func (a *App) sampleBackends(s samples) {
 	for _, b := range a.backends(a.alarms.Active()) {
-		name := b.Name
-		if b.Kind == "directory" {
-			name = ""
+		name := "" // the others have one of a kind
+		if b.Kind == "store" {
+			name = b.Name
 		}
 		s.flag("leaf_backend_up", "1 if what the node depends on works.", b.Healthy, "kind", b.Kind, "name", name)
 	}
