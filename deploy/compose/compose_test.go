@@ -136,7 +136,7 @@ func TestMounts(t *testing.T) {
 			}
 		}
 	}
-	if mounts < 2 {
+	if mounts < 4 {
 		t.Errorf("only %d mounts were found", mounts)
 	}
 }
