@@ -38,7 +38,7 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 	if err != nil {
 		return err
 	}
-	if err := s.dialect.check(ctx, s, "leaf_alloc"); err != nil {
+	if err := s.dialect.check(ctx, s, "leaf_alloc", "leaf_meta"); err != nil {
 		return err
 	}
 	if err := s.checkKey(ctx); err != nil {

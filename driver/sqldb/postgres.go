@@ -50,6 +50,9 @@ const (
 	postgresBytes = `CAST(biz_tag AS text) COLLATE "C"`
 	postgresExact = postgresBytes + " = ?"
 
+	postgresSchemas = "SELECT COALESCE(MIN(n.nspname), ''), COALESCE(MAX(n.nspname), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace" +
+		" WHERE c.oid IN (SELECT CAST(to_regclass(t) AS oid) FROM unnest(string_to_array($1, ',')) AS t)"
+
 	// A time of "infinity" has no number: it is not known.
 	postgresEpoch = "CASE WHEN isfinite(CAST(update_time AS timestamptz))" +
 		" THEN CAST(FLOOR(EXTRACT(EPOCH FROM CAST(update_time AS timestamptz))) AS bigint) END"
@@ -173,8 +176,19 @@ func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, h
 
 // checkPostgres begins and ends a transaction, which a pooler of statements refuses, and asks
 // whether the server hides warnings, see errWarning. A pooler refuses to set that in each session.
-func checkPostgres(ctx context.Context, s *Store, _ ...string) error {
+//
+// Tables of one name in several schemas make it refuse tables that it finds in different ones:
+// a user with another search_path finds another leaf_meta beside the same leaf_alloc.
+func checkPostgres(ctx context.Context, s *Store, tables ...string) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
+		var first, last string
+		if _, err := queryRow(ctx, conn, postgresSchemas, []any{strings.Join(tables, ",")}, []any{&first, &last}); err != nil {
+			return fmt.Errorf("read the schema of %s: %w", strings.Join(tables, ", "), err)
+		}
+		if first != last {
+			return fmt.Errorf("%w: by this user's search_path, the tables %s are in several schemas, %q and %q; name the right one in the URL: search_path=SCHEMA, and drop or move what is in the other one",
+				segment.ErrSchema, strings.Join(tables, ", "), first, last)
+		}
 		var level string
 		if _, err := queryRow(ctx, conn, "SHOW client_min_messages", nil, []any{&level}); err != nil {
 			return fmt.Errorf("read client_min_messages: %w", err)

@@ -33,6 +33,9 @@ const (
 // command has begun a change of the database before: two of its URLs lead there.
 func (s *Store) Unbind(ctx context.Context, command string) (c *RuleChange, err error) {
 	defer s.done(ctx, time.Now(), &err, "take the rule away")
+	if err := s.dialect.check(ctx, s, "leaf_alloc", "leaf_meta"); err != nil {
+		return nil, err
+	}
 	before, err := s.binding(ctx, s.write, s.sql.meta)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,48 @@ func TestLoadAfterATableWasAway(t *testing.T) {
 			t.Errorf("Reserve after another rule was recorded = %+v, %v; want ErrRule", res, err)
 		}
 	})
+}
+
+// TestRuleInATableThatNodesDoNotSee: loads and commands compare and change the rule in the same
+// leaf_meta, and both see all of a change or nothing.
+func TestRuleInATableThatNodesDoNotSee(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		database func(t testing.TB) server.Database
+		change   string // of the database
+		params   string // of the command's URL
+		says     string
+	}{
+		{"mysql: without transactions", server.MariaDB, "ALTER TABLE leaf_meta ENGINE=MyISAM", "", "ENGINE=InnoDB"},
+		{"postgres: by another search_path", server.Postgres, "CREATE SCHEMA admin; CREATE TABLE admin.leaf_meta (LIKE leaf_meta INCLUDING ALL)", "search_path=admin,public", "search_path=SCHEMA"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := c.database(t)
+			db := d.Open(t)
+			applySchema(t, d.URL())
+			ruled(t, d.URL(), db, oldRule)
+			execAll(t, db, c.change)
+			u, err := url.Parse(d.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.RawQuery = strings.Trim(u.RawQuery+"&"+c.params, "&")
+			command := open(t, u.String())
+			_, err = command.Unbind(t.Context(), rand.Text())
+			for what, err := range map[string]error{"Unbind": err, "Bind": command.Bind(t.Context(), oldRule)} {
+				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%s: %v; want ErrSchema that says %q", what, err, c.says)
+				}
+			}
+			for _, table := range []string{"leaf_meta", "admin.leaf_meta"} {
+				var marks int
+				if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table+" WHERE value LIKE 'none:%'").Scan(&marks); err == nil && marks > 0 {
+					t.Errorf("%s has the mark of the command", table)
+				}
+			}
+		})
+	}
 }
 
 // TestUnbindWaitsForLoads: a load has compared the rule, and reserves its range after the rule
