@@ -65,7 +65,7 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 				return err
 			}
 		}
-		all, err = s.scanRows(ctx, l.readAll)
+		all, err = scanRows(ctx, s.read, l.readAll)
 		join(all, options)
 		return err
 	})
@@ -81,7 +81,7 @@ func (s *Store) RowsAfter(ctx context.Context, after string, limit int) (page []
 	defer s.done(ctx, time.Now(), &err, "read rows behind %q", after)
 	err = s.withLayout(ctx, func(l *layout) error {
 		var err error
-		if page, err = s.scanRows(ctx, l.readPage, after, limit); err != nil || len(page) == 0 || !l.options {
+		if page, err = scanRows(ctx, s.read, l.readPage, after, limit); err != nil || len(page) == 0 || !l.options {
 			return err
 		}
 		options, err := s.readManyOptions(ctx, s.sql.optionsAfter, after, page[len(page)-1].Tag)
@@ -110,8 +110,8 @@ func join(rows []segment.Row, options map[string]readOption) {
 
 // scanRows returns what a statement with the columns of layout.readAll reads, without the
 // options.
-func (s *Store) scanRows(ctx context.Context, query string, args ...any) (all []segment.Row, err error) {
-	rows, err := s.read.QueryContext(ctx, query, args...)
+func scanRows(ctx context.Context, q querier, query string, args ...any) (all []segment.Row, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ type RuleChange struct {
 	s      *Store
 	before *segment.Binding // nil: none
 	mark   segment.Binding  // of this change; no node has it
+	rows   []segment.Row
 }
 
 // Rules that no node has.
@@ -44,29 +45,38 @@ func (s *Store) Unbind(ctx context.Context, command string) (c *RuleChange, err 
 	if before != nil && before.Rule == mark.Rule {
 		return nil, fmt.Errorf("%w: the command names this database twice: another of its URLs leads to it as well", leaf.ErrConflict)
 	}
-	c = &RuleChange{s, before, mark}
+	c = &RuleChange{s: s, before: before, mark: mark}
 	if before != nil {
 		c.mark.Store, c.mark.Stores = before.Store, before.Stores
 		if before.Rule == "" {
 			c.mark.Stores = before.Store
 		}
 	}
-	if err := s.replaceBinding(ctx, before, &c.mark); err != nil || len(s.dialect.settle) == 0 {
+	if err := s.replaceBinding(ctx, before, &c.mark); err != nil {
 		return c, err
 	}
-	return c, s.again(ctx, func() error { return s.settle(ctx) })
+	return c, s.withLayout(ctx, func(l *layout) error {
+		return s.again(ctx, func() error { return c.settle(ctx, l) })
+	})
 }
 
-func (s *Store) settle(ctx context.Context) error {
-	return s.transact(ctx, func(conn *sql.Conn) error {
-		for _, statement := range s.dialect.settle {
+// settle reads the rows in the transaction that waits for the loads: behind a proxy or in a group
+// another statement may be answered by a server that has not heard of them yet.
+func (c *RuleChange) settle(ctx context.Context, l *layout) error {
+	return c.s.transact(ctx, func(conn *sql.Conn) (err error) {
+		for _, statement := range c.s.dialect.settle {
 			if _, err := conn.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("wait for the loads under way: %w", err)
 			}
 		}
-		return nil
+		c.rows, err = scanRows(ctx, conn, l.readAll)
+		return err
 	})
 }
+
+// Rows returns all rows, without their options, as they were when the loads had ended. No range was
+// taken since by the rule before.
+func (c *RuleChange) Rows() []segment.Row { return c.rows }
 
 // Before returns the binding that the database had, nil if none. After a change that did not end
 // it has the names, but not the rule.

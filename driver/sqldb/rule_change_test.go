@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -185,12 +186,12 @@ func TestUnbindWaitsForLoads(t *testing.T) {
 // rowsAfterUnbind takes the rule away, and returns an error if the row of the tag order is below
 // an end that was reserved by it.
 func rowsAfterUnbind(command *sqldb.Store, end int64) error {
-	if _, err := command.Unbind(context.Background(), rand.Text()); err != nil {
+	change, err := command.Unbind(context.Background(), rand.Text())
+	if err != nil {
 		return err
 	}
-	rows, err := command.Rows(context.Background())
-	if err != nil || len(rows) != 1 || rows[0].MaxID < end {
-		return fmt.Errorf("the rows are %+v, %w; want max_id=%d", rows, err, end)
+	if rows := change.Rows(); len(rows) != 1 || rows[0].MaxID < end {
+		return fmt.Errorf("the rows are %+v; want max_id=%d", rows, end)
 	}
 	return nil
 }
@@ -230,11 +231,9 @@ func TestUnbindWaitsForOneStatement(t *testing.T) {
 			command := open(t, d.URL())
 			rows := make(chan []segment.Row, 1)
 			go func() {
-				_, err := command.Unbind(context.Background(), rand.Text())
+				change, err := command.Unbind(context.Background(), rand.Text())
 				if err == nil {
-					var all []segment.Row
-					all, err = command.Rows(context.Background())
-					rows <- all
+					rows <- change.Rows()
 				}
 				ended <- err
 			}()
@@ -268,6 +267,61 @@ func until(t *testing.T, what string, done func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not after 20 s: %s", what)
 		}
+	}
+}
+
+// splitting is a proxy that sends each SELECT outside of a transaction to a replica that lags.
+type splitting struct {
+	driver.Connector
+	replica string
+}
+
+func (c splitting) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &splitConn{seamConn: &seamConn{Conn: conn, seam: &seam{trip: func(string, bool) {}}}, replica: c.replica}, nil
+}
+
+type splitConn struct {
+	*seamConn
+	replica string
+	inside  bool // of a transaction
+}
+
+func (c *splitConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.inside = query != "COMMIT" && query != "ROLLBACK" && (c.inside || strings.HasPrefix(query, "START TRANSACTION"))
+	return c.seamConn.ExecContext(ctx, query, args)
+}
+
+func (c *splitConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if !c.inside && strings.HasPrefix(query, "SELECT") {
+		query = strings.ReplaceAll(query, "FROM leaf_alloc", "FROM "+c.replica+".leaf_alloc")
+	}
+	return c.seamConn.QueryContext(ctx, query, args)
+}
+
+// TestUnbindReadsWhereItWaits: the rows of a change are those of the server that has waited for
+// the loads, and not what a replica behind a proxy has heard of them.
+func TestUnbindReadsWhereItWaits(t *testing.T) {
+	t.Parallel()
+	d, replica := server.MariaDB(t), server.MariaDB(t)
+	applySchema(t, d.URL())
+	applySchema(t, replica.URL())
+	ruled(t, replica.URL(), replica.Open(t), oldRule)
+	ruled(t, d.URL(), d.Open(t), oldRule)
+	execAll(t, d.Open(t), "UPDATE leaf_alloc SET max_id = 1001")
+	s, err := sqldb.Open(d.URL(), sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, func(c driver.Connector) driver.Connector { return splitting{c, replica.Name()} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if rows, err := s.Rows(t.Context()); err != nil || len(rows) != 1 || rows[0].MaxID != 1 {
+		t.Fatalf("Rows of the replica = %+v, %v; want max_id=1", rows, err)
+	}
+	if rows := unbind(t, s).Rows(); len(rows) != 1 || rows[0].MaxID != 1001 {
+		t.Errorf("Rows of the change = %+v; want max_id=1001", rows)
 	}
 }
 
@@ -313,9 +367,9 @@ func unbindAmongLoads(t *testing.T, command *sqldb.Store, urls ...string) {
 		<-loads
 	}
 	change := unbind(t, command)
-	rows, err := command.Rows(t.Context())
-	if err != nil || len(rows) != 1 {
-		t.Fatal(rows, err)
+	rows := change.Rows()
+	if len(rows) != 1 {
+		t.Fatal(rows)
 	}
 	group.Wait()
 	for _, end := range ends {

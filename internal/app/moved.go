@@ -20,7 +20,7 @@ func (r *ruleChange) checkMoved(ctx context.Context) error {
 	r.ends = make([]map[string]int64, len(r.o.dbs.stores))
 	rows := make([]map[string]int64, len(r.stores)) // max_id by tag
 	for i := range r.stores {
-		all, err := allRows(ctx, r.stores[i])
+		all, err := r.allRows(ctx, i)
 		if err != nil && !errors.Is(err, segment.ErrSchema) { // without a table there are no rows
 			return err
 		}
@@ -110,10 +110,11 @@ func (r *ruleChange) compare(from int, tag string, known int64, why string, rows
 	}
 	to = max(to, 0) // a tag without a database: a later rule may have one
 	at, moved := rows[to][tag]
+	isTag := leaf.ValidateTag(tag) == nil
 	switch {
 	case known <= 0 || at >= known:
 		return nil
-	case !moved && (!r.isLeftOut(from) || leaf.ValidateTag(tag) != nil):
+	case !moved && (!r.isLeftOut(from) || !isTag):
 		return nil
 	case !moved && known <= segment.MaxMaxID:
 		if r.ends[to] == nil {
@@ -137,6 +138,14 @@ func (r *ruleChange) keepEnds(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// allRows returns the rows of the database i, as they are for good once its rule is taken away.
+func (r *ruleChange) allRows(ctx context.Context, i int) ([]segment.Row, error) {
+	if i < len(r.changes) {
+		return r.changes[i].Rows(), nil
+	}
+	return allRows(ctx, r.stores[i])
 }
 
 // allRows returns the rows of a database.
