@@ -2,8 +2,11 @@ package sqldb
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf/segment"
@@ -13,7 +16,7 @@ import (
 const (
 	metaRule   = "tag_rule"
 	metaStore  = "store_name"
-	metaStores = "store_names" // of all databases of the rule
+	metaStores = "store_names" // of all databases of the rule, see namesOf
 )
 
 // Bind implements segment.Store. A binding without a rule is recorded, too, where
@@ -106,7 +109,7 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 		return otherRule(b, *found)
 	}
 	if record && found != nil && found.Stores == "" && b.Rule != "" {
-		s.addNames(ctx, b)
+		s.addNames(ctx, *found, b)
 	}
 	s.identity.binding.Store(&b)
 	return nil
@@ -114,9 +117,8 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 
 // addNames completes a binding that a version before wrote. Without it nodes serve; only a
 // change of the rule needs it.
-func (s *Store) addNames(ctx context.Context, b segment.Binding) {
-	err := s.transact(ctx, func(conn *sql.Conn) error { return s.insertNames(ctx, conn, b) })
-	if err != nil && s.dialect.kindOf(err) != kindDuplicate {
+func (s *Store) addNames(ctx context.Context, found, b segment.Binding) {
+	if err := s.replaceBinding(ctx, &found, &b); err != nil {
 		s.cfg.Logger.Debug("the names of the rule's databases could not be written to leaf_meta", "store", s.Redacted(), "error", err)
 	}
 }
@@ -126,12 +128,15 @@ func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Bin
 	if _, err := conn.ExecContext(ctx, s.sql.insertMeta, metaRule, b.Rule, metaStore, b.Store); err != nil || b.Stores == "" {
 		return err
 	}
-	return s.insertNames(ctx, conn, b)
+	_, err := conn.ExecContext(ctx, s.sql.insertName, metaStores, namesOf(b.Rule)+b.Stores)
+	return err
 }
 
-func (s *Store) insertNames(ctx context.Context, conn *sql.Conn, b segment.Binding) error {
-	_, err := conn.ExecContext(ctx, s.sql.insertName, metaStores, b.Stores)
-	return err
+// namesOf is what the names begin with that are recorded with a rule. A version before knows
+// nothing of names: those of another rule stay beside the rule that it records.
+func namesOf(rule string) string {
+	sum := sha256.Sum256([]byte(rule))
+	return hex.EncodeToString(sum[:4]) + ":"
 }
 
 // binding returns the recorded binding, nil if there is none. query is meta, or lockMeta.
@@ -151,6 +156,10 @@ func (s *Store) binding(ctx context.Context, q querier, query string) (*segment.
 	})
 	if err != nil {
 		return nil, err
+	}
+	names, ok := strings.CutPrefix(b.Stores, namesOf(b.Rule))
+	if b.Stores = ""; ok {
+		b.Stores = names
 	}
 	return found, nil
 }

@@ -431,6 +431,32 @@ func TestUnbind(t *testing.T) {
 	})
 }
 
+// TestNamesOfAnotherRule: a version that knows nothing of names records another rule. The names of
+// the rule before do not count as its own, and a node with the rule writes the right ones.
+func TestNamesOfAnotherRule(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		bound(t, url, oldRule)
+		execAll(t, db, "DELETE FROM leaf_meta WHERE name IN ('tag_rule', 'store_name')",
+			"INSERT INTO leaf_meta (name, value) VALUES ('tag_rule', 'new'), ('store_name', 'a')")
+		command := open(t, url)
+		names := func() string {
+			t.Helper()
+			change := unbind(t, command)
+			if err := change.Undo(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return change.Before().Stores
+		}
+		if got := names(); got != "" {
+			t.Errorf("the other rule has the names %q; want none", got)
+		}
+		bound(t, url, segment.Binding{Store: "a", Rule: "new", Stores: "a,b,c"})
+		if got := names(); got != "a,b,c" {
+			t.Errorf("after the start of a node the rule has the names %q; want a,b,c", got)
+		}
+	})
+}
+
 // TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does.
 // The first one neither puts the old rule back nor records its own, before or after the second
 // one ends. If that is refused, and the first one has ended, no node binds the database until a
