@@ -24,3 +24,6 @@ func WithFaults(c Config, faults func(driver.Connector) driver.Connector) Config
 	c.faults = faults
 	return c
 }
+
+// RepeatsMySQL reports whether a transaction is repeated after an error of MySQL.
+func RepeatsMySQL(err error) bool { return mysqlKind(err) == kindSerialize }

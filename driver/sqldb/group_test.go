@@ -38,10 +38,10 @@ func TestGroup(t *testing.T) {
 	eachGroup(t, []string{"galera", "group replication"}, liveOn)
 }
 
-// TestUnbindInAGalera: nodes load through all members of a Galera group while a command at one
+// TestUnbindInAGroup: nodes load through all members of a group while a command at one
 // member takes the rule away. The members do not see each other's locks.
-func TestUnbindInAGalera(t *testing.T) {
-	eachGroup(t, []string{"galera"}, func(t *testing.T, g group) {
+func TestUnbindInAGroup(t *testing.T) {
+	eachGroup(t, []string{"galera", "group replication"}, func(t *testing.T, g group) {
 		url := func(i int) string { return g.Database(i).URL() }
 		applySchema(t, url(0))
 		command := open(t, url(0))

@@ -56,8 +56,8 @@ const (
 	mysqlBytes = "CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY)"
 	mysqlExact = mysqlBytes + " = CAST(? AS BINARY)"
 
-	// mysqlTouch, done twice, leaves each row as it was. In a Galera group, where another
-	// node knows nothing of locks, a load that meets a changed row is taken back.
+	// mysqlTouch, done twice, leaves each row as it was. In a group, where another member
+	// knows nothing of locks, a load that meets a changed row is taken back.
 	mysqlTouch = "UPDATE leaf_alloc SET max_id = max_id ^ 1 WHERE max_id >= 0"
 
 	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
@@ -174,6 +174,9 @@ func checkMySQL(ctx context.Context, s *Store, tables ...string) error {
 	return nil
 }
 
+// mysqlEngineDeadlock is HA_ERR_LOCK_DEADLOCK, which the text of error 1180 names by its number.
+const mysqlEngineDeadlock = "149"
+
 func mysqlKind(err error) kind {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
@@ -203,7 +206,12 @@ func mysqlKind(err error) kind {
 		return kindBadText
 	case 1290, 1792, 1836: // read_only, read-only transaction, read-only mode
 		return kindReadOnly
+	case 1180: // the engine refused the COMMIT; in Group Replication because another member's transaction came first
+		if strings.Contains(e.Message, mysqlEngineDeadlock) {
+			return kindSerialize
+		}
 	case 1213, // deadlock
+		3101, // the same in Group Replication: another member changed the row first
 		1020: // the row changed since the transaction began, by MariaDB from 11.6 on (innodb_snapshot_isolation)
 		return kindSerialize
 	}

@@ -52,13 +52,9 @@ func (p pools) inGalera() bool { return p.galera != nil && p.galera.Load() }
 
 // reserveInGalera is reserve by single statements. It looks before it locks, as reserve
 // does.
-func (s *Store) reserveInGalera(ctx context.Context, req segment.Request) (res segment.Reservation, err error) {
+func (s *Store) reserveInGalera(ctx context.Context, req segment.Request) (segment.Reservation, error) {
 	if _, err := s.readRow(ctx, s.read, req.Tag); err != nil {
-		return res, err
+		return segment.Reservation{}, err
 	}
-	err = s.again(ctx, func() error {
-		res, err = s.reserveLocked(ctx, req)
-		return err
-	})
-	return res, err
+	return s.reserveLocked(ctx, req)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/drivertest"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -77,6 +79,26 @@ func TestHostileDefaults(t *testing.T) {
 				return named(product.fixture).backend(t, d, db)
 			})
 		})
+	}
+}
+
+// TestErrorsOfAGroup: what MySQL says when another member of a group has changed the same row first
+// is repeated (TestUnbindInAGroup met each). Another failed COMMIT is an unknown outcome.
+func TestErrorsOfAGroup(t *testing.T) {
+	t.Parallel()
+	for text, c := range map[string]struct {
+		number  uint16
+		repeats bool
+	}{
+		"Plugin instructed the server to rollback the current transaction.":  {3101, true},
+		"Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT":   {1180, true},
+		"Got error 28 - 'No space left on device' during COMMIT":             {1180, false},
+		"Deadlock found when trying to get lock; try restarting transaction": {1213, true},
+		"Lost connection to MySQL server during query":                       {2013, false},
+	} {
+		if got := sqldb.RepeatsMySQL(&mysql.MySQLError{Number: c.number, Message: text}); got != c.repeats {
+			t.Errorf("error %d, %s: repeated %v, want %v", c.number, text, got, c.repeats)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Store) reserve(ctx context.Context, req segment.Request) (segment.Reser
 // yields a range or says why it cannot.
 func (s *Store) reserveLocked(ctx context.Context, req segment.Request) (segment.Reservation, error) {
 	var res segment.Reservation
-	err := s.transact(ctx, func(conn *sql.Conn) error {
+	reserve := func(conn *sql.Conn) error {
 		row, err := s.lockRow(ctx, conn, req.Tag)
 		if err != nil {
 			return err
@@ -77,8 +77,8 @@ func (s *Store) reserveLocked(ctx context.Context, req segment.Request) (segment
 		}
 		res = segment.Reservation{Range: leaf.Range{Lo: row.maxID, Hi: row.maxID + length}, Step: row.step}
 		return s.advance(ctx, conn, req.Tag, row.maxID, res.Range.Hi)
-	})
-	if err != nil {
+	}
+	if err := s.again(ctx, func() error { return s.transact(ctx, reserve) }); err != nil {
 		return segment.Reservation{}, err
 	}
 	return res, nil
