@@ -284,9 +284,13 @@ func (r *repair) post(ctx context.Context, n Notice) error {
 	return r.shard.post(ctx, func(ctx context.Context) error { return r.board.Post(ctx, n) })
 }
 
+// LargestRange says how long a range can be that a node has taken of a tag, for an operator who
+// must find a number above those that a lost node may have issued.
+const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before)"
+
 // generously is what to add to the highest number that is found: IDs that are on their way
 // to a table, and ranges of which no ID is in one yet.
-const generously = "that number plus three times the largest range a node can take (segment.max-step, or the row's step if that is larger), plus what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously"
+const generously = "that number plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously"
 
 // others says that a number must do for the silent nodes, too.
 func (r *repair) others() string {

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // watchPause is the time between two looks at the files that unique IDs rest on.
@@ -88,7 +89,7 @@ func lostAlarm(err error) leaf.Alarm {
 		Text: fmt.Sprintf("this node issues no IDs any more, in no mode: %v", err),
 		Do: "stop this node and every other process that was started with these files; if the file was moved, put it back, and never use a backup; " +
 			"then start the node. If the whole data directory or a database was deleted, first run, for each tag: leaf tag create TAG --start NUMBER, or, if it says that the tag exists: leaf tag set TAG --max-id NUMBER, with the highest ID of the tag in your own tables, " +
-			"plus three times the largest range a node can take (segment.max-step, or the tag's step if that is larger), plus what clients hold in caches, batches and open transactions",
+			"plus three times " + segment.LargestRange + ", plus what clients hold in caches, batches and open transactions",
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // typedBy says which test types each command that an alarm, an error or an output names,
@@ -103,4 +105,23 @@ func TestOptionsAsTheTextSays(t *testing.T) {
 	leafOK(t, "tag", "set", "leaf-segment-test", "--min-step", "1000", "--data-dir", dir)
 	seen.add(t, p.ids(t, 3000))
 	p.await(t, `alarm ended: the options of tag`)
+}
+
+// TestLargestRangeIsNamedOnce: where a text tells an operator to add the largest range, it names all
+// that makes a range long.
+func TestLargestRangeIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	texts(t, func(path, line string) {
+		if filepath.Ext(path) == ".go" && strings.Contains(line, "three times the largest") {
+			t.Errorf("%s has words of its own for segment.LargestRange: %s", path, line)
+		}
+	})
+	document, err := os.ReadFile("../../docs/GUARANTEES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := strings.ReplaceAll(strings.Join(strings.Fields(string(document)), " "), "`", "")
+	if !strings.Contains(flat, segment.LargestRange) {
+		t.Errorf("GUARANTEES.md does not say %q", segment.LargestRange)
+	}
 }

@@ -1,0 +1,65 @@
+package segment_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRepairByTheMarginOfTheText: the database forgets all ranges, and two nodes are gone whose IDs
+// are in no table yet. A repair above the number that the error tells the operator to find repeats
+// none of them, although the tag has a min-step far above what the node has without it.
+func TestRepairByTheMarginOfTheText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const maxStep, minStep = 100, 1000
+		s := newStore(row(10))
+		config := func(id string) segment.Config { return segment.Config{NodeID: id, MaxStep: maxStep} }
+		a := node(t, s, nil, config("a"))
+		ids := newLedger()
+		inTables := int64(0)
+		for _, id := range drain(t, a, "order", 5) {
+			ids.add(t, "a", id)
+			inTables = max(inTables, id)
+		}
+		synctest.Wait()
+		least := int64(minStep)
+		if err := s.Update(t.Context(), "order", segment.Change{MinStep: &least}); err != nil {
+			t.Fatal(err)
+		}
+		held := int64(0) // by clients, in no table
+		for _, id := range []string{"b", "c"} {
+			gone := &board{store: s}
+			ids.add(t, id, next(t, node(t, gone, nil, config(id)), "order"))
+			synctest.Wait()
+			gone.change(func(b *board) { b.onNotices = func() error { return errDown } })
+			held++
+		}
+		s.Put(withOptions(10, segment.Options{MinStep: minStep}))
+		for err := error(nil); err == nil; { // until it latches
+			var id int64
+			if id, err = a.Next(t.Context(), "order"); err == nil {
+				ids.add(t, "a", id)
+				inTables = max(inTables, id)
+			}
+		}
+		_, err := a.Repair(t.Context(), "order", 0)
+		wantErr(t, err, segment.ErrSilentNodes)
+		largest := int64(maxStep)
+		if strings.Contains(err.Error(), "min-step") {
+			largest = minStep
+		}
+		if !strings.Contains(err.Error(), "three times the largest range") {
+			t.Fatal(err)
+		}
+		if _, err := a.Repair(t.Context(), "order", inTables+3*largest+held); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		for _, id := range drain(t, a, "order", 3*minStep) {
+			ids.add(t, "a", id)
+		}
+	})
+}
