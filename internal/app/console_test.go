@@ -105,6 +105,9 @@ func TestPublicConsole(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
+	if _, text := get(t, a, "/metrics"); !strings.Contains(text, `leaf_requests_refused_total{reason="unauthenticated"} 0`) {
+		t.Error("who looks at the console counts as a client that was refused")
+	}
 	if status, _, _ := ask(t, http.MethodGet, url+"/console/api/live?view=overview", "", signed); status != http.StatusNotImplemented {
 		t.Errorf("a stream on the public port: %d", status)
 	}
