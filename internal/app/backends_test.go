@@ -25,7 +25,7 @@ func backends(t *testing.T) map[string]manage.Backend {
 	start(t, embedded(clientDir))
 	all := map[string]manage.Backend{"node": node.Backend()}
 	for name, dir := range map[string]string{"client": clientDir, "offline": offlineDir} {
-		b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
+		b, done, err := app.Open(t.Context(), embedded(dir), app.Options{}, false, app.Stores)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestOfflineKeepsTheListOfRecentTags(t *testing.T) {
 	if err != nil || !strings.Contains(string(before), "leaf-segment-test") {
 		t.Fatalf("the engine writes another file now: %q, %v", before, err)
 	}
-	b, done, err := app.OpenBackend(t.Context(), embedded(dir), app.Options{}, false)
+	b, done, err := app.Open(t.Context(), embedded(dir), app.Options{}, false, app.Stores)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +209,8 @@ func TestCommandBesideANodeItCannotAsk(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, _, tags := app.OpenBackend(t.Context(), c, app.Options{}, direct)
-		_, _, workers := app.OpenWorkers(t.Context(), c, app.Options{}, direct)
+		_, _, tags := app.Open(t.Context(), c, app.Options{}, direct, app.Stores)
+		_, _, workers := app.Open(t.Context(), c, app.Options{}, direct, app.Registry)
 		for _, err := range []error{tags, workers} {
 			if !errors.Is(err, leaf.ErrConflict) {
 				t.Fatalf("%v, want a conflict", err)

@@ -183,7 +183,7 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	b, done, err := app.OpenBackend(t.Context(), moved, app.Options{}, true)
+	b, done, err := app.Open(t.Context(), moved, app.Options{}, true, app.Stores)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/internal/manage"
-	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
 // directory is the directory of nodes that a configuration names.
@@ -92,23 +91,16 @@ func unnamedDirectory(cfg config.Config) error {
 	return fmt.Errorf("%w: no node is running in %s, and no directory of nodes is named; name the --data-dir of a running node, the --node-discovery of the nodes, or the --store that they share", leaf.ErrDisabled, cfg.DataDir)
 }
 
-// OpenNodes returns the Backend for one command: the running node in cfg's data
-// directory if there is one, else the opened directory. direct asks for the directory in
-// any case. The caller calls done at the end.
-func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
-	if !direct {
-		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
-			return b, done, err
-		}
-	}
-	log := opts.logger()
+// Directory opens the directory of nodes.
+func Directory(_ context.Context, cfg config.Config, opts Options, noNode error) (site any, done func() error, err error) {
+	log, direct := opts.logger(), noNode == nil
 	if direct && cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
 		cfg.Node.Discovery = config.DiscoveryStore // it is asked for, so it may be in a file
 	}
 	dbs := &databases{}
 	if cfg.Node.Discovery == config.DiscoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, log); err != nil {
-			return b, nil, err
+			return nil, nil, err
 		}
 	}
 	d, err := openDirectory(cfg, dbs, log)
@@ -119,7 +111,7 @@ func OpenNodes(ctx context.Context, cfg config.Config, opts Options, direct bool
 		}
 	}
 	if err != nil {
-		return b, nil, errors.Join(err, dbs.Close())
+		return nil, nil, errors.Join(err, dbs.Close())
 	}
-	return manage.On(&manage.Directory{Opened: d.Directory, Where: d.where}), func() error { return errors.Join(d.Close(), dbs.Close()) }, nil
+	return &manage.Directory{Opened: d.Directory, Where: d.where}, func() error { return errors.Join(d.Close(), dbs.Close()) }, nil
 }

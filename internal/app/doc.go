@@ -29,12 +29,11 @@
 //
 // # Administration
 //
-// [App.Backend] and [OpenBackend] give the commands one interface (manage.Backend): the
-// node's own, the client of a running node, or the opened stores without a node.
-// Without a node the fence of the data directory and of the cluster still hold:
-// issuing and repairing need the lock. [OpenWorkers] is the same for registries of
-// worker IDs, which need the lock only where they lie in the data directory.
-// [OpenEndpoint] is the client of a node of another machine, and never anything else.
+// [App.Backend] and [Open] give the commands one interface (manage.Backend): the node's own,
+// the client of a running node, or what is opened without a node: the databases ([Stores]),
+// the [Registry] of worker IDs, the [Directory] of nodes. Without a node the fence of the data
+// directory and of the cluster still hold: issuing and repairing need the lock, and a registry
+// needs it where it lies in the data directory. [OpenEndpoint] is the client of a node of another machine, and never anything else.
 //
 // It does not parse command lines (package cli), does not read the configuration
 // (package config) and does not issue IDs (packages segment and worker).

@@ -80,7 +80,7 @@ func TestDemoTagAfterALossAsTheAlarmSays(t *testing.T) {
 	const tag, number = "leaf-segment-test", int64(5000)
 	c := embedded(filepath.Join(shortDir(t), "d"))
 	command := func(do func(b manage.Backend) error) error {
-		b, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+		b, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestFileOfOthersIsNotNew(t *testing.T) {
 				return c
 			}
 			makeTables(t, "sqlite:"+file)
-			w, done, err := app.OpenWorkers(t.Context(), node(), app.Options{}, true)
+			w, done, err := app.Open(t.Context(), node(), app.Options{}, true, app.Registry)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestUnusedIsOfTheEmbeddedDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := embedded(shortDir(t))
-			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			_, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 		},
 		"by a command": func(t *testing.T, c config.Config) {
 			t.Helper()
-			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			_, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 		},
 		"by a command for worker IDs": func(t *testing.T, c config.Config) {
 			t.Helper()
-			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
+			_, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Registry)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +175,7 @@ func TestDeletedBeforeTheFirstWorkerID(t *testing.T) {
 func TestDemoTagAfterACommand(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	w, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, true)
+	w, done, err := app.Open(t.Context(), c, app.Options{}, true, app.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +202,14 @@ func TestDemoTagAfterACommand(t *testing.T) {
 func TestDemoTagDeletedByACommand(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	b, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+	b, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(manage.Tell(t.Context(), b, manage.DeleteTag{Name: "leaf-segment-test"}), done()); err != nil {
 		t.Fatal(err)
 	}
-	b, done, err = app.OpenBackend(t.Context(), c, app.Options{}, false)
+	b, done, err = app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 	if err != nil {
 		t.Fatal(err)
 	}

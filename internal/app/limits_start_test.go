@@ -60,7 +60,7 @@ func startSlowly(t *testing.T, c config.Config) (a *app.App, release func()) {
 func blockTheDemo(t *testing.T) config.Config {
 	t.Helper()
 	c := embedded(shortDir(t))
-	b, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+	b, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 	if err != nil {
 		t.Fatal(err)
 	}

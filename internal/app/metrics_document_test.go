@@ -163,7 +163,7 @@ func declareNew(t *testing.T, c config.Config) {
 	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	w, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, true)
+	w, done, err := app.Open(t.Context(), c, app.Options{}, true, app.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,19 +232,33 @@ func (d withoutRecent) Replace(name string, content []byte) error {
 	return d.Disk.Replace(name, content)
 }
 
-// OpenBackend returns the Backend for one command: the running node in cfg's data
-// directory if there is one, else the opened stores. direct asks for the stores in
-// any case. The caller calls done when it has finished; its error says that unused
-// IDs were not returned, or a lock not released.
-func OpenBackend(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
-	if !direct {
-		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
-			return b, done, err
+// Open returns the Backend for one command: the running node in cfg's data directory if there
+// is one, else what without opens. direct asks for that in any case. The caller calls done when
+// it has finished; its error says that unused IDs were not returned, or a lock not released.
+func Open(ctx context.Context, cfg config.Config, opts Options, direct bool, without Without) (b manage.Backend, done func() error, err error) {
+	var noNode error
+	if !direct || without == nil {
+		if b, done, noNode = OpenNode(ctx, cfg); without == nil || !errors.Is(noNode, admin.ErrNoNode) {
+			return b, done, noNode
 		}
 	}
+	site, done, err := without(ctx, cfg, opts, noNode)
+	if err != nil {
+		return nil, nil, err
+	}
+	return manage.On(site), done, nil
+}
+
+// Without opens what a command works on without a node: [Stores], [Registry] or [Directory].
+// noNode is the error of the node that was looked for, nil if none was. A nil Without is that of
+// a command that needs a node.
+type Without func(ctx context.Context, cfg config.Config, opts Options, noNode error) (site any, done func() error, err error)
+
+// Stores opens the databases.
+func Stores(_ context.Context, cfg config.Config, opts Options, _ error) (site any, done func() error, err error) {
 	o, err := newOffline(cfg, opts)
 	if err != nil {
-		return b, nil, err
+		return nil, nil, err
 	}
-	return manage.On(o), o.close, nil
+	return o, o.close, nil
 }

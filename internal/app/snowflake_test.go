@@ -89,11 +89,11 @@ func TestDatabaseMadeByACommandIsNew(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]func(c config.Config) (func() error, error){
 		"tag list": func(c config.Config) (func() error, error) {
-			_, done, err := app.OpenBackend(t.Context(), c, app.Options{}, false)
+			_, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Stores)
 			return done, err
 		},
 		"worker list": func(c config.Config) (func() error, error) {
-			_, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, false)
+			_, done, err := app.Open(t.Context(), c, app.Options{}, false, app.Registry)
 			return done, err
 		},
 	} {
@@ -289,14 +289,14 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	dir := shortDir(t)
 	a, stop := start(t, embedded(dir))
 	ids(t, a, 1)
-	client, done, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, false)
+	client, done, err := app.Open(t.Context(), embedded(dir), app.Options{}, false, app.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := client.(*admin.Client); !ok {
 		t.Fatalf("a node runs, but the backend is %T", client)
 	}
-	if _, _, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, true); !errors.Is(err, leaf.ErrConflict) {
+	if _, _, err := app.Open(t.Context(), embedded(dir), app.Options{}, true, app.Registry); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("the registry of a running node was opened beside it: %v", err)
 	}
 	var number int64
@@ -336,7 +336,7 @@ func TestWorkersBehaveAlike(t *testing.T) {
 	}
 	stop()
 
-	opened, done, err := app.OpenWorkers(t.Context(), embedded(dir), app.Options{}, false)
+	opened, done, err := app.Open(t.Context(), embedded(dir), app.Options{}, false, app.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}

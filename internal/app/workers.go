@@ -13,25 +13,17 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
-// OpenWorkers returns the Backend for one command: the running node in cfg's data
-// directory if there is one, else the opened registry. direct asks for the registry in
-// any case. The data directory is touched only if the registry is in it, and then
-// locked, so that a running node refuses the command. The caller calls done at the end.
-func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bool) (b manage.Backend, done func() error, err error) {
+// Registry opens the registry of worker IDs. The data directory is touched only if the registry
+// is in it, and then locked, so that a running node refuses the command.
+func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error) (site any, done func() error, err error) {
 	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == config.RegistryStatic
 	switch {
-	case direct && static:
-		return b, nil, &config.Error{Key: "snowflake.registry", Value: config.RegistryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
-	case !direct:
-		if b, done, err = OpenNode(ctx, cfg); !errors.Is(err, admin.ErrNoNode) {
-			return b, done, err
-		}
-		if static {
-			return b, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", err)
-		}
-	}
-	if !cfg.Snowflake.Enable {
-		return b, nil, errNoSnowflake
+	case static && noNode == nil:
+		return nil, nil, &config.Error{Key: "snowflake.registry", Value: config.RegistryStatic, Limit: "is a number in a node's configuration, and in no registry that a command could open; ask the running node with --data-dir alone"}
+	case static:
+		return nil, nil, fmt.Errorf("%w; only the node itself knows its static worker ID", noNode)
+	case !cfg.Snowflake.Enable:
+		return nil, nil, errNoSnowflake
 	}
 	var undo closers
 	defer func() {
@@ -42,30 +34,30 @@ func OpenWorkers(ctx context.Context, cfg config.Config, opts Options, direct bo
 	var dir *datadir.Dir // of the registry; nil: it is not in one
 	if cfg.Snowflake.UsesStores() && len(cfg.Stores) == 0 {
 		if dir, err = openDirForCommand(cfg.DataDir); err != nil {
-			return b, nil, err
+			return nil, nil, err
 		}
 		undo.add(dir.Close)
 	}
 	reg, err := openRegistry(cfg, &databases{}, opts.logger())
 	if err != nil {
-		return b, nil, err
+		return nil, nil, err
 	}
 	undo.add(reg.Close)
 	if dir != nil {
 		if err = prepareRegistry(ctx, dir, reg.records); err != nil {
-			return b, nil, err
+			return nil, nil, err
 		}
 	}
 	dbs := &databases{} // for the audit log
 	if dir != nil || len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, opts.logger()); err != nil {
-			return b, nil, err
+			return nil, nil, err
 		}
 	}
 	undo.add(dbs.Close)
-	site := reg.manage(cfg.Snowflake, func() int64 { return -1 })
-	site.Audit = commandAuditLog(cfg, dbs, opts)
-	return manage.On(site), undo.close, nil
+	w := reg.manage(cfg.Snowflake, func() int64 { return -1 })
+	w.Audit = commandAuditLog(cfg, dbs, opts)
+	return w, undo.close, nil
 }
 
 // OpenNode returns the Backend of the node that runs in cfg's data directory, or

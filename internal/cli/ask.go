@@ -43,7 +43,7 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
-	return open(ctx, p, &f.Settings, app.OpenBackend, "store", "store-file")
+	return open(ctx, p, &f.Settings, app.Stores, "store", "store-file")
 }
 
 // registryFlags are storeFlags for a registry of worker IDs.
@@ -52,7 +52,7 @@ type registryFlags struct {
 }
 
 func (f *registryFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
-	return open(ctx, p, &f.Settings, app.OpenWorkers)
+	return open(ctx, p, &f.Settings, app.Registry)
 }
 
 // directoryFlags are storeFlags for a directory of nodes.
@@ -61,7 +61,7 @@ type directoryFlags struct {
 }
 
 func (f *directoryFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
-	return open(ctx, p, &f.Settings, app.OpenNodes)
+	return open(ctx, p, &f.Settings, app.Directory)
 }
 
 // nodeFlags are the flags of a command that needs a running node.
@@ -70,17 +70,13 @@ type nodeFlags struct {
 }
 
 func (f *nodeFlags) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
-	return open(ctx, p, &f.Settings, func(ctx context.Context, c config.Config, _ app.Options, _ bool) (manage.Backend, func() error, error) {
-		return app.OpenNode(ctx, c)
-	})
+	return open(ctx, p, &f.Settings, nil)
 }
 
 // open opens what a command works on: the node at the endpoint if one is set. Otherwise a flag
 // of one of direct's keys, by default any but --data-dir, asks for what is opened without a
 // node in any case, beside a running node, too.
-func open(ctx context.Context, p Process, s *settings,
-	with func(context.Context, config.Config, app.Options, bool) (manage.Backend, func() error, error), direct ...string,
-) (manage.Backend, func() error, error) {
+func open(ctx context.Context, p Process, s *settings, without app.Without, direct ...string) (manage.Backend, func() error, error) {
 	l, err := s.load(p)
 	if err != nil {
 		return nil, nil, err
@@ -97,7 +93,7 @@ func open(ctx context.Context, p Process, s *settings,
 	for key := range given {
 		named = named || slices.Contains(direct, key) || direct == nil && key != "data-dir"
 	}
-	return with(ctx, l.Config, app.Options{Version: version(), Warn: warn}, named)
+	return app.Open(ctx, l.Config, app.Options{Version: version(), Warn: warn}, named, without)
 }
 
 // checkEndpoint refuses flags that contradict each other about what the command works on: a
