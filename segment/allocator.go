@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/segment/fence"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 var _ leaf.Issuer = (*Allocator)(nil)

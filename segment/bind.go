@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // refuses returns why nothing may be loaded from the store, nil if something may. Another rule

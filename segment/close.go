@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/segment/fence"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // Close ends the Allocator: no new loads, the loads under way end, the unused

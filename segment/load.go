@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/segment/fence"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // load does one load of the tag, from a goroutine of the shard's queue, and

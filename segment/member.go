@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // place returns the name under which this process is on the board: the identity of the data

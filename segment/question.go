@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // question posts a question whose number is above every one on the board, in answers and

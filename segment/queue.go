@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // queue runs the loads of one database: loads of known tags before look-ups of unknown

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/segment/fence"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
 )
 
 // ErrSilentNodes says that nodes which take ranges from the tag's database do not answer, so

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // shard is one database of the Allocator: its tags, its queue of loads, and the

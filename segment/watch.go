@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 const (

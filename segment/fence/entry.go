@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // read is Cluster.Read with a deadline. After an error the fence is in doubt.

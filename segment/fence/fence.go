@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // Config is what a Fence needs. All fields but Cluster and Degrade must be set.

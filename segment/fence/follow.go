@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // cluster is this node's side of the cluster fence. One goroutine, follow, opens the fence,

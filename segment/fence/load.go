@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/segment/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // ErrLatched means that the tag is latched, so nothing may be reserved.
