@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf/client/cache"
 	"github.com/leaf-idgen/leaf/client/check"
 	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -57,8 +58,8 @@ type Client struct {
 	root    context.Context    //nolint:containedctx // of the flights, which serve many callers: it ends with Close
 	cancel  context.CancelFunc // ends what the client does by itself
 	fly     func(*lane)
-	flights tasks
-	tasks   tasks // the list, the members, and the watch of each node
+	flights *bounded.Group
+	tasks   *bounded.Group // the list, the members, and the watch of each node
 }
 
 // New returns a client of the nodes that the resolver lists. It does not wait for the
@@ -102,6 +103,8 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		checkHost:  o.checkHost,
 		cluster:    o.cluster,
 		trace:      called.trace(o.trace),
+		flights:    bounded.NewGroup(o.runtime),
+		tasks:      bounded.NewGroup(o.runtime),
 		nodes:      balance{rt: o.runtime, zone: o.zone},
 		budget:     newBudget(o.runtime, o.ratio, o.perSecond),
 		swept:      o.runtime.Now(),
@@ -109,7 +112,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		cancel:     cancel,
 	}
 	if c.dial == nil {
-		c.dial = overGRPC(o, called, &tokens{ask: o.token, rt: o.runtime, guard: called, tasks: &c.tasks, root: ctx})
+		c.dial = overGRPC(o, called, &tokens{ask: o.token, rt: o.runtime, guard: called, tasks: c.tasks, root: ctx})
 	}
 	if o.unique {
 		c.seen = check.New(check.Config{})
@@ -127,8 +130,8 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 	c.nodes.list.Store(new([]*node))
 	c.members = newMembers(c, o.maxNodes, o.zone)
 	c.fly = func(l *lane) { l.fly(ctx, c) }
-	c.tasks.start(c.rt, func() { c.follow(ctx) })
-	c.tasks.start(c.rt, func() { c.members.tend(ctx) })
+	c.tasks.Start(func() { c.follow(ctx) })
+	c.tasks.Start(func() { c.members.tend(ctx) })
 	return c, nil
 }
 
@@ -178,12 +181,12 @@ func (c *Client) Close(ctx context.Context) error {
 		held = c.cache.Close(ctx) // its fetches end now
 	}
 	c.closed.Store(true)
-	err := errors.Join(held, c.flights.wait(ctx, c.rt))
-	c.flights.close()
-	c.tasks.close()
+	err := errors.Join(held, c.flights.Idle(ctx))
+	c.flights.Close()
+	c.tasks.Close()
 	c.cancel()
 	// What is left ends by itself: it waits with the context that has ended just now.
-	rest := errors.Join(c.flights.wait(context.Background(), c.rt), c.returned(ctx))
+	rest := errors.Join(c.flights.Idle(context.Background()), c.returned(ctx))
 	if err != nil {
 		rest = errors.Join(rest, fmt.Errorf("calls were cut off: %w", err))
 	}
@@ -196,12 +199,12 @@ func (c *Client) Close(ctx context.Context) error {
 // returned waits for what the client does by itself. That ends with the root context at
 // once, but for a function of the application that does not return.
 func (c *Client) returned(ctx context.Context) error {
-	if c.tasks.wait(ctx, c.rt) == nil {
+	if c.tasks.Idle(ctx) == nil {
 		return nil
 	}
-	bounded, cancel := c.rt.WithTimeout(context.Background(), closeGrace)
+	grace, cancel := c.rt.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	if err := c.tasks.wait(bounded, c.rt); err != nil {
+	if err := c.tasks.Idle(grace); err != nil {
 		return fmt.Errorf("a function of the application (Resolver, WithTokenFunc, WithStreamInterceptors) has not returned: %w", err)
 	}
 	return nil
@@ -285,7 +288,7 @@ func (c *Client) join(ctx context.Context, mode leafpb.Mode, tag string, w *wait
 			continue // a new one takes its place in the map
 		}
 		if start {
-			if c.flights.enter() {
+			if c.flights.Enter() {
 				l.begin(ctx)
 			} else {
 				l.abort(errClosed)
@@ -309,7 +312,7 @@ func (c *Client) lane(mode leafpb.Mode, tag string) (*lane, error) {
 
 // launch starts a flight, which the lane has counted already.
 func (c *Client) launch(l *lane) {
-	if !c.flights.start(c.rt, func() { c.fly(l) }) {
+	if !c.flights.Start(func() { c.fly(l) }) {
 		l.abort(errClosed)
 	}
 }

@@ -247,7 +247,7 @@ func (f *flight) land(a answer) {
 		c.stats.lost.Add(int64(a.attempt.count) - b.deal(a.ranges))
 		b.lane.recycle(b.waiters)
 	}
-	if !others || !c.flights.start(c.rt, deal) {
+	if !others || !c.flights.Start(deal) {
 		deal()
 	}
 }

@@ -271,18 +271,18 @@ func (l *lane) begin(ctx context.Context) {
 	c := l.client
 	b := l.depart()
 	if b == nil {
-		c.flights.done()
+		c.flights.End()
 		return
 	}
 	f := flight{client: c, lane: l, batch: b}
 	ended := f.try(ctx)
 	if ended && !l.more() {
-		c.flights.done()
+		c.flights.End()
 		return
 	}
 	rest := f
 	c.rt.Go(func() {
-		defer c.flights.done()
+		defer c.flights.End()
 		if !ended {
 			rest.run(c.root)
 		}

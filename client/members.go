@@ -210,7 +210,7 @@ func (m *members) linkLocked(ctx context.Context, e *listing, now time.Time) *no
 		n.warm = now
 	}
 	m.linked[e.key] = n
-	if !c.tasks.start(c.rt, func() { n.watch(ctx, listed) }) {
+	if !c.tasks.Start(func() { n.watch(ctx, listed) }) {
 		stop()
 		l.Close()
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 const (
@@ -28,7 +29,7 @@ type tokens struct {
 	ask   func(context.Context) (string, error)
 	rt    leaf.Runtime
 	guard guard
-	tasks *tasks          // that Close waits for
+	tasks *bounded.Group  // that Close waits for
 	root  context.Context //nolint:containedctx // of the calls, which serve many streams: it ends with Close
 
 	mu   sync.Mutex
@@ -83,7 +84,7 @@ func (t *tokens) join() (*tokenCall, error) {
 		return t.call, nil
 	}
 	call := &tokenCall{started: t.rt.Now(), done: make(chan struct{}), err: errors.New("it did not return")}
-	if !t.tasks.start(t.rt, func() { t.run(call) }) {
+	if !t.tasks.Start(func() { t.run(call) }) {
 		return nil, errClosed
 	}
 	t.call = call

@@ -3,10 +3,10 @@ package cache
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // Cache is a leaf.Issuer that holds ranges of its source. All methods are safe for
@@ -19,10 +19,7 @@ type Cache struct {
 	base   context.Context //nolint:containedctx // of the fetches, which serve many callers: it ends with Close
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	closed  bool
-	running int           // fetches and rests
-	idle    chan struct{} // closed when closed and running is 0
+	tasks *bounded.Group // fetches and rests; Close closes it
 
 	fetches, failures, fetched, unused atomic.Int64
 }
@@ -38,7 +35,7 @@ func New(source leaf.Issuer, cfg Config) (*Cache, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cache{source: source, cfg: cfg, idle: make(chan struct{})}
+	c := &Cache{source: source, cfg: cfg, tasks: bounded.NewGroup(cfg.Runtime)}
 	c.base, c.cancel = context.WithCancel(context.Background())
 	c.index.init(cfg.MaxTags)
 	return c, nil
@@ -85,23 +82,17 @@ func (c *Cache) Tag(name string) (*Tag, error) {
 	if err := leaf.ValidateTag(name); err != nil {
 		return nil, err
 	}
-	// Close sets closed before it lists the tags, so it finds every tag that is made here.
+	// Close closes tasks before it lists the tags, so it finds every tag that is made here.
 	t := c.index.add(name, func() *Tag {
-		if c.isClosed() {
+		if c.tasks.Closed() {
 			return nil
 		}
 		return newTag(c, name)
 	})
-	if t == nil && c.isClosed() {
+	if t == nil && c.tasks.Closed() {
 		return nil, errClosed
 	}
 	return t, nil
-}
-
-func (c *Cache) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
 }
 
 // Stats says what went through the cache since it was made.
@@ -129,44 +120,15 @@ func (c *Cache) Stats() Stats {
 // leaf.ErrNotReady; a call that went through to the source before ends as the source says.
 // It may be repeated.
 func (c *Cache) Close(ctx context.Context) error {
-	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
-	if first && c.running == 0 {
-		close(c.idle)
-	}
-	c.mu.Unlock()
+	first := c.tasks.Close()
 	c.cancel()
 	if first {
 		for _, t := range c.index.all() {
 			t.close()
 		}
 	}
-	if err := c.cfg.Runtime.Wait(ctx, c.idle, 0); err != nil {
+	if err := c.tasks.Idle(ctx); err != nil {
 		return fmt.Errorf("close the cache: %w", err)
 	}
 	return nil
-}
-
-// spawn runs f in a goroutine that Close waits for, or returns false after Close.
-func (c *Cache) spawn(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.running++
-	c.cfg.Runtime.Go(func() {
-		defer c.ended()
-		f()
-	})
-	return true
-}
-
-func (c *Cache) ended() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running--; c.closed && c.running == 0 {
-		close(c.idle)
-	}
 }

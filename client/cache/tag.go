@@ -226,7 +226,7 @@ func (t *Tag) fetch(n int) bool {
 		n = max(n, int(t.waiting.Load()))
 	}
 	f := &flight{n: min(n, t.cache.cfg.Max), done: make(chan struct{})}
-	if !t.cache.spawn(func() { t.run(f) }) {
+	if !t.cache.tasks.Start(func() { t.run(f) }) {
 		return false
 	}
 	t.flight = f
@@ -327,7 +327,7 @@ func (t *Tag) failed(f *flight, err error) {
 	t.rest = min(max(2*t.rest, minRest), maxRest)
 	rt := t.cache.cfg.Runtime
 	rest := rt.Jitter(t.rest)
-	t.cache.spawn(func() {
+	t.cache.tasks.Start(func() {
 		if rt.Wait(t.cache.base, nil, rest) == nil {
 			t.rearm()
 		}

@@ -15,7 +15,7 @@ type Group struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // made by Wait, closed at n == 0
+	idle   chan struct{} // made by Idle, closed at n == 0
 }
 
 // NewGroup returns an open group.
@@ -56,11 +56,25 @@ func (g *Group) End() {
 	}
 }
 
-// Wait closes the group and returns when all its goroutines have ended, or
-// ctx.Err().
-func (g *Group) Wait(ctx context.Context) error {
+// Close makes Start and Enter refuse, and reports whether the group was open.
+func (g *Group) Close() (first bool) {
 	g.mu.Lock()
-	g.closed = true
+	defer g.mu.Unlock()
+	first, g.closed = !g.closed, true
+	return first
+}
+
+// Closed reports whether the group is closed.
+func (g *Group) Closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// Idle returns when no goroutine of the group runs, or ctx.Err(). An open group may have new
+// ones by then.
+func (g *Group) Idle(ctx context.Context) error {
+	g.mu.Lock()
 	if g.n == 0 {
 		g.mu.Unlock()
 		return nil
@@ -71,4 +85,10 @@ func (g *Group) Wait(ctx context.Context) error {
 	idle := g.idle
 	g.mu.Unlock()
 	return g.rt.Wait(ctx, idle, 0)
+}
+
+// Wait closes the group and returns when all its goroutines have ended, or ctx.Err().
+func (g *Group) Wait(ctx context.Context) error {
+	g.Close()
+	return g.Idle(ctx)
 }
