@@ -70,7 +70,7 @@ func (a *App) sampleRequests(s samples) {
 				s.counter("leaf_ids_issued_total", "IDs issued to clients.", n.IDs, "protocol", m.Protocol(), "mode", n.Mode)
 			}
 		}
-		m.Seconds().Collect(s.to)
+		m.Collect(s.to)
 	}
 }
 

@@ -50,13 +50,18 @@ func NewSeconds(name, help string, labels prometheus.Labels) prometheus.Histogra
 func New(inner leaf.Access, protocol string) *Access {
 	a := &Access{
 		protocol: protocol, inner: inner,
-		seconds: NewSeconds("leaf_request_seconds", "Time from a request that was read to its IDs or its error, of one request in 16.",
+		seconds: NewSeconds("leaf_request_seconds", "Time from a request that was read to its IDs or its error, of some requests.",
 			prometheus.Labels{"protocol": protocol}),
 	}
-	for i := range a.shards { // else connections that are used evenly would be timed together, and seldom
-		a.shards[i].begun.Store(int64((i + shards - 1) % shards))
-	}
+	a.due()
 	return a
+}
+
+// due lets the next request of each shard be timed.
+func (a *Access) due() {
+	for i := range a.shards {
+		a.shards[i].due.Store(true)
+	}
 }
 
 // Open implements leaf.Access. What it refuses is not counted here: the gate does that, by
@@ -83,8 +88,12 @@ func (a *Access) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 // Protocol returns the name given to New.
 func (a *Access) Protocol() string { return a.protocol }
 
-// Seconds returns the histogram of the requests that were timed.
-func (a *Access) Seconds() prometheus.Collector { return a.seconds }
+// Collect sends the histogram of the requests that were timed, and lets more be timed: a quiet
+// node would have none between two scrapes.
+func (a *Access) Collect(to chan<- prometheus.Metric) {
+	a.seconds.Collect(to)
+	a.due()
+}
 
 // Count is how often requests for a mode had a result, "ok" or the code of an error.
 type Count struct {

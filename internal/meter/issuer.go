@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Sample says that one request in so many is timed.
-const Sample = 16
+// Sample says how seldom a busy node times a request: one in so many of each result.
+const Sample = 64
 
 // Modes, as indexes.
 const (
@@ -43,12 +43,13 @@ type counts struct {
 
 // shard is the counters of some connections.
 type shard struct {
-	begun atomic.Int64
+	due   atomic.Bool // the next request is timed
 	modes [modes]counts
 	_     [40]byte // to the end of a cache line
 }
 
-// issuer is one mode of what Open returns.
+// issuer is one mode of what Open returns. A request whose inner issuer panics is not counted:
+// to defer the counting would cost more than the counting, and the log has each panic.
 type issuer struct {
 	shard   *shard
 	counts  *counts
@@ -57,46 +58,50 @@ type issuer struct {
 }
 
 // Next implements leaf.Issuer.
-func (i *issuer) Next(ctx context.Context, tag string) (id int64, err error) {
-	begin, returned := i.begin(), false
-	defer func() { i.end(begin, returned, err, 1) }()
-	id, err = i.inner.Next(ctx, tag)
-	returned = true
+func (i *issuer) Next(ctx context.Context, tag string) (int64, error) {
+	var begin time.Time
+	if i.shard.due.Load() {
+		begin = i.shard.begin()
+	}
+	id, err := i.inner.Next(ctx, tag)
+	if err == nil {
+		i.count(ok)
+	} else {
+		i.count(resultOf(err))
+	}
+	if !begin.IsZero() {
+		i.seconds.Observe(time.Since(begin).Seconds())
+	}
 	return id, err
 }
 
 // NextN implements leaf.Issuer.
-func (i *issuer) NextN(ctx context.Context, tag string, n int) (ranges []leaf.Range, err error) {
-	begin, returned := i.begin(), false
-	defer func() { i.end(begin, returned, err, n) }()
-	ranges, err = i.inner.NextN(ctx, tag, n)
-	returned = true
+func (i *issuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	begin := i.shard.begin()
+	ranges, err := i.inner.NextN(ctx, tag, n)
+	if err == nil {
+		i.counts.more.Add(int64(n - 1))
+		i.count(ok)
+	} else {
+		i.count(resultOf(err))
+	}
+	if !begin.IsZero() {
+		i.seconds.Observe(time.Since(begin).Seconds())
+	}
 	return ranges, err
 }
 
 // begin returns the zero time if the request is not timed.
-func (i *issuer) begin() time.Time {
-	if i.shard.begun.Add(1)%Sample != 1 {
-		return time.Time{}
+func (s *shard) begin() time.Time {
+	if s.due.Load() && s.due.CompareAndSwap(true, false) {
+		return time.Now()
 	}
-	return time.Now()
+	return time.Time{}
 }
 
-// end counts a request for n IDs. One whose issuer has panicked counts as an internal error.
-func (i *issuer) end(begin time.Time, returned bool, err error, n int) {
-	switch {
-	case !returned:
-		i.counts.results[len(results)-1].Add(1)
-	case err != nil:
-		i.counts.results[resultOf(err)].Add(1)
-	default:
-		i.counts.results[ok].Add(1)
-		if n > 1 {
-			i.counts.more.Add(int64(n - 1))
-		}
-	}
-	if !begin.IsZero() {
-		i.seconds.Observe(time.Since(begin).Seconds())
+func (i *issuer) count(result int) {
+	if i.counts.results[result].Add(1)%Sample == 0 {
+		i.shard.due.Store(true)
 	}
 }
 
@@ -107,5 +112,5 @@ func resultOf(err error) int {
 			return i
 		}
 	}
-	return len(results) - 1
+	return len(results) - 1 // internal
 }

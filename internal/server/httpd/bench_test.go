@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 )
 
@@ -103,6 +104,35 @@ func BenchmarkFastPath(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkCounted is what counting and timing requests adds to the fast path.
+func BenchmarkCounted(b *testing.B) {
+	inner := leaf.Anyone(largeIDs{}, nil)
+	for _, bb := range []struct {
+		name   string
+		access leaf.Access
+	}{{"not", inner}, {"counted", meter.New(inner, "http")}} {
+		b.Run(bb.name, func(b *testing.B) {
+			p := newPipes()
+			s, err := httpd.New(p, quiet(httpd.Config{Access: bb.access}))
+			if err != nil {
+				b.Fatal(err)
+			}
+			run(b, s)
+			b.ReportAllocs()
+			conn := &feed{text: fastGET("order"), left: b.N, closed: make(chan struct{})}
+			p.conns <- conn
+			<-conn.closed
+		})
+	}
+}
+
+// largeIDs gives one ID again and again.
+type largeIDs struct{}
+
+func (largeIDs) Next(context.Context, string) (int64, error) { return 1 << 62, nil }
+
+func (largeIDs) NextN(context.Context, string, int) ([]leaf.Range, error) { return nil, nil }
 
 // feed is a connection that sends the same text with each Read.
 type feed struct {
