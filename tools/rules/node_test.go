@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -158,11 +159,11 @@ func exec(t *testing.T, d server.Database, statement string) {
 // declareNew says that no node has taken a worker ID.
 func declareNew(t *testing.T, c config.Config) {
 	t.Helper()
-	w, done, err := app.OpenWorkers(t.Context(), c, app.Options{}, true)
+	w, done, err := app.Open(t.Context(), c, app.Options{}, true, app.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.InitWorkers(t.Context()), done()); err != nil {
+	if err := errors.Join(manage.Tell(t.Context(), w, manage.InitWorkers{}), done()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -75,7 +75,7 @@ func rowsBroken(t *testing.T) {
 		await(t, p, `leaf_alarms_active{code="`+code+`"} 1`, use("order", "row"))
 	}
 	p.fire(nothing, "LeafRegress", "LeafRow")
-	if _, err := a.Backend().RepairTag(t.Context(), "order", 0); err != nil {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.RepairTag{Name: "order"}); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, d, "UPDATE leaf_alloc SET step = 10 WHERE biz_tag = 'row'")
@@ -160,7 +160,7 @@ func limitsReached(t *testing.T) {
 	p.healthy(right)
 
 	blocked, free := true, false
-	if _, err := a.Backend().SetTagLimit(t.Context(), "leaf-segment-test", manage.LimitChange{Blocked: &blocked}); err != nil {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.SetTagLimit{Name: "leaf-segment-test", LimitChange: manage.LimitChange{Blocked: &blocked}}); err != nil {
 		t.Fatal(err)
 	}
 	var open []net.Conn
@@ -178,7 +178,7 @@ func limitsReached(t *testing.T) {
 	}
 	alerts := []string{"LeafLimitReached", "LeafWrongTokens", "LeafConnectionsFull"}
 	p.fire(func() { right(); ask("a-token-that-is-not-right-at-all-at-all", 40) }, alerts...)
-	if _, err := a.Backend().SetTagLimit(t.Context(), "leaf-segment-test", manage.LimitChange{Blocked: &free}); err != nil {
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.SetTagLimit{Name: "leaf-segment-test", LimitChange: manage.LimitChange{Blocked: &free}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, conn := range open {
