@@ -69,9 +69,12 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ requests, want int }{
-		{1, 1}, {meter.Sample - 1, 2}, // the second of these is the first after the scrape
+		{1, 1},
+		{meter.Sample - 1, 2}, // the second of these is the first after the scrape
 		{5 * meter.Sample, 7},
-		{1, 8}, {1, 9}, {0, 9},
+		{1, 8},
+		{1, 9},
+		{0, 9},
 	} {
 		for range tt.requests {
 			_, _ = issuers.Segment.Next(t.Context(), "a")
