@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // calls are those of one kind. One that has not returned in time keeps the next one from
@@ -15,7 +16,7 @@ type calls struct {
 	kind string
 
 	mu   sync.Mutex
-	hung chan struct{} // closed when the one that hung has returned; nil: none did
+	hung <-chan struct{} // closed when the one that hung has returned; nil: none did
 }
 
 // callPatience is how long a call may go on after the end of its context.
@@ -45,27 +46,12 @@ func (a *Announcer) call(ctx context.Context, c *calls, f func(context.Context) 
 	}
 	ctx, cancel := a.rt.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
-	var err error
-	done := make(chan struct{})
-	a.rt.Go(func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("the directory panicked: %v\n%s", p, debug.Stack())
-			}
-		}()
-		err = f(ctx)
-	})
-	if a.rt.Wait(ctx, done, 0) != nil {
-		_ = a.rt.Wait(context.Background(), done, callPatience)
-	}
-	select {
-	case <-done:
+	_, late, err := bounded.Call(ctx, a.rt, "the directory", callPatience, func() (struct{}, error) { return struct{}{}, f(ctx) })
+	if late == nil {
 		return err
-	default:
 	}
 	c.mu.Lock()
-	c.hung = done
+	c.hung = late
 	c.mu.Unlock()
 	return cmp.Or(c.hangs(), context.DeadlineExceeded)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // guard keeps the faults of code that is not ours, such as a registry's driver, from the
@@ -29,7 +30,7 @@ type guard struct {
 // hungCall is a call that has not returned in time.
 type hungCall struct {
 	since time.Time
-	done  chan struct{} // closed when it has returned
+	done  <-chan struct{} // closed when it has returned
 }
 
 // guardPatience is how long a call may go on after the end of its context.
@@ -78,28 +79,20 @@ func (g *guard) hangs(call string) error {
 
 // guardedCall returns what f returns, soon after ctx has ended at the latest.
 func guardedCall[T any](ctx context.Context, g *guard, call string, f func() (T, error)) (T, error) {
-	var none, answer T
+	var none T
 	if err := g.hangs(call); err != nil {
 		return none, err
 	}
-	var err error
-	done := make(chan struct{})
 	since := g.rt.Now()
-	g.rt.Go(func() {
-		defer close(done)
+	answer, late, err := bounded.Call(ctx, g.rt, call, guardPatience, func() (answer T, err error) {
 		defer g.recovered(call, &err)
-		answer, err = f()
+		return f()
 	})
-	if g.rt.Wait(ctx, done, 0) != nil {
-		_ = g.rt.Wait(context.Background(), done, guardPatience)
-	}
-	select {
-	case <-done:
+	if late == nil {
 		return answer, err
-	default:
 	}
 	g.mu.Lock()
-	g.hung[call] = hungCall{since, done}
+	g.hung[call] = hungCall{since, late}
 	g.mu.Unlock()
 	return none, cmp.Or(g.hangs(call), errors.New(call+" has returned too late"))
 }

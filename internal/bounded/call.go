@@ -37,38 +37,49 @@ func Do[T any](parent context.Context, g *Guard, timeout time.Duration, f func(c
 	if n := g.abandoned.Load(); n >= int32(g.Limit) {
 		return zero, fmt.Errorf("%w: %d calls to %s", errStuck, n, g.What)
 	}
+	ctx, cancel := g.Runtime.WithTimeout(parent, timeout)
+	defer cancel()
+	value, late, err := Call(ctx, g.Runtime, g.What, Grace, func() (T, error) { return f(ctx) })
+	if late == nil {
+		return value, err
+	}
+	g.abandoned.Add(1)
+	g.Total.Add(1)
+	g.Runtime.Go(func() {
+		_ = g.Runtime.Wait(context.Background(), late, 0)
+		g.abandoned.Add(-1)
+	})
+	return zero, fmt.Errorf("call to %s abandoned %v after its deadline: %w", g.What, Grace, context.DeadlineExceeded)
+}
+
+// Call runs f in a goroutine, and returns what f returns. A panic of f becomes an error that
+// names what. When f has not returned within the grace after ctx ended, late is closed when f
+// returns, and what it returns is dropped. Otherwise late is nil.
+func Call[T any](ctx context.Context, rt leaf.Runtime, what string, grace time.Duration, f func() (T, error)) (value T, late <-chan struct{}, err error) {
 	type outcome struct {
 		value T
 		err   error
 	}
 	result := new(outcome) // read only after done is closed
 	done := make(chan struct{})
-	ctx, cancel := g.Runtime.WithTimeout(parent, timeout)
-	defer cancel()
-	g.Runtime.Go(func() {
+	rt.Go(func() {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				result.err = fmt.Errorf("%s panicked: %v\n%s", g.What, p, debug.Stack())
+				result.err = fmt.Errorf("%s panicked: %v\n%s", what, p, debug.Stack())
 			}
 		}()
-		result.value, result.err = f(ctx)
+		result.value, result.err = f()
 	})
-	if g.Runtime.Wait(ctx, done, 0) != nil {
-		_ = g.Runtime.Wait(context.Background(), done, Grace)
+	if rt.Wait(ctx, done, 0) != nil {
+		_ = rt.Wait(context.Background(), done, grace)
 	}
 	select {
 	case <-done:
-		return result.value, result.err
+		return result.value, nil, result.err
 	default:
+		return value, done, nil
 	}
-	g.abandoned.Add(1)
-	g.Total.Add(1)
-	g.Runtime.Go(func() {
-		_ = g.Runtime.Wait(context.Background(), done, 0)
-		g.abandoned.Add(-1)
-	})
-	return zero, fmt.Errorf("call to %s abandoned %v after its deadline: %w", g.What, Grace, context.DeadlineExceeded)
 }
 
 // Within calls f, which uses the disk, and waits for its end as long as ctx allows.
