@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -36,7 +35,7 @@ type hungCall struct {
 // guardPatience is how long a call may go on after the end of its context.
 const guardPatience = time.Second
 
-// panicError is a panic in a call.
+// panicError is a panic in a call, without its stack, which is in the log.
 type panicError struct {
 	call  string
 	cause any
@@ -44,16 +43,19 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic in %s: %v", e.call, e.cause) }
 
-// recovered sets err if the function that defers it panics, and logs where.
-func (g *guard) recovered(call string, err *error) {
-	if p := recover(); p != nil {
-		failed := &panicError{call, p}
-		*err = failed
-		g.mu.Lock()
-		g.panicked = failed
-		g.mu.Unlock()
-		g.log.Error("a call of snowflake mode panicked; its outcome is unknown, and it is tried again", "call", call, "panic", p, "stack", string(debug.Stack()))
+// heed logs and remembers the panic of a call, and returns it without its stack. It returns any
+// other error as it is.
+func (g *guard) heed(err error) error {
+	p, ok := errors.AsType[*bounded.PanicError](err)
+	if !ok {
+		return err
 	}
+	failed := &panicError{p.What, p.Cause}
+	g.mu.Lock()
+	g.panicked = failed
+	g.mu.Unlock()
+	g.log.Error("a call of snowflake mode panicked; its outcome is unknown, and it is tried again", "call", p.What, "panic", p.Cause, "stack", string(p.Stack))
+	return failed
 }
 
 // hangs returns an error while the call has not returned.
@@ -84,12 +86,9 @@ func guardedCall[T any](ctx context.Context, g *guard, call string, f func() (T,
 		return none, err
 	}
 	since := g.rt.Now()
-	answer, late, err := bounded.Call(ctx, g.rt, call, guardPatience, func() (answer T, err error) {
-		defer g.recovered(call, &err)
-		return f()
-	})
+	answer, late, err := bounded.Call(ctx, g.rt, call, guardPatience, f)
 	if late == nil {
-		return answer, err
+		return answer, g.heed(err)
 	}
 	g.mu.Lock()
 	g.hung[call] = hungCall{since, late}

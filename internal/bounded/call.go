@@ -52,8 +52,19 @@ func Do[T any](parent context.Context, g *Guard, timeout time.Duration, f func(c
 	return zero, fmt.Errorf("call to %s abandoned %v after its deadline: %w", g.What, Grace, context.DeadlineExceeded)
 }
 
-// Call runs f in a goroutine, and returns what f returns. A panic of f becomes an error that
-// names what. When f has not returned within the grace after ctx ended, late is closed when f
+// PanicError is a panic of a function that [Call] ran.
+type PanicError struct {
+	What  string // of Call
+	Cause any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("%s panicked: %v\n%s", e.What, e.Cause, e.Stack)
+}
+
+// Call runs f in a goroutine, and returns what f returns. A panic of f becomes a *PanicError
+// that names what. When f has not returned within the grace after ctx ended, late is closed when f
 // returns, and what it returns is dropped. Otherwise late is nil.
 func Call[T any](ctx context.Context, rt leaf.Runtime, what string, grace time.Duration, f func() (T, error)) (value T, late <-chan struct{}, err error) {
 	type outcome struct {
@@ -66,7 +77,7 @@ func Call[T any](ctx context.Context, rt leaf.Runtime, what string, grace time.D
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				result.err = fmt.Errorf("%s panicked: %v\n%s", what, p, debug.Stack())
+				result.err = &PanicError{what, p, debug.Stack()}
 			}
 		}()
 		result.value, result.err = f()
