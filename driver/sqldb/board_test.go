@@ -11,21 +11,24 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-func TestBoardOfAllTagsMariaDB(t *testing.T) { serverBoardOfAllTags(t, named("mysql")) }
-
-func TestBoardOfAllTagsPostgres(t *testing.T) { serverBoardOfAllTags(t, named("postgres")) }
-
-func serverBoardOfAllTags(t *testing.T, f flavour) {
+// onServer runs a test in a new database of a server, and onFile in a new file.
+func onServer(t *testing.T, dialect string, test func(t *testing.T, url string, db *sql.DB)) {
+	t.Helper()
 	t.Parallel()
-	d := f.database(t)
-	boardOfAllTags(t, d.URL(), d.Open(t))
+	d := named(dialect).database(t)
+	test(t, d.URL(), d.Open(t))
 }
 
-func TestBoardOfAllTagsSQLite(t *testing.T) {
+func onFile(t *testing.T, test func(t *testing.T, url string, db *sql.DB)) {
+	t.Helper()
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "leaf.db")
-	boardOfAllTags(t, "sqlite:"+path, raw(t, path))
+	test(t, "sqlite:"+path, raw(t, path))
 }
+
+func TestBoardOfAllTagsMariaDB(t *testing.T)  { onServer(t, "mysql", boardOfAllTags) }
+func TestBoardOfAllTagsPostgres(t *testing.T) { onServer(t, "postgres", boardOfAllTags) }
+func TestBoardOfAllTagsSQLite(t *testing.T)   { onFile(t, boardOfAllTags) }
 
 // boardOfAllTags: a change of the tag rule reads the answers about all tags, and which nodes
 // entered a short time ago. A node on the list is no answer.
@@ -57,21 +60,9 @@ func boardOfAllTags(t *testing.T, url string, db *sql.DB) {
 	}
 }
 
-func TestBoardForgetsNodesThatAreGoneMariaDB(t *testing.T) { serverForgets(t, named("mysql")) }
-
-func TestBoardForgetsNodesThatAreGonePostgres(t *testing.T) { serverForgets(t, named("postgres")) }
-
-func serverForgets(t *testing.T, f flavour) {
-	t.Parallel()
-	d := f.database(t)
-	boardForgets(t, d.URL(), d.Open(t))
-}
-
-func TestBoardForgetsNodesThatAreGoneSQLite(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leaf.db")
-	boardForgets(t, "sqlite:"+path, raw(t, path))
-}
+func TestBoardForgetsNodesThatAreGoneMariaDB(t *testing.T)  { onServer(t, "mysql", boardForgets) }
+func TestBoardForgetsNodesThatAreGonePostgres(t *testing.T) { onServer(t, "postgres", boardForgets) }
+func TestBoardForgetsNodesThatAreGoneSQLite(t *testing.T)   { onFile(t, boardForgets) }
 
 // boardForgets: where each start has a new data directory, nodes that are gone leave no row
 // behind for good, except one that says where numbers end.
