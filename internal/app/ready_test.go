@@ -48,8 +48,8 @@ func TestPublicReadiness(t *testing.T) {
 	}
 }
 
-// TestRefusalNamesNoSecrets: whoever asks for an ID of a mode that its database keeps from
-// serving learns of no host, user or database. An administrator is told.
+// TestRefusalNamesNoSecrets: while the database keeps a mode from serving, the error for a client
+// names no host, user or database. The error for an administrator names them.
 func TestRefusalNamesNoSecrets(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))

@@ -48,8 +48,8 @@ func texts(t *testing.T, see func(path, line string)) {
 	}
 }
 
-// TestTextsNameCommandsThatExist: whoever types what a document, an alarm or an error names
-// is not told that there is no such command or flag.
+// TestTextsNameCommandsThatExist: the program knows each command and each flag that a document, an
+// alarm or an error names.
 func TestTextsNameCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	_, list, _ := strings.Cut(outputOf(t, "--help"), "\nCommands:\n")
