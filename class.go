@@ -18,6 +18,7 @@ type Class struct {
 var classes = []Class{
 	{ErrBadRequest, "bad_request", 400, 3, "ERR", false, "The request is not valid"},
 	{ErrUnauthenticated, "unauthenticated", 401, 16, "NOAUTH", false, "Authentication is required"},
+	{ErrForbidden, "forbidden", 403, 7, "NOPERM", false, "A role is missing"},
 	{ErrBlocked, "blocked", 403, 7, "BLOCKED", false, "Switched off by an operator"},
 	{ErrUnknownTag, "unknown_tag", 404, 5, "UNKNOWNTAG", false, "No such tag"},
 	{ErrThrottled, "throttled", 429, 8, "THROTTLED", true, "Too many requests"},

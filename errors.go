@@ -30,6 +30,10 @@ var (
 	// ErrUnauthenticated: the client did not show the token that this server asks for.
 	ErrUnauthenticated = errors.New("leaf: not authenticated")
 
+	// ErrForbidden: the token or certificate of the client has not the role that the
+	// request needs. The message names the role.
+	ErrForbidden = errors.New("leaf: forbidden")
+
 	// ErrBlocked: an operator has switched this tag or this client off. A retry helps
 	// only once it is switched on again.
 	ErrBlocked = errors.New("leaf: switched off by an operator")

@@ -188,7 +188,7 @@ const (
 
 // doubtful are the errors of a node that is configured otherwise than the others, or that
 // has not yet read what they have: the token is being changed, the tag is new.
-var doubtful = []error{leaf.ErrUnauthenticated, leaf.ErrUnknownTag, leaf.ErrBlocked, leaf.ErrInvalidRow, leaf.ErrDisabled}
+var doubtful = []error{leaf.ErrUnauthenticated, leaf.ErrForbidden, leaf.ErrUnknownTag, leaf.ErrBlocked, leaf.ErrInvalidRow, leaf.ErrDisabled}
 
 // verdictOf judges an error of a request.
 //

@@ -1,5 +1,5 @@
 // Package drivertest is the conformance suite of segment.Store, segment.Catalog,
-// segment.Board, limit.Store and audit.Store, of fence.Cluster, of worker.Registry and of
+// segment.Board, limit.Store, audit.Store and auth.Store, of fence.Cluster, of worker.Registry and of
 // discovery.Directory. Every driver passes it; a bug found in one becomes a case for
 // all.
 //
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/audit"
+	"github.com/leaf-idgen/leaf/internal/auth"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -30,6 +31,7 @@ type Store interface {
 	segment.Board
 	limit.Store
 	audit.Store
+	auth.Store
 }
 
 // Backend is a store on an empty database, and what the suite must know of it.
@@ -65,7 +67,7 @@ type Backend struct {
 	NoText    bool // leaf_alloc has no text column
 	NoOptions bool // there is no leaf_tag_option
 	NoLimits  bool // there is no room for limits; so it is without leaf_tag_option
-	NoMeta    bool // there is no leaf_meta, nor a board, nor an audit log
+	NoMeta    bool // there is no leaf_meta, nor a board, nor an audit log, nor tokens
 }
 
 // New returns a backend on an empty database. It is called once per case.
@@ -90,6 +92,7 @@ func Run(t *testing.T, newBackend New) {
 		{"Board", boardCases},
 		{"Lock", lockCases},
 		{"Audit", auditCases},
+		{"Token", tokenCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

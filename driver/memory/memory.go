@@ -18,6 +18,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/audit"
+	"github.com/leaf-idgen/leaf/internal/auth"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -30,6 +31,7 @@ type Store struct {
 	binding *segment.Binding // nil: not bound yet
 	board   board
 	entries []audit.Entry // the newest first
+	tokens  map[string]auth.Token
 }
 
 // New returns an empty store.
@@ -38,6 +40,7 @@ func New() *Store {
 		rows:   make(map[string]segment.Row),
 		limits: limit.Rules{Tags: make(map[string]limit.Rule), Clients: make(map[string]limit.Rule)},
 		board:  newBoard(),
+		tokens: make(map[string]auth.Token),
 	}
 }
 

@@ -78,6 +78,7 @@ type texts struct {
 	records   recordStatements
 	directory directoryStatements
 	audit     auditStatements
+	token     tokenStatements
 }
 
 // dialects are all of them.
@@ -85,7 +86,7 @@ var dialects = withTexts(&mysqlDialect, &postgresDialect, &sqliteDialect)
 
 func withTexts(all ...*dialect) []*dialect {
 	for _, d := range all {
-		d.texts = texts{d.statements(), d.boardStatements(), d.recordStatements(), d.directoryStatements(), d.auditStatements()}
+		d.texts = texts{d.statements(), d.boardStatements(), d.recordStatements(), d.directoryStatements(), d.auditStatements(), d.tokenStatements()}
 	}
 	return all
 }

@@ -114,13 +114,14 @@ type App struct {
 	failures        chan error         // of a server that ended by itself
 	reloads         chan reloadRequest // by administrators
 
-	contact    func(ctx context.Context) error // the Starts of the engines, ended by abortStart
-	abortStart func()
-	follow     func() // the limits, until abortStart
-	identify   func() // learns the ID of the cluster
-	lookAfter  func() // the files, until abortStart
-	monitor    *console.Monitor
-	measure    func() // for the console, until abortStart
+	contact     func(ctx context.Context) error // the Starts of the engines, ended by abortStart
+	abortStart  func()
+	follow      func() // the limits, until abortStart
+	watchTokens func() // auth.named, until abortStart
+	identify    func() // learns the ID of the cluster
+	lookAfter   func() // the files, until abortStart
+	monitor     *console.Monitor
+	measure     func() // for the console, until abortStart
 
 	start, stop       sync.Once
 	startErr, stopErr error
@@ -152,7 +153,9 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 			err = errors.Join(err, a.undo())
 		}
 	}()
-	a.tokens = newTokens(cfg)
+	if a.tokens, err = newTokens(cfg); err != nil {
+		return nil, err
+	}
 	if a.secure, err = a.openTLS(); err != nil {
 		return nil, err
 	}
@@ -202,6 +205,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	stopping, cancel := context.WithCancel(context.Background())
 	a.abortStart = cancel
 	a.follow = func() { a.limits.Run(stopping) }
+	a.watchTokens = func() { a.followNamed(stopping) }
 	a.identify = func() { a.learnCluster(stopping) }
 	a.lookAfter = func() { a.files.watch(stopping) }
 	a.measure = func() { a.monitor.Run(stopping) }
@@ -255,6 +259,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.start.Do(func() {
 		a.announce()
 		a.serving.Go(a.follow)
+		a.serving.Go(a.watchTokens)
 		a.serving.Go(a.identify)
 		a.serving.Go(a.lookAfter)
 		a.serving.Go(a.measure)

@@ -21,7 +21,11 @@ import (
 func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, n, l, false}, Monitor: a.monitor, Logger: a.log,
-		Check: a.tokens.admin.Check, Required: a.tokens.admin.Required,
+		Check: func(token string) error { return mayRead(a.tokens.admin, token) }, Required: a.tokens.admin.Required,
+		Acts: func(token string) bool {
+			grant, err := a.tokens.admin.Identify(token, "")
+			return err == nil && grant.Admin() == nil
+		},
 		Secure: a.administrationTLS() != nil, Live: true,
 	})
 }
@@ -31,7 +35,7 @@ func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 func (a *App) publicConsole(on seat) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, on.node, on.layout, !accept.IsLoopback(on.ln.Addr().String())}, Monitor: a.monitor, Logger: a.log,
-		Check: a.tokens.clients.Check, Required: a.tokens.clients.Required, // not the gate, which counts and logs requests for IDs
+		Check: func(token string) error { return mayRead(a.tokens.clients, token) }, Required: a.tokens.clients.Required, // not the gate, which counts and logs requests for IDs
 		ReadOnly: true, Secure: a.secure != nil,
 	})
 }

@@ -42,6 +42,7 @@ func protocols() []protocol {
 func openHTTP(a *App, on seat) (server, error) {
 	c := httpd.Config{
 		Access:        on.access,
+		MayRead:       a.gate.MayRead,
 		TLS:           a.secure,
 		Ready:         a.publicReady,
 		Metrics:       a.metrics,

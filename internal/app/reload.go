@@ -78,8 +78,8 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 		was    bool
 		tokens []string
 	}{
-		{"auth.token", a.tokens.clients.Required(), cfg.Auth.Tokens},
-		{"admin.token", a.tokens.admin.Required(), cfg.Admin.Tokens},
+		{"auth.token", a.tokens.clients.Fixed(), cfg.Auth.Tokens},
+		{"admin.token", a.tokens.admin.Fixed(), cfg.Admin.Tokens},
 	} {
 		if set.was && len(set.tokens) == 0 {
 			return r, &config.Error{Key: set.key, Limit: "cannot be removed while the node runs, because then it would ask for no token; restart it"}

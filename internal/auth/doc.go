@@ -6,9 +6,11 @@
 //
 //  1. A comparison takes the same time for every wrong token of one length.
 //  2. A set that asks for a token never becomes one that asks for none: [Tokens.Replace]
-//     refuses an empty list.
+//     refuses an empty list, and a set with named tokens always asks.
+//  3. A named token that is revoked or changed counts at once, also where a server has kept
+//     its [Grant] for a connection.
 //
-// What it does not do: it reads no files and knows no roles. A server may keep the access
-// that it opened for a connection, so a token that was removed is refused from the next
+// What it does not do: it reads no files. A server may keep the access that it opened for a
+// connection, so a token of the configuration that was removed is refused from the next
 // connection, or from the next request that shows a token, on.
 package auth

@@ -9,18 +9,41 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Tokens is the set of secrets of which a client must show one. The zero value asks for
-// none. All methods are safe for concurrent use.
-type Tokens struct{ valid atomic.Pointer[[]digest] }
+// Tokens is what a client can show of which it must show one. The zero value asks for none.
+// All methods are safe for concurrent use.
+type Tokens struct {
+	valid        atomic.Pointer[[]digest] // of the configuration
+	grant        *Grant                   // of those; nil: everything but administration
+	named        *Named                   // nil: there are none
+	certificates map[string]*Grant        // by the name in them
+}
 
 // digest stands for a token, so that a comparison does not show the token's length.
 type digest [sha256.Size]byte
 
-// NewTokens returns a set. Without a token it asks for none.
+// NewTokens returns a set of tokens that open everything but administration. Without a token it
+// asks for none.
 func NewTokens(tokens ...string) *Tokens {
-	t := &Tokens{}
+	t := &Tokens{grant: everything("auth.token")}
 	if len(tokens) > 0 {
 		t.set(tokens)
+	}
+	return t
+}
+
+// NewAdminTokens is NewTokens for administrators.
+func NewAdminTokens(tokens ...string) *Tokens {
+	t := NewTokens(tokens...)
+	t.grant = &Grant{who: "admin.token", roles: Roles{Read: true, Admin: true}}
+	return t
+}
+
+// WithNamed returns t, which also accepts the tokens of n, and certificates by the name in
+// them. Call it before t is used.
+func (t *Tokens) WithNamed(n *Named, certificates map[string]Roles) *Tokens {
+	t.named, t.certificates = n, map[string]*Grant{}
+	for name, roles := range certificates {
+		t.certificates[name] = &Grant{Name: name, who: fmt.Sprintf("certificate %q", name), roles: roles}
 	}
 	return t
 }
@@ -33,10 +56,10 @@ func (t *Tokens) set(tokens []string) {
 	t.valid.Store(&all)
 }
 
-// Replace puts other tokens in the place of those before. With an empty list no client
-// would need a token, so it is refused with leaf.ErrBadRequest and changes nothing.
+// Replace puts other tokens in the place of those of the configuration. If no client needed
+// one with an empty list, that is refused with leaf.ErrBadRequest and changes nothing.
 func (t *Tokens) Replace(tokens []string) error {
-	if len(tokens) == 0 && t.Required() {
+	if len(tokens) == 0 && t.valid.Load() != nil {
 		return fmt.Errorf("%w: the last token cannot be removed while the node runs, because then no client would need one", leaf.ErrBadRequest)
 	}
 	if len(tokens) > 0 {
@@ -45,26 +68,59 @@ func (t *Tokens) Replace(tokens []string) error {
 	return nil
 }
 
-// Required reports whether a token must be shown.
-func (t *Tokens) Required() bool { return t.valid.Load() != nil }
+// Required reports whether something must be shown.
+func (t *Tokens) Required() bool {
+	return t.valid.Load() != nil || t.named != nil || len(t.certificates) > 0
+}
 
-// Check returns leaf.ErrUnauthenticated if a token must be shown and shown is none of the
-// valid ones. It costs one hash and one comparison per valid token.
+// Fixed reports whether there are tokens of the configuration.
+func (t *Tokens) Fixed() bool { return t.valid.Load() != nil }
+
+// Check is Identify for a token alone.
 func (t *Tokens) Check(shown string) error {
+	_, err := t.Identify(shown, "")
+	return err
+}
+
+// Identify returns what a client may do that shows a token and the name in a certificate, both
+// of which may be "". A token goes before a certificate. Errors: leaf.ErrUnauthenticated if
+// something must be shown, and what is shown is not valid; leaf.ErrNotReady while the named
+// tokens are not known. It costs one hash, and one comparison for each token of the
+// configuration.
+func (t *Tokens) Identify(shown, certificate string) (*Grant, error) {
 	valid := t.valid.Load()
-	if valid == nil {
-		return nil
+	if !t.Required() {
+		return t.fixed(), nil
 	}
 	if shown == "" {
-		return fmt.Errorf("%w: this server asks for a token", leaf.ErrUnauthenticated)
+		if g := t.certificates[certificate]; g != nil {
+			return g, nil
+		}
+		return nil, fmt.Errorf("%w: this server asks for a token", leaf.ErrUnauthenticated)
 	}
 	d := digest(sha256.Sum256([]byte(shown)))
 	found := 0
-	for i := range *valid {
-		found |= subtle.ConstantTimeCompare(d[:], (*valid)[i][:])
+	if valid != nil {
+		for i := range *valid {
+			found |= subtle.ConstantTimeCompare(d[:], (*valid)[i][:])
+		}
 	}
-	if found == 0 {
-		return fmt.Errorf("%w: the token is not one that this server accepts", leaf.ErrUnauthenticated)
+	if found == 1 {
+		return t.fixed(), nil
 	}
-	return nil
+	if t.named != nil {
+		if g, err := t.named.find(d); g != nil || err != nil {
+			return g, err
+		}
+	}
+	return nil, fmt.Errorf("%w: the token is not one that this server accepts", leaf.ErrUnauthenticated)
+}
+
+var anyone = everything("everyone")
+
+func (t *Tokens) fixed() *Grant {
+	if t.grant == nil {
+		return anyone
+	}
+	return t.grant
 }

@@ -72,6 +72,7 @@ type grammar struct {
 	Fence   fenceGroup  `cmd:"" help:"Manage what a node remembers of its ranges."`
 	Limit   limitGroup  `cmd:"" help:"Limit what tags and clients get from each node."`
 	Worker  workerGroup `cmd:"" help:"Manage the worker IDs of snowflake mode."`
+	Token   tokenGroup  `cmd:"" help:"Manage named tokens and their roles."`
 	Audit   auditCmd    `cmd:"" help:"Show the administrative changes, the newest first."`
 	Reload  reloadCmd   `cmd:"" help:"Make the running node read its configuration again."`
 	Drain   drainCmd    `cmd:"" help:"Take the running node out of service, and end it."`

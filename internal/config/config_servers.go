@@ -29,6 +29,9 @@ type Admin struct {
 
 // Auth is the section auth.
 type Auth struct {
+	Named        string   `key:"named" hint:"PLACE" help:"Accept the named tokens that leaf token makes, each with its roles, and ask every client and administrator for a token: store for those in the table leaf_token of the first database, file:PATH for those in a file. A change counts within limit.refresh."`
+	Certificates []string `key:"certificate" hint:"NAME=ROLES" help:"Roles of a client certificate (tls.client-ca) by its name, for clients without a token: issue, issue:PATTERN, snowflake and read, with a space between two. Repeatable. A certificate that is not listed has no role."`
+
 	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What clients must show: Authorization: Bearer over HTTP and gRPC, AUTH over the Redis protocol. Repeatable: each value is valid, so that a token can be exchanged while both are in use. Default: nothing is asked for."`
 }
 
@@ -98,13 +101,14 @@ func (c Config) validateServers() (errs []error) {
 	}
 	if c.AdminRemote() {
 		const onlyHere = "must be on 127.0.0.1, [::1] or localhost as long as "
-		if len(c.Admin.Tokens) == 0 {
+		if len(c.Admin.Tokens) == 0 && c.Auth.Named == "" {
 			errs = append(errs, &Error{Key: "admin.addr", Value: c.Admin.Addr, Limit: onlyHere + "admin.token is not set"})
 		}
 		if c.TLS.Cert == "" {
 			errs = append(errs, &Error{Key: "admin.addr", Value: c.Admin.Addr, Limit: onlyHere + "tls.cert is not set: without TLS, the network can read the token"})
 		}
 	}
+	errs = append(errs, c.validateAuth()...)
 	switch {
 	case c.TLS.Cert != "" && c.TLS.Key == "":
 		errs = append(errs, &Error{Key: "tls.key", Limit: "must be set, because tls.cert is"})

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -103,11 +104,16 @@ func (g *Gate) SetWaiting(target time.Duration, most int) {
 // Open implements leaf.Access. A name that [ValidateClient] refuses is refused here too,
 // for all protocols.
 func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
-	if err := g.tokens.Check(c.Token); err != nil {
-		g.refused.unauthenticated.Add(1)
+	grant, err := g.tokens.Identify(c.Token, c.Certificate)
+	if err != nil {
+		if errors.Is(err, leaf.ErrUnauthenticated) {
+			g.refused.unauthenticated.Add(1)
+		}
 		return nil, err
 	}
 	switch {
+	case !grant.Free(): // limits know it by the name that it has proved
+		return grant.Issuers(func() *leaf.Issuers { return granted(grant, &g.client(grant.Name).issuers) }), nil
 	case c.Certificate != "":
 		return &g.client(c.Certificate).issuers, nil
 	case c.Name != "":
@@ -117,6 +123,15 @@ func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 		return &g.client(c.Name).issuers, nil
 	}
 	return &g.unnamed.issuers, nil
+}
+
+// MayRead returns an error unless a client may see what the node shows of its tags.
+func (g *Gate) MayRead(c leaf.Credentials) error {
+	grant, err := g.tokens.Identify(c.Token, c.Certificate)
+	if err != nil {
+		return err
+	}
+	return grant.Read()
 }
 
 // Set puts rules into force for all that follows, in place of those before. Numbers

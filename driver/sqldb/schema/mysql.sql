@@ -127,3 +127,13 @@ CREATE TABLE IF NOT EXISTS leaf_audit (
   update_time timestamp     NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (id)
 ) ENGINE=InnoDB;
+
+-- Named tokens: the SHA-256 of each secret, and its roles. A node reads them with auth.named.
+CREATE TABLE IF NOT EXISTS leaf_token (
+  name        varchar(64)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  digest      varchar(64)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  roles       varchar(4096) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  created     bigint        NOT NULL,
+  update_time timestamp     NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (name)
+) ENGINE=InnoDB;

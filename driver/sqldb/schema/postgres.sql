@@ -115,3 +115,12 @@ CREATE TABLE IF NOT EXISTS leaf_audit (
   result      varchar(2048) NOT NULL,
   update_time timestamptz   NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
+
+-- Named tokens: the SHA-256 of each secret, and its roles. A node reads them with auth.named.
+CREATE TABLE IF NOT EXISTS leaf_token (
+  name        varchar(64)   COLLATE "C" NOT NULL PRIMARY KEY,
+  digest      varchar(64)   NOT NULL,
+  roles       varchar(4096) NOT NULL,
+  created     bigint        NOT NULL,
+  update_time timestamptz   NOT NULL DEFAULT CURRENT_TIMESTAMP
+);

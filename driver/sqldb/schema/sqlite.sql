@@ -115,3 +115,12 @@ CREATE TABLE IF NOT EXISTS leaf_audit (
   result      TEXT    NOT NULL,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
+
+-- Named tokens: the SHA-256 of each secret, and its roles. A node reads them with auth.named.
+CREATE TABLE IF NOT EXISTS leaf_token (
+  name        TEXT    NOT NULL PRIMARY KEY,
+  digest      TEXT    NOT NULL,
+  roles       TEXT    NOT NULL,
+  created     INTEGER NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;

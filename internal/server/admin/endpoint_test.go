@@ -44,7 +44,7 @@ func startTLS(t *testing.T, c manage.Backend) admin.Endpoint {
 		t.Fatal(err)
 	}
 	s := admin.NewServer(c, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{
-		Tokens: auth.NewTokens(token), TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
+		Tokens: auth.NewAdminTokens(token), TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
 	}})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
@@ -77,6 +77,8 @@ func filled(typ reflect.Type) reflect.Value {
 	case reflect.Pointer:
 		v.Set(reflect.New(typ.Elem()))
 		v.Elem().Set(filled(typ.Elem()))
+	case reflect.Slice:
+		v.Set(reflect.Append(v, filled(typ.Elem())))
 	case reflect.String:
 		v.SetString("a/../b c%2F?&=中😀")
 	case reflect.Int, reflect.Int64:

@@ -23,7 +23,7 @@ func TestStartStopStress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := admin.NewServer(&mirror{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{Tokens: auth.NewTokens("s3cret")}})
+		s := admin.NewServer(&mirror{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{Tokens: auth.NewAdminTokens("s3cret")}})
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(ln) }()
 		var clients sync.WaitGroup

@@ -31,7 +31,7 @@ func TestProfiles(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := admin.NewServer(&mirror{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{Tokens: auth.NewTokens("s3cret"), Profiles: tt.on}})
+			s := admin.NewServer(&mirror{}, admin.Config{Logger: slog.New(slog.DiscardHandler), TCP: &admin.TCP{Tokens: auth.NewAdminTokens("s3cret"), Profiles: tt.on}})
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, tt.path, nil)
 			if tt.token != "" {
 				r.Header.Set("Authorization", "Bearer "+tt.token)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -28,8 +30,9 @@ type TCP struct {
 	MaxConns int
 
 	// Session reports whether a request without a token belongs to a browser that has shown
-	// one, and cannot have been made by a page of another site. Default: none does.
-	Session func(r *http.Request) bool
+	// one, which it returns, and cannot have been made by a page of another site. Default: none
+	// does.
+	Session func(r *http.Request) (token string, ok bool)
 
 	// Ending is called when a stop begins, so that streams of Open end. Default: nothing.
 	Ending func()
@@ -51,7 +54,9 @@ func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 	admin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := t.admit(r)
 		if err != nil {
-			w.Header().Set("WWW-Authenticate", "Bearer")
+			if errors.Is(err, leaf.ErrUnauthenticated) {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+			}
 			problem.Write(w, log, err)
 			return
 		}
@@ -81,17 +86,29 @@ func (t *TCP) admit(r *http.Request) (who string, err error) {
 	if t.Tokens == nil || !t.Tokens.Required() {
 		return "", fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
 	}
-	if len(r.Header["Authorization"]) == 0 && t.Session != nil && t.Session(r) {
-		return "admin.token, in the console", nil
+	shown, console := "", false
+	if len(r.Header["Authorization"]) == 0 && t.Session != nil {
+		shown, console = t.Session(r)
 	}
-	shown, err := auth.Bearer(r.Header["Authorization"])
+	if !console {
+		shown, err = auth.Bearer(r.Header["Authorization"])
+	}
+	var grant *auth.Grant
 	if err == nil {
-		err = t.Tokens.Check(shown)
+		grant, err = t.Tokens.Identify(shown, "")
 	}
-	if err != nil {
-		return "", fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token", err)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token, or a named token with the role admin or read", err)
+	case manage.ForReaders(r.Method, r.URL.Path):
+		err = grant.Read()
+	default:
+		err = grant.Admin()
 	}
-	return "admin.token", nil
+	if console {
+		return grant.Who() + ", in the console", err
+	}
+	return grant.Who(), err
 }
 
 // defaultMaxConns is the default of TCP.MaxConns.

@@ -80,7 +80,7 @@ func TestSession(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			addr := startTCP(t, tt.token, func(c *admin.TCP) { c.Session = func(*http.Request) bool { return tt.session } })
+			addr := startTCP(t, tt.token, func(c *admin.TCP) { c.Session = func(*http.Request) (string, bool) { return tt.token, tt.session } })
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/info", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -194,9 +194,9 @@ func startTCP(t *testing.T, token string, edit ...func(*admin.TCP)) (addr string
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens := auth.NewTokens()
+	tokens := auth.NewAdminTokens()
 	if token != "" {
-		tokens = auth.NewTokens("other", token)
+		tokens = auth.NewAdminTokens("other", token)
 	}
 	c := &admin.TCP{
 		Tokens:   tokens,

@@ -35,8 +35,8 @@ func (c *Console) serveSession(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, c.cfg.Logger, err)
 		return
 	}
-	valid := c.sessions.valid(c.secretOf(r))
-	writeJSON(w, Session{Needed: c.cfg.Required() && !valid, SignedIn: valid, Actions: c.acts() && valid, ReadOnly: c.cfg.ReadOnly, Live: c.cfg.Live})
+	token, valid := c.sessions.token(c.secretOf(r))
+	writeJSON(w, Session{Needed: c.cfg.Required() && !valid, SignedIn: valid, Actions: valid && c.acts(token), ReadOnly: c.cfg.ReadOnly, Live: c.cfg.Live})
 }
 
 func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	secret, _ := c.sessions.begin(q.Token)
 	c.setCookie(w, r, secret, int(sessionTime/time.Second))
-	writeJSON(w, Session{SignedIn: true, Actions: c.acts(), ReadOnly: c.cfg.ReadOnly, Live: c.cfg.Live})
+	writeJSON(w, Session{SignedIn: true, Actions: c.acts(q.Token), ReadOnly: c.cfg.ReadOnly, Live: c.cfg.Live})
 }
 
 func (c *Console) serveLogout(w http.ResponseWriter, r *http.Request) {

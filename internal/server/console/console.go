@@ -24,7 +24,7 @@ import (
 // proxy may put anything before it.
 const Prefix = "/console/"
 
-// Config is what a Console needs. All fields but the two switches are required.
+// Config is what a Console needs. All fields but the switches and Acts are required.
 type Config struct {
 	Source  Source
 	Monitor *Monitor
@@ -32,6 +32,7 @@ type Config struct {
 
 	Check    func(token string) error // leaf.ErrUnauthenticated if the token is not accepted
 	Required func() bool              // whether a token must be shown; without one there are no actions
+	Acts     func(token string) bool  // whether an accepted token may change something; nil: each may
 	ReadOnly bool                     // never an action
 	Secure   bool                     // the listener speaks TLS
 	Live     bool                     // streams; else the page asks every two seconds

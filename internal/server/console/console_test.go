@@ -255,7 +255,7 @@ func TestAdmits(t *testing.T) {
 			for name, value := range tt.header {
 				r.Header.Set(name, value)
 			}
-			if got := s.console.Admits(r); got != tt.want {
+			if _, got := s.console.Admits(r); got != tt.want {
 				t.Errorf("read-only %t, %v: admitted %t", readOnly, tt.header, got)
 			}
 		}

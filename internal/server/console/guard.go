@@ -38,11 +38,16 @@ func (c *Console) admit(r *http.Request) error {
 	return nil
 }
 
-// Admits reports whether the request is an action of a session of this console. A
-// read-only console admits none.
-func (c *Console) Admits(r *http.Request) bool {
-	return c.acts() && r.Header.Get(Header) != "" && accept.OtherSite(r) == nil && c.sessions.valid(c.secretOf(r))
+// Admits reports whether the request is made by the page in a session of this console, and
+// returns the token of the session, which says what it may do. A read-only console admits none.
+func (c *Console) Admits(r *http.Request) (token string, ok bool) {
+	if c.cfg.ReadOnly || !c.cfg.Required() || r.Header.Get(Header) == "" || accept.OtherSite(r) != nil {
+		return "", false
+	}
+	return c.sessions.token(c.secretOf(r))
 }
 
-// acts reports whether the page offers actions.
-func (c *Console) acts() bool { return !c.cfg.ReadOnly && c.cfg.Required() }
+// acts reports whether the page offers actions to who has shown a token.
+func (c *Console) acts(token string) bool {
+	return !c.cfg.ReadOnly && c.cfg.Required() && (c.cfg.Acts == nil || c.cfg.Acts(token))
+}

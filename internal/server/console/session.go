@@ -56,18 +56,24 @@ func (s *sessions) begin(token string) (secret string, until time.Time) {
 
 // valid reports whether the secret is that of a session whose token is still accepted.
 func (s *sessions) valid(secret string) bool {
+	_, ok := s.token(secret)
+	return ok
+}
+
+// token returns the token of a valid session.
+func (s *sessions) token(secret string) (token string, ok bool) {
 	key := sha256.Sum256([]byte(secret))
 	s.mu.Lock()
 	o, ok := s.open[key]
 	s.mu.Unlock()
 	if !ok {
-		return false
+		return "", false
 	}
 	if s.now().Before(o.until) && s.check(o.token) == nil {
-		return true
+		return o.token, true
 	}
 	s.end(secret)
-	return false
+	return "", false
 }
 
 func (s *sessions) end(secret string) {

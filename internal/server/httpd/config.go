@@ -37,6 +37,10 @@ type Config struct {
 	// leaf.Credentials.Certificate. Default: plain TCP.
 	TLS *tls.Config
 
+	// MayRead returns an error unless a client may see /cache and /db. Default: whoever Access
+	// lets in may.
+	MayRead func(leaf.Credentials) error
+
 	// Cache and DB return a page of what /cache and /db show. Their context ends after
 	// half of WriteTimeout. Default: 501.
 	Cache func(ctx context.Context, ask PageRequest) (Page, error)
@@ -92,6 +96,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.Cache == nil {
 		c.Cache = notMounted("/cache")
+	}
+	if c.MayRead == nil {
+		c.MayRead = func(leaf.Credentials) error { return nil }
 	}
 	if c.DB == nil {
 		c.DB = notMounted("/db")

@@ -18,6 +18,7 @@ import (
 // api is what both paths serve.
 type api struct {
 	access    leaf.Access
+	mayRead   func(leaf.Credentials) error // cache and db
 	routes    []route
 	cache     func(context.Context, PageRequest) (Page, error)
 	db        func(context.Context, PageRequest) (Page, error)
@@ -36,6 +37,7 @@ func newAPI(cfg Config) *api {
 	cfg = cfg.WithDefaults()
 	a := &api{
 		access:    cfg.Access,
+		mayRead:   cfg.MayRead,
 		cache:     cfg.Cache,
 		db:        cfg.DB,
 		decode:    cfg.Decode,
@@ -124,6 +126,11 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 			}
 			if c, err = a.admit(shown); err != nil {
 				return err
+			}
+			if rt.path == "/cache" || rt.path == "/db" {
+				if err := a.mayRead(shown); err != nil {
+					return err
+				}
 			}
 			if !strings.HasPrefix(rt.path, "/api/") {
 				if err := a.refusePage(r); err != nil {

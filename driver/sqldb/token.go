@@ -1,0 +1,103 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var _ auth.Store = (*Store)(nil)
+
+// tokenStatements are the texts for leaf_token.
+type tokenStatements struct {
+	all    string
+	create string // name, digest, roles, created
+	revoke string // name
+}
+
+func (d *dialect) tokenStatements() tokenStatements {
+	return tokenStatements{
+		all:    fmt.Sprintf("SELECT name, digest, roles, created FROM leaf_token ORDER BY name LIMIT %d", auth.MaxTokens),
+		create: d.bind("INSERT INTO leaf_token (name, digest, roles, created, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		revoke: d.bind("DELETE FROM leaf_token WHERE name = ?"),
+	}
+}
+
+// NamedTokens implements auth.Store. A row that cannot be read opens nothing, and hides no
+// other.
+func (s *Store) NamedTokens(ctx context.Context) (all []auth.Token, err error) {
+	defer s.finishTokens(ctx, time.Now(), &err, "read named tokens")
+	err = eachRow(ctx, s.read, s.dialect.token.all, nil, func(rows *sql.Rows) error {
+		var t auth.Token
+		var roles string
+		var created int64
+		if err := rows.Scan(&t.Name, &t.Digest, &roles, &created); err != nil {
+			return err
+		}
+		t.Created = time.Unix(created, 0).UTC()
+		var wrong error
+		if t.Roles, wrong = auth.ParseRoles(strings.Fields(roles)); errors.Join(wrong, t.Validate()) != nil {
+			s.cfg.Logger.Warn("a row of leaf_token is left out, because Leaf did not write it", "store", s.Redacted(), "name", t.Name)
+			return nil
+		}
+		all = append(all, t)
+		return nil
+	})
+	if err != nil && s.dialect.kindOf(err) == kindNoTable {
+		return nil, nil // there are none
+	}
+	return all, err
+}
+
+// CreateToken implements auth.Store.
+func (s *Store) CreateToken(ctx context.Context, t auth.Token) (err error) {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	defer s.finishTokens(ctx, time.Now(), &err, "create token")
+	if all, err := s.NamedTokens(ctx); err == nil && len(all) >= auth.MaxTokens {
+		return auth.ErrTooManyTokens()
+	}
+	err = s.transact(ctx, func(conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, s.dialect.token.create, t.Name, t.Digest, strings.Join(t.Roles.Words(), " "), t.Created.Unix())
+		return err
+	})
+	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
+		return auth.ErrTokenExists(t.Name)
+	}
+	return err
+}
+
+// RevokeToken implements auth.Store.
+func (s *Store) RevokeToken(ctx context.Context, name string) (err error) {
+	if err := auth.CheckName(name); err != nil {
+		return err
+	}
+	defer s.finishTokens(ctx, time.Now(), &err, "revoke token")
+	return s.transact(ctx, func(conn *sql.Conn) error {
+		done, err := conn.ExecContext(ctx, s.dialect.token.revoke, name)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		return auth.ErrNoToken(name)
+	})
+}
+
+// finishTokens finishes a call as Store.done does.
+func (s *Store) finishTokens(ctx context.Context, start time.Time, err *error, step string) {
+	s.finish(ctx, start, err, func(err error) error {
+		if s.dialect.kindOf(err).missing() && !errors.Is(err, segment.ErrSchema) {
+			return s.schemaError("the database has no usable table leaf_token", err)
+		}
+		return err
+	}, "%s", step)
+}

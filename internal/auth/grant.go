@@ -1,0 +1,73 @@
+package auth
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Grant is what a client was let in by, and what it may do. A server may keep it for a
+// connection: once its token is revoked, every method returns leaf.ErrUnauthenticated. A role
+// that is missing is leaf.ErrForbidden. A check costs no lock and no memory.
+type Grant struct {
+	Name  string // of the token or certificate, "" of one from the configuration
+	who   string // for errors
+	roles Roles
+
+	revoked atomic.Bool
+	digest  digest // of a named token
+
+	once    sync.Once
+	issuers *leaf.Issuers // see Issuers
+}
+
+// everything is the grant of those who need to show nothing, and of auth.token.
+func everything(who string) *Grant {
+	return &Grant{who: who, roles: Roles{All: true, Snowflake: true, Read: true}}
+}
+
+// Free reports whether the grant issues everything and cannot be revoked, so that nothing
+// needs to be asked for each ID.
+func (g *Grant) Free() bool { return g.Name == "" }
+
+// Who is what the grant belongs to, for people.
+func (g *Grant) Who() string { return g.who }
+
+// Issue returns an error unless the tag may be issued.
+func (g *Grant) Issue(tag string) error {
+	if g.roles.issues(tag) && !g.revoked.Load() {
+		return nil
+	}
+	return g.refuse(fmt.Sprintf("%s for tag %q", RoleIssue, tag))
+}
+
+// IssueSnowflake returns an error unless IDs of snowflake mode may be issued.
+func (g *Grant) IssueSnowflake() error { return g.check(g.roles.Snowflake, RoleSnowflake) }
+
+// Read returns an error unless the node may be looked at.
+func (g *Grant) Read() error { return g.check(g.roles.Read, RoleRead) }
+
+// Admin returns an error unless the node may be administered.
+func (g *Grant) Admin() error { return g.check(g.roles.Admin, RoleAdmin) }
+
+func (g *Grant) check(has bool, role string) error {
+	if has && !g.revoked.Load() {
+		return nil
+	}
+	return g.refuse(role)
+}
+
+func (g *Grant) refuse(role string) error {
+	if g.revoked.Load() {
+		return fmt.Errorf("%w: %s was revoked or changed", leaf.ErrUnauthenticated, g.who)
+	}
+	return fmt.Errorf("%w: %s has not the role %s", leaf.ErrForbidden, g.who, role)
+}
+
+// Issuers returns what make returned at the first call.
+func (g *Grant) Issuers(make func() *leaf.Issuers) *leaf.Issuers {
+	g.once.Do(func() { g.issuers = make() })
+	return g.issuers
+}

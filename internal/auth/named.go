@@ -1,0 +1,142 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Named is the set of named tokens in force. Make it with NewNamed. All methods are safe for
+// concurrent use.
+type Named struct {
+	table atomic.Pointer[table] // nil: not known yet
+	set   sync.Mutex            // held by Set
+	read  atomic.Int64          // when the set was read last, in ns since 1970; 0: never
+}
+
+// table finds a grant by the first bytes of its digest, and is never changed. Who could learn
+// from the time of a search which first bytes exist knows nothing of a secret.
+type table struct {
+	grants map[uint64][]*Grant
+	names  map[string]*Grant
+}
+
+// NewNamed returns a set that is not known yet.
+func NewNamed() *Named { return &Named{} }
+
+// Set puts tokens into force, in place of those before. One that was changed or is gone is
+// revoked, also on connections that are open.
+func (n *Named) Set(tokens []Token, now time.Time) {
+	n.set.Lock()
+	defer n.set.Unlock()
+	before := n.table.Load()
+	if before == nil {
+		before = &table{}
+	}
+	next := &table{map[uint64][]*Grant{}, map[string]*Grant{}}
+	for _, t := range tokens {
+		d, err := digestOf(t.Digest)
+		if err != nil || t.Validate() != nil {
+			continue // another program wrote it: it opens nothing
+		}
+		g := before.names[t.Name]
+		if g == nil || g.digest != d || !g.roles.equal(t.Roles) {
+			g = &Grant{Name: t.Name, who: "token " + t.Name, roles: t.Roles, digest: d}
+		}
+		next.names[t.Name] = g
+		next.grants[g.key()] = append(next.grants[g.key()], g)
+	}
+	n.table.Store(next)
+	n.read.Store(now.UnixNano())
+	for name, g := range before.names {
+		if next.names[name] != g {
+			g.revoked.Store(true)
+		}
+	}
+}
+
+func (d digest) key() uint64 { return binary.BigEndian.Uint64(d[:]) }
+func (g *Grant) key() uint64 { return g.digest.key() }
+
+// ReadAt returns when the set was read last; ok is false if it never was.
+func (n *Named) ReadAt() (at time.Time, ok bool) {
+	ns := n.read.Load()
+	return time.Unix(0, ns), ns != 0
+}
+
+// find returns the grant of a secret, nil if there is none. Error: leaf.ErrNotReady while the
+// set is not known.
+func (n *Named) find(d digest) (*Grant, error) {
+	t := n.table.Load()
+	if t == nil {
+		return nil, fmt.Errorf("%w: the named tokens could not be read yet", leaf.ErrNotReady)
+	}
+	for _, g := range t.grants[d.key()] {
+		if subtle.ConstantTimeCompare(d[:], g.digest[:]) == 1 {
+			return g, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// FollowConfig is what Follow needs. All fields are required.
+type FollowConfig struct {
+	Store    Store
+	Interval time.Duration // how often the store is read, less a random part of up to half of it
+	Timeout  time.Duration // of one reading
+	Runtime  leaf.Runtime
+	Logger   *slog.Logger
+}
+
+// firstInterval is the interval, at most, until the first reading has succeeded.
+const firstInterval = 250 * time.Millisecond
+
+// Follow keeps the set as the store has it until ctx ends. While the store does not answer, the
+// last set stays in force; the log says once when that begins and once when it ends.
+func (n *Named) Follow(ctx context.Context, c FollowConfig) {
+	failed := false
+	for ctx.Err() == nil {
+		err := n.Refresh(ctx, c)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failed:
+			if at, ok := n.ReadAt(); ok {
+				c.Logger.Warn("named tokens cannot be read; the last ones stay in force", "read", at.UTC().Format(time.RFC3339), "error", err)
+			} else {
+				c.Logger.Warn("named tokens cannot be read yet; nobody is let in by one", "error", err)
+			}
+		case err == nil && failed:
+			c.Logger.Info("named tokens are read again")
+		}
+		failed = err != nil
+		interval := c.Interval
+		if _, ok := n.ReadAt(); !ok {
+			interval = min(interval, firstInterval)
+		}
+		_ = c.Runtime.Wait(ctx, nil, c.Runtime.Jitter(interval))
+	}
+}
+
+// Refresh reads the store once.
+func (n *Named) Refresh(ctx context.Context, c FollowConfig) error {
+	ctx, cancel := c.Runtime.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	began := c.Runtime.Now()
+	tokens, err := c.Store.NamedTokens(ctx)
+	if err != nil {
+		return fmt.Errorf("read named tokens: %w", err)
+	}
+	if at, ok := n.ReadAt(); ok && at.After(began) {
+		return nil // a reading that began later was faster
+	}
+	n.Set(tokens, began)
+	return nil
+}

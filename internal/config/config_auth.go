@@ -1,0 +1,69 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/auth"
+)
+
+// NamedStore is the value of auth.named for the table leaf_token.
+const NamedStore = "store"
+
+const namedFile = "file:"
+
+// NamedFile returns the path of the file with the named tokens, "" if they are in no file.
+func (a Auth) NamedFile() string {
+	path, ok := strings.CutPrefix(a.Named, namedFile)
+	if !ok {
+		return ""
+	}
+	return path
+}
+
+// Grants returns the roles of certificates, by name.
+func (a Auth) Grants() (map[string]auth.Roles, error) {
+	all := map[string]auth.Roles{}
+	for _, value := range a.Certificates {
+		at := strings.LastIndexByte(value, '=')
+		if at < 1 {
+			return nil, &Error{Key: certificateKey, Value: value, Limit: "must be NAME=ROLES, such as shop.example=issue:order*"}
+		}
+		name := value[:at]
+		roles, err := auth.ParseRoles(strings.Fields(value[at+1:]))
+		switch {
+		case err != nil:
+			return nil, &Error{Key: certificateKey, Value: value, Limit: err.Error()}
+		case roles.Admin:
+			return nil, &Error{Key: certificateKey, Value: value, Limit: "must not have the role admin: admin.addr asks for no certificate"}
+		}
+		if _, twice := all[name]; twice {
+			return nil, &Error{Key: certificateKey, Value: value, Limit: "must name each certificate once"}
+		}
+		all[name] = roles
+	}
+	return all, nil
+}
+
+const certificateKey = "auth.certificate"
+
+func (c Config) validateAuth() (errs []error) {
+	if _, err := c.Auth.Grants(); err != nil {
+		errs = append(errs, err)
+	}
+	if len(c.Auth.Certificates) > 0 && c.TLS.ClientCA == "" {
+		errs = append(errs, &Error{Key: certificateKey, Value: c.Auth.Certificates[0], Limit: "needs tls.client-ca, or no client shows a certificate"})
+	}
+	switch path := c.Auth.NamedFile(); {
+	case c.Auth.Named == "":
+	case path != "":
+		if !filepath.IsAbs(path) {
+			errs = append(errs, &Error{Key: "auth.named", Value: c.Auth.Named, Limit: "must have an absolute path behind file:"})
+		}
+	case c.Auth.Named != NamedStore:
+		errs = append(errs, &Error{Key: "auth.named", Value: c.Auth.Named, Limit: "must be store or file:PATH"})
+	case !c.NeedsStores():
+		errs = append(errs, &Error{Key: "auth.named", Value: c.Auth.Named, Limit: "needs a database, and this node uses none; use file:PATH"})
+	}
+	return errs
+}
