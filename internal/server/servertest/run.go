@@ -41,12 +41,6 @@ type Options struct {
 }
 
 // Run holds a server to the package's promises. start is called once per case.
-func Run(t *testing.T, start Start) {
-	t.Helper()
-	Options{}.Run(t, start)
-}
-
-// Run is the function Run for a protocol with limits.
 func (o Options) Run(t *testing.T, start Start) {
 	t.Helper()
 	for _, c := range cases {
