@@ -2,14 +2,18 @@ package bench_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -85,6 +89,53 @@ func startMany(b *testing.B, store segment.Store) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
+	}
+}
+
+// BenchmarkMetricsOfManyTags is what a scrape of /metrics costs for each tag in use. It has a tenth
+// of the tags, because each of them needs a range first.
+func BenchmarkMetricsOfManyTags(b *testing.B) {
+	const used = manyTags / 10
+	store := memory.New()
+	for i := range used {
+		store.Put(segment.Row{Tag: manyTag(i), MaxID: 1, Step: 1000})
+	}
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: store}}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir, err := datadir.Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	alloc, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := alloc.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for part := range 64 {
+		all.Go(func() {
+			for i := part; i < used; i += 64 {
+				if _, err := alloc.Next(b.Context(), manyTag(i)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	tags := meter.NewTags(50)
+	b.ReportAllocs()
+	for b.Loop() {
+		if named, rest := tags.Look(time.Now(), alloc.Usages()); len(named) != 50 || rest.Tags != used-50 {
+			b.Fatalf("%d tags are named, and %d are not", len(named), rest.Tags)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/used, "ns/tag")
+	if err := errors.Join(alloc.Close(context.Background()), dir.Close()); err != nil {
+		b.Fatal(err)
 	}
 }
 

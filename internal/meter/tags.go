@@ -92,6 +92,7 @@ func (t *Tags) Look(now time.Time, all iter.Seq[segment.Usage]) (named []segment
 func (t *Tags) read(all iter.Seq[segment.Usage], rest *Rest) (candidates []segment.Usage, found map[string]bool) {
 	t.total, rest.Lasts = 0, math.Inf(1)
 	found = map[string]bool{}
+	sorted := false // the first limit candidates are, and are the busiest before the others
 	for u := range all {
 		t.total += u.Issued
 		if p := t.places[u.Tag]; p != nil {
@@ -99,12 +100,12 @@ func (t *Tags) read(all iter.Seq[segment.Usage], rest *Rest) (candidates []segme
 			continue
 		}
 		rest.add(u)
-		if u.Tag == Other || t.limit == 0 {
+		if u.Tag == Other || t.limit == 0 || sorted && busier(candidates[t.limit-1], u) < 0 {
 			continue
 		}
 		if candidates = append(candidates, u); len(candidates) > 2*t.limit {
 			slices.SortFunc(candidates, busier)
-			candidates = candidates[:t.limit]
+			candidates, sorted = candidates[:t.limit], true
 		}
 	}
 	slices.SortFunc(candidates, busier)
