@@ -1,11 +1,15 @@
 package leaf
 
+import "net/netip"
+
 // Credentials are what a client shows of itself, on a connection or with a request.
 // The zero value is a client that shows nothing.
 type Credentials struct {
 	Token       string // the secret, e.g. of "Authorization: Bearer" or AUTH; "" if none
 	Certificate string // the name in its certificate, verified by TLS; "" if none
 	Name        string // what it calls itself, unproved; "" if it does not
+
+	Address netip.Addr // where its connection comes from; zero: not known
 }
 
 // Access is the one layer of authorisation and limits in front of every protocol. A

@@ -14,6 +14,7 @@ const (
 	AlarmFence     = "fence"     // the cluster fence does not answer, or was replaced; subject: its name
 	AlarmClaim     = "claim"     // no worker ID is held; subject: "worker"
 	AlarmClock     = "clock"     // the wall clock stepped, or differs from the peers'; subject: "self"
+	AlarmAuth      = "auth"      // wrong tokens are refused unheard; subject: "tokens"
 	AlarmRegistry  = "registry"  // the registry of worker IDs does not answer; subject: its name
 )
 

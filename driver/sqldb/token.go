@@ -41,12 +41,16 @@ func (s *Store) NamedTokens(ctx context.Context) (all []auth.Token, err error) {
 			return err
 		}
 		t.Created = time.Unix(created, 0).UTC()
-		var wrong error
-		if t.Roles, wrong = auth.ParseRoles(strings.Fields(roles)); errors.Join(wrong, t.Validate()) != nil {
-			s.cfg.Logger.Warn("a row of leaf_token is left out, because Leaf did not write it", "store", s.Redacted(), "name", t.Name)
-			return nil
+		parsed, bad := auth.ParseRoles(strings.Fields(roles))
+		t.Roles = parsed
+		if bad == nil {
+			bad = t.Validate()
 		}
-		all = append(all, t)
+		if bad != nil {
+			s.cfg.Logger.Warn("a row of leaf_token is left out, because Leaf did not write it", "store", s.Redacted(), "name", t.Name)
+		} else {
+			all = append(all, t)
+		}
 		return nil
 	})
 	if err != nil && s.dialect.kindOf(err) == kindNoTable {

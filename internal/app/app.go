@@ -118,6 +118,7 @@ type App struct {
 	abortStart  func()
 	follow      func() // the limits, until abortStart
 	watchTokens func() // auth.named, until abortStart
+	watchLogins func() // raises the alarm of wrong tokens, until abortStart
 	identify    func() // learns the ID of the cluster
 	lookAfter   func() // the files, until abortStart
 	monitor     *console.Monitor
@@ -206,6 +207,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	a.abortStart = cancel
 	a.follow = func() { a.limits.Run(stopping) }
 	a.watchTokens = func() { a.followNamed(stopping) }
+	a.watchLogins = func() { a.watchGuard(stopping) }
 	a.identify = func() { a.learnCluster(stopping) }
 	a.lookAfter = func() { a.files.watch(stopping) }
 	a.measure = func() { a.monitor.Run(stopping) }
@@ -260,6 +262,7 @@ func (a *App) Start(ctx context.Context) error {
 		a.announce()
 		a.serving.Go(a.follow)
 		a.serving.Go(a.watchTokens)
+		a.serving.Go(a.watchLogins)
 		a.serving.Go(a.identify)
 		a.serving.Go(a.lookAfter)
 		a.serving.Go(a.measure)

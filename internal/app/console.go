@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -21,9 +22,11 @@ import (
 func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, n, l, false}, Monitor: a.monitor, Logger: a.log,
-		Check: func(token string) error { return mayRead(a.tokens.admin, token) }, Required: a.tokens.admin.Required,
+		Check: func(token string, from netip.Addr) error {
+			return mayRead(a.tokens.admin, leaf.Credentials{Token: token, Address: from})
+		}, Required: a.tokens.admin.Required,
 		Acts: func(token string) bool {
-			grant, err := a.tokens.admin.Identify(token, "")
+			grant, err := a.tokens.admin.Identify(leaf.Credentials{Token: token})
 			return err == nil && grant.Admin() == nil
 		},
 		Secure: a.administrationTLS() != nil, Live: true,
@@ -35,7 +38,10 @@ func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 func (a *App) publicConsole(on seat) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, on.node, on.layout, !accept.IsLoopback(on.ln.Addr().String())}, Monitor: a.monitor, Logger: a.log,
-		Check: func(token string) error { return mayRead(a.tokens.clients, token) }, Required: a.tokens.clients.Required, // not the gate, which counts and logs requests for IDs
+		Check: func(token string, from netip.Addr) error {
+			return mayRead(a.tokens.clients, leaf.Credentials{Token: token, Address: from}) // not the gate, which counts and logs requests for IDs
+		},
+		Required: a.tokens.clients.Required,
 		ReadOnly: true, Secure: a.secure != nil,
 	})
 }

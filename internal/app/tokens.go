@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
@@ -14,10 +15,11 @@ import (
 type tokens struct {
 	clients, admin *auth.Tokens
 	named          *auth.Named // nil: auth.named is not set
+	guard          *auth.Guard
 }
 
 func newTokens(c config.Config) (t tokens, err error) {
-	t = tokens{clients: auth.NewTokens(c.Auth.Tokens...), admin: auth.NewAdminTokens(c.Admin.Tokens...)}
+	t = tokens{clients: auth.NewTokens(c.Auth.Tokens...), admin: auth.NewAdminTokens(c.Admin.Tokens...), guard: auth.NewGuard(time.Now)}
 	if c.Auth.Named != "" {
 		t.named = auth.NewNamed()
 	}
@@ -25,13 +27,13 @@ func newTokens(c config.Config) (t tokens, err error) {
 	if err != nil {
 		return t, err
 	}
-	t.clients.WithNamed(t.named, certificates)
-	t.admin.WithNamed(t.named, nil)
+	t.clients.WithNamed(t.named, certificates).WithGuard(t.guard)
+	t.admin.WithNamed(t.named, nil).WithGuard(t.guard)
 	return t, nil
 }
 
-func mayRead(t *auth.Tokens, token string) error {
-	grant, err := t.Identify(token, "")
+func mayRead(t *auth.Tokens, c leaf.Credentials) error {
+	grant, err := t.Identify(c)
 	if err != nil {
 		return err
 	}
@@ -68,6 +70,29 @@ func (a *App) followNamed(ctx context.Context) {
 		return
 	}
 	a.tokens.named.Follow(ctx, a.followTokens(t.Store))
+}
+
+// watchGuard raises an alarm while wrong tokens are refused unheard, until ctx ends.
+func (a *App) watchGuard(ctx context.Context) {
+	const subject = "tokens"
+	for {
+		select {
+		case <-a.tokens.guard.Woken():
+		case <-ctx.Done():
+			return
+		}
+		for st := a.tokens.guard.Status(); st.Active; st = a.tokens.guard.Status() {
+			a.alarms.Raise(leaf.Alarm{
+				Code: leaf.AlarmAuth, Subject: subject,
+				Text: fmt.Sprintf("too many wrong tokens; those of %s were refused last, %d attempts since the start", st.Last, st.Refused),
+				Do:   "find out which client shows a wrong token, or who guesses; give that client the right one, or keep the address away with a firewall",
+			})
+			if leaf.SystemRuntime().Wait(ctx, nil, auth.Calm/6) != nil {
+				return
+			}
+		}
+		a.alarms.Clear(leaf.AlarmAuth, subject)
+	}
 }
 
 // Tokens implements manage.TokenSite.

@@ -51,7 +51,7 @@ func TestRoles(t *testing.T) {
 		n := auth.NewNamed()
 		secret, digest := auth.NewSecret()
 		n.Set([]auth.Token{{Name: "a", Digest: digest, Roles: r}}, time.Now())
-		g, err := auth.NewTokens().WithNamed(n, nil).Identify(secret, "")
+		g, err := auth.NewTokens().WithNamed(n, nil).Identify(leaf.Credentials{Token: secret, Certificate: ""})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,34 +100,34 @@ func TestNamed(t *testing.T) {
 	n := auth.NewNamed()
 	tokens := auth.NewTokens("fixed").WithNamed(n, map[string]auth.Roles{"shop.example": roles(t, "issue:order")})
 	secret, digest := auth.NewSecret()
-	if _, err := tokens.Identify(secret, ""); !errors.Is(err, leaf.ErrNotReady) {
+	if _, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: ""}); !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("before the first reading: %v; want ErrNotReady", err)
 	}
-	if g, err := tokens.Identify("fixed", "shop.example"); err != nil || !g.Free() {
+	if g, err := tokens.Identify(leaf.Credentials{Token: "fixed", Certificate: "shop.example"}); err != nil || !g.Free() {
 		t.Errorf("a token of the configuration: %+v, %v", g, err)
 	}
-	if g, err := tokens.Identify("", "shop.example"); err != nil || g.Free() || g.Issue("order") != nil || !errors.Is(g.Issue("user"), leaf.ErrForbidden) {
+	if g, err := tokens.Identify(leaf.Credentials{Token: "", Certificate: "shop.example"}); err != nil || g.Free() || g.Issue("order") != nil || !errors.Is(g.Issue("user"), leaf.ErrForbidden) {
 		t.Errorf("a certificate with roles: %v", err)
 	}
 	for _, other := range []string{"", "other.example"} {
-		if _, err := tokens.Identify("", other); !errors.Is(err, leaf.ErrUnauthenticated) {
+		if _, err := tokens.Identify(leaf.Credentials{Token: "", Certificate: other}); !errors.Is(err, leaf.ErrUnauthenticated) {
 			t.Errorf("certificate %q: %v", other, err)
 		}
 	}
 	shop := auth.Token{Name: "shop", Digest: digest, Roles: roles(t, "issue")}
 	bad := auth.Token{Name: "bad", Digest: "x", Roles: roles(t, "admin")}
 	n.Set([]auth.Token{shop, bad}, time.Now())
-	before, err := tokens.Identify(secret, "shop.example") // the token goes before the certificate
+	before, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: "shop.example"}) // the token goes before the certificate
 	if err != nil || before.Name != "shop" {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	for _, wrong := range []string{"", "x", digest, secret[:len(secret)-1], secret + "x", strings.ToUpper(secret)} {
-		if g, err := tokens.Identify(wrong, ""); !errors.Is(err, leaf.ErrUnauthenticated) {
+		if g, err := tokens.Identify(leaf.Credentials{Token: wrong, Certificate: ""}); !errors.Is(err, leaf.ErrUnauthenticated) {
 			t.Errorf("%q: %+v, %v", wrong, g, err)
 		}
 	}
 	n.Set([]auth.Token{shop}, time.Now()) // the same again
-	if same, err := tokens.Identify(secret, ""); err != nil || same != before || before.Issue("order") != nil {
+	if same, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: ""}); err != nil || same != before || before.Issue("order") != nil {
 		t.Errorf("the same token became another one: %v", err)
 	}
 	shop.Roles = roles(t, "read")
@@ -135,7 +135,7 @@ func TestNamed(t *testing.T) {
 	if err := before.Issue("order"); !errors.Is(err, leaf.ErrUnauthenticated) {
 		t.Errorf("a grant whose roles have changed: %v", err)
 	}
-	now, err := tokens.Identify(secret, "")
+	now, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: ""})
 	if err != nil || now.Read() != nil || now.Issue("order") == nil {
 		t.Errorf("the changed token: %v", err)
 	}
@@ -143,7 +143,7 @@ func TestNamed(t *testing.T) {
 	if err := now.Read(); !errors.Is(err, leaf.ErrUnauthenticated) {
 		t.Errorf("a revoked grant: %v", err)
 	}
-	if _, err := tokens.Identify(secret, ""); !errors.Is(err, leaf.ErrUnauthenticated) {
+	if _, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: ""}); !errors.Is(err, leaf.ErrUnauthenticated) {
 		t.Errorf("a revoked token: %v", err)
 	}
 	if !tokens.Required() {
@@ -184,7 +184,7 @@ func TestFollow(t *testing.T) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if _, err := tokens.Identify(secret, ""); !errors.Is(err, want) {
+			if _, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: ""}); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
 		}

@@ -12,10 +12,17 @@ import (
 // Tokens is what a client can show of which it must show one. The zero value asks for none.
 // All methods are safe for concurrent use.
 type Tokens struct {
-	valid        atomic.Pointer[[]digest] // of the configuration
-	grant        *Grant                   // of those; nil: everything but administration
-	named        *Named                   // nil: there are none
-	certificates map[string]*Grant        // by the name in them
+	valid        atomic.Pointer[[]fixed] // of the configuration
+	grant        *Grant                  // of those; nil: everything but administration
+	named        *Named                  // nil: there are none
+	certificates map[string]*Grant       // by the name in them
+	guard        *Guard                  // nil: wrong tokens are not slowed down
+}
+
+// fixed is a token of the configuration.
+type fixed struct {
+	digest
+	strong int // 1: nobody can guess it
 }
 
 // digest stands for a token, so that a comparison does not show the token's length.
@@ -48,10 +55,19 @@ func (t *Tokens) WithNamed(n *Named, certificates map[string]Roles) *Tokens {
 	return t
 }
 
+// WithGuard returns t, which slows down the guessing of tokens. Call it before t is used.
+func (t *Tokens) WithGuard(g *Guard) *Tokens {
+	t.guard = g
+	return t
+}
+
 func (t *Tokens) set(tokens []string) {
-	all := make([]digest, len(tokens))
+	all := make([]fixed, len(tokens))
 	for i, token := range tokens {
-		all[i] = sha256.Sum256([]byte(token))
+		all[i].digest = sha256.Sum256([]byte(token))
+		if len(token) >= guessable {
+			all[i].strong = 1
+		}
 	}
 	t.valid.Store(&all)
 }
@@ -78,40 +94,48 @@ func (t *Tokens) Fixed() bool { return t.valid.Load() != nil }
 
 // Check is Identify for a token alone.
 func (t *Tokens) Check(shown string) error {
-	_, err := t.Identify(shown, "")
+	_, err := t.Identify(leaf.Credentials{Token: shown})
 	return err
 }
 
-// Identify returns what a client may do that shows a token and the name in a certificate, both
-// of which may be "". A token goes before a certificate. Errors: leaf.ErrUnauthenticated if
-// something must be shown, and what is shown is not valid; leaf.ErrNotReady while the named
-// tokens are not known. It costs one hash, and one comparison for each token of the
-// configuration.
-func (t *Tokens) Identify(shown, certificate string) (*Grant, error) {
-	valid := t.valid.Load()
+// Identify returns what a client may do that shows a token or a certificate. A token goes
+// before a certificate. Errors: leaf.ErrUnauthenticated if something must be shown, and what is
+// shown is not valid; leaf.ErrThrottled if too many wrong tokens came from the address;
+// leaf.ErrNotReady while the named tokens are not known. It costs one hash, and one comparison
+// for each token of the configuration.
+func (t *Tokens) Identify(c leaf.Credentials) (*Grant, error) {
 	if !t.Required() {
 		return t.fixed(), nil
 	}
-	if shown == "" {
-		if g := t.certificates[certificate]; g != nil {
+	if c.Token == "" {
+		if g := t.certificates[c.Certificate]; g != nil {
 			return g, nil
 		}
 		return nil, fmt.Errorf("%w: this server asks for a token", leaf.ErrUnauthenticated)
 	}
-	d := digest(sha256.Sum256([]byte(shown)))
-	found := 0
-	if valid != nil {
+	d := digest(sha256.Sum256([]byte(c.Token)))
+	found, strong := 0, 0
+	if valid := t.valid.Load(); valid != nil {
 		for i := range *valid {
-			found |= subtle.ConstantTimeCompare(d[:], (*valid)[i][:])
+			same := subtle.ConstantTimeCompare(d[:], (*valid)[i].digest[:])
+			found |= same
+			strong |= same & (*valid)[i].strong
 		}
 	}
-	if found == 1 {
+	if strong == 1 {
 		return t.fixed(), nil
 	}
-	if t.named != nil {
+	if found == 0 && t.named != nil {
 		if g, err := t.named.find(d); g != nil || err != nil {
 			return g, err
 		}
+	}
+	wait := t.guard.blocked(c.Address)
+	if found == 1 && wait == 0 {
+		return t.fixed(), nil
+	}
+	if wait = t.guard.failed(c.Address); wait > 0 {
+		return nil, tooMany(wait)
 	}
 	return nil, fmt.Errorf("%w: the token is not one that this server accepts", leaf.ErrUnauthenticated)
 }

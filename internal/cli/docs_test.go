@@ -98,6 +98,8 @@ var examples = map[string]struct {
 	"node.zone":                  {value: "eu-1"},
 	"node.discovery":             {"etcd://h:2379/leaf", []string{"--store-private"}},
 	"node.advertise":             {value: "leaf-1.example.org"},
+	"auth.named":                 {value: "store"},
+	"auth.certificate":           {"shop.example=issue:order*", []string{"--tls-client-ca=/ca.pem", "--tls-cert=/cert.pem", "--tls-key=/key.pem"}},
 	"auth.token":                 {value: "xxxxx"},
 	"admin.token":                {value: "xxxxx"},
 	"endpoint":                   {value: "https://h:8081"},

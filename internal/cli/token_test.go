@@ -145,3 +145,40 @@ func TestTokenAsTyped(t *testing.T) {
 		t.Errorf("%d, %s", code, out)
 	}
 }
+
+// TestGuessingIsSlow: wrong tokens on all ports count together against their address. A token
+// that nobody can guess goes through all the same. The alarm begins.
+func TestGuessingIsSlow(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	admin := filepath.Join(dir, "admin")
+	if err := os.WriteFile(admin, []byte("chosen\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := serve(t, dir, "--auth-named", "store", "--admin-token-file", admin, "--admin-addr", "127.0.0.1:0")
+	info, err := waitForNode(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := strings.TrimSpace(outputOf(t, "token", "create", "shop", "--role", "issue", "--data-dir", dir))
+	public, private := "http://"+info.HTTP+"/api/segment/get/leaf-segment-test", "http://"+info.Admin+"/v1/info"
+	throttled := 0
+	for i := range 20 {
+		url := []string{public, private}[i%2]
+		if status, body := askWith(t, "GET", url, "guess"); status == 429 {
+			throttled++
+		} else if status != 401 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if throttled < 5 {
+		t.Errorf("only %d of 20 wrong tokens were refused unheard", throttled)
+	}
+	if status, _ := askWith(t, "GET", private, "chosen"); status != 429 {
+		t.Errorf("a token that can be guessed: %d, want 429", status)
+	}
+	if status, body := askWith(t, "GET", public, secret); status != 200 {
+		t.Errorf("a named token: %d %s", status, body)
+	}
+	node.await(t, "too many wrong tokens; those of 127.0.0.1/32")
+}

@@ -104,9 +104,9 @@ func (g *Gate) SetWaiting(target time.Duration, most int) {
 // Open implements leaf.Access. A name that [ValidateClient] refuses is refused here too,
 // for all protocols.
 func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
-	grant, err := g.tokens.Identify(c.Token, c.Certificate)
+	grant, err := g.tokens.Identify(c)
 	if err != nil {
-		if errors.Is(err, leaf.ErrUnauthenticated) {
+		if !errors.Is(err, leaf.ErrNotReady) {
 			g.refused.unauthenticated.Add(1)
 		}
 		return nil, err
@@ -127,7 +127,7 @@ func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 
 // MayRead returns an error unless a client may see what the node shows of its tags.
 func (g *Gate) MayRead(c leaf.Credentials) error {
-	grant, err := g.tokens.Identify(c.Token, c.Certificate)
+	grant, err := g.tokens.Identify(c)
 	if err != nil {
 		return err
 	}

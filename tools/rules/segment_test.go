@@ -148,8 +148,9 @@ func limitsReached(t *testing.T) {
 	c := settings(t)
 	c.Auth.Tokens = []string{"a-token-of-the-clients-of-this-test"}
 	c.RESP.MaxConns = 4
-	a, _ := start(t, c)
-	p := newPrometheus(t, of(a))
+	a, stop := start(t, c)
+	url := of(a)
+	p := newPrometheus(t, func() string { return url() })
 	ask := func(token string, n int) {
 		for range n {
 			get(t, "http://"+a.Addr()+"/api/segment/get/leaf-segment-test", token)
@@ -176,7 +177,7 @@ func limitsReached(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	alerts := []string{"LeafLimitReached", "LeafWrongTokens", "LeafConnectionsFull"}
+	alerts := []string{"LeafLimitReached", "LeafWrongTokens", "LeafAuth", "LeafConnectionsFull"}
 	p.fire(func() { right(); ask("a-token-that-is-not-right-at-all-at-all", 40) }, alerts...)
 	if _, err := manage.Ask(t.Context(), a.Backend(), manage.SetTagLimit{Name: "leaf-segment-test", LimitChange: manage.LimitChange{Blocked: &free}}); err != nil {
 		t.Fatal(err)
@@ -185,6 +186,10 @@ func limitsReached(t *testing.T) {
 		_ = conn.Close()
 	}
 	await(t, p, `leaf_connections{protocol="resp"} 0`, nothing)
+	stop() // a minute without a wrong token would end the alarm auth, too
+	a, _ = start(t, c)
+	url = of(a)
+	await(t, p, `leaf_segment_ready 1`, right)
 	p.clear(right, alerts...)
 }
 

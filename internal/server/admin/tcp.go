@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -95,10 +96,13 @@ func (t *TCP) admit(r *http.Request) (who string, err error) {
 	}
 	var grant *auth.Grant
 	if err == nil {
-		grant, err = t.Tokens.Identify(shown, "")
+		grant, err = t.Tokens.Identify(leaf.Credentials{Token: shown, Address: accept.AddressIn(r.RemoteAddr)})
 	}
 	switch {
 	case err != nil:
+		if errors.Is(err, leaf.ErrThrottled) {
+			return "", err // whose text has an end of its own
+		}
 		return "", fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token, or a named token with the role admin or read", err)
 	case manage.ForReaders(r.Method, r.URL.Path):
 		err = grant.Read()

@@ -51,7 +51,7 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 		err = leaf.BadField("token", "", "must not be empty")
 	}
 	if err == nil {
-		err = c.cfg.Check(q.Token)
+		err = c.cfg.Check(q.Token, accept.AddressIn(r.RemoteAddr))
 	}
 	if err != nil {
 		problem.Write(w, c.cfg.Logger, err)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path"
 	"strings"
 	"sync"
@@ -30,12 +31,12 @@ type Config struct {
 	Monitor *Monitor
 	Logger  *slog.Logger
 
-	Check    func(token string) error // leaf.ErrUnauthenticated if the token is not accepted
-	Required func() bool              // whether a token must be shown; without one there are no actions
-	Acts     func(token string) bool  // whether an accepted token may change something; nil: each may
-	ReadOnly bool                     // never an action
-	Secure   bool                     // the listener speaks TLS
-	Live     bool                     // streams; else the page asks every two seconds
+	Check    func(token string, from netip.Addr) error // leaf.ErrUnauthenticated if the token is not accepted
+	Required func() bool                               // whether a token must be shown; without one there are no actions
+	Acts     func(token string) bool                   // whether an accepted token may change something; nil: each may
+	ReadOnly bool                                      // never an action
+	Secure   bool                                      // the listener speaks TLS
+	Live     bool                                      // streams; else the page asks every two seconds
 }
 
 // Console serves the page. Make it with New, and Close it before its server.
@@ -63,7 +64,7 @@ const (
 // New returns a Console.
 func New(cfg Config) *Console {
 	c := &Console{cfg: cfg, mux: http.NewServeMux(), streams: make(chan struct{}, maxStreams), reads: make(chan struct{}, maxReads)}
-	c.sessions = sessions{now: time.Now, check: cfg.Check, open: map[[sha256.Size]byte]session{}}
+	c.sessions = sessions{now: time.Now, check: func(token string) error { return cfg.Check(token, netip.Addr{}) }, open: map[[sha256.Size]byte]session{}}
 	c.ended, c.end = context.WithCancel(context.Background())
 	c.overview = shared[Overview]{keep: time.Second, read: func(context.Context) (Overview, error) {
 		o := cfg.Source.Overview()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,7 +80,7 @@ func serve(t *testing.T, f *fake, token string, edit func(*console.Config)) *sit
 	c := console.Config{
 		Source: f, Monitor: console.NewMonitor(f), Logger: slog.New(slog.DiscardHandler), Live: true,
 		Required: func() bool { return s.token.Load() != nil },
-		Check: func(shown string) error {
+		Check: func(shown string, _ netip.Addr) error {
 			if valid := s.token.Load(); valid != nil && *valid != shown {
 				return leaf.ErrUnauthenticated
 			}

@@ -23,6 +23,7 @@ import (
 func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
 	if id := identityOf(ctx); id != nil {
 		c.Certificate = id.certificate
+		c.Address = accept.Address(id.link)
 	}
 	if c.Token, err = auth.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
 		return c, err

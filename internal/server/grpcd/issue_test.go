@@ -3,6 +3,7 @@ package grpcd_test
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +210,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := client(t, s)
+			tt.want.Address = netip.MustParseAddr("127.0.0.1")
 			ctx := metadata.AppendToOutgoingContext(within(t, 20*time.Second), tt.md...)
 			_, err := c.Next(ctx, &leafpb.NextRequest{Tag: "a"})
 			if got := <-asked.opened; got != tt.want {

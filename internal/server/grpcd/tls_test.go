@@ -2,6 +2,7 @@ package grpcd_test
 
 import (
 	"crypto/tls"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestTLS(t *testing.T) {
 			c := leafpb.NewLeafServiceClient(dial(t, s, grpc.WithTransportCredentials(credentials.NewTLS(config))))
 			_, err := c.Next(within(t, 20*time.Second), &leafpb.NextRequest{Tag: "a"})
 			checkStatus(t, err, "unauthenticated") // by access, which asks for a token
-			if got := <-asked.opened; got != (leaf.Credentials{Certificate: tt.want}) {
+			if got := <-asked.opened; got != (leaf.Credentials{Certificate: tt.want, Address: netip.MustParseAddr("127.0.0.1")}) {
 				t.Errorf("opened with %+v, want the certificate %q", got, tt.want)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 const (
@@ -51,6 +52,7 @@ func (a *api) admit(shown leaf.Credentials) (_ client, err error) {
 // proxy before us may have looked at the other one. Authorization with a scheme other
 // than Bearer is ignored: it is meant for a proxy.
 func credentials(r *http.Request) (shown leaf.Credentials, err error) {
+	shown.Address = accept.AddressIn(r.RemoteAddr)
 	shown.Certificate, _ = r.Context().Value(certificateKey{}).(string)
 	if shown.Token, err = auth.Bearer(r.Header["Authorization"]); err != nil {
 		return shown, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -163,6 +164,7 @@ func (c *fastConn) handlerFor(h head) (FastHandler, error) {
 		return c.handler, nil
 	}
 	c.handler = nil
+	c.shown.Address = accept.Address(c.raw)
 	c.shown.Token, c.shown.Name = string(h.token), string(h.name)
 	handler, err := c.srv.open(c.shown)
 	if err != nil {

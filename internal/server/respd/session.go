@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // redisVersion is the release of Redis whose replies ours follow. Client libraries read
@@ -92,7 +93,7 @@ func (c *conn) open(token, user, name string) error {
 	if called == "" {
 		called = name
 	}
-	issuers, err := c.srv.limits.Access.Open(leaf.Credentials{Token: token, Certificate: c.certificate, Name: called})
+	issuers, err := c.srv.limits.Access.Open(leaf.Credentials{Token: token, Certificate: c.certificate, Name: called, Address: accept.Address(c.raw)})
 	if err != nil {
 		return err
 	}

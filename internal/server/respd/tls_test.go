@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -49,11 +50,11 @@ func TestTLS(t *testing.T) {
 		if got := c.reply(); got != ":1\r\n" {
 			t.Errorf("%s: got %q", tt.name, got)
 		}
-		if got := g.last(); got != (leaf.Credentials{Certificate: tt.want}) {
+		if got := g.last(); got != (leaf.Credentials{Certificate: tt.want, Address: netip.MustParseAddr("127.0.0.1")}) {
 			t.Errorf("%s: Access was shown %+v", tt.name, got)
 		}
 		c.ask("+OK\r\n", "AUTH", "me", "token")
-		if got := g.last(); got != (leaf.Credentials{Token: "token", Certificate: tt.want, Name: "me"}) {
+		if got := g.last(); got != (leaf.Credentials{Token: "token", Certificate: tt.want, Name: "me", Address: netip.MustParseAddr("127.0.0.1")}) {
 			t.Errorf("%s: Access was shown %+v", tt.name, got)
 		}
 		c.ask("+OK\r\n", "QUIT")
