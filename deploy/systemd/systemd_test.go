@@ -67,7 +67,7 @@ func TestConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	offered := strings.NewReplacer("# store-file: /run/credentials/leaf.service/store", "store: mysql://leaf@db/leaf", "# http:", "http:", "#   addr", "  addr").Replace(string(text))
+	offered := strings.NewReplacer("# store-file: /run/credentials/leaf.service/store", "store: mysql://leaf@db/leaf", "# http:", "http:", "#   addr", "  addr", "# auth: ", "auth: ", "#   open", "  open").Replace(string(text))
 	for _, text := range []string{string(text), offered} {
 		file := filepath.Join(t.TempDir(), "leaf.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

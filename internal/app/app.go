@@ -322,6 +322,9 @@ func (a *App) announce() {
 	if a.presence != nil {
 		a.log.Info("clients find this node", "directory", a.presence.where, "id", a.dir.NodeID(), "zone", a.cfg.Node.Zone, "weight", a.cfg.Node.Weight)
 	}
+	if key, addr := a.cfg.OpenAddress(); key != "" {
+		a.log.Warn("auth.open: whoever reaches this address takes IDs", "key", key, "address", addr)
+	}
 	for _, note := range a.opts.Notes {
 		a.log.Info("configuration: " + note)
 	}

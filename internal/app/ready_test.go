@@ -23,7 +23,7 @@ func TestPublicReadiness(t *testing.T) {
 	}{{"127.0.0.1:0", true}, {":0", false}} {
 		c := embedded(shortDir(t))
 		down := port.Unused(t)
-		c.HTTP.Addr, c.GRPC.Addr, c.RESP.Addr = tt.addr, "off", "off"
+		c.HTTP.Addr, c.GRPC.Addr, c.RESP.Addr, c.Auth.Open = tt.addr, "off", "off", true
 		c.Stores = []string{"mysql://someone@" + down + "/orders"}
 		a, err := app.New(c, app.Options{}.On(app.Interface{Name: "lo", Up: true, Loopback: true, Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}))
 		if err != nil {
@@ -76,7 +76,7 @@ func TestRefusalNamesNoSecrets(t *testing.T) {
 func TestPublicReadinessOfAStop(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	c.HTTP.Addr, c.DrainDelay = ":0", time.Second
+	c.HTTP.Addr, c.DrainDelay, c.Auth.Open = ":0", time.Second, true
 	a, stop := start(t, c)
 	awaitStatus(t, a, "/readyz?mode=snowflake", 200)
 	stopped := make(chan struct{})

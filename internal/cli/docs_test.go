@@ -92,7 +92,7 @@ var examples = map[string]struct {
 	"snowflake.address":          {value: "10.0.0.1:8080"},
 	"snowflake.interface":        {value: "en*"},
 	"alarm.webhook":              {value: "https://h/xxxxx"},
-	"grpc.addr":                  {value: ":9091"},
+	"grpc.addr":                  {value: "127.0.0.1:9091"},
 	"resp.addr":                  {value: "off"},
 	"admin.addr":                 {value: "127.0.0.1:8082"},
 	"node.zone":                  {value: "eu-1"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
 // NamedStore is the value of auth.named for the table leaf_token.
@@ -66,4 +67,28 @@ func (c Config) validateAuth() (errs []error) {
 		errs = append(errs, &Error{Key: "auth.named", Value: c.Auth.Named, Limit: "needs a database, and this node uses none; use file:PATH"})
 	}
 	return errs
+}
+
+// OpenAddress returns the address of a server for clients that other machines reach and that
+// asks for nothing, "" if there is none.
+func (c Config) OpenAddress() (key, addr string) {
+	if len(c.Auth.Tokens) > 0 || c.Auth.Named != "" || c.TLS.ClientCA != "" {
+		return "", ""
+	}
+	for _, a := range []struct{ key, addr string }{{"http.addr", c.HTTP.Addr}, {"grpc.addr", c.GRPCAddr()}, {"resp.addr", c.RESPAddr()}} {
+		if a.addr != AddrOff && !accept.IsLoopback(a.addr) {
+			return a.key, a.addr
+		}
+	}
+	return "", ""
+}
+
+// checkOpen refuses a server for everybody unless the operator says that it is meant to be one.
+func (c Config) checkOpen() error {
+	key, addr := c.OpenAddress()
+	if key == "" || c.Auth.Open {
+		return nil
+	}
+	return &Error{Key: key, Value: addr, Limit: "can be reached from other machines, and nothing says who may take IDs: set auth.token (a file: auth.token-file), auth.named or tls.client-ca; " +
+		"or, if the network lets in only those who may, auth.open=true"}
 }

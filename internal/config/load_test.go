@@ -155,7 +155,7 @@ func TestBadConfigurations(t *testing.T) {
 
 		// YAML
 		{name: "duplicate key", yaml: "data-dir: /a\nstore: sqlite:x\ndata-dir: /b", want: `data-dir (leaf.yaml:3): is set twice, first on line 1`},
-		{name: "duplicate section", yaml: "http: {addr: ':1'}\nhttp: {max-conns: 1}", want: `http (leaf.yaml:2): is set twice, first on line 1`},
+		{name: "duplicate section", yaml: "http: {addr: '127.0.0.1:1'}\nhttp: {max-conns: 1}", want: `http (leaf.yaml:2): is set twice, first on line 1`},
 		{name: "no value", yaml: "data-dir:", want: `data-dir (leaf.yaml:1): has no value; remove the line for the default`},
 		{name: "section with a value", yaml: "http: 8080", want: `http (leaf.yaml:1): is a section: write its keys below it, indented`},
 		{name: "list for one value", yaml: "data-dir: [a, b]", want: `data-dir (leaf.yaml:1): must be one plain value`},

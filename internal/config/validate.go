@@ -75,6 +75,7 @@ func (c Config) validate(node bool) error {
 	}
 	if node && len(errs) == 0 { // else it may only be a slip that makes the node look shared
 		add(c.sharedStore())
+		add(c.checkOpen())
 	}
 	return errors.Join(errs...)
 }

@@ -40,6 +40,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   "log" (dict "format" "json") }}
 {{- if .Values.auth.existingSecret }}
 {{- $_ := set $config "auth" (dict "token-file" "/etc/leaf/auth/token") }}
+{{- else }}
+{{- $_ := set $config "auth" (dict "open" true) }}
 {{- end }}
 {{- if .Values.tls.existingSecret }}
 {{- $_ := set $config "tls" (dict "cert" "/etc/leaf/tls/tls.crt" "key" "/etc/leaf/tls/tls.key") }}
