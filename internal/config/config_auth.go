@@ -75,9 +75,9 @@ func (c Config) OpenAddress() (key, addr string) {
 	if len(c.Auth.Tokens) > 0 || c.Auth.Named != "" || c.TLS.ClientCA != "" {
 		return "", ""
 	}
-	for _, a := range []struct{ key, addr string }{{"http.addr", c.HTTP.Addr}, {"grpc.addr", c.GRPCAddr()}, {"resp.addr", c.RESPAddr()}} {
-		if a.addr != AddrOff && !accept.IsLoopback(a.addr) {
-			return a.key, a.addr
+	for _, l := range c.Listeners() {
+		if l.Section != SectionAdmin && l.Addr != AddrOff && !accept.IsLoopback(l.Addr) {
+			return l.Section + ".addr", l.Addr
 		}
 	}
 	return "", ""

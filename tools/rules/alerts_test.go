@@ -26,11 +26,9 @@ func TestAlerts(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	for _, g := range newPrometheus(t, func() string { return "" }).groups {
-		for _, r := range g.AlertingRules() {
-			if name := r.Name(); !seen.fired[name] || !seen.cleared[name] {
-				t.Errorf("%s: fired %v, cleared %v: no test causes its condition", name, seen.fired[name], seen.cleared[name])
-			}
+	for _, a := range newPrometheus(t, func() string { return "" }).alerts {
+		if name := a.Alert; !seen.fired[name] || !seen.cleared[name] {
+			t.Errorf("%s: fired %v, cleared %v: no test causes its condition", name, seen.fired[name], seen.cleared[name])
 		}
 	}
 }

@@ -77,10 +77,8 @@ func has(list, name string) bool { return strings.Contains(","+list+",", ","+nam
 func TestRuleExpressions(t *testing.T) {
 	t.Parallel()
 	have := documented(t)
-	for _, g := range newPrometheus(t, func() string { return "" }).groups {
-		for _, r := range g.AlertingRules() {
-			check(t, r.Name(), r.Query().String(), have)
-		}
+	for _, a := range newPrometheus(t, func() string { return "" }).alerts {
+		check(t, a.Alert, a.Expr, have)
 	}
 }
 
