@@ -285,6 +285,15 @@ func newNode(t testing.TB, s segment.Store, d *disk, cfg segment.Config) *segmen
 	return newRouted(t, router, d, cfg)
 }
 
+// record records the tag rule in the stores that have none, as leaf schema apply does.
+func record(router *segment.Router) {
+	for i, s := range router.Stores() {
+		if x, ok := s.Store.(interface{ RecordRule(b segment.Binding) error }); ok && router.Fingerprint() != "" {
+			_ = x.RecordRule(router.Binding(i)) // another one may be there
+		}
+	}
+}
+
 func newRouted(t testing.TB, router *segment.Router, d *disk, cfg segment.Config) *segment.Allocator {
 	t.Helper()
 	if cfg.NodeID == "" {
@@ -293,6 +302,7 @@ func newRouted(t testing.TB, router *segment.Router, d *disk, cfg segment.Config
 	if cfg.MaxWait == 0 {
 		cfg.MaxWait = time.Minute // a busy machine must not fail a test that is not about waiting
 	}
+	record(router)
 	a, err := segment.New(router, d, cfg)
 	if err != nil {
 		t.Fatal(err)

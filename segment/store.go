@@ -57,11 +57,12 @@ func (e *ClusterError) Error() string {
 type Store interface {
 	// Bind is called until it succeeds, before every other method but the Catalog's,
 	// and again before every Rows: it verifies that the tables can be used (ErrSchema)
-	// and that the database belongs to the binding (ErrRule), which it records where none
-	// is recorded. Both errors are permanent for a start. A node that runs issues nothing
-	// from the database after ErrRule, until Bind succeeds again. Where another process can
-	// record another binding, Reserve compares it within its transaction: after ErrRule there is
-	// no range.
+	// and that the database belongs to the binding (ErrRule). Where none is recorded it may
+	// record a binding without a rule. One with a rule is ErrSchema there, and is recorded by an
+	// operator's command alone, which compares the rows of all databases. Both errors are
+	// permanent for a start. A node that runs issues nothing from the database after ErrRule,
+	// until Bind succeeds again. Where another process can record another binding, Reserve
+	// compares it within its transaction: without the own one there is no range.
 	//
 	// A database may name its cluster. Then Bind, Reserve, ReturnUnused and Raise fail with a
 	// *ClusterError when it names another one than it did at first, and ReturnUnused and Raise

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,10 +41,16 @@ func bindRule(t *testing.T, b Backend) {
 		t.Skip("this database has no leaf_meta")
 	}
 	first := segment.Binding{Store: "north", Rule: "fingerprint-1"}
-	for range 2 {
-		if err := b.Store.Bind(ctx(t), first); err != nil {
-			t.Fatal(err)
+	for range 2 { // the first one records nothing
+		if err := b.Store.Bind(ctx(t), first); !errors.Is(err, segment.ErrSchema) {
+			t.Fatalf("Bind to a rule that is not recorded: %v; want ErrSchema", err)
 		}
+	}
+	if err := b.Record(t, first); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Store.Bind(ctx(t), first); err != nil {
+		t.Fatal(err)
 	}
 	for _, other := range []segment.Binding{
 		{Store: "north", Rule: "fingerprint-2"},
@@ -74,16 +81,21 @@ func bindRace(t *testing.T, b Backend) {
 	errs := make([]error, 16)
 	var group sync.WaitGroup
 	for i := range errs {
-		group.Go(func() { errs[i] = b.Store.Bind(ctx(t), bindings[i%2]) })
+		group.Go(func() { errs[i] = b.Record(t, bindings[i%2]) })
 	}
 	group.Wait()
-	won := 0
-	if errs[0] != nil {
-		won = 1
+	won := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+	if won < 0 {
+		t.Fatalf("no rule is recorded: %v", errs)
 	}
 	for i, err := range errs {
-		if i%2 == won && err != nil || i%2 != won && !errors.Is(err, segment.ErrRule) {
-			t.Errorf("Bind(%+v) = %v, although %+v won", bindings[i%2], err, bindings[won])
+		if i%2 != won%2 && err == nil {
+			t.Errorf("Record(%+v) succeeds, although %+v has won", bindings[i%2], bindings[won%2])
+		}
+	}
+	for i, binding := range bindings {
+		if err := b.Store.Bind(ctx(t), binding); (err == nil) != (i == won%2) || err != nil && !errors.Is(err, segment.ErrRule) {
+			t.Errorf("Bind(%+v) = %v, although %+v has won", binding, err, bindings[won%2])
 		}
 	}
 }

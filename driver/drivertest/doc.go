@@ -46,6 +46,10 @@ type Backend struct {
 	// where NoMeta is set, so that Delete refuses; nil elsewhere.
 	Remove func(t *testing.T, tag string)
 
+	// Record makes the database a part of a tag rule if it is of none: of several calls at once
+	// one succeeds, and the others fail. nil where NoMeta is set.
+	Record func(t *testing.T, b segment.Binding) error
+
 	// Lock keeps a row from being written by others until unlock is called. nil:
 	// the store has no locks.
 	Lock func(t *testing.T, tag string) (unlock func())

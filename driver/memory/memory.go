@@ -68,12 +68,26 @@ func (s *Store) Bind(ctx context.Context, b segment.Binding) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.binding == nil {
+		if b.Rule != "" {
+			return fmt.Errorf("bind: %w: no tag rule is recorded; call RecordRule", segment.ErrSchema)
+		}
 		s.binding = &b
 	}
 	if *s.binding != b && (s.binding.Rule != "" || b.Rule != "") {
 		return fmt.Errorf("%w: the store is bound to store %q of rule %q, not to store %q of rule %q",
 			segment.ErrRule, s.binding.Store, s.binding.Rule, b.Store, b.Rule)
 	}
+	return nil
+}
+
+// RecordRule makes the store a part of a tag rule, once: Bind records no rule.
+func (s *Store) RecordRule(b segment.Binding) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.binding != nil && *s.binding != b {
+		return fmt.Errorf("%w: the store is bound already", leaf.ErrConflict)
+	}
+	s.binding = &b
 	return nil
 }
 

@@ -11,6 +11,9 @@ import (
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, func(*testing.T) drivertest.Backend {
 		s := memory.New()
-		return drivertest.Backend{Store: s, Put: func(_ *testing.T, row segment.Row) { s.Put(row) }}
+		return drivertest.Backend{
+			Store: s, Put: func(_ *testing.T, row segment.Row) { s.Put(row) },
+			Record: func(_ *testing.T, b segment.Binding) error { return s.RecordRule(b) },
+		}
 	})
 }

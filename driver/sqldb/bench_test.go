@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,7 +28,12 @@ func BenchmarkReserve(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			s, db := c.open(b)
 			fill(b, s, db, 1)
-			if err := s.Bind(b.Context(), segment.Binding{Store: "a", Rule: "as a node with several databases"}); err != nil {
+			several := segment.Binding{Store: "a", Rule: "as a node with several databases"}
+			change, err := s.UnbindFirst(b.Context(), "bench", several)
+			if err == nil {
+				err = errors.Join(change.Accept(b.Context(), several), s.Bind(b.Context(), several))
+			}
+			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()

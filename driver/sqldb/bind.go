@@ -19,9 +19,11 @@ const (
 	metaStores = "store_names" // of all databases of the rule, see namesOf
 )
 
-// Bind implements segment.Store. A binding without a rule is recorded, too, where
-// leaf_meta is there and may be written, so that a node which takes the database for
-// one of several is refused; but the only database of a node needs no table of ours.
+// Bind implements segment.Store. It records a binding without a rule where leaf_meta is there
+// and may be written, so that a node which takes the database for one of several is refused; but
+// the only database of a node needs no table of ours. A binding with a rule is recorded by a
+// RuleChange alone, which knows all databases of the rule: of one that a node finds without a
+// record, nobody knows whether its rows are copies of rows in a database that does not answer.
 func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
 	return s.bind(ctx, b, true)
 }
@@ -55,7 +57,7 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 		}
 		return s.bindRule(ctx, b, record)
 	case b.Rule != "":
-		return s.schemaError("several databases need the table leaf_meta", nil)
+		return fmt.Errorf("several databases need the table leaf_meta: %w", ErrUnbound)
 	}
 	return nil
 }
@@ -92,12 +94,12 @@ func (s *Store) bindCluster(ctx context.Context, record bool) error {
 
 func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) error {
 	found, err := s.binding(ctx, s.read, s.sql.meta)
-	if err == nil && found == nil && record {
+	if err == nil && found == nil && record && b.Rule == "" {
 		err = s.transact(ctx, func(conn *sql.Conn) error { return s.insertBinding(ctx, conn, b) })
 		switch {
 		case err == nil, s.dialect.kindOf(err) == kindDuplicate: // another node was faster
 			found, err = s.binding(ctx, s.write, s.sql.meta)
-		case b.Rule == "" && ctx.Err() == nil:
+		case ctx.Err() == nil:
 			s.cfg.Logger.Debug("that this is the only database is not recorded", "store", s.Redacted(), "error", err)
 			err = nil
 		}
@@ -105,8 +107,8 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 	if err != nil {
 		return fmt.Errorf("binding: %w", err)
 	}
-	if found != nil && !found.Same(b) {
-		return otherRule(b, *found)
+	if err := checkBinding(b, found); err != nil {
+		return err
 	}
 	if record && found != nil && found.Stores == "" && b.Rule != "" {
 		s.addNames(ctx, *found, b)

@@ -38,10 +38,10 @@ func (i *identity) get() string {
 
 // asked returns the ID that statements compare, "" if they compare none.
 func (i *identity) asked() string {
-	if i.readable.Load() {
-		return i.get()
+	if i.isBlind() {
+		return ""
 	}
-	return ""
+	return i.get()
 }
 
 // check returns a *segment.ClusterError if found is the ID of another cluster. A database

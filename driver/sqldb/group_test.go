@@ -48,7 +48,7 @@ func TestUnbindInAGroup(t *testing.T) {
 		if err := command.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 1000}); err != nil {
 			t.Fatal(err)
 		}
-		if err := command.Bind(t.Context(), oldRule); err != nil {
+		if err := recordRule(command)(t, oldRule); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 {

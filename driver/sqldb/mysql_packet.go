@@ -143,9 +143,9 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	if req.Step == 0 {
 		return segment.Reservation{}, false, nil
 	}
-	packet := mysqlReserve
-	if s.identity.readable.Load() {
-		packet = mysqlReserveOwner
+	packet := mysqlReserveOwner
+	if s.identity.isBlind() {
+		packet = mysqlReserve
 	}
 	var before, after state
 	// In a Galera group a COMMIT that meets another node's is taken back.

@@ -22,19 +22,34 @@ const (
 
 func (o *owner) dest() []any { return []any{&o.cluster, &o.rule, &o.store} }
 
-// checkOwner returns a *segment.ClusterError, or segment.ErrRule, if o is another one. A database
-// without a binding is no other one's: its rows of leaf_meta were deleted, or could not be made.
+// ErrUnbound: nothing records which part of which tag rule the database is, so it is no part of
+// one: its rows may be copies. It is a segment.ErrSchema.
+var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, so it is not known whether its rows count; run, with the settings of this node: leaf schema apply", segment.ErrSchema)
+
+// checkOwner returns a *segment.ClusterError, segment.ErrRule or ErrUnbound if o is not this
+// node's.
 func (i *identity) checkOwner(o owner) error {
-	if err := i.check(o.cluster.String); err != nil || !o.rule.Valid {
+	if err := i.check(o.cluster.String); err != nil {
 		return err
 	}
-	return i.checkRule(segment.Binding{Store: o.store.String, Rule: o.rule.String})
+	var found *segment.Binding
+	if o.rule.Valid {
+		found = &segment.Binding{Store: o.store.String, Rule: o.rule.String}
+	}
+	if own := i.binding.Load(); own != nil {
+		return checkBinding(*own, found)
+	}
+	return nil
 }
 
-// checkRule returns segment.ErrRule if found is not the binding of this node.
-func (i *identity) checkRule(found segment.Binding) error {
-	if own := i.binding.Load(); own != nil && !own.Same(found) {
-		return otherRule(*own, found)
+// checkBinding returns segment.ErrRule if found is another binding, and ErrUnbound if there is
+// none. The only database of a node needs none: the original has no table for it.
+func checkBinding(own segment.Binding, found *segment.Binding) error {
+	switch {
+	case found == nil && own.Rule != "":
+		return ErrUnbound
+	case found != nil && !own.Same(*found):
+		return otherRule(own, *found)
 	}
 	return nil
 }
@@ -57,6 +72,9 @@ func (i *identity) mayBeBlind() bool {
 	return own == nil || own.Rule == ""
 }
 
+// isBlind reports whether loads go on without a look at leaf_meta.
+func (i *identity) isBlind() bool { return !i.readable.Load() && i.mayBeBlind() }
+
 // unreadable reports whether err is that something, perhaps leaf_meta, is missing or may not be used.
 func (s *Store) unreadable(err error) bool {
 	kind := s.dialect.kindOf(err)
@@ -66,7 +84,7 @@ func (s *Store) unreadable(err error) bool {
 // goBlind lets loads go on without a look at leaf_meta until the next Bind, if leaf_meta is what
 // cannot be read. Of another table or right that was missing for a moment nothing follows.
 func (s *Store) goBlind(ctx context.Context) bool {
-	if !s.identity.mayBeBlind() || !s.identity.readable.Load() {
+	if !s.identity.mayBeBlind() || s.identity.isBlind() {
 		return false
 	}
 	_, err := s.binding(ctx, s.read, s.sql.meta)
@@ -75,7 +93,7 @@ func (s *Store) goBlind(ctx context.Context) bool {
 
 // sameOwner is checkOwner within a transaction that changes a row.
 func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {
-	if !s.identity.readable.Load() {
+	if s.identity.isBlind() {
 		return nil
 	}
 	var found owner

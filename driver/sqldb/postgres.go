@@ -123,9 +123,9 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	var hi, step int64
 	var echo, name string
 	word := rand.Text()
-	statement := postgresReserve
-	if s.identity.readable.Load() {
-		statement = postgresReserveOwner
+	statement := postgresReserveOwner
+	if s.identity.isBlind() {
+		statement = postgresReserve
 	}
 	var found owner
 	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}

@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
@@ -59,7 +60,9 @@ func writeEverything(t *testing.T, s *sqldb.Store, claims *sqldb.Records, nodes 
 			t.Fatal(err)
 		}
 	}
-	must(s.Bind(ctx, segment.Binding{Store: "default", Rule: `hash "x\' 我`}))
+	rule := segment.Binding{Store: "default", Rule: `hash "x\' 我`}
+	must(recordRule(s)(t, rule))
+	must(s.Bind(ctx, rule))
 	for _, tag := range []string{"a", `it's \ "我"`, "A", "gone"} {
 		must(s.Create(ctx, segment.NewRow{Tag: tag, Start: 1, Step: 7, Description: tag, Options: segment.Options{MaxStep: 100}}))
 		for _, step := range []int64{7, 7, 0, 7, 9} { // by one message, and by a transaction
@@ -83,6 +86,7 @@ func writeEverything(t *testing.T, s *sqldb.Store, claims *sqldb.Records, nodes 
 	must(s.Answer(ctx, segment.Answer{Tag: `it's \ "我"`, Node: "node 1", Asked: 1, High: 8, Latched: true}))
 	must(s.SetClientLimit(ctx, "client", limit.Rule{Quota: 10, Blocked: true}))
 	must(s.SetClientLimit(ctx, "client", limit.Rule{Quota: 11}))
+	must(s.Record(ctx, audit.Entry{ID: audit.NewID(time.Now()), Node: "node 1", Object: `it's \ "我"`, Result: audit.Done}, time.Hour))
 
 	_, err := claims.Namespace(ctx, &worker.StoredNamespace{Namespace: worker.Namespace{Name: "leaf", Fingerprint: "x"}, IssueFrom: 1})
 	must(err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -17,22 +17,27 @@ import (
 type RuleChange struct {
 	s      *Store
 	before *segment.Binding // nil: none
+	past   rulePast         // of before
 	mark   segment.Binding  // of this change; no node has it
 	rows   []segment.Row
 }
 
-// Rules that no node has.
-const (
-	noRule      = "none: "
-	unboundRule = noRule + "leaf schema apply --accept-rule is changing it "
-	leftOutRule = noRule + "a newer rule leaves the database out"
-)
-
 // Unbind begins a change of the rule by a command, whose name no other command has. When it
 // returns, the rows hold every range that was or will be taken by the rule before. After an error
 // the rule may have been taken away, unless the change is nil. It is leaf.ErrConflict if the
-// command has begun a change of the database before: two of its URLs lead there.
-func (s *Store) Unbind(ctx context.Context, command string) (c *RuleChange, err error) {
+// command has begun a change of the database before: two of its URLs lead there. The command means
+// to record to, which has no Store if it leaves the database out.
+func (s *Store) Unbind(ctx context.Context, command string, to segment.Binding) (c *RuleChange, err error) {
+	return s.unbind(ctx, command, to, false)
+}
+
+// UnbindFirst is Unbind of a database that has no binding, which is leaf.ErrConflict if it has
+// one: whoever recorded it was faster.
+func (s *Store) UnbindFirst(ctx context.Context, command string, to segment.Binding) (c *RuleChange, err error) {
+	return s.unbind(ctx, command, to, true)
+}
+
+func (s *Store) unbind(ctx context.Context, command string, to segment.Binding, first bool) (c *RuleChange, err error) {
 	defer s.done(ctx, time.Now(), &err, "take the rule away")
 	if err := s.dialect.check(ctx, s, "leaf_alloc", "leaf_meta"); err != nil {
 		return nil, err
@@ -41,11 +46,15 @@ func (s *Store) Unbind(ctx context.Context, command string) (c *RuleChange, err 
 	if err != nil {
 		return nil, err
 	}
-	mark := segment.Binding{Store: "-", Rule: unboundRule + command, Stores: "-"}
-	if before != nil && before.Rule == mark.Rule {
+	past := pastOf(before)
+	if past.command == command {
 		return nil, fmt.Errorf("%w: the command names this database twice: another of its URLs leads to it as well", leaf.ErrConflict)
 	}
-	c = &RuleChange{s: s, before: before, mark: mark}
+	if before != nil && first {
+		return nil, errChanged
+	}
+	mark := segment.Binding{Store: "-", Rule: past.changing(command, to), Stores: "-"}
+	c = &RuleChange{s: s, before: before, past: past, mark: mark}
 	if before != nil {
 		c.mark.Store, c.mark.Stores = before.Store, before.Stores
 		if before.Rule == "" {
@@ -82,10 +91,16 @@ func (c *RuleChange) Rows() []segment.Row { return c.rows }
 // it has the names, but not the rule.
 func (c *RuleChange) Before() *segment.Binding { return c.before }
 
-// HadRule reports whether Before has a rule that nodes can have: the names of others say nothing
-// of which rule they are from.
-func (c *RuleChange) HadRule() bool {
-	return c.before != nil && !strings.HasPrefix(c.before.Rule, noRule)
+// Rule returns the rule that the names in Before are from, "" if they are from none.
+func (c *RuleChange) Rule() string { return c.past.rule }
+
+// WasInterrupted reports whether Before is the mark of a change that did not end.
+func (c *RuleChange) WasInterrupted() bool { return c.past.command != "" }
+
+// WasIn reports whether the database had that name in a rule, or was to get it by a change that did
+// not end. A name alone says nothing: two rules, one behind the other, may give it to two databases.
+func (c *RuleChange) WasIn(rule, name string) bool {
+	return slices.Contains(c.past.parts, part(segment.Binding{Rule: rule, Store: name}))
 }
 
 // LeaveOut ends the change of a database that the new rule does not have.
@@ -108,17 +123,18 @@ func (c *RuleChange) Undo(ctx context.Context) (err error) {
 	if err := c.s.replaceBinding(ctx, &c.mark, c.before); err != nil {
 		return err
 	}
-	if c.before != nil && strings.HasPrefix(c.before.Rule, unboundRule) {
+	if c.WasInterrupted() {
 		return fmt.Errorf("%w: the database had no rule before, because another leaf schema apply --accept-rule runs or was interrupted. "+
 			"No node starts until the command ends well: run it with the new tag rule, or with the old one to go back to that", leaf.ErrConflict)
 	}
 	return nil
 }
 
+var errChanged = fmt.Errorf("%w: another command or node is recording its rule; when it has ended, try again", leaf.ErrConflict)
+
 // replaceBinding records to in place of from; nil is no binding. Error: leaf.ErrConflict if the
 // database has another one meanwhile.
 func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) error {
-	changed := fmt.Errorf("%w: another command or node is recording its rule; when it has ended, try again", leaf.ErrConflict)
 	err := s.again(ctx, func() error {
 		return s.transact(ctx, func(conn *sql.Conn) error {
 			found, err := s.binding(ctx, conn, s.sql.lockMeta)
@@ -126,7 +142,7 @@ func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) e
 			case err != nil, equal(found, to): // or it was done before, and the answer was lost
 				return err
 			case !equal(found, from):
-				return changed
+				return errChanged
 			}
 			if _, err := conn.ExecContext(ctx, s.sql.deleteMeta); err != nil || to == nil {
 				return err
@@ -135,7 +151,7 @@ func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) e
 		})
 	})
 	if err != nil && s.dialect.kindOf(err) == kindDuplicate {
-		return changed
+		return errChanged
 	}
 	return err
 }

@@ -35,10 +35,24 @@ func ruled(t *testing.T, url string, db *sql.DB, b segment.Binding) *sqldb.Store
 func bound(t *testing.T, url string, b segment.Binding) *sqldb.Store {
 	t.Helper()
 	s := open(t, url)
+	if b.Rule != "" {
+		_ = recordRule(s)(t, b) // it may be there
+	}
 	if err := s.Bind(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// recordRule returns what records the first rule of a database.
+func recordRule(s *sqldb.Store) func(t *testing.T, b segment.Binding) error {
+	return func(t *testing.T, b segment.Binding) error {
+		c, err := s.UnbindFirst(t.Context(), rand.Text(), b)
+		if err != nil {
+			return err
+		}
+		return c.Accept(t.Context(), b)
+	}
 }
 
 // TestLoadComparesTheRule: a node that was bound before takes no range while a command changes
@@ -72,10 +86,23 @@ func TestLoadComparesTheRule(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused("in a database that is left out")
-		execAll(t, db, "DROP TABLE leaf_meta")
-		if res, err := node.Reserve(t.Context(), segment.Request{Tag: "order", Step: 1000, Length: 500, Min: 500, Max: 500}); err == nil {
-			t.Errorf("Reserve with several databases and without leaf_meta = %+v", res)
+		withoutRule := func(when string) {
+			t.Helper()
+			for range 2 {
+				for _, step := range []int64{1000, 0} {
+					if res, err := node.Reserve(t.Context(), segment.Request{Tag: "order", Step: step, Length: 500, Min: 500, Max: 500}); err == nil {
+						t.Errorf("Reserve with several databases %s = %+v", when, res)
+					}
+				}
+				if err := node.Bind(t.Context(), oldRule); err == nil {
+					t.Errorf("Bind with several databases %s succeeds", when)
+				}
+			}
 		}
+		execAll(t, db, "DELETE FROM leaf_meta WHERE name IN ('tag_rule', 'store_name', 'store_names')")
+		withoutRule("without a rule")
+		execAll(t, db, "DROP TABLE leaf_meta")
+		withoutRule("without leaf_meta")
 	})
 }
 
@@ -125,7 +152,7 @@ func TestRuleInATableThatNodesDoNotSee(t *testing.T) {
 			}
 			u.RawQuery = strings.Trim(u.RawQuery+"&"+c.params, "&")
 			command := open(t, u.String())
-			_, err = command.Unbind(t.Context(), rand.Text())
+			_, err = command.Unbind(t.Context(), rand.Text(), newRule)
 			for what, err := range map[string]error{"Unbind": err, "Bind": command.Bind(t.Context(), oldRule)} {
 				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("%s: %v; want ErrSchema that says %q", what, err, c.says)
@@ -186,7 +213,7 @@ func TestUnbindWaitsForLoads(t *testing.T) {
 // rowsAfterUnbind takes the rule away, and returns an error if the row of the tag order is below
 // an end that was reserved by it.
 func rowsAfterUnbind(command *sqldb.Store, end int64) error {
-	change, err := command.Unbind(context.Background(), rand.Text())
+	change, err := command.Unbind(context.Background(), rand.Text(), newRule)
 	if err != nil {
 		return err
 	}
@@ -231,7 +258,7 @@ func TestUnbindWaitsForOneStatement(t *testing.T) {
 			command := open(t, d.URL())
 			rows := make(chan []segment.Row, 1)
 			go func() {
-				change, err := command.Unbind(context.Background(), rand.Text())
+				change, err := command.Unbind(context.Background(), rand.Text(), newRule)
 				if err == nil {
 					rows <- change.Rows()
 				}
@@ -422,7 +449,7 @@ func TestUnbind(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, b := range bound {
-				fits := before == nil || b == *before
+				fits := before == nil && b.Rule == "" || before != nil && b == *before
 				if err := s.Verify(t.Context(), b); (err == nil) != fits {
 					t.Errorf("Verify(%+v) after %v was put back: %v", b, before, err)
 				}
@@ -515,7 +542,7 @@ func eachURL(t *testing.T, run func(t *testing.T, s *sqldb.Store)) {
 
 func unbind(t *testing.T, s *sqldb.Store) *sqldb.RuleChange {
 	t.Helper()
-	change, err := s.Unbind(t.Context(), rand.Text())
+	change, err := s.Unbind(t.Context(), rand.Text(), newRule)
 	if err != nil {
 		t.Fatal(err)
 	}

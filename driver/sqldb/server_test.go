@@ -178,6 +178,9 @@ func (f flavour) backend(t *testing.T, d server.Database, db *sql.DB) drivertest
 		Holds:  f.holds,
 		NoText: f.noText, NoOptions: f.noOptions, NoLimits: f.noLimits, NoMeta: f.noMeta,
 	}
+	if !f.noMeta {
+		backend.Record = recordRule(s)
+	}
 	if f.same != "" {
 		backend.Same = func(a, b string) (same bool) {
 			if err := db.QueryRowContext(t.Context(), f.same, a, b).Scan(&same); err != nil {

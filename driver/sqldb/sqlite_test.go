@@ -52,7 +52,8 @@ func sqliteBackend(t *testing.T) drivertest.Backend {
 	}
 	db := raw(t, path)
 	return drivertest.Backend{
-		Store: s,
+		Store:  s,
+		Record: recordRule(s),
 		Put: func(t *testing.T, row segment.Row) {
 			t.Helper()
 			_, err := db.ExecContext(t.Context(), "REPLACE INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES (?, ?, ?, datetime(?, 'unixepoch'))",

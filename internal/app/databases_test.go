@@ -41,6 +41,7 @@ func TestSeveralStores(t *testing.T) {
 	c := embedded(dir)
 	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
 	c.TagRules = []string{"order*=a"}
+	applySchema(t, c)
 	node, stop := start(t, c)
 	b := node.Backend()
 	for _, name := range []string{"order-1", "user"} {

@@ -142,8 +142,8 @@ func (r *ruleChange) keepEnds(ctx context.Context) error {
 
 // allRows returns the rows of the database i, as they are for good once its rule is taken away.
 func (r *ruleChange) allRows(ctx context.Context, i int) ([]segment.Row, error) {
-	if i < len(r.changes) {
-		return r.changes[i].Rows(), nil
+	if c := r.changes[i]; c != nil {
+		return c.Rows(), nil
 	}
 	return allRows(ctx, r.stores[i])
 }

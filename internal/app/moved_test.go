@@ -29,7 +29,16 @@ func divided(t *testing.T) (dir string, c config.Config) {
 	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
 	c.TagRules = []string{"order*=a"}
 	c.Segment.FixedStep = true
+	applySchema(t, c)
 	return dir, c
+}
+
+// applySchema records the rule of several databases.
+func applySchema(t *testing.T, c config.Config) {
+	t.Helper()
+	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startNamed returns the start that the refusal of a new tag names.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -28,13 +29,14 @@ type RuleChange struct {
 // running. A node enters once a minute.
 const runningFor = 2 * time.Minute
 
-// ruleChange is a RuleChange under way.
+// ruleChange is a RuleChange under way, or the first recording of a rule.
 type ruleChange struct {
 	o       *offline
+	first   bool   // no database has a rule before
 	command string // its name in the databases
 	lost    []string
 	stores  []*sqldb.Store      // those of the new rule, and behind them those that it leaves out
-	changes []*sqldb.RuleChange // of each, as far as they were begun
+	changes []*sqldb.RuleChange // of each, nil where it was not begun
 	ends    []map[string]int64  // by database of the new rule: where numbers of tags without a row there end
 }
 
@@ -47,6 +49,7 @@ func (o *offline) newRuleChange(c *RuleChange) (*ruleChange, error) {
 		}
 		r.stores = append(r.stores, s)
 	}
+	r.changes = make([]*sqldb.RuleChange, len(r.stores))
 	return r, nil
 }
 
@@ -76,7 +79,7 @@ func (r *ruleChange) change() manage.Change {
 		Stores string `json:"stores"`
 	}
 	c := manage.Change{Operation: "schema apply --accept-rule", Object: "tag rule"}
-	if len(r.changes) > 0 {
+	if r.changes[0] != nil {
 		if before := r.changes[0].Before(); before != nil {
 			c.From = rule{before.Rule, before.Stores}
 		}
@@ -102,7 +105,7 @@ func (r *ruleChange) accept(ctx context.Context) error {
 	if err := r.keepEnds(ctx); err != nil {
 		return r.undo(ctx, err)
 	}
-	for i, c := range r.changes {
+	for i, c := range r.begun() {
 		err := within(ctx, func(ctx context.Context) error {
 			if r.isLeftOut(i) {
 				return c.LeaveOut(ctx)
@@ -116,13 +119,22 @@ func (r *ruleChange) accept(ctx context.Context) error {
 	return nil
 }
 
+// to is what the database i gets, without a name if it is left out.
+func (r *ruleChange) to(i int) segment.Binding {
+	if r.isLeftOut(i) {
+		return segment.Binding{Rule: r.o.dbs.router.Fingerprint()}
+	}
+	return r.o.dbs.router.Binding(i)
+}
+
 func (r *ruleChange) begin(ctx context.Context) error {
 	for i, s := range r.stores {
-		err := within(ctx, func(ctx context.Context) error {
-			c, err := s.Unbind(ctx, r.command)
-			if c != nil {
-				r.changes = append(r.changes, c)
-			}
+		unbind := s.Unbind
+		if r.first {
+			unbind = s.UnbindFirst
+		}
+		err := within(ctx, func(ctx context.Context) (err error) {
+			r.changes[i], err = unbind(ctx, r.command, r.to(i))
 			return err
 		})
 		if err != nil {
@@ -132,9 +144,20 @@ func (r *ruleChange) begin(ctx context.Context) error {
 	return nil
 }
 
+// begun are the changes that were begun, by database.
+func (r *ruleChange) begun() iter.Seq2[int, *sqldb.RuleChange] {
+	return func(yield func(int, *sqldb.RuleChange) bool) {
+		for i, c := range r.changes {
+			if c != nil && !yield(i, c) {
+				return
+			}
+		}
+	}
+}
+
 // undo puts the rules back, because of why.
 func (r *ruleChange) undo(ctx context.Context, why error) error {
-	for i, c := range r.changes {
+	for i, c := range r.begun() {
 		if err := within(context.WithoutCancel(ctx), c.Undo); err != nil {
 			why = errors.Join(why, fmt.Errorf("store %q: %w", r.name(i), err))
 		}
@@ -145,10 +168,11 @@ func (r *ruleChange) undo(ctx context.Context, why error) error {
 // checkNames refuses the change if it does not have each database of the rules before. One that
 // it does not close serves on for nodes with the old rule, and its rows are not compared.
 func (r *ruleChange) checkNames() error {
-	for i, c := range r.changes {
+	for i, c := range r.begun() {
 		before := c.Before()
 		switch {
-		case before == nil || before.Rule == "": // it was the only database, or belonged to no rule
+		case before == nil || before.Rule == "", // it was the only database, or belonged to no rule
+			r.wasChecked(c):
 			continue
 		case before.Stores == "":
 			return fmt.Errorf("%w: store %q does not say which databases its rule has, because a version before recorded it. "+
@@ -163,6 +187,26 @@ func (r *ruleChange) checkNames() error {
 	return nil
 }
 
+// wasChecked reports whether c is a change that was interrupted after its command had checked all
+// names: it had recorded its rule in another database.
+func (r *ruleChange) wasChecked(c *sqldb.RuleChange) bool {
+	if !c.WasInterrupted() {
+		return false
+	}
+	for _, other := range r.begun() {
+		is := other.Before()
+		if is == nil || other.WasInterrupted() {
+			continue
+		}
+		for _, name := range append(strings.Split(is.Stores, ","), "") {
+			if c.WasIn(is.Rule, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkName refuses the change if it does not close the database that the rule before of the
 // database i calls by a name.
 func (r *ruleChange) checkName(i int, name string) error {
@@ -170,12 +214,11 @@ func (r *ruleChange) checkName(i int, name string) error {
 		return nil
 	}
 	of, hint := r.changes[i], ""
-	for j, c := range r.changes {
+	for j, c := range r.begun() {
 		switch before := c.Before(); {
-		case before == nil || before.Store != name:
-		case before.Rule == of.Before().Rule, !c.HadRule(), !of.HadRule():
+		case c == of && before.Store == name, c.WasIn(of.Rule(), name):
 			return nil
-		default:
+		case before != nil && before.Store == name:
 			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", r.name(j))
 		}
 	}

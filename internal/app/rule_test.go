@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +138,9 @@ func TestRuleThatLeavesAnotherDatabaseOut(t *testing.T) {
 	raise(1000)
 	_, other := divided(t)
 	other.DataDir, other.TagRules = shortDir(t), []string{"user*=a"}
+	if _, err := app.ApplySchema(t.Context(), other, app.Options{}, &app.RuleChange{}); err != nil {
+		t.Fatal(err)
+	}
 	if _, stop := start(t, other); true {
 		stop()
 	}
@@ -260,4 +264,76 @@ func TestRuleBesideNodesThatItDoesNotSee(t *testing.T) {
 	}
 	stop()
 	group.Wait()
+}
+
+// TestDatabaseThatWasLeftOutBefore: the URL behind --leave-out leads to a database that an earlier
+// rule left out. It had the same name there, and is not the one that the rule has now.
+func TestDatabaseThatWasLeftOutBefore(t *testing.T) {
+	t.Parallel()
+	old, fresh, first, raise, _ := leaveB(t)
+	raise(1000)
+	accept := func(c config.Config, leaveOut ...string) error {
+		_, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{LeaveOut: leaveOut})
+		return err
+	}
+	if err := accept(fresh, first); err != nil {
+		t.Fatal(err)
+	}
+	again := old
+	again.DataDir = shortDir(t)
+	again.Stores = []string{old.Stores[0], "b=sqlite:" + filepath.Join(again.DataDir, "second.db")}
+	if err := accept(again); err != nil {
+		t.Fatal(err)
+	}
+	wantConflict(t, accept(fresh, first), `tags are also in store "b"`)
+	if _, stop := start(t, again); true { // the rule is still recorded
+		stop()
+	}
+	if err := accept(fresh, storeURL(again.Stores[1])); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInterruptedChangeGoesOn: a command is killed after it has recorded its rule in the first of
+// the databases. It is run again with the same rule, or, to go back, with the one before.
+func TestInterruptedChangeGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ leaves, back bool }{
+		"a database is added":              {},
+		"a database is added, and back":    {back: true},
+		"a database is left out":           {leaves: true},
+		"a database is left out, and back": {leaves: true, back: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, old := divided(t)
+			third := "sqlite:" + filepath.Join(dir, "c.db")
+			fresh, other := old, []string{third}
+			if fresh.DataDir = shortDir(t); tt.leaves {
+				fresh.Stores, fresh.TagRules, other = []string{storeURL(old.Stores[0])}, nil, []string{storeURL(old.Stores[1])}
+			} else {
+				fresh.Stores, fresh.TagRules = append(slices.Clone(old.Stores), "c="+third), []string{"user*=c"}
+			}
+			var with app.RuleChange
+			if tt.leaves {
+				with.LeaveOut = other
+			}
+			if err := app.InterruptRuleChange(t.Context(), fresh, with); err != nil {
+				t.Fatal(err)
+			}
+			c, change := fresh, &app.RuleChange{}
+			if tt.back {
+				c = old
+			}
+			if tt.leaves != tt.back {
+				change.LeaveOut = other
+			}
+			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, change); err != nil {
+				t.Fatal(err)
+			}
+			if _, stop := start(t, c); true {
+				stop()
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -35,7 +36,7 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 }
 
 // ApplySchema creates the missing tables in every configured database, records the
-// tag rule, and returns what it did. With a change, which may be nil, it overwrites the rule of
+// tag rule where none is recorded, and returns what it did. With a change, which may be nil, it overwrites the rule of
 // another division of tags. It is leaf.ErrConflict if numbers could repeat then.
 func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *RuleChange) (report []string, err error) {
 	o, err := newOffline(cfg, opts)
@@ -83,14 +84,38 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *R
 
 // recordRule records the configured rule where none is recorded, if it is nowhere another one: a
 // node with the configured rule would take ranges from a database that has it, while another
-// one that refuses it does not answer.
+// one that refuses it does not answer. Rows beside which no rule is recorded may be copies, as
+// those of a database that a new rule adds: they are compared in the same way.
 func (o *offline) recordRule(ctx context.Context) error {
+	var first []string
 	for i, s := range o.dbs.stores {
 		err := within(ctx, func(ctx context.Context) error { return s.Verify(ctx, o.dbs.router.Binding(i)) })
+		if errors.Is(err, sqldb.ErrUnbound) {
+			first = append(first, o.dbs.name(i))
+			continue
+		}
 		if errors.Is(err, segment.ErrRule) {
 			return fmt.Errorf("%w; if the configured rule is right, stop all nodes, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then add --accept-rule", err)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if 0 < len(first) && len(first) < len(o.dbs.stores) {
+		return fmt.Errorf("%w: no tag rule is recorded in store %s, although the rule is recorded in the others: it is another database than the rule had, perhaps a copy, or it has lost its record. "+
+			"Correct its URL, or, if no node can ever reach the database that the rule had, stop all nodes, and add --accept-rule --lost %s",
+			leaf.ErrConflict, strings.Join(first, ", "), strings.Join(first, " --lost "))
+	}
+	if len(first) > 0 {
+		rule, err := o.newRuleChange(&RuleChange{})
+		if err != nil {
+			return err
+		}
+		rule.first = true
+		if err := rule.check(ctx); err != nil {
+			return err
+		}
+		if err := rule.accept(ctx); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ func TestTablesByPages(t *testing.T) {
 	c := embedded(dir)
 	c.Stores = []string{"a=sqlite:" + filepath.Join(dir, "a.db"), "b=sqlite:" + filepath.Join(dir, "b.db")}
 	c.TagRules = []string{"a*=a"}
+	applySchema(t, c)
 	node, _ := start(t, c)
 	want := []string{"B", "a b", "a/1", "a/2", "a/3", "b", "b&c", "z", "中"}
 	for _, name := range want {

@@ -67,6 +67,11 @@ func newSegment(w *World) mode {
 		d.Changed = func(k world.Kind) { m.expose(k, d) }
 		m.dbs = append(m.dbs, d)
 	}
+	if r := m.router(nil); r.Fingerprint() != "" {
+		for i, d := range m.dbs {
+			d.RecordRule(r.Binding(i))
+		}
+	}
 	switch rng.IntN(5) {
 	case 0, 1:
 	case 2:

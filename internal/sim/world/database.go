@@ -98,6 +98,14 @@ func NewDatabase(s *sched.Scheduler, name string, faults *Faults) *Database {
 	}
 }
 
+// RecordRule makes the database a part of a tag rule, as an operator does.
+func (d *Database) RecordRule(b segment.Binding) {
+	for _, x := range d.sides {
+		x.bound = &b
+		_ = x.store.RecordRule(b)
+	}
+}
+
 // Tally returns what became of a tag's numbers.
 func (d *Database) Tally(tag string) Tally { return d.tally[tag] }
 
@@ -195,7 +203,7 @@ func (d *Database) as(n int, name string) *side {
 		}
 	}
 	if x.bound != nil {
-		_ = x.store.Bind(context.Background(), *x.bound)
+		_ = x.store.RecordRule(*x.bound)
 	}
 	return x
 }
