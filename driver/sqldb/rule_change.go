@@ -18,7 +18,9 @@ type RuleChange struct {
 	s      *Store
 	before *segment.Binding // nil: none
 	past   rulePast         // of before
+	next   rulePast         // of mark
 	mark   segment.Binding  // of this change; no node has it
+	to     segment.Binding  // what the command means to record
 	rows   []segment.Row
 }
 
@@ -26,7 +28,7 @@ type RuleChange struct {
 // returns, the rows hold every range that was or will be taken by the rule before. After an error
 // the rule may have been taken away, unless the change is nil. It is leaf.ErrConflict if the
 // command has begun a change of the database before: two of its URLs lead there. The command means
-// to record to, which has no Store if it leaves the database out.
+// to record to, the zero Binding if it leaves the database out.
 func (s *Store) Unbind(ctx context.Context, command string, to segment.Binding) (c *RuleChange, err error) {
 	return s.unbind(ctx, command, to, false)
 }
@@ -53,8 +55,11 @@ func (s *Store) unbind(ctx context.Context, command string, to segment.Binding, 
 	if before != nil && first {
 		return nil, errChanged
 	}
-	mark := segment.Binding{Store: "-", Rule: past.changing(command, to), Stores: "-"}
-	c = &RuleChange{s: s, before: before, past: past, mark: mark}
+	next := past
+	next.command = command
+	next.add(to)
+	c = &RuleChange{s: s, before: before, past: past, to: to, next: next}
+	c.mark = segment.Binding{Store: "-", Rule: next.String(), Stores: "-"}
 	if before != nil {
 		c.mark.Store, c.mark.Stores = before.Store, before.Stores
 		if before.Rule == "" {
@@ -94,13 +99,29 @@ func (c *RuleChange) Before() *segment.Binding { return c.before }
 // Rule returns the rule that the names in Before are from, "" if they are from none.
 func (c *RuleChange) Rule() string { return c.past.rule }
 
-// WasInterrupted reports whether Before is the mark of a change that did not end.
-func (c *RuleChange) WasInterrupted() bool { return c.past.command != "" }
-
 // WasIn reports whether the database had that name in a rule, or was to get it by a change that did
 // not end. A name alone says nothing: two rules, one behind the other, may give it to two databases.
 func (c *RuleChange) WasIn(rule, name string) bool {
 	return slices.Contains(c.past.parts, part(segment.Binding{Rule: rule, Store: name}))
+}
+
+// Decide says that no database of the rule before is missing among those whose change has begun. The
+// command decides for all before it ends one of the changes. If it does not end the others, the next
+// command must have each database that this one means to give a rule.
+func (c *RuleChange) Decide(ctx context.Context) (err error) {
+	defer c.s.done(ctx, time.Now(), &err, "decide on the rule")
+	decided, next := c.mark, c.next
+	if next.rule = c.to.Rule; c.to.Store != "" {
+		decided.Store, decided.Stores = c.to.Store, c.to.Stores
+	} else {
+		next.rule, decided.Stores = "", decided.Store
+	}
+	decided.Rule = next.String()
+	if err := c.s.replaceBinding(ctx, &c.mark, &decided); err != nil {
+		return err
+	}
+	c.mark, c.next = decided, next
+	return nil
 }
 
 // LeaveOut ends the change of a database that the new rule does not have.
@@ -123,7 +144,7 @@ func (c *RuleChange) Undo(ctx context.Context) (err error) {
 	if err := c.s.replaceBinding(ctx, &c.mark, c.before); err != nil {
 		return err
 	}
-	if c.WasInterrupted() {
+	if c.past.command != "" {
 		return fmt.Errorf("%w: the database had no rule before, because another leaf schema apply --accept-rule runs or was interrupted. "+
 			"No node starts until the command ends well: run it with the new tag rule, or with the old one to go back to that", leaf.ErrConflict)
 	}

@@ -14,7 +14,7 @@ import (
 // that was left out has no past: its change has ended in all databases that have the newer rule.
 type rulePast struct {
 	command string   // that changes the rule, "" if none does
-	rule    string   // the last one that nodes could have, "" if there was none
+	rule    string   // that the recorded names are from: the last one that nodes can have, or the one to come; "" for none
 	parts   []string // of rules: what the database was, and what commands meant to make of it; the last ones
 }
 
@@ -48,11 +48,17 @@ func pastOf(b *segment.Binding) (p rulePast) {
 	return p
 }
 
-// changing is what is recorded in place of a rule while a command changes it to b.
-func (p rulePast) changing(command string, b segment.Binding) string {
-	parts := append(slices.Clone(p.parts), part(b))
-	words := append([]string{p.rule}, parts[max(0, len(parts)-maxParts):]...)
-	return unboundRule + command + wasRule + strings.Join(words, " ")
+// String is what is recorded in place of a rule while a command changes it.
+func (p rulePast) String() string {
+	return unboundRule + p.command + wasRule + strings.Join(append([]string{p.rule}, p.parts...), " ")
+}
+
+// add notes what a command means to make of the database; without a name, to leave it out.
+func (p *rulePast) add(b segment.Binding) {
+	if b.Store != "" {
+		p.parts = append(slices.Clone(p.parts), part(b))
+		p.parts = p.parts[max(0, len(p.parts)-maxParts):]
+	}
 }
 
 // part stands for a rule and a name in it.

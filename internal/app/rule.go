@@ -105,6 +105,9 @@ func (r *ruleChange) accept(ctx context.Context) error {
 	if err := r.keepEnds(ctx); err != nil {
 		return r.undo(ctx, err)
 	}
+	if err := r.decide(ctx); err != nil {
+		return r.undo(ctx, err)
+	}
 	for i, c := range r.begun() {
 		err := within(ctx, func(ctx context.Context) error {
 			if r.isLeftOut(i) {
@@ -119,10 +122,10 @@ func (r *ruleChange) accept(ctx context.Context) error {
 	return nil
 }
 
-// to is what the database i gets, without a name if it is left out.
+// to is what the database i gets, the zero Binding if it is left out.
 func (r *ruleChange) to(i int) segment.Binding {
 	if r.isLeftOut(i) {
-		return segment.Binding{Rule: r.o.dbs.router.Fingerprint()}
+		return segment.Binding{}
 	}
 	return r.o.dbs.router.Binding(i)
 }
@@ -155,6 +158,15 @@ func (r *ruleChange) begun() iter.Seq2[int, *sqldb.RuleChange] {
 	}
 }
 
+func (r *ruleChange) decide(ctx context.Context) error {
+	for i, c := range r.begun() {
+		if err := within(ctx, c.Decide); err != nil {
+			return fmt.Errorf("store %q: %w", r.name(i), err)
+		}
+	}
+	return nil
+}
+
 // undo puts the rules back, because of why.
 func (r *ruleChange) undo(ctx context.Context, why error) error {
 	for i, c := range r.begun() {
@@ -171,8 +183,7 @@ func (r *ruleChange) checkNames() error {
 	for i, c := range r.begun() {
 		before := c.Before()
 		switch {
-		case before == nil || before.Rule == "", // it was the only database, or belonged to no rule
-			r.wasChecked(c):
+		case before == nil || before.Rule == "": // it was the only database, or belonged to no rule
 			continue
 		case before.Stores == "":
 			return fmt.Errorf("%w: store %q does not say which databases its rule has, because a version before recorded it. "+
@@ -185,26 +196,6 @@ func (r *ruleChange) checkNames() error {
 		}
 	}
 	return nil
-}
-
-// wasChecked reports whether c is a change that was interrupted after its command had checked all
-// names: it had recorded its rule in another database.
-func (r *ruleChange) wasChecked(c *sqldb.RuleChange) bool {
-	if !c.WasInterrupted() {
-		return false
-	}
-	for _, other := range r.begun() {
-		is := other.Before()
-		if is == nil || other.WasInterrupted() {
-			continue
-		}
-		for _, name := range append(strings.Split(is.Stores, ","), "") {
-			if c.WasIn(is.Rule, name) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // checkName refuses the change if it does not close the database that the rule before of the

@@ -28,5 +28,8 @@ func InterruptRuleChange(ctx context.Context, c config.Config, change RuleChange
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	if err := r.decide(ctx); err != nil {
+		return err
+	}
 	return r.changes[0].Accept(ctx, o.dbs.router.Binding(0))
 }
