@@ -21,7 +21,10 @@ type RuleChange struct {
 	next   rulePast         // of mark
 	mark   segment.Binding  // of this change; no node has it
 	to     segment.Binding  // what the command means to record
-	rows   []segment.Row
+
+	rows    []segment.Row
+	notices []segment.Notice
+	answers []segment.Answer
 }
 
 // Unbind begins a change of the rule by a command, whose name no other command has. When it
@@ -69,21 +72,48 @@ func (s *Store) unbind(ctx context.Context, command string, to segment.Binding, 
 	if err := s.replaceBinding(ctx, before, &c.mark); err != nil {
 		return c, err
 	}
+	board, err := s.hasBoard(ctx)
+	if err != nil {
+		return c, err
+	}
 	return c, s.withLayout(ctx, func(l *layout) error {
-		return s.again(ctx, func() error { return c.settle(ctx, l) })
+		return s.again(ctx, func() error { return c.settle(ctx, l, board) })
 	})
 }
 
-// settle reads the rows in the transaction that waits for the loads: behind a proxy or in a group
-// another statement may be answered by a server that has not heard of them yet.
-func (c *RuleChange) settle(ctx context.Context, l *layout) error {
+// hasBoard reports whether the tables are there in which nodes tell of numbers that the rows do not
+// show. Error: segment.ErrDenied if the server does not tell.
+func (s *Store) hasBoard(ctx context.Context) (bool, error) {
+	for _, query := range []string{s.board.notices, s.board.all} {
+		err := eachRow(ctx, s.write, query+" LIMIT 0", nil, func(*sql.Rows) error { return nil })
+		switch kind := s.dialect.kindOf(err); {
+		case err == nil:
+		case kind == kindNoTable:
+			return false, nil
+		case kind == kindHidden:
+			return false, fmt.Errorf("%w: the user may not read what nodes have told of their numbers, in the tables leaf_repair and leaf_repair_node, or the tables are missing: give the user the right to read them: %w", segment.ErrDenied, err)
+		default:
+			return false, fmt.Errorf("read what nodes have told: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// settle reads what is compared in the transaction that waits for the loads: behind a proxy or in a
+// group another statement may be answered by a server that has not heard of them yet.
+func (c *RuleChange) settle(ctx context.Context, l *layout, board bool) error {
 	return c.s.transact(ctx, func(conn *sql.Conn) (err error) {
 		for _, statement := range c.s.dialect.settle {
 			if _, err := conn.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("wait for the loads under way: %w", err)
 			}
 		}
-		c.rows, err = scanRows(ctx, conn, l.readAll)
+		if c.rows, err = scanRows(ctx, conn, l.readAll); err != nil || !board {
+			return err
+		}
+		if c.notices, err = c.s.scanNotices(ctx, conn, c.s.board.notices); err == nil {
+			c.answers, err = c.s.scanAnswers(ctx, conn, c.s.board.all)
+		}
 		return err
 	})
 }
@@ -91,6 +121,10 @@ func (c *RuleChange) settle(ctx context.Context, l *layout) error {
 // Rows returns all rows, without their options, as they were when the loads had ended. No range was
 // taken since by the rule before.
 func (c *RuleChange) Rows() []segment.Row { return c.rows }
+
+// Told returns what nodes have told of numbers that the rows do not show, and where rows ended that
+// were deleted, as of the same moment.
+func (c *RuleChange) Told() ([]segment.Notice, []segment.Answer) { return c.notices, c.answers }
 
 // Before returns the binding that the database had, nil if none. After a change that did not end
 // it has the names, but not the rule.

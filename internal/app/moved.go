@@ -43,16 +43,9 @@ func (r *ruleChange) checkMoved(ctx context.Context) error {
 // checkOldStore compares what the database i knows of tags with their rows in the databases
 // where the rule expects them.
 func (r *ruleChange) checkOldStore(ctx context.Context, i int, rows []map[string]int64) error {
-	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
-	defer cancel()
-	s := r.stores[i]
-	notices, err := s.Notices(ctx)
-	if err != nil && !isWithoutBoard(err) {
-		return manage.StoreError(err)
-	}
-	answers, err := s.AllAnswers(ctx)
-	if err != nil && !isWithoutBoard(err) {
-		return manage.StoreError(err)
+	notices, answers, err := r.told(ctx, i)
+	if err != nil {
+		return err
 	}
 	// The notices come first: after a loss of commits the row says too little.
 	for _, n := range notices {
@@ -146,6 +139,25 @@ func (r *ruleChange) allRows(ctx context.Context, i int) ([]segment.Row, error) 
 		return c.Rows(), nil
 	}
 	return allRows(ctx, r.stores[i])
+}
+
+// told returns what nodes have told the database i. Before its rule is taken away, what cannot be
+// read is left for later.
+func (r *ruleChange) told(ctx context.Context, i int) (notices []segment.Notice, answers []segment.Answer, err error) {
+	if c := r.changes[i]; c != nil {
+		notices, answers = c.Told()
+		return notices, answers, nil
+	}
+	err = within(ctx, func(ctx context.Context) (err error) {
+		if notices, err = r.stores[i].Notices(ctx); err == nil || isWithoutBoard(err) {
+			answers, err = r.stores[i].AllAnswers(ctx)
+		}
+		if isWithoutBoard(err) {
+			return nil
+		}
+		return err
+	})
+	return notices, answers, err
 }
 
 // allRows returns the rows of a database.
