@@ -49,15 +49,17 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 	if err := s.checkKey(ctx); err != nil {
 		return err
 	}
-	s.identity.readable.Store(l.meta)
 	switch {
 	case l.meta:
+		s.identity.readable.Store(true)
 		if err := s.bindCluster(ctx, record); err != nil {
 			return err
 		}
 		return s.bindRule(ctx, b, record)
 	case b.Rule != "":
 		return fmt.Errorf("several databases need the table leaf_meta: %w", ErrUnbound)
+	case s.identity.readable.Load():
+		return s.schemaError("the table leaf_meta is gone, or this user may not read it any more, and says whose the database is", nil)
 	}
 	return nil
 }

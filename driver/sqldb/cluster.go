@@ -24,8 +24,8 @@ type identity struct {
 	id      atomic.Pointer[string]          // the cluster's ID as this node read it first; nil: it read none
 	binding atomic.Pointer[segment.Binding] // which part of which tag rule it is; nil: not bound yet
 
-	// readable is whether statements may read leaf_meta. Without that table, or without
-	// the right to read it, the loads of an only database go on: the next Bind tries again.
+	// readable is whether a Bind has found leaf_meta. From then on each statement looks at it: if
+	// the table or the right to read it goes away, another rule may be recorded unseen.
 	readable atomic.Bool
 }
 

@@ -35,7 +35,7 @@ func (s *Store) explain(err error) error {
 	switch s.dialect.kindOf(err) {
 	case kindNoTable, kindHidden:
 		if !errors.Is(err, segment.ErrSchema) {
-			return s.schemaError("the database has no usable table leaf_alloc", err)
+			return s.schemaError("the database has no usable table leaf_alloc or leaf_meta", err)
 		}
 	case kindTooBig:
 		return fmt.Errorf("%w: the column max_id cannot hold the number: %w", leaf.ErrOverflow, err)
@@ -46,7 +46,11 @@ func (s *Store) explain(err error) error {
 // schemaError returns segment.ErrSchema with what is missing, the command that
 // creates it, and the database's own words.
 func (s *Store) schemaError(missing string, cause error) error {
-	err := fmt.Errorf("%w: %s; run: leaf schema apply --store %q", segment.ErrSchema, missing, s.Redacted())
+	command := fmt.Sprintf("run: leaf schema apply --store %q", s.Redacted())
+	if own := s.identity.binding.Load(); own != nil && own.Rule != "" { // the command must know all databases
+		command = "run, with the settings of this node: leaf schema apply"
+	}
+	err := fmt.Errorf("%w: %s; %s", segment.ErrSchema, missing, command)
 	if cause != nil {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}

@@ -22,8 +22,8 @@ const (
 
 func (o *owner) dest() []any { return []any{&o.cluster, &o.rule, &o.store} }
 
-// ErrUnbound: nothing records which part of which tag rule the database is, so it is no part of
-// one: its rows may be copies. It is a segment.ErrSchema.
+// ErrUnbound says that nothing records which part of which tag rule the database is: it is part of none,
+// and its rows may be copies. It is a segment.ErrSchema.
 var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, so it is not known whether its rows count; run, with the settings of this node: leaf schema apply", segment.ErrSchema)
 
 // checkOwner returns a *segment.ClusterError, segment.ErrRule or ErrUnbound if o is not this
@@ -65,31 +65,8 @@ func describe(b segment.Binding) string {
 	return fmt.Sprintf("store %q of rule %q", b.Store, b.Rule)
 }
 
-// mayBeBlind reports whether loads may go on without a look at leaf_meta. A node with several
-// databases may not: its rule can change while it runs.
-func (i *identity) mayBeBlind() bool {
-	own := i.binding.Load()
-	return own == nil || own.Rule == ""
-}
-
-// isBlind reports whether loads go on without a look at leaf_meta.
-func (i *identity) isBlind() bool { return !i.readable.Load() && i.mayBeBlind() }
-
-// unreadable reports whether err is that something, perhaps leaf_meta, is missing or may not be used.
-func (s *Store) unreadable(err error) bool {
-	kind := s.dialect.kindOf(err)
-	return kind.missing() || kind == kindDenied
-}
-
-// goBlind lets loads go on without a look at leaf_meta until the next Bind, if leaf_meta is what
-// cannot be read. Of another table or right that was missing for a moment nothing follows.
-func (s *Store) goBlind(ctx context.Context) bool {
-	if !s.identity.mayBeBlind() || s.identity.isBlind() {
-		return false
-	}
-	_, err := s.binding(ctx, s.read, s.sql.meta)
-	return err != nil && s.unreadable(err) && s.identity.readable.Swap(false)
-}
+// isBlind reports whether loads have no leaf_meta to look at.
+func (i *identity) isBlind() bool { return !i.readable.Load() }
 
 // sameOwner is checkOwner within a transaction that changes a row.
 func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {

@@ -17,14 +17,6 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 		return res, err
 	}
 	defer s.done(ctx, time.Now(), &err, "reserve tag %q", req.Tag)
-	res, err = s.reserve(ctx, req)
-	if err != nil && s.unreadable(err) && s.goBlind(ctx) {
-		return s.reserve(ctx, req) // nothing was written
-	}
-	return res, err
-}
-
-func (s *Store) reserve(ctx context.Context, req segment.Request) (segment.Reservation, error) {
 	if s.dialect.reserveOnce == nil {
 		return s.reserveLocked(ctx, req)
 	}
