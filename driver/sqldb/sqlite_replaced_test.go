@@ -76,6 +76,9 @@ func TestStoreFileReplaced(t *testing.T) {
 	tag := segment.NewRow{Tag: "a", Start: 1, Step: 7}
 	a, b := open(t, "sqlite:"+path), open(t, "sqlite:"+path)
 	bind(t, a)
+	if err := b.Expect(a.KnownCluster()); err != nil { // or a would refuse the file that b makes
+		t.Fatal(err)
+	}
 	if err := a.Create(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
