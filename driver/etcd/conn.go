@@ -107,8 +107,13 @@ func unknownLogIn(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
-// commit runs one transaction: then if all conditions hold, otherwise els.
+// commit runs one transaction: then if all conditions hold, otherwise els. One that only
+// compares reads a key, too: etcd answers a transaction without operations from whatever the
+// member knows that it has reached, which may have been cut off long ago.
 func (c *conn) commit(ctx context.Context, conditions []clientv3.Cmp, then, els []clientv3.Op) (response *clientv3.TxnResponse, err error) {
+	if len(then) == 0 && len(els) == 0 {
+		then = []clientv3.Op{clientv3.OpGet(string(conditions[0].KeyBytes()))}
+	}
 	err = c.do(ctx, func(client *clientv3.Client) (err error) {
 		response, err = client.Txn(ctx).If(conditions...).Then(then...).Else(els...).Commit()
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -162,4 +163,37 @@ func TestFenceBlackHole(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestFenceAtMemberCutOff: a member that was cut off before the fence was made, and that
+// clients still reach, knows none of it. What it knows begins no new incarnation, in which all
+// entries would be lost.
+func TestFenceAtMemberCutOff(t *testing.T) {
+	e := server.OwnEtcdApart(t, 3)
+	defer e.Kill() // three members that leave in good order take 6 s
+	leader, err := e.Leader(short(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := (leader + 1) % e.Len()
+	if err := e.Partition(short(t), cut); err != nil {
+		t.Fatal(err)
+	}
+	well, both := newPlace(t, []string{e.Addr(leader)}, "/f"), newPlace(t, []string{e.Addr(leader), e.Addr(cut)}, "/f")
+	space, _, err := well.fence(t).Open(short(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := both.fence(t)
+	for range 6 { // the calls go to one member after the other
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		got, created, err := f.Open(ctx)
+		cancel()
+		if created || err == nil && got != space {
+			t.Fatalf("Open = %q, %v, %v; the incarnation is %q", got, created, err, space)
+		}
+	}
+	if again, created, err := well.fence(t).Open(short(t)); again != space || created || err != nil {
+		t.Errorf("Open = %q, %v, %v; want %q", again, created, err, space)
+	}
 }
