@@ -182,7 +182,7 @@ func WithDialer(dial func(ctx context.Context, address string) (net.Conn, error)
 // WithStreamInterceptors adds interceptors to the streams that carry requests and health
 // checks, the first one outermost. A stream carries many calls; [WithTrace] sees each call.
 // An interceptor that fails or panics ends the stream, and the client asks again; it may
-// take 10 s to open a stream. With interceptors a call costs one change of goroutine more.
+// take 10 s to open a stream. It may keep messages, and must pass on each one once. With interceptors a call costs one change of goroutine more.
 func WithStreamInterceptors(interceptors ...grpc.StreamClientInterceptor) Option {
 	return func(o *options) { o.intercept = append(slices.Clone(o.intercept), interceptors...) }
 }

@@ -97,8 +97,8 @@ type stream struct {
 
 	failed error // of a request that could not be sent, which ended the stream; nil: none did
 
-	message leafpb.StreamRequest // used by the goroutine that is in flush
-	name    string               // see request.Stream
+	message *leafpb.StreamRequest // used by the goroutine that is in flush; nil: each has its own
+	name    string                // see request.Stream
 }
 
 // overGRPC returns the dialer of real programs.
@@ -255,6 +255,9 @@ func (c *conn) openLocked() {
 	p := c.passage()
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), passageKey{}, p))
 	s := &stream{conn: c, cancel: cancel, name: c.link.name(), passage: p, began: time.Now()}
+	if !c.link.intercepted { // an interceptor may look at a message later
+		s.message = new(leafpb.StreamRequest)
+	}
 	c.opening = s
 	c.link.tasks.Go(func() {
 		defer cancel()
@@ -415,16 +418,24 @@ func (s *stream) flush() {
 
 // send sends one request.
 func (s *stream) send(r *request) error {
-	s.message.Tag, s.message.Count, s.message.Mode = r.Tag, int32(r.Count), r.Mode
-	return s.rpc.Send(&s.message)
+	m := s.message
+	if m == nil {
+		m = new(leafpb.StreamRequest)
+	}
+	m.Tag, m.Count, m.Mode = r.Tag, int32(r.Count), r.Mode
+	return s.rpc.Send(m)
 }
 
-// receive hands out answers until the stream ends.
+// receive hands out answers until the stream ends. What is no answer to the oldest request
+// ends it: the next one may be meant for another request, of another tag.
 func (s *stream) receive() {
 	mu := &s.conn.link.mu
-	var answer leafpb.StreamResponse
+	answer := new(leafpb.StreamResponse)
 	for first := true; ; first = false {
-		err := s.rpc.RecvMsg(&answer)
+		if s.conn.link.intercepted { // it may say that it has received one and leave the last one in place
+			answer = new(leafpb.StreamResponse)
+		}
+		err := s.rpc.RecvMsg(answer)
 		if err == nil && first {
 			err = s.conn.link.of.admitHeader(s.rpc)
 		}
@@ -438,7 +449,14 @@ func (s *stream) receive() {
 			s.end(errors.New("an answer without a request"))
 			return
 		}
-		r := s.queue[0]
+		r := s.queue[0] // it was sent, so nothing else takes it out
+		mu.Unlock()
+		ranges, failed := answerOf(answer, r.Count)
+		if isBroken(failed) {
+			s.end(failed)
+			return
+		}
+		mu.Lock()
 		s.queue[0] = nil
 		s.queue = s.queue[1:]
 		s.doomed = false
@@ -451,7 +469,7 @@ func (s *stream) receive() {
 		}
 		mu.Unlock()
 		r.Stream = s.name
-		r.Done(answerOf(&answer, r.Count))
+		r.Done(ranges, failed)
 		switch {
 		case flush && s.conn.link.intercepted: // other answers do not wait for an interceptor that sends
 			s.conn.link.tasks.Go(s.flush)
@@ -480,5 +498,8 @@ func (s *stream) end(err error) {
 	mu.Unlock()
 	for _, r := range failed {
 		r.Done(nil, err)
+		if e, ok := errors.AsType[*brokenError](err); ok && e.ids > 0 { // they came once
+			err = &brokenError{cause: e.cause}
+		}
 	}
 }
