@@ -22,6 +22,10 @@ type Access interface {
 	// concurrent use. Errors: ErrUnauthenticated; ErrBadRequest for a Name that cannot be
 	// a client's.
 	Open(c Credentials) (*Issuers, error)
+
+	// Guarded reports whether a client must show a token. Unlike an Open without one it is no
+	// request that was refused.
+	Guarded() bool
 }
 
 // Issuers is one Issuer per mode, none of them nil; that of a mode which is switched off
@@ -46,3 +50,4 @@ func Anyone(segment, snowflake Issuer) Access {
 type anyone struct{ issuers Issuers }
 
 func (a anyone) Open(Credentials) (*Issuers, error) { return &a.issuers, nil }
+func (a anyone) Guarded() bool                      { return false }

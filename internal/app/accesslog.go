@@ -24,6 +24,9 @@ func (a *App) withAccessLog(access leaf.Access, protocol string) leaf.Access {
 	return accessLog{access, protocol, a.log}
 }
 
+// Guarded implements leaf.Access.
+func (l accessLog) Guarded() bool { return l.inner.Guarded() }
+
 // Open implements leaf.Access.
 func (l accessLog) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	client := c.Name

@@ -98,6 +98,9 @@ func (f *Follower) noteStart(s *followed, err error) {
 // access is Follower.Access.
 type access struct{ follower *Follower }
 
+// Guarded implements leaf.Access.
+func (a access) Guarded() bool { return a.follower.gate.Guarded() }
+
 // Open implements leaf.Access.
 func (a access) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	f := a.follower

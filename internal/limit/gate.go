@@ -134,6 +134,9 @@ func (g *Gate) MayRead(c leaf.Credentials) error {
 	return grant.Read()
 }
 
+// Guarded implements leaf.Access.
+func (g *Gate) Guarded() bool { return g.tokens.Required() }
+
 // Set puts rules into force for all that follows, in place of those before. Numbers
 // outside their limits are brought within them.
 func (g *Gate) Set(r Rules) {

@@ -85,6 +85,9 @@ func (a *Access) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	return &o.issuers, nil
 }
 
+// Guarded implements leaf.Access.
+func (a *Access) Guarded() bool { return a.inner.Guarded() }
+
 // Protocol returns the name given to New.
 func (a *Access) Protocol() string { return a.protocol }
 

@@ -114,6 +114,10 @@ func (o one) Open(leaf.Credentials) (*leaf.Issuers, error) { return o.issuers, n
 
 type refusing struct{}
 
+func (one) Guarded() bool { return false }
+
+func (refusing) Guarded() bool { return true }
+
 func (refusing) Open(leaf.Credentials) (*leaf.Issuers, error) { return nil, leaf.ErrUnauthenticated }
 
 // TestEachErrorIsAResult: the array of results has room for the table of errors.

@@ -183,6 +183,8 @@ type access struct {
 	opened chan leaf.Credentials
 }
 
+func (access) Guarded() bool { return true }
+
 func (a access) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	a.opened <- c
 	if c.Token == "" {

@@ -28,6 +28,8 @@ type keeper struct {
 
 func newKeeper() *keeper { return &keeper{inner: leaf.Anyone(newIssuer(), newIssuer())} }
 
+func (k *keeper) Guarded() bool { return k.refuse != nil }
+
 func (k *keeper) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	if c.Address.IsLoopback() { // as every connection of a test; another one is no row of a table
 		c.Address = netip.Addr{}

@@ -1,11 +1,9 @@
 package httpd
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
@@ -19,7 +17,7 @@ func (a *api) refusePage(r *http.Request) error {
 	if suspicion == nil {
 		return nil
 	}
-	if _, err := a.access.Open(leaf.Credentials{}); errors.Is(err, leaf.ErrUnauthenticated) {
+	if a.access.Guarded() {
 		return nil // a token was needed to come this far
 	}
 	return suspicion

@@ -13,11 +13,17 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 )
 
-// asksForToken is a leaf.Access with one token.
-type asksForToken struct{ leaf.Access }
+// asksForToken is a leaf.Access with one token, which counts what it refuses.
+type asksForToken struct {
+	leaf.Access
+	refused *int
+}
+
+func (asksForToken) Guarded() bool { return true }
 
 func (a asksForToken) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	if c.Token != "s3cret" {
+		*a.refused++
 		return nil, leaf.ErrUnauthenticated
 	}
 	return a.Access.Open(c)
@@ -56,8 +62,9 @@ func TestWebPages(t *testing.T) {
 		{name: "health check", local: loopback, host: "ids.example", path: "/healthz", want: 200},
 	} {
 		access := leaf.Anyone(newIssuer(), newIssuer())
+		refused := 0
 		if tt.token {
-			access = asksForToken{access}
+			access = asksForToken{access, &refused}
 		}
 		empty := func(context.Context, httpd.PageRequest) (httpd.Page, error) { return httpd.Page{Rows: []string{}}, nil }
 		h := httpd.Handler(httpd.Config{Access: access, Cache: empty, DB: empty})
@@ -72,6 +79,9 @@ func TestWebPages(t *testing.T) {
 		h.ServeHTTP(w, r)
 		if w.Code != tt.want {
 			t.Errorf("%s: got %d %s, want %d", tt.name, w.Code, w.Body, tt.want)
+		}
+		if tt.want == http.StatusOK && refused > 0 {
+			t.Errorf("%s: %d requests count as refused", tt.name, refused)
 		}
 	}
 }

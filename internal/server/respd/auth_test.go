@@ -2,6 +2,7 @@ package respd_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -103,7 +104,6 @@ func TestCredentials(t *testing.T) {
 		{[]string{"CLIENT", "SETNAME", "conn-2"}, leaf.Credentials{Token: "s3cret", Name: "billing"}}, // the user counts
 		{[]string{"HELLO", "2", "AUTH", "default", "s3cret", "SETNAME", "conn-3"}, leaf.Credentials{Token: "s3cret", Name: "conn-3"}},
 		{[]string{"HELLO", "2", "SETNAME", "conn-4", "AUTH", "shop", "s3cret"}, leaf.Credentials{Token: "s3cret", Name: "shop"}},
-		{[]string{"RESET"}, leaf.Credentials{}},
 	} {
 		c.send(request(tt.words...))
 		if got := c.reply(); got[0] == '-' {
@@ -113,6 +113,32 @@ func TestCredentials(t *testing.T) {
 		if got := g.last(); got != tt.want {
 			t.Errorf("%q: got %+v, want %+v", tt.words, got, tt.want)
 		}
+	}
+}
+
+// TestLoginIsNoRefusal: a connection that shows its token first thing, as every library does,
+// is no request that was refused, and neither is a RESET. A command without a token is one.
+func TestLoginIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	g, cfg := guarded()
+	c := dial(t, start(t, cfg))
+	c.ask("+OK\r\n", "AUTH", "s3cret")
+	c.ask(":1\r\n", "INCR", "a")
+	c.ask("+RESET\r\n", "RESET")
+	c.send(request("HELLO", "3", "AUTH", "default", "s3cret"))
+	c.reply()
+	c.ask(":2\r\n", "INCR", "a")
+	nothing := leaf.Credentials{Address: netip.MustParseAddr("127.0.0.1")}
+	login := nothing
+	login.Token = "s3cret"
+	if got := g.seen(); !slices.Equal(got, []leaf.Credentials{login, login}) {
+		t.Errorf("what was shown: %+v", got)
+	}
+	c.ask("+RESET\r\n", "RESET")
+	c.fails("NOAUTH", "INCR", "a")
+	c.fails("NOAUTH", "HELLO", "2")
+	if got := g.seen(); !slices.Equal(got, []leaf.Credentials{login, login, nothing, nothing}) {
+		t.Errorf("what was shown: %+v", got)
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *conn) dispatch(a args) error {
 		return errMulti
 	case cmd.arity > 0 && a.len() != cmd.arity, a.len() < -cmd.arity:
 		return wrongArity(cmd.name)
-	case c.issuers == nil && !cmd.open:
+	case !cmd.open && !c.admitted():
 		return errNoAuth
 	}
 	return cmd.run(c, a)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,6 +94,8 @@ type gate struct {
 	shown []leaf.Credentials
 }
 
+func (g *gate) Guarded() bool { return g.token != "" }
+
 func (g *gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,6 +104,13 @@ func (g *gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 		return nil, leaf.ErrUnauthenticated
 	}
 	return &g.issuers, nil
+}
+
+// seen returns what was shown.
+func (g *gate) seen() []leaf.Credentials {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.shown)
 }
 
 // last returns what was shown last.

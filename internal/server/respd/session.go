@@ -82,10 +82,22 @@ var sessionCommands = []command{
 func (c *conn) begin(certificate string) {
 	c.certificate = certificate
 	c.loginBy = time.Now().Add(loginTime)
-	if err := c.open("", "", ""); err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
+	if err := c.enter(); err != nil {
 		c.srv.log.Error("the access rights of a new connection cannot be determined; it has none until it logs in", "error", err)
 	}
 }
+
+// enter opens a session without a token, unless one is needed: the client is about to show it.
+func (c *conn) enter() error {
+	if c.srv.limits.Access.Guarded() {
+		return nil
+	}
+	return c.open("", "", "")
+}
+
+// admitted reports whether the client may send a command that is not open to strangers. That
+// of a stranger is a request that is refused.
+func (c *conn) admitted() bool { return c.issuers != nil || c.open("", "", "") == nil }
 
 // open asks for the issuers of this client, and keeps what it has if that fails.
 func (c *conn) open(token, user, name string) error {
@@ -163,7 +175,7 @@ func hello(c *conn, a args) error {
 			return refusal("ERR Syntax error in HELLO option '" + shorten(a.text(i), maxName) + "'")
 		}
 	}
-	if c.issuers == nil {
+	if !c.admitted() {
 		return errHello
 	}
 	if err := c.rename(name); err != nil {
@@ -297,7 +309,7 @@ func reset(c *conn, _ args) error {
 	}
 	c.issuers, c.lib, c.libVer, c.out.resp3 = nil, "", "", false
 	c.token, c.user, c.name, c.inMulti = "", "", "", false
-	if err := c.open("", "", ""); err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
+	if err := c.enter(); err != nil {
 		return err
 	}
 	c.out.simple("RESET")

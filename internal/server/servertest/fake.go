@@ -96,6 +96,9 @@ type gate struct {
 	shown []leaf.Credentials
 }
 
+// Guarded implements leaf.Access.
+func (*gate) Guarded() bool { return true }
+
 // Open implements leaf.Access.
 func (g *gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	g.mu.Lock()
