@@ -141,6 +141,39 @@ func TestStatic(t *testing.T) {
 	})
 }
 
+// TestStaticIsRenumbered: a node whose static number was changed in the configuration does not
+// start. The node that had the number before may not have been restarted yet.
+func TestStaticIsRenumbered(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a")
+		n.cfg.Fresh = false
+		if err := n.start(worker.NewStatic(3)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(19 * time.Second)
+		n.issue(100)
+		n.stop()
+		err := n.start(worker.NewStatic(2))
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "had the static worker ID 3 until now") || !strings.Contains(err.Error(), "stop every node that has 2") {
+			t.Fatalf("another number: %v", err)
+		}
+		n.stop()
+		if err := n.start(worker.NewStatic(3)); err != nil { // the file is as it was
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		n.issue(100)
+		n.stop()
+		n.disk.set(func(d *disk) { clear(d.files) })
+		if err := n.start(worker.NewStatic(2)); err != nil {
+			t.Fatal(err)
+		}
+		n.refuses(leaf.ErrNotReady) // its last owner may be just gone
+		time.Sleep(19 * time.Second)
+		n.issue(100)
+	})
+}
+
 // TestStaticOfAnotherLayout: nothing but its file remembers the layout of a static number.
 // Without the file the number would issue, with a later epoch, what it has issued before.
 func TestStaticOfAnotherLayout(t *testing.T) {

@@ -25,14 +25,20 @@ func (s *Static) Info() Info { return Info{Name: "static", Kind: Fixed} }
 func (s *Static) Init(context.Context, Namespace) error { return nil }
 
 // Claim implements Registry. Without a previous claim the number may be used from
-// req.Quiet on.
+// req.Quiet on. After one of another number it is refused: where nodes are renumbered one
+// after the other, the node that had the number still runs, and no wait is long enough.
 func (s *Static) Claim(_ context.Context, req Request) (Record, error) {
 	if !inRange(req.Numbers, s.number) {
 		return Record{}, leaf.BadField("worker-id", s.number, fmt.Sprintf("must be %d to %d", req.Numbers.Lo, req.Numbers.Hi-1))
 	}
 	floor := req.Quiet
-	if req.Previous != nil && req.Previous.Number == s.number {
-		floor = req.Previous.Inner
+	if p := req.Previous; p != nil {
+		if p.Number != s.number {
+			return Record{}, fmt.Errorf("%w: this node had the static worker ID %d until now, as %s in its data directory says, and the configuration gives it %d. "+
+				"Two nodes with one number repeat IDs: set %d again, or stop every node that has %d and see that none starts with it again, then remove the file; the next start waits until its last owner cannot have issued any more",
+				leaf.ErrConflict, p.Number, fileName, s.number, p.Number, s.number)
+		}
+		floor = p.Inner
 	}
 	return Record{Number: s.number, Address: req.Address, Nonce: req.Nonce, Floor: floor, Bound: req.BoundFor(floor), Version: "1"}, nil
 }
