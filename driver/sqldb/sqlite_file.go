@@ -181,6 +181,7 @@ func createFile(path string) (made bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("create database: %w", err)
 	}
+	give(f)
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return false, fmt.Errorf("create database %s: %w", path, err)
 	}
