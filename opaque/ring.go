@@ -83,6 +83,9 @@ func (r *Ring) Validate() error {
 	return nil
 }
 
+// Largest returns the largest ID that has an opaque ID: the bits that name the key are taken from the ID.
+func (r *Ring) Largest() int64 { return int64(uint64(1)<<(r.Bits-r.VersionBits) - 1) }
+
 // ParseRing reads a ring. An error names the line, but never a key.
 func ParseRing(in io.Reader) (*Ring, error) {
 	r := &Ring{Keys: map[int][]byte{}}

@@ -43,18 +43,22 @@ func ParseText(name string) (Text, error) {
 func (t Text) String() string { return texts[t].name }
 
 // Format writes a number. Texts of base62 and Crockford have one length, so that they sort as their numbers do.
-func (t Text) Format(id int64) string {
+func (t Text) Format(id int64) string { return string(t.Append(nil, id)) }
+
+// Append appends what Format returns to dst.
+func (t Text) Append(dst []byte, id int64) []byte {
 	if t == Decimal {
-		return strconv.FormatInt(id, 10)
+		return strconv.AppendInt(dst, id, 10)
 	}
 	form := texts[t]
-	b := make([]byte, form.length)
+	start := len(dst)
+	dst = append(dst, form.alphabet[:form.length]...) // room
 	base := int64(len(form.alphabet))
-	for i := range b {
-		b[form.length-1-i] = form.alphabet[id%base]
+	for i := len(dst) - 1; i >= start; i-- {
+		dst[i] = form.alphabet[id%base]
 		id /= base
 	}
-	return string(b)
+	return dst
 }
 
 // Parse reads a number, also one without the zeros in front. Crockford's text may have small letters, I and L for 1,
