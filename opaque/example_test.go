@@ -1,21 +1,15 @@
 package opaque_test
 
 import (
-	"bytes"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
 // The file is made by "leaf opaque key", once, and given to each program.
 func Example() {
-	file, err := os.ReadFile("testdata/opaque.keys")
-	if err != nil {
-		log.Fatal(err)
-	}
-	ring, err := opaque.ParseRing(bytes.NewReader(file))
+	ring, err := opaque.ReadRing("testdata/opaque.keys")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +122,19 @@ func ParseRing(in io.Reader) (*Ring, error) {
 	return r, r.Validate()
 }
 
+// ReadRing reads a ring from a file. An error names the file, but never a key.
+func ReadRing(file string) (*Ring, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ParseRing(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
+}
+
 // set takes one line of the file.
 func (r *Ring) set(words []string) error {
 	fields := map[string]*int{"bits": &r.Bits, "version-bits": &r.VersionBits, "issue": &r.Issue}
@@ -129,7 +144,7 @@ func (r *Ring) set(words []string) error {
 		}
 		version, err := strconv.Atoi(words[1])
 		if err != nil {
-			return fmt.Errorf("key %q: the version must be a number", words[1])
+			return errors.New("key: the version must be a number") // without the word, which may be the secret
 		}
 		if r.Keys[version], err = hex.DecodeString(words[2]); err != nil {
 			return fmt.Errorf("key %d: must be %d hexadecimal digits", version, 2*SecretSize)
@@ -138,7 +153,7 @@ func (r *Ring) set(words []string) error {
 	}
 	field := fields[words[0]]
 	if field == nil {
-		return fmt.Errorf("%q: must be bits, version-bits, issue or key", words[0])
+		return errors.New("must begin with bits, version-bits, issue or key") // without the word, which may be a secret of another file
 	}
 	if len(words) != 2 {
 		return fmt.Errorf("%q needs one number", words[0])

@@ -101,6 +101,7 @@ type App struct {
 	unpublished error   // why presence is nil although there is a directory; nil: there is none
 	closers     closers // of what New opened
 
+	opaque          opaqueKeys
 	tokens          tokens
 	certificate     atomic.Pointer[tls.Certificate] // that secure shows
 	authorities     atomic.Pointer[x509.CertPool]   // that must have signed what clients show to secure; nil: they show nothing
@@ -155,6 +156,13 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 		}
 	}()
 	if a.tokens, err = newTokens(cfg); err != nil {
+		return nil, err
+	}
+	ring, err := readRing(cfg.Opaque)
+	if err != nil {
+		return nil, err
+	}
+	if err = a.opaque.replace(cfg.Opaque, ring); err != nil {
 		return nil, err
 	}
 	if a.secure, err = a.openTLS(); err != nil {
@@ -319,6 +327,9 @@ func (a *App) announce() {
 		}
 	}
 	a.logConnections()
+	if ring := a.opaque.ring; ring != nil {
+		a.log.Info("clients can ask for opaque IDs", "keys", a.cfg.Opaque.Keys, "bits", ring.Bits, "version_bits", ring.VersionBits, "issue", ring.Issue)
+	}
 	if a.presence != nil {
 		a.log.Info("clients find this node", "directory", a.presence.where, "id", a.dir.NodeID(), "zone", a.cfg.Node.Zone, "weight", a.cfg.Node.Weight)
 	}

@@ -43,6 +43,7 @@ func openHTTP(a *App, on seat) (server, error) {
 	c := httpd.Config{
 		Access:        on.access,
 		MayRead:       a.gate.MayRead,
+		Formats:       &a.opaque.formats,
 		TLS:           a.secure,
 		Ready:         a.publicReady,
 		Metrics:       a.metrics,

@@ -11,12 +11,13 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
 var reloadable = []string{
 	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
-	levelKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
+	levelKey, format.KeysKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
 }
 
 const levelKey = "log.level"
@@ -37,8 +38,8 @@ type reloading struct {
 }
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
-// certificate with its key, the certificates of tls.client-ca, the passwords of databases and
-// registries, all of which are read from their files again, and the values of the other keys in
+// certificate with its key, the certificates of tls.client-ca, the keys of opaque IDs, the
+// passwords of databases and registries, all of which are read from their files again, and the values of the other keys in
 // reloadable. A connection that is open keeps what it has. After an error nothing has changed.
 // It is not safe for concurrent use.
 func (a *App) Reload(cfg config.Config) (Reloaded, error) {
@@ -96,6 +97,13 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if err != nil {
 		return r, err
 	}
+	ring, err := readRing(cfg.Opaque)
+	if err != nil {
+		return r, err
+	}
+	if err := a.opaque.formats.Check(ring); err != nil {
+		return r, badKeys(cfg.Opaque, err)
+	}
 	logins, err := a.newLogins(cfg)
 	if err != nil {
 		return r, err
@@ -117,7 +125,13 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if authorities != nil && !switched && !authorities.Equal(a.authorities.Load()) && cfg.TLS.ClientCA == a.inForce.TLS.ClientCA {
 		r.Changed = append(r.Changed, config.Difference{Key: clientCAKey})
 	}
+	if a.opaque.differs(ring) && cfg.Opaque.Keys == a.inForce.Opaque.Keys {
+		r.Changed = append(r.Changed, config.Difference{Key: format.KeysKey})
+	}
 	r.use = func() error {
+		if err := a.opaque.replace(cfg.Opaque, ring); err != nil {
+			return err
+		}
 		if err := a.tokens.clients.Replace(cfg.Auth.Tokens); err != nil {
 			return err
 		}

@@ -36,23 +36,11 @@ func (f opaqueFlags) open() (*opaque.Permutation, opaque.Text, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	ring, err := readRing(f.Keys)
+	ring, err := opaque.ReadRing(f.Keys)
 	if err != nil {
 		return nil, 0, err
 	}
 	return ring.Tag(f.Tag), text, nil
-}
-
-func readRing(file string) (*opaque.Ring, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	ring, err := opaque.ParseRing(bytes.NewReader(b))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return ring, nil
 }
 
 type opaqueEncodeCmd struct {
@@ -142,7 +130,7 @@ To change the key: run this command, give the new file to all, and when all have
 
 // Run makes or extends the file.
 func (c *opaqueKeyCmd) Run(p Process) error {
-	ring, err := readRing(c.Keys)
+	ring, err := opaque.ReadRing(c.Keys)
 	if errors.Is(err, fs.ErrNotExist) {
 		if ring, err = opaque.NewRing(c.Bits, c.VersionBits); err != nil {
 			return err

@@ -38,6 +38,7 @@ type Config struct {
 	TLS       TLS       `key:"tls" title:"TLS"`
 	Segment   Segment   `key:"segment" title:"Segment mode"`
 	Snowflake Snowflake `key:"snowflake" title:"Snowflake mode"`
+	Opaque    Opaque    `key:"opaque" title:"Opaque IDs"`
 	Limit     Limit     `key:"limit" title:"Limits"`
 	Audit     Audit     `key:"audit" title:"Audit log"`
 	Alarm     Alarm     `key:"alarm" title:"Alarms"`

@@ -64,6 +64,9 @@ func (l *Loaded) exposed() []string {
 	if l.File != "" && l.secretsInFile() {
 		paths[l.File] = true
 	}
+	if l.Opaque.Keys != "" {
+		paths[l.Opaque.Keys] = true
+	}
 	var notes []string
 	for path := range paths {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {

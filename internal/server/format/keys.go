@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -48,9 +49,7 @@ func (k *Keys) Replace(ring *opaque.Ring) error {
 	if k.seen == nil {
 		k.seen = &opaque.Ring{Bits: ring.Bits, VersionBits: ring.VersionBits, Keys: map[int][]byte{}}
 	}
-	for version, secret := range ring.Keys {
-		k.seen.Keys[version] = secret
-	}
+	maps.Copy(k.seen.Keys, ring.Keys)
 	only := *ring
 	only.Keys = map[int][]byte{ring.Issue: ring.Keys[ring.Issue]}
 	k.issues.Store(&only)

@@ -102,8 +102,15 @@ func parseAsk(data json.RawMessage, path string) (ask, error) {
 			}
 			q.count = int(n)
 			return nil
+		case "format":
+			text, err := stringOf(field, value)
+			if err == nil && text == "" {
+				err = leaf.BadField(field, text, "must be one word")
+			}
+			q.formatText = text
+			return err
 		}
-		return unknownMember(field, "tag, mode and count")
+		return unknownMember(field, "tag, mode, count and format")
 	})
 	if err != nil {
 		return q, err

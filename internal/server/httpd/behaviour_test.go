@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 	"github.com/leaf-idgen/leaf/internal/server/servertest"
@@ -38,9 +39,12 @@ func TestBehaviour(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			startAs := func(tb testing.TB, a leaf.Access, c leaf.Credentials) leaf.Issuers {
-				return overHTTP(tb, a, c, tt.dialect, tt.secure, tt.header)
+				return overHTTP(tb, a, c, nil, tt.dialect, tt.secure, tt.header)
 			}
-			servertest.Options{NoCancel: tt.noCancel, StartAs: startAs}.Run(t, func(tb testing.TB, a leaf.Access) leaf.Issuers {
+			startFormats := func(tb testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+				return textsOverHTTP(overHTTP(tb, a, leaf.Credentials{}, k, tt.dialect, tt.secure, tt.header))
+			}
+			servertest.Options{NoCancel: tt.noCancel, StartAs: startAs, StartFormats: startFormats}.Run(t, func(tb testing.TB, a leaf.Access) leaf.Issuers {
 				return startAs(tb, a, leaf.Credentials{})
 			})
 		})
@@ -48,9 +52,9 @@ func TestBehaviour(t *testing.T) {
 }
 
 // overHTTP starts a server and returns a client of it.
-func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, d dialect, secure bool, header http.Header) leaf.Issuers {
+func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, k *format.Keys, d dialect, secure bool, header http.Header) leaf.Issuers {
 	t.Helper()
-	cfg := quiet(httpd.Config{Access: a})
+	cfg := quiet(httpd.Config{Access: a, Formats: k})
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	scheme := "http"
 	if secure {
@@ -81,11 +85,29 @@ func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, d dialect, secure
 	return leaf.Issuers{Segment: w, Snowflake: other}
 }
 
-// dialect is a way to ask for IDs. An empty count is none.
+// textsOverHTTP asks for texts in the dialect of issuers that overHTTP returned.
+func textsOverHTTP(i leaf.Issuers) servertest.Texts {
+	return func(ctx context.Context, mode, tag string, n int, name string) ([]string, error) {
+		w := i.Segment.(wire)
+		w.mode = mode
+		count := ""
+		if n > 0 {
+			count = strconv.Itoa(n)
+		}
+		body, err := w.fetch(ctx, tag, count, name)
+		if err != nil {
+			return nil, err
+		}
+		return w.texts(body, count == "")
+	}
+}
+
+// dialect is a way to ask for IDs. An empty count or format is none.
 type dialect struct {
-	request func(base, mode, tag, count string) (method, target, body string)
+	request func(base, mode, tag, count, name string) (method, target, body string)
 	accept  string
 	read    func(body []byte, single bool) ([]leaf.Range, error)
+	texts   func(body []byte, single bool) ([]string, error)
 }
 
 // wire is a leaf.Issuer over HTTP.
@@ -114,7 +136,16 @@ func (w wire) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error
 }
 
 func (w wire) ask(ctx context.Context, tag, count string) ([]leaf.Range, error) {
-	method, target, body := w.request(w.base, w.mode, tag, count)
+	body, err := w.fetch(ctx, tag, count, "")
+	if err != nil {
+		return nil, err
+	}
+	return w.read(body, count == "")
+}
+
+// fetch returns the body of a reply that is no error.
+func (w wire) fetch(ctx context.Context, tag, count, name string) ([]byte, error) {
+	method, target, body := w.request(w.base, w.mode, tag, count, name)
 	r, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -134,51 +165,76 @@ func (w wire) ask(ctx context.Context, tag, count string) ([]leaf.Range, error) 
 	if resp.StatusCode != http.StatusOK {
 		return nil, problem.Read(resp)
 	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	return w.read(text, count == "")
+	return io.ReadAll(resp.Body)
 }
 
-func getID(base, mode, tag, count string) (method, target, body string) {
+func getID(base, mode, tag, count, name string) (method, target, body string) {
 	target = base + "/api/" + mode + "/get/" + url.PathEscape(tag)
+	query := url.Values{}
 	if count != "" {
-		target += "?count=" + count
+		query.Set("count", count)
+	}
+	if name != "" {
+		query.Set("format", name)
+	}
+	if len(query) > 0 {
+		target += "?" + query.Encode()
 	}
 	return http.MethodGet, target, ""
 }
 
-var getText = dialect{getID, "", func(body []byte, single bool) (ranges []leaf.Range, err error) {
-	lines := string(body)
-	if single {
-		lines += "\n"
+var getText = dialect{getID, "", idsOf(linesOf), linesOf}
+
+// linesOf returns the lines of a batch, or one ID without a line end.
+func linesOf(body []byte, single bool) (lines []string, err error) {
+	text := string(body)
+	if single != !strings.HasSuffix(text, "\n") {
+		return nil, fmt.Errorf("%q: want a line end exactly if it is a batch", text)
 	}
-	for line := range strings.Lines(lines) {
-		if ranges, err = appendID(ranges, strings.TrimSuffix(line, "\n")); err != nil {
-			return nil, err
-		}
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
-	return ranges, nil
-}}
+	return lines, nil
+}
 
 var getJSON = dialect{getID, "application/json", func(body []byte, single bool) (ranges []leaf.Range, err error) {
 	if single {
 		return appendID(nil, string(body))
 	}
+	return idsOf(stringsOf)(body, false)
+}, func(body []byte, single bool) ([]string, error) {
+	if single && body[0] != '"' { // a number, which has no format
+		return []string{string(body)}, nil
+	}
+	return stringsOf(body, single)
+}}
+
+// stringsOf returns the strings of a batch, or one string.
+func stringsOf(body []byte, single bool) (texts []string, err error) {
+	if single {
+		var text string
+		err = json.Unmarshal(body, &text)
+		return []string{text}, err
+	}
 	var reply struct {
 		IDs []string `json:"ids"`
 	}
-	if err := json.Unmarshal(body, &reply); err != nil {
-		return nil, err
-	}
-	for _, id := range reply.IDs {
-		if ranges, err = appendID(ranges, id); err != nil {
-			return nil, err
+	err = json.Unmarshal(body, &reply)
+	return reply.IDs, err
+}
+
+// idsOf reads texts as numbers.
+func idsOf(texts func(body []byte, single bool) ([]string, error)) func([]byte, bool) ([]leaf.Range, error) {
+	return func(body []byte, single bool) (ranges []leaf.Range, err error) {
+		all, err := texts(body, single)
+		for _, text := range all {
+			if err == nil {
+				ranges, err = appendID(ranges, text)
+			}
 		}
+		return ranges, err
 	}
-	return ranges, nil
-}}
+}
 
 func appendID(ranges []leaf.Range, text string) ([]leaf.Range, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -186,7 +242,7 @@ func appendID(ranges []leaf.Range, text string) ([]leaf.Range, error) {
 }
 
 var postNext = dialect{
-	request: func(base, mode, tag, count string) (method, target, body string) {
+	request: func(base, mode, tag, count, name string) (method, target, body string) {
 		quoted := []byte(`"` + tag + `"`)
 		if utf8.ValidString(tag) { // else it is sent as it is: the server is to refuse it
 			quoted, _ = json.Marshal(tag)
@@ -194,24 +250,42 @@ var postNext = dialect{
 		if count != "" {
 			count = `,"count":` + count
 		}
-		return http.MethodPost, base + "/v1/next", `{"requests":[{"mode":"` + mode + `","tag":` + string(quoted) + count + `}]}`
+		if name != "" {
+			name = `,"format":"` + name + `"`
+		}
+		return http.MethodPost, base + "/v1/next", `{"requests":[{"mode":"` + mode + `","tag":` + string(quoted) + count + name + `}]}`
 	},
 	read: func(body []byte, _ bool) ([]leaf.Range, error) {
-		var reply struct {
-			Results []struct {
-				Ranges []leaf.Range
-				Error  *problem.Error
-			}
-		}
-		if err := json.Unmarshal(body, &reply); err != nil {
-			return nil, err
-		}
-		if len(reply.Results) != 1 {
-			return nil, fmt.Errorf("%d results: %s", len(reply.Results), body)
-		}
-		if e := reply.Results[0].Error; e != nil {
-			return nil, e
-		}
-		return reply.Results[0].Ranges, nil
+		result, err := readResult(body)
+		return result.Ranges, err
 	},
+	texts: func(body []byte, _ bool) (texts []string, err error) {
+		result, err := readResult(body)
+		for id := range leaf.IDs(result.Ranges) { // of the format "number"
+			texts = append(texts, strconv.FormatInt(id, 10))
+		}
+		return append(texts, result.IDs...), err
+	},
+}
+
+// result is the answer to one entry.
+type result struct {
+	Ranges []leaf.Range
+	IDs    []string
+	Error  *problem.Error
+}
+
+// readResult returns the only one of a reply.
+func readResult(body []byte) (result, error) {
+	var reply struct{ Results []result }
+	if err := json.Unmarshal(body, &reply); err != nil {
+		return result{}, err
+	}
+	if len(reply.Results) != 1 {
+		return result{}, fmt.Errorf("%d results: %s", len(reply.Results), body)
+	}
+	if e := reply.Results[0].Error; e != nil {
+		return result{}, e
+	}
+	return reply.Results[0], nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // Defaults and limits of Config.
@@ -31,6 +32,9 @@ const (
 type Config struct {
 	// Access gives the issuers for what a client shows. Default: both modes are off.
 	Access leaf.Access
+
+	// Formats are the keys for opaque IDs. Default: none, and a client gets numbers only.
+	Formats *format.Keys
 
 	// TLS, if it is set, is how clients are to connect; HTTP/1.1 is spoken inside. It must
 	// have a certificate. A client certificate that it verifies becomes

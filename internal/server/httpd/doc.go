@@ -5,9 +5,10 @@
 //	GET /api/segment/get/{tag}      one ID as bare digits, text/plain
 //	GET /api/snowflake/get/{key}    the same for the other mode
 //	    ?count=n                    n IDs, 1 to leaf.MaxBatch, each a line that ends in a newline
+//	    ?format=opaque-base62       IDs in a format of package format
 //	    Accept: application/json    bare digits without count, {"ids":["1","2"]} with it
 //	POST /v1/next                   {"requests":[{"tag":"a","count":3},{"mode":"snowflake"}]}: ranges
-//	                                of IDs per entry, or its error; up to 100 entries
+//	                                of IDs per entry, texts in its "format", or its error; up to 100 entries
 //	GET /cache, /db                 JSON: the buffers in memory, the rows of the database
 //	GET /decodeSnowflakeId?snowflakeId=n
 //	                                JSON: the fields of an ID, as the Java server shows them
@@ -24,8 +25,8 @@
 //
 // A tag is one path segment, percent-decoded once, and nothing about it is
 // normalised: %2F, "..", and a trailing dot belong to the name. One slash behind the
-// path does not count, and an ID route ignores query parameters other than count, as in
-// the Java server. HEAD is not allowed there: it would burn an ID.
+// path does not count, and an ID route ignores query parameters other than count and format,
+// as in the Java server. HEAD is not allowed there: it would burn an ID.
 // docs/MIGRATION.md compares the two servers request by request.
 //
 // POST /v1/next is refused as a whole, and takes no ID, if any part of it is wrong; what

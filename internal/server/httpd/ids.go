@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // appendID appends one ID in decimal. It is the FastHandler, and what the
@@ -22,28 +24,54 @@ func (c client) appendID(ctx context.Context, mode Mode, key string, body []byte
 	return strconv.AppendInt(body, id, 10), nil
 }
 
-// serveIDs answers an ID route.
+// serveIDs answers an ID route as the Java server does unless the query asks for more: one ID is
+// bare digits in every media type. RestTemplate and Feign read them as a number if they are JSON.
 func (a *api) serveIDs(mode Mode) handler {
 	return func(w http.ResponseWriter, r *http.Request, c client, key string) error {
-		return c.serveIDs(w, r, mode, key)
+		ask, err := parseQuery(r.URL.RawQuery)
+		if err != nil {
+			return err
+		}
+		if err := leaf.ValidateTag(key); err != nil {
+			return err
+		}
+		f, err := a.format(mode, key, ask.format)
+		if err != nil {
+			return err
+		}
+		contentType := contentTypeText
+		if prefersJSON(r.Header["Accept"]) {
+			contentType = contentTypeJSON
+		}
+		if !ask.batch {
+			return c.serveOne(w, r, mode, key, f, contentType)
+		}
+		ranges, err := c.nextN(r.Context(), mode, key, ask.count, f)
+		if err != nil {
+			return err
+		}
+		setHeader(w, contentType)
+		if contentType == contentTypeJSON {
+			writeIDs(w, ranges, f, `{"ids":[`, `"`, `"`, ",", "]}\n")
+		} else {
+			writeIDs(w, ranges, f, "", "", "\n", "", "")
+		}
+		return nil
 	}
 }
 
-// serveIDs answers as the Java server does unless a count is given: one ID is bare digits
-// in every media type. RestTemplate and Feign read them as a number if they are JSON.
-func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key string) error {
-	n, batch, err := parseCount(r.URL.RawQuery)
-	if err != nil {
-		return err
+// format returns how a client wants the IDs of a key written.
+func (a *api) format(mode Mode, key, name string) (*format.Format, error) {
+	if mode == Snowflake {
+		return a.formats.Snowflake(name)
 	}
-	if err := leaf.ValidateTag(key); err != nil {
-		return err
-	}
-	contentType := contentTypeText
-	if prefersJSON(r.Header["Accept"]) {
-		contentType = contentTypeJSON
-	}
-	if !batch {
+	return a.formats.Segment(key, name)
+}
+
+// serveOne answers with one ID. A text of an opaque ID is a string in JSON, also in decimal: an
+// opaque ID is not a number to calculate with.
+func (c client) serveOne(w http.ResponseWriter, r *http.Request, mode Mode, key string, f *format.Format, contentType string) error {
+	if f == nil {
 		body, err := c.appendID(r.Context(), mode, key, nil)
 		if err != nil {
 			return err
@@ -52,17 +80,31 @@ func (c client) serveIDs(w http.ResponseWriter, r *http.Request, mode Mode, key 
 		w.Write(body)
 		return nil
 	}
-	ranges, err := c.issuer(mode).NextN(r.Context(), key, n)
+	id, err := c.issuer(mode).Next(r.Context(), key)
 	if err != nil {
 		return accept.Ended(err)
 	}
-	setHeader(w, contentType)
-	if contentType == contentTypeJSON {
-		writeIDs(w, ranges, `{"ids":[`, `"`, `"`, ",", "]}\n")
-	} else {
-		writeIDs(w, ranges, "", "", "\n", "", "")
+	one := []leaf.Range{{Lo: id, Hi: id + 1}}
+	if err := f.Check(one...); err != nil {
+		return err
 	}
+	quote := ""
+	if contentType == contentTypeJSON {
+		quote = `"`
+	}
+	setHeader(w, contentType)
+	writeIDs(w, one, f, "", quote, quote, "", "")
 	return nil
+}
+
+// nextN takes n IDs that f can write.
+func (c client) nextN(ctx context.Context, mode Mode, key string, n int, f *format.Format) (_ []leaf.Range, err error) {
+	defer recoverTo(&err)
+	ranges, err := c.issuer(mode).NextN(ctx, key, n)
+	if err != nil {
+		return nil, accept.Ended(err)
+	}
+	return ranges, f.Check(ranges...)
 }
 
 func setHeader(w http.ResponseWriter, contentType string) {
@@ -71,34 +113,48 @@ func setHeader(w http.ResponseWriter, contentType string) {
 	h["Cache-Control"] = []string{"no-store"}
 }
 
-// parseCount reads the query of an ID route; batch says that a count was given. Like the
-// Java server it ignores other parameters, but for a text that is no query: a count may be
-// lost in it.
-func parseCount(query string) (n int, batch bool, err error) {
-	values, err := url.ParseQuery(query)
+// query is what the query of an ID route asks for.
+type query struct {
+	count  int
+	batch  bool   // a count was given
+	format string // "" if none was given
+}
+
+// parseQuery reads the query of an ID route. Like the Java server it ignores other parameters, but
+// for a text that is no query: a count may be lost in it.
+func parseQuery(text string) (ask query, err error) {
+	ask.count = 1
+	values, err := url.ParseQuery(text)
 	if err != nil {
-		return 0, false, leaf.BadField("query", query, "must be name=value pairs")
+		return ask, leaf.BadField("query", text, "must be name=value pairs")
+	}
+	if formats, ok := values["format"]; ok {
+		if len(formats) > 1 || formats[0] == "" {
+			return ask, leaf.BadField("format", strings.Join(formats, ","), "must be one word")
+		}
+		ask.format = formats[0]
 	}
 	counts, ok := values["count"]
 	if !ok {
-		return 1, false, nil
+		return ask, nil
 	}
 	limit := fmt.Sprintf("must be one number from 1 to %d", leaf.MaxBatch)
 	if len(counts) > 1 {
-		return 0, false, leaf.BadField("count", counts, limit)
+		return ask, leaf.BadField("count", counts, limit)
 	}
 	// ParseUint takes no sign, unlike Atoi.
 	count, err := strconv.ParseUint(counts[0], 10, 32)
 	if err != nil || count < 1 || count > leaf.MaxBatch {
-		return 0, false, leaf.BadField("count", counts[0], limit)
+		return ask, leaf.BadField("count", counts[0], limit)
 	}
-	return int(count), true, nil
+	ask.count, ask.batch = int(count), true
+	return ask, nil
 }
 
-// writeIDs writes all IDs of ranges, each between before and after, sep between
+// writeIDs writes all IDs of ranges, which f can write, each between before and after, sep between
 // two of them. It writes piecemeal: a full batch has 2 MB, and thousands of
 // clients may ask for one at the same time.
-func writeIDs(w http.ResponseWriter, ranges []leaf.Range, open, before, after, sep, end string) {
+func writeIDs(w http.ResponseWriter, ranges []leaf.Range, f *format.Format, open, before, after, sep, end string) {
 	const piece = 8 << 10
 	out := append(make([]byte, 0, 256), open...)
 	first := true
@@ -109,7 +165,7 @@ func writeIDs(w http.ResponseWriter, ranges []leaf.Range, open, before, after, s
 			}
 			first = false
 			out = append(out, before...)
-			out = strconv.AppendInt(out, id, 10)
+			out = f.Append(out, id)
 			out = append(out, after...)
 			if len(out) >= piece {
 				if _, err := w.Write(out); err != nil {

@@ -2,11 +2,14 @@ package httpd
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -16,14 +19,21 @@ type ask struct {
 	modeText string // as it was given
 	tag      string
 	count    int
+
+	formatText string // as it was given
+	format     *format.Format
 }
 
-// answer is the reply to one entry: ranges or an error.
+// answer is the reply to one entry: ranges, IDs in a format, or an error.
 type answer struct {
 	Tag    string         `json:"tag,omitempty"`
 	Mode   string         `json:"mode,omitempty"`
+	Format string         `json:"format,omitempty"`
 	Ranges []leaf.Range   `json:"ranges,omitempty"`
 	Error  *problem.Error `json:"error,omitempty"`
+
+	texts  []leaf.Range // to be written in format, as the last member "ids"
+	format *format.Format
 }
 
 // answers is the body of the reply to POST /v1/next.
@@ -36,6 +46,14 @@ func (a *api) serveNext(w http.ResponseWriter, r *http.Request, c client, _ stri
 	asks, err := readAsks(w, r)
 	if err != nil {
 		return err
+	}
+	texts := false
+	for i := range asks {
+		q := &asks[i]
+		if q.format, err = a.format(q.mode, q.tag, q.formatText); err != nil {
+			return fmt.Errorf("requests[%d]: %w", i, err)
+		}
+		texts = texts || q.format != nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), a.batchTime)
 	defer cancel()
@@ -54,7 +72,38 @@ func (a *api) serveNext(w http.ResponseWriter, r *http.Request, c client, _ stri
 		}
 	}
 	group.Wait()
+	if texts {
+		return writeAnswers(w, results)
+	}
 	return writeJSON(w, http.StatusOK, answers{results})
+}
+
+// writeAnswers is writeJSON for answers with texts: a full batch of them has 2 MB, so they are
+// written piecemeal.
+func writeAnswers(w http.ResponseWriter, results []answer) error {
+	heads := make([]string, len(results))
+	for i, reply := range results {
+		head, err := json.Marshal(reply)
+		if err != nil {
+			return fmt.Errorf("encode %T: %w", reply, err)
+		}
+		heads[i] = string(head)
+	}
+	setHeader(w, contentTypeJSON)
+	w.Write([]byte(`{"results":[`))
+	for i, reply := range results {
+		if i > 0 {
+			w.Write([]byte(","))
+		}
+		if reply.texts == nil {
+			w.Write([]byte(heads[i]))
+			continue
+		}
+		open := strings.TrimSuffix(heads[i], "}") + `,"ids":[` // there is a member: the format
+		writeIDs(w, reply.texts, reply.format, open, `"`, `"`, ",", "]}")
+	}
+	w.Write([]byte("]}\n"))
+	return nil
 }
 
 // byStock returns the numbers of the entries, those that draw on the same IDs together:
@@ -85,17 +134,15 @@ func byStock(asks []ask) [][]int {
 
 // take answers one entry.
 func (a *api) take(ctx context.Context, c client, q ask) answer {
-	reply := answer{Tag: q.tag, Mode: q.modeText}
-	ranges, err := c.nextN(ctx, q)
-	if err != nil {
-		reply.Error = problem.Report(a.log, accept.Ended(err))
-		return reply
+	reply := answer{Tag: q.tag, Mode: q.modeText, Format: q.formatText, format: q.format}
+	ranges, err := c.nextN(ctx, q.mode, q.tag, q.count, q.format)
+	switch {
+	case err != nil:
+		reply.Error = problem.Report(a.log, err)
+	case q.format != nil:
+		reply.texts = ranges
+	default:
+		reply.Ranges = ranges
 	}
-	reply.Ranges = ranges
 	return reply
-}
-
-func (c client) nextN(ctx context.Context, q ask) (_ []leaf.Range, err error) {
-	defer recoverTo(&err)
-	return c.issuer(q.mode).NextN(ctx, q.tag, q.count)
 }

@@ -78,7 +78,7 @@ func TestNextRefuses(t *testing.T) {
 		{"other case", `{"Requests":[{"tag":"a"}]}`, `member="Requests": is not known`},
 		{"requests twice", `{"requests":[{"tag":"a"}],"requests":[]}`, `"requests": must be given once`},
 		{"entry is no object", second(`"b"`), `requests[1]="\"b\"": must be an object`},
-		{"unknown member of an entry", second(`{"tag":"b","cuont":2}`), `member="requests[1].cuont": is not known, the known ones are tag, mode and count`},
+		{"unknown member of an entry", second(`{"tag":"b","cuont":2}`), `member="requests[1].cuont": is not known, the known ones are tag, mode, count and format`},
 		{"member of an entry in other case", second(`{"Tag":"b"}`), `member="requests[1].Tag"`},
 		{"tag twice", second(`{"tag":"b","tag":"b"}`), `requests[1]="tag": must be given once`},
 		{"count zero", second(`{"tag":"b","count":0}`), `requests[1].count="0": must be a number from 1 to 100000, in digits`},

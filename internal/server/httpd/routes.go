@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -19,6 +20,7 @@ import (
 type api struct {
 	access    leaf.Access
 	mayRead   func(leaf.Credentials) error // cache and db
+	formats   *format.Keys
 	routes    []route
 	cache     func(context.Context, PageRequest) (Page, error)
 	db        func(context.Context, PageRequest) (Page, error)
@@ -38,6 +40,7 @@ func newAPI(cfg Config) *api {
 	a := &api{
 		access:    cfg.Access,
 		mayRead:   cfg.MayRead,
+		formats:   cfg.Formats,
 		cache:     cfg.Cache,
 		db:        cfg.DB,
 		decode:    cfg.Decode,

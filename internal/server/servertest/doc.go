@@ -13,7 +13,9 @@
 //  4. A request that is wrong is refused without asking an issuer, and so is a client
 //     that Access refuses.
 //  5. A panic of an issuer is an internal error, and the next request works.
-//  6. A caller's deadline ends its call.
+//  6. IDs in a format arrive as the texts of exactly the IDs that were issued. A format that the
+//     server cannot write is refused without asking an issuer.
+//  7. A caller's deadline ends its call.
 //
 // It does not test what a protocol has for itself (syntax, limits of sizes and times,
 // start and stop), nor the engines.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // Start starts a server that takes its IDs from a, until the test ends, and returns
@@ -38,7 +39,15 @@ type Options struct {
 	// StartAs is Start for a client that shows credentials. Only a token and a name are
 	// asked for. Default: the cases that need it are left out.
 	StartAs func(t testing.TB, a leaf.Access, c leaf.Credentials) leaf.Issuers
+
+	// StartFormats is Start for a server with keys, and a client that asks for IDs as texts.
+	// Default: the cases about formats are left out.
+	StartFormats func(t testing.TB, a leaf.Access, k *format.Keys) Texts
 }
+
+// Texts asks over the wire for n IDs in a format. The mode is "segment" or "snowflake"; an n of 0
+// is one ID, asked for without a count. In the format "number" the texts are digits.
+type Texts func(ctx context.Context, mode, tag string, n int, name string) ([]string, error)
 
 // Run holds a server to the package's promises. start is called once per case.
 func (o Options) Run(t *testing.T, start Start) {
@@ -76,9 +85,15 @@ var cases = []testCase{
 	{name: "a mode that is off", run: disabledMode},
 	{name: "not authenticated", run: unauthenticated},
 	{name: "credentials", run: credentials, leftOut: func(o Options) bool { return o.StartAs == nil }},
+	{name: "formats", run: formats, leftOut: noFormats},
+	{name: "a wrong format", run: wrongFormat, leftOut: noFormats},
+	{name: "an ID beyond a format", run: beyondFormat, leftOut: noFormats},
+	{name: "keys that are exchanged", run: otherKeys, leftOut: noFormats},
 	{name: "the caller's deadline", run: deadline},
 	{name: "many callers", run: manyCallers},
 }
+
+func noFormats(o Options) bool { return o.StartFormats == nil }
 
 // bench is what a case works with.
 type bench struct {

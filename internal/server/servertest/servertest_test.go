@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestDirect: what keeps the promises passes.
 func TestDirect(t *testing.T) {
 	t.Parallel()
-	servertest.Options{StartAs: direct{}.startAs}.Run(t, direct{}.start)
+	servertest.Options{StartAs: direct{}.startAs, StartFormats: formatting{}.start}.Run(t, direct{}.start)
 }
 
 // TestBroken: each fault is seen, and by the cases that are about it and no others.
