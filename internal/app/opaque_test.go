@@ -1,12 +1,15 @@
 package app_test
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -34,17 +37,17 @@ func TestOpaqueKeys(t *testing.T) {
 	issuedBy := func(key int) {
 		t.Helper()
 		orders := ring.Tag("leaf-segment-test")
-		last := int64(-1)
+		seen := map[int64]bool{}
 		for protocol, text := range takeOpaque(t, a) {
 			encoded, err := opaque.Base62.Parse(text)
 			if err != nil {
 				t.Fatalf("%s: %q: %v", protocol, text, err)
 			}
 			id, err := orders.Decode(encoded)
-			if err != nil || id < 1 || id > 100 || id == last || encoded>>61 != int64(key) {
-				t.Errorf("%s: %s is ID %d of key %d, %v; want one of the first IDs, of key %d", protocol, text, id, encoded>>61, err, key)
+			if err != nil || id < 1 || id > 100 || seen[id] || encoded>>61 != int64(key) {
+				t.Errorf("%s: %s is ID %d of key %d, %v; want an ID of its own, one of the first, of key %d", protocol, text, id, encoded>>61, err, key)
 			}
-			last = id
+			seen[id] = true
 		}
 	}
 	issuedBy(0)
@@ -99,6 +102,21 @@ func takeOpaque(t *testing.T, a *app.App) map[string]string {
 		t.Errorf("HTTP: %d %s", status, body)
 	}
 	texts["HTTP"] = body
+
+	d := net.Dialer{Timeout: 20 * time.Second}
+	conn, err := d.DialContext(t.Context(), "tcp", a.AddrOf("resp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "LEAF.NEXT leaf-segment-test FORMAT opaque-base62\r\nQUIT\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts["RESP"], _, _ = strings.Cut(strings.TrimPrefix(string(reply), "$11\r\n"), "\r\n")
 	return texts
 }
 

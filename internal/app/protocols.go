@@ -81,7 +81,7 @@ func openGRPC(a *App, on seat) (server, error) {
 
 func openRESP(a *App, on seat) (server, error) {
 	r, err := respd.New(on.ln, respd.Config{
-		Access: on.access, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(on.layout),
+		Access: on.access, Formats: &a.opaque.formats, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(on.layout),
 		MaxConns: on.conns, IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
 	})
 	if err != nil {

@@ -196,7 +196,7 @@ func TestRedisCLI(t *testing.T) {
 		{[]string{"GET", "order"}, "ERR unknown command 'GET', with args beginning with: 'order' \n\n"},
 		{[]string{"INCR", "none"}, "UNKNOWNTAG leaf: unknown tag: \"none\"\n\n"},
 		{[]string{"HELP", "INCRBY"}, "\n  \x1b[1mINCRBY\x1b[0m \x1b[90mtag n\x1b[0m\n  \x1b[33msummary:\x1b[0m The last of n consecutive IDs of a tag.\n"},
-		{[]string{"HELP", "LEAF.NEXT"}, "\n  \x1b[1mLEAF.NEXT\x1b[0m \x1b[90mtag [COUNT count] [TEXT]\x1b[0m\n"},
+		{[]string{"HELP", "LEAF.NEXT"}, "\n  \x1b[1mLEAF.NEXT\x1b[0m \x1b[90mtag [COUNT count] [TEXT] [FORMAT format]\x1b[0m\n"},
 	} {
 		if got := strings.ReplaceAll(ask("", tt.args...), "\r\n", "\n"); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.args, got, tt.want)

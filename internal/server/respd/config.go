@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // Defaults and limits of Config.
@@ -33,6 +34,9 @@ type Config struct {
 	// password as Credentials.Token; the user name, unless it is "default", and else
 	// what CLIENT SETNAME says, is Credentials.Name. Default: both modes disabled.
 	Access leaf.Access
+
+	// Formats are the keys for opaque IDs. Default: none, and a client gets numbers only.
+	Formats *format.Keys
 
 	// Decode takes an ID of snowflake mode apart, for LEAF.DECODE. Its error is
 	// leaf.ErrBadRequest for a number that is none. Default: leaf.ErrDisabled.

@@ -3,21 +3,22 @@
 //
 //	INCR tag                     the next ID of a tag
 //	INCRBY tag n                 the last of n consecutive IDs
-//	LEAF.NEXT tag [COUNT n] [TEXT]         one ID, or an array of n
-//	LEAF.SNOWFLAKE [key] [COUNT n] [TEXT]  the same in snowflake mode
+//	LEAF.NEXT tag [COUNT n] [TEXT] [FORMAT f]         one ID, or an array of n
+//	LEAF.SNOWFLAKE [key] [COUNT n] [TEXT] [FORMAT f]  the same in snowflake mode
 //	LEAF.DECODE id               the fields of an ID of snowflake mode
 //	AUTH, HELLO, CLIENT, SELECT, RESET, QUIT, PING, ECHO, INFO, COMMAND
 //
 // Requests are arrays of bulk strings or lines as people type them, replies RESP2 or,
 // after HELLO 3, RESP3. TEXT asks for IDs as strings: a language whose numbers have
-// 53 bits would round an ID of snowflake mode, and two rounded IDs can be equal.
+// 53 bits would round an ID of snowflake mode, and two rounded IDs can be equal. FORMAT
+// asks for an opaque ID (package format), which is a string, too.
 //
 // # Promises
 //
 //  1. An ID that a client has seen was issued for this one request. What a client did
 //     not see, because its connection broke or an INCRBY met a gap, is lost and not
 //     issued again.
-//  2. A reply to INCR, INCRBY or LEAF.* is an integer, a string of digits, or an array
+//  2. A reply to INCR, INCRBY or LEAF.* is an integer, a string, or an array
 //     of them only if the Issuer has issued exactly those; every failure is an error
 //     reply whose first word is the class of the one table (leaf.Class.RESP). An error
 //     has one line. The cause of an internal error goes to the log only.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // defaultKey is the key of LEAF.SNOWFLAKE without one. IDs of snowflake mode do not
@@ -53,6 +54,7 @@ var idCommands = []command{
 var idOptions = []param{
 	{name: "count", kind: "integer", token: "COUNT", optional: true},
 	{name: "text", kind: "pure-token", token: "TEXT", optional: true},
+	{name: "format", kind: "string", token: "FORMAT", optional: true},
 }
 
 func onlyGrow(*conn, args) error { return errGrow }
@@ -104,12 +106,16 @@ func next(c *conn, a args) error {
 	if err != nil {
 		return err
 	}
-	return c.issue(c.issuers.Segment, tag, o)
+	f, err := c.srv.limits.Formats.Segment(tag, o.format)
+	if err != nil {
+		return err
+	}
+	return c.issue(c.issuers.Segment, tag, f, o)
 }
 
 func snowflake(c *conn, a args) error {
 	key, rest := defaultKey, 1
-	if a.len() > 1 && !a.is(1, "COUNT") && !a.is(1, "TEXT") {
+	if a.len() > 1 && !a.is(1, "COUNT") && !a.is(1, "TEXT") && !a.is(1, "FORMAT") {
 		var err error
 		if key, err = c.memory.tag(a.get(1)); err != nil {
 			return err
@@ -120,14 +126,19 @@ func snowflake(c *conn, a args) error {
 	if err != nil {
 		return err
 	}
-	return c.issue(c.issuers.Snowflake, key, o)
+	f, err := c.srv.limits.Formats.Snowflake(o.format)
+	if err != nil {
+		return err
+	}
+	return c.issue(c.issuers.Snowflake, key, f, o)
 }
 
 // options are what may follow the tag.
 type options struct {
-	n     int
-	array bool // COUNT was given
-	text  bool
+	n      int
+	array  bool // COUNT was given
+	text   bool
+	format string // "": none was given
 }
 
 func parseOptions(a args, from int) (o options, err error) {
@@ -141,6 +152,11 @@ func parseOptions(a args, from int) (o options, err error) {
 			o.array = true
 			if o.n, err = count("count", a.text(i)); err != nil {
 				return o, err
+			}
+		case a.is(i, "FORMAT") && o.format == "" && i+1 < a.len():
+			i++
+			if o.format = a.text(i); o.format == "" {
+				return o, leaf.BadField("format", o.format, "must be one word")
 			}
 		default:
 			return o, errSyntax
@@ -159,14 +175,17 @@ func count(field, text string) (int, error) {
 }
 
 // issue answers with one ID, or with an array of them in pieces: a full batch has
-// 2 MB, and thousands of clients may ask for one at the same time.
-func (c *conn) issue(issuer leaf.Issuer, tag string, o options) error {
+// 2 MB, and thousands of clients may ask for one at the same time. f writes what is not a number.
+func (c *conn) issue(issuer leaf.Issuer, tag string, f *format.Format, o options) error {
 	write := c.out.integer
-	if o.text {
-		write = c.out.digits
+	if o.text || f != nil {
+		write = func(id int64) { c.out.id(f, id) }
 	}
 	if !o.array {
 		id, err := issuer.Next(c.srv.base, tag)
+		if err == nil {
+			err = f.Check(leaf.Range{Lo: id, Hi: id + 1})
+		}
 		if err != nil {
 			return err
 		}
@@ -174,6 +193,9 @@ func (c *conn) issue(issuer leaf.Issuer, tag string, o options) error {
 		return nil
 	}
 	ranges, err := issuer.NextN(c.srv.base, tag, o.n)
+	if err == nil {
+		err = f.Check(ranges...)
+	}
 	if err != nil {
 		return err
 	}

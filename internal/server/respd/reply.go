@@ -3,6 +3,8 @@ package respd
 import (
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // reply gathers replies in the protocol that the client chose.
@@ -62,10 +64,10 @@ func (r *reply) bulk(s string) {
 	r.buf = append(r.buf, '\r', '\n')
 }
 
-// digits appends n as a bulk string.
-func (r *reply) digits(n int64) {
+// id appends the text of an ID as a bulk string.
+func (r *reply) id(f *format.Format, id int64) {
 	var room [20]byte
-	text := strconv.AppendInt(room[:0], n, 10)
+	text := f.Append(room[:0], id)
 	r.head('$', int64(len(text)))
 	r.buf = append(r.buf, text...)
 	r.buf = append(r.buf, '\r', '\n')

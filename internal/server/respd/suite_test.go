@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
@@ -30,8 +31,15 @@ func TestSuite(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.opt.StartAs = tt.wire.start
-			tt.opt.Run(t, func(t testing.TB, a leaf.Access) leaf.Issuers { return tt.wire.start(t, a, leaf.Credentials{}) })
+			tt.opt.StartAs = func(t testing.TB, a leaf.Access, shown leaf.Credentials) leaf.Issuers {
+				return tt.wire.start(t, a, nil, shown)
+			}
+			if !tt.wire.incrBy { // which has no word for a format
+				tt.opt.StartFormats = func(t testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+					return tt.wire.start(t, a, k, leaf.Credentials{}).Segment.(wireIssuer).texts
+				}
+			}
+			tt.opt.Run(t, func(t testing.TB, a leaf.Access) leaf.Issuers { return tt.wire.start(t, a, nil, leaf.Credentials{}) })
 		})
 	}
 }
@@ -44,9 +52,9 @@ type wire struct {
 	incrBy   bool // for batches of segment mode
 }
 
-func (w wire) start(t testing.TB, a leaf.Access, shown leaf.Credentials) leaf.Issuers {
+func (w wire) start(t testing.TB, a leaf.Access, k *format.Keys, shown leaf.Credentials) leaf.Issuers {
 	cfg := both()
-	cfg.Access = a
+	cfg.Access, cfg.Formats = a, k
 	w.addr, w.shown = start(t, cfg).Addr().String(), shown
 	return leaf.Issuers{Segment: wireIssuer{w, true}, Snowflake: wireIssuer{w, false}}
 }
@@ -89,17 +97,45 @@ func (i wireIssuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range,
 	return ranges, err
 }
 
+// texts asks for IDs in a format. It wants numbers as integers, and other texts as strings.
+func (w wire) texts(ctx context.Context, mode, tag string, n int, name string) ([]string, error) {
+	words := []string{"LEAF.NEXT", tag, "FORMAT", name}
+	if mode == leaf.SnowflakeMode {
+		words[0] = "LEAF.SNOWFLAKE"
+	}
+	if n > 0 {
+		words = append(words, "COUNT", strconv.Itoa(n))
+	}
+	reply, err := w.fetch(ctx, words)
+	if err != nil {
+		return nil, err
+	}
+	if isString := strings.Contains(reply, "$"); isString != (name != format.Number) {
+		return nil, fmt.Errorf("%s is %.100q: want a string exactly if it is opaque", name, reply)
+	}
+	return elements(reply), nil
+}
+
 // ask sends one request on a connection of its own and returns the integers of the reply.
 func (w wire) ask(ctx context.Context, words []string) ([]int64, error) {
+	reply, err := w.fetch(ctx, words)
+	if err != nil {
+		return nil, err
+	}
+	return integers(reply)
+}
+
+// fetch sends one request on a connection of its own and returns the reply, if it is no error.
+func (w wire) fetch(ctx context.Context, words []string) (string, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", w.addr)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	hello := []string{"HELLO", w.protocol}
@@ -113,7 +149,7 @@ func (w wire) ask(ctx context.Context, words []string) ([]int64, error) {
 		hello = append(hello, "SETNAME", user)
 	}
 	if _, err := fmt.Fprint(conn, request(hello...), request(words...)); err != nil {
-		return nil, err
+		return "", err
 	}
 	r := bufio.NewReader(conn)
 	for _, step := range []string{"HELLO", "request"} {
@@ -121,27 +157,34 @@ func (w wire) ask(ctx context.Context, words []string) ([]int64, error) {
 		var timeout net.Error
 		switch {
 		case errors.As(err, &timeout) && timeout.Timeout():
-			return nil, context.DeadlineExceeded
+			return "", context.DeadlineExceeded
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", step, err)
+			return "", fmt.Errorf("%s: %w", step, err)
 		case reply[0] == '-':
-			return nil, errorOf(strings.TrimSuffix(reply[1:], "\r\n"))
+			return "", errorOf(strings.TrimSuffix(reply[1:], "\r\n"))
 		case step == "request":
-			return integers(reply)
+			return reply, nil
 		}
 	}
-	return nil, nil
+	return "", nil
 }
 
-// integers returns those of a reply, in whatever it is wrapped.
-func integers(reply string) ([]int64, error) {
-	var ids []int64
+// elements returns the integers and strings of a reply, in whatever they are wrapped.
+func elements(reply string) (all []string) {
 	for line := range strings.Lines(reply) {
 		line = strings.TrimSuffix(line, "\r\n")
-		if line[0] == '*' || line[0] == '$' {
-			continue
+		if line[0] != '*' && line[0] != '$' {
+			all = append(all, strings.TrimPrefix(line, ":"))
 		}
-		id, err := strconv.ParseInt(strings.TrimPrefix(line, ":"), 10, 64)
+	}
+	return all
+}
+
+// integers returns those of a reply.
+func integers(reply string) ([]int64, error) {
+	var ids []int64
+	for _, text := range elements(reply) {
+		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, err
 		}
