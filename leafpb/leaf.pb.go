@@ -85,7 +85,10 @@ type NextRequest struct {
 	// How many IDs, 1 to 100,000. 0 means 1.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// How they are made.
-	Mode          Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
+	Mode Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
+	// How they are written: "number" (or ""), "opaque", "opaque-base62" or
+	// "opaque-crockford". All but numbers need keys on the node.
+	Format        string `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -141,11 +144,22 @@ func (x *NextRequest) GetMode() Mode {
 	return Mode_MODE_UNSPECIFIED
 }
 
-// NextResponse holds exactly as many IDs as asked for, in growing order.
+func (x *NextRequest) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+// NextResponse holds exactly as many IDs as asked for, in growing order: as ranges, or as
+// texts in a format that is not "number". A node of a version before formats answers with
+// ranges to any format.
 type NextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One or more; two that touch are sent as one.
-	Ranges        []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// One per ID. Opaque IDs are in the order of their IDs, and do not grow.
+	Texts         []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,6 +197,13 @@ func (*NextResponse) Descriptor() ([]byte, []int) {
 func (x *NextResponse) GetRanges() []*Range {
 	if x != nil {
 		return x.Ranges
+	}
+	return nil
+}
+
+func (x *NextResponse) GetTexts() []string {
+	if x != nil {
+		return x.Texts
 	}
 	return nil
 }
@@ -250,7 +271,10 @@ type StreamRequest struct {
 	// How many IDs, 1 to 100,000. 0 means 1.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// How they are made.
-	Mode          Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
+	Mode Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
+	// How they are written: "number" (or ""), "opaque", "opaque-base62" or
+	// "opaque-crockford". All but numbers need keys on the node.
+	Format        string `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -306,14 +330,23 @@ func (x *StreamRequest) GetMode() Mode {
 	return Mode_MODE_UNSPECIFIED
 }
 
+func (x *StreamRequest) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
 // StreamResponse answers one StreamRequest: exactly as many IDs as asked for, in growing
-// order, or an error and none.
+// order, as in NextResponse, or an error and none.
 type StreamResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One or more, none with an error; two that touch are sent as one.
 	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	// Absent: success.
-	Error         *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Error *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	// One per ID, in a format that is not "number".
+	Texts         []string `protobuf:"bytes,3,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +391,13 @@ func (x *StreamResponse) GetRanges() []*Range {
 func (x *StreamResponse) GetError() *Error {
 	if x != nil {
 		return x.Error
+	}
+	return nil
+}
+
+func (x *StreamResponse) GetTexts() []string {
+	if x != nil {
+		return x.Texts
 	}
 	return nil
 }
@@ -439,23 +479,27 @@ var File_leaf_v1_leaf_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\n" +
-	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\"X\n" +
+	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\"p\n" +
 	"\vNextRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12!\n" +
-	"\x04mode\x18\x03 \x01(\x0e2\r.leaf.v1.ModeR\x04mode\"6\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\r.leaf.v1.ModeR\x04mode\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\"L\n" +
 	"\fNextResponse\x12&\n" +
-	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\"'\n" +
+	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\"'\n" +
 	"\x05Range\x12\x0e\n" +
 	"\x02lo\x18\x01 \x01(\x03R\x02lo\x12\x0e\n" +
-	"\x02hi\x18\x02 \x01(\x03R\x02hi\"Z\n" +
+	"\x02hi\x18\x02 \x01(\x03R\x02hi\"r\n" +
 	"\rStreamRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12!\n" +
-	"\x04mode\x18\x03 \x01(\x0e2\r.leaf.v1.ModeR\x04mode\"^\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\r.leaf.v1.ModeR\x04mode\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\"t\n" +
 	"\x0eStreamResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12$\n" +
-	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\"y\n" +
+	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\x12\x14\n" +
+	"\x05texts\x18\x03 \x03(\tR\x05texts\"y\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +

@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/leafpb"
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
@@ -116,6 +120,16 @@ func takeOpaque(t *testing.T, a *app.App) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, err := grpc.NewClient(a.AddrOf("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	resp, err := leafpb.NewLeafServiceClient(c).Next(t.Context(), &leafpb.NextRequest{Tag: "leaf-segment-test", Format: "opaque-base62"})
+	if err != nil || len(resp.GetTexts()) != 1 {
+		t.Fatalf("gRPC: %v, %v", resp, err)
+	}
+	texts["gRPC"] = resp.GetTexts()[0]
 	texts["RESP"], _, _ = strings.Cut(strings.TrimPrefix(string(reply), "$11\r\n"), "\r\n")
 	return texts
 }

@@ -70,7 +70,9 @@ func openHTTP(a *App, on seat) (server, error) {
 }
 
 func openGRPC(a *App, on seat) (server, error) {
-	g, err := grpcd.New(on.ln, grpcd.Config{Access: on.access, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, Logger: a.log})
+	g, err := grpcd.New(on.ln, grpcd.Config{
+		Access: on.access, Formats: &a.opaque.formats, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, Logger: a.log,
+	})
 	if err != nil {
 		return server{}, err
 	}

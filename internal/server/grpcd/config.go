@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // Defaults and limits of Config.
@@ -44,6 +45,9 @@ const (
 type Config struct {
 	// Access gives the issuers of a call or a stream. Default: both modes disabled.
 	Access leaf.Access
+
+	// Formats are the keys for opaque IDs. Default: none, and a client gets numbers only.
+	Formats *format.Keys
 
 	// Ready says for which modes the health service answers SERVING. It must not block. It
 	// is asked with every Check and, for Watch, four times a second. Default: both modes

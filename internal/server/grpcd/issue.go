@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -21,8 +22,9 @@ const maxKept = 256
 // service is leaf.v1.LeafService.
 type service struct {
 	leafpb.UnimplementedLeafServiceServer
-	access leaf.Access
-	log    *slog.Logger
+	access  leaf.Access
+	formats *format.Keys
+	log     *slog.Logger
 }
 
 // admit returns what a call may take its IDs from.
@@ -41,11 +43,11 @@ func (s *service) Next(ctx context.Context, req *leafpb.NextRequest) (*leafpb.Ne
 		return nil, statusOf(s.log, err)
 	}
 	var one [1]leaf.Range
-	ranges, err := issue(ctx, issuers, req, one[:])
+	ranges, texts, err := s.issue(ctx, issuers, req, one[:])
 	if err != nil {
 		return nil, statusOf(s.log, err)
 	}
-	return &leafpb.NextResponse{Ranges: appendRanges(nil, ranges)}, nil
+	return &leafpb.NextResponse{Ranges: appendRanges(nil, ranges), Texts: texts}, nil
 }
 
 // Stream answers the requests of a stream one after the other. Its messages are used
@@ -68,8 +70,8 @@ func (s *service) Stream(stream grpc.BidiStreamingServer[leafpb.StreamRequest, l
 			}
 			return err
 		}
-		ranges, err := issue(ctx, issuers, &req, one[:])
-		resp.Error = nil
+		ranges, texts, err := s.issue(ctx, issuers, &req, one[:])
+		resp.Error, resp.Texts = nil, texts
 		if err != nil {
 			ranges, resp.Error = nil, messageOf(s.log, err)
 		}
@@ -88,37 +90,52 @@ type request interface {
 	GetTag() string
 	GetCount() int32
 	GetMode() leafpb.Mode
+	GetFormat() string
 }
 
-// issue returns the IDs for req. It uses one for a single ID.
-func issue(ctx context.Context, issuers *leaf.Issuers, req request, one []leaf.Range) (ranges []leaf.Range, err error) {
+// issue returns the IDs for req, as ranges or, in a format that is not of numbers, as texts. It
+// uses one for a single ID.
+func (s *service) issue(ctx context.Context, issuers *leaf.Issuers, req request, one []leaf.Range) (ranges []leaf.Range, texts []string, err error) {
 	defer recoverTo(&err)
 	if err := leaf.ValidateTag(req.GetTag()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n := int(req.GetCount())
 	if n == 0 {
 		n = 1
 	}
 	if n < 1 || n > leaf.MaxBatch {
-		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d, or 0 for 1", leaf.MaxBatch))
+		return nil, nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d, or 0 for 1", leaf.MaxBatch))
 	}
 	var issuer leaf.Issuer
+	var f *format.Format
 	switch mode := req.GetMode(); mode {
 	case leafpb.Mode_MODE_UNSPECIFIED, leafpb.Mode_MODE_SEGMENT:
 		issuer = issuers.Segment
+		f, err = s.formats.Segment(req.GetTag(), req.GetFormat())
 	case leafpb.Mode_MODE_SNOWFLAKE:
 		issuer = issuers.Snowflake
+		f, err = s.formats.Snowflake(req.GetFormat())
 	default:
-		return nil, leaf.BadField("mode", mode, "must be MODE_SEGMENT or MODE_SNOWFLAKE")
+		err = leaf.BadField("mode", mode, "must be MODE_SEGMENT or MODE_SNOWFLAKE")
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if n > 1 {
 		ranges, err = issuer.NextN(ctx, req.GetTag(), n)
-		return ranges, accept.Ended(err)
+	} else {
+		ranges = one
+		one[0].Lo, err = issuer.Next(ctx, req.GetTag())
+		one[0].Hi = one[0].Lo + 1
 	}
-	id, err := issuer.Next(ctx, req.GetTag())
-	one[0] = leaf.Range{Lo: id, Hi: id + 1}
-	return one, accept.Ended(err)
+	if err != nil || f == nil {
+		return ranges, nil, accept.Ended(err)
+	}
+	if err := f.Check(ranges...); err != nil {
+		return nil, nil, err
+	}
+	return nil, f.Texts(ranges), nil
 }
 
 // appendRanges appends ranges to dst, using again the elements behind its end.

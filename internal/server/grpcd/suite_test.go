@@ -3,6 +3,7 @@ package grpcd_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
@@ -22,6 +24,11 @@ func TestBehaviour(t *testing.T) {
 		ask  asker
 	}{{"unary", askNext}, {"stream", askStream}} {
 		t.Run(way.name, func(t *testing.T) {
+			startFormats := func(t testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+				cfg := serves(nil)
+				cfg.Access, cfg.Formats = a, k
+				return wire{ask: way.ask, c: client(t, start(t, cfg))}.texts
+			}
 			startAs := func(t testing.TB, a leaf.Access, c leaf.Credentials) leaf.Issuers {
 				cfg := serves(nil)
 				cfg.Access = a
@@ -31,7 +38,7 @@ func TestBehaviour(t *testing.T) {
 				issuers.Snowflake = w
 				return issuers
 			}
-			servertest.Options{ZeroIsOne: true, ValidUTF8: true, StartAs: startAs}.Run(t, func(t testing.TB, a leaf.Access) leaf.Issuers {
+			servertest.Options{ZeroIsOne: true, ValidUTF8: true, StartAs: startAs, StartFormats: startFormats}.Run(t, func(t testing.TB, a leaf.Access) leaf.Issuers {
 				return startAs(t, a, leaf.Credentials{})
 			})
 		})
@@ -39,21 +46,27 @@ func TestBehaviour(t *testing.T) {
 }
 
 // asker makes one request. Its error is what the server said.
-type asker func(ctx context.Context, c leafpb.LeafServiceClient, tag string, count int32, mode leafpb.Mode) ([]*leafpb.Range, error)
+type asker func(ctx context.Context, c leafpb.LeafServiceClient, req *leafpb.NextRequest) (answer, error)
 
-func askNext(ctx context.Context, c leafpb.LeafServiceClient, tag string, count int32, mode leafpb.Mode) ([]*leafpb.Range, error) {
-	resp, err := c.Next(ctx, &leafpb.NextRequest{Tag: tag, Count: count, Mode: mode})
-	return resp.GetRanges(), read(err)
+// answer is what a response holds, if it is no error.
+type answer interface {
+	GetRanges() []*leafpb.Range
+	GetTexts() []string
 }
 
-func askStream(ctx context.Context, c leafpb.LeafServiceClient, tag string, count int32, mode leafpb.Mode) ([]*leafpb.Range, error) {
+func askNext(ctx context.Context, c leafpb.LeafServiceClient, req *leafpb.NextRequest) (answer, error) {
+	resp, err := c.Next(ctx, req)
+	return resp, read(err)
+}
+
+func askStream(ctx context.Context, c leafpb.LeafServiceClient, req *leafpb.NextRequest) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	st, err := c.Stream(ctx)
 	if err != nil {
 		return nil, read(err)
 	}
-	_ = st.Send(&leafpb.StreamRequest{Tag: tag, Count: count, Mode: mode}) // Recv has the error
+	_ = st.Send(&leafpb.StreamRequest{Tag: req.GetTag(), Count: req.GetCount(), Mode: req.GetMode(), Format: req.GetFormat()}) // Recv has the error
 	resp, err := st.Recv()
 	if err != nil {
 		return nil, read(err)
@@ -61,7 +74,7 @@ func askStream(ctx context.Context, c leafpb.LeafServiceClient, tag string, coun
 	if e := resp.GetError(); e != nil {
 		return nil, restore(e.GetCode(), e.GetMessage(), time.Duration(e.GetRetryAfterMs())*time.Millisecond)
 	}
-	return resp.GetRanges(), nil
+	return resp, nil
 }
 
 // read returns the error that a status stands for.
@@ -128,13 +141,37 @@ func (w wire) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error
 	if w.show.Name != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "leaf-client", w.show.Name)
 	}
-	got, err := w.ask(ctx, w.c, tag, int32(n), w.mode)
+	got, err := w.ask(ctx, w.c, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: w.mode})
 	if err != nil {
 		return nil, err
 	}
-	var ranges []leaf.Range
-	for _, r := range got {
+	return rangesOf(got), nil
+}
+
+func rangesOf(a answer) (ranges []leaf.Range) {
+	for _, r := range a.GetRanges() {
 		ranges = append(ranges, leaf.Range{Lo: r.GetLo(), Hi: r.GetHi()})
 	}
-	return ranges, nil
+	return ranges
+}
+
+// texts asks for IDs in a format. It wants numbers as ranges, and other formats as texts.
+func (w wire) texts(ctx context.Context, mode, tag string, n int, name string) ([]string, error) {
+	req := &leafpb.NextRequest{Tag: tag, Count: int32(n), Format: name}
+	if mode == leaf.SnowflakeMode {
+		req.Mode = leafpb.Mode_MODE_SNOWFLAKE
+	}
+	got, err := w.ask(ctx, w.c, req)
+	if err != nil {
+		return nil, err
+	}
+	ranges := rangesOf(got)
+	if (len(ranges) > 0) != (name == format.Number) {
+		return nil, fmt.Errorf("%s is %v: want ranges exactly if it is numbers", name, ranges)
+	}
+	texts := got.GetTexts()
+	for id := range leaf.IDs(ranges) {
+		texts = append(texts, strconv.FormatInt(id, 10))
+	}
+	return texts, nil
 }
