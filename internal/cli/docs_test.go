@@ -99,6 +99,7 @@ var examples = map[string]struct {
 	"node.discovery":             {"etcd://h:2379/leaf", []string{"--store-private"}},
 	"node.advertise":             {value: "leaf-1.example.org"},
 	"auth.named":                 {value: "store"},
+	"opaque.keys":                {value: "/opaque.keys"},
 	"auth.certificate":           {"shop.example=issue:order*", []string{"--tls-client-ca=/ca.pem", "--tls-cert=/cert.pem", "--tls-key=/key.pem"}},
 	"auth.token":                 {value: "xxxxx"},
 	"admin.token":                {value: "xxxxx"},
