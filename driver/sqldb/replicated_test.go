@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/audit"
+	"github.com/leaf-idgen/leaf/internal/auth"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
@@ -87,8 +88,14 @@ func writeEverything(t *testing.T, s *sqldb.Store, claims *sqldb.Records, nodes 
 	must(s.SetClientLimit(ctx, "client", limit.Rule{Quota: 10, Blocked: true}))
 	must(s.SetClientLimit(ctx, "client", limit.Rule{Quota: 11}))
 	must(s.Record(ctx, audit.Entry{ID: audit.NewID(time.Now()), Node: "node 1", Object: `it's \ "我"`, Result: audit.Done}, time.Hour))
+	roles, err := auth.ParseRoles([]string{`issue:it's*`, "read"})
+	must(err)
+	for _, name := range []string{"shop", "gone"} {
+		must(s.CreateToken(ctx, auth.Token{Name: name, Digest: auth.DigestOf("secret of " + name), Roles: roles, Created: time.Now()}))
+	}
+	must(s.RevokeToken(ctx, "gone"))
 
-	_, err := claims.Namespace(ctx, &worker.StoredNamespace{Namespace: worker.Namespace{Name: "leaf", Fingerprint: "x"}, IssueFrom: 1})
+	_, err = claims.Namespace(ctx, &worker.StoredNamespace{Namespace: worker.Namespace{Name: "leaf", Fingerprint: "x"}, IssueFrom: 1})
 	must(err)
 	r := put(t, claims, first())
 	r.Bound += 1000

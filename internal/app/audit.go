@@ -46,7 +46,7 @@ func commandAuditLog(c config.Config, dbs *databases, opts Options) *manage.Audi
 	host, _ := os.Hostname() // it is for people
 	l.Node, l.Actor = cmp.Or(host, "unknown host"), manage.Actor{Who: "offline: " + systemUser(os.Getuid()), Address: "local"}
 	l.Missed = func(e audit.Entry, err error) {
-		if e.Result == audit.Done && opts.Warn != nil {
+		if e.Result == audit.Done && opts.Warn != nil && l.Store != nil { // without a database there is no log to miss
 			opts.Warn(fmt.Sprintf("the change (%s of %s) is done, and not in the audit log: %v", e.Operation, e.Object, err))
 		}
 	}
