@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,11 +156,11 @@ func TestNamed(t *testing.T) {
 type failing struct {
 	auth.Store
 
-	cut bool
+	cut atomic.Bool
 }
 
 func (f *failing) NamedTokens(ctx context.Context) ([]auth.Token, error) {
-	if f.cut {
+	if f.cut.Load() {
 		return nil, errors.New("connection refused")
 	}
 	return f.Store.NamedTokens(ctx)
@@ -171,7 +172,8 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		store := &failing{Store: memory.New(), cut: true}
+		store := &failing{Store: memory.New()}
+		store.cut.Store(true)
 		n := auth.NewNamed()
 		tokens := auth.NewTokens().WithNamed(n, nil)
 		ctx, stop := context.WithCancel(t.Context())
@@ -189,15 +191,15 @@ func TestFollow(t *testing.T) {
 			}
 		}
 		expect(time.Second, leaf.ErrNotReady)
-		store.cut = false
+		store.cut.Store(false)
 		expect(250*time.Millisecond, leaf.ErrUnauthenticated)
 		if err := store.CreateToken(ctx, auth.Token{Name: "a", Digest: digest, Roles: roles(t, "issue"), Created: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		expect(2*time.Second, nil)
-		store.cut = true
+		store.cut.Store(true)
 		expect(time.Minute, nil)
-		store.cut = false
+		store.cut.Store(false)
 		if err := store.RevokeToken(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
