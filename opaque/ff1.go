@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ff1 is the algorithm FF1 of NIST SP 800-38G for strings of n bits, 20 to 64, with an empty
+// ff1 is the algorithm FF1 of NIST SP 800-38G for strings of n bits, 16 to 64, with an empty
 // tweak. A string is a number whose highest bit is the string's first.
 //
 // In the words of the standard: radix = 2, t = 0, u = ⌊n/2⌋, v = n-u. With v ≤ 32, b is

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,12 +34,29 @@ var repairPlan = segment.RepairPlan{
 
 // mirror remembers the last request, and answers err, or reply, or by default the empty reply.
 type mirror struct {
-	got, reply any
-	err        error
+	mu  sync.Mutex // connections have goroutines of their own
+	got any
+
+	reply any
+	err   error
+}
+
+// set replaces the last request.
+func (m *mirror) set(request any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.got = request
+}
+
+// last returns the last request.
+func (m *mirror) last() any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.got
 }
 
 func (m *mirror) Do(_ context.Context, request any) (any, error) {
-	m.got = request
+	m.set(request)
 	op, err := manage.Of(request)
 	if err = errors.Join(err, m.err); err != nil {
 		return nil, err
@@ -143,12 +161,13 @@ func TestEveryCallArrivesUnchanged(t *testing.T) {
 		"weight":                       {manage.SetWeight{Weight: 7}, nodes.Nodes[0]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m.got, m.reply = nil, tt.reply
+			m.set(nil)
+			m.reply = tt.reply
 			reply, err := c.Do(t.Context(), tt.request)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.request, m.got); diff != "" {
+			if diff := cmp.Diff(tt.request, m.last()); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.reply, reply); diff != "" {
@@ -172,8 +191,8 @@ func TestTextsThatAreNotUnicode(t *testing.T) {
 			t.Errorf("%s: %v; want ErrBadRequest", what, err)
 		}
 	}
-	if f.got != nil {
-		t.Errorf("the node was asked for %q", f.got)
+	if f.last() != nil {
+		t.Errorf("the node was asked for %q", f.last())
 	}
 }
 

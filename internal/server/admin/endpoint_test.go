@@ -114,8 +114,8 @@ func TestEndpointCarriesEveryOperation(t *testing.T) {
 					t.Errorf("%s: %v", op.Route, err)
 					continue
 				}
-				if !reflect.DeepEqual(m.got, request) {
-					t.Errorf("%s: sent %+v, and %+v arrived", op.Route, request, m.got)
+				if !reflect.DeepEqual(m.last(), request) {
+					t.Errorf("%s: sent %+v, and %+v arrived", op.Route, request, m.last())
 				}
 				if reflect.TypeOf(reply) != op.Reply {
 					t.Errorf("%s: the reply is a %T", op.Route, reply)
@@ -180,8 +180,8 @@ func TestEndpointFaults(t *testing.T) {
 			if !errors.Is(err, cmp.Or(tt.is, leaf.ErrNotReady)) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), e.URL) && tt.want != "read the node's reply" {
 				t.Errorf("got %v\nwant %q", err, tt.want)
 			}
-			if m.got != nil {
-				t.Errorf("%T arrived", m.got)
+			if m.last() != nil {
+				t.Errorf("%T arrived", m.last())
 			}
 			if strings.Contains(err.Error(), token) {
 				t.Errorf("the error tells the token: %v", err)

@@ -68,7 +68,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		b.got = nil
+		b.set(nil)
 		resp, err := client.Do(req)
 		if err != nil {
 			t.Skip() // net/http itself does not send or take it
@@ -84,10 +84,10 @@ func FuzzRequest(f *testing.F) {
 		if !json.Valid(reply) {
 			t.Fatalf("%s %s %q: %d %q", method, target, body, resp.StatusCode, reply)
 		}
-		if failed := resp.StatusCode != http.StatusOK; failed && b.got != nil {
-			t.Errorf("%s %s %q: %d, and the node was told %v", method, target, body, resp.StatusCode, b.got)
+		if failed := resp.StatusCode != http.StatusOK; failed && b.last() != nil {
+			t.Errorf("%s %s %q: %d, and the node was told %v", method, target, body, resp.StatusCode, b.last())
 		}
-		switch q := b.got.(type) {
+		switch q := b.last().(type) {
 		case manage.CreateTag, manage.SetTag, manage.SetTagLimit, manage.SetClientLimit:
 			var fields map[string]any
 			if err := json.Unmarshal([]byte(body), &fields); err != nil {
