@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/leaf-idgen/leaf/internal/ownership"
 )
 
 // File names that the folder keeps for itself.
@@ -144,17 +146,10 @@ func (d *Dir) acquire() (err error) {
 	return nil
 }
 
-// give makes a file that root has made the property of the folder's owner: a command of an
-// administrator must not leave files that the node cannot read. Where the system refuses it, the
-// file is root's.
+// give leaves a file that root has made to the owner of the folder.
 func (d *Dir) give(f interface{ Chown(uid, gid int) error }) {
-	if os.Geteuid() != 0 {
-		return
-	}
-	if info, err := d.folder.Stat(); err == nil {
-		if folder, ok := info.Sys().(*syscall.Stat_t); ok && folder.Uid != 0 {
-			_ = f.Chown(int(folder.Uid), int(folder.Gid))
-		}
+	if folder, err := d.folder.Stat(); err == nil {
+		ownership.Inherit(f, folder)
 	}
 }
 

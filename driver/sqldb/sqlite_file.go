@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/leaf-idgen/leaf/internal/ownership"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -181,7 +182,10 @@ func createFile(path string) (made bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("create database: %w", err)
 	}
-	give(f)
+	// SQLite gives the -wal and the -shm to the owner of the database.
+	if folder, err := os.Stat(filepath.Dir(path)); err == nil {
+		ownership.Inherit(f, folder)
+	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return false, fmt.Errorf("create database %s: %w", path, err)
 	}

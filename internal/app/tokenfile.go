@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/ownership"
 )
 
 // tokenFile is an auth.Store in a file: a line for each token, with its name, the digest of its
@@ -113,7 +114,7 @@ func (f tokenFile) RevokeToken(_ context.Context, name string) error {
 }
 
 // rewrite puts another content in the place of the file at once, so that no node reads half of
-// it.
+// it. The file keeps its mode and its owner; a new one is for its folder's owner alone.
 func (f tokenFile) rewrite(edit func(text []byte) []byte) error {
 	text, err := os.ReadFile(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +124,16 @@ func (f tokenFile) rewrite(edit func(text []byte) []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: file of named tokens: %w", leaf.ErrNotReady, err)
 	}
-	_, err = other.Write(edit(text))
+	like, err := os.Stat(f.path)
+	if err == nil {
+		err = other.Chmod(like.Mode().Perm())
+	} else {
+		like, err = os.Stat(filepath.Dir(f.path))
+	}
+	if err == nil {
+		ownership.Inherit(other, like)
+		_, err = other.Write(edit(text))
+	}
 	err = errors.Join(err, other.Sync(), other.Close())
 	if err == nil {
 		err = os.Rename(other.Name(), f.path)
