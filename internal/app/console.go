@@ -23,7 +23,7 @@ func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, n, l, false}, Monitor: a.monitor, Logger: a.log,
 		Check: func(token string, from netip.Addr) error {
-			return mayRead(a.tokens.admin, leaf.Credentials{Token: token, Address: from})
+			return a.tokens.admin.MayRead(leaf.Credentials{Token: token, Address: from})
 		}, Required: a.tokens.admin.Required,
 		Acts: func(token string) bool {
 			grant, err := a.tokens.admin.Identify(leaf.Credentials{Token: token})
@@ -39,7 +39,7 @@ func (a *App) publicConsole(on seat) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, on.node, on.layout, !accept.IsLoopback(on.ln.Addr().String())}, Monitor: a.monitor, Logger: a.log,
 		Check: func(token string, from netip.Addr) error {
-			return mayRead(a.tokens.clients, leaf.Credentials{Token: token, Address: from}) // not the gate, which counts and logs requests for IDs
+			return a.tokens.clients.MayRead(leaf.Credentials{Token: token, Address: from}) // not the gate, which counts and logs requests for IDs
 		},
 		Required: a.tokens.clients.Required,
 		ReadOnly: true, Secure: a.secure != nil,

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/limit"
@@ -78,10 +79,16 @@ func (a *App) AskPeer(ctx context.Context, p worker.Peer) (time.Time, error) {
 }
 
 // CheckToken tells whether a client may show this token.
-func (a *App) CheckToken(token string) error { return a.tokens.clients.Check(token) }
+func (a *App) CheckToken(token string) error {
+	_, err := a.tokens.clients.Identify(leaf.Credentials{Token: token})
+	return err
+}
 
 // CheckAdminToken tells whether an administrator may show this token over TCP.
-func (a *App) CheckAdminToken(token string) error { return a.tokens.admin.Check(token) }
+func (a *App) CheckAdminToken(token string) error {
+	_, err := a.tokens.admin.Identify(leaf.Credentials{Token: token})
+	return err
+}
 
 // BoundConnections returns the bounds that a node with this limit of open files uses.
 // isSet says which keys somebody has set.

@@ -42,7 +42,7 @@ func protocols() []protocol {
 func openHTTP(a *App, on seat) (server, error) {
 	c := httpd.Config{
 		Access:        on.access,
-		MayRead:       a.gate.MayRead,
+		MayRead:       a.tokens.clients.MayRead,
 		Formats:       &a.opaque.formats,
 		TLS:           a.secure,
 		Ready:         a.publicReady,

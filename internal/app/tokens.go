@@ -32,14 +32,6 @@ func newTokens(c config.Config) (t tokens, err error) {
 	return t, nil
 }
 
-func mayRead(t *auth.Tokens, c leaf.Credentials) error {
-	grant, err := t.Identify(c)
-	if err != nil {
-		return err
-	}
-	return grant.Read()
-}
-
 // namedTokens returns where the named tokens of a configuration are.
 func namedTokens(c config.Config, dbs *databases) (*manage.Tokens, error) {
 	t := &manage.Tokens{Timeout: c.Segment.LoadTimeout, Asked: c.Auth.Named != ""}

@@ -15,8 +15,10 @@ const (
 	guardBurst  = 10
 	guardRefill = time.Second
 	maxGuarded  = 4096 // addresses; those beyond share one place
-	calmAfter   = time.Minute
 )
+
+// Calm is how long after the last refused attempt a Guard is calm again.
+const Calm = time.Minute
 
 // guessable is the length in bytes below which a token may be one that people have chosen.
 const guessable = 32
@@ -28,14 +30,14 @@ const guessable = 32
 type Guard struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	empty map[netip.Prefix]time.Time // when the bucket of an address is full again
-	last  netip.Prefix               // that was refused last
-	at    time.Time
+	mu      sync.Mutex
+	empty   map[netip.Prefix]time.Time // when the bucket of an address is full again
+	refused int64                      // attempts
+	last    netip.Prefix               // that was refused last
+	at      time.Time                  // when it was
 
-	some    atomic.Bool // empty may have entries
-	refused atomic.Int64
-	wake    chan struct{}
+	some atomic.Bool // empty may have entries
+	wake chan struct{}
 }
 
 // NewGuard returns a Guard with a clock.
@@ -102,7 +104,7 @@ func (g *Guard) failed(a netip.Addr) time.Duration {
 	p := g.keyOf(a)
 	if wait := g.wait(p, now); wait > 0 {
 		g.last, g.at = place(a), now
-		g.refused.Add(1)
+		g.refused++
 		select {
 		case g.wake <- struct{}{}:
 		default:
@@ -129,14 +131,11 @@ type GuardStatus struct {
 func (g *Guard) Status() GuardStatus {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return GuardStatus{g.refused.Load(), g.last, !g.at.IsZero() && g.now().Sub(g.at) < calmAfter}
+	return GuardStatus{g.refused, g.last, !g.at.IsZero() && g.now().Sub(g.at) < Calm}
 }
 
 // Woken is signalled when an attempt was refused.
 func (g *Guard) Woken() <-chan struct{} { return g.wake }
-
-// Calm is how long after the last refused attempt a Guard is calm again.
-const Calm = calmAfter
 
 func tooMany(wait time.Duration) error {
 	return leaf.Throttled(fmt.Sprintf("too many wrong tokens came from this address; it may show %d at once and one per second", guardBurst), max(wait.Round(time.Millisecond), time.Millisecond))

@@ -92,10 +92,13 @@ func (t *Tokens) Required() bool {
 // Fixed reports whether there are tokens of the configuration.
 func (t *Tokens) Fixed() bool { return t.valid.Load() != nil }
 
-// Check is Identify for a token alone.
-func (t *Tokens) Check(shown string) error {
-	_, err := t.Identify(leaf.Credentials{Token: shown})
-	return err
+// MayRead returns an error unless a client may see what the node shows of its tags.
+func (t *Tokens) MayRead(c leaf.Credentials) error {
+	grant, err := t.Identify(c)
+	if err != nil {
+		return err
+	}
+	return grant.Read()
 }
 
 // Identify returns what a client may do that shows a token or a certificate. A token goes

@@ -8,6 +8,12 @@ import (
 	"github.com/leaf-idgen/leaf/internal/auth"
 )
 
+// check returns the error for a client that shows a token alone.
+func check(tokens *auth.Tokens, shown string) error {
+	_, err := tokens.Identify(leaf.Credentials{Token: shown})
+	return err
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -28,7 +34,7 @@ func TestTokens(t *testing.T) {
 		{"neither", []string{"old", "new"}, "oldnew", false},
 	} {
 		tokens := auth.NewTokens(tt.valid...)
-		if err := tokens.Check(tt.shown); (err == nil) != tt.ok || err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
+		if err := check(tokens, tt.shown); (err == nil) != tt.ok || err != nil && !errors.Is(err, leaf.ErrUnauthenticated) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if tokens.Required() != (len(tt.valid) > 0) {
@@ -44,13 +50,13 @@ func TestReplace(t *testing.T) {
 	if err := tokens.Replace([]string{"new"}); err != nil {
 		t.Fatal(err)
 	}
-	if tokens.Check("old") == nil || tokens.Check("new") != nil {
+	if check(tokens, "old") == nil || check(tokens, "new") != nil {
 		t.Error("the old token counts, or the new one does not")
 	}
 	if err := tokens.Replace(nil); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("without a token: %v", err)
 	}
-	if tokens.Check("") == nil || tokens.Check("new") != nil {
+	if check(tokens, "") == nil || check(tokens, "new") != nil {
 		t.Error("a refused replacement counts")
 	}
 	open := auth.NewTokens()

@@ -125,15 +125,6 @@ func (g *Gate) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	return &g.unnamed.issuers, nil
 }
 
-// MayRead returns an error unless a client may see what the node shows of its tags.
-func (g *Gate) MayRead(c leaf.Credentials) error {
-	grant, err := g.tokens.Identify(c)
-	if err != nil {
-		return err
-	}
-	return grant.Read()
-}
-
 // Guarded implements leaf.Access.
 func (g *Gate) Guarded() bool { return g.tokens.Required() }
 

@@ -11,27 +11,28 @@ import (
 )
 
 // named returns a gate in front of an engine that costs nothing, with one named token.
-func named(t testing.TB, words ...string) (g *limit.Gate, set *auth.Named, secret string) {
+func named(t testing.TB, words ...string) (g *limit.Gate, tokens *auth.Tokens, set *auth.Named, secret string) {
 	t.Helper()
 	set = auth.NewNamed()
+	tokens = auth.NewTokens("fixed").WithNamed(set, nil)
 	secret, digest := auth.NewSecret()
 	r, err := auth.ParseRoles(words)
 	if err != nil {
 		t.Fatal(err)
 	}
 	set.Set([]auth.Token{{Name: "shop", Digest: digest, Roles: r}}, time.Now())
-	g, err = limit.New(leaf.Issuers{Segment: new(counting), Snowflake: new(counting)}, limit.Config{Tokens: auth.NewTokens("fixed").WithNamed(set, nil)})
+	g, err = limit.New(leaf.Issuers{Segment: new(counting), Snowflake: new(counting)}, limit.Config{Tokens: tokens})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g, set, secret
+	return g, tokens, set, secret
 }
 
 // TestNamedToken: roles hold for each request of a connection, limits know the client by the
 // name of its token, and a revoked token counts at once on issuers that a server has kept.
 func TestNamedToken(t *testing.T) {
 	t.Parallel()
-	g, set, secret := named(t, "issue:order*")
+	g, tokens, set, secret := named(t, "issue:order*")
 	g.Set(limit.Rules{Clients: map[string]limit.Rule{"shop": {Rate: 10}}})
 	all, err := g.Open(leaf.Credentials{Token: secret, Name: "somebody else"})
 	if err != nil {
@@ -46,9 +47,9 @@ func TestNamedToken(t *testing.T) {
 		"another tag":             {next("user"), leaf.ErrForbidden},
 		"snowflake mode":          {snowflake(), leaf.ErrForbidden},
 		"more than its limit":     {nextN(11), leaf.ErrThrottled},
-		"reading":                 {g.MayRead(leaf.Credentials{Token: secret}), leaf.ErrForbidden},
-		"reading with auth.token": {g.MayRead(leaf.Credentials{Token: "fixed"}), nil},
-		"reading without a token": {g.MayRead(leaf.Credentials{}), leaf.ErrUnauthenticated},
+		"reading":                 {tokens.MayRead(leaf.Credentials{Token: secret}), leaf.ErrForbidden},
+		"reading with auth.token": {tokens.MayRead(leaf.Credentials{Token: "fixed"}), nil},
+		"reading without a token": {tokens.MayRead(leaf.Credentials{}), leaf.ErrUnauthenticated},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -64,7 +65,7 @@ func TestNamedToken(t *testing.T) {
 
 // TestNamedTokenCostsNoMemory: the roles are asked for each ID.
 func TestNamedTokenCostsNoMemory(t *testing.T) {
-	g, _, secret := named(t, "issue:user", "issue:order*")
+	g, _, _, secret := named(t, "issue:user", "issue:order*")
 	all, err := g.Open(leaf.Credentials{Token: secret})
 	if err != nil {
 		t.Fatal(err)
