@@ -1,0 +1,129 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+func TestAcceptRule(t *testing.T) {
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		for _, b := range []segment.Binding{first, second, {Store: "default", Stores: "default"}, first} {
+			acceptRule(t, s, b)
+			for _, old := range []segment.Binding{first, second, {Store: "default"}} { // as a node that runs asks
+				if err := s.Bind(t.Context(), old); !old.Same(b) && !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", old, b, err)
+				}
+			}
+			if err := s.Bind(t.Context(), b); err != nil {
+				t.Errorf("Bind(%+v) after Accept: %v", b, err)
+			}
+		}
+		if err := s.Bind(t.Context(), second); !errors.Is(err, segment.ErrRule) {
+			t.Errorf("Bind(%+v) after Accept(%+v): %v; want ErrRule", second, first, err)
+		}
+	})
+}
+
+// TestUnbind: while a rule is being changed no node binds the database. After a refusal the
+// database has the binding that it had, or none.
+func TestUnbind(t *testing.T) {
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		first, second := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		bound := []segment.Binding{{Store: "default"}, first, second}
+		for _, before := range []*segment.Binding{nil, &bound[0], &first} {
+			if before != nil {
+				acceptRule(t, s, *before)
+			}
+			change := unbind(t, s)
+			for _, b := range bound {
+				if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Bind(%+v) after Unbind of %v: %v; want ErrRule", b, before, err)
+				}
+			}
+			if err := change.Undo(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range bound {
+				fits := before == nil && b.Rule == "" || before != nil && b == *before
+				if err := s.Verify(t.Context(), b); (err == nil) != fits {
+					t.Errorf("Verify(%+v) after %v was put back: %v", b, before, err)
+				}
+			}
+		}
+	})
+}
+
+// TestNamesOfAnotherRule: a version that knows nothing of names records another rule. The names of
+// the rule before do not count as its own, and a node with the rule writes the right ones.
+func TestNamesOfAnotherRule(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		bound(t, url, oldRule)
+		execAll(t, db, "DELETE FROM leaf_meta WHERE name IN ('tag_rule', 'store_name')",
+			"INSERT INTO leaf_meta (name, value) VALUES ('tag_rule', 'new'), ('store_name', 'a')")
+		command := open(t, url)
+		names := func() string {
+			t.Helper()
+			change := unbind(t, command)
+			if err := change.Undo(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return change.Before().Stores
+		}
+		if got := names(); got != "" {
+			t.Errorf("the other rule has the names %q; want none", got)
+		}
+		bound(t, url, segment.Binding{Store: "a", Rule: "new", Stores: "a,b,c"})
+		if got := names(); got != "a,b,c" {
+			t.Errorf("after the start of a node the rule has the names %q; want a,b,c", got)
+		}
+	})
+}
+
+// TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does.
+// The first one neither puts the old rule back nor records its own, before or after the second
+// one ends. If that is refused, and the first one has ended, no node binds the database until a
+// rule is recorded.
+func TestTwoCommandsChangeTheRule(t *testing.T) {
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		old, other, fresh := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "a", Rule: "r3"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		acceptRule(t, s, old)
+		first, second := unbind(t, s), unbind(t, s)
+		ends := func(when string) {
+			t.Helper()
+			for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Accept": first.Accept(t.Context(), other)} {
+				if !errors.Is(err, leaf.ErrConflict) {
+					t.Errorf("%s of the first command %s: %v; want a conflict", name, when, err)
+				}
+			}
+			for _, b := range []segment.Binding{old, other} {
+				if err := s.Bind(t.Context(), b); !errors.Is(err, segment.ErrRule) {
+					t.Errorf("Bind(%+v) %s: %v; want ErrRule", b, when, err)
+				}
+			}
+		}
+		ends("while the second one works")
+		if err := second.Accept(t.Context(), fresh); err != nil {
+			t.Fatal(err)
+		}
+		ends("after the second one has recorded its rule")
+		if err := s.Bind(t.Context(), fresh); err != nil {
+			t.Errorf("Bind by the rule of the second command: %v", err)
+		}
+
+		unbind(t, s) // and the command is killed
+		if err := unbind(t, s).Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
+			t.Errorf("Undo after a command that was killed: %v; want a conflict that says what to do", err)
+		}
+		acceptRule(t, s, fresh)
+		if err := s.Bind(t.Context(), fresh); err != nil {
+			t.Errorf("Bind after that: %v", err)
+		}
+	})
+}
