@@ -169,7 +169,7 @@ func (r *Ring) set(words []string) error {
 // Text returns the ring as [ParseRing] reads it. It holds the secrets.
 func (r *Ring) Text() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Who has this file can read opaque IDs. All nodes and programs need the same one.\n")
+	fmt.Fprintf(&b, "# With this file, opaque IDs can be read. All nodes and programs need the same one.\n")
 	fmt.Fprintf(&b, "bits %d\nversion-bits %d\nissue %d\n", r.Bits, r.VersionBits, r.Issue)
 	for _, version := range slices.Sorted(maps.Keys(r.Keys)) {
 		fmt.Fprintf(&b, "key %d %x\n", version, r.Keys[version])

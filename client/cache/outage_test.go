@@ -113,9 +113,9 @@ func TestFetchTimeout(t *testing.T) {
 	})
 }
 
-// TestLateCallers: a fetch that began long ago, and fails when its time is up, does not
-// fail those who came a moment before: they wait for one more, the same one. What the
-// source answers is an answer for them, too.
+// TestLateCallers: a fetch that began long ago fails at its time limit. Callers who came shortly
+// before that do not fail with it: all of them wait for one further fetch. An answer of the
+// source is an answer for them, too.
 func TestLateCallers(t *testing.T) {
 	for _, tt := range []struct {
 		name          string

@@ -334,7 +334,7 @@ func (a *App) announce() {
 		a.log.Info("clients find this node", "directory", a.presence.where, "id", a.dir.NodeID(), "zone", a.cfg.Node.Zone, "weight", a.cfg.Node.Weight)
 	}
 	if key, addr := a.cfg.OpenAddress(); key != "" {
-		a.log.Warn("auth.open: whoever reaches this address takes IDs", "key", key, "address", addr)
+		a.log.Warn("auth.open: clients that reach this address need no token", "key", key, "address", addr)
 	}
 	for _, note := range a.opts.Notes {
 		a.log.Info("configuration: " + note)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 )
 
@@ -72,6 +74,45 @@ func TestConsoleActs(t *testing.T) {
 	}
 	if status, _, _ := ask(t, http.MethodPost, admin+"/v1/tag", row, acts); status != http.StatusUnauthorized {
 		t.Errorf("an action after the token was exchanged: %d", status)
+	}
+}
+
+// TestConsoleRoles: a named token with the role read sees the pages and has no actions, one with
+// the role admin has them, and one with neither does not get in.
+func TestConsoleRoles(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Auth.Named, c.Admin.Tokens = "store", []string{"s3cret"}
+	a, _ := start(t, c)
+	admin, own := "http://"+a.AddrOf("admin"), map[string]string{console.Header: "1"}
+	for _, tt := range []struct {
+		role              string
+		login, sees, acts int
+		actions           string
+	}{
+		{"issue", http.StatusForbidden, 0, 0, ""},
+		{"read", http.StatusOK, http.StatusOK, http.StatusForbidden, `"actions":false`},
+		{"admin", http.StatusOK, http.StatusOK, http.StatusOK, `"actions":true`},
+	} {
+		secret, digest := auth.NewSecret()
+		if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateToken{Name: tt.role, Digest: digest, Roles: []string{tt.role}}); err != nil {
+			t.Fatal(err)
+		}
+		status, header, body := ask(t, http.MethodPost, admin+"/console/api/login", `{"token":"`+secret+`"}`, own)
+		if status != tt.login {
+			t.Errorf("%s: login: %d %s", tt.role, status, body)
+		}
+		if status != http.StatusOK {
+			continue
+		}
+		cookie, _, _ := strings.Cut(header.Get("Set-Cookie"), ";")
+		signed := map[string]string{"Cookie": cookie, console.Header: "1"}
+		if status, _, body := ask(t, http.MethodGet, admin+"/console/api/session", "", signed); status != tt.sees || !strings.Contains(body, tt.actions) {
+			t.Errorf("%s: session: %d %s", tt.role, status, body)
+		}
+		if status, _, body := ask(t, http.MethodPost, admin+"/v1/tag", `{"tag":"order","start":"1","step":10}`, signed); status != tt.acts {
+			t.Errorf("%s: an action: %d %s", tt.role, status, body)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ type opaqueEncodeCmd struct {
 
 // Help implements kong.HelpProvider.
 func (opaqueEncodeCmd) Help() string {
-	return `An opaque ID has the size of an ID, and tells neither how many there are nor when it was made. Who has the keys turns it back. Nothing is stored, and no node is asked. docs/OPAQUE.md says what it protects from, and from what it does not.
+	return `An opaque ID has the size of an ID, and tells neither how many there are nor when it was made. With the keys it is turned back. Nothing is stored, and no node is asked. docs/OPAQUE.md says what it protects from, and from what it does not.
 
   leaf opaque encode --keys opaque.keys --tag order --text base62 1 2 3`
 }
@@ -78,7 +78,7 @@ type opaqueDecodeCmd struct {
 
 // Help implements kong.HelpProvider.
 func (opaqueDecodeCmd) Help() string {
-	return `Any number decodes to some ID. Look whether that ID exists, and whether the one who asks may see it.
+	return `Any number decodes to some ID. Check that this ID exists, and that the caller may see it.
 
   leaf opaque decode --keys opaque.keys --tag order --text base62 2WcIj0XUyFs`
 }
@@ -121,7 +121,7 @@ type opaqueKeyCmd struct {
 
 // Help implements kong.HelpProvider.
 func (opaqueKeyCmd) Help() string {
-	return `Give the file to every node and program that encodes or decodes, and keep a copy: without it nobody turns an opaque ID back.
+	return `Give the file to every node and program that encodes or decodes, and keep a copy: without it, an opaque ID cannot be turned back.
 
 To change the key: run this command, give the new file to all, and when all have it, set its line issue to the new version and give it to all again. Keep the old key as long as opaque IDs of it are in use.
 

@@ -29,7 +29,7 @@ type Admin struct {
 
 // Auth is the section auth.
 type Auth struct {
-	Open         bool     `key:"open" default:"false" help:"Serve clients that show nothing also on addresses that are not loopback: whoever reaches the port takes IDs. Without it a node with such an address needs auth.token, auth.named or tls.client-ca."`
+	Open         bool     `key:"open" default:"false" help:"Serve clients without a token or certificate on an address that other machines reach. Without it, a node with such an address needs auth.token, auth.named or tls.client-ca."`
 	Named        string   `key:"named" hint:"PLACE" help:"Accept the named tokens that leaf token makes, each with its roles, and ask every client and administrator for a token: store for those in the table leaf_token of the first database, file:PATH for those in a file. A change counts within limit.refresh."`
 	Certificates []string `key:"certificate" hint:"NAME=ROLES" help:"Roles of a client certificate (tls.client-ca) by its name, for clients without a token: issue, issue:PATTERN, snowflake and read, with a space between two. Repeatable. A certificate that is not listed has no role."`
 
