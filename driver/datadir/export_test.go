@@ -3,10 +3,33 @@ package datadir
 import (
 	"io/fs"
 	"path/filepath"
+	"sync/atomic"
 )
 
 // Traced makes d tell trace of each call that decides what is durable.
 func (d *Dir) Traced(trace func(call string)) { d.sys = traced{d.sys, trace} }
+
+// Looking calls before and after around the next look at a file.
+func (d *Dir) Looking(at string, before, after func()) {
+	d.sys = &looking{system: d.sys, at: at, before: before, after: after}
+}
+
+type looking struct {
+	system
+
+	at            string
+	before, after func()
+	looked        atomic.Bool
+}
+
+func (l *looking) Lstat(name string) (fs.FileInfo, error) {
+	if filepath.Base(name) != l.at || l.looked.Swap(true) {
+		return l.system.Lstat(name)
+	}
+	l.before()
+	defer l.after()
+	return l.system.Lstat(name)
+}
 
 // traced names temporary files without their random end.
 type traced struct {

@@ -7,12 +7,13 @@ import (
 )
 
 // system is what makes a file durable, as far as the order of the calls decides
-// whether it is. A test records that order: no other observation shows a sync that is
-// missing.
+// whether it is, and what shows which file a path names. A test records that order: no
+// other observation shows a sync that is missing.
 type system interface {
 	CreateTemp(folder, pattern string) (file, error)
 	OpenFile(name string, flag int, mode fs.FileMode) (file, error)
 	Rename(from, to string) error
+	Lstat(name string) (fs.FileInfo, error)
 }
 
 type file interface {
@@ -34,6 +35,8 @@ func (osSystem) OpenFile(name string, flag int, mode fs.FileMode) (file, error) 
 }
 
 func (osSystem) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (osSystem) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
 // nilled makes the interface nil where the file is.
 func nilled(f *os.File, err error) (file, error) {
