@@ -41,7 +41,9 @@ func (m *snowflakeMode) trial() string {
 	left := ""
 	switch {
 	case len(well) >= 3 && m.asks && s.registry != nil && m.w.rng.IntN(3) > 0:
-		left = m.wrongPeer(s, well[0], well[1])
+		if m.returns(s, well[1]) {
+			left = m.wrongPeer(s, well[0], well[1])
+		}
 	case len(well) > 0:
 		left = m.loneJump(s, well[0])
 	default:
@@ -51,6 +53,13 @@ func (m *snowflakeMode) trial() string {
 		return "after a trial: " + left
 	}
 	return left
+}
+
+// returns reports whether a node that serves would serve again soon after a restart. One with
+// a fixed number that was claimed while its clock was a year ahead goes on after its clock is
+// right, on the time that it has reserved; after a restart it would wait for the number's T.
+func (m *snowflakeMode) returns(s *side, c *claimant) bool {
+	return s.kind == worker.Leased || !m.burned(s, c.now.Status().Number)
 }
 
 // within waits until a condition holds, for d at most.
