@@ -31,7 +31,7 @@ func BenchmarkReserve(b *testing.B) {
 			several := segment.Binding{Store: "a", Rule: "as a node with several databases"}
 			change, err := s.UnbindFirst(b.Context(), "bench", several)
 			if err == nil {
-				err = errors.Join(change.Accept(b.Context(), several), s.Bind(b.Context(), several))
+				err = errors.Join(change.Decide(b.Context(), ""), change.Accept(b.Context()), s.Bind(b.Context(), several))
 			}
 			if err != nil {
 				b.Fatal(err)

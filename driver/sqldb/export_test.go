@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // Transact runs a statement and f in a transaction.
@@ -27,3 +29,9 @@ func WithFaults(c Config, faults func(driver.Connector) driver.Connector) Config
 
 // RepeatsMySQL reports whether a transaction is repeated after an error of MySQL.
 func RepeatsMySQL(err error) bool { return mysqlKind(err) == kindSerialize }
+
+// RereadRule reads what is recorded of a tag rule, and returns what is written for it.
+func RereadRule(b *segment.Binding) (*segment.Binding, error) {
+	r, err := recordOf(b)
+	return r.record(), err
+}

@@ -1,26 +1,29 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// RuleChange is the change of the tag rule of a database by one command. Between Unbind and the
-// end of the change no node binds the database, and none takes a range. If another command
-// begins a change meanwhile, that one alone goes on: whatever this one found out may be wrong by now.
+// RuleChange is the change of the tag rule of a database by one command, in two phases. From Unbind
+// on no node binds the database, and none takes a range. When the command has begun with all
+// databases and compared them, it calls Decide for each, those that had a rule first, and then
+// Accept for each. If it is interrupted, then as long as it has decided nothing, any rule may
+// follow; from then on none but its own. So a rule is recorded nowhere before all databases of
+// the rule before are closed for good, whatever commands do at once or one after the other.
+//
+// If another command goes on with the database meanwhile, this one ends with leaf.ErrConflict.
 type RuleChange struct {
-	s      *Store
-	before *segment.Binding // nil: none
-	past   rulePast         // of before
-	next   rulePast         // of mark
-	mark   segment.Binding  // of this change; no node has it
-	to     segment.Binding  // what the command means to record
+	s     *Store
+	to    segment.Binding // what the command means to record; without a name, the rule leaves the database out
+	found ruleRecord      // by the command
+	mark  ruleRecord      // of the command
 
 	rows    []segment.Row
 	notices []segment.Notice
@@ -29,14 +32,15 @@ type RuleChange struct {
 
 // Unbind begins a change of the rule by a command, whose name no other command has. When it
 // returns, the rows hold every range that was or will be taken by the rule before. After an error
-// the rule may have been taken away, unless the change is nil. It is leaf.ErrConflict if the
-// command has begun a change of the database before: two of its URLs lead there. The command means
-// to record to, the zero Binding if it leaves the database out.
+// the rule may have been taken away, unless the change is nil. The command means to record to,
+// whose Store is empty if that rule leaves the database out. It is leaf.ErrConflict if another
+// rule was decided on, or if the command has begun a change of the database before: two of its
+// URLs lead there.
 func (s *Store) Unbind(ctx context.Context, command string, to segment.Binding) (c *RuleChange, err error) {
 	return s.unbind(ctx, command, to, false)
 }
 
-// UnbindFirst is Unbind of a database that has no binding, which is leaf.ErrConflict if it has
+// UnbindFirst is Unbind of a database that has no record, which is leaf.ErrConflict if it has
 // one: whoever recorded it was faster.
 func (s *Store) UnbindFirst(ctx context.Context, command string, to segment.Binding) (c *RuleChange, err error) {
 	return s.unbind(ctx, command, to, true)
@@ -47,29 +51,27 @@ func (s *Store) unbind(ctx context.Context, command string, to segment.Binding, 
 	if err := s.dialect.check(ctx, s, "leaf_alloc", "leaf_meta"); err != nil {
 		return nil, err
 	}
-	before, err := s.binding(ctx, s.write, s.sql.meta)
+	b, err := s.binding(ctx, s.write, s.sql.meta)
 	if err != nil {
 		return nil, err
 	}
-	past := pastOf(before)
-	if past.command == command {
+	found, err := recordOf(b)
+	if err != nil {
+		return nil, err
+	}
+	c = &RuleChange{s: s, to: to, found: found, mark: found}
+	switch c.mark.command = command; {
+	case found.command == command:
 		return nil, fmt.Errorf("%w: the command names this database twice: another of its URLs leads to it as well", leaf.ErrConflict)
-	}
-	if before != nil && first {
+	case found.state != noRecord && first:
 		return nil, errChanged
+	case found.state == decided && (found.next != to.Rule || found.nextName != nameSum(to.Store)):
+		return nil, fmt.Errorf("%w: another leaf schema apply --accept-rule has begun to record the rule %q, and runs or was interrupted: "+
+			"run it again, with that rule; when it has ended, change the rule", leaf.ErrConflict, found.next)
+	case found.state != decided && found.state != begun:
+		c.mark.state, c.mark.before = begun, found.state
 	}
-	next := past
-	next.command = command
-	next.add(to)
-	c = &RuleChange{s: s, before: before, past: past, to: to, next: next}
-	c.mark = segment.Binding{Store: "-", Rule: next.String(), Stores: "-"}
-	if before != nil {
-		c.mark.Store, c.mark.Stores = before.Store, before.Stores
-		if before.Rule == "" {
-			c.mark.Stores = before.Store
-		}
-	}
-	if err := s.replaceBinding(ctx, before, &c.mark); err != nil {
+	if err := s.replaceBinding(ctx, b, c.mark.record()); err != nil {
 		return c, err
 	}
 	board, err := s.hasBoard(ctx)
@@ -126,62 +128,111 @@ func (c *RuleChange) Rows() []segment.Row { return c.rows }
 // were deleted, as of the same moment.
 func (c *RuleChange) Told() ([]segment.Notice, []segment.Answer) { return c.notices, c.answers }
 
-// Before returns the binding that the database had, nil if none. After a change that did not end
-// it has the names, but not the rule.
-func (c *RuleChange) Before() *segment.Binding { return c.before }
-
-// Rule returns the rule that the names in Before are from, "" if they are from none.
-func (c *RuleChange) Rule() string { return c.past.rule }
-
-// WasIn reports whether the database had that name in a rule, or was to get it by a change that did
-// not end. A name alone says nothing: two rules, one behind the other, may give it to two databases.
-func (c *RuleChange) WasIn(rule, name string) bool {
-	return slices.Contains(c.past.parts, part(segment.Binding{Rule: rule, Store: name}))
-}
-
-// Decide says that no database of the rule before is missing among those whose change has begun. The
-// command decides for all before it ends one of the changes. If it does not end the others, the next
-// command must have each database that this one means to give a rule.
-func (c *RuleChange) Decide(ctx context.Context) (err error) {
-	defer c.s.done(ctx, time.Now(), &err, "decide on the rule")
-	decided, next := c.mark, c.next
-	if next.rule = c.to.Rule; c.to.Store != "" {
-		decided.Store, decided.Stores = c.to.Store, c.to.Stores
-	} else {
-		next.rule, decided.Stores = "", decided.Store
+// Before returns the rule by which nodes loaded before commands began to change it, nil if there is none.
+func (c *RuleChange) Before() *segment.Binding {
+	if before := c.found.base(); before.state == recorded {
+		return &before.binding
 	}
-	decided.Rule = next.String()
-	if err := c.s.replaceBinding(ctx, &c.mark, &decided); err != nil {
-		return err
-	}
-	c.mark, c.next = decided, next
 	return nil
 }
 
-// LeaveOut ends the change of a database that the new rule does not have.
-func (c *RuleChange) LeaveOut(ctx context.Context) error {
-	return c.Accept(ctx, segment.Binding{Store: c.mark.Store, Rule: leftOutRule, Stores: c.mark.Store})
+// LeftOutBy returns the rule that has left the database out, with the name that the database had
+// last; nil if none has.
+func (c *RuleChange) LeftOutBy() *segment.Binding {
+	if before := c.found.base(); before.state == leftOut {
+		return &before.binding
+	}
+	return nil
 }
 
-// Accept ends the change and records b. It is the operator's word that the tags were moved to
-// where the new rule expects them. A binding without a rule is recorded as well: a node that
-// runs with the old rule would take a record that is gone for one that is still to be made.
-func (c *RuleChange) Accept(ctx context.Context, b segment.Binding) (err error) {
+// HadRecord reports whether the database had a rule, or was left out by one.
+func (c *RuleChange) HadRecord() bool { return c.found.base().state != noRecord }
+
+// Decision returns the command that has decided on the rule of this one here, and was interrupted,
+// or "".
+func (c *RuleChange) Decision() string {
+	if c.found.state == decided {
+		return c.found.decision
+	}
+	return ""
+}
+
+// Was reports whether the rule before called the database by a name. After a decision, a database
+// that is left out by that one counts as well.
+func (c *RuleChange) Was(rule, name, decision string) bool {
+	before := c.found.base()
+	switch {
+	case before.binding.Store != name:
+		return false
+	case before.state == recorded:
+		return before.binding.Rule == rule
+	}
+	return before.state == leftOut && before.was == rule && before.decision == decision && decision != ""
+}
+
+// Decide says that no database of the rule before is missing among those whose change has begun, and
+// that all are compared. The database of a rule that leaves it out is closed for good by that.
+// decision is the Decision of any of them.
+func (c *RuleChange) Decide(ctx context.Context, decision string) (err error) {
+	defer c.s.done(ctx, time.Now(), &err, "decide on the rule")
+	decision = cmp.Or(decision, c.mark.command)
+	if c.to.Store == "" {
+		return c.replace(ctx, c.leftOut(decision))
+	}
+	next := c.mark
+	next.state, next.decision, next.next, next.nextName = decided, decision, c.to.Rule, nameSum(c.to.Store)
+	return c.replace(ctx, next)
+}
+
+// leftOut is the record of a database that the rule leaves out.
+func (c *RuleChange) leftOut(decision string) ruleRecord {
+	before := c.found.base()
+	if before.state == leftOut && before.decision == decision {
+		return before
+	}
+	r := ruleRecord{state: leftOut, binding: c.to, decision: decision}
+	r.binding.Store = cmp.Or(before.binding.Store, emptyElement)
+	if before.state == recorded {
+		r.was = before.binding.Rule
+	}
+	return r
+}
+
+// Accept ends the change after Decide, and records the rule. It is the operator's word that the tags
+// were moved to where the rule expects them. A binding without a rule is recorded as well: a node
+// that runs with the old rule would take a record that is gone for one that is still to be made.
+func (c *RuleChange) Accept(ctx context.Context) (err error) {
 	defer c.s.done(ctx, time.Now(), &err, "accept rule")
-	return c.s.replaceBinding(ctx, &c.mark, &b)
+	if c.to.Store == "" {
+		return nil
+	}
+	return c.replace(ctx, ruleRecord{state: recorded, binding: c.to})
 }
 
-// Undo ends the change and puts the binding back that the database had. Error: leaf.ErrConflict
-// if that was the mark of a change that did not end, so that still no node binds the database.
+// Undo ends the change before Accept, and puts back the rule that the database had. Error:
+// leaf.ErrConflict if an earlier command had decided on the rule, so that still no node binds the
+// database.
 func (c *RuleChange) Undo(ctx context.Context) (err error) {
 	defer c.s.done(ctx, time.Now(), &err, "put the rule back")
-	if err := c.s.replaceBinding(ctx, &c.mark, c.before); err != nil {
+	before := c.found
+	if before.state == begun {
+		before = before.base()
+	}
+	if err := c.replace(ctx, before); err != nil {
 		return err
 	}
-	if c.past.command != "" {
-		return fmt.Errorf("%w: the database had no rule before, because another leaf schema apply --accept-rule runs or was interrupted. "+
-			"No node starts until the command ends well: run it with the new tag rule, or with the old one to go back to that", leaf.ErrConflict)
+	if before.state == decided {
+		return fmt.Errorf("%w: another leaf schema apply --accept-rule has begun to record the same rule, and was interrupted. No node starts until the command ends well", leaf.ErrConflict)
 	}
+	return nil
+}
+
+// replace records next in place of the mark.
+func (c *RuleChange) replace(ctx context.Context, next ruleRecord) error {
+	if err := c.s.replaceBinding(ctx, c.mark.record(), next.record()); err != nil {
+		return err
+	}
+	c.mark = next
 	return nil
 }
 

@@ -86,18 +86,16 @@ func TestNamesOfAnotherRule(t *testing.T) {
 	})
 }
 
-// TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does.
-// The first one neither puts the old rule back nor records its own, before or after the second
-// one ends. If that is refused, and the first one has ended, no node binds the database until a
-// rule is recorded.
+// TestTwoCommandsChangeTheRule: one command begins to change the rule while another one does. The
+// first one neither puts the old rule back nor records its own, before or after the second one ends.
 func TestTwoCommandsChangeTheRule(t *testing.T) {
 	eachURL(t, func(t *testing.T, s *sqldb.Store) {
 		old, other, fresh := segment.Binding{Store: "a", Rule: "r1", Stores: "a"}, segment.Binding{Store: "a", Rule: "r3"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
 		acceptRule(t, s, old)
-		first, second := unbind(t, s), unbind(t, s)
+		first, second := unbindFor(t, s, other), unbindFor(t, s, fresh)
 		ends := func(when string) {
 			t.Helper()
-			for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Accept": first.Accept(t.Context(), other)} {
+			for name, err := range map[string]error{"Undo": first.Undo(t.Context()), "Decide": first.Decide(t.Context(), ""), "Accept": first.Accept(t.Context())} {
 				if !errors.Is(err, leaf.ErrConflict) {
 					t.Errorf("%s of the first command %s: %v; want a conflict", name, when, err)
 				}
@@ -109,21 +107,83 @@ func TestTwoCommandsChangeTheRule(t *testing.T) {
 			}
 		}
 		ends("while the second one works")
-		if err := second.Accept(t.Context(), fresh); err != nil {
+		if err := accept(t, second); err != nil {
 			t.Fatal(err)
 		}
 		ends("after the second one has recorded its rule")
 		if err := s.Bind(t.Context(), fresh); err != nil {
 			t.Errorf("Bind by the rule of the second command: %v", err)
 		}
+	})
+}
 
-		unbind(t, s) // and the command is killed
-		if err := unbind(t, s).Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
-			t.Errorf("Undo after a command that was killed: %v; want a conflict that says what to do", err)
+// TestCommandAfterOneThatWasKilled: as long as a killed command has decided nothing, the rule before
+// is put back by one that is refused, and any rule may follow. From then on only its own rule may.
+func TestCommandAfterOneThatWasKilled(t *testing.T) {
+	eachURL(t, func(t *testing.T, s *sqldb.Store) {
+		old, fresh := segment.Binding{Store: "a", Rule: "r1", Stores: "a,b"}, segment.Binding{Store: "b", Rule: "r2", Stores: "b,c"}
+		out := segment.Binding{Rule: "r3", Stores: "c"}
+		binds := func(when string, b segment.Binding, want error) {
+			t.Helper()
+			if err := s.Bind(t.Context(), b); !errors.Is(err, want) {
+				t.Errorf("Bind(%+v) %s: %v; want %v", b, when, err, want)
+			}
 		}
+		acceptRule(t, s, old)
+		unbindFor(t, s, fresh) // and the command is killed
+		unbindFor(t, s, out)   // and the next one
+		refused := unbindFor(t, s, newRule)
+		if before := refused.Before(); before == nil || *before != old {
+			t.Errorf("the rule before is %+v; want %+v", before, old)
+		}
+		if err := refused.Undo(t.Context()); err != nil {
+			t.Errorf("Undo: %v", err)
+		}
+		binds("after all were undone", old, nil)
+
+		if err := unbindFor(t, s, fresh).Decide(t.Context(), ""); err != nil { // killed
+			t.Fatal(err)
+		}
+		for _, to := range []segment.Binding{old, out, {Store: "c", Rule: "r2", Stores: "b,c"}} {
+			if _, err := s.Unbind(t.Context(), "another", to); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `the rule "r2"`) {
+				t.Errorf("Unbind for %+v: %v; want a conflict that names the rule", to, err)
+			}
+		}
+		same := unbindFor(t, s, fresh)
+		if same.Decision() == "" {
+			t.Error("the command does not know that an earlier one decided")
+		}
+		if err := same.Undo(t.Context()); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "No node starts until") {
+			t.Errorf("Undo: %v; want a conflict that says what to do", err)
+		}
+		binds("after one of two databases was decided on", old, segment.ErrRule)
 		acceptRule(t, s, fresh)
-		if err := s.Bind(t.Context(), fresh); err != nil {
-			t.Errorf("Bind after that: %v", err)
+		binds("after its own rule was recorded", fresh, nil)
+
+		if err := unbindFor(t, s, out).Decide(t.Context(), ""); err != nil { // killed
+			t.Fatal(err)
+		}
+		again := unbindFor(t, s, old)
+		want := segment.Binding{Store: "b", Rule: "r3", Stores: "c"}
+		if by := again.LeftOutBy(); by == nil || *by != want || again.Before() != nil {
+			t.Errorf("left out by %+v, and the rule before is %+v; want %+v and none", by, again.Before(), want)
+		}
+		if err := again.Undo(t.Context()); err != nil {
+			t.Error(err)
+		}
+		binds("that is left out", fresh, segment.ErrRule)
+	})
+}
+
+// TestRecordOfAnotherVersion: what stands in place of a rule cannot be read, so nothing is known of
+// the rule before.
+func TestRecordOfAnotherVersion(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		for _, rule := range []string{"none: of tomorrow", "none: leaf schema apply --accept-rule is changing it X", "none: leaf schema apply --accept-rule is changing it X; was none: Y"} {
+			execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'tag_rule'", "INSERT INTO leaf_meta (name, value) VALUES ('tag_rule', '"+rule+"')")
+			if _, err := open(t, url).Unbind(t.Context(), "command", newRule); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "another version of leaf wrote") {
+				t.Errorf("Unbind in place of %q: %v; want a conflict that says why", rule, err)
+			}
 		}
 	})
 }

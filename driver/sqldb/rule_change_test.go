@@ -50,7 +50,7 @@ func recordRule(s *sqldb.Store) func(t *testing.T, b segment.Binding) error {
 		if err != nil {
 			return err
 		}
-		return c.Accept(t.Context(), b)
+		return accept(t, c)
 	}
 }
 
@@ -81,9 +81,7 @@ func TestLoadComparesTheRule(t *testing.T) {
 		acceptRule(t, command, newRule)
 		refused("after another rule was recorded")
 		acceptRule(t, command, oldRule)
-		if err := unbind(t, command).LeaveOut(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		acceptRule(t, command, segment.Binding{Rule: "new", Stores: "b"})
 		refused("in a database that is left out")
 		withoutRule := func(when string) {
 			t.Helper()
@@ -369,17 +367,31 @@ func eachURL(t *testing.T, run func(t *testing.T, s *sqldb.Store)) {
 
 func unbind(t *testing.T, s *sqldb.Store) *sqldb.RuleChange {
 	t.Helper()
-	change, err := s.Unbind(t.Context(), rand.Text(), newRule)
+	return unbindFor(t, s, newRule)
+}
+
+func unbindFor(t *testing.T, s *sqldb.Store, to segment.Binding) *sqldb.RuleChange {
+	t.Helper()
+	change, err := s.Unbind(t.Context(), rand.Text(), to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return change
 }
 
+// accept ends a change.
+func accept(t *testing.T, c *sqldb.RuleChange) error {
+	t.Helper()
+	if err := c.Decide(t.Context(), ""); err != nil {
+		return err
+	}
+	return c.Accept(t.Context())
+}
+
 // acceptRule records a rule as the only command that does.
 func acceptRule(t *testing.T, s *sqldb.Store, b segment.Binding) {
 	t.Helper()
-	if err := unbind(t, s).Accept(t.Context(), b); err != nil {
+	if err := accept(t, unbindFor(t, s, b)); err != nil {
 		t.Fatalf("Accept(%+v): %v", b, err)
 	}
 }

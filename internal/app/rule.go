@@ -93,58 +93,102 @@ func (r *ruleChange) change() manage.Change {
 // on no node binds it or takes a range there, by whatever rule, and the rows are compared as they
 // stay. After a refusal each database has the rule that it had.
 func (r *ruleChange) accept(ctx context.Context) error {
-	if err := r.begin(ctx); err != nil {
-		return r.undo(ctx, err)
+	for _, step := range r.refusable() {
+		if err := step(ctx); err != nil {
+			return r.undo(ctx, err)
+		}
 	}
-	if err := r.checkNames(); err != nil {
-		return r.undo(ctx, err)
-	}
-	if err := r.checkMoved(ctx); err != nil {
-		return r.undo(ctx, err)
-	}
-	if err := r.keepEnds(ctx); err != nil {
-		return r.undo(ctx, err)
-	}
-	if err := r.decide(ctx); err != nil {
-		return r.undo(ctx, err)
-	}
-	for i, c := range r.begun() {
-		err := within(ctx, func(ctx context.Context) error {
-			if r.isLeftOut(i) {
-				return c.LeaveOut(ctx)
-			}
-			return c.Accept(ctx, r.o.dbs.router.Binding(i))
-		})
-		if err != nil {
-			return fmt.Errorf("store %q: %w", r.name(i), err)
+	for _, step := range r.final() {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("%w; the change of the rule has not ended: run the command again, with the same rule", err)
 		}
 	}
 	return nil
 }
 
-// to is what the database i gets, the zero Binding if it is left out.
+// ruleStep is a part of a command. Other commands can come between two parts, and the command can
+// be killed there.
+type ruleStep func(ctx context.Context) error
+
+// refusable are the steps after which all can be undone.
+func (r *ruleChange) refusable() (steps []ruleStep) {
+	for i := range r.stores {
+		steps = append(steps, func(ctx context.Context) error { return r.begin(ctx, i) })
+	}
+	steps = append(steps, func(context.Context) error { return r.checkNames() }, r.checkMoved, r.keepEnds)
+	return append(steps, r.inOrder(func(ctx context.Context, c *sqldb.RuleChange) error { return c.Decide(ctx, r.decision()) })...)
+}
+
+// final are the steps that record the rule.
+func (r *ruleChange) final() []ruleStep {
+	return r.inOrder(func(ctx context.Context, c *sqldb.RuleChange) error { return c.Accept(ctx) })
+}
+
+// inOrder are steps with each database: those without a record first, and those that the rule leaves
+// out last. Each command with the rule has this order, so that it can tell a database with which an
+// earlier command did nothing from one that took the place of another since.
+func (r *ruleChange) inOrder(do func(ctx context.Context, c *sqldb.RuleChange) error) (steps []ruleStep) {
+	for class := range 3 {
+		for i := range r.stores {
+			steps = append(steps, func(ctx context.Context) error {
+				if r.class(i) != class {
+					return nil
+				}
+				return r.on(ctx, i, func(ctx context.Context) error { return do(ctx, r.changes[i]) })
+			})
+		}
+	}
+	return steps
+}
+
+// class is the place of the database i in the order.
+func (r *ruleChange) class(i int) int {
+	switch {
+	case r.isLeftOut(i):
+		return 2
+	case r.changes[i].HadRecord():
+		return 1
+	}
+	return 0
+}
+
+// decision is that of an earlier command with the same rule, which was interrupted.
+func (r *ruleChange) decision() string {
+	for _, c := range r.begun() {
+		if d := c.Decision(); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// on calls f, which works on the database i.
+func (r *ruleChange) on(ctx context.Context, i int, f func(ctx context.Context) error) error {
+	if err := within(ctx, f); err != nil {
+		return fmt.Errorf("store %q: %w", r.name(i), err)
+	}
+	return nil
+}
+
+// to is what the database i gets. Of one that the rule leaves out it has no name.
 func (r *ruleChange) to(i int) segment.Binding {
-	if r.isLeftOut(i) {
-		return segment.Binding{}
+	if !r.isLeftOut(i) {
+		return r.o.dbs.router.Binding(i)
 	}
-	return r.o.dbs.router.Binding(i)
+	b := r.o.dbs.router.Binding(0)
+	b.Store = ""
+	return b
 }
 
-func (r *ruleChange) begin(ctx context.Context) error {
-	for i, s := range r.stores {
-		unbind := s.Unbind
-		if r.first {
-			unbind = s.UnbindFirst
-		}
-		err := within(ctx, func(ctx context.Context) (err error) {
-			r.changes[i], err = unbind(ctx, r.command, r.to(i))
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("store %q: %w", r.name(i), err)
-		}
+func (r *ruleChange) begin(ctx context.Context, i int) error {
+	unbind := r.stores[i].Unbind
+	if r.first {
+		unbind = r.stores[i].UnbindFirst
 	}
-	return nil
+	return r.on(ctx, i, func(ctx context.Context) (err error) {
+		r.changes[i], err = unbind(ctx, r.command, r.to(i))
+		return err
+	})
 }
 
 // begun are the changes that were begun, by database.
@@ -158,63 +202,12 @@ func (r *ruleChange) begun() iter.Seq2[int, *sqldb.RuleChange] {
 	}
 }
 
-func (r *ruleChange) decide(ctx context.Context) error {
-	for i, c := range r.begun() {
-		if err := within(ctx, c.Decide); err != nil {
-			return fmt.Errorf("store %q: %w", r.name(i), err)
-		}
-	}
-	return nil
-}
-
 // undo puts the rules back, because of why.
 func (r *ruleChange) undo(ctx context.Context, why error) error {
 	for i, c := range r.begun() {
-		if err := within(context.WithoutCancel(ctx), c.Undo); err != nil {
-			why = errors.Join(why, fmt.Errorf("store %q: %w", r.name(i), err))
-		}
+		why = errors.Join(why, r.on(context.WithoutCancel(ctx), i, c.Undo))
 	}
 	return why
-}
-
-// checkNames refuses the change if it does not have each database of the rules before. One that
-// it does not close serves on for nodes with the old rule, and its rows are not compared.
-func (r *ruleChange) checkNames() error {
-	for i, c := range r.begun() {
-		before := c.Before()
-		switch {
-		case before == nil || before.Rule == "": // it was the only database, or belonged to no rule
-			continue
-		case before.Stores == "":
-			return fmt.Errorf("%w: store %q does not say which databases its rule has, because a version before recorded it. "+
-				"Start one node with that rule, which completes the record, stop it, and run the command again", leaf.ErrConflict, r.name(i))
-		}
-		for name := range strings.SplitSeq(before.Stores, ",") {
-			if err := r.checkName(i, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// checkName refuses the change if it does not close the database that the rule before of the
-// database i calls by a name.
-func (r *ruleChange) checkName(i int, name string) error {
-	if slices.Contains(r.lost, name) {
-		return nil
-	}
-	of, hint := r.changes[i], ""
-	for j, c := range r.begun() {
-		switch before := c.Before(); {
-		case c == of && before.Store == name, c.WasIn(of.Rule(), name):
-			return nil
-		case before != nil && before.Store == name:
-			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", r.name(j))
-		}
-	}
-	return fmt.Errorf("%w: by the rule that store %q has now, tags are also in store %q, which the command does not name: a node with that rule could still issue from it.%s "+
-		"Add --leave-out with its URL, or, if no node can ever reach it again, --lost %s", leaf.ErrConflict, r.name(i), name, hint, name)
 }
 
 // within calls f, which works on one database.

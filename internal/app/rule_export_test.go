@@ -7,6 +7,42 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 )
 
+// RuleCommand is ApplySchema with a change, step by step.
+type RuleCommand struct {
+	o         *offline
+	r         *ruleChange
+	steps     []ruleStep
+	refusable int // so many steps can be undone
+	next      int
+}
+
+// NewRuleCommand begins a command, which has not changed any database yet.
+func NewRuleCommand(c config.Config, change RuleChange) (*RuleCommand, error) {
+	o, err := newOffline(c, Options{})
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.newRuleChange(&change)
+	if err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	refusable := r.refusable()
+	return &RuleCommand{o: o, r: r, steps: append(refusable, r.final()...), refusable: len(refusable)}, nil
+}
+
+// Step goes on to the next step. After an error the command has ended.
+func (c *RuleCommand) Step(ctx context.Context) (done bool, err error) {
+	err = c.steps[c.next](ctx)
+	c.next++
+	if err != nil && c.next <= c.refusable {
+		err = c.r.undo(ctx, err)
+	}
+	return err != nil || c.next == len(c.steps), err
+}
+
+// Close is all that is left of a command that ended or was killed.
+func (c *RuleCommand) Close() error { return errors.Join(c.r.close(), c.o.close()) }
+
 // InterruptRuleChange is ApplySchema with a change, up to where the rule is recorded in the first
 // database.
 func InterruptRuleChange(ctx context.Context, c config.Config, change RuleChange) (err error) {
@@ -14,22 +50,23 @@ func InterruptRuleChange(ctx context.Context, c config.Config, change RuleChange
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, o.close()) }()
 	for i := range o.dbs.stores {
 		if _, err := o.applyTo(ctx, i); err != nil {
-			return err
+			return errors.Join(err, o.close())
 		}
 	}
-	r, err := o.newRuleChange(&change)
+	if err := o.close(); err != nil {
+		return err
+	}
+	command, err := NewRuleCommand(c, change)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.begin(ctx); err != nil {
-		return err
+	defer func() { err = errors.Join(err, command.Close()) }()
+	for command.next <= command.refusable {
+		if _, err := command.Step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := r.decide(ctx); err != nil {
-		return err
-	}
-	return r.changes[0].Accept(ctx, o.dbs.router.Binding(0))
+	return nil
 }

@@ -73,7 +73,7 @@ func TestRuleThatLeavesADatabaseOut(t *testing.T) {
 	if err := late.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
-	node, _ := start(t, fresh)
+	node, stop := start(t, fresh)
 	log, err := manage.Ask(t.Context(), node.Backend(), manage.ListAudit{Limit: 10, Object: "tag rule"})
 	if err != nil || len(log.Entries) < 2 || log.Entries[0].Result != audit.Done || log.Entries[1].Result == audit.Done || log.Entries[0].From == log.Entries[0].To {
 		t.Errorf("the audit log: %+v, %v; want the change, and refusals before it", log, err)
@@ -83,11 +83,18 @@ func TestRuleThatLeavesADatabaseOut(t *testing.T) {
 			t.Fatalf("got %d %s, which was issued before: %v", status, id, issued[id])
 		}
 	}
-	// Later the database that was left out is used again, alone.
+	stop()
+	// Later the database that was left out is used again, alone: its row is an old one.
 	again := old
 	again.DataDir, again.Stores, again.TagRules = shortDir(t), []string{b}, nil
-	if _, err := app.ApplySchema(t.Context(), again, app.Options{}, &app.RuleChange{}); err != nil {
-		t.Errorf("the database alone: %v", err)
+	_, err = app.ApplySchema(t.Context(), again, app.Options{}, &app.RuleChange{})
+	wantConflict(t, err, "was left out by another rule", "--lost default")
+	with.LeaveOut = fresh.Stores
+	_, err = app.ApplySchema(t.Context(), again, app.Options{}, with)
+	wantConflict(t, err, "would repeat numbers of tag \"user\"")
+	with.LeaveOut, with.Lost = nil, []string{"default"}
+	if _, err := app.ApplySchema(t.Context(), again, app.Options{}, with); err != nil {
+		t.Errorf("the database alone, as the other one is lost: %v", err)
 	}
 }
 
@@ -294,49 +301,108 @@ func TestDatabaseThatWasLeftOutBefore(t *testing.T) {
 }
 
 // TestInterruptedChangeGoesOn: a command is killed after it has recorded its rule in the first of
-// the databases. It is run again with the same rule, or, to go back, with the one before.
+// the databases. It is run again, with the same rule only. After that the rule can be changed back.
 func TestInterruptedChangeGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ leaves, back bool }{
-		"a database is added":              {},
-		"a database is added, and back":    {back: true},
-		"a database is left out":           {leaves: true},
-		"a database is left out, and back": {leaves: true, back: true},
-	} {
+	for name, leaves := range map[string]bool{"a database is added": false, "a database is left out": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, old := divided(t)
 			third := "sqlite:" + filepath.Join(dir, "c.db")
-			fresh, other := old, []string{third}
-			if fresh.DataDir = shortDir(t); tt.leaves {
-				fresh.Stores, fresh.TagRules, other = []string{storeURL(old.Stores[0])}, nil, []string{storeURL(old.Stores[1])}
-			} else {
-				fresh.Stores, fresh.TagRules = append([]string{"c=" + third}, old.Stores...), []string{"user*=c"}
+			fresh := old
+			with, back := &app.RuleChange{}, &app.RuleChange{}
+			if fresh.DataDir = shortDir(t); leaves {
+				fresh.Stores, with.LeaveOut = old.Stores[:1], []string{storeURL(old.Stores[1])}
 			}
-			var with app.RuleChange
-			if tt.leaves {
-				with.LeaveOut = other
-			}
-			if err := app.InterruptRuleChange(t.Context(), fresh, with); err != nil {
+			fresh.Stores, fresh.TagRules, back.LeaveOut = append([]string{"c=" + third}, fresh.Stores...), []string{"user*=c"}, []string{third}
+			if err := app.InterruptRuleChange(t.Context(), fresh, *with); err != nil {
 				t.Fatal(err)
 			}
-			c, change := fresh, &app.RuleChange{}
-			if tt.back {
-				c = old
-			}
-			if tt.back && !tt.leaves {
-				_, err := app.ApplySchema(t.Context(), c, app.Options{}, change)
-				wantConflict(t, err, `tags are also in store "c"`) // it has its rule, perhaps, and a node issues from it
-			}
-			if tt.leaves != tt.back {
-				change.LeaveOut = other
-			}
-			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, change); err != nil {
-				t.Fatal(err)
-			}
-			if _, stop := start(t, c); true {
-				stop()
+			_, err := app.ApplySchema(t.Context(), old, app.Options{}, back)
+			wantConflict(t, err, "has begun to record the rule", "run it again, with that rule")
+			for _, next := range []struct {
+				config.Config
+				*app.RuleChange
+			}{{fresh, with}, {old, back}} {
+				if _, err := app.ApplySchema(t.Context(), next.Config, app.Options{}, next.RuleChange); err != nil {
+					t.Fatal(err)
+				}
+				if _, stop := start(t, next.Config); true {
+					stop()
+				}
 			}
 		})
+	}
+}
+
+// TestCommandKilledAtEachStep: wherever a command is killed, it can be run again, and the rule can be
+// changed back after that. Nothing has to be declared lost. As long as a database is not left out
+// for good, the command does not end without it.
+func TestCommandKilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	dir, old := divided(t)
+	third := "sqlite:" + filepath.Join(dir, "c.db")
+	fresh := old
+	fresh.DataDir, fresh.Stores, fresh.TagRules = shortDir(t), []string{old.Stores[0], "c=" + third}, []string{"user*=c"}
+	with, back := app.RuleChange{LeaveOut: []string{storeURL(old.Stores[1])}}, app.RuleChange{LeaveOut: []string{third}}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &with); err != nil { // makes the tables
+		t.Fatal(err)
+	}
+	run := func(c config.Config, change app.RuleChange, steps int) (done bool, err error) {
+		t.Helper()
+		command, err := app.NewRuleCommand(c, change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer command.Close()
+		for n := 0; !done && n < steps; n++ {
+			done, err = command.Step(t.Context())
+		}
+		return done, err
+	}
+	must := func(done bool, err error) bool {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	const all = 100
+	b, c := openFile(t, filepath.Join(dir, "b.db")), openFile(t, filepath.Join(dir, "c.db"))
+	for steps, done := 0, false; !done; steps++ {
+		must(run(old, back, all))
+		execute(t, c, "DELETE FROM leaf_meta WHERE name IN ('tag_rule', 'store_name', 'store_names')") // as a new database
+		done = must(run(fresh, with, steps))
+		var rule string
+		if err := b.QueryRowContext(t.Context(), "SELECT value FROM leaf_meta WHERE name = 'tag_rule'").Scan(&rule); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(rule, "none: a newer rule leaves the database out") {
+			_, err := run(fresh, app.RuleChange{}, all)
+			wantConflict(t, err, `tags are also in store "b"`)
+		}
+		must(run(fresh, with, all))
+	}
+}
+
+// TestDatabaseReplacedInAnInterruptedChange: a command is killed after it has recorded its rule in a
+// new database, from which nodes issue since. A copy of that database stands there when the command
+// is run again.
+func TestDatabaseReplacedInAnInterruptedChange(t *testing.T) {
+	t.Parallel()
+	dir, old := divided(t)
+	fresh := old
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=c"}
+	fresh.Stores = append([]string{"c=sqlite:" + filepath.Join(dir, "c.db")}, old.Stores...)
+	if err := app.InterruptRuleChange(t.Context(), fresh, app.RuleChange{}); err != nil {
+		t.Fatal(err)
+	}
+	fresh.Stores[0] = "c=sqlite:" + filepath.Join(dir, "copy.db")
+	change := &app.RuleChange{}
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, change)
+	wantConflict(t, err, `nothing is recorded in store "c"`, "--lost c")
+	change.Lost = []string{"c"}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, change); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,128 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// checkNames refuses the change if it does not have each database of the rules before. One that
+// it does not close serves on for nodes with the old rule, and its rows are not compared.
+func (r *ruleChange) checkNames() error {
+	if err := r.checkReplaced(); err != nil {
+		return err
+	}
+	for i, c := range r.begun() {
+		if by := c.LeftOutBy(); by != nil {
+			if err := r.checkLeftOut(i, *by); err != nil {
+				return err
+			}
+		}
+		before := c.Before()
+		switch {
+		case before == nil || before.Rule == "": // it belonged to no rule, or was the only database
+			continue
+		case c.Decision() != "" && r.isRecording(): // all databases of the rule before are closed
+			continue
+		case before.Stores == "":
+			return fmt.Errorf("%w: store %q does not say which databases its rule has, because a version before recorded it. "+
+				"Start one node with that rule, which completes the record, stop it, and run the command again", leaf.ErrConflict, r.name(i))
+		}
+		for name := range strings.SplitSeq(before.Stores, ",") {
+			if err := r.checkName(i, before.Rule, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isRecording reports whether an earlier command has recorded the rule in a database already.
+func (r *ruleChange) isRecording() bool {
+	for i, c := range r.begun() {
+		if before := c.Before(); before != nil && before.Same(r.to(i)) && c.Decision() == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// checkReplaced refuses a database without a record, if an earlier command decided on one that comes
+// behind it in the order: it was decided on as well, so it is another one now.
+func (r *ruleChange) checkReplaced() error {
+	last := -1
+	for i, c := range r.begun() {
+		if c.Decision() != "" && (last < 0 || r.class(i) >= r.class(last)) {
+			last = i
+		}
+	}
+	for i, c := range r.begun() {
+		name := r.to(i).Store
+		if last < 0 || r.class(i) > 0 || r.class(last) == 0 && i > last || c.Decision() != "" || slices.Contains(r.lost, name) {
+			continue
+		}
+		return fmt.Errorf("%w: nothing is recorded in store %q, although the command that was interrupted had come to store %q behind it: it is another database than that command had, perhaps a copy. "+
+			"Correct its URL, or, if no node can ever reach the database that it had, add --lost %s", leaf.ErrConflict, r.name(i), r.name(last), name)
+	}
+	return nil
+}
+
+// checkName refuses the change if it does not close the database that a rule, which the database i
+// had, calls by a name.
+func (r *ruleChange) checkName(i int, rule, name string) error {
+	if slices.Contains(r.lost, name) || r.has(rule, name) {
+		return nil
+	}
+	hint := ""
+	for j, c := range r.begun() {
+		before, by := c.Before(), c.LeftOutBy()
+		switch {
+		case rule == r.to(j).Rule && r.to(j).Store == name && c.Decision() != "":
+			return nil // the earlier command has recorded the rule in the database i, and not yet in this one
+		case before != nil && before.Store == name:
+			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", r.name(j))
+		case by != nil && by.Store == name:
+			hint = fmt.Sprintf(" Store %q had that name, but a newer rule leaves it out: if the change to that rule was interrupted, run the command with that rule.", r.name(j))
+		}
+	}
+	return fmt.Errorf("%w: by the rule that store %q has now, tags are also in store %q, which the command does not name: a node with that rule could still issue from it.%s "+
+		"Add --leave-out with its URL, or, if no node can ever reach it again, --lost %s", leaf.ErrConflict, r.name(i), name, hint, name)
+}
+
+// has reports whether the command has begun with the database that a rule calls by a name.
+func (r *ruleChange) has(rule, name string) bool {
+	for _, c := range r.begun() {
+		if c.Was(rule, name, r.decision()) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLeftOut refuses the change if the database i, which a rule has left out, would be used again
+// without the databases that have its tags since.
+func (r *ruleChange) checkLeftOut(i int, by segment.Binding) error {
+	if r.isLeftOut(i) && by.Rule == r.to(i).Rule { // the same command, which was interrupted
+		return nil
+	}
+	for _, c := range r.begun() {
+		if before := c.Before(); before != nil && before.Rule != "" { // of whose rule all databases are here
+			return nil
+		}
+	}
+	var missing []string
+	for name := range strings.SplitSeq(by.Stores, ",") {
+		if !slices.Contains(r.lost, name) && !r.has(by.Rule, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: store %q was left out by another rule, whose databases have had its tags since: the command has not store %s of that rule. "+
+		"If the change to that rule was interrupted, run the command with that rule. Else add --leave-out with the URL of each, or, if no node can ever reach it again, --lost %s",
+		leaf.ErrConflict, r.name(i), strings.Join(missing, ", "), strings.Join(missing, " --lost "))
+}

@@ -1,0 +1,313 @@
+package app_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRuleWalks: nodes of several tag rules load, an operator copies rows, and commands change the
+// rule, two at a time, with the right databases to leave out or with others. They are killed between
+// any two steps. No number comes twice, and in the end each rule can be recorded again.
+func TestRuleWalks(t *testing.T) {
+	t.Parallel()
+	walks := uint64(6)
+	if server.Long() {
+		walks = 300
+	}
+	for seed := range walks {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRuleWalk(t, seed)
+			for range 100 {
+				w.act()
+			}
+			w.recover()
+		})
+	}
+}
+
+// walkRules are the rules of the databases a, b and c; the first is recorded in the beginning. One
+// calls the databases by the names of others.
+var walkRules = []struct{ stores, rules []string }{
+	{[]string{"a=a", "b=b"}, []string{"order=a"}},
+	{[]string{"a=a", "b=b"}, []string{"user=a"}},
+	{[]string{"c=c", "a=a", "b=b"}, []string{"user=c"}},
+	{[]string{"a=b", "b=c"}, []string{"user=a"}},
+	{[]string{"c=c", "b=b"}, []string{"user=c"}},
+	{[]string{"=a"}, nil},
+}
+
+type ruleWalk struct {
+	t        *testing.T
+	rng      *rand.Rand
+	dbs      map[string]*sql.DB
+	urls     map[string]string
+	rules    []walkRule
+	commands []*walkCommand
+	issued   map[string]map[int64]string // by tag: by which node
+	log      []string
+}
+
+type walkRule struct {
+	cfg    config.Config
+	router *segment.Router
+	dbs    []string
+	nodes  [2][]*walkStore // by node, by database
+}
+
+type walkStore struct {
+	*sqldb.Store
+	bound bool
+}
+
+type walkCommand struct {
+	*app.RuleCommand
+	name string
+}
+
+func newRuleWalk(t *testing.T, seed uint64) *ruleWalk {
+	t.Helper()
+	w := &ruleWalk{
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), dbs: map[string]*sql.DB{}, urls: map[string]string{},
+		issued: map[string]map[int64]string{"user": {}, "order": {}},
+	}
+	dir, base := divided(t)
+	for _, name := range []string{"a", "b", "c"} {
+		path := filepath.Join(dir, name+".db")
+		w.urls[name] = "sqlite:" + path
+		if name == "c" {
+			if _, err := w.open(name).ApplySchema(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.dbs[name] = openFile(t, path)
+	}
+	const row = "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES (?, 1, 3, CURRENT_TIMESTAMP)"
+	execute(t, w.dbs["a"], row, "order")
+	execute(t, w.dbs["b"], row, "user")
+	for _, r := range walkRules {
+		w.rules = append(w.rules, w.rule(base, r.stores, r.rules))
+	}
+	return w
+}
+
+func (w *ruleWalk) open(db string) *sqldb.Store {
+	w.t.Helper()
+	s, err := sqldb.Open(w.urls[db], sqldb.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (w *ruleWalk) rule(cfg config.Config, stores, rules []string) walkRule {
+	w.t.Helper()
+	r := walkRule{cfg: cfg}
+	r.cfg.DataDir, r.cfg.Stores, r.cfg.TagRules = shortDir(w.t), nil, rules
+	var named []segment.NamedStore
+	for _, store := range stores {
+		name, db, _ := strings.Cut(store, "=")
+		r.dbs = append(r.dbs, db)
+		if name == "" {
+			r.cfg.Stores, name = append(r.cfg.Stores, w.urls[db]), "default"
+		} else {
+			r.cfg.Stores = append(r.cfg.Stores, name+"="+w.urls[db])
+		}
+		named = append(named, segment.NamedStore{Name: name})
+		for n := range r.nodes {
+			r.nodes[n] = append(r.nodes[n], &walkStore{Store: w.open(db)})
+		}
+	}
+	var parsed []segment.TagRule
+	for _, rule := range rules {
+		tag, store, _ := strings.Cut(rule, "=")
+		parsed = append(parsed, segment.TagRule{Pattern: tag, Store: store})
+	}
+	router, err := segment.NewRouter(named, parsed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.router = router
+	return r
+}
+
+func (w *ruleWalk) act() {
+	w.t.Helper()
+	switch n := w.rng.IntN(20); {
+	case n < 8:
+		w.load(w.rng.IntN(len(w.rules)), w.rng.IntN(2), []string{"user", "order"}[w.rng.IntN(2)])
+	case n < 10:
+		w.move(w.rng.IntN(len(w.rules)))
+	case n < 12 && len(w.commands) < 2:
+		i := w.rng.IntN(len(w.rules))
+		w.begin(i, w.others(i, w.rng.IntN(4) == 0))
+	case len(w.commands) == 0:
+	case n == 19:
+		w.end(w.rng.IntN(len(w.commands)), "killed")
+	default:
+		_ = w.step(w.rng.IntN(len(w.commands)))
+	}
+}
+
+// load is what a node does for the next range of a tag.
+func (w *ruleWalk) load(rule, node int, tag string) {
+	w.t.Helper()
+	r := w.rules[rule]
+	i := r.router.Route(tag)
+	if i < 0 {
+		return
+	}
+	s := r.nodes[node][i]
+	if !s.bound {
+		s.bound = s.Bind(w.t.Context(), r.router.Binding(i)) == nil
+	}
+	if !s.bound {
+		return
+	}
+	res, err := s.Reserve(w.t.Context(), segment.Request{Tag: tag, Step: 3, Length: 3, Min: 3, Max: 3})
+	if err != nil {
+		s.bound = false
+		return
+	}
+	by := fmt.Sprintf("node %d of rule %d", node, rule)
+	w.say("%s loads %v of %s", by, res.Range, tag)
+	for id := res.Range.Lo; id < res.Range.Hi; id++ {
+		if other, ok := w.issued[tag][id]; ok {
+			w.t.Fatalf("%s has %d of tag %s, which %s had:\n%s", by, id, tag, other, strings.Join(w.log, "\n"))
+		}
+		w.issued[tag][id] = by
+	}
+}
+
+// move copies the rows of all tags to where a rule expects them.
+func (w *ruleWalk) move(rule int) {
+	w.t.Helper()
+	r := w.rules[rule]
+	w.say("rows are copied for rule %d", rule)
+	for tag := range w.issued {
+		i := r.router.Route(tag)
+		if i < 0 {
+			continue
+		}
+		var high int64
+		for _, db := range w.dbs {
+			var end int64
+			if err := db.QueryRowContext(w.t.Context(), "SELECT COALESCE(MAX(max_id), 0) FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&end); err != nil {
+				w.t.Fatal(err)
+			}
+			high = max(high, end)
+		}
+		execute(w.t, w.dbs[r.dbs[i]], "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES (?, ?, 3, CURRENT_TIMESTAMP) "+
+			"ON CONFLICT (biz_tag) DO UPDATE SET max_id = max(max_id, excluded.max_id)", tag, high)
+	}
+}
+
+// others are the databases that a rule has not, or some of them.
+func (w *ruleWalk) others(rule int, some bool) (leaveOut []string) {
+	for _, name := range []string{"a", "b", "c"} {
+		if !slices.Contains(w.rules[rule].dbs, name) && (!some || w.rng.IntN(2) == 0) {
+			leaveOut = append(leaveOut, w.urls[name])
+		}
+	}
+	return leaveOut
+}
+
+func (w *ruleWalk) begin(rule int, leaveOut []string) {
+	w.t.Helper()
+	cfg := w.rules[rule].cfg
+	cfg.DataDir = shortDir(w.t)
+	c, err := app.NewRuleCommand(cfg, app.RuleChange{LeaveOut: leaveOut})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	name := fmt.Sprintf("command %d for rule %d", len(w.log), rule)
+	w.commands = append(w.commands, &walkCommand{c, name})
+	w.say("%s leaves out %d", name, len(leaveOut))
+}
+
+// step goes on with a command.
+func (w *ruleWalk) step(i int) (err error) {
+	w.t.Helper()
+	done, err := w.commands[i].Step(w.t.Context())
+	switch {
+	case done:
+		w.end(i, fmt.Sprintf("ends: %v", err))
+	case err == nil:
+		w.say("%s makes a step", w.commands[i].name)
+	}
+	return err
+}
+
+func (w *ruleWalk) end(i int, how string) {
+	w.t.Helper()
+	w.say("%s: %s", w.commands[i].name, how)
+	if err := w.commands[i].Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.commands = slices.Delete(w.commands, i, i+1)
+}
+
+func (w *ruleWalk) say(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
+
+// recover kills all commands. Those that have decided can be ended, each with its rule, and after
+// that every rule can be recorded.
+func (w *ruleWalk) recover() {
+	w.t.Helper()
+	for len(w.commands) > 0 {
+		w.end(0, "killed")
+	}
+	var failed error
+	for range w.rules { // as many can have decided, each in a database that the others have not
+		if failed = w.acceptAll(); failed == nil {
+			return
+		}
+	}
+	w.t.Fatalf("a rule cannot be recorded: %v\n%s", failed, strings.Join(w.log, "\n"))
+}
+
+// acceptAll records every rule, and leaves out all other databases, or as many as a command that
+// had decided.
+func (w *ruleWalk) acceptAll() (failed error) {
+	w.t.Helper()
+	for rule := range w.rules {
+		all := w.others(rule, false)
+		err := w.accept(rule, all)
+		failed = errors.Join(failed, err)
+		for some := 1; err != nil && some < 1<<len(all); some++ {
+			err = w.accept(rule, slices.DeleteFunc(slices.Clone(all), func(url string) bool { return some&(1<<slices.Index(all, url)) > 0 }))
+		}
+		for tag := range w.issued {
+			before := len(w.issued[tag])
+			if w.load(rule, 0, tag); err == nil && len(w.issued[tag]) == before {
+				w.t.Fatalf("rule %d is recorded, and its node takes no range of %s:\n%s", rule, tag, strings.Join(w.log, "\n"))
+			}
+		}
+	}
+	return failed
+}
+
+// accept is a command that nobody disturbs, after the rows were moved.
+func (w *ruleWalk) accept(rule int, leaveOut []string) (err error) {
+	w.t.Helper()
+	w.move(rule)
+	w.begin(rule, leaveOut)
+	for len(w.commands) > 0 {
+		err = w.step(0)
+	}
+	return err
+}
