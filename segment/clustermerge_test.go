@@ -205,3 +205,38 @@ func TestLateWordOfAWipedFence(t *testing.T) {
 		al.want(t)
 	})
 }
+
+// TestMergeThatAKillEnds: a node finds that the cluster fence was restored from a backup, and is
+// killed before it has merged its marks of all tags. The next process must merge them: only this
+// node has them, and its alarm has said that it merges them.
+func TestMergeThatAKillEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, al := newStore(row(10), segment.Row{Tag: "user", MaxID: 1, Step: 10}), sharing(memory.NewFence()), newDisk(), newAlarms()
+		a := node(t, s, d, fenced("a", f, al))
+		drain(t, a, "order", 15)
+		drain(t, a, "user", 5)
+		synctest.Wait()
+		f.lower(t, "order", 11)
+		f.lower(t, "user", 1)
+		f.set(func(f *shared) {
+			f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
+				if tag == "order" {
+					return fence.Entry{}, errDown
+				}
+				return do()
+			}
+		})
+		drain(t, a, "user", 10) // shows the node what the fence forgot
+		time.Sleep(time.Second)
+		al.want(t, "fence zk")
+		killed := d.copy()
+		f.breakDown() // for the process that is killed
+
+		node(t, s, killed, fenced("a", sharing(f.Fence), nil))
+		time.Sleep(time.Second)
+		s.Put(segment.Row{Tag: "order", MaxID: 11, Step: 10})
+		b := node(t, s, nil, fenced("b", sharing(f.Fence), nil))
+		_, err := b.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+	})
+}

@@ -96,6 +96,15 @@ func (c *cluster) follow() {
 // The channel that it returns is closed when the fence is in doubt.
 func (c *cluster) open() (doubted chan struct{}, err error) {
 	cfg := &c.fence.cfg
+	c.mu.Lock()
+	known, losses := c.known, c.losses
+	c.mu.Unlock()
+	if losses > 0 && known.Merged {
+		known.Merged = false // durably, before anything else: when this process is killed, the next one must merge
+		if err := c.remember(known); err != nil {
+			return nil, err
+		}
+	}
 	type answer struct {
 		space   string
 		created bool
@@ -110,9 +119,6 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	c.mu.Lock()
-	known, losses := c.known, c.losses
-	c.mu.Unlock()
 	if known.Space != "" && known.Space != got.space {
 		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
 			"find out who wiped it; until every node has merged its fences, a database that loses commits can repeat IDs: see that all nodes run")
@@ -125,7 +131,7 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	if losses > 0 {
 		c.seen.distrust()
 	}
-	if known.Space != got.space || !known.Merged || losses > 0 {
+	if known.Space != got.space || !known.Merged {
 		n, err := c.merge(got.space)
 		if err != nil {
 			return nil, err
