@@ -82,11 +82,6 @@ func (s *shard) bind() error {
 	_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))
 	})
-	if err == nil && first { // before the first range: this node may have been away during a regress
-		if err := s.readBoard(a.running, false); err != nil {
-			return fmt.Errorf("read the notices of other nodes: %w", err)
-		}
-	}
 	if errors.Is(err, ErrRule) || otherCluster(err) {
 		s.disown(err)
 	}
@@ -94,7 +89,15 @@ func (s *shard) bind() error {
 		return err
 	}
 	s.mu.Lock()
-	s.bound, s.foreign = true, nil
+	s.foreign = nil // before the look at the board, which heeds nothing of another cluster
+	s.mu.Unlock()
+	if first { // before the first range: this node may have been away during a regress
+		if err := s.readBoard(a.running, false); err != nil {
+			return fmt.Errorf("read the notices of other nodes: %w", err)
+		}
+	}
+	s.mu.Lock()
+	s.bound = true
 	s.mu.Unlock()
 	if first {
 		s.queue.resume()

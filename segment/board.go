@@ -14,7 +14,8 @@ import (
 // it beside Store. Without it a repair reaches one node only.
 //
 // The contract of Store holds here too. Where the tables are missing, every method is
-// ErrSchema. A board may forget, as its database may: what a node must not forget is in
+// ErrSchema. In the database of another cluster every method is a *ClusterError and changes
+// nothing. A board may forget, as its database may: what a node must not forget is in
 // its own fence.
 type Board interface {
 	// Notices returns what is posted, one notice per tag, in no particular order.

@@ -11,7 +11,8 @@ const MaxDescription = 256
 
 // Catalog manages the rows of a database. Administrative commands use it; the
 // engine never does. A driver's store implements Store and Catalog together.
-// The contract of Store holds here too. Every call stands alone: none needs Bind.
+// The contract of Store holds here too. Every call stands alone: none needs Bind. Create, Update
+// and Delete fail with a *ClusterError where Reserve does.
 type Catalog interface {
 	// Create inserts a row. Errors: leaf.ErrConflict if the tag exists (or one
 	// that the database cannot tell from it), or if NewRow.CheckStart refuses what the

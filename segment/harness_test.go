@@ -145,6 +145,7 @@ type store struct {
 	onLookup  func(ctx context.Context, tag string) error
 	onReserve func(ctx context.Context, req segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error)
 	onReturn  func(ctx context.Context, tag string, do func() error) error
+	onNotices func() error
 }
 
 func newStore(rows ...segment.Row) *store {
@@ -229,6 +230,18 @@ func (s *store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) erro
 	return do()
 }
 
+func (s *store) Notices(ctx context.Context) ([]segment.Notice, error) {
+	s.mu.Lock()
+	hook := s.onNotices
+	s.mu.Unlock()
+	if hook != nil {
+		if err := hook(); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Notices(ctx)
+}
+
 var errDown = errors.New("connection refused")
 
 // breakDown makes every call fail at once; heal ends it.
@@ -246,7 +259,7 @@ func (s *store) breakDown() {
 func (s *store) heal() {
 	s.set(func(s *store) {
 		s.rows = nil
-		s.onBind, s.onRows, s.onLookup, s.onReserve, s.onReturn = nil, nil, nil, nil, nil
+		s.onBind, s.onRows, s.onLookup, s.onReserve, s.onReturn, s.onNotices = nil, nil, nil, nil, nil, nil
 	})
 }
 

@@ -81,6 +81,61 @@ func othersDatabase(t *testing.T, bind, reserve error) {
 	al.want(t, "regress b") // the test posted it
 }
 
+// TestBoardOfAnotherCluster: a look at the board is the first that finds the database of another
+// cluster. The node heeds and tells nothing there, and loads nothing until the database is its own.
+func TestBoardOfAnotherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := fourTags(), newAlarms()
+		a := node(t, s, nil, segment.Config{NodeID: "a", Alarms: al, MaxWait: 100 * time.Millisecond})
+		next(t, a, "a")
+		synctest.Wait()
+		s.set(func(s *store) {
+			s.onNotices = func() error { return errOtherCluster }
+			s.onBind = func(context.Context, func() error) error { return errOtherCluster }
+		})
+		time.Sleep(3 * time.Second)
+		al.want(t, "rule default")
+		next(t, a, "a") // from memory
+		_, err := a.Next(t.Context(), "b")
+		wantErr(t, err, leaf.ErrNotReady)
+		s.heal()
+		time.Sleep(time.Minute)
+		al.want(t)
+		next(t, a, "b")
+	})
+}
+
+// TestStartHeedsTheBoardAfterAnotherCluster: a node starts while its database is away, and finds
+// the database of another cluster before its own. It loads nothing
+// there before it has read the board.
+func TestStartHeedsTheBoardAfterAnotherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al := fourTags(), newAlarms()
+		s.breakDown()
+		a := node(t, s, nil, segment.Config{NodeID: "a", Alarms: al, MaxWait: 100 * time.Millisecond})
+		s.set(func(s *store) {
+			s.onBind = func(context.Context, func() error) error { return errOtherCluster }
+		})
+		time.Sleep(time.Minute)
+		al.want(t, "rule default")
+		if err := s.Post(t.Context(), segment.Notice{Tag: "a", Regress: 5000}); err != nil {
+			t.Fatal(err)
+		}
+		s.heal()
+		s.set(func(s *store) { s.onNotices = func() error { return errDown } })
+		for i := range 1400 {
+			time.Sleep(100 * time.Millisecond)
+			if i == 700 {
+				s.heal()
+			}
+			if id, err := a.Next(t.Context(), "a"); err == nil {
+				t.Fatalf("the node issued %d of a tag that is stopped", id)
+			}
+		}
+		al.want(t, "regress a")
+	})
+}
+
 // TestStartOnTheDatabaseOfAnotherCluster: the first contact finds the database of another
 // cluster. The start is refused, and says what to do; trying again would not help.
 func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {

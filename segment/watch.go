@@ -105,6 +105,8 @@ func (s *shard) readBoard(ctx context.Context, answer bool) error {
 				"do what the error says, or run: leaf schema apply", "store", s.name, "error", err)
 		}
 		return nil
+	case otherCluster(err):
+		s.disown(err)
 	case err == nil:
 		s.watcher.missing = false
 	}

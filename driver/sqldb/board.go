@@ -71,7 +71,11 @@ func (d *dialect) boardStatements() boardStatements {
 // Notices implements segment.Board.
 func (s *Store) Notices(ctx context.Context) (all []segment.Notice, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the notices of a regress")
-	return s.scanNotices(ctx, s.read, s.board.notices)
+	err = s.look(ctx, func(q querier) (err error) {
+		all, err = s.scanNotices(ctx, q, s.board.notices)
+		return err
+	})
+	return all, err
 }
 
 func (s *Store) scanNotices(ctx context.Context, q querier, query string, args ...any) (all []segment.Notice, err error) {
@@ -99,13 +103,21 @@ func (s *Store) Answer(ctx context.Context, a segment.Answer) (err error) {
 // Answers implements segment.Board.
 func (s *Store) Answers(ctx context.Context, tag string) (all []segment.Answer, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the answers about tag %q", tag)
-	return s.scanAnswers(ctx, s.read, s.board.answers, tag)
+	return s.lookForAnswers(ctx, s.board.answers, tag)
 }
 
 // AllAnswers returns the answers about all tags.
 func (s *Store) AllAnswers(ctx context.Context) (all []segment.Answer, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the answers about all tags")
-	return s.scanAnswers(ctx, s.read, s.board.all)
+	return s.lookForAnswers(ctx, s.board.all)
+}
+
+func (s *Store) lookForAnswers(ctx context.Context, query string, args ...any) (all []segment.Answer, err error) {
+	err = s.look(ctx, func(q querier) (err error) {
+		all, err = s.scanAnswers(ctx, q, query, args...)
+		return err
+	})
+	return all, err
 }
 
 func (s *Store) scanAnswers(ctx context.Context, q querier, query string, args ...any) (all []segment.Answer, err error) {
@@ -125,7 +137,7 @@ func (s *Store) KeepEnds(ctx context.Context, ends map[string]int64) (err error)
 	}
 	defer s.boardDone(ctx, time.Now(), &err, "keep where the numbers of tags end")
 	return s.again(ctx, func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			for _, tag := range slices.Sorted(maps.Keys(ends)) {
 				if err := s.keepEnd(ctx, conn, tag, ends[tag]); err != nil {
 					return err
@@ -149,7 +161,7 @@ const lastQuestion = "last-question"
 func (s *Store) Forget(ctx context.Context, tag string, asked int64) (err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "forget a question about tag %q", tag)
 	return s.again(ctx, func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			result, err := conn.ExecContext(ctx, s.board.forget, tag, asked)
 			if err != nil {
 				return err
@@ -169,7 +181,7 @@ func (s *Store) Forget(ctx context.Context, tag string, asked int64) (err error)
 // Forgotten implements segment.Board.
 func (s *Store) Forgotten(ctx context.Context) (asked int64, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read the last question that was forgotten")
-	all, err := s.scanAnswers(ctx, s.read, s.board.answers, "")
+	all, err := s.lookForAnswers(ctx, s.board.answers, "")
 	for _, x := range all {
 		asked = max(asked, x.Asked)
 	}
@@ -202,11 +214,14 @@ func (s *Store) Nodes(ctx context.Context) ([]segment.Member, error) {
 // NodesSince returns the nodes of Nodes that entered within an age.
 func (s *Store) NodesSince(ctx context.Context, age time.Duration) (nodes []segment.Member, err error) {
 	defer s.boardDone(ctx, time.Now(), &err, "read which nodes are there")
-	err = eachRow(ctx, s.read, s.board.nodes, []any{age.Milliseconds()}, func(rows *sql.Rows) error {
-		var m segment.Member
-		err := rows.Scan(&m.Node, &m.Process, &m.Fence)
-		nodes = append(nodes, m)
-		return err
+	err = s.look(ctx, func(q querier) error {
+		nodes = nil
+		return eachRow(ctx, q, s.board.nodes, []any{age.Milliseconds()}, func(rows *sql.Rows) error {
+			var m segment.Member
+			err := rows.Scan(&m.Node, &m.Process, &m.Fence)
+			nodes = append(nodes, m)
+			return err
+		})
 	})
 	return nodes, err
 }

@@ -39,7 +39,7 @@ func (s *Store) sweepBoard(ctx context.Context) error {
 		return err
 	}
 	return s.again(ctx, func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			for _, row := range found {
 				if _, err := conn.ExecContext(ctx, s.board.remove, row[0], row[1], age); err != nil {
 					return err

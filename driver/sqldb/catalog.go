@@ -41,7 +41,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 func (s *Store) insertChecked(ctx context.Context, l *layout, row segment.NewRow) error {
 	board := true
 	insert := func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			if err := s.insertRow(ctx, conn, l, row); err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 		if c.Description != nil && l.text == "" {
 			return s.noText()
 		}
-		err := s.transact(ctx, func(conn *sql.Conn) error { return s.updateRow(ctx, conn, l, tag, c) })
+		err := s.change(ctx, func(conn *sql.Conn) error { return s.updateRow(ctx, conn, l, tag, c) })
 		if err != nil && c.Description != nil && s.dialect.kindOf(err) == kindBadText {
 			return fmt.Errorf("%w: %w", leaf.BadField("description", *c.Description, "has a character that the table's character set cannot hold"), err)
 		}
@@ -178,7 +178,7 @@ func (s *Store) Delete(ctx context.Context, tag string) (err error) {
 	defer s.done(ctx, time.Now(), &err, "delete tag %q", tag)
 	return s.withLayout(ctx, func(l *layout) error {
 		return s.again(ctx, func() error {
-			return s.transact(ctx, func(conn *sql.Conn) error { return s.deleteRow(ctx, conn, l, tag) })
+			return s.change(ctx, func(conn *sql.Conn) error { return s.deleteRow(ctx, conn, l, tag) })
 		})
 	})
 }

@@ -104,6 +104,9 @@ func wantNext(t *testing.T, s *sqldb.Store, lo int64) {
 func TestDatabaseOfAnotherCluster(t *testing.T) {
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
 		s, id := changing(t, url, db)
+		if err := errors.Join(s.Post(t.Context(), segment.Notice{Tag: "theirs", Asked: 7}), s.Enter(t.Context(), segment.Member{Node: "theirs", Process: 1})); err != nil {
+			t.Fatal(err)
+		}
 		execAll(t, db, "UPDATE leaf_meta SET value = '"+otherID+"' WHERE name = 'cluster_id'")
 		for name, call := range map[string]func() error{
 			"Reserve": func() error {
@@ -126,6 +129,20 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 				_, err := s.Raise(t.Context(), "order", 1_000_000)
 				return err
 			},
+			"Create":     func() error { return s.Create(t.Context(), segment.NewRow{Tag: "new", Step: 10}) },
+			"Update":     func() error { return s.Update(t.Context(), "order", segment.Change{Step: new(int64(7))}) },
+			"Delete":     func() error { return s.Delete(t.Context(), "order") },
+			"KeepEnds":   func() error { return s.KeepEnds(t.Context(), map[string]int64{"order": 9}) },
+			"Notices":    func() error { _, err := s.Notices(t.Context()); return err },
+			"Post":       func() error { return s.Post(t.Context(), segment.Notice{Tag: "order", Regress: 9}) },
+			"Answer":     func() error { return s.Answer(t.Context(), segment.Answer{Tag: "order", Node: "n", High: 9}) },
+			"Answers":    func() error { _, err := s.Answers(t.Context(), "order"); return err },
+			"AllAnswers": func() error { _, err := s.AllAnswers(t.Context()); return err },
+			"Forget":     func() error { return s.Forget(t.Context(), "theirs", 7) },
+			"Forgotten":  func() error { _, err := s.Forgotten(t.Context()); return err },
+			"Enter":      func() error { return s.Enter(t.Context(), segment.Member{Node: "n", Process: 1}) },
+			"Leave":      func() error { return s.Leave(t.Context(), "theirs") },
+			"Nodes":      func() error { _, err := s.Nodes(t.Context()); return err },
 			"Bind": func() error {
 				execAll(t, db, "DELETE FROM leaf_meta WHERE name <> 'cluster_id'")
 				err := s.Bind(t.Context(), segment.Binding{Store: "default"})
@@ -142,6 +159,7 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 			}
 		}
 		execAll(t, db, "UPDATE leaf_meta SET value = '"+id+"' WHERE name = 'cluster_id'", "UPDATE leaf_alloc SET max_id = 5001")
+		wantBoard(t, s)
 		if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
 			t.Errorf("Bind when the database is its own again: %v", err)
 		}
@@ -150,6 +168,24 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 			t.Errorf("ReturnUnused: %v", err)
 		}
 	})
+}
+
+// wantBoard expects what was on the board and in the table before the database was another's.
+func wantBoard(t *testing.T, s *sqldb.Store) {
+	t.Helper()
+	notices, err := s.Notices(t.Context())
+	nodes, nodesErr := s.Nodes(t.Context())
+	answers, answersErr := s.AllAnswers(t.Context())
+	rows, rowsErr := s.Rows(t.Context())
+	if err := errors.Join(err, nodesErr, answersErr, rowsErr); err != nil {
+		t.Fatal(err)
+	}
+	if len(notices) != 1 || notices[0] != (segment.Notice{Tag: "theirs", Asked: 7}) || len(nodes) != 1 || nodes[0].Node != "theirs" || len(answers) != 0 {
+		t.Errorf("the board has %+v, %+v and %+v; want what was there before", notices, nodes, answers)
+	}
+	if len(rows) != 1 || rows[0].Step != 1000 {
+		t.Errorf("the rows are %+v; want one, with step 1000", rows)
+	}
 }
 
 // TestClusterIDIsLost: a database that lost its ID serves on, and the next Bind puts the same ID

@@ -80,7 +80,7 @@ func (s *Store) SetTagLimit(ctx context.Context, tag string, r limit.Rule) (err 
 	defer s.done(ctx, time.Now(), &err, "limit tag %q", tag)
 	has := func(l *layout) bool { return l.limits }
 	return s.withRoom(ctx, has, "limits of tags need columns of the table leaf_tag_option", func(l *layout) error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			if _, err := s.lockRow(ctx, conn, tag); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (s *Store) SetClientLimit(ctx context.Context, client string, r limit.Rule)
 		if (r == limit.Rule{}) {
 			query, args = s.sql.deleteClient, args[:1]
 		}
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			_, err := conn.ExecContext(ctx, query, args...)
 			return err
 		})

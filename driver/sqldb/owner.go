@@ -79,3 +79,19 @@ func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {
 	}
 	return s.identity.checkOwner(found)
 }
+
+// sameCluster returns a *segment.ClusterError if q, one connection, leads to the database of
+// another cluster.
+func (s *Store) sameCluster(ctx context.Context, q querier) error {
+	if s.identity.asked() == "" {
+		return nil
+	}
+	found, err := s.storedCluster(ctx, q)
+	if err != nil && s.dialect.kindOf(err).missing() {
+		return fmt.Errorf("%w: the table leaf_meta is gone, or this user may not read it any more, and says whose the database is", segment.ErrSchema)
+	}
+	if err != nil {
+		return err
+	}
+	return s.identity.check(found)
+}

@@ -39,6 +39,43 @@ func (s *Store) transact(ctx context.Context, f func(conn *sql.Conn) error) erro
 	return nil
 }
 
+// change is transact for everything but ranges: f changes nothing in the database of another
+// cluster. A range, its return and a repair compare more, once their row is locked (sameOwner).
+func (s *Store) change(ctx context.Context, f func(conn *sql.Conn) error) error {
+	return s.transact(ctx, func(conn *sql.Conn) error {
+		if err := s.sameCluster(ctx, conn); err != nil {
+			return err
+		}
+		return f(conn)
+	})
+}
+
+// look calls f with a connection to the database of this node's cluster. f only reads, and
+// may be called again.
+func (s *Store) look(ctx context.Context, f func(q querier) error) error {
+	if s.identity.asked() == "" {
+		return f(s.read)
+	}
+	for dead := 0; ; dead++ {
+		err := s.lookOnce(ctx, f)
+		if !errors.Is(err, driver.ErrBadConn) || ctx.Err() != nil || dead > s.cfg.MaxConns {
+			return err
+		}
+	}
+}
+
+func (s *Store) lookOnce(ctx context.Context, f func(q querier) error) error {
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // a broken one tells so in the call of f
+	if err := s.sameCluster(ctx, conn); err != nil {
+		return err
+	}
+	return f(conn)
+}
+
 // again calls f until it ends otherwise than by a deadlock or a serialization
 // failure: one of the transactions that meet in it goes on, so all of them end.
 func (s *Store) again(ctx context.Context, f func() error) error {
@@ -131,7 +168,7 @@ func eachRow(ctx context.Context, q querier, query string, args []any, each func
 // commit by itself. It must be one that may be repeated.
 func (s *Store) exec(ctx context.Context, query string, args ...any) error {
 	return s.again(ctx, func() error {
-		return s.transact(ctx, func(conn *sql.Conn) error {
+		return s.change(ctx, func(conn *sql.Conn) error {
 			_, err := conn.ExecContext(ctx, query, args...)
 			return err
 		})

@@ -68,7 +68,7 @@ func (s *Store) CreateToken(ctx context.Context, t auth.Token) (err error) {
 	if all, err := s.NamedTokens(ctx); err == nil && len(all) >= auth.MaxTokens {
 		return auth.ErrTooManyTokens()
 	}
-	err = s.transact(ctx, func(conn *sql.Conn) error {
+	err = s.change(ctx, func(conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, s.dialect.token.create, t.Name, t.Digest, strings.Join(t.Roles.Words(), " "), t.Created.Unix())
 		return err
 	})
@@ -84,7 +84,7 @@ func (s *Store) RevokeToken(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer s.finishTokens(ctx, time.Now(), &err, "revoke token")
-	return s.transact(ctx, func(conn *sql.Conn) error {
+	return s.change(ctx, func(conn *sql.Conn) error {
 		done, err := conn.ExecContext(ctx, s.dialect.token.revoke, name)
 		if err != nil {
 			return err
