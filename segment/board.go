@@ -92,8 +92,8 @@ func NoticeOf(tag string, all []Notice) Notice {
 	return Notice{Tag: tag}
 }
 
-// check returns why no node can have written n, nil if one can.
-func (n Notice) check() error {
+// Check returns why no node can have written n, nil if one can.
+func (n Notice) Check() error {
 	if err := leaf.ValidateTag(n.Tag); err != nil {
 		return err
 	}

@@ -156,8 +156,8 @@ func (s *shard) usable(notices []Notice) (good []Notice) {
 	var odd []string
 	for _, n := range notices {
 		switch {
-		case n.check() != nil:
-			odd = append(odd, n.check().Error())
+		case n.Check() != nil:
+			odd = append(odd, n.Check().Error())
 		case s.alloc.router.Route(n.Tag) == s.index:
 			good = append(good, n)
 		}

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -104,6 +107,10 @@ func wantNext(t *testing.T, s *sqldb.Store, lo int64) {
 func TestDatabaseOfAnotherCluster(t *testing.T) {
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
 		s, id := changing(t, url, db)
+		roles, err := auth.ParseRoles([]string{"issue"})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := errors.Join(s.Post(t.Context(), segment.Notice{Tag: "theirs", Asked: 7}), s.Enter(t.Context(), segment.Member{Node: "theirs", Process: 1})); err != nil {
 			t.Fatal(err)
 		}
@@ -129,20 +136,28 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 				_, err := s.Raise(t.Context(), "order", 1_000_000)
 				return err
 			},
-			"Create":     func() error { return s.Create(t.Context(), segment.NewRow{Tag: "new", Step: 10}) },
-			"Update":     func() error { return s.Update(t.Context(), "order", segment.Change{Step: new(int64(7))}) },
-			"Delete":     func() error { return s.Delete(t.Context(), "order") },
-			"KeepEnds":   func() error { return s.KeepEnds(t.Context(), map[string]int64{"order": 9}) },
-			"Notices":    func() error { _, err := s.Notices(t.Context()); return err },
-			"Post":       func() error { return s.Post(t.Context(), segment.Notice{Tag: "order", Regress: 9}) },
-			"Answer":     func() error { return s.Answer(t.Context(), segment.Answer{Tag: "order", Node: "n", High: 9}) },
-			"Answers":    func() error { _, err := s.Answers(t.Context(), "order"); return err },
-			"AllAnswers": func() error { _, err := s.AllAnswers(t.Context()); return err },
-			"Forget":     func() error { return s.Forget(t.Context(), "theirs", 7) },
-			"Forgotten":  func() error { _, err := s.Forgotten(t.Context()); return err },
-			"Enter":      func() error { return s.Enter(t.Context(), segment.Member{Node: "n", Process: 1}) },
-			"Leave":      func() error { return s.Leave(t.Context(), "theirs") },
-			"Nodes":      func() error { _, err := s.Nodes(t.Context()); return err },
+			"Create":         func() error { return s.Create(t.Context(), segment.NewRow{Tag: "new", Step: 10}) },
+			"Update":         func() error { return s.Update(t.Context(), "order", segment.Change{Step: new(int64(7))}) },
+			"Delete":         func() error { return s.Delete(t.Context(), "order") },
+			"KeepEnds":       func() error { return s.KeepEnds(t.Context(), map[string]int64{"order": 9}) },
+			"Limits":         func() error { _, err := s.Limits(t.Context()); return err },
+			"SetTagLimit":    func() error { return s.SetTagLimit(t.Context(), "order", limit.Rule{Rate: 1}) },
+			"SetClientLimit": func() error { return s.SetClientLimit(t.Context(), "them", limit.Rule{Rate: 1}) },
+			"NamedTokens":    func() error { _, err := s.NamedTokens(t.Context()); return err },
+			"CreateToken": func() error {
+				return s.CreateToken(t.Context(), auth.Token{Name: "them", Digest: auth.DigestOf("secret"), Roles: roles, Created: time.Unix(0, 0)})
+			},
+			"RevokeToken": func() error { return s.RevokeToken(t.Context(), "them") },
+			"Notices":     func() error { _, err := s.Notices(t.Context()); return err },
+			"Post":        func() error { return s.Post(t.Context(), segment.Notice{Tag: "order", Regress: 9}) },
+			"Answer":      func() error { return s.Answer(t.Context(), segment.Answer{Tag: "order", Node: "n", High: 9}) },
+			"Answers":     func() error { _, err := s.Answers(t.Context(), "order"); return err },
+			"AllAnswers":  func() error { _, err := s.AllAnswers(t.Context()); return err },
+			"Forget":      func() error { return s.Forget(t.Context(), "theirs", 7) },
+			"Forgotten":   func() error { _, err := s.Forgotten(t.Context()); return err },
+			"Enter":       func() error { return s.Enter(t.Context(), segment.Member{Node: "n", Process: 1}) },
+			"Leave":       func() error { return s.Leave(t.Context(), "theirs") },
+			"Nodes":       func() error { _, err := s.Nodes(t.Context()); return err },
 			"Bind": func() error {
 				execAll(t, db, "DELETE FROM leaf_meta WHERE name <> 'cluster_id'")
 				err := s.Bind(t.Context(), segment.Binding{Store: "default"})

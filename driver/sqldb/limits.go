@@ -47,12 +47,14 @@ func (s *Store) Limits(ctx context.Context) (rules limit.Rules, err error) {
 }
 
 func (s *Store) scanLimits(ctx context.Context, query string, into map[string]limit.Rule) error {
-	return eachRow(ctx, s.read, query, nil, func(rows *sql.Rows) error {
-		var name string
-		var r limit.Rule
-		err := rows.Scan(&name, &r.Rate, &r.Quota, &r.Blocked)
-		into[name] = r
-		return err
+	return s.look(ctx, func(q querier) error {
+		return eachRow(ctx, q, query, nil, func(rows *sql.Rows) error {
+			var name string
+			var r limit.Rule
+			err := rows.Scan(&name, &r.Rate, &r.Quota, &r.Blocked)
+			into[name] = r
+			return err
+		})
 	})
 }
 

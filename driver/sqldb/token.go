@@ -33,7 +33,18 @@ func (d *dialect) tokenStatements() tokenStatements {
 // other.
 func (s *Store) NamedTokens(ctx context.Context) (all []auth.Token, err error) {
 	defer s.finishTokens(ctx, time.Now(), &err, "read named tokens")
-	err = eachRow(ctx, s.read, s.dialect.token.all, nil, func(rows *sql.Rows) error {
+	err = s.look(ctx, func(q querier) (err error) {
+		all, err = s.scanTokens(ctx, q)
+		return err
+	})
+	if err != nil && s.dialect.kindOf(err) == kindNoTable {
+		return nil, nil // there are none
+	}
+	return all, err
+}
+
+func (s *Store) scanTokens(ctx context.Context, q querier) (all []auth.Token, err error) {
+	err = eachRow(ctx, q, s.dialect.token.all, nil, func(rows *sql.Rows) error {
 		var t auth.Token
 		var roles string
 		var created int64
@@ -53,9 +64,6 @@ func (s *Store) NamedTokens(ctx context.Context) (all []auth.Token, err error) {
 		}
 		return nil
 	})
-	if err != nil && s.dialect.kindOf(err) == kindNoTable {
-		return nil, nil // there are none
-	}
 	return all, err
 }
 

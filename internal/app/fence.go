@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
@@ -64,12 +65,8 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			tags = append(tags, row.Tag)
 			at[row.Tag] = row.MaxID
 		}
-		notices, err := s.Notices(ctx)
-		if err != nil && !errors.Is(err, segment.ErrSchema) {
+		if err := boardEnds(ctx, s, at); err != nil {
 			return nil, manage.StoreError(err)
-		}
-		for _, n := range notices {
-			at[n.Tag] = max(at[n.Tag], n.Repaired)
 		}
 	}
 	slices.Sort(tags)
@@ -77,4 +74,32 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, err)
 	}
 	return tags, nil
+}
+
+// boardEnds raises the numbers of tags to what the board knows: where the last repair moved the
+// row, and where nodes said that their ranges end. This node may have said so, too, and does not
+// know it any more. It leaves out what no node wrote: the tag could not be repaired.
+func boardEnds(ctx context.Context, s *sqldb.Store, at map[string]int64) error {
+	notices, err := s.Notices(ctx)
+	if errors.Is(err, segment.ErrSchema) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	answers, err := s.AllAnswers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range answers {
+		if end, has := at[x.Tag]; has && x.High <= segment.MaxMaxID {
+			at[x.Tag] = max(end, x.High)
+		}
+	}
+	for _, n := range notices {
+		if n.Check() == nil {
+			at[n.Tag] = max(at[n.Tag], n.Repaired)
+		}
+	}
+	return nil
 }

@@ -3,15 +3,18 @@ package app_test
 import (
 	"database/sql"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestRebuiltFenceIsAboveTheLastRepair: after a repair a dump of leaf_alloc alone was put
@@ -88,5 +91,54 @@ func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
 	execute(t, db, "UPDATE leaf_alloc SET max_id = 1001")
 	if tags, err := app.RebuildFence(t.Context(), cfg); err != nil || len(tags) != 1 {
 		t.Errorf("with the row corrected: %v, %v", tags, err)
+	}
+}
+
+// TestRebuiltFenceIsAboveTheBoard: a dump of leaf_alloc alone was put back, and the fence files of
+// the node are gone. What the node once answered about its numbers is still on the board: a repair
+// goes on above it. A row of the board that no node wrote counts for nothing.
+func TestRebuiltFenceIsAboveTheBoard(t *testing.T) {
+	t.Parallel()
+	const tag, known = "leaf-segment-test", 95_000
+	dir := filepath.Join(shortDir(t), "d")
+	cfg := embedded(dir)
+	_, stop := start(t, cfg)
+	stop()
+	folder, err := datadir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := folder.NodeID()
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqldb.Open("sqlite:"+filepath.Join(dir, "leaf.db"), sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := errors.Join(
+		store.Answer(t.Context(), segment.Answer{Tag: tag, Node: node, Asked: 1, High: known}),
+		store.Answer(t.Context(), segment.Answer{Tag: tag, Node: "odd", Asked: 1, High: math.MaxInt64}),
+		store.Post(t.Context(), segment.Notice{Tag: tag, Repaired: math.MaxInt64}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"fence", "fence-end"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := app.RebuildFence(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	db := openFile(t, filepath.Join(dir, "leaf.db")) // an operator removes what no node wrote
+	execute(t, db, "DELETE FROM leaf_repair")
+	execute(t, db, "DELETE FROM leaf_repair_node WHERE node = 'odd'")
+	a, stop := start(t, cfg)
+	defer stop()
+	repair, err := manage.Ask(t.Context(), a.Backend(), manage.RepairTag{Name: tag})
+	if err != nil || repair.Plan.First <= known || repair.Plan.First > known+10 {
+		t.Errorf("repair: %+v, %v; want that IDs go on above %d", repair.Plan, err, known)
 	}
 }

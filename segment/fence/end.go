@@ -113,8 +113,8 @@ func readFiles(disk Disk, node string) (marks map[string]Mark, lines int64, err 
 
 // Rebuild makes new fence files on the disk of a node whose Allocator New refuses.
 // Every tag of the list, and every tag that the old files still name, is latched: none
-// is issued before it is repaired. The list says where each row is, or where the last
-// repair moved it to if that is more: a mark below it would be released by that repair.
+// is issued before it is repaired. The list says where each row is, or where the board says that
+// its ranges end if that is more: a mark below the last repair would be released by it.
 // The disk must be locked.
 func Rebuild(disk Disk, node string, tags map[string]int64) error {
 	old, lines, err := readFiles(disk, node)
