@@ -221,6 +221,46 @@ func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 	})
 }
 
+// TestSuspicionOutlivesTheProcess: the refused range has moved the row, so the next process would
+// be offered numbers of another node that lie above all that it knows.
+func TestSuspicionOutlivesTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, ids := newStore(row(10)), memory.NewFence(), newDisk(), newLedger()
+		mine := sharing(f)
+		a := node(t, s, d, degraded(mine, nil))
+		ids.add(t, "a", next(t, a, "order"))
+		b := node(t, s, nil, fenced("b", sharing(f), nil))
+		ids.add(t, "b", drain(t, b, "order", 100)...)
+		synctest.Wait()
+		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				return segment.Reservation{}, errDown
+			}
+		})
+		ids.add(t, "a", next(t, a, "order"))
+		synctest.Wait()
+		mine.breakDown()
+		s.heal()
+		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
+		useUp(t, a, ids)
+		killed := d.copy()
+
+		a = node(t, s, killed, degraded(mine, nil))
+		for range 20 {
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrNotReady)
+			time.Sleep(10 * time.Second)
+		}
+		if at := s.maxID(t, "order"); at != 61 {
+			t.Errorf("the row is at %d, want 61, where the refused range ends", at)
+		}
+		mine.heal()
+		time.Sleep(10 * time.Second)
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+	})
+}
+
 // TestSuspectIsAcquitted: the row and the entry went down because a node gave numbers
 // back. The node that suspected it goes on once the fence answers.
 func TestSuspectIsAcquitted(t *testing.T) {

@@ -20,9 +20,9 @@ func (c *cluster) enter(parent context.Context, l *Load) error {
 		c.mu.Unlock()
 		switch {
 		case entered:
-			if err := c.suspicion(l.tag); err != nil {
+			if l.Before.Suspect {
 				outage.End()
-				return err
+				return suspicion(l.tag)
 			}
 			l.outage, l.last = outage, c.seen.of(l.tag).End
 			return nil

@@ -48,11 +48,12 @@ type entry struct {
 	Latched bool   `json:"latched,omitempty"`
 	Rebuilt bool   `json:"rebuilt,omitempty"`
 	Unread  bool   `json:"unread,omitempty"`
+	Suspect bool   `json:"suspect,omitempty"`
 	Read    int64  `json:"read,omitempty"`
 }
 
 func entryOf(tag string, m Mark) entry {
-	return entry{tag, m.High, m.Latched, m.Rebuilt, m.Unread, m.Read}
+	return entry{tag, m.High, m.Latched, m.Rebuilt, m.Unread, m.Suspect, m.Read}
 }
 
 // appendLine appends the line for v to dst.
@@ -185,7 +186,7 @@ func readMarks(line []byte, marks map[string]Mark) error {
 		if e.Read < 0 || e.Read > e.High {
 			return fmt.Errorf("tag %q has read=%d, must be 0 to %d", e.Tag, e.Read, e.High)
 		}
-		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt, Read: e.Read, Unread: e.Unread}
+		marks[e.Tag] = Mark{High: e.High, Latched: e.Latched, Rebuilt: e.Rebuilt, Read: e.Read, Unread: e.Unread, Suspect: e.Suspect}
 	}
 	return nil
 }

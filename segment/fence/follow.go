@@ -39,8 +39,6 @@ type cluster struct {
 	losses  int            // how often it lost entries since the last merge
 	merges  int            // how many merges have begun
 	served  bool           // it was open once
-
-	suspects map[string]string // tags whose row went below the entry that was seen last, and what showed it
 }
 
 type phase int8
@@ -60,7 +58,7 @@ func (f *Fence) openCluster() error {
 		fence: f, store: cfg.Cluster, name: cfg.ClusterName,
 		calls:   bounded.Guard{Runtime: cfg.Runtime, What: fmt.Sprintf("cluster fence %q", cfg.ClusterName), Limit: cfg.MaxCalls, Total: cfg.Abandoned},
 		changed: make(chan struct{}),
-		seen:    sightings{last: map[string]Held{}}, suspects: map[string]string{},
+		seen:    sightings{last: map[string]Held{}},
 	}
 	var err error
 	if c.known, err = readState(cfg.Disk, cfg.Node); err != nil {

@@ -134,8 +134,7 @@ func (l *Load) pass(ctx context.Context, r leaf.Range) (Held, error) {
 		return Held{}, nil
 	case l.outage != nil:
 		if r.Lo < l.last {
-			c.suspect(l.tag, fmt.Sprintf("the store offered %v of tag %q, but the cluster fence held numbers up to %d when it last answered", r, l.tag, l.last))
-			return Held{}, Blocked(c.suspicion(l.tag))
+			return Held{}, Blocked(errors.Join(suspicion(l.tag), l.fence.suspect(l.tag)))
 		}
 		return Held{}, nil
 	}
@@ -151,7 +150,6 @@ func (l *Load) pass(ctx context.Context, r leaf.Range) (Held, error) {
 	case err != nil:
 		return Held{}, Blocked(err)
 	}
-	c.acquit(l.tag) // the row has been compared with the fence
 	if below {
 		return Held{}, &RegressError{max(l.Before.High, l.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", l.old.End)}
 	}

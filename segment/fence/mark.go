@@ -14,6 +14,10 @@ type Mark struct {
 	// since. A repair that it then finds on the board may be older than the range.
 	Unread bool
 
+	// Suspect means that the store offered this node a range below the newest entry of the
+	// cluster fence that it saw, in an outage of that fence (see suspect).
+	Suspect bool
+
 	// Read is High minus the end of this node's own ranges, as far as known. leaf fence
 	// rebuild latches a tag at the max_id that it reads, which other nodes may have reserved
 	// (rule M).

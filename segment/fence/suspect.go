@@ -9,33 +9,28 @@ import (
 
 // A degraded load may get a range below the newest entry that this node saw. Either the store
 // lost commits, or a node returned unused IDs, which lowers the entry and then the row. The
-// statement has moved the row, so a retry could pass the entry although other nodes issued
-// the numbers above the row. Therefore the tag is a suspect: it loads nothing until the
-// cluster fence answers and is compared with the row (rule A).
+// statement has moved the row, so a retry, also one of the next process, could pass the entry
+// although other nodes issued the numbers above the row. Therefore the tag is a suspect: it loads
+// nothing until the cluster fence answers and is compared with the row (rule A). Then it is
+// latched, or the mark of its next range takes the place of this one.
 
 // ErrSuspect means that the tag is a suspect. It says nothing about other tags.
 var ErrSuspect = errors.New("the tag loads nothing until the fence answers")
 
-// suspect stops the degraded loads of a tag. what is the evidence.
-func (c *cluster) suspect(tag, what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspects[tag] = what
-}
-
-// acquit ends the suspicion, after a load has compared the row with the cluster fence.
-func (c *cluster) acquit(tag string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.suspects, tag)
-}
-
-// suspicion returns why the tag must not be loaded without the cluster fence, or nil.
-func (c *cluster) suspicion(tag string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if what := c.suspects[tag]; what != "" {
-		return fmt.Errorf("%w: %s; %w", leaf.ErrNotReady, what, ErrSuspect)
+// suspect stops the degraded loads of a tag, in memory at once. It returns when that is durable.
+func (f *Fence) suspect(tag string) error {
+	f.mu.Lock()
+	m := f.marks[tag]
+	if m.Suspect || f.closed {
+		f.mu.Unlock()
+		return nil
 	}
-	return nil
+	m.Suspect = true
+	f.setLocked(tag, m)
+	return f.commit(entryOf(tag, m))
+}
+
+// suspicion says why a suspect must not be loaded without the cluster fence.
+func suspicion(tag string) error {
+	return fmt.Errorf("%w: the store offered a range of tag %q below what the cluster fence held when it last answered; %w", leaf.ErrNotReady, tag, ErrSuspect)
 }
