@@ -62,6 +62,8 @@ func otherCluster(err error) bool {
 func (s *shard) disown(err error) {
 	s.mu.Lock()
 	s.foreign = err
+	close(s.disowned)
+	s.disowned = make(chan struct{})
 	s.alarmLocked()
 	s.mu.Unlock()
 	if errors.Is(err, ErrRule) {

@@ -33,11 +33,12 @@ type shard struct {
 
 	mu       sync.Mutex
 	bound    bool
-	foreign  error // why nothing is loaded from the store: it belongs to another rule or cluster
-	synced   bool  // all rows were read at least once
-	last     error // why the last sync failed, nil if it did not
-	starving error // why the queue takes the store for down, nil if it does not
-	blocked  error // why the node itself could load no range last: its disk, or the cluster fence; nil if it could. It counts while a load is tried again
+	foreign  error         // why nothing is loaded from the store: it belongs to another rule or cluster
+	disowned chan struct{} // closed when foreign is set, and made anew
+	synced   bool          // all rows were read at least once
+	last     error         // why the last sync failed, nil if it did not
+	starving error         // why the queue takes the store for down, nil if it does not
+	blocked  error         // why the node itself could load no range last: its disk, or the cluster fence; nil if it could. It counts while a load is tried again
 
 	gone map[string]bool // tags that this node took ranges of, and whose rows are gone
 
@@ -54,7 +55,7 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
-		watcher: newWatcher(a, s.Store), look: make(chan struct{}), gone: map[string]bool{},
+		watcher: newWatcher(a, s.Store), look: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
 	}
 	shard.queue = queue{
 		rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother,
@@ -79,9 +80,20 @@ func (s *shard) follow(fresh bool) {
 				pause = min(longestSyncBackoff, a.cfg.SyncInterval)
 			}
 		}
-		_ = a.rt.Wait(context.Background(), a.running.Done(), pause)
+		s.mu.Lock()
+		disowned := s.disowned
+		if s.foreign != nil { // the name perhaps leads back soon
+			pause, disowned = min(pause, longestSyncBackoff), nil
+		}
+		s.mu.Unlock()
+		_ = a.rt.Wait(a.running, disowned, pause)
 		if a.isClosing() {
 			return
+		}
+		select {
+		case <-disowned:
+			continue // the pause is shorter now
+		default:
 		}
 		if s.sync() != nil {
 			failures++
