@@ -46,6 +46,7 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 .PHONY: test
 test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- bin/summary -again 3 go test $(RACE) $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+	$(if $(filter ./...,$(PKG)),bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json ./internal/sim)
 	$(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-release)
 
 .PHONY: test-release

@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/sim"
@@ -9,13 +8,15 @@ import (
 )
 
 // seeds returns many if LEAF_LONG asks for the full figures, else few, of which the race
-// detector gets a fifth: it looks at the engines' goroutines, not for rare faults.
+// detector gets a twentieth, and make check a quarter.
 func seeds(few, many uint64) uint64 {
 	switch {
-	case os.Getenv("LEAF_LONG") != "":
+	case long():
 		return many
 	case raced:
-		return few / 5
+		return max(few/20, 1)
+	case testing.Short():
+		return few / 4
 	}
 	return few
 }
@@ -41,7 +42,7 @@ func TestSegmentSeeds(t *testing.T) {
 			allowed[k] += n
 		}
 	}
-	if os.Getenv("LEAF_LONG") == "" {
+	if !long() {
 		return
 	}
 	for _, k := range sim.Kinds("segment") {

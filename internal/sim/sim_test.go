@@ -12,11 +12,19 @@ import (
 // long is server.Long, which this package may not import.
 func long() bool { return os.Getenv("LEAF_LONG") == "1" }
 
+// shrunk says that few seeds are enough: the race detector makes a seed take ten times as long
+// and finds nothing more, because a seed runs one goroutine at a time. make test runs the
+// seeds without it, too.
+func shrunk() bool { return raced && !long() }
+
 // TestCorpus: what failed once does not fail again.
 func TestCorpus(t *testing.T) {
 	known, err := sim.Corpus()
 	if err != nil || len(known) == 0 {
 		t.Fatalf("%d seeds, %v", len(known), err)
+	}
+	if shrunk() {
+		known = known[:1]
 	}
 	for _, k := range known {
 		c := sim.Campaign{First: k.Seed, Seeds: 1, Only: k.Only, Patience: 5 * time.Minute}
@@ -26,17 +34,18 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestFreshSeeds: seeds that nobody has run before, for a minute; with the race detector,
-// which makes each take ten times as long and finds nothing more (a seed runs one
-// goroutine at a time), for 20 s. A failure is replayed by the seed that it names; put it into
-// testdata/seeds.txt once it is understood.
+// TestFreshSeeds: seeds that were never run before, for 5 s, or a minute with LEAF_LONG. A
+// failure is replayed by the seed that it names; put it into testdata/seeds.txt once it is
+// understood.
 func TestFreshSeeds(t *testing.T) {
-	span, seeds := time.Minute, uint64(1<<20)
+	span, seeds := 5*time.Second, uint64(1<<20)
 	switch {
 	case testing.Short():
-		span, seeds = 5*time.Second, 20
+		span, seeds = time.Minute, 20
+	case long():
+		span = time.Minute
 	case raced:
-		span = 20 * time.Second
+		span, seeds = time.Minute, 2
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), span)
 	defer cancel()
@@ -57,14 +66,14 @@ func TestFreshSeeds(t *testing.T) {
 
 // TestEqualSeedsMakeEqualRuns: two runs of a seed have equal hashes.
 func TestEqualSeedsMakeEqualRuns(t *testing.T) {
-	seeds := uint64(50)
+	seeds := uint64(20)
 	switch {
 	case testing.Short():
 		seeds = 5
 	case long():
 		seeds = 1000
 	case raced:
-		seeds = 6
+		seeds = 2
 	}
 	r := sim.RunSeeds(context.Background(), sim.Campaign{First: 1, Seeds: seeds, Twice: true, Patience: 5 * time.Minute})
 	if err := r.Check(); err != nil {
@@ -77,8 +86,13 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 
 // TestStrict: the scheduler misses no wake-up, and a look at that changes nothing.
 func TestStrict(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() || raced {
+	seeds := uint64(8)
+	switch {
+	case long():
+		seeds = 20
+	case raced:
+		seeds = 1
+	case testing.Short():
 		seeds = 3
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {

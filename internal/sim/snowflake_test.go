@@ -5,7 +5,6 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/sim"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
-	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestSnowflakeMode runs seeds of snowflake mode. More of them run in TestCorpus and in
@@ -13,12 +12,12 @@ import (
 func TestSnowflakeMode(t *testing.T) {
 	seeds := uint64(60)
 	switch {
-	case server.Long():
+	case long():
 		seeds = 2_000
 	case testing.Short():
 		seeds = 5
 	case raced:
-		seeds = 12
+		seeds = 3
 	}
 	faults, allowed := map[world.Kind]int{}, map[world.Kind]int64{}
 	var ids int64
@@ -46,7 +45,7 @@ func TestSnowflakeMode(t *testing.T) {
 	// What cannot be noticed must show, or the documents promise too little. Two nodes with
 	// one number do at once; the others need luck.
 	kinds := []world.Kind{sim.SharedNumber}
-	if server.Long() {
+	if long() {
 		kinds = append(kinds, world.FileOlder, world.MachineCloned, world.RegistryWiped, world.RegistryOld, world.CommitsLost)
 	}
 	for _, k := range kinds {
@@ -60,7 +59,10 @@ func TestSnowflakeMode(t *testing.T) {
 // TestSnowflakeModeReplays: equal seeds make equal runs.
 func TestSnowflakeModeReplays(t *testing.T) {
 	seeds := uint64(20)
-	if testing.Short() || raced {
+	switch {
+	case shrunk():
+		seeds = 1
+	case testing.Short():
 		seeds = 3
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
