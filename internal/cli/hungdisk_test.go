@@ -51,7 +51,7 @@ func hangingProgram(t *testing.T) (path string) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", path, "../../cmd/leaf").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", overlay, "-o", path, "../../cmd/leaf").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path

@@ -18,7 +18,7 @@ func Build(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(folder, "leaf-chaos")
-	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-overlay", overlay, "-o", path, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the program with a clock that moves: %w\n%s", err, out)
 	}

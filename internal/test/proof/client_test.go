@@ -27,8 +27,8 @@ const callerTime = 2 * time.Second
 // whatever name a caller gives.
 const snowflakes = "snowflake mode"
 
-// TestClientNeverNotices: three nodes in two zones on one MariaDB, 200 callers of both
-// modes with the Go client in zone a. Nodes are killed, frozen and drained, alone and the
+// TestClientNeverNotices: three nodes in two zones on one MariaDB, 60 callers of both
+// modes with the Go client in zone a, or 200 with LEAF_LONG. Nodes are killed, frozen and drained, alone and the
 // whole zone at once, never the last one that lives; the network to nodes and database is
 // slow; the registry of nodes and worker IDs stops. Every ID is distinct, no caller with a
 // deadline of 2 s gets an error, and less than one request in a hundred leaves the zone
@@ -141,12 +141,16 @@ func (c *callers) connect(t *testing.T, options ...client.Option) (*client.Clien
 }
 
 func (c *callers) run(t *testing.T, ran time.Duration) {
+	count := 60
+	if server.Long() {
+		count = 200
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var watchers, callers sync.WaitGroup
 	watchers.Go(func() { c.watch(ctx) })
 	waitFor(t, time.Minute, "clients that see all nodes", c.m.allFound)
-	for i := range 200 {
+	for i := range count {
 		callers.Go(func() { c.call(ctx, i) })
 	}
 	n := &breaker{m: c.m, callers: c, schedule: newSchedule(seed(t))}

@@ -14,7 +14,7 @@ import (
 // SIGKILL in mid-load again and again. Every ID that a client received is distinct,
 // on steps that divide nothing.
 func TestKillUnderLoad(t *testing.T) {
-	rounds, atLeast := 5, 100_000
+	rounds, atLeast := 3, 30_000
 	if server.Long() {
 		rounds, atLeast = 10, 1_000_000
 	}

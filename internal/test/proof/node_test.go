@@ -38,7 +38,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = folder.Remove() }()
 	binary = filepath.Join(folder.Path(), "leaf")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 		return 1
 	}

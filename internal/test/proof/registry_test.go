@@ -275,7 +275,7 @@ var steered = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "leaf-steered")
-	out, err := exec.Command("go", "build", "-overlay", overlay, "-o", path, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-w", "-overlay", overlay, "-o", path, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build with a clock that moves: %w\n%s", err, out)
 	}

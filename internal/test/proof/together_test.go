@@ -16,7 +16,7 @@ import (
 // a process of its own.)
 func TestProcessesStartTogether(t *testing.T) {
 	t.Parallel()
-	count := 16
+	count := 8
 	if server.Long() {
 		count = 64
 	}

@@ -43,6 +43,7 @@ func TestDisk(t *testing.T) {
 // may end, because its redo log has no space either), and comes back with all
 // that it had when there is space again.
 func TestServerOnAFullDisk(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	server.Require(t)
 	d := server.OwnDisk(t, 256<<20)

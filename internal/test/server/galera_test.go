@@ -14,6 +14,7 @@ import (
 // TestGalera walks through the life of a group: every node accepts writes, a
 // minority does not, and nothing that was answered is lost.
 func TestGalera(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	g := galera{server.OwnGalera(t, 3)}
 	mustExec(t, g.Database(0).Open(t), "CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, v int)")

@@ -176,6 +176,9 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	}
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
+			if kind != "postgres" && kind != "etcd" {
+				onlyLong(t)
+			}
 			t.Parallel()
 			canStart(t, kind)
 			folder := openFolder(t)

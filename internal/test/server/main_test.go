@@ -129,3 +129,12 @@ func startDisk(ctx context.Context, folder string) (*started, error) {
 	}
 	return &started{nil, func() {}, func(context.Context) error { return errors.ErrUnsupported }, d.Close}, nil
 }
+
+// onlyLong leaves a test of the test servers to make test-long. It starts servers of its
+// own for a minute, and can fail only when this package or a server's version changes.
+func onlyLong(t *testing.T) {
+	t.Helper()
+	if !server.Long() {
+		t.Skip("run make test-long")
+	}
+}

@@ -58,6 +58,7 @@ func TestPartition(t *testing.T) {
 // TestSeverIsOneWay sends datagrams beside the servers' own traffic, because a
 // connection needs both directions.
 func TestSeverIsOneWay(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	e := server.OwnEtcdApart(t, 2)
 	sockets := make([]net.PacketConn, e.Len())

@@ -18,6 +18,7 @@ var pairs = map[string]func(testing.TB, server.PairOptions) *server.Pair{
 // TestPairFailsOver walks through the life of a pair: what a crash of the
 // primary costs when the standby was waited for, and when it was not.
 func TestPairFailsOver(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	for kind, start := range pairs {
 		t.Run(kind, func(t *testing.T) {
@@ -54,6 +55,7 @@ func TestPairFailsOver(t *testing.T) {
 
 // TestPairSplitsItsBrain ends with two servers that both accept writes.
 func TestPairSplitsItsBrain(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	for kind, start := range pairs {
 		t.Run(kind, func(t *testing.T) {
@@ -94,6 +96,7 @@ func TestPairSplitsItsBrain(t *testing.T) {
 
 // TestPairWaitsForItsStandby: without one there is no commit, until it is back.
 func TestPairWaitsForItsStandby(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	for kind, start := range pairs {
 		t.Run(kind, func(t *testing.T) {
@@ -141,6 +144,7 @@ func TestPairWaitsForItsStandby(t *testing.T) {
 // TestPairLink holds the replication up on its way, and then cuts it: a commit
 // waits as long, and no longer.
 func TestPairLink(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	for kind, start := range pairs {
 		t.Run(kind, func(t *testing.T) {

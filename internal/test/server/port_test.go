@@ -18,6 +18,9 @@ func TestPortsAreKeptWhileDown(t *testing.T) {
 	server.Require(t)
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
+			if kind != "postgres" && kind != "etcd" {
+				onlyLong(t)
+			}
 			t.Parallel()
 			s, err := start(t.Context(), openFolder(t))
 			if err != nil {

@@ -36,7 +36,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(programFolder, "withservers")
-	if output, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+	if output, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, output)
 	}
 	return path, nil
