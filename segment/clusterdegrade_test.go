@@ -393,7 +393,7 @@ func TestSuspectsHoldUpNobody(t *testing.T) {
 		mine := sharing(f)
 		a, b := node(t, s, nil, degraded(mine, nil)), node(t, s, nil, fenced("b", sharing(f), nil))
 		var suspects []string
-		for i := range 500 {
+		for i := range 100 {
 			tag := fmt.Sprint("tag-", i)
 			s.Put(segment.Row{Tag: tag, MaxID: 1, Step: 10})
 			suspects = append(suspects, tag)
@@ -415,7 +415,7 @@ func TestSuspectsHoldUpNobody(t *testing.T) {
 			}()
 		}
 		time.Sleep(2 * time.Second)
-		for range 1000 {
+		for range 300 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if _, err := a.Next(ctx, "order"); err != nil {
 				t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // and again, to be repaired, or the fence does: it is wiped, and nodes go on without
 // it. No ID repeats, and a database that is well is never accused.
 func TestClusterFenceTorture(t *testing.T) {
-	seeds := uint64(10)
+	seeds := uint64(5)
 	if server.Long() {
 		seeds = 300
 	}

@@ -266,9 +266,10 @@ func TestPreload(t *testing.T) {
 				for _, tag := range []string{"used", "old", "never"} {
 					s.Put(segment.Row{Tag: tag, MaxID: 1, Step: 1000})
 				}
-				a := node(t, s, d, segment.Config{})
+				config := segment.Config{RecentFor: time.Hour} // in a day of the bubble a node looks at its board 43,000 times
+				a := node(t, s, d, config)
 				next(t, a, "old")
-				time.Sleep(25 * time.Hour)
+				time.Sleep(62 * time.Minute)
 				next(t, a, "used")
 				time.Sleep(2 * time.Minute)
 				if clean {
@@ -277,7 +278,7 @@ func TestPreload(t *testing.T) {
 					d = d.copy() // the process is gone, the files stay
 				}
 				before := s.count()
-				b := node(t, s, d, segment.Config{})
+				b := node(t, s, d, config)
 				synctest.Wait()
 				if n := s.count() - before; n != 1 {
 					t.Errorf("%d ranges loaded at start, want the one of the recent tag", n)

@@ -217,7 +217,7 @@ func TestConcurrent(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for n := range 500 {
+			for n := range 100 {
 				tag := fmt.Sprint(i, "-", n%20)
 				b.Raise(regress(tag, "x"))
 				_ = b.Active()
@@ -226,7 +226,7 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if c := regresses(b); c.Active != stay || c.Raised != stay+8*500 {
+	if c := regresses(b); c.Active != stay || c.Raised != stay+8*100 {
 		t.Errorf("%+v", c)
 	}
 }

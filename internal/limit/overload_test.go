@@ -90,6 +90,8 @@ func offer(t *testing.T, i leaf.Issuer, rate float64, tags int, warmUp, measured
 	var took []time.Duration
 	waiting := 0
 	var clients sync.WaitGroup
+	working, stop := context.WithCancel(t.Context())
+	defer stop()
 	begin := time.Now()
 	due, sent := 0.0, 0
 	for ; time.Since(begin) < warmUp+measured; time.Sleep(tick) {
@@ -97,7 +99,7 @@ func offer(t *testing.T, i leaf.Issuer, rate float64, tags int, warmUp, measured
 			tag := fmt.Sprint("tag", sent%tags)
 			sent++
 			clients.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(working, patience)
 				defer cancel()
 				mu.Lock()
 				waiting++
@@ -109,7 +111,7 @@ func offer(t *testing.T, i leaf.Issuer, rate float64, tags int, warmUp, measured
 				defer mu.Unlock()
 				waiting--
 				switch end := time.Since(begin); {
-				case end < warmUp || end > warmUp+measured:
+				case end < warmUp || end > warmUp+measured || working.Err() != nil:
 				case err == nil:
 					took = append(took, time.Since(start))
 				case errors.Is(err, leaf.ErrExhausted) && leaf.RetryAfter(err) > 0: // at once
@@ -121,6 +123,7 @@ func offer(t *testing.T, i leaf.Issuer, rate float64, tags int, warmUp, measured
 			})
 		}
 	}
+	stop()
 	clients.Wait()
 	o.goodput = float64(len(took)) / measured.Seconds()
 	if slices.Sort(took); len(took) > 0 {
