@@ -22,7 +22,7 @@ func long() bool { return os.Getenv("LEAF_LONG") != "" }
 // churn restarts three nodes one after the other, each time at a new address. Every
 // fifth one is killed; the others release their number.
 func churn(t *testing.T, b *registryBench) {
-	restarts := 200
+	restarts := 60
 	if long() {
 		restarts = 5000
 	}

@@ -171,7 +171,7 @@ func TestNodeWithoutDatabases(t *testing.T) {
 // awaitStatus polls a node whose state depends on its clock.
 func awaitStatus(t *testing.T, a *app.App, path string, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		status, body := get(t, a, path)
 		if status == want {
 			return
@@ -365,7 +365,7 @@ func TestReleasedNodeClaimsAgain(t *testing.T) {
 	if err := manage.Tell(t.Context(), a.Backend(), manage.ReleaseWorker{Number: all.Workers[0].Number}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		_, body := get(t, a, "/metrics")
 		if strings.Contains(body, "\nleaf_snowflake_losses_total 1\n") && strings.Contains(body, "\nleaf_snowflake_ready 1\n") {
 			break

@@ -121,7 +121,7 @@ func TestBenchAndVerify(t *testing.T) {
 // waitReady waits until all modes of a node issue.
 func waitReady(t *testing.T, p *process) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		info, err := waitForNode(p.dir)
 		if err == nil && info.Ready && settled(strings.Join(info.Reasons, "\n")) {
 			return

@@ -77,7 +77,7 @@ func elsewhere(t *testing.T, environ []string, args ...string) (code int, out st
 	t.Helper()
 	home := t.TempDir()
 	var both bytes.Buffer
-	code = cli.Run(t.Context(), cli.Process{Args: args, Stdout: &both, Stderr: &both, Environ: append([]string{"HOME=" + home}, environ...)})
+	code = cli.Run(t.Context(), cli.Process{Args: args, Stdout: &both, Stderr: &both, Environ: append([]string{"HOME=" + home, patient}, environ...)})
 	err := filepath.WalkDir(home, func(path string, _ fs.DirEntry, err error) error {
 		if path != home {
 			t.Errorf("leaf %s made %s", strings.Join(args, " "), path)

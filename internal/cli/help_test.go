@@ -15,7 +15,7 @@ import (
 func outputOf(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs, Environ: []string{"HOME=/home/me"}}); code != 0 {
+	if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs, Environ: []string{"HOME=/home/me", patient}}); code != 0 {
 		t.Fatalf("leaf %s: exit code %d, %s", strings.Join(args, " "), code, errs.String())
 	}
 	return out.String()

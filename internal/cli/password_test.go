@@ -98,7 +98,7 @@ func TestPasswordRotates(t *testing.T) {
 			p.await(t, "restart the node to use them")
 			write("second", d.Name())
 			p.hangup(t, "changed_passwords=1")
-			for deadline := time.Now().Add(20 * time.Second); ; {
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				if status, _, err := httpGet(p.addr, "/api/segment/get/leaf-segment-test"); err == nil && status == 200 {
 					break
 				}

@@ -21,7 +21,7 @@ import (
 // awaitReady waits until all modes of the node issue.
 func (p *process) awaitReady(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		status, body, err := httpGet(p.addr, "/readyz")
 		if status == 200 && settled(body) {
 			return
@@ -98,7 +98,7 @@ func TestRegistries(t *testing.T) {
 			}
 			// A node issues first and is announced to its peers then.
 			awaitRunning := func(want int) (out string) {
-				for deadline := time.Now().Add(20 * time.Second); ; {
+				for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 					out = command("list")
 					if strings.Count(out, " running ") == want {
 						return out
@@ -177,7 +177,7 @@ func TestStandbyPair(t *testing.T) {
 // awaitBody waits until a page of the node has the text.
 func awaitBody(t *testing.T, p *process, path, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		_, body, err := httpGet(p.addr, path)
 		if strings.Contains(body, text) {
 			return
@@ -228,7 +228,7 @@ func TestDatabaseOfTheJavaServer(t *testing.T) {
 
 	leafOK(t, "schema", "apply", "--store", db.URL(), "--data-dir", dataDir(t))
 	leafOK(t, "worker", "init", "--store", db.URL(), "--data-dir", dataDir(t))
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		status, body, err := httpGet(p.addr, "/api/snowflake/get/x")
 		// Between the two commands the node may have claimed: then it waits as in any
 		// registry that nobody declared new.

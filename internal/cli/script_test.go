@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { _ = os.RemoveAll(dir) })
 			e.Setenv("D", dir)
 			e.Setenv("GORACE", noExitSleep)
+			e.Vars = append(e.Vars, patient)
 			e.Setenv("HOME", filepath.Join(dir, "home"))
 			down, err := port.Claim(context.Background())
 			if err != nil {
@@ -90,7 +91,7 @@ func serves(ts *testscript.TestScript, _ bool, args []string) {
 
 // waitUntilServing waits until all modes of the node in dir issue.
 func waitUntilServing(dir string) error {
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		info, err := waitForNode(dir)
 		if err != nil || info.Ready && settled(strings.Join(info.Reasons, "\n")) {
 			return err

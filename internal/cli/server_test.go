@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
-// patient lets a command wait for a database that many tests use at once.
+// patient lets a command wait for a database on a machine that runs many tests at once.
 const patient = "LEAF_STORE_CONNECT_TIMEOUT=2s"
 
 // leafOK runs a command in this process and returns its output.
@@ -100,7 +100,7 @@ func TestStartWithTheDatabaseDown(t *testing.T) {
 	if err := db.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		status, body, err := httpGet(p.addr, "/api/segment/get/leaf-segment-test")
 		if status == 200 {
 			if body != "1" {
@@ -112,7 +112,7 @@ func TestStartWithTheDatabaseDown(t *testing.T) {
 			t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		status, body, err := httpGet(p.addr, "/readyz")
 		if status == 200 {
 			break

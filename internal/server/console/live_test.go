@@ -122,7 +122,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		t.Errorf("the stream number 65: %d", status)
 	}
 	_ = all[0].resp.Body.Close()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		l := s.stream("api/live?view=snowflake")
 		if l.resp.StatusCode == http.StatusOK {
 			return

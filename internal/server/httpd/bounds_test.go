@@ -289,7 +289,7 @@ func TestConnectionLimit(t *testing.T) {
 		c.Close()
 		// The place is free as soon as the server has noticed.
 		var next *client
-		for deadline := time.Now().Add(10 * time.Second); ; {
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			next = dial(t, s)
 			next.send(fastGET("order"))
 			if r := next.reply(); r.status == 200 {
