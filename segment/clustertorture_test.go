@@ -12,7 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -23,7 +23,7 @@ import (
 // it. No ID repeats, and a database that is well is never accused.
 func TestClusterFenceTorture(t *testing.T) {
 	seeds := uint64(5)
-	if server.Long() {
+	if long.Asked() {
 		seeds = 300
 	}
 	for seed := range seeds {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
@@ -133,7 +133,7 @@ func TestSpread(t *testing.T) {
 	for _, l := range []snowflake.Layout{snowflake.Leaf(), snowflake.JS53(), snowflake.Seconds()} {
 		t.Run(l.Fingerprint(), func(t *testing.T) {
 			ids := make([]int64, 20_000)
-			if server.Long() {
+			if long.Asked() {
 				ids = make([]int64, 200_000)
 			}
 			clk := newClock(start)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -26,7 +26,7 @@ import (
 // no alarm is left. LEAF_SEED=n runs that seed alone.
 func TestStorm(t *testing.T) {
 	first, seeds := uint64(1), 25
-	if server.Long() {
+	if long.Asked() {
 		seeds = 2_000
 	}
 	if text := os.Getenv("LEAF_SEED"); text != "" {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -56,7 +57,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt.settle = time.Millisecond
-	if !server.Long() {
+	if !long.Asked() {
 		opt.protocols = []string{"resp"}
 	}
 	var progress strings.Builder

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -246,7 +247,7 @@ func fullRange(t *testing.T, b *registryBench) {
 	b.declare(t, p)
 	numbers := leaf.Range{Lo: 5, Hi: 8}
 	switch {
-	case long():
+	case long.Asked():
 		numbers = everything
 	case p.Info().Kind == worker.Fixed:
 		numbers = leaf.Range{Lo: 0, Hi: 3} // the registry may count its numbers from the first on

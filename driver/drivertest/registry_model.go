@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -16,14 +16,11 @@ var modelCases = []registryCase{
 	{"random lives of nodes never share a moment", randomLives},
 }
 
-// long reports whether the full figures are asked for.
-func long() bool { return os.Getenv("LEAF_LONG") != "" }
-
 // churn restarts three nodes one after the other, each time at a new address. Every
 // fifth one is killed; the others release their number.
 func churn(t *testing.T, b *registryBench) {
 	restarts := 60
-	if long() {
+	if long.Asked() {
 		restarts = 5000
 	}
 	handles := make([]*process, 4)
@@ -107,7 +104,7 @@ type modelClaim struct {
 // tell. The next owner must start above that.
 func randomLives(t *testing.T, b *registryBench) {
 	seeds, steps := 3, 120
-	if long() {
+	if long.Asked() {
 		seeds, steps = 10, 1000
 	}
 	first := b.start(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
@@ -66,7 +67,7 @@ func TestUnbindInAGroup(t *testing.T) {
 }
 
 func eachGroup(t *testing.T, kinds []string, run func(t *testing.T, g group)) {
-	if os.Getenv("LEAF_TEST_MATRIX") == "" && !server.Long() {
+	if os.Getenv("LEAF_TEST_MATRIX") == "" && !long.Asked() {
 		t.Skip("NOT TESTED: takes minutes; run make test-matrix")
 	}
 	starts := map[string]func(ctx context.Context) (group, error){

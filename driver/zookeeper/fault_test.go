@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
@@ -66,7 +67,7 @@ func TestClaimBreaksAnywhere(t *testing.T) {
 		do   proxy.Action
 	}{{"request lost", proxy.CutNow}, {"reply lost", proxy.CutReply}} {
 		for _, killed := range []bool{false, true} {
-			if killed && action.do == proxy.CutNow && !server.Long() {
+			if killed && action.do == proxy.CutNow && !long.Asked() {
 				continue // the servers know as much as after the reply before was lost
 			}
 			t.Run(fmt.Sprintf("%s, killed %v", action.name, killed), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
@@ -129,7 +130,7 @@ func TestElection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range e.Len() {
-		if i != leader && !server.Long() {
+		if i != leader && !long.Asked() {
 			continue
 		}
 		e.Pause(i)

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 var update = flag.Bool("update", false, "write the golden files and the wanted parts of the scripts")
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 type quick struct{ *testing.M }
 
 func (q quick) Run() int {
-	if !raced || server.Long() {
+	if !raced || long.Asked() {
 		return q.M.Run()
 	}
 	dir, err := os.MkdirTemp("", "leaf-program")

@@ -5,13 +5,14 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/sim"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // seeds returns many if LEAF_LONG asks for the full figures, else few, of which the race
 // detector gets a twentieth, and make check a quarter.
 func seeds(few, many uint64) uint64 {
 	switch {
-	case long():
+	case long.Asked():
 		return many
 	case raced:
 		return max(few/20, 1)
@@ -42,7 +43,7 @@ func TestSegmentSeeds(t *testing.T) {
 			allowed[k] += n
 		}
 	}
-	if !long() {
+	if !long.Asked() {
 		return
 	}
 	for _, k := range sim.Kinds("segment") {

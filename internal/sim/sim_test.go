@@ -2,20 +2,17 @@ package sim_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
-
-// long is server.Long, which this package may not import.
-func long() bool { return os.Getenv("LEAF_LONG") == "1" }
 
 // shrunk says that few seeds are enough: the race detector makes a seed take ten times as long
 // and finds nothing more, because a seed runs one goroutine at a time. make test runs the
 // seeds without it, too.
-func shrunk() bool { return raced && !long() }
+func shrunk() bool { return raced && !long.Asked() }
 
 // TestCorpus: what failed once does not fail again.
 func TestCorpus(t *testing.T) {
@@ -42,7 +39,7 @@ func TestFreshSeeds(t *testing.T) {
 	switch {
 	case testing.Short():
 		span, seeds = time.Minute, 20
-	case long():
+	case long.Asked():
 		span = time.Minute
 	case raced:
 		span, seeds = time.Minute, 2
@@ -70,7 +67,7 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 	switch {
 	case testing.Short():
 		seeds = 5
-	case long():
+	case long.Asked():
 		seeds = 1000
 	case raced:
 		seeds = 2
@@ -88,7 +85,7 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 func TestStrict(t *testing.T) {
 	seeds := uint64(8)
 	switch {
-	case long():
+	case long.Asked():
 		seeds = 20
 	case raced:
 		seeds = 1

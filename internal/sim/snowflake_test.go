@@ -5,6 +5,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/sim"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // TestSnowflakeMode runs seeds of snowflake mode. More of them run in TestCorpus and in
@@ -12,7 +13,7 @@ import (
 func TestSnowflakeMode(t *testing.T) {
 	seeds := uint64(60)
 	switch {
-	case long():
+	case long.Asked():
 		seeds = 2_000
 	case testing.Short():
 		seeds = 5
@@ -45,7 +46,7 @@ func TestSnowflakeMode(t *testing.T) {
 	// What cannot be noticed must show, or the documents promise too little. Two nodes with
 	// one number do at once; the others need luck.
 	kinds := []world.Kind{sim.SharedNumber}
-	if long() {
+	if long.Asked() {
 		kinds = append(kinds, world.FileOlder, world.MachineCloned, world.RegistryWiped, world.RegistryOld, world.CommitsLost)
 	}
 	for _, k := range kinds {

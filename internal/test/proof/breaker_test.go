@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // fault is one thing that goes wrong.
@@ -57,7 +57,7 @@ func (s *schedule) next() fault {
 	}
 	f := fault{kind: s.deck[0], target: s.rng.IntN(3), degree: s.rng.Float64(), hangs: s.rng.IntN(2) == 0}
 	longest := kinds[f.kind].longest
-	if server.Long() {
+	if long.Asked() {
 		longest = max(longest, kinds[f.kind].lasting)
 	}
 	f.lasts = longest/10 + time.Duration(s.rng.Int64N(int64(longest*9/10)))

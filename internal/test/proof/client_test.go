@@ -17,6 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf/client/cache"
 	"github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/idlog"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -35,7 +36,7 @@ const snowflakes = "snowflake mode"
 // while a node of it lives.
 func TestClientNeverNotices(t *testing.T) {
 	ran := 15 * time.Second
-	if server.Long() {
+	if long.Asked() {
 		ran = 150 * time.Second
 	}
 	for _, tt := range []struct {
@@ -142,7 +143,7 @@ func (c *callers) connect(t *testing.T, options ...client.Option) (*client.Clien
 
 func (c *callers) run(t *testing.T, ran time.Duration) {
 	count := 60
-	if server.Long() {
+	if long.Asked() {
 		count = 200
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -148,7 +149,7 @@ func TestConfirmClockAsTheAlarmSays(t *testing.T) {
 func TestLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	rounds := 2
-	if server.Long() {
+	if long.Asked() {
 		rounds = 20
 	}
 	e := server.OwnZooKeeper(t, 3)

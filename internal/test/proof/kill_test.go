@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -15,7 +16,7 @@ import (
 // on steps that divide nothing.
 func TestKillUnderLoad(t *testing.T) {
 	rounds, atLeast := 3, 30_000
-	if server.Long() {
+	if long.Asked() {
 		rounds, atLeast = 10, 1_000_000
 	}
 	for name, open := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "PostgreSQL": server.Postgres} {

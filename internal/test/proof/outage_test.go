@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	outage := 5 * time.Second
-	if server.Long() {
+	if long.Asked() {
 		outage = 60 * time.Second
 	}
 	for name, own := range map[string]func(testing.TB) *server.Instance{"MariaDB": server.OwnMariaDB, "PostgreSQL": server.OwnPostgres} {

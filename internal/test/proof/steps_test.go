@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
-	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestKillsAndClockSteps: a node is killed with SIGKILL in mid-load, its clock is
@@ -21,7 +21,7 @@ import (
 func TestKillsAndClockSteps(t *testing.T) {
 	t.Parallel()
 	rounds := 5
-	if server.Long() {
+	if long.Asked() {
 		rounds = 200
 	}
 	for _, kind := range registries {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // TestProcessesStartTogether: many processes start at once on an empty registry, each
@@ -17,7 +17,7 @@ import (
 func TestProcessesStartTogether(t *testing.T) {
 	t.Parallel()
 	count := 8
-	if server.Long() {
+	if long.Asked() {
 		count = 64
 	}
 	for name, same := range map[string]bool{"own addresses": false, "one address": true} {

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -134,7 +135,7 @@ func startDisk(ctx context.Context, folder string) (*started, error) {
 // own for a minute, and can fail only when this package or a server's version changes.
 func onlyLong(t *testing.T) {
 	t.Helper()
-	if !server.Long() {
+	if !long.Asked() {
 		t.Skip("run make test-long")
 	}
 }

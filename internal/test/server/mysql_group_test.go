@@ -9,13 +9,14 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestMySQLGroup walks through the life of a group: every member accepts writes, a member
 // that is outside of it does not, and nothing that was answered is lost.
 func TestMySQLGroup(t *testing.T) {
-	if os.Getenv("LEAF_TEST_MATRIX") == "" && !server.Long() {
+	if os.Getenv("LEAF_TEST_MATRIX") == "" && !long.Asked() {
 		t.Skip("NOT TESTED: takes half a minute; run make test-matrix")
 	}
 	t.Parallel()

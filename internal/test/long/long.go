@@ -1,0 +1,8 @@
+// Package long tells tests whether make test-long runs them.
+package long
+
+import "os"
+
+// Asked reports whether LEAF_LONG=1 asks for the full loads (make test-long) instead
+// of their short versions.
+func Asked() bool { return os.Getenv("LEAF_LONG") == "1" }
