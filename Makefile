@@ -40,17 +40,17 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
 	leafpb/check.sh
-	go build -o bin/ ./internal/test/cmd/summary
+	go build -ldflags=-w -o bin/ ./internal/test/cmd/summary
 	bin/summary -again 3 go test -short $(QUICKLY) -parallel=8 -timeout 3m -json $(PKG)
 
 .PHONY: test
-test: helpers ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
+test: runners ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
 	bin/withservers -- bin/summary -again 3 go test $(RACE) $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 	$(if $(filter ./...,$(PKG)),bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json ./internal/sim)
 	$(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-release)
 
 .PHONY: test-release
-test-release: helpers ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
+test-release: runners ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
 	for module in tools/release tools/helm tools/rules; do (cd $$module && go mod tidy -diff && go vet .); done
 	for module in tools/release tools/helm; do (cd $$module && go test -count=1 .); done
 	cd tools/rules && ../../bin/withservers -- go test -count=1 -parallel=8 .
@@ -59,14 +59,14 @@ test-release: helpers ## Build the release twice and compare; install its Debian
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server
 
 .PHONY: test-matrix
-test-matrix: helpers ## Drivers on the oldest and newest version of every server; clients in Java; LEAF_ORIGINAL_JAR=leaf.jar, too
+test-matrix: runners ## Drivers on the oldest and newest version of every server; clients in Java; LEAF_ORIGINAL_JAR=leaf.jar, too
 	for servers in "-newest mysql" "-newest mysql,mariadb,postgres,zookeeper,etcd,redis" "-newest mysql,valkey -mysql"; do \
 		LEAF_TEST_MATRIX=1 bin/withservers $$servers -- bin/summary -again 3 go test -count=1 -timeout 30m -json $(MATRIX); \
 	done
 	LEAF_TEST_MATRIX=1 bin/withservers -- go test -count=1 -v -timeout 20m ./internal/test/java
 
 .PHONY: test-long
-test-long: helpers ## The same with the full loads and outages; report in bin/reports
+test-long: runners ## The same with the full loads and outages; report in bin/reports
 	@mkdir -p bin/reports
 	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
 		git log -1 --format='commit %H'; git status --short; \
@@ -133,6 +133,10 @@ mutants: helpers ## Break the code in each way of internal/test/mutants and see 
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin
+
+.PHONY: runners
+runners: # what make test runs tests with
+	go build -ldflags=-w -o bin/ ./internal/test/cmd/withservers ./internal/test/cmd/summary
 
 .PHONY: helpers
 helpers:

@@ -61,9 +61,9 @@ type Backend struct {
 	// nil: there can be no other.
 	Other func(t *testing.T) Store
 
-	// Same reports whether the column biz_tag takes two names for one. nil: it
+	// Same reports whether the column biz_tag takes a name for one of others. nil: it
 	// compares bytes.
-	Same func(a, b string) bool
+	Same func(name string, others ...string) bool
 
 	// Holds reports whether the column biz_tag can hold a name. nil: any.
 	Holds func(tag string) bool

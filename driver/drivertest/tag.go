@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,13 +32,10 @@ func fits(b Backend) (kept []string) {
 		if b.Holds != nil && !b.Holds(name) {
 			continue
 		}
-		taken := false
-		for _, other := range kept {
-			taken = taken || other == name || b.Same != nil && b.Same(other, name)
+		if slices.Contains(kept, name) || b.Same != nil && b.Same(name, kept...) {
+			continue
 		}
-		if !taken {
-			kept = append(kept, name)
-		}
+		kept = append(kept, name)
 	}
 	return kept
 }
@@ -166,7 +164,7 @@ func twin(t *testing.T, b Backend, stored, asked string) {
 		if !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("Create(%q), which the column cannot hold: %v; want ErrBadRequest", asked, err)
 		}
-	case b.Same != nil && b.Same(stored, asked):
+	case b.Same != nil && b.Same(asked, stored):
 		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), strconv.Quote(stored)) {
 			t.Errorf("Create(%q) beside %q: %v; want ErrConflict that names the latter", asked, stored, err)
 		}

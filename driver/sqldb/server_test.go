@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,7 @@ type flavour struct {
 	table    []string // statements that make the tables; none: ApplySchema
 	put      string   // writes a raw row: tag, max_id, step, seconds since 1970
 	lock     string   // locks a row: tag
-	same     string   // asks whether the column biz_tag takes two names for one; empty: it compares bytes
+	same     sameness // how the column biz_tag compares names; zero: by bytes
 	holds    func(tag string) bool
 
 	noText, noOptions, noLimits, noMeta bool
@@ -40,12 +41,27 @@ const (
 	postgresLock = "SELECT 1 FROM leaf_alloc WHERE biz_tag = $1 FOR UPDATE"
 )
 
-// Statements that compare two names as a column does.
-const (
-	mysqlPadded = "SELECT CONVERT(? USING utf8mb4) COLLATE utf8mb4_bin = CONVERT(? USING utf8mb4)"
-	mysqlCI     = "SELECT CONVERT(? USING utf8) COLLATE utf8_general_ci = CONVERT(? USING utf8)"
-	postgresCI  = "SELECT CAST($1 AS text) COLLATE ci = CAST($2 AS text)"
+// sameness is how a column compares names.
+type sameness struct{ name, collation string } // in name, $n stands for a numbered parameter
+
+var (
+	mysqlPadded = sameness{"CONVERT(? USING utf8mb4)", "utf8mb4_bin"}
+	mysqlCI     = sameness{"CONVERT(? USING utf8)", "utf8_general_ci"}
+	postgresCI  = sameness{"CAST($n AS text)", "ci"}
 )
+
+func (s sameness) parameter(i int) string {
+	return strings.ReplaceAll(s.name, "$n", "$"+strconv.Itoa(i))
+}
+
+// query asks whether the column takes a name for one of others, in one round trip.
+func (s sameness) query(others int) string {
+	list := make([]string, others)
+	for i := range list {
+		list[i] = s.parameter(i + 2)
+	}
+	return "SELECT " + s.parameter(1) + " COLLATE " + s.collation + " IN (" + strings.Join(list, ", ") + ")"
+}
 
 // oldOptions is leaf_tag_option as it was before it had limits, for all dialects.
 const oldOptions = "CREATE TABLE leaf_tag_option (biz_tag varchar(128) NOT NULL PRIMARY KEY, min_step int NOT NULL DEFAULT 0," +
@@ -181,9 +197,16 @@ func (f flavour) backend(t *testing.T, d server.Database, db *sql.DB) drivertest
 	if !f.noMeta {
 		backend.Record = recordRule(s)
 	}
-	if f.same != "" {
-		backend.Same = func(a, b string) (same bool) {
-			if err := db.QueryRowContext(t.Context(), f.same, a, b).Scan(&same); err != nil {
+	if f.same != (sameness{}) {
+		backend.Same = func(name string, others ...string) (same bool) {
+			if len(others) == 0 {
+				return false
+			}
+			arguments := []any{name}
+			for _, other := range others {
+				arguments = append(arguments, other)
+			}
+			if err := db.QueryRowContext(t.Context(), f.same.query(len(others)), arguments...).Scan(&same); err != nil {
 				t.Fatal(err)
 			}
 			return same

@@ -38,26 +38,29 @@ func TestIdleConnections(t *testing.T) {
 	if kept == nil {
 		t.Fatal("no connection")
 	}
+	in := bufio.NewReader(kept)
+	ask := func(path string) {
+		_ = kept.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(kept, "GET %s HTTP/1.1\r\nHost: leaf\r\n\r\n", path)
+		r, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("%s: %v; log:\n%s", path, err, p.log)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", path, r.Status)
+		}
+	}
+	ask("/api/snowflake/get/x") // a connection that has sent no request is closed after some seconds
 	for range 250 {
 		for _, addr := range []string{info.HTTP, info.GRPC, info.RESP} {
 			dialed(addr)
 		}
 	}
-	_ = kept.SetDeadline(time.Now().Add(20 * time.Second))
-	in := bufio.NewReader(kept)
 	for range 5 { // more than a range holds
-		for _, path := range []string{"/api/segment/get/leaf-segment-test?count=5000", "/api/snowflake/get/x?count=5000"} {
-			fmt.Fprintf(kept, "GET %s HTTP/1.1\r\nHost: leaf\r\n\r\n", path)
-			r, err := http.ReadResponse(in, nil)
-			if err != nil {
-				t.Fatalf("%s: %v; log:\n%s", path, err, p.log)
-			}
-			_, _ = io.Copy(io.Discard, r.Body)
-			_ = r.Body.Close()
-			if r.StatusCode != http.StatusOK {
-				t.Errorf("%s: %s", path, r.Status)
-			}
-		}
+		ask("/api/segment/get/leaf-segment-test?count=5000")
+		ask("/api/snowflake/get/x?count=5000")
 	}
 	for _, path := range []string{"/healthz", "/readyz?mode=segment", "/readyz?mode=snowflake", "/metrics"} {
 		if status, body, err := httpGet(info.Admin, path); err != nil || status != http.StatusOK {
