@@ -2,10 +2,13 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/cli"
@@ -20,6 +23,24 @@ func outputOf(t *testing.T, args ...string) string {
 	}
 	return out.String()
 }
+
+// helpOf returns what each command prints for --help. It is asked once for all tests: a command
+// builds the whole command line anew.
+var helpOf = sync.OnceValue(func() map[string]string {
+	help := func(args ...string) string {
+		var out bytes.Buffer
+		if code := cli.Run(context.Background(), cli.Process{Args: append(args, "--help"), Stdout: &out, Stderr: &out, Environ: []string{"HOME=/home/me"}}); code != 0 {
+			panic(fmt.Sprintf("leaf %s --help: exit code %d, %s", strings.Join(args, " "), code, &out))
+		}
+		return out.String()
+	}
+	_, list, _ := strings.Cut(help(), "\nCommands:\n")
+	pages := map[string]string{}
+	for _, m := range helpCommand.FindAllStringSubmatch(list, -1) {
+		pages[m[1]] = help(strings.Fields(m[1])...)
+	}
+	return pages
+})
 
 // TestVersion: the version is printed however it is asked for.
 func TestVersion(t *testing.T) {
@@ -62,10 +83,9 @@ func TestReadmeNamesCommandsWithoutJSON(t *testing.T) {
 	for _, m := range regexp.MustCompile("`([a-z -]+)`").FindAllSubmatch(sentence[1], -1) {
 		named = append(named, string(m[1]))
 	}
-	_, list, _ := strings.Cut(outputOf(t, "--help"), "\nCommands:\n")
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]*(?: [a-z][a-z-]*)?)  `).FindAllStringSubmatch(list, -1) {
-		if !strings.Contains(outputOf(t, append(strings.Fields(m[1]), "--help")...), "--json") {
-			without = append(without, m[1])
+	for command, help := range helpOf() {
+		if !strings.Contains(help, "--json") {
+			without = append(without, command)
 		}
 	}
 	slices.Sort(named)

@@ -52,12 +52,10 @@ func texts(t *testing.T, see func(path, line string)) {
 // alarm or an error names.
 func TestTextsNameCommandsThatExist(t *testing.T) {
 	t.Parallel()
-	_, list, _ := strings.Cut(outputOf(t, "--help"), "\nCommands:\n")
-	groups, flags := map[string]bool{}, map[string]string{}
-	for _, m := range helpCommand.FindAllStringSubmatch(list, -1) {
-		group, _, of := strings.Cut(m[1], " ")
+	groups, flags := map[string]bool{}, helpOf()
+	for command := range flags {
+		group, _, of := strings.Cut(command, " ")
 		groups[group] = groups[group] || of
-		flags[m[1]] = outputOf(t, append(strings.Fields(m[1]), "--help")...)
 	}
 	seen := map[string]int{}
 	texts(t, func(path, line string) {
