@@ -11,7 +11,10 @@ COUNT    ?= 6
 # Packages of check and test.
 PKG      ?= ./...
 # The packages whose tests last longest begin first, so that none of them runs alone at the end.
-LONGEST  := ./driver/sqldb ./internal/test/proof ./internal/cli ./internal/test/server ./driver/zookeeper ./segment ./internal/sim ./internal/test/chaos ./internal/app
+LONGEST  := ./driver/sqldb ./internal/cli ./driver/zookeeper ./segment ./internal/app ./client ./worker
+# What drives programs from outside, and the simulation, which runs one goroutine at a time: the race
+# detector would look at the drivers of the tests, and make a seed take ten times as long.
+OUTSIDE  := ./internal/test/proof ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
 # Most tests wait for servers and clocks, so more of them run at once than the machine has processors.
 QUICKLY  := -vet=off -ldflags=-w -parallel=4
@@ -43,11 +46,25 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go build -ldflags=-w -o bin/ ./internal/test/cmd/summary
 	bin/summary -again 3 go test -short $(QUICKLY) -parallel=8 -timeout 3m -json $(PKG)
 
+TEST := bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json
+
 .PHONY: test
-test: runners ## All tests with the race detector, on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients
-	bin/withservers -- bin/summary -again 3 go test $(RACE) $(QUICKLY) -timeout 20m -json $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
-	$(if $(filter ./...,$(PKG)),bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json ./internal/sim)
-	$(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-release)
+ifeq ($(PKG),./...)
+test: runners ## All tests on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients, with the race detector for all of the product
+	bin/withservers -- $(MAKE) --no-print-directory -j2 test-raced test-outside
+	$(MAKE) --no-print-directory test-release
+else
+test: runners
+	bin/withservers -- $(TEST) $(RACE) $(PKG)
+endif
+
+# The tests of test-outside mostly wait, so they run beside the others, one package at a time.
+.PHONY: test-raced test-outside
+test-raced:
+	$(TEST) $(RACE) $(LONGEST) $(filter-out $(shell go list $(OUTSIDE)),$(shell go list ./...))
+
+test-outside:
+	$(TEST) -p 1 $(OUTSIDE)
 
 .PHONY: test-release
 test-release: runners ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
