@@ -127,6 +127,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "galera" || strings.Contains(kind, " ") { // several servers
+				onlyLong(t)
+			}
 			t.Parallel()
 			canStart(t, kind)
 			parent := openFolder(t)
