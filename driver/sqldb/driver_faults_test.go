@@ -198,13 +198,15 @@ func TestDriverPanics(t *testing.T) {
 				defer mu.Unlock()
 				calls, at, site = 0, n, ""
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			arm(0)
-			l.run(ctx)
-			for n := 1; ; n++ {
+			run := func(n int) {
 				arm(n)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
 				l.run(ctx)
+			}
+			run(0)
+			for n := 1; ; n++ {
+				run(n)
 				mu.Lock()
 				where := site
 				mu.Unlock()
@@ -213,7 +215,10 @@ func TestDriverPanics(t *testing.T) {
 					break
 				}
 				arm(0)
-				if res, err := l.store.Reserve(ctx, request(7)); err != nil {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				res, err := l.store.Reserve(ctx, request(7))
+				cancel()
+				if err != nil {
 					t.Errorf("Reserve after a panic in %s: %v", where, err)
 				} else {
 					l.took("the node, later", res.Range)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -101,7 +102,7 @@ func TestCachingSHA2(t *testing.T) {
 				return u.String()
 			}
 			for _, password := range []string{"wrong", "right", "right", "wrong"} {
-				s, err := sqldb.Open(as(password), sqldb.Config{})
+				s, err := sqldb.Open(as(password), sqldb.Config{ConnectTimeout: 10 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}
