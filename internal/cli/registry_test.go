@@ -134,7 +134,7 @@ func TestRegistries(t *testing.T) {
 			}
 			var out, errs bytes.Buffer
 			args := append([]string{"worker", "init", "--snowflake-layout", "js53", "--data-dir", dataDir(t)}, registry...)
-			if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs}); code != 5 {
+			if code := cli.Run(t.Context(), cli.Process{Args: args, Stdout: &out, Stderr: &errs, Environ: []string{patient}}); code != 5 {
 				t.Errorf("another layout: exit code %d: %s", code, errs.String())
 			}
 		})
