@@ -99,6 +99,9 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
 	now, elapsed := h.read()
+	if err := h.impossible(now); err != nil {
+		return Record{}, err
+	}
 	if err := h.clock.look(now, elapsed); err != nil {
 		return Record{}, err
 	}

@@ -124,6 +124,21 @@ func (h *Holder) read() (now time.Time, elapsed time.Duration) {
 	}
 }
 
+// impossible returns leaf.ErrClock if no ID can have the time now: the clock is before the
+// epoch of the layout, as one without a battery at its start, or past the layout's end. Such a
+// clock claims nothing. T, and the moment from which the numbers of a new namespace may be
+// used, are cut off at the ends of the layout: at the epoch that moment would be over, so
+// nothing would wait after a wipe, and at the end each claim would use its number up. It is
+// no measure for a jump either.
+func (h *Holder) impossible(now time.Time) error {
+	first, end := time.UnixMilli(h.cfg.Layout.Epoch).UTC(), h.cfg.Layout.End()
+	if !now.Before(first) && now.Before(end) {
+		return nil
+	}
+	return fmt.Errorf("%w: the clock of this node says %s, and IDs of its layout have times from %s until %s; it claims no worker ID", leaf.ErrClock,
+		now.UTC().Format(time.RFC3339), first.Format(time.RFC3339), end.Format(time.RFC3339))
+}
+
 // ConfirmClock tells the Holder that the wall clock is right, after it reported a
 // jump. It returns the time that is now believed.
 func (h *Holder) ConfirmClock() time.Time {

@@ -36,7 +36,15 @@ type peerCheck struct {
 // until one answers: the peers may start later than this node. A registry that does not
 // answer is the claim's business.
 func (h *Holder) compareClocks() error {
-	err := h.clock.look(h.read())
+	now, elapsed := h.read()
+	if err := h.impossible(now); err != nil {
+		h.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
+			Do: "set the clock of this node right; the node starts by itself then",
+		})
+		return err
+	}
+	err := h.clock.look(now, elapsed)
 	if err != nil || !h.checkedWithin(h.cfg.Clock.Interval, 1) {
 		var jump error
 		if err, jump = h.settle(); err == nil {

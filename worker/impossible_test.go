@@ -1,0 +1,91 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestClockOutsideTheLayout: a clock that no ID can have claims nothing, however often the
+// node starts, and when it is set right the node serves by itself.
+func TestClockOutsideTheLayout(t *testing.T) {
+	for _, by := range []time.Duration{100 * year, -30 * year} {
+		for _, kind := range []worker.Kind{worker.Leased, worker.Fixed} {
+			run(t, kind, func(w *world) {
+				a := w.node("a")
+				a.clock.step(by)
+				for range 3 {
+					a.crash()
+					if err := a.begin(); err != nil {
+						t.Fatalf("%s, a clock that is wrong by %v: start: %v", kind, by, err)
+					}
+					time.Sleep(5 * time.Second)
+					a.says(leaf.ErrClock, "IDs of its layout have times from 2010-11-04T01:42:54Z until 2080-07-10T")
+				}
+				if used := w.records.used(); used != 0 {
+					t.Errorf("%s, a clock that is wrong by %v: %d numbers are claimed", kind, by, used)
+				}
+				a.clock.step(-by)
+				time.Sleep(5 * time.Second)
+				a.issue(1000)
+				if text := a.alarms.has(leaf.AlarmClock); text != "" {
+					t.Errorf("%s, a clock that was wrong by %v: alarm %s", kind, by, text)
+				}
+			})
+		}
+	}
+}
+
+// TestWipeBesideAClockBeforeTheEpoch: the registry is wiped while its node is cut off. The
+// first node that claims there has a clock that was never set. Another one must wait all the
+// same until the node that is cut off has stopped.
+func TestWipeBesideAClockBeforeTheEpoch(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		only := func(c *worker.Config) { c.Numbers = leaf.Range{Lo: 0, Hi: 2} }
+		a := w.node("a", only)
+		a.far = &island{records: w.records}
+		a.up().issue(1000)
+		a.far.off.Store(true)
+		w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
+		wiped := func(c *worker.Config) { c.Fresh = false }
+		b := w.node("b", only, wiped)
+		b.clock.step(-30 * year)
+		if err := b.begin(); err != nil {
+			t.Fatal(err)
+		}
+		c := w.node("c", only, wiped)
+		if err := c.begin(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		a.issue(1000)
+		if st := c.Status(); st.Ready {
+			t.Errorf("a node with a right clock issues with worker ID %d beside the node that is cut off, which has %d", st.Number, a.Status().Number)
+		}
+	})
+}
+
+// TestConfirmationByAClockBeforeTheEpoch: neither does a node that started from its own file
+// make a namespace by such a clock.
+func TestConfirmationByAClockBeforeTheEpoch(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a").up()
+		a.issue(10)
+		a.crash()
+		w.records.breakOff(true)
+		a.up()
+		time.Sleep(5 * time.Second) // until the t of its file
+		a.issue(10)
+		a.clock.step(-30 * year)
+		w.records.set(func(r *records) { r.ns, r.byNum = nil, map[int64]worker.Record{} })
+		w.records.breakOff(false)
+		time.Sleep(10 * time.Second)
+		w.records.set(func(r *records) {
+			if r.ns != nil {
+				t.Errorf("a clock before the epoch made the namespace %+v", *r.ns)
+			}
+		})
+	})
+}
