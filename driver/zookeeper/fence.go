@@ -63,10 +63,13 @@ func (f *Fence) Open(ctx context.Context) (space string, created bool, err error
 			if err := decodeFence(f.root, n.data, &r); err != nil {
 				return "", false, err
 			}
-			if folder, err := f.get(ctx, f.folder(r.Incarnation)); folder != nil || err != nil {
+			folder := f.folder(r.Incarnation)
+			if found, err := f.get(ctx, folder); found != nil || err != nil {
 				return r.Incarnation, false, err
 			}
-			ops = append(ops, set(f.root, data, n.stat.Version)) // its entries are lost
+			// Its entries are lost. The write proves it again: the session may have ended between
+			// the two reads, and the second one may have been answered by a server that is behind.
+			ops = append(ops, create(folder, nil), remove(folder, 0), set(f.root, data, n.stat.Version))
 		}
 		ops = append(ops, create(f.folder(fresh), nil))
 		if _, err = f.change(ctx, f.root, ops...); err == nil {
