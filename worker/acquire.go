@@ -60,7 +60,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if err := h.name(f, nonce); err != nil {
 		return Record{}, false, err
 	}
-	own, err = h.claim(nonce, h.last(f))
+	own, err = h.claim(nonce, h.last(f), f.previous())
 	switch {
 	case err == nil:
 		h.counters.claims.Add(1)
@@ -93,9 +93,10 @@ func answered(err error) bool {
 	return permanent(err) || errors.Is(err, ErrTaken) || errors.Is(err, ErrFull) || errors.Is(err, ErrLost) || errors.Is(err, leaf.ErrClock)
 }
 
-// claim calls the registry for a number. The clock is looked at
+// claim calls the registry for a number. last is our last claim there; filed is that of the
+// file, perhaps at another registry. The clock is looked at
 // once more, so that no jump since then gets into T or makes others look expired.
-func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
+func (h *Holder) claim(nonce string, last, filed *Previous) (Record, error) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
 	now, elapsed := h.read()
@@ -140,9 +141,11 @@ func (h *Holder) claim(nonce string, last *Previous) (Record, error) {
 	}
 	// Whatever the registry remembers: this directory's last owner of the number has
 	// issued up to t.
-	if last != nil && last.Number == own.Number {
-		own.Floor = max(own.Floor, last.Inner)
-		own.Bound = max(own.Bound, own.Floor)
+	for _, p := range []*Previous{last, filed} {
+		if p != nil && p.Number == own.Number {
+			own.Floor = max(own.Floor, p.Inner)
+			own.Bound = max(own.Bound, own.Floor)
+		}
 	}
 	return own, nil
 }
@@ -152,7 +155,7 @@ func (h *Holder) last(f *file) *Previous {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.previous == nil && f != nil && f.of(h.info) {
-		return &Previous{Number: f.Number, Nonce: f.Nonce, Asked: f.Asked, Inner: f.Inner, Incarnation: f.Incarnation}
+		return f.previous()
 	}
 	return h.previous
 }

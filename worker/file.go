@@ -110,6 +110,14 @@ func (f file) of(info Info) bool {
 	return f.Registry == info.Name && f.Place == info.Place && slices.ContainsFunc(strings.Split(info.Servers, ","), same)
 }
 
+// previous is the claim of the file, nil if there is none.
+func (f *file) previous() *Previous {
+	if f == nil {
+		return nil
+	}
+	return &Previous{Number: f.Number, Nonce: f.Nonce, Asked: f.Asked, Inner: f.Inner, Incarnation: f.Incarnation}
+}
+
 // readFile returns the node's file, nil if there is none, or errFile.
 func (h *Holder) readFile() (*file, error) {
 	content, err := h.disk.ReadFile(fileName)

@@ -311,7 +311,7 @@ func (h *Holder) renewed(s *session, own Record) {
 func (h *Holder) confirm(s *session) (Record, error) {
 	old := s.claim.Load()
 	inner := s.inner.Load()
-	own, err := h.claim(s.asked[len(s.asked)-1], s.previous(inner))
+	own, err := h.claim(s.asked[len(s.asked)-1], s.previous(inner), nil)
 	switch {
 	case err != nil:
 		return own, err
