@@ -17,6 +17,8 @@ type clockWatch struct {
 	limit time.Duration // how far the clock may run ahead between two looks
 	reach time.Duration // what a T ahead of time may cost: as long as a crash keeps a number from others
 
+	first, end time.Time // the times of the layout, half-open
+
 	mu       sync.Mutex
 	now      line          // the latest look that was believed
 	left     line          // where the clock was before it stepped back, zero if it may not return there
@@ -37,8 +39,12 @@ func (l line) at(elapsed time.Duration) time.Time { return l.wall.Add(elapsed - 
 
 // look takes a reading and returns nil, or leaf.ErrClock if it is not believed. A
 // clock that is back within the limit is believed again, also where it was before it
-// stepped back, unless it left that long ago.
+// stepped back, unless it left that long ago. A clock before the epoch, as one that was
+// never set, is no measure: else the true time would be a jump.
 func (c *clockWatch) look(now time.Time, elapsed time.Duration) error {
+	if now.Before(c.first) {
+		return c.impossible(now)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	here := line{now.Round(0), elapsed}
@@ -66,6 +72,19 @@ func (c *clockWatch) look(now time.Time, elapsed time.Duration) error {
 	}
 	c.jump, c.now = nil, here
 	return nil
+}
+
+// impossible returns leaf.ErrClock if no ID can have the time now. A clock that is before the
+// epoch of the layout or past its end claims nothing. T, and the moment from which the numbers
+// of a new namespace may be used, are cut off at the ends of the layout: at the epoch that
+// moment would be over, so nothing would wait after a wipe, and at the end each claim would use
+// its number up.
+func (c *clockWatch) impossible(now time.Time) error {
+	if !now.Before(c.first) && now.Before(c.end) {
+		return nil
+	}
+	return fmt.Errorf("%w: the clock of this node says %s, and IDs of its layout have times from %s until %s; no worker ID is claimed and no time bound is raised by such a clock", leaf.ErrClock,
+		now.UTC().Format(time.RFC3339), c.first.Format(time.RFC3339), c.end.Format(time.RFC3339))
 }
 
 // jumped returns what the last look said.
@@ -106,6 +125,9 @@ func (c *clockWatch) judged(right bool) {
 	}
 }
 
+// setClockRight is what to do about an impossible clock: to confirm it is no cure.
+const setClockRight = "set the clock of this node right; the node goes on by itself then"
+
 // read reads both clocks: the wall clock, and the time that has passed since some fixed
 // moment, whatever the wall clock did. A process that is stopped between the two would
 // see one of them jump, and take that for the measure of all that follows; so they are
@@ -122,21 +144,6 @@ func (h *Holder) read() (now time.Time, elapsed time.Duration) {
 			return now, elapsed
 		}
 	}
-}
-
-// impossible returns leaf.ErrClock if no ID can have the time now: the clock is before the
-// epoch of the layout, as one without a battery at its start, or past the layout's end. Such a
-// clock claims nothing. T, and the moment from which the numbers of a new namespace may be
-// used, are cut off at the ends of the layout: at the epoch that moment would be over, so
-// nothing would wait after a wipe, and at the end each claim would use its number up. It is
-// no measure for a jump either.
-func (h *Holder) impossible(now time.Time) error {
-	first, end := time.UnixMilli(h.cfg.Layout.Epoch).UTC(), h.cfg.Layout.End()
-	if !now.Before(first) && now.Before(end) {
-		return nil
-	}
-	return fmt.Errorf("%w: the clock of this node says %s, and IDs of its layout have times from %s until %s; it claims no worker ID", leaf.ErrClock,
-		now.UTC().Format(time.RFC3339), first.Format(time.RFC3339), end.Format(time.RFC3339))
 }
 
 // ConfirmClock tells the Holder that the wall clock is right, after it reported a

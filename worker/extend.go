@@ -30,7 +30,10 @@ func (h *Holder) extendOnce(s *session) {
 	now, err := h.trusted(s)
 	if err != nil {
 		do := "set the clock right (slew it, do not step it). If it is right now, wait: the node issues again when the clock has passed the moment that the text names"
-		if h.clock.jumped() != nil {
+		switch {
+		case h.clock.impossible(now) != nil:
+			do = setClockRight
+		case h.clock.jumped() != nil:
 			do = "set the clock right (slew it, do not step it); if it is right now, run: leaf worker confirm-clock"
 		}
 		h.cfg.Alarms.Raise(leaf.Alarm{Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(), Do: do})

@@ -107,6 +107,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	}
 	h.reg = guarded{reg, &guard{rt: h.rt, log: h.log, hung: map[string]hungCall{}}}
 	h.clock.limit, h.clock.reach = cfg.Jump, cfg.Horizon
+	h.clock.first, h.clock.end = time.UnixMilli(cfg.Layout.Epoch).UTC(), cfg.Layout.End()
 	h.made = h.rt.Now()
 	h.base, h.cancel = context.WithCancel(context.Background())
 	return h, nil

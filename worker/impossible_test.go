@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -88,4 +89,30 @@ func TestConfirmationByAClockBeforeTheEpoch(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestClockIsBeforeTheEpochForAWhile: the clock of a node that runs steps back to before the
+// epoch, and is set right later than a step back is forgotten. The node goes on by itself.
+func TestClockIsBeforeTheEpochForAWhile(t *testing.T) {
+	for _, kind := range []worker.Kind{worker.Leased, worker.Fixed} {
+		run(t, kind, func(w *world) {
+			n := w.node("a").up()
+			time.Sleep(5 * time.Second)
+			n.issue(100)
+			n.clock.step(-30 * year)
+			time.Sleep(30 * time.Minute)
+			n.says(leaf.ErrClock, "")
+			for _, alarm := range n.alarms.list() {
+				if alarm.Code == leaf.AlarmClock && !strings.HasPrefix(alarm.Do, "set the clock of this node right") {
+					t.Errorf("%s: alarm %+v", kind, alarm)
+				}
+			}
+			n.clock.step(30 * year)
+			time.Sleep(10 * time.Second)
+			n.issue(1000)
+			if text := n.alarms.has(leaf.AlarmClock); text != "" {
+				t.Errorf("%s: alarm %s", kind, text)
+			}
+		})
+	}
 }

@@ -37,10 +37,10 @@ type peerCheck struct {
 // answer is the claim's business.
 func (h *Holder) compareClocks() error {
 	now, elapsed := h.read()
-	if err := h.impossible(now); err != nil {
+	if err := h.clock.impossible(now); err != nil {
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
-			Do: "set the clock of this node right; the node starts by itself then",
+			Do: setClockRight,
 		})
 		return err
 	}
