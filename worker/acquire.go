@@ -83,7 +83,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 // must repeat no ID (rule S): without the file nothing tells one layout from another.
 func (h *Holder) withoutMemory(fileErr error) error {
 	if errors.Is(fileErr, errLayout) {
-		return fmt.Errorf("%w: %w; %s. Then remove the file", leaf.ErrConflict, fileErr, setLayoutBack)
+		return fmt.Errorf("%w: %w; IDs of two layouts or epochs can be equal: set the layout back and keep the file, or give the IDs of the new one tables of their own and remove the file", leaf.ErrConflict, fileErr)
 	}
 	return fmt.Errorf("%w: %w; a static worker ID has no other memory. If no process uses it, and the clock of the node was never ahead of the present time, remove the file; the next start then waits %v", leaf.ErrConflict, fileErr, h.cfg.quiet(h.info))
 }

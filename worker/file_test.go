@@ -196,10 +196,16 @@ func TestStaticOfAnotherLayout(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.crash()
+				was := n.cfg
 				change(&n.cfg)
 				err := n.start(worker.NewStatic(3))
-				if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "set the layout back, or give the IDs of the new one tables of their own. Then remove") {
+				if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "set the layout back and keep the file, or give the IDs of the new one tables of their own and remove the file") {
 					t.Errorf("start: %v", err)
+				}
+				n.stop()
+				n.cfg = was // with the file, which knows what was issued
+				if err := n.start(worker.NewStatic(3)); err != nil {
+					t.Errorf("start with the layout set back: %v", err)
 				}
 			})
 		})
