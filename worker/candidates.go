@@ -56,13 +56,20 @@ func (c *candidates) putUnused(count, floor int64) {
 	}
 }
 
+// plenty is how many numbers with a record are enough for claimers that start together.
+const plenty = 128
+
 // pick returns one of the best group. Any will do: claimers that start together would
 // all try the first one, and all but one lose. A number without a record is the rank-th
-// one, from 0, and has the floor of all of those.
+// one, from 0, and has the floor of all of those. It is not picked where there are plenty of
+// others: in a wide layout each start would leave a record, and each claim reads all records.
 func (c *candidates) pick(nonce string) (r Record, rank int64, ok bool) {
 	for _, g := range []group{c.idle, c.expired, c.later} {
 		if g.len() == 0 {
 			continue
+		}
+		if len(g.records) >= plenty {
+			g.unused = 0
 		}
 		h := fnv.New64a()
 		h.Write([]byte(nonce))

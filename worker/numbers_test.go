@@ -86,3 +86,28 @@ func BenchmarkClaimOfAWideLayout(b *testing.B) {
 		}
 	}
 }
+
+// TestRecordsDoNotGrowWithClaims: nodes that start and stop for years do not leave a record for
+// each start in a wide layout. A claim reads all records, and must end in its time.
+func TestRecordsDoNotGrowWithClaims(t *testing.T) {
+	const starts, most = 500, 200
+	r := newRecords(worker.Leased)
+	pool := worker.NewPool(r)
+	req := worker.Request{
+		Namespace: worker.Namespace{Name: "test", Fingerprint: "wide"}, Address: "a:1",
+		Numbers: leaf.Range{Lo: 0, Hi: 1 << 22}, Now: start2024, Bound: start2024 + 60_000,
+	}
+	for i := range starts {
+		req.Nonce = fmt.Sprint("nonce ", i)
+		got, err := pool.Claim(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Release(t.Context(), got, req.Now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used := r.used(); used > most {
+		t.Errorf("%d starts of one node left %d records", starts, used)
+	}
+}

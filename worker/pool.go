@@ -24,7 +24,8 @@ import (
 //     to its address, unless a clock that was ahead has put the floor further away than
 //     the margin. Then come the numbers that can be used at once, those that no node can
 //     hold before those of an unclean holder, which may be alive and about to renew; of
-//     the rest the ones usable soonest.
+//     the rest the ones usable soonest. Where plenty of numbers that were used before are as
+//     good, none is taken that never was.
 //   - While IssueFrom lies further ahead than Request.Latest, no number is taken: each would
 //     get it as its T, and keep it when the namespace is mended.
 //   - A number that another program gave to another address is never taken, nor is one
