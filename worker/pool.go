@@ -39,7 +39,16 @@ type pool struct{ Records }
 
 // Init implements Registry.
 func (p pool) Init(ctx context.Context, ns Namespace) error {
-	_, err := p.open(ctx, StoredNamespace{Namespace: ns})
+	stored, err := p.Namespace(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		if records, err := p.Records.List(ctx); err != nil || len(records) > 0 {
+			return err
+		}
+	}
+	_, err = p.open(ctx, StoredNamespace{Namespace: ns})
 	return err
 }
 

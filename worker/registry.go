@@ -79,7 +79,9 @@ type Registry interface {
 
 	// Init declares the namespace new: numbers without a T were never used, and the
 	// first claimer need not wait. It does nothing if the namespace exists with the
-	// same name and fingerprint. Error: ErrForeign, ErrSchema.
+	// same name and fingerprint, or if there is none and there are records: a registry that
+	// was used has lost it, or an administrator has deleted it so that all numbers wait.
+	// Error: ErrForeign, ErrSchema.
 	Init(ctx context.Context, ns Namespace) error
 
 	// Claim takes a number for req.Nonce in one atomic operation. It may be repeated

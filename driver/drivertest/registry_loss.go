@@ -177,6 +177,12 @@ func renamed(t *testing.T, b *registryBench) {
 	if all, err := other.List(ctx(t)); err != nil || len(all) != 1 || all[0].Bound != r.Bound {
 		t.Errorf("List = %+v, %v; want T %d", all, err, r.Bound)
 	}
+	// What prepares a registry at each start of a cluster must not end the wait for which an
+	// administrator has deleted the namespace.
+	b.now += 1000
+	if got := claim(t, other, b.request(address(2))); got.Floor != b.now+quiet {
+		t.Errorf("claim in a namespace that was deleted and declared = %+v; want the floor %d", got, b.now+quiet)
+	}
 }
 
 // farNamespace: the first node has a clock that is years ahead. Its claim puts the moment from

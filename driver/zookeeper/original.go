@@ -95,7 +95,7 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 // with another name or fingerprint. A namespace belongs to one forever node: if that was
 // deleted, ZooKeeper counts from 0 again, and the next claim makes fresh numbers wait as
 // in a new namespace. Without a claim, open declares the namespace new, which changes
-// nothing if there is one.
+// nothing if there is one, or if an owner node proves that there was one.
 //
 // When only Java servers have used the registry, no operator has declared the namespace.
 // A wipe would have deleted forever too, so it can only have happened before forever was
@@ -152,6 +152,10 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 				continue
 			}
 		}
+		owners, err := o.children(ctx, o.owners())
+		if err != nil || claim == nil && len(owners) > 0 {
+			return nil, err
+		}
 		fresh := worker.StoredNamespace{Namespace: ns}
 		if claim != nil {
 			fresh.IssueFrom = claim.QuietNow()
@@ -160,10 +164,6 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		case stored != nil:
 			fresh.IssueFrom = max(fresh.IssueFrom, stored.IssueFrom)
 		case fresh.IssueFrom > 0 && forever.stat.NumChildren > 0:
-			owners, err := o.children(ctx, o.owners())
-			if err != nil {
-				return nil, err
-			}
 			running := false
 			if len(owners) == 0 && !hadNamespace(claim) {
 				running, err = o.javaRuns(ctx, claim.Now)

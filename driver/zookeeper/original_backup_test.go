@@ -9,7 +9,7 @@ import (
 
 // TestOriginalNamespaceIsDeleted: docs/GUARANTEES.md says to delete the namespace of a
 // registry that was restored from a backup, whose T is too low: all numbers then wait as
-// after a wipe, however old forever is.
+// after a wipe, however old forever is, also if leaf worker init runs before the nodes.
 func TestOriginalNamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	ns := server.ZooKeeper(t)
@@ -27,6 +27,7 @@ func TestOriginalNamespaceIsDeleted(t *testing.T) {
 			backup := claim(t, p.original(t), request(addr))
 			p.remove(t, p.root()+"/leaf_namespace")
 			p.remove(t, p.root()+"/leaf_temporary/"+addr) // the process is gone
+			declare(t, p.original(t))
 			_, forever, err := p.zk.Get(p.root() + "/forever")
 			if err != nil {
 				t.Fatal(err)

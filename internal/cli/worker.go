@@ -90,7 +90,7 @@ type workerInitCmd struct {
 func (workerInitCmd) Help() string {
 	return `Declares the registry new. Without it the first node that claims a number in an empty registry waits before it issues (lease, horizon and margin: 620 s by default), because no node can tell an empty registry from one that was wiped while nodes still run. Do not run it for a registry that lost its data.
 
-A registry that is in use already by the same namespace and layout is left as it is.`
+A registry that is in use already by the same namespace and layout is left as it is, and so is one that has records of worker IDs and no namespace: it was used, and its first node waits.`
 }
 
 // Run declares the registry new.
