@@ -1,0 +1,75 @@
+package takeover_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/audit"
+	"github.com/leaf-idgen/leaf/internal/takeover"
+)
+
+func entry(operation, from, to string) audit.Entry {
+	return audit.Entry{Operation: operation, From: from, To: to, Result: audit.Done}
+}
+
+func TestIssuedIsNotKnown(t *testing.T) {
+	create := entry("tag create", "", `{"tag":"order","start":"5","step":1000}`)
+	for name, entries := range map[string][]audit.Entry{
+		"no entry":               nil,
+		"only other fields":      {entry("tag set", `{"step":1}`, `{"step":2}`)},
+		"a row of another":       {entry("tag set", `{"max_id":"7"}`, `{"max_id":"90"}`)},
+		"a cut text":             {entry("tag create", "", `{"tag":"order","sta`)},
+		"a refused create":       {{Operation: "tag create", To: `{"start":"5"}`, Result: "conflict"}},
+		"a move from nowhere":    {create, entry("tag set", "", `{"max_id":"90"}`)},
+		"a repair without first": {create, entry("tag repair", `{"max_id":"7"}`, `{"above":"0"}`)},
+	} {
+		slices.Reverse(entries)
+		if got, known := takeover.Issued(entries, 100); known || got != nil {
+			t.Errorf("%s: got %v, %v; want that it is not known", name, got, known)
+		}
+	}
+	if got, known := takeover.Issued([]audit.Entry{{Operation: "tag set", To: `{"max_id":"90"}`, Result: "conflict"}, create}, 100); !known || len(got) != 1 || got[0] != (leaf.Range{Lo: 5, Hi: 100}) {
+		t.Errorf("a refused move: got %v, %v; want [5, 100)", got, known)
+	}
+}
+
+// TestIssuedFollowsTheRow lets a row move by commands and by loads, and compares what was handed
+// out with what the entries of the commands tell.
+func TestIssuedFollowsTheRow(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var entries []audit.Entry
+		var out []leaf.Range
+		there, row := false, int64(0)
+		add := func(operation, from, to string) { entries = slices.Insert(entries, 0, entry(operation, from, to)) }
+		for range 1 + r.IntN(12) {
+			was, jump := row, r.Int64N(50)
+			switch n := r.IntN(5); {
+			case !there:
+				row, there = row+jump, true
+				add("tag create", "", fmt.Sprintf(`{"tag":"order","start":"%d","step":10}`, row))
+			case n == 0:
+				row += jump
+				add("tag set", fmt.Sprintf(`{"max_id":"%d"}`, was), fmt.Sprintf(`{"max_id":"%d"}`, row))
+			case n == 1:
+				row += jump + 1
+				add("tag repair", fmt.Sprintf(`{"max_id":"%d"}`, was), fmt.Sprintf(`{"above":"%d","first":"%d","max_id":"%d"}`, row-1, row, row))
+			case n == 2:
+				there = false
+				add("tag delete", fmt.Sprintf(`{"max_id":"%d","step":10}`, was), "")
+			default:
+				row += jump
+				out = leaf.AppendRange(out, leaf.Range{Lo: was, Hi: row})
+			}
+		}
+		if !there {
+			continue
+		}
+		if got, known := takeover.Issued(entries, row); !known || !slices.Equal(got, out) {
+			t.Fatalf("entries %+v: got %v, %v; handed out was %v", entries, got, known, out)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package takeover
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// Action is what is done to a tag.
+type Action string
+
+// Actions of a Plan.
+const (
+	Create  Action = "create"
+	Raise   Action = "raise"
+	Nothing Action = "nothing" // the row is not below the numbers of the other service
+	Refuse  Action = "refuse"
+)
+
+// Options are the wishes of the operator.
+type Options struct {
+	// Gap is how many numbers are left to the other service, which goes on counting.
+	Gap int64
+
+	// Stopped says that the other service is stopped, and takes no number any more.
+	Stopped bool
+
+	// Step of new tags; 0: that of the other service, or DefaultStep.
+	Step int64
+}
+
+// DefaultStep is the step of a new tag where the other service has none.
+const DefaultStep = 1000
+
+// Plan is what is done to one tag, and by what it is decided.
+type Plan struct {
+	Comparison
+
+	Exists   bool      `json:"exists"`
+	Counters []Counter `json:"counters"`
+	Action   Action    `json:"action"`
+	First    int64     `json:"first,string,omitempty"` // where the tag's numbers begin or go on; 0 if nothing is written
+	Step     int64     `json:"step,omitempty"`         // of a new tag
+
+	// Stop has the statements after which the other service hands out no number of the tag's.
+	Stop []string `json:"stop,omitempty"`
+}
+
+// NewPlan decides what is done to a tag whose numbers the counters hand out today. It only ever
+// moves a row forward, and leaves one that is not below the counters.
+func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
+	p := Plan{Comparison: Compare(tag, row, counters), Exists: row.Exists, Counters: counters, Action: Refuse}
+	if reason := cmp.Or(row.Problem, refusal(tag, counters, o)); reason != "" {
+		p.Reason = reason
+		return p
+	}
+	// What was inserted with a number of its own counts here, and not in a comparison: the table
+	// holds the tag's own numbers later.
+	var margin, step int64
+	for _, c := range counters {
+		p.End, margin, step = max(p.End, c.Filled), max(margin, c.Margin), max(step, c.Step)
+	}
+	if p.End > math.MaxInt64-margin-o.Gap || p.End+margin+o.Gap > segment.MaxMaxID {
+		p.Reason = fmt.Sprintf("its numbers end at %d, and with the gap the tag would begin above the largest number of a row, %d", p.End, int64(segment.MaxMaxID))
+		return p
+	}
+	first := p.End + margin + o.Gap
+	p.Step = cmp.Or(o.Step, min(step, segment.MaxStep), DefaultStep)
+	switch {
+	case !row.Exists:
+		p.Action, p.First = Create, first
+	case row.MaxID < p.End:
+		p.Action, p.First = Raise, first
+	default:
+		p.Action = Nothing
+	}
+	p.Stop = stops(Compare(tag, row, counters), row, counters, first)
+	return p
+}
+
+// stops returns the statements that keep the other service below all numbers of the tag: below
+// first, where they begin or go on, and below those that the tag has above the counters now.
+func stops(c Comparison, row Row, counters []Counter, first int64) (all []string) {
+	if row.Exists && row.MaxID >= c.End {
+		first = c.End + c.Left // Left is 0 where it is not known
+	}
+	for _, counter := range counters {
+		if counter.Stop == nil {
+			continue
+		}
+		if s := counter.Stop(first); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// refusal returns why the numbers of the counters cannot be taken over.
+func refusal(tag string, counters []Counter, o Options) string {
+	for _, c := range counters {
+		switch {
+		case c.Problem != "":
+			return c.Problem
+		case c.Follows && o.Gap > 0 && !o.Stopped:
+			return "AUTO_INCREMENT cannot count on beside Leaf: the first ID of Leaf that is inserted moves it above that ID, into the numbers that Leaf hands out next. Stop every program that inserts rows without an ID, and use --stopped"
+		}
+	}
+	return missingResidues(tag, counters)
+}
+
+// missingResidues says that other databases hand out numbers between those of the counters.
+func missingResidues(tag string, counters []Counter) string {
+	modulus := int64(1)
+	var residues []int64
+	for _, c := range counters {
+		if c.Modulus > 1 {
+			modulus = max(modulus, c.Modulus)
+		}
+	}
+	var found []string
+	for _, c := range counters {
+		found = append(found, fmt.Sprintf("remainder %d of %d", c.Residue, max(1, c.Modulus)))
+		if c.Modulus == modulus && !slices.Contains(residues, c.Residue) {
+			residues = append(residues, c.Residue)
+		}
+	}
+	if modulus == 1 || int64(len(residues)) == modulus {
+		return ""
+	}
+	return fmt.Sprintf("numbers with %s were found; those with the other remainders are in further databases, and may be higher. Name every database with --from or --from-file. "+
+		"If there is no other one, make the tag yourself, with a start above all that you find: leaf tag create %s --start N", strings.Join(found, ", "), tag)
+}
