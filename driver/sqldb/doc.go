@@ -2,6 +2,7 @@
 // same or in another one a registry of worker IDs (worker.Records) and a directory of
 // nodes (discovery.Directory): one file per dialect (MySQL with MariaDB, PostgreSQL,
 // SQLite). The registry is in the files records*.go, the directory in directory.go, the
+// counters of other ID services, which are only read, in the files source*.go, the
 // dialects in mysql*.go, postgres*.go and sqlite*.go, and the store in the others.
 //
 // What the store promises, beside the contract of the interfaces:
