@@ -3,19 +3,20 @@ package leaf
 // Alarm codes: stable words for log filters, metrics and pagers. One code is one
 // idea; what it is about is the alarm's Subject.
 const (
-	AlarmRegress   = "regress"   // a store handed out a range below a fence; subject: the tag
-	AlarmRow       = "row"       // a tag's row is outside its limits, or its numbers are used up; subject: the tag
-	AlarmStore     = "store"     // a database does not answer; subject: its name
-	AlarmExhausted = "exhausted" // callers were rejected for want of a range, a layout ends within a year, or fixed worker IDs are nearly used up; subject: the tag, "layout" or "worker IDs"
-	AlarmDisk      = "disk"      // a file of the data directory cannot be written; subject: the file
-	AlarmFile      = "file"      // a file that unique IDs rest on was deleted or replaced while the node ran; subject: "files"
-	AlarmVanished  = "vanished"  // a store's list of tags lacks most of those that were there; subject: its name
-	AlarmRule      = "rule"      // a store belongs to another division of tags, or to another cluster, now; subject: its name
-	AlarmFence     = "fence"     // the cluster fence does not answer, or was replaced; subject: its name
-	AlarmClaim     = "claim"     // no worker ID is held; subject: "worker"
-	AlarmClock     = "clock"     // the wall clock stepped, or differs from the peers'; subject: "self"
-	AlarmAuth      = "auth"      // wrong tokens are refused unheard; subject: "tokens"
-	AlarmRegistry  = "registry"  // the registry of worker IDs does not answer; subject: its name
+	AlarmRegress       = "regress"       // a store handed out a range below a fence; subject: the tag
+	AlarmRow           = "row"           // a tag's row is outside its limits, or its numbers are used up; subject: the tag
+	AlarmStore         = "store"         // a database does not answer; subject: its name
+	AlarmExhausted     = "exhausted"     // callers were rejected for want of a range, a layout ends within a year, or fixed worker IDs are nearly used up; subject: the tag, "layout" or "worker IDs"
+	AlarmDisk          = "disk"          // a file of the data directory cannot be written; subject: the file
+	AlarmFile          = "file"          // a file that unique IDs rest on was deleted or replaced while the node ran; subject: "files"
+	AlarmVanished      = "vanished"      // a store's list of tags lacks most of those that were there; subject: its name
+	AlarmRule          = "rule"          // a store belongs to another division of tags, or to another cluster, now; subject: its name
+	AlarmFence         = "fence"         // the cluster fence does not answer, or was replaced; subject: its name
+	AlarmClaim         = "claim"         // no worker ID is held; subject: "worker"
+	AlarmClock         = "clock"         // the wall clock stepped, or differs from the peers'; subject: "self"
+	AlarmAuth          = "auth"          // wrong tokens are refused unheard; subject: "tokens"
+	AlarmConfiguration = "configuration" // the configuration on the disk cannot be used, and the node goes on with the one that it has; subject: "reload"
+	AlarmRegistry      = "registry"      // the registry of worker IDs does not answer; subject: its name
 )
 
 // Alarm is a state that an operator should look at. It begins with Raise and ends with

@@ -20,6 +20,7 @@ type dialect struct {
 	embedded    bool     // the database is a file of this process: Bind creates it
 	port        string   // default port
 	params      []string // parameters that a URL may have
+	files       []string // those of params that name a file
 	socketParam string   // the one that names a Unix socket instead of a host
 
 	open func(t target, l *login, cfg Config) (pools, error)

@@ -27,6 +27,7 @@ var mysqlDialect = dialect{
 	schemes:      []string{"mysql", "mariadb"},
 	port:         "3306",
 	params:       []string{"socket", "tls", "tls-ca"},
+	files:        []string{"tls-ca"},
 	socketParam:  "socket",
 	open:         openMySQL,
 	dialer:       dialMySQL,

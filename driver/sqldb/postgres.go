@@ -20,6 +20,7 @@ var postgresDialect = dialect{
 	schemes:     []string{"postgres", "postgresql"},
 	port:        "5432",
 	params:      []string{"host", "sslmode", "sslrootcert", "sslcert", "sslkey", "search_path", "application_name"},
+	files:       []string{"sslrootcert", "sslcert", "sslkey"},
 	socketParam: "host",
 	open:        openPostgres,
 	dialer:      dialPostgres,

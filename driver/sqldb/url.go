@@ -157,3 +157,18 @@ func (t target) redacted() string {
 	}
 	return t.url().Redacted()
 }
+
+// Files returns the files with certificates and keys that the URL of a database names. A URL
+// that is not valid has none.
+func Files(url string) (paths []string) {
+	t, err := parse(url)
+	if err != nil {
+		return nil
+	}
+	for _, name := range t.dialect.files {
+		if path := t.params.Get(name); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}

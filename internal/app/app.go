@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,9 +41,14 @@ type Options struct {
 	Notes   []string     // of Load, for the log
 
 	// Reload makes Run read the configuration again, with Load, and put into force what
-	// can change while the node runs (App.Reload). nil: it never does.
+	// can change while the node runs (App.Reload). nil: no signal does. Without Load nothing
+	// does.
 	Reload <-chan os.Signal
-	Load   func() (config.Config, error)
+	Load   func() (cfg config.Config, files map[string]fs.FileInfo, err error)
+
+	// Files are those that the configuration comes from, as Load returns them
+	// (Loaded.Files): a change of one is a reload, too.
+	Files map[string]fs.FileInfo
 
 	// Level is that of Logger, for a reload. nil: it needs a restart.
 	Level *slog.LevelVar
@@ -74,6 +80,7 @@ func (o Options) logger() *slog.Logger { return cmp.Or(o.Logger, slog.New(slog.D
 type App struct {
 	cfg     config.Config // that the node was started with
 	inForce config.Config // cfg with what reloads have changed; of reloadWhenAsked
+	sources sources       // of the configuration; of reloadWhenAsked
 	opts    Options
 	log     *slog.Logger
 	created time.Time
@@ -147,7 +154,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if opts.interfaces == nil {
 		opts.interfaces = systemInterfaces
 	}
-	a := &App{cfg: cfg, inForce: cfg, opts: opts, log: opts.logger(), created: time.Now(), failures: make(chan error, 8), reloads: make(chan reloadRequest)}
+	a := &App{cfg: cfg, inForce: cfg, opts: opts, log: opts.logger(), created: time.Now(), failures: make(chan error, 8), reloads: make(chan reloadRequest), sources: sources{used: opts.Files}}
 	a.drain.asked = make(chan struct{})
 	a.conns = a.boundConnections()
 	defer func() {

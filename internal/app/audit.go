@@ -64,8 +64,8 @@ func systemUser(id int) string {
 	return strconv.Itoa(id)
 }
 
-// recordSignal records a reload that SIGHUP asked for.
-func (a *App) recordSignal(r manage.Reload, err error) {
-	ctx := manage.WithActor(context.Background(), manage.Actor{Who: "signal SIGHUP", Address: "local"})
+// recordReload records a reload that no request asked for.
+func (a *App) recordReload(who string, r manage.Reload, err error) {
+	ctx := manage.WithActor(context.Background(), manage.Actor{Who: who, Address: "local"})
 	a.audit.RecordReload(ctx, r, err)
 }

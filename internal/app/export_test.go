@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -124,3 +125,23 @@ func (a *App) LookAt(check func() error) { a.files.checks = append(a.files.check
 
 // DrainAsked is closed when an administrator has asked the node to drain.
 func (a *App) DrainAsked() <-chan struct{} { return a.drain.asked }
+
+// Sources are sources.
+type Sources struct{ s sources }
+
+// SourcesOf returns the sources of a configuration that was read from these files.
+func SourcesOf(files map[string]fs.FileInfo) *Sources { return &Sources{sources{used: files}} }
+
+// Look is look.
+func (s *Sources) Look() (again bool, changed []string) { return s.s.look() }
+
+// Read says that the files of the last look were read, and with which error.
+func (s *Sources) Read(err error) (news bool) {
+	if err == nil {
+		s.s.used = s.s.last
+	}
+	return s.s.failed(err)
+}
+
+// Ready is what the administrator's port says.
+func (a *App) Ready() leaf.Readiness { return a.ready() }

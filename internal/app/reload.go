@@ -2,22 +2,19 @@ package app
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/config"
-	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
 var reloadable = []string{
 	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
-	levelKey, format.KeysKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
+	levelKey, format.KeysKey, "reload-interval", "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
 }
 
 const levelKey = "log.level"
@@ -34,28 +31,49 @@ type reloading struct {
 	Reloaded
 	differ []config.Difference // all keys, also those for which a restart is needed
 	logins []func() (changed bool)
-	use    func() error // all but the logins
+	enact  func() error // all but the logins
 }
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
 // certificate with its key, the certificates of tls.client-ca, the keys of opaque IDs, the
 // passwords of databases and registries, all of which are read from their files again, and the values of the other keys in
 // reloadable. A connection that is open keeps what it has. After an error nothing has changed.
+// While the last attempt has failed, the alarm leaf.AlarmConfiguration is active.
 // It is not safe for concurrent use.
 func (a *App) Reload(cfg config.Config) (Reloaded, error) {
-	r, err := a.planReload(cfg)
+	r, err := a.use(cfg, nil)
+	return r.Reloaded, err
+}
+
+// use is Reload, of a configuration that was read with an error or without one.
+func (a *App) use(cfg config.Config, err error) (r reloading, _ error) {
+	if err == nil {
+		r, err = a.planReload(cfg)
+	}
 	if err == nil {
 		err = a.carryOut(&r, cfg)
 	}
 	if err != nil {
-		return Reloaded{}, err
+		a.alarms.Raise(reloadAlarm(err))
+		return reloading{}, err
 	}
-	return r.Reloaded, nil
+	a.alarms.Clear(leaf.AlarmConfiguration, reloadSubject)
+	return r, nil
+}
+
+const reloadSubject = "reload"
+
+func reloadAlarm(err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmConfiguration, Subject: reloadSubject,
+		Text: "the node goes on with the configuration that it has, because the one on the disk cannot be used: " + strings.ReplaceAll(err.Error(), "\n", "; "),
+		Do:   "correct it before the node is restarted, and look at it with leaf config check; then run leaf reload, unless reload-interval makes the node try again by itself",
+	}
 }
 
 // carryOut puts what planReload found into force.
 func (a *App) carryOut(r *reloading, cfg config.Config) error {
-	if err := r.use(); err != nil {
+	if err := r.enact(); err != nil {
 		return err
 	}
 	for _, use := range r.logins {
@@ -128,7 +146,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if a.opaque.differs(ring) && cfg.Opaque.Keys == a.inForce.Opaque.Keys {
 		r.Changed = append(r.Changed, config.Difference{Key: format.KeysKey})
 	}
-	r.use = func() error {
+	r.enact = func() error {
 		if err := a.opaque.replace(cfg.Opaque, ring); err != nil {
 			return err
 		}
@@ -172,124 +190,4 @@ func keyOf(text string) string {
 
 func sameCertificate(x, y *tls.Certificate) bool {
 	return y != nil && slices.EqualFunc(x.Certificate, y.Certificate, bytes.Equal)
-}
-
-// reload reads the configuration again and says in the log what came of it.
-func (a *App) reload() (manage.Reload, error) {
-	cfg, err := a.opts.Load()
-	var r reloading
-	if err == nil {
-		r, err = a.planReload(cfg)
-	}
-	if err == nil {
-		err = a.carryOut(&r, cfg)
-	}
-	if err != nil {
-		a.log.Error("the configuration is not reloaded, and the node goes on with the one that it has", "error", err)
-		return manage.Reload{}, fmt.Errorf("%w: nothing has changed: %w", leaf.ErrBadRequest, err)
-	}
-	a.log.Info("configuration reloaded: tokens, the TLS certificates and the passwords of databases and registries are read again",
-		"client_tokens", len(cfg.Auth.Tokens), "admin_tokens", len(cfg.Admin.Tokens), "changed_passwords", r.Passwords, "changed", keysOf(r.Changed))
-	if len(r.Restart) > 0 {
-		a.log.Warn("other settings have changed, which are not in force: restart the node to use them", "changed", strings.Join(r.Restart, "; "))
-	}
-	return r.forPeople(), nil
-}
-
-func keysOf(changed []config.Difference) string {
-	keys := make([]string, len(changed))
-	for i, d := range changed {
-		keys[i] = d.Key
-	}
-	return strings.Join(keys, " ")
-}
-
-// forPeople adds to what needs a restart the values that it has now and then.
-func (r reloading) forPeople() manage.Reload {
-	out := manage.Reload{Changed: []manage.Difference{}, Restart: []manage.Difference{}}
-	for _, d := range r.Changed {
-		out.Changed = append(out.Changed, manage.Difference(d))
-	}
-	for _, text := range r.Restart {
-		key, then, _ := strings.Cut(text, ": ")
-		d := manage.Difference{Key: key, Then: then}
-		for _, whole := range r.differ {
-			if whole.Key == text {
-				d = manage.Difference(whole)
-			}
-		}
-		out.Restart = append(out.Restart, d)
-	}
-	return out
-}
-
-// reloadWhenAsked carries out one request for a reload after the other until ctx ends. It is
-// a loop of its own: a file that hangs, such as a named pipe that nobody writes, must not keep
-// the node from a stop.
-func (a *App) reloadWhenAsked(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.opts.Reload:
-			a.recordSignal(a.reload()) // the log has the error
-		case q := <-a.reloads:
-			a.answer(q)
-		}
-	}
-}
-
-// reloadRequest asks reloadWhenAsked for a reload.
-type reloadRequest struct {
-	plan  bool // change nothing
-	reply chan<- reloadReply
-}
-
-type reloadReply struct {
-	reload manage.Reload
-	err    error
-}
-
-// answer carries a request out.
-func (a *App) answer(q reloadRequest) {
-	var r reloadReply
-	if q.plan {
-		r.reload, r.err = a.look()
-	} else {
-		r.reload, r.err = a.reload()
-	}
-	q.reply <- r
-}
-
-// look is reload without a change.
-func (a *App) look() (manage.Reload, error) {
-	cfg, err := a.opts.Load()
-	if err != nil {
-		return manage.Reload{}, fmt.Errorf("%w: a reload would fail: %w", leaf.ErrBadRequest, err)
-	}
-	r, err := a.planReload(cfg)
-	if err != nil {
-		return manage.Reload{}, fmt.Errorf("%w: a reload would fail: %w", leaf.ErrBadRequest, err)
-	}
-	return r.forPeople(), nil
-}
-
-// Reload implements manage.NodeSite. The loop that SIGHUP wakes carries it out, one request
-// after the other.
-func (n *node) Reload(ctx context.Context, plan bool) (manage.Reload, error) {
-	if n.app.opts.Load == nil {
-		return manage.Reload{}, fmt.Errorf("%w: this node was given its configuration by a program, and cannot read it again", leaf.ErrDisabled)
-	}
-	reply := make(chan reloadReply, 1)
-	select {
-	case n.app.reloads <- reloadRequest{plan, reply}:
-	case <-ctx.Done():
-		return manage.Reload{}, fmt.Errorf("%w: the node is starting or stopping, or is still reading its configuration for another request", leaf.ErrNotReady)
-	}
-	select {
-	case r := <-reply:
-		return r.reload, r.err
-	case <-ctx.Done():
-		return manage.Reload{}, fmt.Errorf("%w: the configuration is still being read; the log says what comes of it", leaf.ErrNotReady)
-	}
 }

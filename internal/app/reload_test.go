@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"crypto/tls"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -106,10 +107,10 @@ func TestStopDuringAReloadThatHangs(t *testing.T) {
 	defer close(hang)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- app.Run(ctx, c, app.Options{Reload: hangup, Load: func() (config.Config, error) {
+		ended <- app.Run(ctx, c, app.Options{Reload: hangup, Load: func() (config.Config, map[string]fs.FileInfo, error) {
 			close(begun)
 			<-hang
-			return c, nil
+			return c, nil, nil
 		}})
 	}()
 	hangup <- syscall.SIGHUP

@@ -77,7 +77,7 @@ func TestPasswordRotates(t *testing.T) {
 				}
 			})
 			write("first", d.Name())
-			p := serve(t, dataDir(t), "--store-file", file)
+			p := serve(t, dataDir(t), "--store-file", file, "--reload-interval", "0s")
 			number := workerOf(t, p)
 			seen := distinct{}
 			seen.add(t, p.ids(t, 150))

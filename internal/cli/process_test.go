@@ -229,7 +229,7 @@ func TestHangupReloads(t *testing.T) {
 		}
 	}
 	write("old\n")
-	p := serve(t, dir, "--auth-token-file", tokens)
+	p := serve(t, dir, "--auth-token-file", tokens, "--reload-interval", "0s")
 	status := func(token string) int {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.addr+"/api/segment/get/leaf-segment-test", nil)
 		if err != nil {

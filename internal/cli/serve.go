@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -37,13 +38,14 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 	log, level := app.NewLogger(p.Stderr, l.Log)
 	return app.Run(ctx, l.Config, app.Options{
 		Reload: hangup,
-		Load: func() (config.Config, error) {
+		Load: func() (config.Config, map[string]fs.FileInfo, error) {
 			l, err := c.Settings.loadNode(p)
 			if err != nil {
-				return config.Config{}, err
+				return config.Config{}, nil, err
 			}
-			return l.Config, nil
+			return l.Config, l.Files(), nil
 		},
+		Files:     l.Files(),
 		Logger:    log,
 		Level:     level,
 		Version:   version(),

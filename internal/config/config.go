@@ -23,6 +23,7 @@ type Config struct {
 	ConnectTimeout  time.Duration `key:"store-connect-timeout" default:"250ms" min:"10ms" max:"10s" help:"Longest time for opening one connection to a database."`
 	ShutdownTimeout time.Duration `key:"shutdown-timeout" default:"10s" min:"100ms" max:"5m" help:"Longest time for a clean stop: finish requests, return unused IDs. What is not done by then is cut off, which loses IDs but repeats none."`
 	DrainDelay      time.Duration `key:"drain-delay" default:"0s" min:"0s" max:"10m" help:"At a stop, how long the node goes on serving after it said that it is not ready and left the list of nodes, so that clients and load balancers move first. leaf drain has a flag of its own."`
+	ReloadInterval  time.Duration `key:"reload-interval" default:"2s" min:"0s" max:"1h" help:"How often the node looks whether its configuration file, or a file that its configuration names, has changed. When two looks see the same change, it reads the configuration again, as with leaf reload. 0s: it never looks."`
 	HTTP            HTTP          `key:"http" title:"HTTP server"`
 	GRPC            GRPC          `key:"grpc" title:"gRPC server"`
 	RESP            RESP          `key:"resp" title:"Redis protocol server"`

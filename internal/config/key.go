@@ -97,12 +97,15 @@ func (k Key) asFile() Key {
 		what = "the values of " + k.Name + ", one per line"
 	}
 	return Key{
-		Name: k.Name + fileSuffix, Title: k.Title, Hint: "FILE", typ: reflect.TypeFor[string](),
+		Name: k.Name + fileSuffix, Title: k.Title, Hint: fileHint, typ: reflect.TypeFor[string](),
 		Help: "File that holds " + what + ".", content: k.Name,
 	}
 }
 
 const fileSuffix = "-file"
+
+// fileHint is the Hint of every key that names a file which is read.
+const fileHint = "FILE"
 
 // mustNumber reads a tag of Config. It panics on a wrong tag. Every
 // program and test that reads a key calls it, so a wrong tag cannot be released.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -34,9 +35,10 @@ type Loaded struct {
 	File  string   // the configuration file, "" for none
 	Notes []string // what was ignored or translated, for the log
 
-	sources    map[string]string // by key name; missing: the default
-	files      map[string]string // by key name: the file that its value was read from
-	needsStore error             // see legacyConfig
+	sources    map[string]string      // by key name; missing: the default
+	files      map[string]string      // by key name: the file that its value was read from
+	seen       map[string]fs.FileInfo // by path: each file that was read, as it was before
+	needsStore error                  // see legacyConfig
 }
 
 // setting is one key with raw values and its origin.
@@ -54,7 +56,7 @@ func Load(in Input) (*Loaded, error) {
 	if in.File != "" {
 		file = in.File
 	}
-	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}}
+	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}, seen: map[string]fs.FileInfo{}}
 
 	fromFile, fileErr := l.readFile(file)
 	if fileErr != nil {
@@ -96,7 +98,7 @@ func LoadSome(in Input, keys ...string) (*Loaded, error) {
 	if in.File != "" {
 		file = in.File
 	}
-	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}}
+	l := &Loaded{Config: Default(), File: file, sources: map[string]string{}, files: map[string]string{}, seen: map[string]fs.FileInfo{}}
 	fromFile, err := l.readFile(file)
 	errs := []error{err}
 	for _, source := range [][]setting{fromFile, env, flagSettings(in.Flags)} {
@@ -117,7 +119,7 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 	if ext != ".yaml" && ext != ".yml" && ext != ".properties" {
 		return nil, &Error{Key: "config", Value: path, Limit: "must end in .yaml, .yml or .properties"}
 	}
-	data, err := readBounded(path)
+	data, err := l.readBounded(path)
 	if err != nil {
 		return nil, &Error{Key: "config", Value: path, Limit: err.Error()}
 	}
@@ -129,12 +131,15 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 	return legacy.settings, err
 }
 
-func readBounded(path string) ([]byte, error) {
+func (l *Loaded) readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if l.seen[path], err = f.Stat(); err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
 	if err != nil {
 		return nil, err

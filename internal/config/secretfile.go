@@ -23,7 +23,7 @@ func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
 		return fail("must not be set together with " + k.content)
 	}
 	path := s.values[0]
-	values, err := readSecret(path)
+	values, err := l.readSecret(path)
 	if err != nil {
 		return fail(err.Error())
 	}
@@ -35,8 +35,8 @@ func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
 }
 
 // readSecret returns the lines of a file that are not empty.
-func readSecret(path string) ([]string, error) {
-	data, err := readBounded(path)
+func (l *Loaded) readSecret(path string) ([]string, error) {
+	data, err := l.readBounded(path)
 	if err != nil {
 		return nil, err
 	}

@@ -219,7 +219,7 @@ func coordinatorGone(t *testing.T) {
 	p.clear(traffic, "LeafFence", "LeafDirectory")
 }
 
-// certificateEnds: a certificate has a day left, and is exchanged.
+// certificateEnds: a certificate has a day left, and is exchanged, at first without its key.
 func certificateEnds(t *testing.T) {
 	c := settings(t)
 	dir := t.TempDir()
@@ -235,8 +235,14 @@ func certificateEnds(t *testing.T) {
 	p := newPrometheus(t, of(a))
 	p.fire(nothing, "LeafCertificateExpires")
 	certificate(t, dir, 90*24*time.Hour)
+	half := c
+	half.TLS.Key = certificate(t, t.TempDir(), time.Hour).Key
+	if _, err := a.Reload(half); err == nil {
+		t.Fatal("a certificate with the key of another one counts")
+	}
+	p.fire(nothing, "LeafCertificateExpires", "LeafConfiguration")
 	if _, err := a.Reload(c); err != nil {
 		t.Fatal(err)
 	}
-	p.clear(nothing, "LeafCertificateExpires")
+	p.clear(nothing, "LeafCertificateExpires", "LeafConfiguration")
 }
