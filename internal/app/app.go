@@ -40,6 +40,8 @@ type Options struct {
 	Version string       // shown by commands
 	Notes   []string     // of Load, for the log
 
+	Warnings []string // of Load, for the log
+
 	// Reload makes Run read the configuration again, with Load, and put into force what
 	// can change while the node runs (App.Reload). nil: no signal does. Without Load nothing
 	// does.
@@ -345,6 +347,9 @@ func (a *App) announce() {
 	}
 	for _, note := range a.opts.Notes {
 		a.log.Info("configuration: " + note)
+	}
+	for _, warning := range a.opts.Warnings {
+		a.log.Warn("configuration: " + warning)
 	}
 }
 

@@ -88,12 +88,11 @@ func open(ctx context.Context, p Process, s *settings, without app.Without, dire
 	if l.Endpoint != "" {
 		return app.OpenEndpoint(l)
 	}
-	warn := func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }
 	named := false
 	for key := range given {
 		named = named || slices.Contains(direct, key) || direct == nil && key != "data-dir"
 	}
-	return app.Open(ctx, l.Config, app.Options{Version: version(), Warn: warn}, named, without)
+	return app.Open(ctx, l.Config, app.Options{Version: version(), Warn: p.warn}, named, without)
 }
 
 // checkEndpoint refuses flags that contradict each other about what the command works on: a
@@ -125,7 +124,7 @@ func with(ctx context.Context, p Process, c opener, f func(manage.Backend) error
 		return errors.Join(err, ending)
 	case ending != nil:
 		// The command itself was done: what follows can only lose unused IDs.
-		fmt.Fprintf(p.Stderr, "leaf: warning: %v\n", ending)
+		p.warn(ending.Error())
 	}
 	return nil
 }

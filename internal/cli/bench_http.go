@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // httpNode is a node that is asked over HTTP/1.1.
@@ -34,8 +35,11 @@ type httpNode struct {
 
 func newHTTPNode(text string, timeout time.Duration, token string, secure *tls.Config) (*httpNode, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, leaf.BadField("url", text, "must be http://HOST:PORT or https://HOST:PORT, with a path if a proxy needs one")
+	if err == nil && u.User != nil {
+		return nil, leaf.BadField("url", u.Scheme+"://"+u.Host, "must have no user and no password; --auth-token-file names the file of a token")
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
+		return nil, leaf.BadField("url", config.Redact(text), "must be http://HOST:PORT or https://HOST:PORT, with a path if a proxy needs one")
 	}
 	port := u.Port()
 	if port == "" {

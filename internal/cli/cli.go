@@ -161,6 +161,7 @@ func run(ctx context.Context, p Process) (err error) {
 	if err != nil {
 		return &usageError{explainRetired(err), helpFor(err)}
 	}
+	warnOfArguments(p, command)
 	command.BindTo(ctx, (*context.Context)(nil))
 	return command.Run(p)
 }
@@ -242,13 +243,14 @@ func exitCode(err error) int {
 	return exitRefused // conflict, latched, invalid row, used up, disabled
 }
 
-// printError writes one line per problem.
+// printError writes one line per problem. A command that was mistyped can quote a URL where none
+// is expected, so passwords are hidden here, for all errors.
 func printError(w io.Writer, err error) {
 	text := err.Error()
 	if a := advice(err); a != "" {
 		text += "; " + a
 	}
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(config.RedactText(text), "\n") {
 		line = strings.ReplaceAll(strings.TrimPrefix(line, "leaf: "), ": leaf: ", ": ") // a class below a step
 		fmt.Fprintf(w, "leaf: %s\n", line)
 	}

@@ -25,6 +25,7 @@ type configReport struct {
 	File     string           `json:"file,omitempty"`
 	Settings []config.Setting `json:"settings"`
 	Notes    []string         `json:"notes,omitempty"`
+	Warnings []string         `json:"warnings,omitempty"`
 }
 
 // Run prints the effective configuration. An invalid one is an error.
@@ -37,7 +38,7 @@ func (c *configCheckCmd) Run(ctx context.Context, p Process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.Stdout, configReport{l.File, l.Settings(), l.Notes})
+		return printJSON(p.Stdout, configReport{l.File, l.Settings(), l.Notes, l.Warnings})
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tVALUE\tSOURCE")
@@ -53,6 +54,9 @@ func (c *configCheckCmd) Run(ctx context.Context, p Process) error {
 	}
 	for _, note := range l.Notes {
 		fmt.Fprintf(p.Stdout, "note: %s\n", note)
+	}
+	for _, warning := range l.Warnings {
+		fmt.Fprintf(p.Stdout, "warning: %s\n", warning)
 	}
 	return nil
 }

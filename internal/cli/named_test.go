@@ -95,11 +95,16 @@ func TestTextsNameCommandsThatExist(t *testing.T) {
 }
 
 // TestDocumentsStartNodes: each line of a document that starts a node is a configuration
-// that a node accepts. What nodes share is named, so that no two of them issue 1, 2, 3.
+// that a node accepts, with the variables that the lines before it export. What nodes share is
+// named, so that no two of them issue 1, 2, 3.
 func TestDocumentsStartNodes(t *testing.T) {
 	t.Parallel()
-	lines := 0
+	lines, exported := 0, map[string][]string{}
 	texts(t, func(path, line string) {
+		if assignments, ok := strings.CutPrefix(strings.TrimSpace(line), "export LEAF_"); ok && filepath.Ext(path) == ".md" {
+			assignments, _, _ = strings.Cut(assignments, "#")
+			exported[path] = append(exported[path], strings.Fields("LEAF_"+assignments)...)
+		}
 		_, settings, ok := strings.Cut(line, "leaf serve ")
 		code := strings.HasPrefix(line, "    ") || strings.HasPrefix(strings.TrimSpace(line), "$ ")
 		if !ok || !code || filepath.Ext(path) != ".md" || strings.Contains(settings, "leaf.properties") {
@@ -110,7 +115,7 @@ func TestDocumentsStartNodes(t *testing.T) {
 		args = slices.DeleteFunc(args, func(word string) bool { return word == "&" || strings.HasPrefix(word, "2>") })
 		lines++
 		var out, errs bytes.Buffer
-		if code := cli.Run(t.Context(), cli.Process{Args: append([]string{"config", "check"}, args...), Stdout: &out, Stderr: &errs, Environ: []string{"HOME=/home/me"}}); code != 0 {
+		if code := cli.Run(t.Context(), cli.Process{Args: append([]string{"config", "check"}, args...), Stdout: &out, Stderr: &errs, Environ: append([]string{"HOME=/home/me"}, exported[path]...)}); code != 0 {
 			t.Errorf("%s: %s: exit code %d, %s", path, strings.TrimSpace(line), code, &errs)
 		}
 	})

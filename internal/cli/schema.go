@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // schemaGroup are the commands about the tables of a database.
@@ -38,9 +39,10 @@ func (c *schemaPrintCmd) Run(p Process) error {
 type schemaApplyCmd struct {
 	Settings settings `embed:"" keys:"schema"`
 	jsonFlag
-	AcceptRule bool     `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
-	LeaveOut   []string `sep:"none" placeholder:"URL" help:"With --accept-rule: a database of the rule so far that the new rule has not, repeatable. Its rows are compared, and it is closed for nodes with the rule so far."`
-	Lost       []string `sep:"none" placeholder:"NAME" help:"With --accept-rule: a database of the rule so far, by its name there, that no node can ever reach again, repeatable. Its rows are not compared."`
+	AcceptRule   bool     `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
+	LeaveOut     []string `sep:"none" secret:"" placeholder:"URL" help:"With --accept-rule: a database of the rule so far that the new rule has not, repeatable. Its rows are compared, and it is closed for nodes with the rule so far."`
+	LeaveOutFile string   `placeholder:"FILE" help:"File that holds the values of --leave-out, one per line."`
+	Lost         []string `sep:"none" placeholder:"NAME" help:"With --accept-rule: a database of the rule so far, by its name there, that no node can ever reach again, repeatable. Its rows are not compared."`
 }
 
 // Help implements kong.HelpProvider.
@@ -56,14 +58,18 @@ func (c *schemaApplyCmd) Run(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
+	leaveOut, err := c.leaveOut()
+	if err != nil {
+		return err
+	}
 	var change *app.RuleChange
 	switch {
 	case c.AcceptRule:
-		change = &app.RuleChange{LeaveOut: c.LeaveOut, Lost: c.Lost}
-	case len(c.LeaveOut)+len(c.Lost) > 0:
-		return leaf.BadField("--leave-out and --lost", strings.Join(append(c.LeaveOut, c.Lost...), " "), "are for --accept-rule only")
+		change = &app.RuleChange{LeaveOut: leaveOut, Lost: c.Lost}
+	case len(leaveOut)+len(c.Lost) > 0:
+		return &usageError{errors.New("--leave-out and --lost are for --accept-rule only"), "leaf schema apply --help"}
 	}
-	report, err := app.ApplySchema(ctx, l.Config, app.Options{Warn: func(text string) { fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", text) }}, change)
+	report, err := app.ApplySchema(ctx, l.Config, app.Options{Warn: p.warn}, change)
 	if c.JSON && err == nil {
 		return printJSON(p.Stdout, map[string]any{"report": report})
 	}
@@ -71,4 +77,19 @@ func (c *schemaApplyCmd) Run(ctx context.Context, p Process) error {
 		fmt.Fprintln(p.Stdout, line)
 	}
 	return err
+}
+
+// leaveOut returns the databases that the new rule leaves out.
+func (c *schemaApplyCmd) leaveOut() ([]string, error) {
+	switch {
+	case c.LeaveOutFile != "" && len(c.LeaveOut) > 0:
+		return nil, &usageError{errors.New("--leave-out and --leave-out-file must not be set together"), "leaf schema apply --help"}
+	case c.LeaveOutFile != "":
+		urls, err := config.ReadSecret(c.LeaveOutFile)
+		if err != nil {
+			return nil, leaf.BadField("--leave-out-file", c.LeaveOutFile, err.Error())
+		}
+		return urls, nil
+	}
+	return c.LeaveOut, nil
 }

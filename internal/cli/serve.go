@@ -50,6 +50,7 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 		Level:     level,
 		Version:   version(),
 		Notes:     l.Notes,
+		Warnings:  l.Warnings,
 		Snowflake: l.AsksForSnowflake(),
 		IsSet:     l.IsSet,
 		Manager:   app.ManagerOf(p.Environ, os.Getpid()),

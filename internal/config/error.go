@@ -12,7 +12,7 @@ import (
 // with errors.Join, one line each.
 type Error struct {
 	Key    string // the key as the user wrote it; "" if the error is not about one
-	Value  string // without passwords
+	Value  string // without passwords; those of URLs are hidden in the text anyway
 	Source string // where it was set: "--http-addr", "LEAF_HTTP_ADDR" or "leaf.yaml:3"; "" unknown
 	Limit  string // what is allowed, or what to do
 }
@@ -24,7 +24,7 @@ func (e *Error) Error() string {
 	if e.Key != "" {
 		b.WriteString(e.Key)
 		if e.Value != "" {
-			value := e.Value
+			value := RedactText(e.Value)
 			if len(value) > longest {
 				value = value[:longest] + "..."
 			}

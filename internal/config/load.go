@@ -35,6 +35,9 @@ type Loaded struct {
 	File  string   // the configuration file, "" for none
 	Notes []string // what was ignored or translated, for the log
 
+	// Warnings say which secrets other users of the machine may read.
+	Warnings []string
+
 	sources    map[string]string      // by key name; missing: the default
 	files      map[string]string      // by key name: the file that its value was read from
 	seen       map[string]fs.FileInfo // by path: each file that was read, as it was before
@@ -87,7 +90,7 @@ func Load(in Input) (*Loaded, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	l.Notes = append(l.Notes, l.exposed()...)
+	l.Warnings = append(ArgumentWarnings(in.Flags), l.exposed()...)
 	return l, nil
 }
 

@@ -20,6 +20,13 @@ func Redact(u string) string {
 	return secretParameter.ReplaceAllString(redactUser(u), "${1}"+hidden)
 }
 
+// urlPassword is the password of a URL in a text, with what is around it. It ends at the last @ of
+// the word, because a password that is not percent-encoded may hold one.
+var urlPassword = regexp.MustCompile(`(://[^\s"'` + "`" + `:@/]*:)[^\s"'` + "`" + `]*@`)
+
+// RedactText hides the passwords of all URLs in a text.
+func RedactText(text string) string { return urlPassword.ReplaceAllString(text, "${1}"+hidden+"@") }
+
 func redactUser(u string) string {
 	start := strings.Index(u, "://")
 	if start < 0 {
@@ -56,12 +63,13 @@ func redactPath(text string) string {
 
 // redactAll returns the values of a key for people.
 func redactAll(k Key, values []string) []string {
-	if !k.Secret {
-		return values
-	}
 	out := make([]string, len(values))
 	for i, v := range values {
-		out[i] = k.Redact(v)
+		if k.Secret {
+			out[i] = k.Redact(v)
+		} else {
+			out[i] = RedactText(v)
+		}
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -34,7 +35,11 @@ func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
 	return nil
 }
 
-// readSecret returns the lines of a file that are not empty.
+// ReadSecret returns the lines of a file that are not empty, as of a file that a key names.
+func ReadSecret(path string) ([]string, error) {
+	return (&Loaded{seen: map[string]fs.FileInfo{}}).readSecret(path)
+}
+
 func (l *Loaded) readSecret(path string) ([]string, error) {
 	data, err := l.readBounded(path)
 	if err != nil {
@@ -52,7 +57,26 @@ func (l *Loaded) readSecret(path string) ([]string, error) {
 	return lines, nil
 }
 
-// exposed returns a note for each file that holds secrets and that other users may read.
+// ArgumentWarnings returns a warning for each flag with a secret in its value.
+func ArgumentWarnings(flags map[string][]string) (warnings []string) {
+	for _, k := range Keys() {
+		if k.Secret && slices.ContainsFunc(flags[k.Name], func(value string) bool { return k.Redact(value) != value }) {
+			warnings = append(warnings, ArgumentWarning(k.Flag(), k.Env()))
+		}
+	}
+	return warnings
+}
+
+// ArgumentWarning says that the value of a flag holds a secret. env is the variable that takes the
+// same value, "" if there is none.
+func ArgumentWarning(flag, env string) string {
+	if env != "" {
+		env = ", or the variable " + env
+	}
+	return fmt.Sprintf("--%s has a secret, and other users of this machine may read the arguments of a process; use --%[1]s-file FILE%s", flag, env)
+}
+
+// exposed returns a warning for each file that holds secrets and that other users may read.
 func (l *Loaded) exposed() []string {
 	if runtime.GOOS == "windows" { // which has no such modes
 		return nil
@@ -67,14 +91,14 @@ func (l *Loaded) exposed() []string {
 	if l.Opaque.Keys != "" {
 		paths[l.Opaque.Keys] = true
 	}
-	var notes []string
+	var warnings []string
 	for path := range paths {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			notes = append(notes, fmt.Sprintf("%s holds secrets, and other users of this machine may read it (mode %#o); run: chmod 600 %[1]s", path, info.Mode().Perm()))
+			warnings = append(warnings, fmt.Sprintf("%s holds secrets, and other users of this machine may read it (mode %#o); run: chmod 600 %[1]s", path, info.Mode().Perm()))
 		}
 	}
-	slices.Sort(notes)
-	return notes
+	slices.Sort(warnings)
+	return warnings
 }
 
 // secretsInFile reports whether the configuration file itself holds a secret.

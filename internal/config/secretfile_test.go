@@ -77,7 +77,7 @@ func TestExposedSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		notes := strings.Join(l.Notes, "\n")
+		notes := strings.Join(l.Warnings, "\n")
 		if got := strings.Contains(notes, "run: chmod 600 "+path); got != tt.want || strings.Contains(notes, "secret@") {
 			t.Errorf("%q with mode %o: %q", tt.content, tt.mode, notes)
 		}
@@ -99,8 +99,8 @@ func TestExposedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(l.Notes, func(note string) bool { return strings.Contains(note, "run: chmod 600 "+path) }); got != want {
-			t.Errorf("mode %o: %q", mode, l.Notes)
+		if got := slices.ContainsFunc(l.Warnings, func(note string) bool { return strings.Contains(note, "run: chmod 600 "+path) }); got != want {
+			t.Errorf("mode %o: %q", mode, l.Warnings)
 		}
 	}
 }

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leaf-idgen/leaf/internal/config"
+
+	"github.com/alecthomas/kong"
+)
+
+// warn tells the user of a command what it is good to know beside its result.
+func (p Process) warn(text string) {
+	fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", config.RedactText(text))
+}
+
+// warnOfArguments warns of each flag of a command with a secret in its value. The node that leaf
+// serve starts says so in its log, and leaf config check in its output.
+func warnOfArguments(p Process, command *kong.Context) {
+	switch command.Command() {
+	case "serve", "config check":
+		return
+	}
+	given := map[string][]string{}
+	for _, f := range command.Flags() {
+		switch v := f.Target.Interface().(type) {
+		case rawValue:
+			given[f.Tag.Get("key")] = v.values
+		case []string:
+			if f.Tag.Has("secret") && slices.ContainsFunc(v, func(value string) bool { return config.Redact(value) != value }) {
+				p.warn(config.ArgumentWarning(f.Name, ""))
+			}
+		}
+	}
+	for _, text := range config.ArgumentWarnings(given) {
+		p.warn(text)
+	}
+}
