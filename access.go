@@ -10,6 +10,7 @@ type Credentials struct {
 	Name        string // what it calls itself, unproved; "" if it does not
 
 	Address netip.Addr // where its connection comes from; zero: not known
+	Request string     // the ID of the request that Open is called for, for the log only; "": none
 }
 
 // Access is the one layer of authorisation and limits in front of every protocol. A

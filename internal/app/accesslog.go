@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 )
 
 // accessLog is an Access that writes a line for each request of a protocol. Without log.access
@@ -35,7 +36,7 @@ func (l accessLog) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	}
 	issuers, err := l.inner.Open(c)
 	if err != nil {
-		l.log.Info("request refused", "protocol", l.protocol, "client", client, "code", leaf.ClassOf(err).Code)
+		l.log.Info("request refused", "protocol", l.protocol, "client", client, "request", c.Request, "code", leaf.ClassOf(err).Code)
 		return nil, err
 	}
 	return &leaf.Issuers{
@@ -55,7 +56,7 @@ type loggedIssuer struct {
 func (l loggedIssuer) Next(ctx context.Context, tag string) (int64, error) {
 	begin := time.Now()
 	id, err := l.issuer.Next(ctx, tag)
-	l.line(tag, 1, id, err, begin)
+	l.line(ctx, tag, 1, id, err, begin)
 	return id, err
 }
 
@@ -67,14 +68,14 @@ func (l loggedIssuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Rang
 	if len(ranges) > 0 {
 		first = ranges[0].Lo
 	}
-	l.line(tag, n, first, err, begin)
+	l.line(ctx, tag, n, first, err, begin)
 	return ranges, err
 }
 
-func (l loggedIssuer) line(tag string, n int, first int64, err error, begin time.Time) {
+func (l loggedIssuer) line(ctx context.Context, tag string, n int, first int64, err error, begin time.Time) {
 	if err != nil {
-		l.log.Info("request failed", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "code", leaf.ClassOf(err).Code)
+		l.log.Info("request failed", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "code", leaf.ClassOf(err).Code)
 		return
 	}
-	l.log.Info("request answered", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "first", first)
+	l.log.Info("request answered", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "first", first)
 }

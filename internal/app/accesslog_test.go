@@ -36,10 +36,10 @@ func TestAccessLog(t *testing.T) {
 		log, _ := app.NewLogger(out, config.Log{Level: "info", Format: "json"})
 		a, _ := startWith(t, c, app.Options{Logger: log})
 		for _, ask := range []string{
-			"GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\nLeaf-Client: shop\r\n\r\n",
+			"GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\nLeaf-Client: shop\r\nX-Request-Id: abc-1\r\n\r\n",
 			"GET /api/segment/get/leaf-segment-test?count=5 HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\n\r\n",
 			"GET /api/segment/get/none HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer s3cret\r\n\r\n",
-			"GET /api/snowflake/get/any HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer wr0ng\r\n\r\n",
+			"GET /api/snowflake/get/any HTTP/1.1\r\nHost: leaf\r\nAuthorization: Bearer wr0ng\r\nX-Request-Id: abc-4\r\n\r\n",
 		} {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", a.Addr())
 			if err != nil {
@@ -64,15 +64,18 @@ func TestAccessLog(t *testing.T) {
 			t.Fatalf("%d lines: %v", len(got), got)
 		}
 		for i, want := range []map[string]any{
-			{"msg": "request answered", "protocol": "HTTP", "client": "shop", "mode": "segment", "tag": "leaf-segment-test", "count": 1.0, "first": 1.0},
+			{"msg": "request answered", "protocol": "HTTP", "client": "shop", "request": "abc-1", "mode": "segment", "tag": "leaf-segment-test", "count": 1.0, "first": 1.0},
 			{"msg": "request answered", "client": "", "count": 5.0, "first": 2.0},
 			{"msg": "request failed", "tag": "none", "code": "unknown_tag"},
-			{"msg": "request refused", "code": "unauthenticated"},
+			{"msg": "request refused", "request": "abc-4", "code": "unauthenticated"},
 		} {
 			for key, value := range want {
 				if got[i][key] != value {
 					t.Errorf("line %d: %s is %v, want %v: %v", i, key, got[i][key], value, got[i])
 				}
+			}
+			if id, _ := got[i]["request"].(string); len(id) != 32 && (i == 1 || i == 2) {
+				t.Errorf("line %d has no ID of its own: %v", i, got[i])
 			}
 			if _, timed := got[i]["took"].(string); !timed && i < 3 {
 				t.Errorf("line %d has no time: %v", i, got[i])

@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"fmt"
+	"net/http"
+	"os"
 	"os/user"
 	"strings"
 	"testing"
@@ -15,6 +17,9 @@ func TestAuditOfANode(t *testing.T) {
 	t.Parallel()
 	f, dir := makeRemoteFiles(t), dataDir(t)
 	node := serve(t, dir, "--admin-addr", "127.0.0.1:0", "--admin-token-file", f.token)
+	if err := waitUntilServing(dir); err != nil {
+		t.Fatal(err)
+	}
 	info, err := waitForNode(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +33,14 @@ func TestAuditOfANode(t *testing.T) {
 	if code, out := elsewhere(t, nil, append([]string{"limit", "set", "order", "--block"}, remote...)...); code != 0 {
 		t.Fatal(out)
 	}
+	token, err := os.ReadFile(f.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := showTo(t, http.MethodPost, "http://"+info.Admin+"/v1/reload", "", http.Header{"Authorization": {"Bearer " + strings.TrimSpace(string(token))}, "X-Request-Id": {"abc-7"}})
+	if !strings.Contains(reply, "200 OK") || !strings.Contains(reply, "X-Request-Id: abc-7") {
+		t.Errorf("POST /v1/reload: %s", reply)
+	}
 	node.hangup(t, "configuration reloaded")
 	outputOf(t, "drain", "--wait=false", "--delay", "1s", "--data-dir", dir) // after the signal, whose entry may come a little later
 	if err := <-node.done; err != nil {
@@ -35,7 +48,7 @@ func TestAuditOfANode(t *testing.T) {
 	}
 	out := outputOf(t, "audit", "--data-dir", dir)
 	for _, want := range []string{
-		fmt.Sprintf("local user %s  socket, process ", me.Username), "tag create  tag order", "admin.token  ", "127.0.0.1:", "blocked false → true",
+		fmt.Sprintf("local user %s  socket, process ", me.Username), "tag create  tag order", "admin.token  ", "127.0.0.1:", "blocked false → true", ", request abc-7  reload",
 		"signal SIGHUP  ", "drain  ", "delay 1s",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out), "  "), strings.Join(strings.Fields(want), "  ")) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
@@ -33,7 +34,12 @@ func userName(uid int) string {
 	return id
 }
 
-// remoteActor returns r with the name of what it was admitted by.
+// remoteActor returns r with the name of what it was admitted by. The audit log shows the ID that
+// the request brought.
 func remoteActor(r *http.Request, who string) *http.Request {
-	return r.WithContext(manage.WithActor(r.Context(), manage.Actor{Who: who, Address: r.RemoteAddr}))
+	address := r.RemoteAddr
+	if id := requestid.ID(r.Context()); id != "" {
+		address += ", request " + id
+	}
+	return r.WithContext(manage.WithActor(r.Context(), manage.Actor{Who: who, Address: address}))
 }

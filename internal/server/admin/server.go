@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
@@ -52,7 +53,7 @@ func NewServer(b manage.Backend, cfg Config) *Server {
 	}
 	log := cfg.Logger
 	s.http = &http.Server{
-		Handler:           handler,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, requestid.Show(w, r, false)) }),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      readTimeout + handlerTimeout + readTimeout,
@@ -107,7 +108,7 @@ func (s *Server) routes(b manage.Backend) http.Handler {
 			r.Body = http.MaxBytesReader(w, r.Body, maxRequestBody)
 			reply, err := f(ctx, r)
 			if err != nil {
-				problem.Write(w, s.log, err)
+				problem.Write(w, requestid.Log(s.log, requestid.ID(ctx)), err)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")

@@ -1,6 +1,7 @@
 package grpcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 )
 
 // call is a stream as its handler sees it, and as the server watches it. The handler
@@ -25,9 +27,10 @@ type call struct {
 	state atomic.Uint64 // phase in the lowest two bits, above them a count of changes
 	end   chan error    // gets how the server ends the stream
 
-	cluster func() string // Config.Cluster
-	named   bool          // the header shows the cluster's ID
-	sent    bool          // the header is sent
+	ctx     context.Context //nolint:containedctx // of the stream, with its ID
+	cluster func() string   // Config.Cluster
+	named   bool            // the header shows the cluster's ID
+	sent    bool            // the header is sent
 
 	// What the last look of the server saw. Only sweep uses them.
 	seen  uint64
@@ -43,12 +46,18 @@ const (
 	phaseMask = 3
 )
 
-// newCall also shows the cluster's ID, if it is known.
-func newCall(ss grpc.ServerStream, cluster func() string) *call {
-	c := &call{ServerStream: ss, end: make(chan error, 1), cluster: cluster}
+// newCall also shows the ID of the stream, if it has one, and the cluster's, if it is known.
+func newCall(ss grpc.ServerStream, cluster func() string, id string) *call {
+	c := &call{ServerStream: ss, end: make(chan error, 1), ctx: requestid.With(ss.Context(), id), cluster: cluster}
+	if id != "" {
+		_ = c.SetHeader(metadata.Pairs(requestid.Metadata, id)) // as below
+	}
 	_ = c.name() // fails after the end of the stream only
 	return c
 }
+
+// Context implements grpc.ServerStream.
+func (c *call) Context() context.Context { return c.ctx }
 
 // errNamed ends a stream that began before the cluster's ID was known.
 var errNamed = fmt.Errorf("%w: the node has learned the ID of its cluster; open the stream again, whose header shows it", leaf.ErrNotReady)
@@ -121,7 +130,7 @@ func (c *call) look(now time.Time) (state uint64, still time.Duration) {
 
 // serveStream runs the handler of a stream. It is a grpc.StreamServerInterceptor.
 func (s *Server) serveStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	c := newCall(ss, s.limits.Cluster)
+	c := newCall(ss, s.limits.Cluster, requestID(ss.Context(), s.limits.RequestIDs))
 	s.watch(c)
 	defer s.unwatch(c)
 	returned := make(chan error, 1)
@@ -135,7 +144,7 @@ func (s *Server) serveStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServer
 }
 
 func (s *Server) run(handler grpc.StreamHandler, srv any, c *call) (err error) {
-	defer recoverStatus(s.log, &err)
+	defer recoverStatus(requestid.Log(s.log, requestid.ID(c.ctx)), &err)
 	if err = handler(srv, c); errors.Is(err, errNamed) {
 		return statusOf(s.log, err)
 	}

@@ -98,6 +98,10 @@ type Config struct {
 	// (ENHANCE_YOUR_CALM). Default 5 s.
 	MinPing time.Duration
 
+	// RequestIDs gives an ID to every call that brings none. Access finds the ID in the context of
+	// each call (package requestid). Default: only the ID that a call brings is shown.
+	RequestIDs bool
+
 	// Logger gets internal errors and panics. Default slog.Default().
 	Logger *slog.Logger
 }

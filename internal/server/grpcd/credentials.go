@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
@@ -28,8 +29,20 @@ func credentialsOf(ctx context.Context) (c leaf.Credentials, err error) {
 	if c.Token, err = auth.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
 		return c, err
 	}
+	c.Request = requestid.ID(ctx)
 	c.Name, err = auth.Single("leaf-client", metadata.ValueFromIncomingContext(ctx, "leaf-client"))
 	return c, err
+}
+
+// requestID returns the ID that a call brings in its metadata. A call that brings none gets one if
+// needed, otherwise it is "".
+func requestID(ctx context.Context, needed bool) string {
+	value := func(name string) string { return requestid.Single(metadata.ValueFromIncomingContext(ctx, name)) }
+	id := requestid.Of(value(requestid.Metadata), value(requestid.TraceMetadata))
+	if id == "" && needed {
+		return requestid.New()
+	}
+	return id
 }
 
 // identity is what the server knows about a connection. It is how a call finds its own.

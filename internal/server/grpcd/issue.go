@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/leafpb"
@@ -40,12 +41,12 @@ func (s *service) admit(ctx context.Context) (*leaf.Issuers, error) {
 func (s *service) Next(ctx context.Context, req *leafpb.NextRequest) (*leafpb.NextResponse, error) {
 	issuers, err := s.admit(ctx)
 	if err != nil {
-		return nil, statusOf(s.log, err)
+		return nil, statusOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 	}
 	var one [1]leaf.Range
 	ranges, texts, err := s.issue(ctx, issuers, req, one[:])
 	if err != nil {
-		return nil, statusOf(s.log, err)
+		return nil, statusOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 	}
 	return &leafpb.NextResponse{Ranges: appendRanges(nil, ranges), Texts: texts}, nil
 }
@@ -56,7 +57,7 @@ func (s *service) Stream(stream grpc.BidiStreamingServer[leafpb.StreamRequest, l
 	ctx := stream.Context()
 	issuers, err := s.admit(ctx)
 	if err != nil {
-		return statusOf(s.log, err)
+		return statusOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 	}
 	var (
 		req  leafpb.StreamRequest
@@ -73,7 +74,7 @@ func (s *service) Stream(stream grpc.BidiStreamingServer[leafpb.StreamRequest, l
 		ranges, texts, err := s.issue(ctx, issuers, &req, one[:])
 		resp.Error, resp.Texts = nil, texts
 		if err != nil {
-			ranges, resp.Error = nil, messageOf(s.log, err)
+			ranges, resp.Error = nil, messageOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 		}
 		if cap(resp.Ranges) > maxKept {
 			resp.Ranges = nil

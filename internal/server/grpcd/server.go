@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
@@ -103,7 +104,12 @@ const clusterHeader = "leaf-cluster"
 // serveCall runs the handler of a call that is no stream. It is a
 // grpc.UnaryServerInterceptor.
 func (s *Server) serveCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
-	defer recoverStatus(s.log, &err)
+	id := requestID(ctx, s.limits.RequestIDs)
+	ctx = requestid.With(ctx, id)
+	defer recoverStatus(requestid.Log(s.log, id), &err)
+	if id != "" {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(requestid.Metadata, id)) // fails after the end of the call only
+	}
 	defer func() { // after the handler: the ID may be known since then
 		if id := s.limits.Cluster(); id != "" {
 			_ = grpc.SetHeader(ctx, metadata.Pairs(clusterHeader, id)) // fails after the end of the call only

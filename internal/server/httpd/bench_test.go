@@ -69,6 +69,8 @@ func TestFastPathAllocatesNothing(t *testing.T) {
 	for name, request := range map[string]string{
 		"without credentials": fastGET("order"),
 		"with a token":        with(fastGET("order"), "Authorization: Bearer s3cret", "Leaf-Client: billing"),
+		"with an ID":          with(fastGET("order"), "X-Request-Id: abc-1"),
+		"with a trace":        with(fastGET("order"), "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
 	} {
 		if more := allocs(request, 1100) - allocs(request, 100); more > 10 {
 			t.Errorf("%s: 1000 requests made %v allocations", name, more)

@@ -88,6 +88,11 @@ type Config struct {
 	// 431 and closed. 5 KiB to 1 MiB, default 8 KiB.
 	MaxHeadBytes int
 
+	// RequestIDs gives every request an ID that brings none. Access finds the ID in the context
+	// of each call (package requestid). It costs allocations. Default: only an internal error
+	// gets one.
+	RequestIDs bool
+
 	// Logger gets internal errors, panics, and failures to accept. Default
 	// slog.Default().
 	Logger *slog.Logger

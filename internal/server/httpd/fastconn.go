@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
-	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
 // FastHandler answers a request of the fast path: it appends the body of a 200
@@ -137,17 +137,22 @@ func (c *fastConn) answer() (v verdict, last bool) {
 		c.headBy = time.Time{}
 
 		body := c.body[:0]
-		handler, err := c.handlerFor(h)
+		ctx, id := c.srv.base, requestid.Of(h.id, h.trace)
+		if c.srv.limits.RequestIDs {
+			ctx, id = withID(ctx, id)
+		}
+		handler, err := c.handlerFor(h, id)
 		if err == nil {
-			body, err = handler(c.srv.base, h.mode, c.key, body)
+			body, err = handler(ctx, h.mode, c.key, body)
 		}
 		last = c.srv.leaving.Load() || c.srv.ln.Closed()
 		at := c.srv.clock.now.Load()
 		if err != nil {
-			c.out = appendProblem(c.out, problem.Report(c.srv.log, err), at, last)
+			e, id := report(c.srv.log, err, string(id))
+			c.out = appendProblem(c.out, e, id, at, last)
 		} else {
 			c.body = body
-			c.out = appendText(c.out, body, at, last)
+			c.out = appendText(c.out, body, id, at, last)
 		}
 		if last {
 			return v, true
@@ -158,14 +163,23 @@ func (c *fastConn) answer() (v verdict, last bool) {
 	}
 }
 
+// withID returns ctx with the ID of a request, a new one if it brings none.
+func withID(ctx context.Context, brought []byte) (context.Context, []byte) {
+	id := string(brought)
+	if id == "" {
+		id = requestid.New()
+	}
+	return requestid.With(ctx, id), []byte(id)
+}
+
 // handlerFor returns the handler for the credentials in h.
-func (c *fastConn) handlerFor(h head) (FastHandler, error) {
+func (c *fastConn) handlerFor(h head, id []byte) (FastHandler, error) {
 	if c.handler != nil && string(h.token) == c.shown.Token && string(h.name) == c.shown.Name {
 		return c.handler, nil
 	}
 	c.handler = nil
 	c.shown.Address = accept.Address(c.raw)
-	c.shown.Token, c.shown.Name = string(h.token), string(h.name)
+	c.shown.Token, c.shown.Name, c.shown.Request = string(h.token), string(h.name), string(id)
 	handler, err := c.srv.open(c.shown)
 	if err != nil {
 		return nil, err

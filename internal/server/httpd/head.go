@@ -35,9 +35,11 @@ const (
 // head is a request that the fast path can answer.
 type head struct {
 	mode  Mode
-	key   []byte // within the bytes given to parseHead, like the next two
+	key   []byte // within the bytes given to parseHead, like the next four
 	token []byte // of the field Authorization: Bearer
 	name  []byte // of the field Leaf-Client
+	id    []byte // of the field X-Request-Id
+	trace []byte // of the field traceparent
 	size  int    // length of the head with its final CRLF CRLF
 }
 
@@ -119,6 +121,16 @@ func parseHead(b []byte) (head, verdict) {
 				return h, foreign
 			}
 			h.name = value
+		case requestField:
+			if h.id != nil {
+				return h, foreign
+			}
+			h.id = value
+		case traceField:
+			if h.trace != nil {
+				return h, foreign
+			}
+			h.trace = value
 		}
 	}
 }
@@ -131,6 +143,8 @@ const (
 	hostField
 	tokenField
 	nameField
+	requestField
+	traceField
 )
 
 // parseField looks at one header field at the start of b and returns its length with
@@ -187,9 +201,13 @@ func parseField(b []byte) (n int, kind fieldKind, value []byte, v verdict) {
 		return i, plainField, nil, verdictOf(string(value) == "*/*" || string(value) == textPlain)
 	case "connection":
 		return i, plainField, nil, verdictOf(string(value) == "keep-alive" || string(value) == "Keep-Alive")
+	case "x-request-id":
+		return i, requestField, value, understood
+	case "traceparent":
+		return i, traceField, value, understood
 	case "user-agent", "accept-encoding", "accept-language", "cache-control", "pragma", "referer",
-		"x-request-id", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-real-ip",
-		"forwarded", "via", "traceparent", "tracestate", "baggage":
+		"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-real-ip",
+		"forwarded", "via", "tracestate", "baggage":
 		return i, plainField, nil, understood
 	}
 	return i, plainField, nil, foreign

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
@@ -138,7 +139,7 @@ func (a *api) take(ctx context.Context, c client, q ask) answer {
 	ranges, err := c.nextN(ctx, q.mode, q.tag, q.count, q.format)
 	switch {
 	case err != nil:
-		reply.Error = problem.Report(a.log, err)
+		reply.Error = problem.Report(requestid.Log(a.log, requestid.ID(ctx)), err)
 	case q.format != nil:
 		reply.texts = ranges
 	default:

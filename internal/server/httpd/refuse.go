@@ -11,7 +11,7 @@ import (
 func (s *Server) refuse(raw net.Conn) {
 	conn := s.secured(raw)
 	e := problem.TooManyConnections(s.limits.MaxConns)
-	if _, err := conn.Write(appendProblem(nil, e, s.clock.now.Load(), true)); err == nil {
+	if _, err := conn.Write(appendProblem(nil, e, "", s.clock.now.Load(), true)); err == nil {
 		accept.Linger(conn, int64(s.limits.MaxHeadBytes))
 	}
 }

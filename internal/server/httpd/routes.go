@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
@@ -32,7 +33,9 @@ type api struct {
 	leaving   func() bool   // each reply ends its connection
 	viewTime  time.Duration // bound of cache and db
 	batchTime time.Duration // bound of a request for several tags
-	log       *slog.Logger
+
+	requestIDs bool // every request has an ID
+	log        *slog.Logger
 }
 
 func newAPI(cfg Config) *api {
@@ -52,6 +55,8 @@ func newAPI(cfg Config) *api {
 		viewTime:  cfg.WriteTimeout / 2,
 		batchTime: cfg.WriteTimeout - cfg.WriteTimeout/4,
 		log:       cfg.Logger,
+
+		requestIDs: cfg.RequestIDs,
 	}
 	a.routes = a.table()
 	return a
@@ -97,8 +102,13 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.leaving() {
 		w.Header().Set("Connection", "close")
 	}
+	r = requestid.Show(w, r, a.requestIDs)
 	if err := a.route(w, r); err != nil {
-		problem.Write(w, a.log, err)
+		e, id := report(a.log, err, requestid.ID(r.Context()))
+		if id != "" {
+			w.Header()[requestid.Field] = []string{id}
+		}
+		e.Write(w)
 	}
 }
 
@@ -127,6 +137,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 			if err != nil {
 				return err
 			}
+			shown.Request = requestid.ID(r.Context())
 			if c, err = a.admit(shown); err != nil {
 				return err
 			}
@@ -194,6 +205,16 @@ func checkMethod(r *http.Request, allow ...string) error {
 		return nil
 	}
 	return problem.MethodNotAllowed(r.Method, allow...)
+}
+
+// report returns the problem for the error of a request, and the request's ID. An internal error
+// gets an ID if the request has none: the reply says that the log has the cause, and the ID finds
+// it there.
+func report(log *slog.Logger, err error, id string) (*problem.Error, string) {
+	if id == "" && problem.Of(err).Status == http.StatusInternalServerError {
+		id = requestid.New()
+	}
+	return problem.Report(requestid.Log(log, id), err), id
 }
 
 // recoverTo turns a panic of a handler into an internal error with its stack.

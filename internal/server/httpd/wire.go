@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -34,13 +35,13 @@ func (c *clock) tick(t time.Time) { c.now.Store(newInstant(t)) }
 // order, so that a test can compare the two byte for byte.
 
 // appendText appends a 200 with body.
-func appendText(dst, body []byte, at *instant, last bool) []byte {
+func appendText(dst, body, id []byte, at *instant, last bool) []byte {
 	dst = append(dst, "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: "+contentTypeText+"\r\n"...)
-	return appendRest(dst, body, at, last)
+	return appendRest(appendRequestID(dst, id), body, at, last)
 }
 
 // appendProblem appends e.
-func appendProblem(dst []byte, e *problem.Error, at *instant, last bool) []byte {
+func appendProblem(dst []byte, e *problem.Error, id string, at *instant, last bool) []byte {
 	dst = append(dst, "HTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(e.Status), 10)
 	dst = append(dst, ' ')
@@ -58,7 +59,17 @@ func appendProblem(dst []byte, e *problem.Error, at *instant, last bool) []byte 
 	if c := e.Challenge(); c != "" {
 		dst = append(dst, "Www-Authenticate: "+c+"\r\n"...)
 	}
-	return appendRest(dst, e.Body(), at, last)
+	return appendRest(appendRequestID(dst, id), e.Body(), at, last)
+}
+
+// appendRequestID appends the ID of the request, if it has one.
+func appendRequestID[Text ~string | ~[]byte](dst []byte, id Text) []byte {
+	if len(id) == 0 {
+		return dst
+	}
+	dst = append(dst, requestid.Field+": "...)
+	dst = append(dst, id...)
+	return append(dst, "\r\n"...)
 }
 
 func appendRest(dst, body []byte, at *instant, last bool) []byte {

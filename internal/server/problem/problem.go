@@ -158,8 +158,10 @@ func shorten(s string) string {
 
 // Write answers a request with the problem for err. Nothing may have been
 // written before. Internal causes go to log.
-func Write(w http.ResponseWriter, log *slog.Logger, err error) {
-	e := Report(log, err)
+func Write(w http.ResponseWriter, log *slog.Logger, err error) { Report(log, err).Write(w) }
+
+// Write answers a request with the problem. Nothing may have been written before.
+func (e *Error) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
