@@ -250,6 +250,15 @@ func (b *Board) Webhook() WebhookStats {
 	return b.hook.stats()
 }
 
+// SetWebhook sends the alarms to another URL from the next attempt on. Errors: leaf.ErrBadRequest
+// for a URL that Webhook must not have; leaf.ErrDisabled if the Board has no webhook.
+func (b *Board) SetWebhook(url string) error {
+	if b.hook == nil {
+		return fmt.Errorf("%w: no webhook", leaf.ErrDisabled)
+	}
+	return b.hook.setURL(url)
+}
+
 // Close writes and sends what waits, as long as ctx allows; alarms that come later
 // change the list and the counters only. It may be called again, and then waits as
 // the first one does.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -54,7 +55,8 @@ type key struct{ code, subject string }
 // any.
 type hook struct {
 	rt     leaf.Runtime
-	cfg    Webhook
+	cfg    Webhook // but for URL, which is url
+	url    atomic.Pointer[string]
 	node   string
 	log    *lines
 	base   context.Context //nolint:containedctx // parent of attempts, cancelled when close gives up
@@ -72,11 +74,7 @@ type hook struct {
 
 func newHook(rt leaf.Runtime, cfg Webhook, node string, log *lines) (*hook, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Second)
-	u, err := url.Parse(cfg.URL)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%w: webhook url: must begin with http:// or https:// and name a host", leaf.ErrBadRequest) // not shown: it may hold a token
-	case cfg.Timeout < 10*time.Millisecond || cfg.Timeout > time.Minute:
+	if cfg.Timeout < 10*time.Millisecond || cfg.Timeout > time.Minute {
 		return nil, leaf.BadField("webhook timeout", cfg.Timeout, "must be 10ms to 1m")
 	}
 	if cfg.Client == nil {
@@ -86,8 +84,21 @@ func newHook(rt leaf.Runtime, cfg Webhook, node string, log *lines) (*hook, erro
 		}
 	}
 	h := &hook{rt: rt, cfg: cfg, node: node, log: log, waiting: map[key]post{}, quit: make(chan struct{})}
+	if err := h.setURL(cfg.URL); err != nil {
+		return nil, err
+	}
 	h.base, h.cancel = context.WithCancel(context.Background())
 	return h, nil
+}
+
+// setURL sends what follows there.
+func (h *hook) setURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%w: webhook url: must begin with http:// or https:// and name a host", leaf.ErrBadRequest) // not shown: it may hold a token
+	}
+	h.url.Store(&text)
+	return nil
 }
 
 // push gives the newest state of an alarm to the goroutine. One that still waits
@@ -175,7 +186,7 @@ func (h *hook) send(p post) error {
 	}
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.cfg.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, *h.url.Load(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%w: the request cannot be made", errFinal)
 	}

@@ -14,10 +14,13 @@ import (
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
 var reloadable = []string{
 	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
-	levelKey, format.KeysKey, "reload-interval", "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
+	levelKey, format.KeysKey, "reload-interval", webhookKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
 }
 
-const levelKey = "log.level"
+const (
+	levelKey   = "log.level"
+	webhookKey = "alarm.webhook"
+)
 
 // Reloaded is what Reload found.
 type Reloaded struct {
@@ -131,7 +134,8 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	r.differ = config.Changed(a.inForce, cfg)
 	for _, d := range r.differ {
 		switch {
-		case !slices.Contains(reloadable, d.Key), d.Key == clientCAKey && switched, d.Key == levelKey && a.opts.Level == nil:
+		case !slices.Contains(reloadable, d.Key), d.Key == clientCAKey && switched, d.Key == levelKey && a.opts.Level == nil,
+			d.Key == webhookKey && (d.Now == "" || d.Then == ""):
 			r.Restart = append(r.Restart, d.Key)
 		case !slices.ContainsFunc(logins.differ, func(text string) bool { return keyOf(text) == d.Key }):
 			r.Changed = append(r.Changed, d)
@@ -171,6 +175,11 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 func (a *App) useValues(cfg config.Config) error {
 	if a.opts.Level != nil {
 		a.opts.Level.Set(levelOf(cfg.Log))
+	}
+	if was, is := a.inForce.Alarm.Webhook, cfg.Alarm.Webhook; was != is && was != "" && is != "" {
+		if err := a.alarms.SetWebhook(is); err != nil {
+			return err
+		}
 	}
 	if now := a.inForce.Limit; now.TargetWait != cfg.Limit.TargetWait || now.MaxWaiting != cfg.Limit.MaxWaiting {
 		a.gate.SetWaiting(cfg.Limit.TargetWait, int(cfg.Limit.MaxWaiting))

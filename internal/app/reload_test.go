@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"io/fs"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -93,6 +95,38 @@ func TestReloadedValues(t *testing.T) {
 	}
 	if r, err := a.Reload(next); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"drain-delay"}) {
 		t.Errorf("again: changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+}
+
+// TestReloadedWebhook: alarms go to the new address, whose path is a secret. Whether there is a
+// webhook at all counts after a restart.
+func TestReloadedWebhook(t *testing.T) {
+	t.Parallel()
+	posts := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { posts <- r.URL.Path }))
+	t.Cleanup(receiver.Close)
+	c := embedded(shortDir(t))
+	c.Alarm.Webhook = receiver.URL + "/old"
+	a, _ := start(t, c)
+	next := c
+	next.Alarm.Webhook = receiver.URL + "/new"
+	hidden := receiver.URL + "/xxxxx"
+	r, err := a.Reload(next)
+	if want := []config.Difference{{Key: "alarm.webhook", Now: hidden, Then: hidden}}; err != nil || !slices.Equal(r.Changed, want) || len(r.Restart) > 0 {
+		t.Fatalf("changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+	wrong := next
+	wrong.HTTP.MaxConns = 0
+	if _, err := a.Reload(wrong); err == nil { // which raises an alarm
+		t.Fatal("no error")
+	}
+	if path := <-posts; path != "/new" {
+		t.Errorf("the alarm went to %s", path)
+	}
+	off := next
+	off.Alarm.Webhook = ""
+	if r, err := a.Reload(off); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"alarm.webhook"}) {
+		t.Errorf("without a webhook: changed %+v, restart %q, %v", r.Changed, r.Restart, err)
 	}
 }
 
