@@ -26,7 +26,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: the database does not let user %q in (%w); the password in the URL is %s, which stands for a password in our texts: write the real one in its place",
 				segment.ErrDenied, user, err, masked)
 		}
-		return fmt.Errorf("%w: the database does not let user %q in (%w); correct the user or the password in the URL %s (SIGHUP makes a running node read a new password), or let the user connect",
+		return fmt.Errorf("%w: the database does not let user %q in (%w); correct the user or the password in the URL %s (a running node reads a new password from its file), or let the user connect",
 			segment.ErrDenied, user, err, s.Redacted())
 	case kindDenied:
 		return fmt.Errorf("%w: user %q lacks a right (%w); %s", segment.ErrDenied, user, err, s.grant(ctx, err))

@@ -38,7 +38,7 @@ var rotations = map[string]rotated{
 
 // TestPasswordRotates: an administrator changes the password of the node's user and ends
 // its sessions. The node says that it is not let in and what to do; after that, which is
-// a new file and SIGHUP, it goes on in both modes, under the same worker ID.
+// a new file, it goes on in both modes, under the same worker ID.
 func TestPasswordRotates(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
@@ -77,7 +77,7 @@ func TestPasswordRotates(t *testing.T) {
 				}
 			})
 			write("first", d.Name())
-			p := serve(t, dataDir(t), "--store-file", file, "--reload-interval", "0s")
+			p := serve(t, dataDir(t), "--store-file", file, "--reload-interval", "50ms")
 			number := workerOf(t, p)
 			seen := distinct{}
 			seen.add(t, p.ids(t, 150))
@@ -91,13 +91,13 @@ func TestPasswordRotates(t *testing.T) {
 				}
 			}
 			p.await(t, `the database does not let user \"`+user+`\" in`)
-			p.await(t, "SIGHUP makes a running node read a new password")
+			p.await(t, "a running node reads a new password from its file")
 
 			write("second", "another")
-			p.hangup(t, `store: database \"another\" instead of \"`+d.Name()+`\"`)
+			p.await(t, `store: database \"another\" instead of \"`+d.Name()+`\"`)
 			p.await(t, "restart the node to use them")
 			write("second", d.Name())
-			p.hangup(t, "changed_passwords=1")
+			p.await(t, "changed_passwords=1")
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				if status, _, err := httpGet(p.addr, "/api/segment/get/leaf-segment-test"); err == nil && status == 200 {
 					break

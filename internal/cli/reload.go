@@ -16,7 +16,7 @@ type reloadCmd struct {
 
 // Help implements kong.HelpProvider.
 func (reloadCmd) Help() string {
-	return `The node reads its configuration file again, and all files that the configuration names, as after SIGHUP. The command shows what counts from now on, and what counts only after a restart. When anything is wrong with the new configuration, nothing changes, and the exit code is 2. leaf config check --diff shows the same before, and changes nothing.
+	return `The node reads its configuration file again, and all files that the configuration names, as after SIGHUP and, within some seconds, after each change of a file (reload-interval). The command shows what counts from now on, and what counts only after a restart. When anything is wrong with the new configuration, nothing changes, and the exit code is 2. leaf config check --diff shows the same before, and changes nothing.
 
 The node keeps the flags and variables that it was started with: what they set cannot change.`
 }
