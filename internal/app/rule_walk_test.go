@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
-	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -23,7 +23,7 @@ import (
 func TestRuleWalks(t *testing.T) {
 	t.Parallel()
 	walks := uint64(6)
-	if server.Long() {
+	if long.Asked() {
 		walks = 300
 	}
 	for seed := range walks {

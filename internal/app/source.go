@@ -12,7 +12,7 @@ import (
 
 // OpenSources opens the databases of another ID service. It does not connect.
 func OpenSources(kind string, urls []string, c config.Config) (takeover.Source, error) {
-	var all sources
+	var all otherService
 	for _, url := range urls {
 		s, err := sqldb.OpenSource(kind, url, sqldb.Config{ConnectTimeout: c.ConnectTimeout})
 		if err != nil {
@@ -23,11 +23,11 @@ func OpenSources(kind string, urls []string, c config.Config) (takeover.Source, 
 	return all, nil
 }
 
-// sources are several databases that one service counts in.
-type sources []*sqldb.Source
+// otherService are the databases that one service counts in.
+type otherService []*sqldb.Source
 
 // Counters implements takeover.Source.
-func (s sources) Counters(ctx context.Context, names ...string) (all []takeover.Counter, err error) {
+func (s otherService) Counters(ctx context.Context, names ...string) (all []takeover.Counter, err error) {
 	for _, one := range s {
 		counters, err := one.Counters(ctx, names...)
 		if err != nil {
@@ -39,7 +39,7 @@ func (s sources) Counters(ctx context.Context, names ...string) (all []takeover.
 }
 
 // Close implements takeover.Source.
-func (s sources) Close() error {
+func (s otherService) Close() error {
 	var errs []error
 	for _, one := range s {
 		errs = append(errs, one.Close())
