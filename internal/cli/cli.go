@@ -81,6 +81,8 @@ type grammar struct {
 	Opaque  opaqueGroup `cmd:"" help:"Turn IDs into numbers that tell nothing, and back."`
 	Schema  schemaGroup `cmd:"" help:"Manage the tables of a database."`
 	Config  configGroup `cmd:"" help:"Inspect the configuration."`
+	Import  importCmd   `cmd:"" help:"Take over the numbers of another ID service: tags that begin above them."`
+	Compare compareCmd  `cmd:"" help:"Say whether the numbers of another ID service and those of Leaf can meet."`
 	Bench   benchCmd    `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
 	Verify  verifyCmd   `cmd:"" help:"Check logs of IDs, or IDs of running nodes, for duplicates and order."`
 	Help    helpCmd     `cmd:"" help:"Show the help of a command."`

@@ -35,7 +35,7 @@ func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
 	return nil
 }
 
-// ReadSecret returns the lines of a file that are not empty, as of a file that a key names.
+// ReadSecret returns the lines of a file that are not empty. There is at least one.
 func ReadSecret(path string) ([]string, error) {
 	return (&Loaded{seen: map[string]fs.FileInfo{}}).readSecret(path)
 }

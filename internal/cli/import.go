@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/takeover"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+type importCmd struct {
+	storeFlags
+	jsonFlag
+	Source sourceFlags `embed:""`
+
+	Apply   bool          `help:"Write the tags. Without this flag the command only shows its plan."`
+	Stopped bool          `help:"The other service is stopped: none of its servers runs, and no program takes numbers from its database any more."`
+	Gap     int64         `placeholder:"N" help:"How many numbers to leave to the other service, which goes on beside Leaf. Let its database refuse more than that: the plan shows the statement."`
+	Wait    time.Duration `default:"3s" placeholder:"TIME" help:"How long to look whether the other service still takes numbers, before anything is written. (default 3s)"`
+	Step    int64         `placeholder:"N" help:"Step of new tags. (default: that of the other service, or 1000; 1 to 1073741824)"`
+}
+
+// Help implements kong.HelpProvider.
+func (importCmd) Help() string {
+	return `Makes tags whose IDs begin above every number that another ID service has handed out. Without --apply it shows its plan and writes nothing.
+
+  leaf import tinyid --from-file tinyid.url
+  leaf import tinyid --from-file tinyid.url --tag order=order_biz --stopped --apply
+  leaf import autoincrement --from-file shop.url --tag orders --stopped --apply
+
+It only goes forward: it never lowers max_id, and leaves a tag alone that is not below the numbers of the other service. So it can be repeated. A tag that is below is raised, and every node drops the IDs that it holds from before.
+
+With --stopped the command reads the other service twice, and refuses if it moved in between. After it has written, it reads a third time. It cannot see a service that pauses: run the statement that the plan shows under "to be sure", after which the database of the other service refuses to hand out a number of Leaf's. With --gap the other service goes on; leaf compare says whether it comes near.
+
+` + sourceHelp + `
+
+Exit codes beside those of leaf --help:
+  1  done or planned, and some numbers can have been handed out by both
+  5  refused: nothing was written`
+}
+
+// Run takes over the numbers of another service.
+func (c *importCmd) Run(ctx context.Context, p Process) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	source, err := c.Source.open(p, &c.Settings, "import")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }() // it was only read
+	return with(ctx, p, c, func(b manage.Backend) error {
+		t := &takingOver{importCmd: c, backend: b, source: source, process: p}
+		err := t.run(ctx)
+		if t.plans == nil {
+			return err
+		}
+		if c.JSON {
+			return errors.Join(printJSON(p.Stdout, map[string]any{"applied": t.wrote, "tags": t.plans}), err)
+		}
+		return errors.Join(printPlans(p.Stdout, t.plans, t.wrote), err)
+	})
+}
+
+func (c *importCmd) check() error {
+	switch {
+	case c.Gap < 0 || c.Gap > segment.MaxMaxID:
+		return leaf.BadField("gap", c.Gap, fmt.Sprintf("must be 0 to %d", int64(segment.MaxMaxID)))
+	case c.Step < 0 || c.Step > segment.MaxStep:
+		return leaf.BadField("step", c.Step, fmt.Sprintf("must be 1 to %d", int64(segment.MaxStep)))
+	case c.Wait < 0:
+		return leaf.BadField("wait", c.Wait, "must be 0s or more")
+	case c.Apply && !c.Stopped && c.Gap == 0:
+		return &usageError{errors.New("--apply needs --stopped, if the other service is stopped, or --gap N, if it goes on"), "leaf import --help"}
+	}
+	return nil
+}
+
+// takingOver is one run of the command.
+type takingOver struct {
+	*importCmd
+
+	backend manage.Backend
+	source  takeover.Source
+	process Process
+
+	plans []takeover.Plan // nil: none was made
+	wrote bool            // some tag
+}
+
+func (t *takingOver) run(ctx context.Context) error {
+	before, err := t.Source.read(ctx, t.source)
+	if err != nil {
+		return err
+	}
+	if err := t.plan(ctx, before); err != nil {
+		return err
+	}
+	if !t.Apply || !t.writes() {
+		return t.found()
+	}
+	if err := t.pause(ctx); err != nil {
+		return err
+	}
+	now, err := t.Source.read(ctx, t.source)
+	if err != nil {
+		return err
+	}
+	if moved := takeover.Moved(countersOf(before), countersOf(now)); t.Stopped && len(moved) > 0 {
+		return fmt.Errorf("%w: nothing was written: the other service is not stopped, its counter %q moves on, now to %d (%s). Stop it and repeat the command; or leave it running, with --gap N instead of --stopped",
+			leaf.ErrConflict, moved[0].Name, max(moved[0].End, moved[0].Filled), moved[0].From)
+	}
+	if err := t.plan(ctx, now); err != nil {
+		return err
+	}
+	for i := range t.plans {
+		if err := t.write(ctx, &t.plans[i]); err != nil {
+			return fmt.Errorf("tag %q: %w", t.plans[i].Tag, err)
+		}
+	}
+	return errors.Join(t.found(), t.lookBack(ctx, now))
+}
+
+// plan makes the plans, and refuses all if one is refused.
+func (t *takingOver) plan(ctx context.Context, all []numbering) error {
+	t.plans = []takeover.Plan{}
+	refused, reason := 0, ""
+	for _, n := range all {
+		row, err := rowOf(ctx, t.backend, n.tag)
+		if err != nil {
+			t.plans = nil
+			return err
+		}
+		p := takeover.NewPlan(n.tag, row, n.counters, takeover.Options{Gap: t.Gap, Stopped: t.Stopped, Step: t.Step})
+		if err := leaf.ValidateTag(n.tag); err != nil {
+			p.Action, p.Reason = takeover.Refuse, fmt.Sprintf("its name is no tag: %v; name one with --tag TAG=NAME", err)
+		}
+		if p.Action == takeover.Refuse {
+			if refused++; reason == "" {
+				reason = fmt.Sprintf("tag %q: %s", n.tag, p.Reason)
+			}
+		}
+		t.plans = append(t.plans, p)
+	}
+	if refused > 0 {
+		return fmt.Errorf("%w: nothing was written: %d of %d tags cannot be taken over; --tag takes the others. %s", leaf.ErrConflict, refused, len(t.plans), reason)
+	}
+	return nil
+}
+
+func (t *takingOver) writes() bool {
+	for _, p := range t.plans {
+		if p.Action != takeover.Nothing {
+			return true
+		}
+	}
+	return false
+}
+
+// pause gives the other service time to move.
+func (t *takingOver) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(t.Wait):
+		return nil
+	}
+}
+
+// write carries out a plan, by the operations of leaf tag create, set and repair.
+func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
+	switch p.Action {
+	case takeover.Create:
+		row := segment.NewRow{Tag: p.Tag, Start: p.First, Step: p.Step}
+		if _, err := manage.Ask(ctx, t.backend, manage.CreateTag{NewRow: row}); err != nil {
+			return err
+		}
+	case takeover.Raise:
+		first := p.First
+		if _, err := manage.Ask(ctx, t.backend, manage.SetTag{Name: p.Tag, Change: segment.Change{MaxID: &first}}); err != nil {
+			return err
+		}
+		t.wrote = true
+		// Nodes may hold ranges from below. A repair asks all of them, and they drop these.
+		done := sayLater(t.process.Stderr, time.Second, fmt.Sprintf("asking every node for the IDs of tag %s that it holds", printable(p.Tag)))
+		r, err := manage.Ask(ctx, t.backend, manage.RepairTag{Name: p.Tag})
+		done()
+		if err != nil {
+			return fmt.Errorf("max_id is %d now, and a node may still issue IDs from below that it holds: %w", first, err)
+		}
+		p.First = r.Plan.First
+	default:
+		return nil
+	}
+	t.wrote = true
+	return nil
+}
+
+// lookBack reads the other service after the tags were written.
+func (t *takingOver) lookBack(ctx context.Context, planned []numbering) error {
+	now, err := t.Source.read(ctx, t.source)
+	if err != nil {
+		return fmt.Errorf("the tags are written, and the other service cannot be read again: %w", err)
+	}
+	for i, p := range t.plans {
+		for _, c := range takeover.Moved(planned[i].counters, countersOf(now)) {
+			if first := max(p.First, p.Row); t.Stopped || c.End > first {
+				return fmt.Errorf("tag %q goes on at %d, and the other service is not stopped: its counter %q went on to %d (%s). Let no client take IDs of the tag. Stop the other service, then repeat the command", p.Tag, first, c.Name, max(c.End, c.Filled), c.From)
+			}
+		}
+	}
+	return nil
+}
+
+// found is the error if numbers can have been handed out by both services.
+func (t *takingOver) found() error {
+	for _, p := range t.plans {
+		switch {
+		case p.Verdict == takeover.Meet:
+			return fmt.Errorf("tag %q: %d numbers can have been handed out by both services, the first range is %d to %d; look for them in your tables", p.Tag, p.Numbers, p.Both.Lo, p.Both.Hi-1)
+		case p.Verdict == takeover.Unknown && p.Action == takeover.Raise:
+			return fmt.Errorf("tag %q: its numbers below %d can have been handed out by both services: %s; look for them in your tables", p.Tag, p.Row, p.Reason)
+		}
+	}
+	return nil
+}
