@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -9,7 +10,7 @@ import (
 // Command is a command with its flags.
 type Command struct {
 	Path  []string
-	Args  int // that it needs
+	Args  []string // that it needs, each with a value that it can have
 	Flags []CommandFlag
 }
 
@@ -40,7 +41,7 @@ func Commands() (all []Command, err error) {
 		c := Command{Path: path}
 		for _, p := range n.Positional {
 			if p.Required {
-				c.Args++
+				c.Args = append(c.Args, cmp.Or(p.EnumSlice()[0], "1"))
 			}
 		}
 		for _, group := range n.AllFlags(true) {
