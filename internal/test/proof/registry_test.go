@@ -129,12 +129,12 @@ func database(t *testing.T, d server.Database) *registry {
 func ready(t *testing.T, r *registry) *registry {
 	t.Helper()
 	var out string
+	var err error
 	waitFor(t, time.Minute, "registry that can be initialised", func() (ok bool) {
-		var err error
 		out, err = leaf(t, append([]string{"worker", "init"}, r.flags(r.addr)...)...)
 		return err == nil || !strings.Contains(out, "does not answer") // a busy machine
 	})
-	if strings.Contains(out, "leaf:") {
+	if err != nil {
 		t.Fatal(out)
 	}
 	return r
