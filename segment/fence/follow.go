@@ -94,14 +94,9 @@ func (c *cluster) follow() {
 // The channel that it returns is closed when the fence is in doubt.
 func (c *cluster) open() (doubted chan struct{}, err error) {
 	cfg := &c.fence.cfg
-	c.mu.Lock()
-	known, losses := c.known, c.losses
-	c.mu.Unlock()
-	if losses > 0 && known.Merged {
-		known.Merged = false // durably, before anything else: when this process is killed, the next one must merge
-		if err := c.remember(known); err != nil {
-			return nil, err
-		}
+	// Before anything else: when this process is killed, the next one must merge.
+	if _, _, err := c.noteLosses(); err != nil {
+		return nil, err
 	}
 	type answer struct {
 		space   string
@@ -117,13 +112,17 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	if known.Space != "" && known.Space != got.space {
+	if known := c.knows(); known.Space != "" && known.Space != got.space {
 		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
 			"find out who wiped it; until every node has merged its fences, a database that loses commits can repeat IDs: see that all nodes run")
 	}
 	// Before the merge, which takes seconds where there are many tags: no loads begin during
 	// a merge, degraded ones neither.
 	if err := c.probe(got.space); err != nil {
+		return nil, err
+	}
+	known, losses, err := c.noteLosses() // loads that looked at the same time have found theirs by now
+	if err != nil {
 		return nil, err
 	}
 	if losses > 0 {
@@ -150,6 +149,26 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	cfg.Alarms.Clear(leaf.AlarmFence, c.name)
 	cfg.Alarms.Clear(leaf.AlarmDisk, stateName) // "not merged" need not be written any more
 	return c.doubted, nil
+}
+
+// knows returns what the state file says.
+func (c *cluster) knows() state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known
+}
+
+// noteLosses writes "not merged" to the state file if loads have found losses since the last
+// merge, and returns what the file says, and how many they found.
+func (c *cluster) noteLosses() (known state, losses int, err error) {
+	c.mu.Lock()
+	known, losses = c.known, c.losses
+	c.mu.Unlock()
+	if losses > 0 && known.Merged {
+		known.Merged = false
+		err = c.remember(known)
+	}
+	return known, losses, err
 }
 
 // turnLocked changes the phase and wakes the loads that wait for a change. The caller holds
@@ -195,12 +214,9 @@ func (c *cluster) fall(reason error) {
 	if c.fence.running.Err() != nil {
 		return
 	}
-	c.mu.Lock()
-	known := c.known
-	c.mu.Unlock()
 	degrade := c.fence.cfg.Degrade
 	if degrade {
-		if err := c.remember(state{Space: known.Space}); err != nil {
+		if err := c.remember(state{Space: c.knows().Space}); err != nil {
 			reason, degrade = errors.Join(reason, err), false
 		}
 	}

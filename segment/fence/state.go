@@ -47,10 +47,7 @@ func readState(disk Disk, node string) (state, error) {
 func (c *cluster) remember(s state) error {
 	cfg := &c.fence.cfg
 	s.File, s.Version, s.Node = "leaf-cluster-fence", stateVersion, cfg.Node
-	c.mu.Lock()
-	same := c.known == s
-	c.mu.Unlock()
-	if same {
+	if c.knows() == s {
 		return nil
 	}
 	if err := cfg.Disk.Replace(stateName, appendLine(nil, s)); err != nil {
