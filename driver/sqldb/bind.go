@@ -17,7 +17,15 @@ const (
 	metaRule   = "tag_rule"
 	metaStore  = "store_name"
 	metaStores = "store_names" // of all databases of the rule, see namesOf
+
+	metaDecision = "rule_decision" // of the command that recorded the rule, as namesOf
 )
+
+// stored is a binding as it is recorded.
+type stored struct {
+	segment.Binding
+	decision string // of the command that recorded it, "" if a node or a version before did
+}
 
 // Bind implements segment.Store. It records a binding without a rule where leaf_meta is there
 // and may be written, so that a node which takes the database for one of several is refused; but
@@ -97,7 +105,7 @@ func (s *Store) bindCluster(ctx context.Context, record bool) error {
 func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) error {
 	found, err := s.binding(ctx, s.read, s.sql.meta)
 	if err == nil && found == nil && record && b.Rule == "" {
-		err = s.transact(ctx, func(conn *sql.Conn) error { return s.insertBinding(ctx, conn, b) })
+		err = s.transact(ctx, func(conn *sql.Conn) error { return s.insertBinding(ctx, conn, stored{Binding: b}) })
 		switch {
 		case err == nil, s.dialect.kindOf(err) == kindDuplicate: // another node was faster
 			found, err = s.binding(ctx, s.write, s.sql.meta)
@@ -109,7 +117,7 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 	if err != nil {
 		return fmt.Errorf("binding: %w", err)
 	}
-	if err := checkBinding(b, found); err != nil {
+	if err := checkBinding(b, found.of()); err != nil {
 		return err
 	}
 	if record && found != nil && found.Stores == "" && b.Rule != "" {
@@ -121,19 +129,30 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 
 // addNames completes a binding that a version before wrote. Without it nodes serve; only a
 // change of the rule needs it.
-func (s *Store) addNames(ctx context.Context, found, b segment.Binding) {
-	if err := s.replaceBinding(ctx, &found, &b); err != nil {
+func (s *Store) addNames(ctx context.Context, found stored, b segment.Binding) {
+	if err := s.replaceBinding(ctx, &found, &stored{b, found.decision}); err != nil {
 		s.cfg.Logger.Debug("the names of the rule's databases could not be written to leaf_meta", "store", s.Redacted(), "error", err)
 	}
 }
 
 // insertBinding writes a binding in a transaction.
-func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b segment.Binding) error {
-	if _, err := conn.ExecContext(ctx, s.sql.insertMeta, metaRule, b.Rule, metaStore, b.Store); err != nil || b.Stores == "" {
-		return err
+func (s *Store) insertBinding(ctx context.Context, conn *sql.Conn, b stored) error {
+	_, err := conn.ExecContext(ctx, s.sql.insertMeta, metaRule, b.Rule, metaStore, b.Store)
+	if err == nil && b.Stores != "" {
+		_, err = conn.ExecContext(ctx, s.sql.insertName, metaStores, namesOf(b.Rule)+b.Stores)
 	}
-	_, err := conn.ExecContext(ctx, s.sql.insertName, metaStores, namesOf(b.Rule)+b.Stores)
+	if err == nil && b.decision != "" {
+		_, err = conn.ExecContext(ctx, s.sql.insertName, metaDecision, namesOf(b.Rule)+b.decision)
+	}
 	return err
+}
+
+// of is the binding, nil if there is none.
+func (s *stored) of() *segment.Binding {
+	if s == nil {
+		return nil
+	}
+	return &s.Binding
 }
 
 // namesOf is what the names begin with that are recorded with a rule. A version before knows
@@ -144,10 +163,10 @@ func namesOf(rule string) string {
 }
 
 // binding returns the recorded binding, nil if there is none. query is meta, or lockMeta.
-func (s *Store) binding(ctx context.Context, q querier, query string) (*segment.Binding, error) {
-	var found *segment.Binding
-	var b segment.Binding
-	parts := map[string]*string{metaRule: &b.Rule, metaStore: &b.Store, metaStores: &b.Stores}
+func (s *Store) binding(ctx context.Context, q querier, query string) (*stored, error) {
+	var found *stored
+	var b stored
+	parts := map[string]*string{metaRule: &b.Rule, metaStore: &b.Store, metaStores: &b.Stores, metaDecision: &b.decision}
 	err := eachRow(ctx, q, query, nil, func(rows *sql.Rows) error {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
@@ -161,9 +180,11 @@ func (s *Store) binding(ctx context.Context, q querier, query string) (*segment.
 	if err != nil {
 		return nil, err
 	}
-	names, ok := strings.CutPrefix(b.Stores, namesOf(b.Rule))
-	if b.Stores = ""; ok {
-		b.Stores = names
+	for _, part := range []*string{&b.Stores, &b.decision} {
+		value, ok := strings.CutPrefix(*part, namesOf(b.Rule))
+		if *part = ""; ok {
+			*part = value
+		}
 	}
 	return found, nil
 }

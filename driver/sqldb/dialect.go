@@ -186,7 +186,7 @@ func (d *dialect) statements() statements {
 		lockMeta:   "SELECT name, value FROM leaf_meta" + d.forUpdate,
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
 		insertName: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"),
-		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "', '" + metaStores + "')",
+		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "', '" + metaStores + "', '" + metaDecision + "')",
 		cluster:    "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'",
 		owner:      "SELECT " + ownerValues,
 		advanceOwn: d.bind(set + " AND " + clusterValue + " = ?"),

@@ -32,6 +32,6 @@ func RepeatsMySQL(err error) bool { return mysqlKind(err) == kindSerialize }
 
 // RereadRule reads what is recorded of a tag rule, and returns what is written for it.
 func RereadRule(b *segment.Binding) (*segment.Binding, error) {
-	r, err := recordOf(b)
-	return r.record(), err
+	r, err := recordOf(&stored{Binding: *b})
+	return r.record().of(), err
 }

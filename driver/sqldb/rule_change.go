@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,7 @@ type RuleChange struct {
 	to    segment.Binding // what the command means to record; without a name, the rule leaves the database out
 	found ruleRecord      // by the command
 	mark  ruleRecord      // of the command
+	tried ruleRecord      // what may stand in its place, because the answer was lost
 
 	rows    []segment.Row
 	notices []segment.Notice
@@ -157,6 +159,12 @@ func (c *RuleChange) Decision() string {
 	return ""
 }
 
+// IsRecordedBy reports whether the command of a decision has recorded the rule of this one here.
+func (c *RuleChange) IsRecordedBy(decision string) bool {
+	before := c.found.base()
+	return c.found.state != decided && before.state == recorded && before.binding.Same(c.to) && before.decision == decision && decision != ""
+}
+
 // Was reports whether the rule before called the database by a name. After a decision, a database
 // that is left out by that one counts as well.
 func (c *RuleChange) Was(rule, name, decision string) bool {
@@ -181,8 +189,15 @@ func (c *RuleChange) Decide(ctx context.Context, decision string) (err error) {
 	}
 	next := c.mark
 	next.state, next.decision, next.next, next.nextName = decided, decision, c.to.Rule, nameSum(c.to.Store)
-	return c.replace(ctx, next)
+	err = c.replace(ctx, next)
+	if err != nil {
+		c.tried = next
+	}
+	return err
 }
+
+// HasDecided reports whether the command has decided here, or an earlier one with its rule.
+func (c *RuleChange) HasDecided() bool { return c.mark.state == decided }
 
 // leftOut is the record of a database that the rule leaves out.
 func (c *RuleChange) leftOut(decision string) ruleRecord {
@@ -206,7 +221,7 @@ func (c *RuleChange) Accept(ctx context.Context) (err error) {
 	if c.to.Store == "" {
 		return nil
 	}
-	return c.replace(ctx, ruleRecord{state: recorded, binding: c.to})
+	return c.replace(ctx, ruleRecord{state: recorded, binding: c.to, decision: c.mark.decision})
 }
 
 // Undo ends the change before Accept, and puts back the rule that the database had. Error:
@@ -218,7 +233,15 @@ func (c *RuleChange) Undo(ctx context.Context) (err error) {
 	if before.state == begun {
 		before = before.base()
 	}
-	if err := c.replace(ctx, before); err != nil {
+	err = c.replace(ctx, before)
+	if errors.Is(err, errChanged) && c.tried.state != noRecord {
+		mark := c.mark
+		c.mark = c.tried
+		if err = c.replace(ctx, before); err != nil {
+			c.mark = mark
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if before.state == decided {
@@ -232,7 +255,7 @@ func (c *RuleChange) replace(ctx context.Context, next ruleRecord) error {
 	if err := c.s.replaceBinding(ctx, c.mark.record(), next.record()); err != nil {
 		return err
 	}
-	c.mark = next
+	c.mark, c.tried = next, ruleRecord{}
 	return nil
 }
 
@@ -240,7 +263,7 @@ var errChanged = fmt.Errorf("%w: another command or node is recording its rule; 
 
 // replaceBinding records to in place of from; nil is no binding. Error: leaf.ErrConflict if the
 // database has another one meanwhile.
-func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) error {
+func (s *Store) replaceBinding(ctx context.Context, from, to *stored) error {
 	err := s.again(ctx, func() error {
 		return s.transact(ctx, func(conn *sql.Conn) error {
 			found, err := s.binding(ctx, conn, s.sql.lockMeta)
@@ -262,4 +285,4 @@ func (s *Store) replaceBinding(ctx context.Context, from, to *segment.Binding) e
 	return err
 }
 
-func equal(a, b *segment.Binding) bool { return a == b || a != nil && b != nil && *a == *b }
+func equal(a, b *stored) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -3,8 +3,11 @@ package sqldb_test
 import (
 	"database/sql"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -184,6 +187,36 @@ func TestRecordOfAnotherVersion(t *testing.T) {
 			if _, err := open(t, url).Unbind(t.Context(), "command", newRule); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "another version of leaf wrote") {
 				t.Errorf("Unbind in place of %q: %v; want a conflict that says why", rule, err)
 			}
+		}
+	})
+}
+
+// TestUndoAfterALostAnswer: whether a command has decided is not known, because the answer to its
+// COMMIT was lost. It can still put the rule back.
+func TestUndoAfterALostAnswer(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, _ *sql.DB) {
+		acceptRule(t, open(t, url), oldRule)
+		var armed atomic.Bool
+		lost := &seam{trip: func(call string, after bool) {
+			if after && call == "Exec COMMIT" && armed.CompareAndSwap(true, false) {
+				panic("the answer is lost")
+			}
+		}}
+		s, err := sqldb.Open(url, sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}, lost.below))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		change := unbind(t, s)
+		armed.Store(true)
+		if err := change.Decide(t.Context(), ""); err == nil || armed.Load() {
+			t.Fatalf("Decide: %v; want that its answer is lost", err)
+		}
+		if err := change.Undo(t.Context()); err != nil {
+			t.Errorf("Undo: %v", err)
+		}
+		if err := open(t, url).Bind(t.Context(), oldRule); err != nil {
+			t.Errorf("Bind by the rule before: %v", err)
 		}
 	})
 }

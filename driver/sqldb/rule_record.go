@@ -35,7 +35,7 @@ type ruleRecord struct {
 	command  string // with begun and decided: whose it is now
 	next     string // with decided: the rule to come
 	nextName string // with decided: of the database in the rule to come, see nameSum
-	decision string // with decided and leftOut, and begun after that: the command that decided first
+	decision string // with all but noRecord, and begun after that: the command that decided first
 	was      string // with leftOut, and begun after that: the rule before, in which the database had its name
 }
 
@@ -61,13 +61,15 @@ func (r ruleRecord) base() ruleRecord {
 }
 
 // record returns what is written: nil for noRecord.
-func (r ruleRecord) record() *segment.Binding {
+func (r ruleRecord) record() *stored {
 	if r.state == noRecord {
 		return nil
 	}
-	b := r.binding
+	b := stored{Binding: r.binding}
 	var text string
 	switch r.state {
+	case recorded:
+		b.decision = r.decision
 	case leftOut:
 		b.Rule = leftOutRule + elements(b.Rule, r.decision, r.was)
 	case begun:
@@ -78,21 +80,22 @@ func (r ruleRecord) record() *segment.Binding {
 	if text != "" {
 		was := r.base().record()
 		if was == nil {
-			was = &segment.Binding{Store: emptyElement, Rule: emptyElement, Stores: emptyElement}
+			was = &stored{Binding: segment.Binding{Store: emptyElement, Rule: emptyElement, Stores: emptyElement}}
 		}
-		b = segment.Binding{Store: was.Store, Rule: text + wasRule + was.Rule, Stores: was.Stores}
+		was.Rule = text + wasRule + was.Rule
+		return was
 	}
 	return &b
 }
 
 // recordOf reads what was written. It is leaf.ErrConflict if another version wrote it.
-func recordOf(b *segment.Binding) (r ruleRecord, err error) {
+func recordOf(b *stored) (r ruleRecord, err error) {
 	if b == nil {
 		return r, nil
 	}
-	r.binding = *b
+	r.binding = b.Binding
 	if !strings.HasPrefix(b.Rule, noRule) {
-		r.state = recorded
+		r.state, r.decision = recorded, b.decision
 		return r, nil
 	}
 	text, was, changing := strings.Cut(b.Rule, wasRule)
@@ -111,7 +114,7 @@ func recordOf(b *segment.Binding) (r ruleRecord, err error) {
 		r.binding = segment.Binding{}
 		return r, nil
 	}
-	earlier, err := recordOf(&segment.Binding{Store: b.Store, Rule: was, Stores: b.Stores})
+	earlier, err := recordOf(&stored{segment.Binding{Store: b.Store, Rule: was, Stores: b.Stores}, b.decision})
 	r.before, r.binding = earlier.state, earlier.binding
 	if r.state == begun {
 		r.decision, r.was = earlier.decision, earlier.was

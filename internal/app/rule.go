@@ -110,25 +110,37 @@ func (r *ruleChange) accept(ctx context.Context) error {
 // be killed there.
 type ruleStep func(ctx context.Context) error
 
-// refusable are the steps after which all can be undone.
+// refusable are the steps after which all can be undone. Those that leave a database out are not
+// among them: another command with the rule may have done the same, and goes on.
 func (r *ruleChange) refusable() (steps []ruleStep) {
 	for i := range r.stores {
 		steps = append(steps, func(ctx context.Context) error { return r.begin(ctx, i) })
 	}
 	steps = append(steps, func(context.Context) error { return r.checkNames() }, r.checkMoved, r.keepEnds)
-	return append(steps, r.inOrder(func(ctx context.Context, c *sqldb.RuleChange) error { return c.Decide(ctx, r.decision()) })...)
+	return append(steps, r.inOrder(r.decide, withoutRecord, withRecord)...)
 }
 
-// final are the steps that record the rule.
+// final are the steps that record the rule, after those that leave databases out.
 func (r *ruleChange) final() []ruleStep {
-	return r.inOrder(func(ctx context.Context, c *sqldb.RuleChange) error { return c.Accept(ctx) })
+	accept := func(ctx context.Context, c *sqldb.RuleChange) error { return c.Accept(ctx) }
+	return append(r.inOrder(r.decide, isLeftOut), r.inOrder(accept, withoutRecord, withRecord)...)
 }
 
-// inOrder are steps with each database: those without a record first, and those that the rule leaves
-// out last. Each command with the rule has this order, so that it can tell a database with which an
-// earlier command did nothing from one that took the place of another since.
-func (r *ruleChange) inOrder(do func(ctx context.Context, c *sqldb.RuleChange) error) (steps []ruleStep) {
-	for class := range 3 {
+func (r *ruleChange) decide(ctx context.Context, c *sqldb.RuleChange) error {
+	return c.Decide(ctx, r.decision())
+}
+
+// Classes of databases, in their order. Each command with a rule has this order, so that it can tell
+// a database with which an earlier command did nothing from one that took the place of another since.
+const (
+	withoutRecord = iota
+	withRecord
+	isLeftOut
+)
+
+// inOrder are steps with each database of some classes.
+func (r *ruleChange) inOrder(do func(ctx context.Context, c *sqldb.RuleChange) error, classes ...int) (steps []ruleStep) {
+	for _, class := range classes {
 		for i := range r.stores {
 			steps = append(steps, func(ctx context.Context) error {
 				if r.class(i) != class {
@@ -145,21 +157,36 @@ func (r *ruleChange) inOrder(do func(ctx context.Context, c *sqldb.RuleChange) e
 func (r *ruleChange) class(i int) int {
 	switch {
 	case r.isLeftOut(i):
-		return 2
+		return isLeftOut
 	case r.changes[i].HadRecord():
-		return 1
+		return withRecord
 	}
-	return 0
+	return withoutRecord
+}
+
+// comesAfter reports whether the database i comes after the database j in the order.
+func (r *ruleChange) comesAfter(i, j int) bool {
+	return r.class(i) > r.class(j) || r.class(i) == r.class(j) && i > j
 }
 
 // decision is that of an earlier command with the same rule, which was interrupted.
 func (r *ruleChange) decision() string {
-	for _, c := range r.begun() {
-		if d := c.Decision(); d != "" {
-			return d
-		}
+	if last := r.lastDecided(); last >= 0 {
+		return r.changes[last].Decision()
 	}
 	return ""
+}
+
+// lastDecided is the last database in the order on which an earlier command with the same rule has
+// decided, and has not recorded it there; -1 if there is none.
+func (r *ruleChange) lastDecided() int {
+	last := -1
+	for i, c := range r.begun() {
+		if c.Decision() != "" && (last < 0 || r.comesAfter(i, last)) {
+			last = i
+		}
+	}
+	return last
 }
 
 // on calls f, which works on the database i.
@@ -202,12 +229,38 @@ func (r *ruleChange) begun() iter.Seq2[int, *sqldb.RuleChange] {
 	}
 }
 
-// undo puts the rules back, because of why.
+// undo puts the rules back, because of why. Where the rule is perhaps decided on for good, it stays so
+// in all databases that come before: the next command takes them for what this one has left.
 func (r *ruleChange) undo(ctx context.Context, why error) error {
-	for i, c := range r.begun() {
-		why = errors.Join(why, r.on(context.WithoutCancel(ctx), i, c.Undo))
+	return r.undoIn(ctx, r.undoOrder(), why)
+}
+
+func (r *ruleChange) undoIn(ctx context.Context, databases []int, why error) error {
+	stays := false
+	for _, i := range databases {
+		c := r.changes[i]
+		if stays && c.HasDecided() {
+			continue
+		}
+		err := r.on(context.WithoutCancel(ctx), i, c.Undo)
+		stays = stays || err != nil && (c.HasDecided() || !errors.Is(err, leaf.ErrConflict))
+		why = errors.Join(why, err)
 	}
 	return why
+}
+
+// undoOrder are the databases whose change was begun, the last in the order first.
+func (r *ruleChange) undoOrder() (order []int) {
+	for i := range r.begun() {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		if r.comesAfter(i, j) {
+			return -1
+		}
+		return 1
+	})
+	return order
 }
 
 // within calls f, which works on one database.

@@ -14,6 +14,9 @@ type RuleCommand struct {
 	steps     []ruleStep
 	refusable int // so many steps can be undone
 	next      int
+
+	// Dies is in how many of some databases it puts the rule back before it is killed; nil: in all.
+	Dies func(databases int) int
 }
 
 // NewRuleCommand begins a command, which has not changed any database yet.
@@ -34,10 +37,19 @@ func NewRuleCommand(c config.Config, change RuleChange) (*RuleCommand, error) {
 func (c *RuleCommand) Step(ctx context.Context) (done bool, err error) {
 	err = c.steps[c.next](ctx)
 	c.next++
-	if err != nil && c.next <= c.refusable {
+	switch {
+	case err == nil || c.next > c.refusable:
+	case c.Dies != nil:
+		err = errors.Join(err, c.UndoOnly(ctx, c.Dies(len(c.r.undoOrder()))))
+	default:
 		err = c.r.undo(ctx, err)
 	}
 	return err != nil || c.next == len(c.steps), err
+}
+
+// UndoOnly is a command that is refused, and killed when it has put the rule back in some databases.
+func (c *RuleCommand) UndoOnly(ctx context.Context, databases int) error {
+	return c.r.undoIn(ctx, c.r.undoOrder()[:databases], nil)
 }
 
 // Close is all that is left of a command that ended or was killed.
@@ -63,7 +75,8 @@ func InterruptRuleChange(ctx context.Context, c config.Config, change RuleChange
 		return err
 	}
 	defer func() { err = errors.Join(err, command.Close()) }()
-	for command.next <= command.refusable {
+	decided := len(command.r.inOrder(command.r.decide, isLeftOut))
+	for command.next <= command.refusable+decided {
 		if _, err := command.Step(ctx); err != nil {
 			return err
 		}

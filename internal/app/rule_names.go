@@ -15,6 +15,7 @@ func (r *ruleChange) checkNames() error {
 	if err := r.checkReplaced(); err != nil {
 		return err
 	}
+	decision := r.decision()
 	for i, c := range r.begun() {
 		if by := c.LeftOutBy(); by != nil {
 			if err := r.checkLeftOut(i, *by); err != nil {
@@ -25,7 +26,7 @@ func (r *ruleChange) checkNames() error {
 		switch {
 		case before == nil || before.Rule == "": // it belonged to no rule, or was the only database
 			continue
-		case c.Decision() != "" && r.isRecording(): // all databases of the rule before are closed
+		case c.Decision() != "" && r.isRecording(decision): // all databases of the rule before are closed
 			continue
 		case before.Stores == "":
 			return fmt.Errorf("%w: store %q does not say which databases its rule has, because a version before recorded it. "+
@@ -40,32 +41,32 @@ func (r *ruleChange) checkNames() error {
 	return nil
 }
 
-// isRecording reports whether an earlier command has recorded the rule in a database already.
-func (r *ruleChange) isRecording() bool {
-	for i, c := range r.begun() {
-		if before := c.Before(); before != nil && before.Same(r.to(i)) && c.Decision() == "" {
+// isRecording reports whether the command of a decision has recorded the rule in a database already.
+func (r *ruleChange) isRecording(decision string) bool {
+	for _, c := range r.begun() {
+		if c.IsRecordedBy(decision) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkReplaced refuses a database without a record, if an earlier command decided on one that comes
-// behind it in the order: it was decided on as well, so it is another one now.
+// checkReplaced refuses a database on which an earlier command with the rule has not decided, if that
+// command decided on one that comes behind it in the order, or has recorded the rule in any: it is
+// another database now than that command had.
 func (r *ruleChange) checkReplaced() error {
-	last := -1
-	for i, c := range r.begun() {
-		if c.Decision() != "" && (last < 0 || r.class(i) >= r.class(last)) {
-			last = i
-		}
+	last, decision := r.lastDecided(), r.decision()
+	if last < 0 {
+		return nil
 	}
+	isRecording := r.isRecording(decision)
 	for i, c := range r.begun() {
 		name := r.to(i).Store
-		if last < 0 || r.class(i) > 0 || r.class(last) == 0 && i > last || c.Decision() != "" || slices.Contains(r.lost, name) {
+		if r.isLeftOut(i) || c.Decision() == decision || c.IsRecordedBy(decision) || !isRecording && r.comesAfter(i, last) || slices.Contains(r.lost, name) {
 			continue
 		}
-		return fmt.Errorf("%w: nothing is recorded in store %q, although the command that was interrupted had come to store %q behind it: it is another database than that command had, perhaps a copy. "+
-			"Correct its URL, or, if no node can ever reach the database that it had, add --lost %s", leaf.ErrConflict, r.name(i), r.name(last), name)
+		return fmt.Errorf("%w: the command that was interrupted had come to store %q, and had done nothing in store %q before: that one is another database than that command had, perhaps a copy. "+
+			"Correct its URL, or, if no node can ever reach the database that it had, add --lost %s", leaf.ErrConflict, r.name(last), r.name(i), name)
 	}
 	return nil
 }
@@ -80,7 +81,7 @@ func (r *ruleChange) checkName(i int, rule, name string) error {
 	for j, c := range r.begun() {
 		before, by := c.Before(), c.LeftOutBy()
 		switch {
-		case rule == r.to(j).Rule && r.to(j).Store == name && c.Decision() != "":
+		case rule == r.to(j).Rule && r.to(j).Store == name && r.changes[i].IsRecordedBy(c.Decision()):
 			return nil // the earlier command has recorded the rule in the database i, and not yet in this one
 		case before != nil && before.Store == name:
 			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", r.name(j))

@@ -400,7 +400,7 @@ func TestDatabaseReplacedInAnInterruptedChange(t *testing.T) {
 	fresh.Stores[0] = "c=sqlite:" + filepath.Join(dir, "copy.db")
 	change := &app.RuleChange{}
 	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, change)
-	wantConflict(t, err, `nothing is recorded in store "c"`, "--lost c")
+	wantConflict(t, err, `had done nothing in store "c"`, "--lost c")
 	change.Lost = []string{"c"}
 	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, change); err != nil {
 		t.Error(err)

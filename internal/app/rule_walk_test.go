@@ -19,7 +19,7 @@ import (
 
 // TestRuleWalks: nodes of several tag rules load, an operator copies rows, and commands change the
 // rule, two at a time, with the right databases to leave out or with others. They are killed between
-// any two steps. No number comes twice, and in the end each rule can be recorded again.
+// any two steps, also while they put a rule back. No number comes twice, and in the end each rule can be recorded again.
 func TestRuleWalks(t *testing.T) {
 	t.Parallel()
 	walks := uint64(6)
@@ -38,12 +38,13 @@ func TestRuleWalks(t *testing.T) {
 	}
 }
 
-// walkRules are the rules of the databases a, b and c; the first is recorded in the beginning. One
-// calls the databases by the names of others.
+// walkRules are the rules of the databases a, b, c and d; the first is recorded in the beginning. One
+// calls the databases by the names of others, and two are one rule with another database of one name.
 var walkRules = []struct{ stores, rules []string }{
 	{[]string{"a=a", "b=b"}, []string{"order=a"}},
 	{[]string{"a=a", "b=b"}, []string{"user=a"}},
 	{[]string{"c=c", "a=a", "b=b"}, []string{"user=c"}},
+	{[]string{"c=d", "a=a", "b=b"}, []string{"user=c"}},
 	{[]string{"a=b", "b=c"}, []string{"user=a"}},
 	{[]string{"c=c", "b=b"}, []string{"user=c"}},
 	{[]string{"=a"}, nil},
@@ -58,6 +59,7 @@ type ruleWalk struct {
 	commands []*walkCommand
 	issued   map[string]map[int64]string // by tag: by which node
 	log      []string
+	ends     bool // nobody is killed any more
 }
 
 type walkRule struct {
@@ -84,10 +86,10 @@ func newRuleWalk(t *testing.T, seed uint64) *ruleWalk {
 		issued: map[string]map[int64]string{"user": {}, "order": {}},
 	}
 	dir, base := divided(t)
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range []string{"a", "b", "c", "d"} {
 		path := filepath.Join(dir, name+".db")
 		w.urls[name] = "sqlite:" + path
-		if name == "c" {
+		if name == "c" || name == "d" {
 			if _, err := w.open(name).ApplySchema(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +219,7 @@ func (w *ruleWalk) move(rule int) {
 
 // others are the databases that a rule has not, or some of them.
 func (w *ruleWalk) others(rule int, some bool) (leaveOut []string) {
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range []string{"a", "b", "c", "d"} {
 		if !slices.Contains(w.rules[rule].dbs, name) && (!some || w.rng.IntN(2) == 0) {
 			leaveOut = append(leaveOut, w.urls[name])
 		}
@@ -234,6 +236,9 @@ func (w *ruleWalk) begin(rule int, leaveOut []string) {
 		w.t.Fatal(err)
 	}
 	name := fmt.Sprintf("command %d for rule %d", len(w.log), rule)
+	if w.rng.IntN(4) == 0 && !w.ends {
+		c.Dies = func(databases int) int { return w.rng.IntN(databases + 1) }
+	}
 	w.commands = append(w.commands, &walkCommand{c, name})
 	w.say("%s leaves out %d", name, len(leaveOut))
 }
@@ -268,7 +273,7 @@ func (w *ruleWalk) say(format string, args ...any) {
 // that every rule can be recorded.
 func (w *ruleWalk) recover() {
 	w.t.Helper()
-	for len(w.commands) > 0 {
+	for w.ends = true; len(w.commands) > 0; {
 		w.end(0, "killed")
 	}
 	var failed error
