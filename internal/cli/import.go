@@ -181,8 +181,10 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 		}
 	case takeover.Raise:
 		first := p.First
-		if _, err := manage.Ask(ctx, t.backend, manage.SetTag{Name: p.Tag, Change: segment.Change{MaxID: &first}}); err != nil {
-			return err
+		if first > p.Row { // else an earlier command has raised it, and was interrupted
+			if _, err := manage.Ask(ctx, t.backend, manage.SetTag{Name: p.Tag, Change: segment.Change{MaxID: &first}}); err != nil {
+				return err
+			}
 		}
 		t.wrote = true
 		// Nodes may hold ranges from below. A repair asks all of them, and they drop these.

@@ -130,6 +130,7 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 		row.Unknown = fmt.Sprintf("the audit log, which says where the tag began, cannot be read: %v", err)
 		return row, ctx.Err()
 	}
+	row.Held = takeover.Held(entries)
 	issued, known := takeover.Issued(entries, t.MaxID)
 	if row.Issued = issued; !known {
 		row.Unknown = "the audit log does not say where the tag began"

@@ -22,6 +22,10 @@ type Row struct {
 	MaxID   int64
 	Problem string // why the row cannot be compared or moved, "" if it can
 
+	// Held says that the row was raised, and that no repair has told the nodes since to drop what
+	// they hold from below, see [Held].
+	Held bool
+
 	Issued  []leaf.Range // the numbers that can have been handed out, see [Issued]
 	Unknown string       // why Issued is not known, "" if it is
 }

@@ -52,6 +52,21 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 	return leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: maxID}), true
 }
 
+// Held reports whether a command has moved the row on, and none has repaired the tag since: nodes may
+// still issue what they hold from below. entries are those of the tag, the newest first.
+func Held(entries []audit.Entry) bool {
+	for _, e := range entries {
+		switch {
+		case e.Result != audit.Done:
+		case e.Operation == "tag set" && numbersOf(e.To).MaxID != nil:
+			return true
+		case e.Operation == "tag repair", e.Operation == "tag create":
+			return false
+		}
+	}
+	return false
+}
+
 // numbers are the numbers in an entry that a row moves by.
 type numbers struct {
 	Start *int64 `json:"start,string"`

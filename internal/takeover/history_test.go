@@ -73,3 +73,32 @@ func TestIssuedFollowsTheRow(t *testing.T) {
 		}
 	}
 }
+
+// TestHeld: a command that raised the row was interrupted before its repair, so nodes may issue on
+// from below. The next command repairs the tag, although its row is not below the other service.
+func TestHeld(t *testing.T) {
+	create, set := entry("tag create", "", `{"start":"5"}`), entry("tag set", `{"max_id":"7"}`, `{"max_id":"90"}`)
+	repair, step := entry("tag repair", `{"max_id":"90"}`, `{"first":"95"}`), entry("tag set", `{"step":1}`, `{"step":2}`)
+	refused := repair
+	refused.Result = "unavailable"
+	for name, tt := range map[string]struct {
+		newest []audit.Entry
+		want   bool
+	}{
+		"none":               {nil, false},
+		"raised":             {[]audit.Entry{set, create}, true},
+		"repair was refused": {[]audit.Entry{step, refused, set, create}, true},
+		"repaired":           {[]audit.Entry{step, repair, set, create}, false},
+		"raised again":       {[]audit.Entry{set, repair, set}, true},
+		"created":            {[]audit.Entry{create, set}, false},
+	} {
+		row := takeover.Row{Exists: true, MaxID: 200, Held: takeover.Held(tt.newest)}
+		if row.Held != tt.want {
+			t.Errorf("%s: %v, want %v", name, row.Held, tt.want)
+		}
+		plan := takeover.NewPlan("order", row, []takeover.Counter{{Name: "orders", End: 100}}, takeover.Options{Stopped: true})
+		if raises := plan.Action == takeover.Raise && plan.First == row.MaxID; raises != tt.want {
+			t.Errorf("%s: the plan is %+v", name, plan)
+		}
+	}
+}

@@ -75,6 +75,8 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 		p.Action, p.First = Create, first
 	case row.MaxID < p.End:
 		p.Action, p.First = Raise, first
+	case row.Held: // a command that raised it was interrupted
+		p.Action, p.First = Raise, row.MaxID
 	default:
 		p.Action = Nothing
 	}
