@@ -237,12 +237,18 @@ func get(ctx context.Context, c *http.Client, n *node, tag string, count int) (i
 	return resp.StatusCode, ids, nil
 }
 
-// leaf runs a command beside the nodes and returns its output.
+// leaf runs a command beside the nodes and returns its output; after an error, also what it says
+// on its standard error.
 func leaf(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s") // on a busy machine 250 ms may pass before a server answers
-	out, err := cmd.CombinedOutput()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		out = append(out, said.Bytes()...)
+	}
 	return string(out), err
 }
 
