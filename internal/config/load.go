@@ -122,10 +122,11 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 	if ext != ".yaml" && ext != ".yml" && ext != ".properties" {
 		return nil, &Error{Key: "config", Value: path, Limit: "must end in .yaml, .yml or .properties"}
 	}
-	data, err := l.readBounded(path)
+	data, info, err := readBounded(path)
 	if err != nil {
 		return nil, &Error{Key: "config", Value: path, Limit: err.Error()}
 	}
+	l.seen[path] = info
 	if ext != ".properties" {
 		return yamlSettings(path, data)
 	}
@@ -134,23 +135,24 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 	return legacy.settings, err
 }
 
-func (l *Loaded) readBounded(path string) ([]byte, error) {
+// readBounded reads a file, and returns what it was before it was read.
+func readBounded(path string) (data []byte, info fs.FileInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
-	if l.seen[path], err = f.Stat(); err != nil {
-		return nil, err
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	data, err = io.ReadAll(io.LimitReader(f, maxConfigFile+1))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(data) > maxConfigFile {
-		return nil, fmt.Errorf("must not have more than %d bytes", maxConfigFile)
+		return nil, nil, fmt.Errorf("must not have more than %d bytes", maxConfigFile)
 	}
-	return data, nil
+	return data, info, nil
 }
 
 func flagSettings(flags map[string][]string) []setting {

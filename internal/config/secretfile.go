@@ -24,10 +24,11 @@ func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
 		return fail("must not be set together with " + k.content)
 	}
 	path := s.values[0]
-	values, err := l.readSecret(path)
+	values, info, err := readSecret(path)
 	if err != nil {
 		return fail(err.Error())
 	}
+	l.seen[path] = info
 	if err := l.set(setting{key: k.content, values: values, source: s.source}, nil); err != nil {
 		return err
 	}
@@ -37,24 +38,25 @@ func (l *Loaded) setFromFile(k Key, s setting, beside []setting) error {
 
 // ReadSecret returns the lines of a file that are not empty. There is at least one.
 func ReadSecret(path string) ([]string, error) {
-	return (&Loaded{seen: map[string]fs.FileInfo{}}).readSecret(path)
+	lines, _, err := readSecret(path)
+	return lines, err
 }
 
-func (l *Loaded) readSecret(path string) ([]string, error) {
-	data, err := l.readBounded(path)
+// readSecret is ReadSecret, with what the file was before it was read.
+func readSecret(path string) (lines []string, info fs.FileInfo, err error) {
+	data, info, err := readBounded(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var lines []string
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, line)
 		}
 	}
 	if len(lines) == 0 {
-		return nil, errors.New("must hold a value, and is empty")
+		return nil, nil, errors.New("must hold a value, and is empty")
 	}
-	return lines, nil
+	return lines, info, nil
 }
 
 // ArgumentWarnings returns a warning for each flag with a secret in its value.
