@@ -51,7 +51,7 @@ func (c *auditCmd) Run(ctx context.Context, p Process) error {
 		q.Object = manage.ObjectOfTag(c.Tag)
 	}
 	return with(ctx, p, c, func(b manage.Backend) error {
-		all, err := c.read(ctx, b, q)
+		all, err := auditEntries(ctx, b, q, c.Limit)
 		switch {
 		case err != nil:
 			return err
@@ -62,17 +62,17 @@ func (c *auditCmd) Run(ctx context.Context, p Process) error {
 	})
 }
 
-// read reads page after page.
-func (c *auditCmd) read(ctx context.Context, b manage.Backend, q manage.ListAudit) ([]audit.Entry, error) {
+// auditEntries reads page after page, most entries at the most.
+func auditEntries(ctx context.Context, b manage.Backend, q manage.ListAudit, most int) ([]audit.Entry, error) {
 	all := []audit.Entry{}
 	for {
-		q.Limit = min(c.Limit-len(all), audit.MaxPage)
+		q.Limit = min(most-len(all), audit.MaxPage)
 		page, err := manage.Ask(ctx, b, q)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, page.Entries...)
-		if q.Before = page.Next; q.Before == "" || len(all) >= c.Limit {
+		if q.Before = page.Next; q.Before == "" || len(all) >= most {
 			return all, nil
 		}
 	}

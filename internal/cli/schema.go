@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // schemaGroup are the commands about the tables of a database.
@@ -85,11 +83,7 @@ func (c *schemaApplyCmd) leaveOut() ([]string, error) {
 	case c.LeaveOutFile != "" && len(c.LeaveOut) > 0:
 		return nil, &usageError{errors.New("--leave-out and --leave-out-file must not be set together"), "leaf schema apply --help"}
 	case c.LeaveOutFile != "":
-		urls, err := config.ReadSecret(c.LeaveOutFile)
-		if err != nil {
-			return nil, leaf.BadField("--leave-out-file", c.LeaveOutFile, err.Error())
-		}
-		return urls, nil
+		return linesOf("--leave-out-file", c.LeaveOutFile)
 	}
 	return c.LeaveOut, nil
 }

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leaf-idgen/leaf/internal/config"
-
 	"github.com/alecthomas/kong"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // warn tells the user of a command what it is good to know beside its result.
@@ -35,4 +36,13 @@ func warnOfArguments(p Process, command *kong.Context) {
 	for _, text := range config.ArgumentWarnings(given) {
 		p.warn(text)
 	}
+}
+
+// linesOf reads the values of a flag from the file that another one names.
+func linesOf(flag, path string) ([]string, error) {
+	lines, err := config.ReadSecret(path)
+	if err != nil {
+		return nil, leaf.BadField(flag, path, err.Error())
+	}
+	return lines, nil
 }

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
-	"github.com/leaf-idgen/leaf/internal/audit"
-	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/takeover"
 )
@@ -30,9 +29,9 @@ const sourceHelp = `The database of the other service is only read; a user with 
 func (f *sourceFlags) open(p Process, s *settings, command string) (takeover.Source, error) {
 	urls := slices.Clone(f.From)
 	if f.FromFile != "" {
-		lines, err := config.ReadSecret(f.FromFile)
+		lines, err := linesOf("--from-file", f.FromFile)
 		if err != nil {
-			return nil, leaf.BadField("--from-file", f.FromFile, err.Error())
+			return nil, err
 		}
 		urls = append(urls, lines...)
 	}
@@ -125,7 +124,7 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 		row.Problem = fmt.Sprintf("the state of tag %s is %s; leaf tag show %[1]s, then repair it first", printable(tag), t.State)
 		return row, nil
 	}
-	entries, err := changesOf(ctx, b, tag)
+	entries, err := auditEntries(ctx, b, manage.ListAudit{Object: manage.ObjectOfTag(tag)}, math.MaxInt)
 	if err != nil {
 		row.Unknown = fmt.Sprintf("the audit log, which says where the tag began, cannot be read: %v", err)
 		return row, ctx.Err()
@@ -136,19 +135,4 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 		row.Unknown = "the audit log does not say where the tag began"
 	}
 	return row, nil
-}
-
-// changesOf reads all entries of the audit log about a tag.
-func changesOf(ctx context.Context, b manage.Backend, tag string) (all []audit.Entry, err error) {
-	q := manage.ListAudit{Object: manage.ObjectOfTag(tag), Limit: audit.MaxPage}
-	for {
-		page, err := manage.Ask(ctx, b, q)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Entries...)
-		if q.Before = page.Next; q.Before == "" {
-			return all, nil
-		}
-	}
 }
