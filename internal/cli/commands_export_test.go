@@ -12,6 +12,7 @@ type Command struct {
 	Path  []string
 	Args  []string // that it needs, each with a value that it can have
 	Flags []CommandFlag
+	JSON  bool // it prints JSON on demand
 }
 
 // CommandFlag is a flag with a value.
@@ -46,6 +47,7 @@ func Commands() (all []Command, err error) {
 		}
 		for _, group := range n.AllFlags(true) {
 			for _, f := range group {
+				c.JSON = c.JSON || f.Name == "json"
 				if !f.IsBool() {
 					c.Flags = append(c.Flags, CommandFlag{f.Name, f.Tag.PlaceHolder, f.Tag.Get("key"), f.Required})
 				}
