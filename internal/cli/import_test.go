@@ -348,3 +348,30 @@ func TestImportRaisesAnUnusedTag(t *testing.T) {
 	seen.add(t, node.ids(t, 700))
 	seen.add(t, peers[0].held)
 }
+
+// TestImportFinishesARaise: an import was killed after it had raised the row, so no node was asked
+// for the IDs from below that it holds. The next one does that, although the row is high enough.
+func TestImportFinishesARaise(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	_, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	peers[0].takes(t, 10)
+	w.plan(t, 0, nil, "--stopped", "--wait", "10ms", "--apply")
+	node := serve(t, w.dir, "--store", w.store)
+	node.ids(t, 1)
+	const raised = 100_000
+	leafOK(t, "tag", "set", "leaf-segment-test", "--max-id", fmt.Sprint(raised), "--data-dir", w.dir)
+	if below := node.ids(t, 1)[0]; below >= raised {
+		t.Fatalf("the node issues %d: it holds nothing from below, and the test cannot fail", below)
+	}
+	if plan := w.plan(t, 0, node, "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise {
+		t.Errorf("got the plan %+v, want that it repairs the tag", plan)
+	}
+	if id := node.ids(t, 1)[0]; id < raised {
+		t.Errorf("the node issues %d after the import, want %d or more", id, raised)
+	}
+	if again := w.plan(t, 0, node, "--stopped", "--wait", "10ms", "--apply"); again.Action != takeover.Nothing {
+		t.Errorf("the run after that: got the plan %+v, want nothing", again)
+	}
+}
