@@ -179,29 +179,38 @@ func TestDegradedRangeUnderWay(t *testing.T) {
 	})
 }
 
+// offeredBelow is a node, on the disk d, that was offered a range in an outage of the cluster fence,
+// below the entry of another node that it had seen. It has refused it, and the row has moved to 61.
+func offeredBelow(t *testing.T, d *disk) (s *store, mine *shared, a *segment.Allocator) {
+	t.Helper()
+	f, ids := memory.NewFence(), newLedger()
+	s = newStore(row(10))
+	mine = sharing(f)
+	a = node(t, s, d, degraded(mine, nil))
+	ids.add(t, "a", next(t, a, "order"))
+	b := node(t, s, nil, fenced("b", sharing(f), nil))
+	ids.add(t, "b", drain(t, b, "order", 100)...)
+	synctest.Wait()
+	s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
+		s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+			return segment.Reservation{}, errDown
+		}
+	})
+	ids.add(t, "a", next(t, a, "order"))
+	synctest.Wait()
+	mine.breakDown()
+	s.heal()
+	s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
+	useUp(t, a, ids)
+	return s, mine, a
+}
+
 // TestDegradedRespectsWhatWasSeen: in an outage a node still refuses what lies below
 // the entry that it saw last, though it never reserved up to there itself. No retry
 // moves the row past the entry: the tag waits for the fence, and latches then.
 func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
-		mine := sharing(f)
-		a := node(t, s, nil, degraded(mine, nil))
-		ids.add(t, "a", next(t, a, "order"))
-		b := node(t, s, nil, fenced("b", sharing(f), nil))
-		ids.add(t, "b", drain(t, b, "order", 100)...)
-		synctest.Wait()
-		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
-			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
-				return segment.Reservation{}, errDown
-			}
-		})
-		ids.add(t, "a", next(t, a, "order"))
-		synctest.Wait()
-		mine.breakDown()
-		s.heal()
-		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
-		useUp(t, a, ids)
+		s, mine, a := offeredBelow(t, nil)
 		if at := s.maxID(t, "order"); at != 61 {
 			t.Fatalf("the row is at %d after the refused range, want 61", at)
 		}
@@ -225,27 +234,11 @@ func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 // be offered numbers of another node that lie above all that it knows.
 func TestSuspicionOutlivesTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f, d, ids := newStore(row(10)), memory.NewFence(), newDisk(), newLedger()
-		mine := sharing(f)
-		a := node(t, s, d, degraded(mine, nil))
-		ids.add(t, "a", next(t, a, "order"))
-		b := node(t, s, nil, fenced("b", sharing(f), nil))
-		ids.add(t, "b", drain(t, b, "order", 100)...)
-		synctest.Wait()
-		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
-			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
-				return segment.Reservation{}, errDown
-			}
-		})
-		ids.add(t, "a", next(t, a, "order"))
-		synctest.Wait()
-		mine.breakDown()
-		s.heal()
-		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
-		useUp(t, a, ids)
+		d := newDisk()
+		s, mine, _ := offeredBelow(t, d)
 		killed := d.copy()
 
-		a = node(t, s, killed, degraded(mine, nil))
+		a := node(t, s, killed, degraded(mine, nil))
 		for range 20 {
 			_, err := a.Next(t.Context(), "order")
 			wantErr(t, err, leaf.ErrNotReady)

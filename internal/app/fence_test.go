@@ -51,11 +51,7 @@ func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"fence", "fence-end"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	loseFence(t, dir)
 	if _, err := app.RebuildFence(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +65,16 @@ func TestRebuiltFenceIsAboveTheLastRepair(t *testing.T) {
 	stop()
 }
 
+// loseFence deletes the fence files of a data directory.
+func loseFence(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"fence", "fence-end"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestFenceBesideARowThatCannotBeRead: a mark at 0 would say that the tag has no numbers.
 func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
 	t.Parallel()
@@ -79,11 +85,7 @@ func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
 	db := openFile(t, filepath.Join(dir, "leaf.db"))
 	loosen(t, db)
 	execute(t, db, "UPDATE leaf_alloc SET max_id = 'abc'")
-	for _, name := range []string{"fence", "fence-end"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	loseFence(t, dir)
 	_, err := app.RebuildFence(t.Context(), cfg)
 	if want := `the row of tag "leaf-segment-test" in store "default" cannot be read`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
 		t.Fatalf("got %v, want a conflict that says %q", err, want)
@@ -124,11 +126,7 @@ func TestRebuiltFenceIsAboveTheBoard(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"fence", "fence-end"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	loseFence(t, dir)
 	if _, err := app.RebuildFence(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

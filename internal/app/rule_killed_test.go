@@ -27,20 +27,22 @@ func runRule(t *testing.T, c config.Config, change app.RuleChange, steps int) er
 	return nil
 }
 
+// withC is a configuration with a new first database c, which has the tag user.
+func withC(t *testing.T, old config.Config, url string) config.Config {
+	t.Helper()
+	c := old
+	c.DataDir, c.TagRules = shortDir(t), []string{"user*=c"}
+	c.Stores = append([]string{"c=" + url}, old.Stores...)
+	return c
+}
+
 // TestDatabaseThatWasLeftOutTakesAPlace: a command is killed after it has recorded its rule in a
 // database, from which nodes issue since. When it is run again, the URL of that database leads to
 // another one, which has a record as well: an earlier rule left it out.
 func TestDatabaseThatWasLeftOutTakesAPlace(t *testing.T) {
 	t.Parallel()
 	dir, old := divided(t)
-	fresh := old
-	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=c"}
-	with := func(name string) config.Config {
-		c := fresh
-		c.DataDir = shortDir(t)
-		c.Stores = append([]string{"c=sqlite:" + filepath.Join(dir, name)}, old.Stores...)
-		return c
-	}
+	with := func(name string) config.Config { return withC(t, old, "sqlite:"+filepath.Join(dir, name)) }
 	for _, name := range []string{"first.db", "second.db"} {
 		if _, err := app.ApplySchema(t.Context(), with(name), app.Options{}, &app.RuleChange{}); err != nil {
 			t.Fatal(err)
@@ -68,13 +70,10 @@ func TestTwoDatabasesOfOneName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, old := divided(t)
-			fresh := old
-			fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=c"}
 			url := func(name string) string { return "sqlite:" + filepath.Join(dir, name) }
 			with := func(name string) config.Config {
-				c := fresh
-				c.DataDir = shortDir(t)
-				if c.Stores = append([]string{"c=" + url(name)}, old.Stores...); last {
+				c := withC(t, old, url(name))
+				if last {
 					c.Stores = append(c.Stores[1:], c.Stores[0])
 				}
 				return c
@@ -112,14 +111,7 @@ func TestTwoDatabasesOfOneName(t *testing.T) {
 func TestCommandBesideTwoDatabasesOfOneName(t *testing.T) {
 	t.Parallel()
 	dir, old := divided(t)
-	fresh := old
-	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=c"}
-	with := func(name string) config.Config {
-		c := fresh
-		c.DataDir = shortDir(t)
-		c.Stores = append([]string{"c=sqlite:" + filepath.Join(dir, name)}, old.Stores...)
-		return c
-	}
+	with := func(name string) config.Config { return withC(t, old, "sqlite:"+filepath.Join(dir, name)) }
 	applyTables(t, "sqlite:"+filepath.Join(dir, "first.db"))
 	if err := runRule(t, with("first.db"), app.RuleChange{}, 3+3+3); err != nil {
 		t.Fatal(err)

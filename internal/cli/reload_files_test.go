@@ -47,20 +47,7 @@ func TestFilesReload(t *testing.T) {
 	const head = "reload-interval: 10ms\nauth:\n  token-file: "
 	write(yaml, head+token+"\n")
 	p := serve(t, dir, "--config", yaml)
-	status := func(token string) int {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.addr+"/api/segment/get/leaf-segment-test", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
-		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
+	status := func(token string) int { return p.statusWith(t, token) }
 	swap("second\n")
 	p.await(t, "changed=auth.token")
 	if old, next := status("first"), status("second"); old != http.StatusUnauthorized || next != http.StatusOK {
