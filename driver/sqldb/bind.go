@@ -21,6 +21,8 @@ const (
 	metaDecision = "rule_decision" // of the command that recorded the rule, as namesOf
 )
 
+const metaGone = "the table leaf_meta is gone, or this user may not read it any more, and says whose the database is"
+
 // stored is a binding as it is recorded.
 type stored struct {
 	segment.Binding
@@ -67,7 +69,7 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 	case b.Rule != "":
 		return fmt.Errorf("several databases need the table leaf_meta: %w", ErrUnbound)
 	case s.identity.readable.Load():
-		return s.schemaError("the table leaf_meta is gone, or this user may not read it any more, and says whose the database is", nil)
+		return s.schemaError(metaGone, nil)
 	}
 	return nil
 }

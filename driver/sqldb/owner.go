@@ -88,7 +88,7 @@ func (s *Store) sameCluster(ctx context.Context, q querier) error {
 	}
 	found, err := s.storedCluster(ctx, q)
 	if err != nil && s.dialect.kindOf(err).missing() {
-		return fmt.Errorf("%w: the table leaf_meta is gone, or this user may not read it any more, and says whose the database is", segment.ErrSchema)
+		return fmt.Errorf("%w: %s", segment.ErrSchema, metaGone)
 	}
 	if err != nil {
 		return err

@@ -14,10 +14,11 @@ import (
 
 // RuleChange is the change of the tag rule of a database by one command, in two phases. From Unbind
 // on no node binds the database, and none takes a range. When the command has begun with all
-// databases and compared them, it calls Decide for each, those that had a rule first, and then
-// Accept for each. If it is interrupted, then as long as it has decided nothing, any rule may
-// follow; from then on none but its own. So a rule is recorded nowhere before all databases of
-// the rule before are closed for good, whatever commands do at once or one after the other.
+// databases and compared them, it calls Decide for each: those without a record first, and those
+// that the rule leaves out last, when nothing can be refused any more. Then it calls Accept for
+// each. If it is interrupted, then as long as it has decided nothing, any rule may follow; from
+// then on none but its own. So a rule is recorded nowhere before all databases of the rule before
+// are closed for good, whatever commands do at once or one after the other.
 //
 // If another command goes on with the database meanwhile, this one ends with leaf.ErrConflict.
 type RuleChange struct {
@@ -162,7 +163,7 @@ func (c *RuleChange) Decision() string {
 // IsRecordedBy reports whether the command of a decision has recorded the rule of this one here.
 func (c *RuleChange) IsRecordedBy(decision string) bool {
 	before := c.found.base()
-	return c.found.state != decided && before.state == recorded && before.binding.Same(c.to) && before.decision == decision && decision != ""
+	return before.state == recorded && before.binding.Same(c.to) && before.decision == decision && decision != ""
 }
 
 // Was reports whether the rule before called the database by a name. After a decision, a database

@@ -123,7 +123,7 @@ func (r *ruleChange) refusable() (steps []ruleStep) {
 // final are the steps that record the rule, after those that leave databases out.
 func (r *ruleChange) final() []ruleStep {
 	accept := func(ctx context.Context, c *sqldb.RuleChange) error { return c.Accept(ctx) }
-	return append(r.inOrder(r.decide, isLeftOut), r.inOrder(accept, withoutRecord, withRecord)...)
+	return append(r.inOrder(r.decide, leftOut), r.inOrder(accept, withoutRecord, withRecord)...)
 }
 
 func (r *ruleChange) decide(ctx context.Context, c *sqldb.RuleChange) error {
@@ -135,7 +135,7 @@ func (r *ruleChange) decide(ctx context.Context, c *sqldb.RuleChange) error {
 const (
 	withoutRecord = iota
 	withRecord
-	isLeftOut
+	leftOut
 )
 
 // inOrder are steps with each database of some classes.
@@ -157,7 +157,7 @@ func (r *ruleChange) inOrder(do func(ctx context.Context, c *sqldb.RuleChange) e
 func (r *ruleChange) class(i int) int {
 	switch {
 	case r.isLeftOut(i):
-		return isLeftOut
+		return leftOut
 	case r.changes[i].HadRecord():
 		return withRecord
 	}

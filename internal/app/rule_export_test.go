@@ -75,7 +75,7 @@ func InterruptRuleChange(ctx context.Context, c config.Config, change RuleChange
 		return err
 	}
 	defer func() { err = errors.Join(err, command.Close()) }()
-	decided := len(command.r.inOrder(command.r.decide, isLeftOut))
+	decided := len(command.r.inOrder(command.r.decide, leftOut))
 	for command.next <= command.refusable+decided {
 		if _, err := command.Step(ctx); err != nil {
 			return err
