@@ -61,7 +61,7 @@ func (r reloading) forPeople() manage.Reload {
 }
 
 // reloadWhenAsked carries out one request for a reload after the other until ctx ends. It is
-// a loop of its own: a file that hangs, such as a named pipe that nobody writes, must not keep
+// a loop of its own: a file that hangs, such as a named pipe without a writer, must not keep
 // the node from a stop.
 func (a *App) reloadWhenAsked(ctx context.Context) {
 	interval := a.inForce.ReloadInterval

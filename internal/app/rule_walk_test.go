@@ -59,7 +59,7 @@ type ruleWalk struct {
 	commands []*walkCommand
 	issued   map[string]map[int64]string // by tag: by which node
 	log      []string
-	ends     bool // nobody is killed any more
+	ends     bool // no command is killed any more
 }
 
 type walkRule struct {
@@ -306,7 +306,7 @@ func (w *ruleWalk) acceptAll() (failed error) {
 	return failed
 }
 
-// accept is a command that nobody disturbs, after the rows were moved.
+// accept runs a whole command alone, after the rows were moved.
 func (w *ruleWalk) accept(rule int, leaveOut []string) (err error) {
 	w.t.Helper()
 	w.move(rule)
