@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,32 +64,5 @@ func TestHelpNamesEveryTable(t *testing.T) {
 		if !slices.Contains(help, table[1]) {
 			t.Errorf("leaf schema apply --help does not name %s", table[1])
 		}
-	}
-}
-
-// TestReadmeNamesCommandsWithoutJSON: the README says which commands have no --json.
-func TestReadmeNamesCommandsWithoutJSON(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sentence := regexp.MustCompile("each but (.*) has `--json`").FindSubmatch(readme)
-	if sentence == nil {
-		t.Fatal("README.md has no sentence about --json")
-	}
-	var named, without []string
-	for _, m := range regexp.MustCompile("`([a-z -]+)`").FindAllSubmatch(sentence[1], -1) {
-		named = append(named, string(m[1]))
-	}
-	for command, help := range helpOf() {
-		if !strings.Contains(help, "--json") {
-			without = append(without, command)
-		}
-	}
-	slices.Sort(named)
-	slices.Sort(without)
-	if !slices.Equal(named, without) {
-		t.Errorf("the README says that %q have no --json; these have none: %q", named, without)
 	}
 }
