@@ -188,6 +188,9 @@ func (c *RuleChange) Decide(ctx context.Context, decision string) (err error) {
 	if c.to.Store == "" {
 		return c.replace(ctx, c.leftOut(decision))
 	}
+	if c.IsRecordedBy(decision) { // which a decision would hide from the next command, if this one is killed
+		return nil
+	}
 	next := c.mark
 	next.state, next.decision, next.next, next.nextName = decided, decision, c.to.Rule, nameSum(c.to.Store)
 	err = c.replace(ctx, next)

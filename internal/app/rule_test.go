@@ -335,9 +335,9 @@ func TestInterruptedChangeGoesOn(t *testing.T) {
 	}
 }
 
-// TestCommandKilledAtEachStep: wherever a command is killed, it can be run again, and the rule can be
-// changed back after that. Nothing has to be declared lost. As long as a database is not left out
-// for good, the command does not end without it.
+// TestCommandKilledAtEachStep: wherever a command is killed, it can be run again, also if that one is
+// killed when it has decided everywhere, and the rule can be changed back after that. Nothing has to be
+// declared lost. As long as a database is not left out for good, the command does not end without it.
 func TestCommandKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	dir, old := divided(t)
@@ -381,6 +381,7 @@ func TestCommandKilledAtEachStep(t *testing.T) {
 			_, err := run(fresh, app.RuleChange{}, all)
 			wantConflict(t, err, `tags are also in store "b"`)
 		}
+		must(run(fresh, with, 3+3+2*3))
 		must(run(fresh, with, all))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,8 @@ import (
 
 // TestRuleWalks: nodes of several tag rules load, an operator copies rows, and commands change the
 // rule, two at a time, with the right databases to leave out or with others. They are killed between
-// any two steps, also while they put a rule back. No number comes twice, and in the end each rule can be recorded again.
+// any two steps, also while they put a rule back. In some walks the record of a database is lost, or
+// comes from a backup. No number comes twice, and in the end each rule can be recorded again.
 func TestRuleWalks(t *testing.T) {
 	t.Parallel()
 	walks := uint64(6)
@@ -30,7 +32,7 @@ func TestRuleWalks(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRuleWalk(t, seed)
-			for range 100 {
+			for range 150 {
 				w.act()
 			}
 			w.recover()
@@ -60,6 +62,12 @@ type ruleWalk struct {
 	issued   map[string]map[int64]string // by tag: by which node
 	log      []string
 	ends     bool // no command is killed any more
+
+	few      []int             // the rules of this walk
+	last     int               // of them, that of the last command
+	restores bool              // whether records are restored
+	backups  map[string]string // by database: a record
+	restored map[string]string // by database: the record from a backup; no node runs before a command has recorded another
 }
 
 type walkRule struct {
@@ -83,8 +91,9 @@ func newRuleWalk(t *testing.T, seed uint64) *ruleWalk {
 	t.Helper()
 	w := &ruleWalk{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), dbs: map[string]*sql.DB{}, urls: map[string]string{},
-		issued: map[string]map[int64]string{"user": {}, "order": {}},
+		issued: map[string]map[int64]string{"user": {}, "order": {}}, backups: map[string]string{}, restored: map[string]string{},
 	}
+	w.few, w.restores = w.rng.Perm(len(walkRules))[:2+w.rng.IntN(3)], w.rng.IntN(3) == 0
 	dir, base := divided(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		path := filepath.Join(dir, name+".db")
@@ -149,19 +158,51 @@ func (w *ruleWalk) rule(cfg config.Config, stores, rules []string) walkRule {
 func (w *ruleWalk) act() {
 	w.t.Helper()
 	switch n := w.rng.IntN(20); {
-	case n < 8:
-		w.load(w.rng.IntN(len(w.rules)), w.rng.IntN(2), []string{"user", "order"}[w.rng.IntN(2)])
-	case n < 10:
-		w.move(w.rng.IntN(len(w.rules)))
-	case n < 12 && len(w.commands) < 2:
-		i := w.rng.IntN(len(w.rules))
-		w.begin(i, w.others(i, w.rng.IntN(4) == 0))
+	case n < 7:
+		w.load(w.few[w.rng.IntN(len(w.few))], w.rng.IntN(2), []string{"user", "order"}[w.rng.IntN(2)])
+	case n < 9:
+		w.move(w.few[w.rng.IntN(len(w.few))])
+	case n < 10 && w.restores:
+		w.restore([]string{"a", "b", "c", "d"}[w.rng.IntN(4)])
+	case n < 13 && len(w.commands) < 2:
+		if w.rng.IntN(2) == 0 {
+			w.last = w.few[w.rng.IntN(len(w.few))]
+		}
+		w.begin(w.last, w.others(w.last, w.rng.IntN(4) == 0), nil)
 	case len(w.commands) == 0:
 	case n == 19:
 		w.end(w.rng.IntN(len(w.commands)), "killed")
 	default:
-		_ = w.step(w.rng.IntN(len(w.commands)))
+		i := w.rng.IntN(len(w.commands))
+		for steps, all := 1+w.rng.IntN(8), len(w.commands); steps > 0 && len(w.commands) == all; steps-- {
+			_ = w.step(i)
+		}
 	}
+}
+
+// restore makes a backup of the record of a database, or restores it. From then on an operator lets no
+// node run by it.
+func (w *ruleWalk) restore(db string) {
+	w.t.Helper()
+	if was, ok := w.backups[db]; ok && w.rng.IntN(2) == 0 {
+		w.say("the record of %s is restored: %s", db, was)
+		w.restored[db] = was
+		execute(w.t, w.dbs[db], "DELETE FROM leaf_meta WHERE name <> 'cluster_id'")
+		execute(w.t, w.dbs[db], "INSERT INTO leaf_meta (name, value) SELECT key, value FROM json_each(?)", was)
+		return
+	}
+	if record := w.record(db); !strings.Contains(record, "none: leaf schema apply") { // not in the middle of a change
+		w.backups[db] = record
+	}
+}
+
+// record is what a database records of the rule, or "" if it has no record.
+func (w *ruleWalk) record(db string) (record string) {
+	w.t.Helper()
+	if err := w.dbs[db].QueryRowContext(w.t.Context(), "SELECT json_group_object(name, value) FROM leaf_meta WHERE name <> 'cluster_id'").Scan(&record); err != nil {
+		w.t.Fatal(err)
+	}
+	return record
 }
 
 // load is what a node does for the next range of a tag.
@@ -173,6 +214,9 @@ func (w *ruleWalk) load(rule, node int, tag string) {
 		return
 	}
 	s := r.nodes[node][i]
+	if was, ok := w.restored[r.dbs[i]]; ok && w.record(r.dbs[i]) == was {
+		return
+	}
 	if !s.bound {
 		s.bound = s.Bind(w.t.Context(), r.router.Binding(i)) == nil
 	}
@@ -227,11 +271,11 @@ func (w *ruleWalk) others(rule int, some bool) (leaveOut []string) {
 	return leaveOut
 }
 
-func (w *ruleWalk) begin(rule int, leaveOut []string) {
+func (w *ruleWalk) begin(rule int, leaveOut, lost []string) {
 	w.t.Helper()
 	cfg := w.rules[rule].cfg
 	cfg.DataDir = shortDir(w.t)
-	c, err := app.NewRuleCommand(cfg, app.RuleChange{LeaveOut: leaveOut})
+	c, err := app.NewRuleCommand(cfg, app.RuleChange{LeaveOut: leaveOut, Lost: lost})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -240,7 +284,7 @@ func (w *ruleWalk) begin(rule int, leaveOut []string) {
 		c.Dies = func(databases int) int { return w.rng.IntN(databases + 1) }
 	}
 	w.commands = append(w.commands, &walkCommand{c, name})
-	w.say("%s leaves out %d", name, len(leaveOut))
+	w.say("%s leaves out %d, lost %v", name, len(leaveOut), lost)
 }
 
 // step goes on with a command.
@@ -306,13 +350,26 @@ func (w *ruleWalk) acceptAll() (failed error) {
 	return failed
 }
 
-// accept runs a whole command alone, after the rows were moved.
+// accept runs a whole command alone, after the rows were moved. Where a record was restored, the
+// operator calls the databases lost that a refusal says.
 func (w *ruleWalk) accept(rule int, leaveOut []string) (err error) {
 	w.t.Helper()
 	w.move(rule)
-	w.begin(rule, leaveOut)
-	for len(w.commands) > 0 {
-		err = w.step(0)
+	var lost []string
+	for {
+		w.begin(rule, leaveOut, lost)
+		for len(w.commands) > 0 {
+			err = w.step(0)
+		}
+		if err == nil || len(w.restored) == 0 {
+			return err
+		}
+		name := lostName.FindStringSubmatch(err.Error())
+		if name == nil || slices.Contains(lost, name[1]) {
+			return err
+		}
+		lost = append(lost, name[1])
 	}
-	return err
 }
+
+var lostName = regexp.MustCompile(`--lost (\w+)`)
