@@ -53,7 +53,10 @@ func (c *splitConn) QueryContext(ctx context.Context, query string, args []drive
 // the loads, and not what a replica behind a proxy has heard of them.
 func TestUnbindReadsWhereItWaits(t *testing.T) {
 	t.Parallel()
-	d, replica := server.MariaDB(t), server.MariaDB(t)
+	d := server.MariaDB(t)
+	replica := d.Named(d.Name() + "_replica")
+	execAll(t, d.Open(t), "CREATE DATABASE "+replica.Name())
+	defer execAll(t, d.Open(t), "DROP DATABASE "+replica.Name())
 	applySchema(t, d.URL())
 	applySchema(t, replica.URL())
 	ruled(t, replica.URL(), replica.Open(t), oldRule)
