@@ -54,7 +54,7 @@ With --live the IDs that are taken are used up, and kept in a temporary folder b
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, one ID per key, disk full, interrupted; with --live also: no node gave IDs`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, disk full, interrupted; with --live also: no node gave IDs`
 }
 
 // Run checks logs.
@@ -127,7 +127,7 @@ func (e *noVerdictError) Error() string {
 	case errors.Is(e.err, errTorn):
 		text += "; if the last line is whole, end it with a newline; if a killed writer left it, use --allow-torn"
 	case errors.Is(e.err, errAlone):
-		text += "; if the first column is a time or the like instead of a key, use --one-space, or leave the column out"
+		text += "; if the first column is no key but a time, or the ID itself, leave it out, or put the ID last; --one-space compares the last column of all lines"
 	}
 	return text
 }
