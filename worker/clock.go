@@ -106,11 +106,17 @@ func (c *clockWatch) stood(elapsed time.Duration) bool {
 	return c.jump != nil && elapsed-c.since >= c.stands()
 }
 
-// believe makes now the measure, because the clock is confirmed.
-func (c *clockWatch) believe(now time.Time, elapsed time.Duration) {
+// believe makes now the measure, because the clock is confirmed. It returns leaf.ErrClock, and
+// changes nothing, if no ID can have that time, whoever confirms it: T would be the end of the
+// layout, and its number could never be used again.
+func (c *clockWatch) believe(now time.Time, elapsed time.Duration) error {
+	if err := c.impossible(now); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now, c.left, c.doubtful, c.jump = line{now.Round(0), elapsed}, line{}, false, nil
+	return nil
 }
 
 // judged notes what the peers say of the clock as it is. If they object, a clock that
@@ -147,16 +153,19 @@ func (h *Holder) read() (now time.Time, elapsed time.Duration) {
 }
 
 // ConfirmClock tells the Holder that the wall clock is right, after it reported a
-// jump. It returns the time that is now believed.
-func (h *Holder) ConfirmClock() time.Time {
+// jump. It returns the time of the clock, and leaf.ErrClock if no ID can have that time: then it is
+// not believed.
+func (h *Holder) ConfirmClock() (time.Time, error) {
 	now, elapsed := h.read()
-	h.believe(now, elapsed, "the administrator")
-	return now
+	return now, h.believe(now, elapsed, "the administrator")
 }
 
 // believe makes a reading the measure.
-func (h *Holder) believe(now time.Time, elapsed time.Duration, by string) {
-	h.clock.believe(now, elapsed)
+func (h *Holder) believe(now time.Time, elapsed time.Duration, by string) error {
+	if err := h.clock.believe(now, elapsed); err != nil {
+		return err
+	}
 	h.log.Info("the wall clock is confirmed", "now", now.UTC(), "by", by)
 	h.nudge()
+	return nil
 }

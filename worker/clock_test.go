@@ -63,7 +63,7 @@ func TestJumpIsNotBelievedByAClaim(t *testing.T) {
 				t.Errorf("worker ID %d is burnt until %v", number, time.UnixMilli(bound))
 			}
 		}
-		n.ConfirmClock()
+		n.confirm()
 		time.Sleep(4 * time.Second)
 		n.issue(1000)
 	})
@@ -75,7 +75,7 @@ func TestOperatorConfirmsTheClock(t *testing.T) {
 		n.clock.step(time.Hour)
 		time.Sleep(10 * time.Second)
 		n.refuses(leaf.ErrClock)
-		n.ConfirmClock()
+		n.confirm()
 		time.Sleep(4 * time.Second)
 		n.issue(1000)
 	})
@@ -163,7 +163,7 @@ func TestFixedWaitsForItsFloor(t *testing.T) {
 	run(t, worker.Fixed, func(w *world) {
 		n := w.node("a", func(c *worker.Config) { c.Numbers.Hi = 1 }).up()
 		n.clock.step(2 * time.Hour)
-		n.ConfirmClock()
+		n.confirm()
 		time.Sleep(4 * time.Second)
 		n.issue(5000)
 		n.stop()
@@ -234,7 +234,7 @@ func TestPeerClockCheck(t *testing.T) {
 				}
 				c.clock.step(-tt.offset)
 				time.Sleep(10 * time.Second)
-				c.ConfirmClock()
+				c.confirm()
 				time.Sleep(10 * time.Second)
 				c.issue(10)
 			})

@@ -121,6 +121,14 @@ func (n *node) stop() {
 	}
 }
 
+// confirm says that the node's clock is right.
+func (n *node) confirm() {
+	n.w.t.Helper()
+	if now, err := n.ConfirmClock(); err != nil {
+		n.w.t.Fatalf("%s: confirm %v: %v", n.name, now, err)
+	}
+}
+
 // issue takes count IDs that nobody has taken before and returns the last one's parts.
 func (n *node) issue(count int) snowflake.Parts {
 	n.w.t.Helper()

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -114,5 +115,42 @@ func TestClockIsBeforeTheEpochForAWhile(t *testing.T) {
 				t.Errorf("%s: alarm %s", kind, text)
 			}
 		})
+	}
+}
+
+// TestNothingConfirmsAnImpossibleClock: the clock of a node that runs jumps past the end of the
+// layout, where no ID can be. Neither an operator nor peers with the same wrong clock make T follow:
+// it would be the end, so that the number could never be used again.
+func TestNothingConfirmsAnImpossibleClock(t *testing.T) {
+	for _, by := range []time.Duration{100 * year, -30 * year} {
+		for _, kind := range []worker.Kind{worker.Leased, worker.Fixed} {
+			for _, peers := range []int{0, 3} {
+				run(t, kind, func(w *world) {
+					n := w.node("a")
+					c := w.crowd(peers)
+					c.answers(n)
+					n.up()
+					time.Sleep(5 * time.Second)
+					n.issue(100)
+					number, limit := n.Status().Number, n.clock.Now().Add(time.Hour).UnixMilli()
+					n.clock.step(by)
+					c.all(by)
+					if peers == 0 {
+						if now, err := n.ConfirmClock(); !errors.Is(err, leaf.ErrClock) {
+							t.Errorf("%s, a clock that is wrong by %v: ConfirmClock = %v, %v; want ErrClock", kind, by, now, err)
+						}
+					}
+					time.Sleep(5 * time.Minute)
+					if bound := w.records.record(number).Bound; bound > limit {
+						t.Errorf("%s, %d peers, a clock that is wrong by %v: worker ID %d is burnt until %v", kind, peers, by, number, time.UnixMilli(bound).UTC())
+					}
+					n.refuses(leaf.ErrClock)
+					n.clock.step(-by)
+					c.all(0)
+					time.Sleep(time.Minute)
+					n.issue(1000)
+				})
+			}
+		}
 	}
 }

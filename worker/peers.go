@@ -94,15 +94,17 @@ func (h *Holder) settle() (objection, jump error) {
 			return objection, jump
 		}
 	}
+	by := "elapsed time: it has stood, and no peer objects"
 	switch {
 	case jump == nil:
 		return nil, nil
 	case o.confirm(h.cfg.Clock.Threshold):
-		h.believe(now, elapsed, fmt.Sprintf("%d peers", o.Answered))
-	case h.clock.stood(elapsed):
-		h.believe(now, elapsed, "elapsed time: it has stood, and no peer objects")
-	default:
+		by = fmt.Sprintf("%d peers", o.Answered)
+	case !h.clock.stood(elapsed):
 		return nil, jump
+	}
+	if err := h.believe(now, elapsed, by); err != nil {
+		return nil, err
 	}
 	return nil, h.clock.look(h.read())
 }

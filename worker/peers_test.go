@@ -51,6 +51,15 @@ func (c *crowd) answers(n *node) {
 	}}
 }
 
+// all moves the clocks of the whole crowd.
+func (c *crowd) all(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for address := range c.off {
+		c.off[address] = by
+	}
+}
+
 // total returns how often peers were asked, and how many of them.
 func (c *crowd) total() (questions, peers int) {
 	c.mu.Lock()
@@ -108,7 +117,7 @@ func TestSampleOfPeers(t *testing.T) {
 		}
 		n.clock.step(-time.Hour)
 		time.Sleep(10 * time.Second)
-		n.ConfirmClock()
+		n.confirm()
 		time.Sleep(10 * time.Second)
 		n.issue(10)
 		before, _ := c.total()

@@ -109,7 +109,7 @@ func (n *node) ConfirmClock() (time.Time, error) {
 	if n.app.worker == nil {
 		return time.Time{}, n.app.noSnowflake()
 	}
-	return n.app.worker.ConfirmClock(), nil
+	return n.app.worker.ConfirmClock()
 }
 
 // Directory implements manage.DirectorySite.

@@ -99,7 +99,7 @@ type ClockReply struct {
 }
 
 // ConfirmClock tells the node that its wall clock is right after a jump, and returns the
-// time that is now believed.
+// time that is now believed. Error: leaf.ErrClock if no ID can have that time.
 type ConfirmClock struct{}
 
 func (ConfirmClock) run(_ context.Context, s NodeSite) (ClockReply, error) {

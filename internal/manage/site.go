@@ -51,7 +51,7 @@ type NodeSite interface {
 	// Snowflake returns what issues IDs of snowflake mode. Error: leaf.ErrDisabled.
 	Snowflake(ctx context.Context) (leaf.Issuer, error)
 
-	// ConfirmClock tells the node that its wall clock is right after a jump.
+	// ConfirmClock tells the node that its wall clock is right after a jump. Error: leaf.ErrClock.
 	ConfirmClock() (time.Time, error)
 
 	// Reload reads the configuration again and puts into force what can change, or with plan
