@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // errClosed is returned by calls after Close.
@@ -163,7 +165,7 @@ func (c *conn) forget(client *clientv3.Client) {
 
 // connect carries out an attempt. If it fails, the next call makes another one.
 func (c *conn) connect(a *attempt) {
-	made, err := c.logIn()
+	made, err := bounded.Recover("the etcd client", c.logIn)
 	if err != nil {
 		err = fmt.Errorf("connect to etcd %q: %w", c.cfg.Endpoints, err)
 	}

@@ -1,5 +1,10 @@
 package etcd
 
+import (
+	"context"
+	"time"
+)
+
 // The parsers, for their tests.
 var (
 	DecodeBound  = decodeBound
@@ -17,4 +22,12 @@ func Rewrite(kind, key string, value []byte) (string, error) {
 		return "", err
 	}
 	return encode(into), nil
+}
+
+// Panic connects in such a way that the log-in panics, and returns what the call hears that waits
+// for the connection.
+func Panic(ctx context.Context) error {
+	withoutContext := &conn{cfg: Config{Endpoints: []string{"127.0.0.1:1"}, Username: "u", Password: "p", DialTimeout: time.Second}}
+	_, err := withoutContext.get(ctx)
+	return err
 }

@@ -44,3 +44,11 @@ func TestUnreachable(t *testing.T) {
 		})
 	}
 }
+
+// TestClientPanics: a panic of the library while it connects is the error of the call that waits.
+func TestClientPanics(t *testing.T) {
+	t.Parallel()
+	if err := etcd.Panic(t.Context()); err == nil || !strings.Contains(err.Error(), "the etcd client panicked") {
+		t.Errorf("%v; want the panic", err)
+	}
+}

@@ -117,6 +117,18 @@ func (p place) target(t *testing.T, open func(*testing.T, place) worker.Registry
 	}
 }
 
+// TestClientPanics: a panic of the library is the error of the call.
+func TestClientPanics(t *testing.T) {
+	t.Parallel()
+	o := newPlace(t, server.ZooKeeper(t)).original(t)
+	if err := o.Panic(ctx(t)); err == nil || !strings.Contains(err.Error(), "the ZooKeeper client panicked: a broken reply") {
+		t.Errorf("%v; want the panic", err)
+	}
+	if _, err := o.List(ctx(t)); err != nil {
+		t.Errorf("List after a panic: %v", err)
+	}
+}
+
 // reset does what a registry's Info().Reset says.
 func (p place) reset(t *testing.T, command string) {
 	t.Helper()

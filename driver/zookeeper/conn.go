@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // errMoved: a multi expected something that is not so, and nothing was changed.
@@ -114,7 +116,7 @@ func call[T any](ctx context.Context, c *conn, step, path string, request func(*
 	start := time.Now()
 	go func() {
 		defer func() { <-c.slots }()
-		value, err := request(s.zk)
+		value, err := bounded.Recover("the ZooKeeper client", func() (T, error) { return request(s.zk) })
 		answered <- answer{value, err}
 	}()
 	select {

@@ -1,5 +1,11 @@
 package zookeeper
 
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
 // The parsers, for their tests.
 var (
 	ParseChild     = parseChild
@@ -25,4 +31,10 @@ func Rewrite(kind, path string, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return encode(record), nil
+}
+
+// Panic makes a call in which the client panics.
+func (o *Original) Panic(ctx context.Context) error {
+	_, err := call(ctx, o.conn, "read", "/", func(*zk.Conn) (string, error) { panic("a broken reply") })
+	return err
 }

@@ -52,9 +52,9 @@ func Do[T any](parent context.Context, g *Guard, timeout time.Duration, f func(c
 	return zero, fmt.Errorf("call to %s abandoned %v after its deadline: %w", g.What, Grace, context.DeadlineExceeded)
 }
 
-// PanicError is a panic of a function that [Call] ran.
+// PanicError is a panic of a function that [Recover] ran.
 type PanicError struct {
-	What  string // of Call
+	What  string // of Recover
 	Cause any
 	Stack []byte
 }
@@ -63,9 +63,20 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked: %v\n%s", e.What, e.Cause, e.Stack)
 }
 
-// Call runs f in a goroutine, and returns what f returns. A panic of f becomes a *PanicError
-// that names what. When f has not returned within the grace after ctx ended, late is closed when f
-// returns, and what it returns is dropped. Otherwise late is nil.
+// Recover returns what f returns. A panic of f becomes a *PanicError that names what. It is for
+// code that is not ours in a goroutine that we start: nobody else could catch the panic there, and
+// the whole node would end.
+func Recover[T any](what string, f func() (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{what, p, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// Call is Recover in a goroutine. When f has not returned within the grace after ctx ended, late is
+// closed when f returns, and what it returns is dropped. Otherwise late is nil.
 func Call[T any](ctx context.Context, rt leaf.Runtime, what string, grace time.Duration, f func() (T, error)) (value T, late <-chan struct{}, err error) {
 	type outcome struct {
 		value T
@@ -75,12 +86,7 @@ func Call[T any](ctx context.Context, rt leaf.Runtime, what string, grace time.D
 	done := make(chan struct{})
 	rt.Go(func() {
 		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				result.err = &PanicError{what, p, debug.Stack()}
-			}
-		}()
-		result.value, result.err = f()
+		result.value, result.err = Recover(what, f)
 	})
 	if rt.Wait(ctx, done, 0) != nil {
 		_ = rt.Wait(context.Background(), done, grace)
