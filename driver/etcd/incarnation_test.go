@@ -11,14 +11,21 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// TestIncarnationIsGone: when the key that every write compares is gone or another one, an
-// error says so, and what to delete. A claim does not try until its time is up, and an
+// TestIncarnationIsGone: when the key that every write compares is gone or another one, or the
+// namespace names none, an error says so, and what to delete. A claim does not try until its time is up, and an
 // owner goes on until its T.
 func TestIncarnationIsGone(t *testing.T) {
 	ns := server.Etcd(t)
 	for name, spoil := range map[string]func(p *place) error{
 		"gone":     func(p *place) error { _, err := p.raw.Delete(t.Context(), p.prefix+"/incarnation"); return err },
 		"replaced": func(p *place) error { _, err := p.raw.Put(t.Context(), p.prefix+"/incarnation", "another"); return err },
+		"of neither": func(p *place) error {
+			_, err := p.raw.Put(t.Context(), p.prefix+"/namespace", `{"name":"prod","fingerprint":"f","issue_from":0}`)
+			if err == nil {
+				_, err = p.raw.Delete(t.Context(), p.prefix+"/incarnation")
+			}
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, ns.Servers, ns.Root+"/"+name)

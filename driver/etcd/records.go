@@ -84,8 +84,9 @@ func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
 	if err := decode(r.namespaceKey(), kvs[0].Value, &value); err != nil {
 		return nil, err
 	}
-	// Every claim and renewal compares the key incarnation, and would lose for ever.
-	if kvs := response.Responses[2].GetResponseRange().Kvs; value.Incarnation != "" && (len(kvs) == 0 || string(kvs[0].Value) != value.Incarnation) {
+	// Every claim and renewal compares the key incarnation, and would lose for ever. Without one
+	// none would compare anything, and no number would be counted.
+	if kvs := response.Responses[2].GetResponseRange().Kvs; value.Incarnation == "" || len(kvs) == 0 || string(kvs[0].Value) != value.Incarnation {
 		return nil, fmt.Errorf("the etcd key %q is missing, or is not that of %q; delete the key %q, and all numbers wait as after a wipe",
 			r.incarnationKey(), r.namespaceKey(), r.namespaceKey())
 	}

@@ -105,14 +105,17 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 	if err := r.check(ctx); err != nil {
 		return nil, err
 	}
-	if stored, err = r.readNamespace(ctx); err != nil || stored != nil || want == nil {
+	if stored, err = r.readNamespace(ctx); err != nil || want == nil || stored != nil && stored.Incarnation != "" {
 		return stored, err
 	}
 	err = r.transact(ctx, func(conn *sql.Conn) error {
+		if stored != nil { // made before there were incarnations: without one no claim would end with it, nor be counted
+			return r.update(ctx, conn, r.sql.nameNamespace, rand.Text())
+		}
 		_, err := conn.ExecContext(ctx, r.sql.insertNamespace, want.Name, want.Fingerprint, want.IssueFrom, rand.Text(), want.Given)
 		return err
 	})
-	if err != nil && r.store.dialect.kindOf(err) != kindDuplicate { // duplicate: another claimer was faster
+	if err != nil && !errors.Is(err, worker.ErrLost) && r.store.dialect.kindOf(err) != kindDuplicate { // these: another claimer was faster
 		return nil, err
 	}
 	if stored, err = r.readNamespace(ctx); err == nil && stored == nil {

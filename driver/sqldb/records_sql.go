@@ -9,6 +9,7 @@ import (
 type recordStatements struct {
 	namespace       string // one row, or none
 	insertNamespace string // name, fingerprint, issue_from, incarnation, given
+	nameNamespace   string // incarnation, where there is none
 	amendNamespace  string // issue_from, given, incarnation, old issue_from, old given
 	count           string // incarnation
 	incarnation     string
@@ -38,6 +39,7 @@ func (d *dialect) recordStatements() recordStatements {
 	return recordStatements{
 		namespace:       "SELECT name, fingerprint, issue_from, incarnation, given FROM leaf_worker_namespace",
 		insertNamespace: d.bind("INSERT INTO leaf_worker_namespace (id, name, fingerprint, issue_from, incarnation, given, update_time) VALUES (1, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		nameNamespace:   d.bind("UPDATE leaf_worker_namespace SET incarnation = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ''"),
 		amendNamespace:  d.bind("UPDATE leaf_worker_namespace SET issue_from = ?, given = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ? AND issue_from = ? AND given = ?"),
 		count:           d.bind("UPDATE leaf_worker_namespace SET given = given + 1, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ?"),
 		incarnation:     "SELECT incarnation FROM leaf_worker_namespace",

@@ -72,6 +72,34 @@ func TestNamespaceOnce(t *testing.T) {
 	})
 }
 
+// TestNamespaceWithoutIncarnation: leaf schema apply adds the columns incarnation and given to the
+// namespace of an older program. The next claim gives it an incarnation. So what is given since is
+// counted, and a number whose record was deleted is not taken at once beside its live owner.
+func TestNamespaceWithoutIncarnation(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		execAll(t, db, "INSERT INTO leaf_worker_namespace (id, name, fingerprint, issue_from) VALUES (1, 'prod', 'f', 0)")
+		const now, quiet = int64(1_763_000_000_000), int64(80_000)
+		claim := func(nonce string) worker.Record {
+			t.Helper()
+			r, err := worker.NewPool(openRecords(t, url)).Claim(t.Context(), worker.Request{
+				Namespace: worker.Namespace{Name: "prod", Fingerprint: "f"}, Address: nonce + ":8080", Nonce: nonce,
+				Numbers: leaf.Range{Lo: 7, Hi: 8}, Now: now, Bound: now + 60_000, Margin: 5000, Quiet: now + quiet,
+			})
+			if err != nil {
+				t.Fatalf("Claim: %v", err)
+			}
+			return r
+		}
+		if r := claim("first"); r.Incarnation == "" || r.Floor > now {
+			t.Errorf("first claim = %+v; want one with an incarnation, of use at once", r)
+		}
+		execAll(t, db, "DELETE FROM leaf_worker", "DELETE FROM leaf_worker_bound")
+		if r := claim("second"); r.Floor < now+quiet {
+			t.Errorf("claim of a number whose record was deleted = %+v; its owner may issue until %d", r, now+quiet)
+		}
+	})
+}
+
 func TestRecordsEmptyDatabase(t *testing.T) {
 	for _, b := range bases {
 		t.Run(b.name, func(t *testing.T) {
