@@ -51,7 +51,7 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 		return worker.Record{}, err
 	}
 	if a.own, err = o.readOwner(ctx, req.Address); err != nil {
-		return worker.Record{}, err
+		return worker.Record{}, a.unknown(a.own.path, err)
 	}
 	if a.presence, err = o.readPresence(ctx, o.present(req.Address)); err != nil {
 		return worker.Record{}, err
@@ -130,7 +130,19 @@ func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	if slices.Contains(names, a.own.Node) {
 		name = a.own.Node
 	}
-	return a.readChild(ctx, name)
+	c, err := a.readChild(ctx, name)
+	return c, a.unknown(a.childPath(name), err)
+}
+
+// unknown returns worker.ErrTaken for a node of our address at p that cannot be read: nobody knows
+// who holds the address. Other addresses can be claimed, and the other mode of this node works, so
+// it is not worker.ErrForeign, which would refuse the start.
+func (a *attempt) unknown(p string, err error) error {
+	if !errors.Is(err, worker.ErrForeign) {
+		return err
+	}
+	cure := fmt.Sprintf("If a newer version of leaf wrote it, update this node; if not, stop every process with the address %s, and then, %s%s", a.req.Address, deleteAll, p)
+	return fmt.Errorf("%w: perhaps: %v. %s", worker.ErrTaken, err, cure) //nolint:errorlint // err must not give it a class
 }
 
 func (a *attempt) inRange(number int64) bool {

@@ -337,19 +337,54 @@ func TestOriginalGarbage(t *testing.T) {
 		t.Errorf("Renew beside an owner that cannot be read: %+v, %v", r, err)
 	}
 	o.Close()
-	for path, data := range map[string]string{
-		forever + addr + fmt.Sprintf("-%010d", r.Number): `{"ip":"10.0.0.1","port":"8080","timestamp":-1}`,
-		p.root() + "/leaf_owner/" + addr:                 `{"format":2}`,
-		p.root() + "/leaf_namespace":                     `{"format":1,"name":"prod","unknown":1}`,
+	for _, tt := range []struct {
+		path, data string
+		want       error
+	}{
+		{forever + addr + fmt.Sprintf("-%010d", r.Number), `{"ip":"10.0.0.1","port":"8080","timestamp":-1}`, worker.ErrTaken},
+		{p.root() + "/leaf_owner/" + addr, `{"format":2}`, worker.ErrTaken},
+		{p.root() + "/leaf_namespace", `{"format":1,"name":"prod","unknown":1}`, worker.ErrForeign},
 	} {
-		before := p.get(t, path)
-		p.set(t, path, data)
-		if got, err := p.original(t).Claim(ctx(t), request(addr)); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), path) {
-			t.Errorf("Claim with %s in %s = %+v, %v; want ErrForeign with the path", data, path, got, err)
+		before := p.get(t, tt.path)
+		p.set(t, tt.path, tt.data)
+		got, err := p.original(t).Claim(ctx(t), request(addr))
+		if errors.Is(err, worker.ErrForeign) != (tt.want == worker.ErrForeign) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.path) { //nolint:errorlint // which of two it is
+			t.Errorf("Claim with %s in %s = %+v, %v; want %v alone, with the path", tt.data, tt.path, got, err, tt.want)
 		}
-		p.set(t, path, before)
+		p.set(t, tt.path, before)
 	}
 	if got, err := p.original(t).Renew(ctx(t), r, r.Bound+1); !errors.Is(err, worker.ErrLost) {
 		t.Errorf("Renew after somebody wrote = %+v, %v; want ErrLost", got, err)
+	}
+}
+
+// TestOriginalUnreadableAddress: a node of the claimer's own address cannot be read. The owner has
+// lost its claim, and the next process is refused until the node is deleted, as the error says. It
+// issues nothing below the T of the one before.
+func TestOriginalUnreadableAddress(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"/leaf_owner/" + addr, "/forever/"} {
+		p := declared(t)
+		first := p.original(t)
+		r := claim(t, first, request(addr))
+		path := p.root() + what
+		if what == "/forever/" {
+			path += fmt.Sprintf("%s-%010d", addr, r.Number)
+		}
+		p.set(t, path, "garbage")
+		if _, err := first.Renew(ctx(t), r, r.Bound+1); !errors.Is(err, worker.ErrLost) {
+			t.Errorf("Renew with garbage in %s: %v; want ErrLost", path, err)
+		}
+		first.Close()
+		_, err := p.original(t).Claim(ctx(t), request(addr))
+		said, command, found := strings.Cut(fmt.Sprint(err), "stop every process with the address "+addr+", and then, ")
+		if !errors.Is(err, worker.ErrTaken) || errors.Is(err, worker.ErrForeign) || !found || !strings.Contains(said, path) {
+			t.Fatalf("Claim with garbage in %s: %v; want ErrTaken alone, with the path and the cure", path, err)
+		}
+		p.reset(t, command)
+		next := request(addr)
+		if got := claim(t, p.original(t), next); got.Number == r.Number && got.Floor < r.Bound {
+			t.Errorf("claim after %q = %+v, below T %d of the same number", command, got, r.Bound)
+		}
 	}
 }
