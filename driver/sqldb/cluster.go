@@ -136,7 +136,12 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 
 // storedCluster returns the ID that the database has, "" if it has none.
 func (s *Store) storedCluster(ctx context.Context, q querier) (id string, err error) {
-	_, err = queryRow(ctx, q, s.sql.cluster, nil, []any{&id})
+	return s.readCluster(ctx, q, s.sql.cluster)
+}
+
+// readCluster is storedCluster by one of the statements for it.
+func (s *Store) readCluster(ctx context.Context, q querier, query string) (id string, err error) {
+	_, err = queryRow(ctx, q, query, nil, []any{&id})
 	if err != nil {
 		return "", fmt.Errorf("read the cluster's ID in leaf_meta: %w", err)
 	}

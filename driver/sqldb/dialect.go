@@ -33,6 +33,7 @@ type dialect struct {
 	quote     string // around a column name
 	begin     string // starts a transaction that may write
 	forUpdate string // appended to a SELECT to lock its row
+	share     string // appended to a SELECT that begins a transaction, so that it opens no view of the database; see change
 	exact     string // a condition with one parameter: biz_tag equals it byte by byte
 	bytes     string // the expression: biz_tag as what is compared and ordered byte by byte
 	after     string // a condition with one parameter: bytes comes after it
@@ -149,6 +150,7 @@ type statements struct {
 	insertName string // name, value
 	deleteMeta string
 	cluster    string // the cluster's ID
+	ofChange   string // the same, as the first statement of a transaction
 	owner      string // see owner
 	advanceOwn string // advance in the database of one cluster: its parameters, ID
 }
@@ -158,6 +160,7 @@ func (d *dialect) statements() statements {
 	set := "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact + " AND max_id = ?"
 	options := "SELECT biz_tag, " + optionColumns + " FROM leaf_tag_option"
 	limits := "SELECT biz_tag, rate_limit, quota, blocked FROM leaf_tag_option"
+	const cluster = "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'"
 	const some = " WHERE rate_limit <> 0 OR quota <> 0 OR blocked"
 	read := "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?"
 	return statements{
@@ -187,7 +190,8 @@ func (d *dialect) statements() statements {
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
 		insertName: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"),
 		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "', '" + metaStores + "', '" + metaDecision + "')",
-		cluster:    "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'",
+		cluster:    cluster,
+		ofChange:   cluster + d.share,
 		owner:      "SELECT " + ownerValues,
 		advanceOwn: d.bind(set + " AND " + clusterValue + " = ?"),
 	}

@@ -34,6 +34,7 @@ var mysqlDialect = dialect{
 	quote:        "`",
 	begin:        "START TRANSACTION",
 	forUpdate:    " FOR UPDATE",
+	share:        " LOCK IN SHARE MODE", // MariaDB and MySQL 5.7 have no FOR SHARE
 	exact:        mysqlExact,
 	bytes:        mysqlBytes,
 	after:        mysqlBytes + " > CAST(? AS BINARY)",

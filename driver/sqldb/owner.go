@@ -81,12 +81,12 @@ func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {
 }
 
 // sameCluster returns a *segment.ClusterError if q, one connection, leads to the database of
-// another cluster.
-func (s *Store) sameCluster(ctx context.Context, q querier) error {
+// another cluster. query is cluster, or ofChange.
+func (s *Store) sameCluster(ctx context.Context, q querier, query string) error {
 	if s.identity.asked() == "" {
 		return nil
 	}
-	found, err := s.storedCluster(ctx, q)
+	found, err := s.readCluster(ctx, q, query)
 	if err != nil && s.dialect.kindOf(err).missing() {
 		return fmt.Errorf("%w: %s", segment.ErrSchema, metaGone)
 	}

@@ -41,9 +41,13 @@ func (s *Store) transact(ctx context.Context, f func(conn *sql.Conn) error) erro
 
 // change is transact for everything but ranges: f changes nothing in the database of another
 // cluster. A range, its return and a repair compare more, once their row is locked (sameOwner).
+//
+// What f reads is never older than a lock that it has waited for. In MySQL all plain reads of a
+// transaction see the database as it was at the first of them, so the one that compares the
+// cluster must not be plain: f would not see what the other transaction has written.
 func (s *Store) change(ctx context.Context, f func(conn *sql.Conn) error) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
-		if err := s.sameCluster(ctx, conn); err != nil {
+		if err := s.sameCluster(ctx, conn, s.sql.ofChange); err != nil {
 			return err
 		}
 		return f(conn)
@@ -70,7 +74,7 @@ func (s *Store) lookOnce(ctx context.Context, f func(q querier) error) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // a broken one tells so in the call of f
-	if err := s.sameCluster(ctx, conn); err != nil {
+	if err := s.sameCluster(ctx, conn, s.sql.cluster); err != nil {
 		return err
 	}
 	return f(conn)
