@@ -32,7 +32,7 @@ func (importCmd) Help() string {
   leaf import tinyid --from-file tinyid.url --tag order=order_biz --stopped --apply
   leaf import autoincrement --from-file shop.url --tag orders --stopped --apply
 
-It only goes forward: it never lowers max_id, and leaves a tag alone that is not below the numbers of the other service. So it can be repeated. A tag that is below is raised, and every node drops the IDs that it holds from before.
+It only goes forward: it never lowers max_id, and leaves a tag alone that issues no number of the other service. So it can be repeated. A tag that is below is raised, and every node drops the IDs that it holds from before. Nodes also drop them where max_id is high enough, and what they hold in memory may not be, because the tag was used before.
 
 With --stopped the command reads the other service twice, and refuses if it moved in between. After it has written, it reads a third time. It cannot see a service that pauses: run the statement that the plan shows under "to be sure", after which the database of the other service refuses to hand out a number of Leaf's. With --gap the other service goes on; leaf compare says whether it comes near.
 
@@ -181,24 +181,26 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 		}
 	case takeover.Raise:
 		first := p.First
-		if first > p.Row { // else an earlier command has raised it, and was interrupted
+		if first > p.Row { // else the row is high enough, and nodes may hold IDs from below
 			if _, err := manage.Ask(ctx, t.backend, manage.SetTag{Name: p.Tag, Change: segment.Change{MaxID: &first}}); err != nil {
 				return err
 			}
 		}
-		t.wrote = true
-		// Nodes may hold ranges from below. A repair asks all of them, and they drop these.
-		done := sayLater(t.process.Stderr, time.Second, fmt.Sprintf("asking every node for the IDs of tag %s that it holds", printable(p.Tag)))
-		r, err := manage.Ask(ctx, t.backend, manage.RepairTag{Name: p.Tag})
-		done()
-		if err != nil {
-			return fmt.Errorf("max_id is %d now, and a node may still issue IDs from below that it holds: %w", first, err)
-		}
-		p.First = r.Plan.First
 	default:
 		return nil
 	}
 	t.wrote = true
+	if !p.Drop {
+		return nil
+	}
+	// A repair asks all nodes, and they drop what they hold from below.
+	done := sayLater(t.process.Stderr, time.Second, fmt.Sprintf("asking every node for the IDs of tag %s that it holds", printable(p.Tag)))
+	r, err := manage.Ask(ctx, t.backend, manage.RepairTag{Name: p.Tag})
+	done()
+	if err != nil {
+		return fmt.Errorf("max_id is %d now, and a node may still issue IDs from below that it holds: %w", p.First, err)
+	}
+	p.First = r.Plan.First
 	return nil
 }
 

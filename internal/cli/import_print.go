@@ -52,11 +52,18 @@ func printPlans(w io.Writer, plans []takeover.Plan, wrote bool) error {
 func actionText(p takeover.Plan) string {
 	switch p.Action {
 	case takeover.Create:
-		return fmt.Sprintf("create the tag, first ID %d, step %d", p.First, p.Step)
+		text := fmt.Sprintf("create the tag, first ID %d, step %d", p.First, p.Step)
+		if p.Drop {
+			text += "; the tag was there before, and every node drops the IDs that it holds of it"
+		}
+		return text
 	case takeover.Raise:
+		if p.First == p.Row {
+			return "repair the tag: max_id is not below the numbers of the other service, and nodes may hold IDs that are; every node drops the IDs that it holds"
+		}
 		return fmt.Sprintf("raise max_id to %d; every node drops the IDs below that it holds", p.First)
 	case takeover.Nothing:
-		return "nothing to write: max_id is not below the numbers of the other service"
+		return "nothing to write: the tag issues no number of the other service"
 	}
 	return "refused: " + p.Reason
 }

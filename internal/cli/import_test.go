@@ -361,17 +361,55 @@ func TestImportFinishesARaise(t *testing.T) {
 	node := serve(t, w.dir, "--store", w.store)
 	node.ids(t, 1)
 	const raised = 100_000
+	peers[0].takes(t, 5000) // past the range that the node holds: why the import raised the tag
 	leafOK(t, "tag", "set", "leaf-segment-test", "--max-id", fmt.Sprint(raised), "--data-dir", w.dir)
 	if below := node.ids(t, 1)[0]; below >= raised {
 		t.Fatalf("the node issues %d: it holds nothing from below, and the test cannot fail", below)
 	}
-	if plan := w.plan(t, 0, node, "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise {
+	if plan := w.plan(t, 1, node, "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise {
 		t.Errorf("got the plan %+v, want that it repairs the tag", plan)
 	}
 	if id := node.ids(t, 1)[0]; id < raised {
 		t.Errorf("the node issues %d after the import, want %d or more", id, raised)
 	}
-	if again := w.plan(t, 0, node, "--stopped", "--wait", "10ms", "--apply"); again.Action != takeover.Nothing {
+	if again := w.plan(t, 1, node, "--stopped", "--wait", "10ms", "--apply"); again.Action != takeover.Nothing {
 		t.Errorf("the run after that: got the plan %+v, want nothing", again)
 	}
+}
+
+// TestImportOfATagInUse: the tag was used before the import, and its row is above the other service.
+// What nodes hold in memory is not: they drop it, as they do where the row is deleted before.
+func TestImportOfATagInUse(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	_, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	nodes := []*process{serve(t, w.dir, "--store", w.store), serve(t, dataDir(t), "--store", w.store)}
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+	for _, n := range nodes {
+		n.ids(t, 1)
+	}
+	apart := func(seen []int64) {
+		t.Helper()
+		for _, n := range nodes {
+			if id := n.ids(t, 1)[0]; id <= slices.Max(seen) {
+				t.Errorf("the node of %s issues %d, and the other service had handed out all up to %d", n.dir, id, slices.Max(seen))
+			}
+		}
+	}
+	seen := peers[0].takes(t, 3000)
+	if plan := w.plan(t, 1, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise || plan.Row <= slices.Max(seen) {
+		t.Errorf("got the plan %+v, want that it repairs a tag that is ahead of %d", plan, slices.Max(seen))
+	}
+	apart(append(seen, peers[0].held...))
+	if again := w.plan(t, 1, nodes[0], "--stopped", "--wait", "10ms", "--apply"); again.Action != takeover.Nothing {
+		t.Errorf("the second run: got the plan %+v, want nothing", again)
+	}
+
+	leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", w.dir)
+	seen = append(seen, peers[0].takes(t, 30_000)...) // past all that the tag had
+	if plan := w.plan(t, 0, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Create {
+		t.Errorf("got the plan %+v, want that it creates the tag", plan)
+	}
+	apart(seen)
 }

@@ -113,14 +113,12 @@ func countersOf(all []numbering) (counters []takeover.Counter) {
 // rowOf asks for a tag, and for what the audit log tells of its numbers.
 func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row, err error) {
 	t, err := manage.Ask(ctx, b, manage.GetTag{Name: tag})
-	switch {
-	case errors.Is(err, leaf.ErrUnknownTag):
-		return takeover.Row{}, nil
-	case err != nil:
+	missing := errors.Is(err, leaf.ErrUnknownTag)
+	if err != nil && !missing {
 		return row, err
 	}
-	row = takeover.Row{Exists: true, MaxID: t.MaxID}
-	if t.State != manage.TagOK || t.MaxID < 0 {
+	row = takeover.Row{Exists: !missing, MaxID: t.MaxID}
+	if !missing && (t.State != manage.TagOK || t.MaxID < 0) {
 		row.Problem = fmt.Sprintf("the state of tag %s is %s; leaf tag show %[1]s, then repair it first", printable(tag), t.State)
 		return row, nil
 	}
@@ -129,7 +127,10 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 		row.Unknown = fmt.Sprintf("the audit log, which says where the tag began, cannot be read: %v", err)
 		return row, ctx.Err()
 	}
-	row.Held = takeover.Held(entries)
+	if row.Lowest = takeover.Lowest(entries); missing {
+		row.Deleted = takeover.Deleted(entries)
+		return row, nil
+	}
 	issued, known := takeover.Issued(entries, t.MaxID)
 	if row.Issued = issued; !known {
 		row.Unknown = "the audit log does not say where the tag began"

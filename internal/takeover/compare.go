@@ -22,9 +22,10 @@ type Row struct {
 	MaxID   int64
 	Problem string // why the row cannot be compared or moved, "" if it can
 
-	// Held says that the row was raised, and that no repair has told the nodes since to drop what
-	// they hold from below, see [Held].
-	Held bool
+	// Lowest is a number below which no node issues anything of the tag, 0 if that is not known, see
+	// [Lowest]. Deleted says that the tag has had a row before: nodes may still hold IDs of it.
+	Lowest  int64
+	Deleted bool
 
 	Issued  []leaf.Range // the numbers that can have been handed out, see [Issued]
 	Unknown string       // why Issued is not known, "" if it is

@@ -11,7 +11,7 @@ import (
 
 // began is a row whose tag began at first.
 func began(first, maxID int64) takeover.Row {
-	return takeover.Row{Exists: true, MaxID: maxID, Issued: []leaf.Range{{Lo: first, Hi: maxID}}}
+	return takeover.Row{Exists: true, MaxID: maxID, Lowest: first, Issued: []leaf.Range{{Lo: first, Hi: maxID}}}
 }
 
 func TestCompare(t *testing.T) {

@@ -52,19 +52,41 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 	return leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: maxID}), true
 }
 
-// Held reports whether a command has moved the row on, and none has repaired the tag since: nodes may
-// still issue what they hold from below. entries are those of the tag, the newest first.
-func Held(entries []audit.Entry) bool {
+// Lowest returns a number below which no node issues anything of the tag any more, 0 if that is not
+// known. entries are those of the tag, the newest first.
+//
+// A repair makes every node drop what it holds from below. No other command does: nodes issue what
+// they hold from before it, also where the row was moved on, or deleted and made anew.
+func Lowest(entries []audit.Entry) int64 {
+	var lowest *int64
 	for _, e := range entries {
-		switch {
-		case e.Result != audit.Done:
-		case e.Operation == "tag set" && numbersOf(e.To).MaxID != nil:
-			return true
-		case e.Operation == "tag repair", e.Operation == "tag create":
-			return false
+		if e.Result != audit.Done || e.Operation != "tag repair" && e.Operation != "tag create" {
+			continue
+		}
+		repaired := e.Operation == "tag repair"
+		first := numbersOf(e.To).Start
+		if repaired {
+			first = numbersOf(e.To).after()
+		}
+		if first == nil {
+			return 0
+		}
+		if lowest == nil || *first < *lowest {
+			lowest = first
+		}
+		if repaired {
+			break
 		}
 	}
-	return false
+	if lowest == nil {
+		return 0
+	}
+	return *lowest
+}
+
+// Deleted reports whether the tag has had a row. entries are those of the tag, which has none now.
+func Deleted(entries []audit.Entry) bool {
+	return slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.Result == audit.Done && e.Operation == "tag delete" })
 }
 
 // numbers are the numbers in an entry that a row moves by.
@@ -72,6 +94,16 @@ type numbers struct {
 	Start *int64 `json:"start,string"`
 	MaxID *int64 `json:"max_id,string"`
 	First *int64 `json:"first,string"`
+	Above *int64 `json:"above,string"`
+}
+
+// after returns the number behind what a repair has ended, nil if it is in no field.
+func (n numbers) after() *int64 {
+	if n.Above == nil {
+		return n.First
+	}
+	after := *n.Above + 1
+	return &after
 }
 
 // numbersOf returns none of a text that was cut because it is too long.

@@ -74,31 +74,38 @@ func TestIssuedFollowsTheRow(t *testing.T) {
 	}
 }
 
-// TestHeld: a command that raised the row was interrupted before its repair, so nodes may issue on
-// from below. The next command repairs the tag, although its row is not below the other service.
-func TestHeld(t *testing.T) {
+// TestLowest: nodes issue what they hold in memory, also after a command has raised the row, and also
+// where it was deleted and made anew. Only a repair makes them drop it.
+func TestLowest(t *testing.T) {
 	create, set := entry("tag create", "", `{"start":"5"}`), entry("tag set", `{"max_id":"7"}`, `{"max_id":"90"}`)
-	repair, step := entry("tag repair", `{"max_id":"90"}`, `{"first":"95"}`), entry("tag set", `{"step":1}`, `{"step":2}`)
+	repair, step := entry("tag repair", `{"max_id":"90"}`, `{"above":"94","first":"97"}`), entry("tag set", `{"step":1}`, `{"step":2}`)
+	gone, higher := entry("tag delete", `{"max_id":"90"}`, ""), entry("tag create", "", `{"start":"100"}`)
 	refused := repair
 	refused.Result = "unavailable"
 	for name, tt := range map[string]struct {
 		newest []audit.Entry
-		want   bool
+		want   int64
 	}{
-		"none":               {nil, false},
-		"raised":             {[]audit.Entry{set, create}, true},
-		"repair was refused": {[]audit.Entry{step, refused, set, create}, true},
-		"repaired":           {[]audit.Entry{step, repair, set, create}, false},
-		"raised again":       {[]audit.Entry{set, repair, set}, true},
-		"created":            {[]audit.Entry{create, set}, false},
+		"none":                      {nil, 0},
+		"created":                   {[]audit.Entry{step, create}, 5},
+		"raised":                    {[]audit.Entry{set, create}, 5},
+		"raised by nobody":          {[]audit.Entry{set}, 0},
+		"repair was refused":        {[]audit.Entry{step, refused, set, create}, 5},
+		"repaired":                  {[]audit.Entry{step, repair, set, create}, 95},
+		"repaired before":           {[]audit.Entry{set, repair, set}, 95},
+		"made anew":                 {[]audit.Entry{higher, gone, create}, 5},
+		"made anew after repair":    {[]audit.Entry{higher, gone, repair, create}, 95},
+		"repaired after it":         {[]audit.Entry{repair, higher, gone, create}, 95},
+		"by an earlier version":     {[]audit.Entry{entry("tag repair", "", `{"first":"97"}`), create}, 97},
+		"a cut text":                {[]audit.Entry{entry("tag create", "", `{"tag":"order","sta`), create}, 0},
+		"a cut text of a repair":    {[]audit.Entry{entry("tag repair", "", `{"max`), create}, 0},
+		"a cut text of long before": {[]audit.Entry{repair, entry("tag create", "", `{"tag":"order","sta`)}, 95},
 	} {
-		row := takeover.Row{Exists: true, MaxID: 200, Held: takeover.Held(tt.newest)}
-		if row.Held != tt.want {
-			t.Errorf("%s: %v, want %v", name, row.Held, tt.want)
+		if got := takeover.Lowest(tt.newest); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
-		plan := takeover.NewPlan("order", row, []takeover.Counter{{Name: "orders", End: 100}}, takeover.Options{Stopped: true})
-		if raises := plan.Action == takeover.Raise && plan.First == row.MaxID; raises != tt.want {
-			t.Errorf("%s: the plan is %+v", name, plan)
-		}
+	}
+	if takeover.Deleted([]audit.Entry{create}) || !takeover.Deleted([]audit.Entry{gone, create}) {
+		t.Error("a tag that was deleted is not known")
 	}
 }

@@ -17,7 +17,7 @@ type Action string
 const (
 	Create  Action = "create"
 	Raise   Action = "raise"
-	Nothing Action = "nothing" // the row is not below the numbers of the other service
+	Nothing Action = "nothing" // no number of the other service is issued any more
 	Refuse  Action = "refuse"
 )
 
@@ -43,6 +43,7 @@ type Plan struct {
 	Exists   bool      `json:"exists"`
 	Counters []Counter `json:"counters"`
 	Action   Action    `json:"action"`
+	Drop     bool      `json:"drop,omitempty"`         // every node drops what it holds from below First
 	First    int64     `json:"first,string,omitempty"` // where the tag's numbers begin or go on; 0 if nothing is written
 	Step     int64     `json:"step,omitempty"`         // of a new tag
 
@@ -51,7 +52,8 @@ type Plan struct {
 }
 
 // NewPlan decides what is done to a tag whose numbers the counters hand out today. It only ever
-// moves a row forward, and leaves one that is not below the counters.
+// moves a row forward. A row that is not below the counters says little: nodes issue what they hold
+// in memory before they load again. It is left alone only if they hold nothing from below either.
 func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	p := Plan{Comparison: Compare(tag, row, counters), Exists: row.Exists, Counters: counters, Action: Refuse}
 	if reason := cmp.Or(row.Problem, refusal(tag, counters, o)); reason != "" {
@@ -68,15 +70,16 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 		p.Reason = fmt.Sprintf("its numbers end at %d, and with the gap the tag would begin above the largest number of a row, %d", p.End, int64(segment.MaxMaxID))
 		return p
 	}
-	first := p.End + margin + o.Gap
+	below := p.End + margin // can have been handed out
+	first := below + o.Gap
 	p.Step = cmp.Or(o.Step, min(step, segment.MaxStep), DefaultStep)
 	switch {
 	case !row.Exists:
-		p.Action, p.First = Create, first
-	case row.MaxID < p.End:
-		p.Action, p.First = Raise, first
-	case row.Held: // a command that raised it was interrupted
-		p.Action, p.First = Raise, row.MaxID
+		p.Action, p.First, p.Drop = Create, first, row.Deleted && row.Lowest < first
+	case row.MaxID < below:
+		p.Action, p.First, p.Drop = Raise, first, true
+	case row.Lowest < below: // also where a command that raised it was interrupted
+		p.Action, p.First, p.Drop = Raise, row.MaxID, true
 	default:
 		p.Action = Nothing
 	}

@@ -37,8 +37,14 @@ func TestPlan(t *testing.T) {
 		{"the highest of several", takeover.Row{}, []takeover.Counter{{End: 90}, {End: 100}, {End: 80}}, takeover.Options{}, takeover.Create, 100, 1000},
 		{"below", began(50, 99), one(takeover.Counter{End: 100}), takeover.Options{Gap: 5}, takeover.Raise, 105, 1000},
 		{"at the end", began(100, 100), one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Nothing, 0, 1000},
-		{"at the end, no second gap", began(100, 100), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{Gap: 50}, takeover.Nothing, 0, 1000},
+		{"at the end, within the margin", began(100, 1099), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{Gap: 50}, takeover.Raise, 1150, 1000},
+		{"behind the margin, no second gap", began(1100, 1100), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{Gap: 50}, takeover.Nothing, 0, 1000},
 		{"ahead", began(100, 900), one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Nothing, 0, 1000},
+		{"ahead, and nodes hold one from below", began(99, 900), one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Raise, 900, 1000},
+		{"ahead, and nobody knows from where", takeover.Row{Exists: true, MaxID: 900, Unknown: "why"}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Raise, 900, 1000},
+		{"ahead, and nodes hold from the margin", began(1099, 9000), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{}, takeover.Raise, 9000, 1000},
+		{"deleted", takeover.Row{Deleted: true, Lowest: 99}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
+		{"deleted, above", takeover.Row{Deleted: true, Lowest: 100}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
 		{"behind its own rows in the table", began(100, 200), one(takeover.Counter{End: 90, Filled: 201}), takeover.Options{}, takeover.Raise, 201, 1000},
 		{"latched", takeover.Row{Exists: true, MaxID: 900, Problem: "latched"}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Refuse, 0, 0},
 		{"unreadable counter", takeover.Row{}, []takeover.Counter{{End: 100}, {Problem: "torn"}}, takeover.Options{}, takeover.Refuse, 0, 0},
@@ -57,6 +63,9 @@ func TestPlan(t *testing.T) {
 			got := takeover.NewPlan("order", tt.row, tt.counters, tt.o)
 			if got.Action != tt.action || got.First != tt.first || got.Step != tt.step {
 				t.Errorf("got %s at %d with step %d (%s), want %s at %d with step %d", got.Action, got.First, got.Step, got.Reason, tt.action, tt.first, tt.step)
+			}
+			if drops := got.Action == takeover.Raise || tt.row.Deleted && tt.row.Lowest < tt.first; got.Drop != drops {
+				t.Errorf("nodes drop what they hold: %v, want %v", got.Drop, drops)
 			}
 			if got.Action == takeover.Refuse && got.Reason == "" {
 				t.Error("refused without a reason")
