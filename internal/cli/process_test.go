@@ -125,7 +125,12 @@ func (p *process) ids(t *testing.T, n int) []int64 {
 	if err != nil || status != 200 {
 		t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
 	}
-	var ids []int64
+	return idsIn(t, body)
+}
+
+// idsIn reads a reply with one ID a line.
+func idsIn(t *testing.T, body string) (ids []int64) {
+	t.Helper()
 	for line := range strings.Lines(body) {
 		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil {

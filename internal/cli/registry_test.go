@@ -45,14 +45,7 @@ func (p *process) snowflakes(t *testing.T) (ids []int64) {
 	if err != nil || status != 200 {
 		t.Fatalf("got %d %s, %v; log:\n%s", status, body, err, p.log)
 	}
-	for line := range strings.Lines(body) {
-		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	return ids
+	return idsIn(t, body)
 }
 
 // TestRegistries runs two nodes on each registry through start, kill, restart and stop,
