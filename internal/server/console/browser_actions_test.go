@@ -164,7 +164,7 @@ func TestReadOnly(t *testing.T) {
 		for _, name := range []string{"tags", "rows", "cluster", "snowflake", "overview"} {
 			b.visit(name)
 			b.until(`document.querySelector('.page')`)
-			if n := eval[int](b, `document.querySelectorAll('#drain, #create, #weight, #edit, [data-do], [data-page="limits"]').length`); n != 0 {
+			if n := eval[int](b, `document.querySelectorAll('#drain, #create, #weight, #edit, [data-do], [data-page="limits"], [data-page="tokens"]').length`); n != 0 {
 				t.Errorf("%s, %s: %d actions", url, name, n)
 			}
 		}
@@ -181,7 +181,7 @@ func TestPhoneAndDark(t *testing.T) {
 	b := open(t, consoleOf(a), 390, 844)
 	b.dark()
 	b.signIn()
-	for i, name := range []string{"overview", "tags", "rows", "snowflake", "tools", "cluster", "limits"} {
+	for i, name := range []string{"overview", "tags", "rows", "snowflake", "tools", "cluster", "limits", "audit", "tokens"} {
 		b.do(keys(strconv.Itoa(i + 1))) // the pages have keys
 		b.until(fmt.Sprintf(`document.querySelector('[data-page=%q][aria-current]')`, name))
 		b.until(`document.querySelector('.page') && !document.body.innerText.includes('Loading…')`)

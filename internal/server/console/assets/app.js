@@ -13,10 +13,11 @@ import { fault, setPill, pill } from './parts.js';
 import { rows } from './rows.js';
 import { snowflake } from './snowflake.js';
 import { tags } from './tags.js';
+import { tokens } from './tokens.js';
 import { tools } from './tools.js';
 
-const pages = { overview, tags, rows, snowflake, tools, cluster, limits, audit };
-const needsToken = (name) => name === 'limits' || name === 'audit';
+const pages = { overview, tags, rows, snowflake, tools, cluster, limits, audit, tokens };
+const needsToken = (name) => ['limits', 'audit', 'tokens'].includes(name);
 const root = document.getElementById('root');
 let session = {};
 let page = null;

@@ -4,7 +4,8 @@ import { h, text } from './dom.js';
 import { t } from './i18n.js';
 
 // dialog shows a form. fields are {name, label, value, type, hint}; run gets their values, and
-// its error is shown. confirm is the text of the button; danger colours it.
+// its error is shown. confirm is the text of the button; danger colours it. Without run there is
+// nothing to confirm.
 export function dialog({ title, lead, fields = [], body, confirm, danger, run, done }) {
   const inputs = new Map();
   const fault = h('p.fault', { role: 'alert', hidden: true });
@@ -18,7 +19,7 @@ export function dialog({ title, lead, fields = [], body, confirm, danger, run, d
       h('label', { for: id }, f.label), input, f.hint && h('small', null, f.hint));
   });
   const go = h('button', { class: danger ? 'primary danger' : 'primary', type: 'submit', id: 'confirm' }, confirm || t('action.confirm'));
-  const close = h('button', { type: 'button', id: 'cancel', onclick: () => el.close() }, t('action.cancel'));
+  const close = h('button', { type: 'button', id: 'cancel', onclick: () => el.close() }, t(run ? 'action.cancel' : 'action.close'));
   const form = h('form', { onsubmit: submit }, h('h2', null, title), lead && h('p.lead', null, lead), body, rows, fault, h('div.buttons', null, close, run && go));
   const el = h('dialog', { 'aria-label': title, onclose: () => el.remove() }, form);
 
