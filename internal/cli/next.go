@@ -1,14 +1,15 @@
 package cli
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"strconv"
+	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/opaque"
 )
 
 type nextCmd struct {
@@ -17,6 +18,8 @@ type nextCmd struct {
 	Tag       string `arg:"" optional:"" help:"Name of the tag. Not with --snowflake."`
 	Count     int    `name:"count" short:"n" default:"1" placeholder:"N" help:"How many. (default 1; 1 to 100000)"`
 	Snowflake bool   `help:"IDs of snowflake mode. Only a running node has a worker ID for them."`
+	Format    string `placeholder:"FORMAT" words:"number,opaque,opaque-base62,opaque-crockford" help:"How the IDs are written: number, opaque, opaque-base62 or opaque-crockford, as a node writes them for its clients. All but numbers need --keys. (default: number)"`
+	Keys      string `secretfile:"" placeholder:"FILE" help:"File of keys for --format, as leaf opaque key makes it: the one of the nodes (opaque.keys)."`
 }
 
 // Run issues IDs.
@@ -24,47 +27,75 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 	if c.Count < 1 || c.Count > leaf.MaxBatch {
 		return leaf.BadField("count", c.Count, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
 	}
+	write, err := c.writer()
 	switch {
+	case err != nil:
+		return err
 	case c.Snowflake && c.Tag != "":
 		return leaf.BadField("tag", c.Tag, "must not be given with --snowflake, which knows no tags")
 	case c.Snowflake:
-		return issue(ctx, p, c, &nodeFlags{Settings: c.Settings}, manage.NextSnowflake{N: c.Count})
+		return issue(ctx, p, c, &nodeFlags{Settings: c.Settings}, manage.NextSnowflake{N: c.Count}, write)
 	case c.Tag == "":
 		return &usageError{fmt.Errorf(`expected "<tag>" or --snowflake`), "leaf next --help"}
 	}
-	return issue(ctx, p, c, c, manage.Next{Tag: c.Tag, N: c.Count})
+	return issue(ctx, p, c, c, manage.Next{Tag: c.Tag, N: c.Count}, write)
 }
 
-func issue[Part any](ctx context.Context, p Process, c *nextCmd, from opener, request manage.Request[Part, manage.Issued]) error {
+// idWriter appends the text of an ID.
+type idWriter func(dst []byte, id int64) ([]byte, error)
+
+// opaqueTexts are the formats of opaque IDs, as nodes have them.
+var opaqueTexts = map[string]opaque.Text{"opaque": opaque.Decimal, "opaque-base62": opaque.Base62, "opaque-crockford": opaque.Crockford}
+
+// writer returns what writes the IDs, before any is taken.
+func (c *nextCmd) writer() (idWriter, error) {
+	text, isOpaque := opaqueTexts[c.Format]
+	switch {
+	case !isOpaque && c.Format != "" && c.Format != "number":
+		return nil, leaf.BadField("format", c.Format, "must be number, opaque, opaque-base62 or opaque-crockford")
+	case !isOpaque && c.Keys != "":
+		return nil, &usageError{errors.New("--keys is for --format opaque, opaque-base62 or opaque-crockford"), "leaf next --help"}
+	case !isOpaque:
+		return func(dst []byte, id int64) ([]byte, error) { return strconv.AppendInt(dst, id, 10), nil }, nil
+	}
+	if c.Keys == "" {
+		return nil, &usageError{fmt.Errorf("--format %s needs the keys of the nodes: --keys FILE", c.Format), "leaf next --help"}
+	}
+	ring, err := opaque.ReadRing(c.Keys)
+	if err != nil {
+		return nil, err
+	}
+	tag := c.Tag
+	if c.Snowflake {
+		tag = snowflakeKey // as a node does
+	}
+	permutation := ring.Tag(tag)
+	return func(dst []byte, id int64) ([]byte, error) {
+		encoded, err := permutation.Encode(id)
+		if err != nil {
+			return nil, fmt.Errorf("%w; the IDs of this request are lost", err)
+		}
+		return text.Append(dst, encoded), nil
+	}, nil
+}
+
+func issue[Part any](ctx context.Context, p Process, c *nextCmd, from opener, request manage.Request[Part, manage.Issued], write idWriter) error {
 	return with(ctx, p, from, func(b manage.Backend) error {
 		issued, err := manage.Ask(ctx, b, request)
 		if err != nil {
 			return err
 		}
-		return c.print(p.Stdout, issued.Ranges)
+		var all []byte // one ID a line; nothing is printed if one cannot be written
+		for id := range leaf.IDs(issued.Ranges) {
+			if all, err = write(all, id); err != nil {
+				return err
+			}
+			all = append(all, '\n')
+		}
+		if c.JSON {
+			return printJSON(p.Stdout, map[string]any{"ids": strings.Fields(string(all))})
+		}
+		_, err = p.Stdout.Write(all)
+		return err
 	})
-}
-
-func (c *nextCmd) print(w io.Writer, ranges []leaf.Range) error {
-	if !c.JSON {
-		return printIDs(w, ranges)
-	}
-	ids := make([]string, 0, c.Count)
-	for _, r := range ranges {
-		for id := r.Lo; id < r.Hi; id++ {
-			ids = append(ids, strconv.FormatInt(id, 10))
-		}
-	}
-	return printJSON(w, map[string]any{"ids": ids})
-}
-
-func printIDs(w io.Writer, ranges []leaf.Range) error {
-	out := bufio.NewWriter(w)
-	for _, r := range ranges {
-		for id := r.Lo; id < r.Hi; id++ {
-			_, _ = out.Write(strconv.AppendInt(nil, id, 10))
-			_ = out.WriteByte('\n')
-		}
-	}
-	return out.Flush() // reports the first error of all writes
 }
