@@ -22,7 +22,7 @@ type opaqueGroup struct {
 
 // opaqueFlags say which tag, with which keys.
 type opaqueFlags struct {
-	Keys string `required:"" placeholder:"FILE" help:"File of keys, as leaf opaque key makes it. All who encode or decode need the same one."`
+	Keys string `required:"" secretfile:"" placeholder:"FILE" help:"File of keys, as leaf opaque key makes it. All who encode or decode need the same one."`
 	Tag  string `required:"" placeholder:"TAG" help:"The tag of the IDs: the same ID of another tag has another opaque ID."`
 	Text string `default:"decimal" enum:"decimal,base62,crockford" help:"How opaque IDs are written: decimal, base62 or crockford."`
 }
@@ -114,7 +114,7 @@ func eachLine(w io.Writer, words []string, convert func(string) (string, error))
 }
 
 type opaqueKeyCmd struct {
-	Keys        string `required:"" placeholder:"FILE" help:"The file. If it is there, it gets one more key, which decodes only until its line issue names it."`
+	Keys        string `required:"" secretfile:"" placeholder:"FILE" help:"The file. If it is there, it gets one more key, which decodes only until its line issue names it."`
 	Bits        int    `default:"63" placeholder:"BITS" help:"Bits of an opaque ID in a new file: 63, or 53 for programs in JavaScript. (default: 63)"`
 	VersionBits int    `default:"2" placeholder:"BITS" help:"How many of them name the key in a new file, 0 to 8: an ID has the rest, and 2 bits are 4 keys. (default: 2)"`
 }

@@ -15,25 +15,33 @@ func (p Process) warn(text string) {
 	fmt.Fprintf(p.Stderr, "leaf: warning: %s\n", config.RedactText(text))
 }
 
-// warnOfArguments warns of each flag of a command with a secret in its value. The node that leaf
-// serve starts says so in its log, and leaf config check in its output.
+// warnOfArguments warns of each flag of a command with a secret in its value, or with a file of
+// secrets that other users may read. The node that leaf serve starts says so in its log, and leaf
+// config check in its output.
 func warnOfArguments(p Process, command *kong.Context) {
 	switch command.Command() {
 	case "serve", "config check":
 		return
 	}
-	given := map[string][]string{}
+	given, files := map[string][]string{}, []string{}
 	for _, f := range command.Flags() {
 		switch v := f.Target.Interface().(type) {
 		case rawValue:
 			given[f.Tag.Get("key")] = v.values
+			if f.Tag.Has("secretfile") {
+				files = append(files, v.values...)
+			}
+		case string:
+			if f.Tag.Has("secretfile") {
+				files = append(files, v)
+			}
 		case []string:
 			if f.Tag.Has("secret") && slices.ContainsFunc(v, func(value string) bool { return config.Redact(value) != value }) {
 				p.warn(config.ArgumentWarning(f.Name, ""))
 			}
 		}
 	}
-	for _, text := range config.ArgumentWarnings(given) {
+	for _, text := range append(config.ArgumentWarnings(given), config.FileWarnings(files...)...) {
 		p.warn(text)
 	}
 }

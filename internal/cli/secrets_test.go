@@ -2,7 +2,9 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,6 +101,60 @@ func TestSecretsInArguments(t *testing.T) {
 	}
 	if flags < 80 {
 		t.Errorf("only %d flags were tried", flags)
+	}
+}
+
+// TestExposedFilesInArguments: a command warns of a file of secrets that its arguments name and that
+// other users may read, and of no other.
+func TestExposedFilesInArguments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "secret")
+	if err := os.WriteFile(file, []byte("mysql://leaf:hunter2@127.0.0.1:1/leaf\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is to be opened
+	commands, err := cli.Commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]bool{}
+	for _, mode := range []os.FileMode{0o600, 0o604} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range commands {
+			name := strings.Join(c.Path, " ")
+			if name == "serve" || name == "config check" {
+				continue // which say so of their whole configuration
+			}
+			for _, f := range c.Flags {
+				once := fmt.Sprint(mode, cmp.Or(f.Key, name+f.Name)) // all commands have the flag of a key from one list
+				if f.Hint != "FILE" || flags[once] {
+					continue
+				}
+				secret := strings.HasSuffix(f.Name, "-file") || slices.Contains([]string{"tls-key", "opaque-keys", "keys"}, f.Name)
+				flags[f.Name], flags[once] = true, true
+				args := slices.Clone(c.Path)
+				for _, other := range c.Flags {
+					if other.Required && other.Name != f.Name {
+						args = append(args, "--"+other.Name+"=1")
+					}
+				}
+				var out bytes.Buffer
+				cli.Run(ctx, cli.Process{Args: append(append(args, "--"+f.Name+"="+file), c.Args...), Stdout: &out, Stderr: &out, Environ: []string{"HOME=" + dir}})
+				warning := "leaf: warning: " + file + " holds secrets, and other users of this machine may read it"
+				if got, want := strings.Contains(out.String(), warning), secret && mode != 0o600; got != want || strings.Contains(out.String(), "hunter2") {
+					t.Errorf("leaf %s --%s with mode %o:\n%s", name, f.Name, mode, &out)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"from-file", "leave-out-file", "admin-token-file", "auth-token-file", "store-file", "keys", "endpoint-ca"} {
+		if !flags[name] {
+			t.Errorf("no command has --%s", name)
+		}
 	}
 }
 

@@ -127,6 +127,9 @@ func flagStruct(keys []config.Key) any {
 			typ = reflect.TypeFor[rawSwitch]()
 			tags = append(tags, "negatable", "")
 		}
+		if k.SecretFile {
+			tags = append(tags, "secretfile", "true")
+		}
 		var tag strings.Builder
 		for j := 0; j < len(tags); j += 2 {
 			if tags[j+1] != "" || tags[j] == "negatable" {

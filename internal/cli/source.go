@@ -19,7 +19,7 @@ import (
 type sourceFlags struct {
 	Kind     string   `arg:"" enum:"tinyid,cosid,fork,autoincrement" help:"The other service: tinyid (didi/tinyid, table tiny_id_info), cosid (Ahoo-Wang/CosId, table cosid), fork (leaf_alloc of the Java server or a fork of it, in another database), autoincrement (AUTO_INCREMENT columns, identity columns, sequences)."`
 	From     []string `sep:"none" secret:"" placeholder:"URL" help:"Its database: mysql://user:password@host:3306/db or postgres://user:password@host:5432/db. The server that it writes to, never a replica. Repeatable, where it counts in several."`
-	FromFile string   `placeholder:"FILE" help:"File that holds such URLs, one a line, so that no password is on the command line."`
+	FromFile string   `secretfile:"" placeholder:"FILE" help:"File that holds such URLs, one a line, so that no password is on the command line."`
 	Tag      []string `sep:"none" placeholder:"TAG=NAME" help:"Only this tag, and how the other service calls it: its biz_type, name, biz_tag, table or sequence. TAG alone where the names are the same. Repeatable. (default: a tag for each counter of the other service)"`
 }
 

@@ -39,7 +39,7 @@ type Auth struct {
 // TLS is the section tls.
 type TLS struct {
 	Cert     string `key:"cert" hint:"FILE" help:"Certificate chain (PEM) for HTTP, gRPC and the Redis protocol, and for admin.addr unless that is on loopback. Default: plain TCP."`
-	Key      string `key:"key" hint:"FILE" help:"Private key of the certificate (PEM)."`
+	Key      string `key:"key" hint:"FILE" secretfile:"true" help:"Private key of the certificate (PEM)."`
 	ClientCA string `key:"client-ca" hint:"FILE" help:"Certificates (PEM) that must have signed the certificate of every client, except on admin.addr. The name in a client's certificate is what limits know it by. The file is read again when it changes; connections that are open stay. Setting or removing the key needs a restart."`
 }
 

@@ -24,6 +24,8 @@ type Key struct {
 	List    bool   // may have several values
 	Command bool   // commands read it, and a node does not
 
+	SecretFile bool // the value is the path of a file that holds secrets
+
 	index    []int // of the field, for reflect.Value.FieldByIndex
 	typ      reflect.Type
 	min, max int64 // both 0: unbounded
@@ -73,6 +75,8 @@ func fieldKeys(t reflect.Type, prefix, title string, index []int) []Key {
 			index:   path,
 			typ:     f.Type,
 
+			SecretFile: f.Tag.Get("secretfile") != "",
+
 			secretPath: f.Tag.Get("secret") == "path",
 			secretAll:  f.Tag.Get("secret") == "all",
 			oneof:      strings.Fields(f.Tag.Get("oneof")),
@@ -98,7 +102,7 @@ func (k Key) asFile() Key {
 	}
 	return Key{
 		Name: k.Name + fileSuffix, Title: k.Title, Hint: fileHint, typ: reflect.TypeFor[string](),
-		Help: "File that holds " + what + ".", content: k.Name,
+		Help: "File that holds " + what + ".", content: k.Name, SecretFile: true,
 	}
 }
 

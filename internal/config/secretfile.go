@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -80,9 +81,6 @@ func ArgumentWarning(flag, env string) string {
 
 // exposed returns a warning for each file that holds secrets and that other users may read.
 func (l *Loaded) exposed() []string {
-	if runtime.GOOS == "windows" { // which has no such modes
-		return nil
-	}
 	paths := map[string]bool{}
 	for _, path := range l.files {
 		paths[path] = true
@@ -90,11 +88,24 @@ func (l *Loaded) exposed() []string {
 	if l.File != "" && l.secretsInFile() {
 		paths[l.File] = true
 	}
-	if l.Opaque.Keys != "" {
-		paths[l.Opaque.Keys] = true
+	root := reflect.ValueOf(l.Config)
+	for _, k := range Keys() {
+		if k.SecretFile && k.content == "" {
+			if path := root.FieldByIndex(k.index).String(); path != "" {
+				paths[path] = true
+			}
+		}
 	}
-	var warnings []string
-	for path := range paths {
+	return FileWarnings(slices.Collect(maps.Keys(paths))...)
+}
+
+// FileWarnings returns a warning for each of the files, which hold secrets, that other users may
+// read.
+func FileWarnings(paths ...string) (warnings []string) {
+	if runtime.GOOS == "windows" { // which has no such modes
+		return nil
+	}
+	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 			warnings = append(warnings, fmt.Sprintf("%s holds secrets, and other users of this machine may read it (mode %#o); run: chmod 600 %[1]s", path, info.Mode().Perm()))
 		}

@@ -84,23 +84,28 @@ func TestExposedSecrets(t *testing.T) {
 	}
 }
 
-// TestExposedKeys has a note for a file of keys that others may read.
+// TestExposedKeys has a note for a file of keys, or of a private key, that others may read.
 func TestExposedKeys(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "opaque.keys")
+	path := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[os.FileMode]bool{0o600: false, 0o640: true} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		l, err := config.Load(config.Input{Flags: map[string][]string{"opaque.keys": {path}}, Environ: []string{"HOME=/home/me"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.ContainsFunc(l.Warnings, func(note string) bool { return strings.Contains(note, "run: chmod 600 "+path) }); got != want {
-			t.Errorf("mode %o: %q", mode, l.Warnings)
+	for name, flags := range map[string]map[string][]string{
+		"opaque.keys": {"opaque.keys": {path}},
+		"tls.key":     {"tls.key": {path}, "tls.cert": {"cert.pem"}},
+	} {
+		for mode, want := range map[os.FileMode]bool{0o600: false, 0o640: true} {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			l, err := config.Load(config.Input{Flags: flags, Environ: []string{"HOME=/home/me"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.ContainsFunc(l.Warnings, func(note string) bool { return strings.Contains(note, "run: chmod 600 "+path) }); got != want {
+				t.Errorf("%s, mode %o: %q", name, mode, l.Warnings)
+			}
 		}
 	}
 }
