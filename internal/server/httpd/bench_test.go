@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -90,19 +91,14 @@ func BenchmarkFastPath(b *testing.B) {
 		b.Fatal(err)
 	}
 	run(b, s)
-	serve := func(requests int) {
-		conn := &feed{text: fastGET("order"), left: requests, closed: make(chan struct{})}
-		p.conns <- conn
-		<-conn.closed
-	}
 	b.Run("request", func(b *testing.B) {
 		b.ReportAllocs()
-		serve(b.N)
+		p.play(b, b.N)
 	})
 	b.Run("connection", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			serve(1)
+			p.play(b, 1)
 		}
 	})
 }
@@ -122,9 +118,7 @@ func BenchmarkCounted(b *testing.B) {
 			}
 			run(b, s)
 			b.ReportAllocs()
-			conn := &feed{text: fastGET("order"), left: b.N, closed: make(chan struct{})}
-			p.conns <- conn
-			<-conn.closed
+			p.play(b, b.N)
 		})
 	}
 }
@@ -136,11 +130,24 @@ func (largeIDs) Next(context.Context, string) (int64, error) { return 1 << 62, n
 
 func (largeIDs) NextN(context.Context, string, int) ([]leaf.Range, error) { return nil, nil }
 
-// feed is a connection that sends the same text with each Read.
+// play sends requests over one connection, and fails unless each of them is answered.
+func (p *pipes) play(b *testing.B, requests int) {
+	b.Helper()
+	conn := &feed{text: fastGET("order"), left: requests, closed: make(chan struct{})}
+	p.conns <- conn
+	<-conn.closed
+	if conn.left > 0 || conn.answers != requests {
+		b.Fatalf("%d of %d requests were not sent, and %d answered", conn.left, requests, conn.answers)
+	}
+}
+
+// feed is a connection that sends the same request with each Read, and so gets one answer with each
+// Write.
 type feed struct {
 	net.Conn // nil: what is not below must not be called
 	text     string
 	left     int
+	answers  int // with status 200
 	closed   chan struct{}
 }
 
@@ -152,7 +159,14 @@ func (f *feed) Read(p []byte) (int, error) {
 	return copy(p, f.text), nil
 }
 
-func (f *feed) Write(p []byte) (int, error)      { return len(p), nil }
+func (f *feed) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("HTTP/1.1 200 OK\r\n")) {
+		f.answers++
+	}
+	return len(p), nil
+}
+
+func (f *feed) RemoteAddr() net.Addr             { return nil }
 func (f *feed) SetReadDeadline(time.Time) error  { return nil }
 func (f *feed) SetWriteDeadline(time.Time) error { return nil }
 
