@@ -59,6 +59,9 @@ func TestPackage(t *testing.T) {
 	}
 
 	dpkg("-i", built.debs[0])
+	if status, err := os.ReadFile(path("var/lib/dpkg/status")); err != nil || !strings.Contains(string(status), "\nBugs: https://github.com/leaf-idgen/leaf/issues\n") {
+		t.Errorf("the package does not say where to report a defect: %s, %v", status, err)
+	}
 	for _, name := range []string{"usr/bin/leaf", "usr/lib/systemd/system/leaf.service", "etc/leaf/leaf.yaml", "usr/share/doc/leaf/copyright"} {
 		exists(name, true)
 	}

@@ -103,9 +103,12 @@ func (r *release) debian(out, program string) (path string, err error) {
 		Name: p.PackageName, Arch: runtime.GOARCH, Platform: "linux", Version: r.fields["Version"],
 		Section: p.Section, Priority: p.Priority, Maintainer: p.Maintainer, Description: p.Description,
 		Vendor: p.Vendor, Homepage: p.Homepage, License: p.License, MTime: r.time,
-		Overridables: nfpm.Overridables{Scripts: nfpm.Scripts{
-			PostInstall: r.path(p.Scripts.PostInstall), PreRemove: r.path(p.Scripts.PreRemove), PostRemove: r.path(p.Scripts.PostRemove),
-		}},
+		Overridables: nfpm.Overridables{
+			Scripts: nfpm.Scripts{
+				PostInstall: r.path(p.Scripts.PostInstall), PreRemove: r.path(p.Scripts.PreRemove), PostRemove: r.path(p.Scripts.PostRemove),
+			},
+			Deb: nfpm.Deb{Fields: p.Deb.Fields},
+		},
 	})
 	info.Contents = append(info.Contents, &files.Content{
 		Source: program, Destination: p.Bindir + "/" + r.project.Builds[0].Binary,
