@@ -3,57 +3,77 @@ package app
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/requestid"
 )
 
-// accessLog is an Access that writes a line for each request of a protocol. Without log.access
-// the servers have the Access behind it, so that the switch costs nothing while it is off.
+// accessLog is an Access that writes a line for each request of a protocol while log.access is set.
+// While it is not, a request costs one more look at the switch.
 type accessLog struct {
 	inner    leaf.Access
 	protocol string
 	log      *slog.Logger
+	on       *atomic.Bool
+	last     atomic.Pointer[loggedIssuers] // all clients without a name have the same ones
 }
 
-// withAccessLog returns access, or one that writes lines.
+// loggedIssuers are those of one client.
+type loggedIssuers struct {
+	of      *leaf.Issuers
+	client  string
+	modes   [2]loggedIssuer
+	issuers leaf.Issuers // of modes
+}
+
+// withAccessLog returns access, with lines in the log.
 func (a *App) withAccessLog(access leaf.Access, protocol string) leaf.Access {
-	if !a.cfg.Log.Access {
-		return access
-	}
-	return accessLog{access, protocol, a.log}
+	return &accessLog{inner: access, protocol: protocol, log: a.log, on: &a.accessLog}
 }
 
 // Guarded implements leaf.Access.
-func (l accessLog) Guarded() bool { return l.inner.Guarded() }
+func (l *accessLog) Guarded() bool { return l.inner.Guarded() }
 
 // Open implements leaf.Access.
-func (l accessLog) Open(c leaf.Credentials) (*leaf.Issuers, error) {
+func (l *accessLog) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	client := c.Name
 	if c.Certificate != "" {
 		client = c.Certificate
 	}
 	issuers, err := l.inner.Open(c)
 	if err != nil {
+		if !l.on.Load() {
+			return nil, err
+		}
 		l.log.Info("request refused", "protocol", l.protocol, "client", client, "request", c.Request, "code", leaf.ClassOf(err).Code)
 		return nil, err
 	}
-	return &leaf.Issuers{
-		Segment:   loggedIssuer{l, issuers.Segment, leaf.SegmentMode, client},
-		Snowflake: loggedIssuer{l, issuers.Snowflake, leaf.SnowflakeMode, client},
-	}, nil
+	if last := l.last.Load(); last != nil && last.of == issuers && last.client == client {
+		return &last.issuers, nil
+	}
+	opened := &loggedIssuers{of: issuers, client: client, modes: [2]loggedIssuer{
+		{l, issuers.Segment, leaf.SegmentMode, client},
+		{l, issuers.Snowflake, leaf.SnowflakeMode, client},
+	}}
+	opened.issuers = leaf.Issuers{Segment: &opened.modes[0], Snowflake: &opened.modes[1]}
+	l.last.Store(opened)
+	return &opened.issuers, nil
 }
 
 // loggedIssuer is the Issuer of one client.
 type loggedIssuer struct {
-	accessLog
+	*accessLog
 	issuer       leaf.Issuer
 	mode, client string
 }
 
 // Next implements leaf.Issuer.
-func (l loggedIssuer) Next(ctx context.Context, tag string) (int64, error) {
+func (l *loggedIssuer) Next(ctx context.Context, tag string) (int64, error) {
+	if !l.on.Load() {
+		return l.issuer.Next(ctx, tag)
+	}
 	begin := time.Now()
 	id, err := l.issuer.Next(ctx, tag)
 	l.line(ctx, tag, 1, id, err, begin)
@@ -61,7 +81,10 @@ func (l loggedIssuer) Next(ctx context.Context, tag string) (int64, error) {
 }
 
 // NextN implements leaf.Issuer.
-func (l loggedIssuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+func (l *loggedIssuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	if !l.on.Load() {
+		return l.issuer.NextN(ctx, tag, n)
+	}
 	begin := time.Now()
 	ranges, err := l.issuer.NextN(ctx, tag, n)
 	var first int64
@@ -72,7 +95,7 @@ func (l loggedIssuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Rang
 	return ranges, err
 }
 
-func (l loggedIssuer) line(ctx context.Context, tag string, n int, first int64, err error, begin time.Time) {
+func (l *loggedIssuer) line(ctx context.Context, tag string, n int, first int64, err error, begin time.Time) {
 	if err != nil {
 		l.log.Info("request failed", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "code", leaf.ClassOf(err).Code)
 		return

@@ -86,3 +86,48 @@ func TestAccessLog(t *testing.T) {
 		}
 	}
 }
+
+// TestAccessLogIsSwitched: a reload switches the lines on and off, also for a connection that is open.
+func TestAccessLogIsSwitched(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	out := &lockedBuffer{}
+	log, _ := app.NewLogger(out, config.Log{Level: "info", Format: "json"})
+	a, _ := startWith(t, c, app.Options{Logger: log})
+	open := map[string]net.Conn{a.Addr(): nil, a.AddrOf("resp"): nil}
+	for addr := range open {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		open[addr] = conn
+	}
+	lines := 0
+	for _, on := range []bool{false, true, false, true} {
+		c.Log.Access = on
+		if _, err := a.Reload(c); err != nil {
+			t.Fatal(err)
+		}
+		for addr, ask := range map[string]string{a.Addr(): "GET /api/segment/get/leaf-segment-test HTTP/1.1\r\nHost: leaf\r\n\r\n", a.AddrOf("resp"): "INCR leaf-segment-test\r\n"} {
+			if _, err := open[addr].Write([]byte(ask)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := open[addr].Read(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+			if on {
+				lines++
+			}
+			got := requests(t, out.String())
+			if len(got) != lines {
+				t.Fatalf("log.access %v: %d lines, want %d: %v", on, len(got), lines, got)
+			}
+			if on && addr == a.Addr() {
+				if id, _ := got[lines-1]["request"].(string); len(id) != 32 {
+					t.Errorf("the line has no ID: %v", got[lines-1])
+				}
+			}
+		}
+	}
+}

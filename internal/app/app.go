@@ -103,9 +103,10 @@ type App struct {
 	limits   *limit.Follower // of the gate; before it until the limits are known
 	audit    *manage.AuditLog
 
-	metrics http.Handler    // the page for Prometheus
-	meters  []*meter.Access // of the public servers
-	tags    *meter.Tags     // that the page names
+	metrics   http.Handler    // the page for Prometheus
+	meters    []*meter.Access // of the public servers
+	accessLog atomic.Bool     // requests of clients have lines in the log
+	tags      *meter.Tags     // that the page names
 
 	unpublished error   // why presence is nil although there is a directory; nil: there is none
 	closers     closers // of what New opened
@@ -157,7 +158,8 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 		opts.interfaces = systemInterfaces
 	}
 	a := &App{cfg: cfg, inForce: cfg, opts: opts, log: opts.logger(), created: time.Now(), failures: make(chan error, 8), reloads: make(chan reloadRequest), sources: sources{used: opts.Files}}
-	a.drain.asked = make(chan struct{})
+	a.drain.asked, a.drain.usual = make(chan struct{}), cfg.DrainDelay
+	a.accessLog.Store(cfg.Log.Access)
 	a.conns = a.boundConnections()
 	defer func() {
 		if err != nil {

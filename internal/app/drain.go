@@ -19,7 +19,8 @@ const (
 type drain struct {
 	mu    sync.Mutex
 	stage string         // "" stands for stageServing
-	delay *time.Duration // what Drain asked for; nil: the configured one
+	delay *time.Duration // what Drain asked for; nil: the usual one
+	usual time.Duration  // drain-delay
 
 	asked chan struct{} // closed by the first Drain
 	once  sync.Once
@@ -61,7 +62,14 @@ func (a *App) drainDelay() time.Duration {
 	if a.drain.delay != nil {
 		return *a.drain.delay
 	}
-	return a.cfg.DrainDelay
+	return a.drain.usual
+}
+
+// setUsual changes the delay of a stop for which Drain has asked for none.
+func (d *drain) setUsual(delay time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.usual = delay
 }
 
 // leave makes the node unready and withdraws it from the directory, and serves on for the

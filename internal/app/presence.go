@@ -9,9 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/config"
-
 	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // presence is this node in the directory. A nil presence is a node in none.
@@ -89,6 +88,14 @@ func (p *presence) start() {
 	if p != nil {
 		p.announcer.Start()
 	}
+}
+
+// setWeight has the node published with another weight as soon as the directory answers, unless the
+// node leaves it. It does not wait: the directory may be away for long.
+func (p *presence) setWeight(weight int) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.announcer.SetWeight(ended, weight) // says that it did not wait
 }
 
 // longestWithdrawal bounds how long a stop waits for a directory that does not answer.

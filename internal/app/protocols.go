@@ -52,7 +52,7 @@ func openHTTP(a *App, on seat) (server, error) {
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
 		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
-		RequestIDs:    a.cfg.Log.Access,
+		RequestIDs:    a.accessLog.Load,
 		Logger:        a.log,
 	}
 	if a.alloc != nil {
@@ -72,7 +72,7 @@ func openHTTP(a *App, on seat) (server, error) {
 
 func openGRPC(a *App, on seat) (server, error) {
 	g, err := grpcd.New(on.ln, grpcd.Config{
-		Access: on.access, Formats: &a.opaque.formats, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, RequestIDs: a.cfg.Log.Access, Logger: a.log,
+		Access: on.access, Formats: &a.opaque.formats, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, RequestIDs: a.accessLog.Load, Logger: a.log,
 	})
 	if err != nil {
 		return server{}, err

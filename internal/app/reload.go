@@ -15,11 +15,13 @@ import (
 var reloadable = []string{
 	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
 	levelKey, format.KeysKey, "reload-interval", webhookKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
+	"log.access", "drain-delay", weightKey,
 }
 
 const (
 	levelKey   = "log.level"
 	webhookKey = "alarm.webhook"
+	weightKey  = "node.weight"
 )
 
 // Reloaded is what Reload found.
@@ -135,7 +137,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	for _, d := range r.differ {
 		switch {
 		case !slices.Contains(reloadable, d.Key), d.Key == clientCAKey && switched, d.Key == levelKey && a.opts.Level == nil,
-			d.Key == webhookKey && (d.Now == "" || d.Then == ""):
+			d.Key == webhookKey && (d.Now == "" || d.Then == ""), d.Key == weightKey && a.presence == nil:
 			r.Restart = append(r.Restart, d.Key)
 		case !slices.ContainsFunc(logins.differ, func(text string) bool { return keyOf(text) == d.Key }):
 			r.Changed = append(r.Changed, d)
@@ -183,6 +185,11 @@ func (a *App) useValues(cfg config.Config) error {
 	}
 	if now := a.inForce.Limit; now.TargetWait != cfg.Limit.TargetWait || now.MaxWaiting != cfg.Limit.MaxWaiting {
 		a.gate.SetWaiting(cfg.Limit.TargetWait, int(cfg.Limit.MaxWaiting))
+	}
+	a.accessLog.Store(cfg.Log.Access)
+	a.drain.setUsual(cfg.DrainDelay)
+	if weight := cfg.Node.Weight; weight != a.inForce.Node.Weight && a.presence != nil {
+		a.presence.setWeight(int(weight))
 	}
 	if a.alloc == nil {
 		return nil

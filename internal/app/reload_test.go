@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
 // TestReload exchanges tokens and the certificate of a running node. What cannot be
@@ -84,18 +85,72 @@ func TestReloadedValues(t *testing.T) {
 	a, _ := startWith(t, c, app.Options{Level: level})
 	next := c
 	next.Auth.Tokens, next.Log.Level, next.Limit.MaxWaiting, next.Segment.MaxStep = []string{"new"}, "error", 7, 5000
-	next.DrainDelay = time.Minute
+	next.Segment.MaxWait = time.Minute
 	want := []config.Difference{{Key: "auth.token", Now: "xxxxx", Then: "xxxxx"}, {Key: "segment.max-step", Now: "1000000", Then: "5000"}, {Key: "limit.max-waiting", Now: "10000", Then: "7"}, {Key: "log.level", Now: "info", Then: "error"}}
 	r, err := a.Reload(next)
-	if err != nil || !slices.Equal(r.Changed, want) || !slices.Equal(r.Restart, []string{"drain-delay"}) {
+	if err != nil || !slices.Equal(r.Changed, want) || !slices.Equal(r.Restart, []string{"segment.max-wait"}) {
 		t.Fatalf("changed %+v, restart %q, %v", r.Changed, r.Restart, err)
 	}
 	if level.Level() != slog.LevelError {
 		t.Errorf("the level is %v", level)
 	}
-	if r, err := a.Reload(next); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"drain-delay"}) {
+	if r, err := a.Reload(next); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"segment.max-wait"}) {
 		t.Errorf("again: changed %+v, restart %q, %v", r.Changed, r.Restart, err)
 	}
+}
+
+// TestReloadedDrainDelay: a stop waits for as long as the last reload says.
+func TestReloadedDrainDelay(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.DrainDelay = 10 * time.Minute
+	log := &lockedBuffer{}
+	a, stop := startWith(t, c, app.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	next := c
+	next.DrainDelay = 0
+	if r, err := a.Reload(next); err != nil || len(r.Changed) != 1 || len(r.Restart) > 0 {
+		t.Fatalf("changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+	stop()
+	if strings.Contains(log.String(), "serving until clients have moved") {
+		t.Errorf("the stop waited:\n%s", log)
+	}
+}
+
+// TestReloadedWeight: clients find the weight of the last reload. A reload that does not change it
+// leaves what an administrator has set.
+func TestReloadedWeight(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Node.Discovery = config.DiscoveryStore
+	a, _ := start(t, c)
+	await := func(want int) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			all, err := manage.Ask(t.Context(), a.Backend(), manage.ListNodes{})
+			if err == nil && len(all.Nodes) == 1 && all.Nodes[0].Weight == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v, %v; want the weight %d", all.Nodes, err, want)
+			}
+		}
+	}
+	await(100)
+	next := c
+	next.Node.Weight = 7
+	if r, err := a.Reload(next); err != nil || !slices.Equal(r.Changed, []config.Difference{{Key: "node.weight", Now: "100", Then: "7"}}) {
+		t.Fatalf("changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+	await(7)
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.SetWeight{Weight: 3}); err != nil {
+		t.Fatal(err)
+	}
+	next.Limit.MaxWaiting = 9
+	if _, err := a.Reload(next); err != nil {
+		t.Fatal(err)
+	}
+	await(3)
 }
 
 // TestReloadedWebhook: alarms go to the new address, whose path is a secret. Whether there is a

@@ -130,7 +130,7 @@ func (c *call) look(now time.Time) (state uint64, still time.Duration) {
 
 // serveStream runs the handler of a stream. It is a grpc.StreamServerInterceptor.
 func (s *Server) serveStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	c := newCall(ss, s.limits.Cluster, requestID(ss.Context(), s.limits.RequestIDs))
+	c := newCall(ss, s.limits.Cluster, requestID(ss.Context(), s.limits.RequestIDs()))
 	s.watch(c)
 	defer s.unwatch(c)
 	returned := make(chan error, 1)

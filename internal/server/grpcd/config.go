@@ -98,9 +98,9 @@ type Config struct {
 	// (ENHANCE_YOUR_CALM). Default 5 s.
 	MinPing time.Duration
 
-	// RequestIDs gives an ID to every call that brings none. Access finds the ID in the context of
-	// each call (package requestid). Default: only the ID that a call brings is shown.
-	RequestIDs bool
+	// RequestIDs reports whether a call that brings no ID gets one now. Access finds the ID in the
+	// context of each call (package requestid). Default: only the ID that a call brings is shown.
+	RequestIDs func() bool
 
 	// Logger gets internal errors and panics. Default slog.Default().
 	Logger *slog.Logger
@@ -127,6 +127,9 @@ func (c Config) WithDefaults() Config {
 	c.KeepAlive = cmp.Or(c.KeepAlive, defaultKeepAlive)
 	c.KeepAliveTimeout = cmp.Or(c.KeepAliveTimeout, defaultKeepAliveTimeout)
 	c.MinPing = cmp.Or(c.MinPing, defaultMinPing)
+	if c.RequestIDs == nil {
+		c.RequestIDs = func() bool { return false }
+	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

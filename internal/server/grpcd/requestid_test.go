@@ -31,7 +31,7 @@ func TestRequestIDs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := serves(newIssuer())
 			asked := access{cfg.Access, make(chan leaf.Credentials, 10)}
-			cfg.Access, cfg.RequestIDs = asked, tt.every
+			cfg.Access, cfg.RequestIDs = asked, func() bool { return tt.every }
 			c := client(t, start(t, cfg))
 			check := func(what string, header metadata.MD) {
 				t.Helper()

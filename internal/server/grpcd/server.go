@@ -104,7 +104,7 @@ const clusterHeader = "leaf-cluster"
 // serveCall runs the handler of a call that is no stream. It is a
 // grpc.UnaryServerInterceptor.
 func (s *Server) serveCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
-	id := requestID(ctx, s.limits.RequestIDs)
+	id := requestID(ctx, s.limits.RequestIDs())
 	ctx = requestid.With(ctx, id)
 	defer recoverStatus(requestid.Log(s.log, id), &err)
 	if id != "" {

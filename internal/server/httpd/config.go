@@ -88,10 +88,10 @@ type Config struct {
 	// 431 and closed. 5 KiB to 1 MiB, default 8 KiB.
 	MaxHeadBytes int
 
-	// RequestIDs gives every request an ID that brings none. Access finds the ID in the context
-	// of each call (package requestid). It costs allocations. Default: only an internal error
-	// gets one.
-	RequestIDs bool
+	// RequestIDs reports whether a request that brings no ID gets one now. Access finds the ID in
+	// the context of each call (package requestid). It costs allocations. Default: only an internal
+	// error gets one.
+	RequestIDs func() bool
 
 	// Logger gets internal errors, panics, and failures to accept. Default
 	// slog.Default().
@@ -124,6 +124,9 @@ func (c Config) WithDefaults() Config {
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdleTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
 	c.MaxHeadBytes = cmp.Or(c.MaxHeadBytes, defaultMaxHeadBytes)
+	if c.RequestIDs == nil {
+		c.RequestIDs = func() bool { return false }
+	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

@@ -138,7 +138,7 @@ func (c *fastConn) answer() (v verdict, last bool) {
 
 		body := c.body[:0]
 		ctx, id := c.srv.base, requestid.Of(h.id, h.trace)
-		if c.srv.limits.RequestIDs {
+		if c.srv.limits.RequestIDs() {
 			ctx, id = withID(ctx, id)
 		}
 		handler, err := c.handlerFor(h, id)

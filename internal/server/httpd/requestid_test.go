@@ -43,7 +43,7 @@ func TestRequestIDs(t *testing.T) {
 				t.Parallel()
 				var log bytes.Buffer
 				i := newIssuer()
-				c := dial(t, start(t, httpd.Config{Access: leaf.Anyone(i, i), RequestIDs: tt.every, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+				c := dial(t, start(t, httpd.Config{Access: leaf.Anyone(i, i), RequestIDs: func() bool { return tt.every }, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 				c.send(with(path.get(tt.tag), tt.fields...))
 				got := c.reply().header.Get("X-Request-Id")
 				if tt.want == "*" && !made.MatchString(got) || tt.want != "*" && got != tt.want {

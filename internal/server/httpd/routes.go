@@ -34,7 +34,7 @@ type api struct {
 	viewTime  time.Duration // bound of cache and db
 	batchTime time.Duration // bound of a request for several tags
 
-	requestIDs bool // every request has an ID
+	requestIDs func() bool // every request gets an ID
 	log        *slog.Logger
 }
 
@@ -102,7 +102,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.leaving() {
 		w.Header().Set("Connection", "close")
 	}
-	r = requestid.Show(w, r, a.requestIDs)
+	r = requestid.Show(w, r, a.requestIDs())
 	if err := a.route(w, r); err != nil {
 		e, id := report(a.log, err, requestid.ID(r.Context()))
 		if id != "" {
