@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,36 @@ func TestDegradeStartsWithADurableNote(t *testing.T) {
 		useUp(t, a, newLedger())
 		al.want(t, "disk cluster-fence", "exhausted order", "fence zk")
 		d.set(func(d *disk) { d.onReplace = nil })
+		next(t, a, "order")
+		al.want(t, "fence zk")
+	})
+}
+
+// TestDegradeBesideADiskThatHangs: the note is not written and does not fail. The alarms come all
+// the same, before there are any IDs again.
+func TestDegradeBesideADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, d, al := newStore(row(10)), sharing(memory.NewFence()), newDisk(), newAlarms()
+		cfg := degraded(f, al)
+		cfg.MaxWait = time.Second
+		a := node(t, s, d, cfg)
+		next(t, a, "order")
+		written := make(chan struct{})
+		write := sync.OnceFunc(func() { close(written) })
+		defer write()
+		d.set(func(d *disk) {
+			d.onReplace = func(name string) error {
+				if name == "cluster-fence" {
+					<-written
+				}
+				return nil
+			}
+		})
+		f.breakDown()
+		useUp(t, a, newLedger())
+		time.Sleep(2 * time.Second)
+		al.want(t, "disk cluster-fence", "exhausted order", "fence zk")
+		write()
 		next(t, a, "order")
 		al.want(t, "fence zk")
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 // errStuck: too many abandoned calls have not returned.
-var errStuck = errors.New("segment: calls hang beyond their deadline")
+var errStuck = errors.New("calls hang beyond their deadline")
 
 // Guard guards the calls of one database or cluster fence. Do not change its fields after the
 // first call.

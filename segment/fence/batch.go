@@ -20,7 +20,6 @@ type batch struct {
 	entries []entry
 	done    chan struct{}
 	err     error // set before done is closed
-	over    bool  // set under mu: the write has ended
 }
 
 // compactAbove is how much may be appended, beside twice the size of the
@@ -52,11 +51,12 @@ func (f *Fence) commit(entries ...entry) error {
 	closed := f.closed
 	f.mu.Unlock()
 	if b.err = errClosed; !closed {
-		f.cfg.Go(func() { f.watch(b) })
+		end := f.watch(fileName)
 		b.err = f.write(b.entries)
+		end()
 	}
 	f.mu.Lock()
-	b.over, f.hangs = true, false
+	f.hangs = false
 	if f.broken = b.err != nil; f.broken && !closed {
 		f.cfg.Alarms.Raise(diskAlarm(fileName, b.err))
 		f.mending = f.mending || f.cfg.Go(f.mend)

@@ -214,24 +214,38 @@ func (c *cluster) fall(reason error) {
 	if c.fence.running.Err() != nil {
 		return
 	}
+	tell := func(what string, reason error) {
+		c.raise(fmt.Sprintf("cluster fence %q does not answer, %s: %s", c.name, what, firstLine(reason)),
+			"look at the cluster fence, and at the network between it and this node")
+	}
+	const none = "no new ranges are loaded"
+	if !c.isDegraded() {
+		tell(none, reason) // before the note, for which the disk may take long
+	}
 	degrade := c.fence.cfg.Degrade
 	if degrade {
 		if err := c.remember(state{Space: c.knows().Space}); err != nil {
 			reason, degrade = errors.Join(reason, err), false
 		}
 	}
-	what := "no new ranges are loaded"
+	what := none
 	if degrade {
 		what = "new ranges are loaded on the node's own fence only (policy degrade)"
 	}
-	c.raise(fmt.Sprintf("cluster fence %q does not answer, %s: %s", c.name, what, firstLine(reason)),
-		"look at the cluster fence, and at the network between it and this node")
+	tell(what, reason)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if degrade && c.outage == nil {
 		c.outage = bounded.NewGroup(cfg.Runtime)
 	}
 	c.turnLocked(fallen)
+}
+
+// isDegraded reports whether ranges may be taken without the fence.
+func (c *cluster) isDegraded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outage != nil
 }
 
 func (c *cluster) raise(text, do string) {

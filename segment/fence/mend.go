@@ -50,30 +50,43 @@ func (f *Fence) mend() {
 // write.
 const slowDisk = 2 * time.Second
 
-// watch raises an alarm if the write of a batch hangs. The end of the write clears it.
-func (f *Fence) watch(b *batch) {
-	_ = f.cfg.Runtime.Wait(context.Background(), b.done, slowDisk)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !b.over {
-		f.hangs = true
+// watch raises an alarm if the write of a file hangs. The caller calls end when the write has
+// ended, and then brings the alarm in line with how.
+func (f *Fence) watch(name string) (end func()) {
+	done, over := make(chan struct{}), false
+	f.cfg.Go(func() {
+		_ = f.cfg.Runtime.Wait(context.Background(), done, slowDisk)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if over {
+			return
+		}
+		f.hangs = f.hangs || name == fileName
 		f.cfg.Alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmDisk, Subject: fileName,
-			Text: errHangs.Error() + ", so this node serves no new ranges; what it has in memory is served",
+			Code: leaf.AlarmDisk, Subject: name,
+			Text: hangs(name).Error() + ", so this node serves no new ranges; what it has in memory is served",
 			Do:   "look at the health of the disk that holds the data directory; a larger step does not help",
 		})
+	})
+	return func() {
+		f.mu.Lock()
+		over = true
+		f.mu.Unlock()
+		close(done)
 	}
 }
 
-// errHangs: loads wait for the disk, and none of them fails.
-var errHangs = fmt.Errorf("the disk of the data directory has not written file %q for %v", fileName, slowDisk)
+// hangs is an error: loads wait for the disk, and none of them fails.
+func hangs(name string) error {
+	return fmt.Errorf("the disk of the data directory has not written file %q for %v", name, slowDisk)
+}
 
 // Hangs returns an error while no range can be admitted because the disk does not answer.
 func (f *Fence) Hangs() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hangs {
-		return errHangs
+		return hangs(fileName)
 	}
 	return nil
 }

@@ -50,7 +50,10 @@ func (c *cluster) remember(s state) error {
 	if c.knows() == s {
 		return nil
 	}
-	if err := cfg.Disk.Replace(stateName, appendLine(nil, s)); err != nil {
+	end := c.fence.watch(stateName)
+	err := cfg.Disk.Replace(stateName, appendLine(nil, s))
+	end()
+	if err != nil {
 		cfg.Alarms.Raise(diskAlarm(stateName, err))
 		return fmt.Errorf("remember the state of the cluster fence: %w", err)
 	}
