@@ -38,6 +38,29 @@ func (r *ruleChange) checkNames() error {
 			}
 		}
 	}
+	return r.checkLost()
+}
+
+// checkLost refuses a name of --lost that stands for more databases than it was given times: rules of
+// several clusters can have one of that name each, and the operator may think of one of them.
+func (r *ruleChange) checkLost() error {
+	for _, name := range r.lost {
+		rules := map[string]string{} // which miss it, with a database that has the rule
+		var of []string
+		for i, c := range r.begun() {
+			before := c.Before()
+			if before == nil || before.Rule == "" || rules[before.Rule] != "" ||
+				!slices.Contains(strings.Split(before.Stores, ","), name) || r.has(before.Rule, name) {
+				continue
+			}
+			rules[before.Rule] = r.name(i)
+			of = append(of, fmt.Sprintf("%q", r.name(i)))
+		}
+		if given := len(slices.DeleteFunc(slices.Clone(r.lost), func(n string) bool { return n != name })); len(of) > given {
+			return fmt.Errorf("%w: --lost %s stands for one database, and each of the rules that the stores %s have now is missing one of that name. "+
+				"Add --leave-out with the URL of each that can be reached; if no node can ever reach %d of them again, give --lost %s %[4]d times", leaf.ErrConflict, name, strings.Join(of, " and "), len(of), name)
+		}
+	}
 	return nil
 }
 

@@ -201,6 +201,52 @@ func TestRuleThatLosesADatabase(t *testing.T) {
 	}
 }
 
+// TestLostNameOfTwoRules: the databases come from two clusters, and in each a rule calls one of its
+// databases a. The operator has lost one of the two. The command does not take the other one, whose
+// nodes may issue, for lost as well.
+func TestLostNameOfTwoRules(t *testing.T) {
+	t.Parallel()
+	_, one := divided(t)
+	_, two := divided(t)
+	two.DataDir, two.TagRules = shortDir(t), []string{"user*=a"}
+	if _, err := app.ApplySchema(t.Context(), two, app.Options{}, &app.RuleChange{}); err != nil {
+		t.Fatal(err)
+	}
+	fresh := one
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=b"}
+	fresh.Stores = []string{one.Stores[1], "c=" + storeURL(two.Stores[1])}
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"a"}})
+	wantConflict(t, err, "--lost a stands for one database", `"b" and "c"`, "--leave-out with the URL", "give --lost a 2 times")
+	if _, stop := start(t, two); true { // its rule is still recorded
+		stop()
+	}
+	with := &app.RuleChange{LeaveOut: []string{storeURL(two.Stores[0])}, Lost: []string{"a"}}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, with); err != nil {
+		t.Errorf("one is lost, and one is left out: %v", err)
+	}
+}
+
+// TestRuleOfAnEarlierVersionWithALostDatabase is TestRuleOfAnEarlierVersion where no node can reach
+// the other database again. The node need not serve to complete the record.
+func TestRuleOfAnEarlierVersionWithALostDatabase(t *testing.T) {
+	t.Parallel()
+	c, _, stop, a, _, _ := copied(t)
+	stop()
+	execute(t, a, "DELETE FROM leaf_meta WHERE name = 'store_names'")
+	c.Stores[1] = "b=mysql://leaf@127.0.0.1:1/gone"
+	fresh := c
+	fresh.DataDir, fresh.Stores, fresh.TagRules = shortDir(t), []string{storeURL(c.Stores[0])}, nil
+	lost := &app.RuleChange{Lost: []string{"b"}}
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, lost)
+	wantConflict(t, err, "Start one node with that rule")
+	if _, stop := start(t, c); true {
+		stop()
+	}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, lost); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRuleOfAnEarlierVersion: a version before did not record the names of the databases. A node of
 // this version completes the record.
 func TestRuleOfAnEarlierVersion(t *testing.T) {
