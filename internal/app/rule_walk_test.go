@@ -94,6 +94,9 @@ func newRuleWalk(t *testing.T, seed uint64) *ruleWalk {
 		issued: map[string]map[int64]string{"user": {}, "order": {}}, backups: map[string]string{}, restored: map[string]string{},
 	}
 	w.few, w.restores = w.rng.Perm(len(walkRules))[:2+w.rng.IntN(3)], w.rng.IntN(3) == 0
+	if w.rng.IntN(2) == 0 { // more often than by chance both rules that differ in a database only
+		w.few = append(w.few[:1], 2, 3)
+	}
 	dir, base := divided(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		path := filepath.Join(dir, name+".db")
@@ -365,7 +368,7 @@ func (w *ruleWalk) accept(rule int, leaveOut []string) (err error) {
 			return err
 		}
 		name := lostName.FindStringSubmatch(err.Error())
-		if name == nil || slices.Contains(lost, name[1]) {
+		if name == nil || len(lost) > len(w.rules) {
 			return err
 		}
 		lost = append(lost, name[1])
