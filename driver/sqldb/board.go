@@ -234,6 +234,20 @@ func (s *Store) boardDone(ctx context.Context, start time.Time, err *error, step
 	s.done(ctx, start, err, step, args...)
 }
 
+// noBoard is segment.ErrSchema. Where the server does not tell whether the tables are there, it is
+// segment.ErrDenied, too: who asks what the numbers of a tag are must not take what he may not read
+// for what is not there.
+
 func (s *Store) noBoard(cause error) error {
+	if s.dialect.kindOf(cause) == kindHidden {
+		return s.schemaError("the tables leaf_repair and leaf_repair_node, in which nodes tell of their numbers, are missing, or the user lacks the rights "+
+			tableRights+" on them, and the server does not tell which: let an administrator of the database grant these", deniedError{cause})
+	}
 	return s.schemaError("the database has no usable tables leaf_repair and leaf_repair_node", cause)
 }
+
+// deniedError is its cause and segment.ErrDenied.
+type deniedError struct{ error }
+
+// Unwrap returns both.
+func (e deniedError) Unwrap() []error { return []error{segment.ErrDenied, e.error} }

@@ -69,8 +69,10 @@ func (s *Store) checkStart(ctx context.Context, conn *sql.Conn, row segment.NewR
 		answers, err = s.scanAnswers(ctx, conn, s.board.answers, row.Tag)
 	}
 	switch {
-	case err != nil && s.dialect.kindOf(err).missing():
+	case err != nil && s.dialect.kindOf(err) == kindNoTable:
 		return fmt.Errorf("%w: %w", errNoBoard, err)
+	case err != nil && s.dialect.kindOf(err) == kindHidden:
+		return s.noBoard(err)
 	case err != nil:
 		return fmt.Errorf("read what the board knows: %w", err)
 	}

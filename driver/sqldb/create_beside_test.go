@@ -3,11 +3,13 @@ package sqldb_test
 import (
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -74,4 +76,38 @@ func TestChangesOfOneTagAtOnce(t *testing.T) {
 			t.Errorf("%+v, %v; want step 7 and %+v", row, errors.Join(err, lookErr), want)
 		}
 	})
+}
+
+// TestCreateWhereTheBoardIsHidden: MySQL tells a user with rights on single tables that he may not
+// read a table, whether it is there or not. He creates no tag below what nodes have told there.
+func TestCreateWhereTheBoardIsHidden(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	admin := d.Open(t)
+	applySchema(t, d.URL())
+	execAll(t, admin, "INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen) VALUES ('order', '"+segment.DeletedRow+"', 0, 2001, false, 1)")
+	user := makeUser(t, admin, d)
+	grant := func(tables ...string) {
+		for _, table := range tables {
+			execAll(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+d.Name()+"."+table+" TO "+user)
+		}
+	}
+	grant("leaf_alloc", "leaf_meta", "leaf_tag_option")
+	s := open(t, as(t, d, strings.Trim(user, "'"), "secret"))
+	create := func(start int64) error {
+		return s.Create(t.Context(), segment.NewRow{Tag: "order", Start: start, Step: 1000})
+	}
+	for name, err := range map[string]error{"Create": create(1), "Answers": func() error { _, err := s.Answers(t.Context(), "order"); return err }()} {
+		if !errors.Is(err, segment.ErrDenied) || !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "lacks the rights SELECT, INSERT, UPDATE, DELETE") {
+			t.Errorf("%s: %v; want that the user lacks rights, or the tables are missing", name, err)
+		}
+	}
+	grant("leaf_repair", "leaf_repair_node")
+	s = open(t, as(t, d, strings.Trim(user, "'"), "secret")) // the rights of a table are those of a session
+	if err := create(1); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("with the rights: %v; want ErrConflict", err)
+	}
+	if err := create(2001); err != nil {
+		t.Errorf("above what is known: %v", err)
+	}
 }

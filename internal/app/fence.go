@@ -81,7 +81,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 // know it any more. It leaves out what no node wrote: the tag could not be repaired.
 func boardEnds(ctx context.Context, s *sqldb.Store, at map[string]int64) error {
 	notices, err := s.Notices(ctx)
-	if errors.Is(err, segment.ErrSchema) {
+	if errors.Is(err, segment.ErrSchema) && !errors.Is(err, segment.ErrDenied) {
 		return nil
 	}
 	if err != nil {

@@ -1,9 +1,12 @@
 package app_test
 
 import (
+	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -138,5 +142,37 @@ func TestRebuiltFenceIsAboveTheBoard(t *testing.T) {
 	repair, err := manage.Ask(t.Context(), a.Backend(), manage.RepairTag{Name: tag})
 	if err != nil || repair.Plan.First <= known || repair.Plan.First > known+10 {
 		t.Errorf("repair: %+v, %v; want that IDs go on above %d", repair.Plan, err, known)
+	}
+}
+
+// TestRebuiltFenceBesideAnUnreadBoard: what nodes have told of their numbers is perhaps there, and the
+// user may not read it. A mark below it would be released by an old repair.
+func TestRebuiltFenceBesideAnUnreadBoard(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	cfg := embedded(filepath.Join(shortDir(t), "d"))
+	cfg.Stores = []string{d.URL()}
+	applySchema(t, cfg)
+	_, stop := start(t, cfg)
+	stop()
+	loseFence(t, cfg.DataDir)
+	admin, user := d.Open(t), "u_"+strings.ToLower(rand.Text())[:12]
+	execute(t, admin, "CREATE USER '"+user+"' IDENTIFIED BY 'secret'")
+	t.Cleanup(func() { _, _ = admin.ExecContext(context.Background(), "DROP USER '"+user+"'") })
+	for _, table := range []string{"leaf_alloc", "leaf_meta", "leaf_tag_option"} {
+		execute(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+d.Name()+"."+table+" TO '"+user+"'")
+	}
+	u, err := url.Parse(d.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(user, "secret")
+	narrow := cfg
+	narrow.Stores = []string{u.String()}
+	if _, err := app.RebuildFence(t.Context(), narrow); !errors.Is(err, segment.ErrDenied) {
+		t.Errorf("by a user who may not read the board: %v; want ErrDenied", err)
+	}
+	if _, err := app.RebuildFence(t.Context(), cfg); err != nil {
+		t.Error(err)
 	}
 }

@@ -44,7 +44,7 @@ func knownIn(ctx context.Context, s Store, row segment.NewRow) (int64, error) {
 		return old.MaxID, nil
 	}
 	answers, err := board.Answers(ctx, row.Tag)
-	if errors.Is(err, segment.ErrSchema) {
+	if errors.Is(err, segment.ErrSchema) && !errors.Is(err, segment.ErrDenied) {
 		return old.MaxID, nil
 	}
 	if err != nil {
