@@ -92,11 +92,18 @@ func (c *conn) attempted(ctx context.Context, method string, request, reply any,
 	return err
 }
 
+// spaceCure is what to do about an etcd that is full. It is full sooner or later, because each
+// renewal writes, if it keeps its history: that is its default.
+const spaceCure = "etcd keeps every value that a key ever had until it is compacted. Start it with --auto-compaction-retention=1h. Now run etcdctl compact --physical with the revision that etcdctl endpoint status --write-out=json shows, then etcdctl defrag for each member, and etcdctl alarm disarm"
+
 // explain adds to the error of a call where etcd is and, if the time of the call is up,
 // why the last attempt since start has failed.
 func (c *conn) explain(err error, start time.Time) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) {
+		return fmt.Errorf("etcd %q: %w: %s", c.cfg.Endpoints, err, spaceCure)
 	}
 	if f := c.failed.Load(); f != nil && f.at.After(start) && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("etcd %q: %s: %w", c.cfg.Endpoints, f.text, err)

@@ -39,6 +39,7 @@
 //     the log. A field that this version does not know is overlooked: one that changes
 //     what the others mean comes with another format.
 //
-// It does not compact or defragment, and it needs no rights outside its prefix. It
+// It does not compact or defragment, which etcd must do by itself
+// (--auto-compaction-retention), or it is full some day. It needs no rights outside its prefix. It
 // works with etcd 3.4 and later.
 package etcd

@@ -24,6 +24,9 @@ func Rewrite(kind, key string, value []byte) (string, error) {
 	return encode(into), nil
 }
 
+// Explain returns the error of a call whose client has returned err.
+func Explain(err error) error { return new(conn).explain(err, time.Now()) }
+
 // Panic connects in such a way that the log-in panics, and returns what the call hears that waits
 // for the connection.
 func Panic(ctx context.Context) error {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
@@ -50,5 +52,18 @@ func TestClientPanics(t *testing.T) {
 	t.Parallel()
 	if err := etcd.Panic(t.Context()); err == nil || !strings.Contains(err.Error(), "the etcd client panicked") {
 		t.Errorf("%v; want the panic", err)
+	}
+}
+
+// TestFull: the error of an etcd that takes no more writes says what to do.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{rpctypes.ErrNoSpace, rpctypes.ErrGRPCNoSpace} {
+		if got := etcd.Explain(err); !errors.Is(got, err) || !strings.Contains(got.Error(), "space exceeded: ") || !strings.Contains(got.Error(), "--auto-compaction-retention=1h") {
+			t.Errorf("%v; want the cure", got)
+		}
+	}
+	if got := etcd.Explain(rpctypes.ErrNotLeader).Error(); strings.Contains(got, "compact") {
+		t.Errorf("%s; want no cure of another fault", got)
 	}
 }
