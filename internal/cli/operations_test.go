@@ -60,7 +60,7 @@ func databaseClients(t *testing.T, store string) (folder string) {
 
 // TestOperationsDocument runs the commands of the document, as an operator types them. The
 // first block prepares the database; then a node runs, and is started again when a command
-// has ended it.
+// has ended it. The document itself waits for a node that was started again.
 func TestOperationsDocument(t *testing.T) {
 	t.Parallel()
 	database := server.MariaDB(t)
@@ -70,11 +70,12 @@ func TestOperationsDocument(t *testing.T) {
 	store, dir, work := database.URL(), dataDir(t), t.TempDir()
 	path := databaseClients(t, store) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	var node *process
+	admin := "" // its address for administration
 	ran := 0
 	for _, block := range scripts(t, "../../docs/OPERATIONS.md") {
 		script := block
 		if node != nil {
-			script = strings.ReplaceAll(block, "127.0.0.1:8080", node.addr)
+			script = strings.ReplaceAll(block, "127.0.0.1:8081", admin)
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-e", "-x", "-c", script)
 		cmd.Dir = work
@@ -87,12 +88,17 @@ func TestOperationsDocument(t *testing.T) {
 		ran++
 		if node == nil {
 			node = serve(t, dir, "--store", store)
+			info, err := waitForNode(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin = info.Admin
 		}
 		if strings.Contains(block, "leaf drain") {
 			if err := <-node.done; err != nil {
 				t.Fatalf("leaf drain ended the node with %v", err)
 			}
-			node = serve(t, dir, "--store", store)
+			node = launch(t, dir, "leaf", "serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--admin-addr", admin, "--store", store)
 		}
 	}
 	if ran < 9 {

@@ -61,6 +61,21 @@ func serve(t *testing.T, dir string, args ...string) *process {
 // serveAs is serve with a whole command, which becomes the node.
 func serveAs(t *testing.T, dir string, command ...string) *process {
 	t.Helper()
+	p := launch(t, dir, command...)
+	info, err := waitForNode(dir)
+	if err != nil {
+		t.Fatalf("%v; log:\n%s", err, p.log)
+	}
+	if info.PID != p.cmd.Process.Pid {
+		t.Fatalf("process %d answers, want %d", info.PID, p.cmd.Process.Pid)
+	}
+	p.addr = info.HTTP
+	return p
+}
+
+// launch starts a command that becomes a node, and does not wait until it answers.
+func launch(t *testing.T, dir string, command ...string) *process {
+	t.Helper()
 	p := &process{dir: dir, log: &syncBuffer{}, done: make(chan error, 1)}
 	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Env = append(os.Environ(), "GORACE="+noExitSleep)
@@ -70,14 +85,6 @@ func serveAs(t *testing.T, dir string, command ...string) *process {
 	}
 	go func() { p.done <- p.cmd.Wait() }()
 	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	info, err := waitForNode(dir)
-	if err != nil {
-		t.Fatalf("%v; log:\n%s", err, p.log)
-	}
-	if info.PID != p.cmd.Process.Pid {
-		t.Fatalf("process %d answers, want %d", info.PID, p.cmd.Process.Pid)
-	}
-	p.addr = info.HTTP
 	return p
 }
 
