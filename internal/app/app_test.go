@@ -150,10 +150,13 @@ func TestNewUndoesItselfOnError(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	dir := shortDir(t)
 	c := embedded(dir)
-	c.HTTP.Addr = taken.Addr().String()
+	c.HTTP.Addr, c.RESP.Addr = taken.Addr().String(), taken.Addr().String()
 	_, err = app.New(c, app.Options{})
 	if err == nil || !strings.Contains(err.Error(), "http.addr") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "choose another --resp-addr, or --resp-addr=off") {
+		t.Errorf("the second address that is taken is not named: %v", err)
 	}
 	_, stop := start(t, embedded(dir))
 	stop()

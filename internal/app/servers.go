@@ -37,15 +37,19 @@ type connections struct{ open, refused int64 }
 // this is what fails most often.
 func (a *App) bind() (err error) {
 	a.listeners = map[string]net.Listener{}
+	var taken []error // all of them: beside another node of the machine it is most of the addresses
 	for _, l := range a.cfg.Listeners() {
 		ln, err := listen(l.Section+".addr", l.Addr)
 		if err != nil {
-			return err
+			taken = append(taken, err)
 		}
 		if ln != nil {
 			a.listeners[l.Section] = ln
 			a.closers.add(func() error { return closeListener(ln) })
 		}
+	}
+	if len(taken) > 0 {
+		return errors.Join(taken...)
 	}
 	if a.socket, err = admin.Listen(context.Background(), a.dir.Path()); err != nil {
 		return err
