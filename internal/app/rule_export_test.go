@@ -35,7 +35,15 @@ func NewRuleCommand(c config.Config, change RuleChange) (*RuleCommand, error) {
 
 // Step goes on to the next step. After an error the command has ended.
 func (c *RuleCommand) Step(ctx context.Context) (done bool, err error) {
-	err = c.steps[c.next](ctx)
+	return c.stepped(ctx, c.steps[c.next](ctx))
+}
+
+// Fail is Step where a database does not answer, and nothing is done.
+func (c *RuleCommand) Fail(ctx context.Context) (done bool, err error) {
+	return c.stepped(ctx, errors.New("a database does not answer"))
+}
+
+func (c *RuleCommand) stepped(ctx context.Context, err error) (bool, error) {
 	c.next++
 	switch {
 	case err == nil || c.next > c.refusable:

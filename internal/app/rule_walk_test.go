@@ -19,8 +19,8 @@ import (
 )
 
 // TestRuleWalks: nodes of several tag rules load, an operator copies rows, and commands change the
-// rule, two at a time, with the right databases to leave out or with others. They are killed between
-// any two steps, also while they put a rule back. In some walks the record of a database is lost, or
+// rule, two at a time, with the right databases to leave out or with others. They fail or are killed
+// between any two steps, also while they put a rule back. In some walks the record of a database is lost, or
 // comes from a backup. No number comes twice, and in the end each rule can be recorded again.
 func TestRuleWalks(t *testing.T) {
 	t.Parallel()
@@ -171,8 +171,12 @@ func (w *ruleWalk) act() {
 		if w.rng.IntN(2) == 0 {
 			w.last = w.few[w.rng.IntN(len(w.few))]
 		}
-		w.begin(w.last, w.others(w.last, w.rng.IntN(4) == 0), nil)
+		w.begin(w.last, w.others(w.last, w.rng.IntN(2) == 0), nil)
 	case len(w.commands) == 0:
+	case n == 18:
+		i := w.rng.IntN(len(w.commands))
+		_, err := w.commands[i].Fail(w.t.Context())
+		w.end(i, fmt.Sprintf("fails: %v", err))
 	case n == 19:
 		w.end(w.rng.IntN(len(w.commands)), "killed")
 	default:
@@ -241,6 +245,16 @@ func (w *ruleWalk) load(rule, node int, tag string) {
 	}
 }
 
+// loadAll lets a node of each rule of the walk try to load each tag.
+func (w *ruleWalk) loadAll() {
+	w.t.Helper()
+	for _, rule := range w.few {
+		for _, tag := range []string{"user", "order"} {
+			w.load(rule, 0, tag)
+		}
+	}
+}
+
 // move copies the rows of all tags to where a rule expects them.
 func (w *ruleWalk) move(rule int) {
 	w.t.Helper()
@@ -296,7 +310,9 @@ func (w *ruleWalk) step(i int) (err error) {
 	done, err := w.commands[i].Step(w.t.Context())
 	switch {
 	case done:
-		w.end(i, fmt.Sprintf("ends: %v", err))
+		if w.end(i, fmt.Sprintf("ends: %v", err)); err == nil && !w.ends {
+			w.loadAll()
+		}
 	case err == nil:
 		w.say("%s makes a step", w.commands[i].name)
 	}
