@@ -32,12 +32,17 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 
 // CorrectRow is what an administrator does about a row that cannot be used. A node that
 // took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
-const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. A number space that is used up needs a new tag"
+const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, " + askAllNodes + ". A number space that is used up needs a new tag"
+
+// askAllNodes is what to do about a max_id that is lost. What a node has reserved is in its data
+// directory, and nobody knows the numbers of one that is gone with it.
+const askAllNodes = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
+	"If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
 
 func rowAlarm(tag string, err error) leaf.Alarm {
 	do := CorrectRow
 	if errors.Is(err, errBelowZero) {
-		do = "find out who wrote the row, start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs"
+		do = "find out who wrote the row, " + askAllNodes
 	}
 	return leaf.Alarm{
 		Code: leaf.AlarmRow, Subject: tag, Text: "row cannot be used: " + firstLine(err),

@@ -54,7 +54,7 @@ func (c Change) CheckMaxID(now int64) error {
 	case c.MaxID == nil:
 		return nil
 	case now < 0:
-		return fmt.Errorf("%w: max_id is %d, and no node wrote that; start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs", leaf.ErrConflict, now)
+		return fmt.Errorf("%w: max_id is %d, and no node wrote that; %s", leaf.ErrConflict, now, askAllNodes)
 	case *c.MaxID < now:
 		return fmt.Errorf("%w: max_id is %d and must not be lowered to %d", leaf.ErrConflict, now, *c.MaxID)
 	}

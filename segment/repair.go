@@ -173,6 +173,9 @@ func (r *repair) decide() error {
 		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: find the highest number in your own tables and give %s (--above)", leaf.ErrConflict, r.tag, generously)
 	case len(r.silent) > 0:
 		return r.silence("start them and repeat the command. If one is gone for good with its data directory, find the highest number of the tag in your own tables and give " + generously + " (--above)")
+	case r.high <= 0 && r.plan.Row < 0: // the row was the last one to know
+		return fmt.Errorf("%w: max_id of tag %q is %d, which no node wrote, and nobody who can be asked knows a number of the tag; nodes that are gone with their data directories may have issued some: "+
+			"find the highest number of the tag in your own tables and give %s (--above), or 1 if no table has one", leaf.ErrConflict, r.tag, r.plan.Row, generously)
 	}
 	r.high = max(r.high, r.above, r.plan.Row)
 	if r.high >= MaxMaxID {
