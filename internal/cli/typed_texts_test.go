@@ -25,7 +25,7 @@ var typedBy = map[string]string{
 	"tag create":                 "TestCreateAgainAsTheTextSays",
 	"tag create --start":         "TestLostDatabaseAsTheTextSays",
 	"tag repair":                 "TestRepairAsTheTextsSay",
-	"tag repair --above":         "TestRepairNamesTheNodeThatIsGone",
+	"tag repair --above":         "TestRepairAsTheTextsSay",
 	"tag repair --plan":          "TestRepairAsTheTextsSay",
 	"tag set":                    "TestOptionsAsTheTextSays",
 	"tag set --max-id":           "TestLostDatabaseAsTheTextSays",
