@@ -120,7 +120,7 @@ func (f *file) previous() *Previous {
 
 // readFile returns the node's file, nil if there is none, or errFile.
 func (h *Holder) readFile() (*file, error) {
-	content, err := h.disk.ReadFile(fileName)
+	content, err := h.load()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -189,8 +189,8 @@ func (h *Holder) name(f *file, nonce string) error {
 	return nil
 }
 
-// diskPatience is how long a write may take without an alarm. The write before it ended
-// at most Ahead/3 earlier.
+// diskPatience is how long a read or a write may take without an alarm. The write before it
+// ended at most Ahead/3 earlier.
 const diskPatience = time.Second
 
 // replace is Disk.Replace with a deadline. A write that hangs may still reach the disk
@@ -215,28 +215,50 @@ func (h *Holder) replace(ctx context.Context, content []byte) error {
 	return err
 }
 
+// load is Disk.ReadFile until Close begins, with the alarm of a disk that hangs.
+func (h *Holder) load() ([]byte, error) {
+	if h.disk == (noDisk{}) {
+		return h.disk.ReadFile(fileName)
+	}
+	done := make(chan struct{})
+	var content []byte // both are read only after done is closed
+	var err error
+	h.rt.Go(func() {
+		content, err = h.disk.ReadFile(fileName)
+		close(done)
+	})
+	if hangs := h.answer(h.base, done, "read"); hangs != nil {
+		return nil, hangs
+	}
+	if h.unwritten == nil {
+		h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
+	}
+	return content, err
+}
+
 // flush waits for the end of the last write.
 func (h *Holder) flush(ctx context.Context) error {
 	if h.writing == nil {
 		return nil
 	}
-	select {
-	case <-h.writing:
-		return nil
-	default:
-	}
+	return h.answer(ctx, h.writing, "write")
+}
+
+// answer waits for the end of a call of the disk, and raises the alarm when that takes long.
+func (h *Holder) answer(ctx context.Context, ended <-chan struct{}, call string) error {
 	start := h.rt.Now()
-	err := h.rt.Wait(ctx, h.writing, diskPatience)
-	for err == nil {
+	for patience := diskPatience; ; patience = 0 {
+		err := h.rt.Wait(ctx, ended, patience)
 		select {
-		case <-h.writing:
+		case <-ended:
 			return nil
 		default:
 		}
-		h.diskAlarm(fmt.Sprintf("the disk has not answered to a write of the worker's file for %v", h.rt.Now().Sub(start).Round(time.Millisecond)))
-		err = h.rt.Wait(ctx, h.writing, 0)
+		if err != nil {
+			return fmt.Errorf("the disk does not answer: %w", err)
+		}
+		h.diskAlarm(fmt.Sprintf("the disk has not answered to a %s of the worker's file for %v", call, h.rt.Now().Sub(start).Round(time.Millisecond)))
 	}
-	return fmt.Errorf("the disk does not answer: %w", err)
 }
 
 // lastWrite waits until no write is under way, once nothing else writes. One that still hangs

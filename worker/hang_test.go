@@ -70,6 +70,40 @@ func TestDiskHangs(t *testing.T) {
 	})
 }
 
+// TestDiskHangsAtAStart: the disk does not answer when a node reads its file. An alarm says so, the
+// node can be stopped, and it serves when the disk answers.
+func TestDiskHangsAtAStart(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a").up()
+		n.issue(10)
+		n.stop()
+		stuck := make(chan struct{})
+		n.disk.set(func(d *disk) { d.reads = stuck })
+		for _, stop := range []bool{true, false} {
+			h, err := worker.New(worker.NewPool(w.records), n.disk, n.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = h.Start(w.t.Context()) }() // it waits for the disk
+			time.Sleep(2 * time.Second)
+			if text := n.alarms.has(leaf.AlarmDisk); !strings.Contains(text, "has not answered to a read") {
+				t.Errorf("alarm %q", text)
+			}
+			n.Holder = h
+			if stop {
+				n.stop()
+			}
+		}
+		w.t.Cleanup(n.crash)
+		close(stuck)
+		time.Sleep(5 * time.Second)
+		n.issue(10)
+		if text := n.alarms.has(leaf.AlarmDisk); text != "" {
+			t.Errorf("alarm %q although the disk answers", text)
+		}
+	})
+}
+
 // TestOldCopyOfAnIdleNode: a renewal records the t of the file and not what was issued,
 // so that the old copy of a node that issued nothing meanwhile is seen.
 func TestOldCopyOfAnIdleNode(t *testing.T) {

@@ -249,6 +249,7 @@ type disk struct {
 	err   error         // writes fail
 	late  error         // writes take effect and fail
 	hang  chan struct{} // writes end when it is closed; nil: at once
+	reads chan struct{} // the same for reads
 }
 
 func (d *disk) set(f func(*disk)) {
@@ -271,6 +272,12 @@ func (d *disk) put(content []byte) {
 }
 
 func (d *disk) ReadFile(name string) ([]byte, error) {
+	d.mu.Lock()
+	reads := d.reads
+	d.mu.Unlock()
+	if reads != nil {
+		<-reads
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	content, ok := d.files[name]
