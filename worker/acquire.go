@@ -90,7 +90,7 @@ func (h *Holder) withoutMemory(fileErr error) error {
 
 // answered reports whether the registry itself said no.
 func answered(err error) bool {
-	return permanent(err) || errors.Is(err, ErrTaken) || errors.Is(err, ErrFull) || errors.Is(err, ErrLost) || errors.Is(err, leaf.ErrClock)
+	return permanent(err) || errors.Is(err, ErrTaken) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrFull) || errors.Is(err, ErrLost) || errors.Is(err, leaf.ErrClock)
 }
 
 // claim calls the registry for a number. last is our last claim there; filed is that of the

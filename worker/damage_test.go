@@ -1,7 +1,10 @@
 package worker_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,4 +59,53 @@ func TestAllDamaged(t *testing.T) {
 		n := w.node("a").up()
 		n.says(leaf.ErrNotReady, "the records of 4 cannot be read")
 	})
+}
+
+// garbled is a registry that cannot read the record of the claimer's identity.
+type garbled struct {
+	worker.Registry
+
+	mended atomic.Bool
+}
+
+func (u *garbled) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	if !u.mended.Load() {
+		return worker.Record{}, fmt.Errorf("%w: it is of format 7", worker.ErrDamaged)
+	}
+	return u.Registry.Claim(ctx, req)
+}
+
+// TestDamagedIdentity: the registry cannot read the record of a node's own identity. The start is
+// not refused, so that segment mode is served. The node issues nothing, not even from its own file,
+// and complains, also as one of a pair. When the record is mended it serves.
+func TestDamagedIdentity(t *testing.T) {
+	for _, standby := range []bool{false, true} {
+		run(t, worker.Fixed, func(w *world) {
+			n := w.node("a", func(c *worker.Config) { c.Standby = standby }).up()
+			time.Sleep(5 * time.Second)
+			n.issue(10)
+			n.crash()
+			registry := &garbled{Registry: worker.NewPool(w.records)}
+			h, err := worker.New(registry, n.disk, n.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Holder = h
+			w.t.Cleanup(n.crash)
+			if err := n.Start(w.t.Context()); err != nil {
+				t.Errorf("start: %v", err)
+			}
+			time.Sleep(time.Minute)
+			n.says(leaf.ErrNotReady, "it is of format 7")
+			if text := n.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "it is of format 7") {
+				t.Errorf("standby %t: alarm %q", standby, text)
+			}
+			registry.mended.Store(true)
+			time.Sleep(10 * time.Second)
+			n.issue(10)
+			if text := n.alarms.has(leaf.AlarmClaim); text != "" {
+				t.Errorf("standby %t: alarm %q although the record is mended", standby, text)
+			}
+		})
+	}
 }

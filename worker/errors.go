@@ -13,6 +13,10 @@ var (
 	// ErrTaken: another live process holds this identity. It may go away.
 	ErrTaken = errors.New("worker: the identity is held by another process")
 
+	// ErrDamaged: the record of this identity cannot be read, so nobody knows who holds it. It may
+	// be mended, and all other identities can be claimed.
+	ErrDamaged = errors.New("worker: the record of this identity cannot be read")
+
 	// ErrFull: no number of the range is free. One may become free.
 	ErrFull = errors.New("worker: no free worker ID")
 

@@ -86,7 +86,7 @@ type Registry interface {
 
 	// Claim takes a number for req.Nonce in one atomic operation. It may be repeated
 	// after an unknown outcome, with the same nonce: a claim that this nonce made is
-	// then returned with the Floor it was made with. Errors: ErrTaken, ErrFull,
+	// then returned with the Floor it was made with. Errors: ErrTaken, ErrDamaged, ErrFull,
 	// ErrForeign, ErrSchema, ErrAhead, leaf.ErrBadRequest if the address cannot be recorded.
 	Claim(ctx context.Context, req Request) (Record, error)
 

@@ -134,15 +134,15 @@ func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	return c, a.unknown(a.childPath(name), err)
 }
 
-// unknown returns worker.ErrTaken for a node of our address at p that cannot be read: nobody knows
-// who holds the address. Other addresses can be claimed, and the other mode of this node works, so
-// it is not worker.ErrForeign, which would refuse the start.
+// unknown returns worker.ErrDamaged for a node of our address at p that cannot be read. Other
+// addresses can be claimed, and the other mode of this node works, so it is not worker.ErrForeign,
+// which would refuse the start.
 func (a *attempt) unknown(p string, err error) error {
 	if !errors.Is(err, worker.ErrForeign) {
 		return err
 	}
 	cure := fmt.Sprintf("If a newer version of leaf wrote it, update this node; if not, stop every process with the address %s, and then, %s%s", a.req.Address, deleteAll, p)
-	return fmt.Errorf("%w: perhaps: %v. %s", worker.ErrTaken, err, cure) //nolint:errorlint // err must not give it a class
+	return fmt.Errorf("%w: %v. %s", worker.ErrDamaged, err, cure) //nolint:errorlint // err must not make it ErrForeign
 }
 
 func (a *attempt) inRange(number int64) bool {

@@ -341,8 +341,8 @@ func TestOriginalGarbage(t *testing.T) {
 		path, data string
 		want       error
 	}{
-		{forever + addr + fmt.Sprintf("-%010d", r.Number), `{"ip":"10.0.0.1","port":"8080","timestamp":-1}`, worker.ErrTaken},
-		{p.root() + "/leaf_owner/" + addr, `{"format":2}`, worker.ErrTaken},
+		{forever + addr + fmt.Sprintf("-%010d", r.Number), `{"ip":"10.0.0.1","port":"8080","timestamp":-1}`, worker.ErrDamaged},
+		{p.root() + "/leaf_owner/" + addr, `{"format":2}`, worker.ErrDamaged},
 		{p.root() + "/leaf_namespace", `{"format":1,"name":"prod","unknown":1}`, worker.ErrForeign},
 	} {
 		before := p.get(t, tt.path)
@@ -378,8 +378,8 @@ func TestOriginalUnreadableAddress(t *testing.T) {
 		first.Close()
 		_, err := p.original(t).Claim(ctx(t), request(addr))
 		said, command, found := strings.Cut(fmt.Sprint(err), "stop every process with the address "+addr+", and then, ")
-		if !errors.Is(err, worker.ErrTaken) || errors.Is(err, worker.ErrForeign) || !found || !strings.Contains(said, path) {
-			t.Fatalf("Claim with garbage in %s: %v; want ErrTaken alone, with the path and the cure", path, err)
+		if !errors.Is(err, worker.ErrDamaged) || errors.Is(err, worker.ErrForeign) || !found || !strings.Contains(said, path) {
+			t.Fatalf("Claim with garbage in %s: %v; want ErrDamaged alone, with the path and the cure", path, err)
 		}
 		p.reset(t, command)
 		next := request(addr)
