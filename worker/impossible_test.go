@@ -1,12 +1,14 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -153,4 +155,37 @@ func TestNothingConfirmsAnImpossibleClock(t *testing.T) {
 			}
 		}
 	}
+}
+
+// burned is a registry that gives every claim a floor past the end of the layout.
+type burned struct{ worker.Registry }
+
+func (b burned) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	r, err := b.Registry.Claim(ctx, req)
+	r.Floor = snowflake.Leaf().End().Add(year).UnixMilli()
+	r.Bound = max(r.Bound, r.Floor)
+	return r, err
+}
+
+// TestNumberPastTheLayout: the number of a node may be used only past the end of the layout, because
+// a clock was wrong, that of a Java server for example. That is a fault of one number. The start is
+// not refused, so that segment mode is served, and an alarm says why snowflake mode issues nothing.
+func TestNumberPastTheLayout(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a")
+		h, err := worker.New(burned{worker.NewPool(w.records)}, n.disk, n.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Holder = h
+		w.t.Cleanup(n.crash)
+		if err := n.Start(w.t.Context()); err != nil {
+			t.Errorf("start: %v", err)
+		}
+		time.Sleep(time.Minute)
+		n.says(leaf.ErrClock, "past the end of the layout")
+		if text := n.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "can never be used") {
+			t.Errorf("alarm %q", text)
+		}
+	})
 }

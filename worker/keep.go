@@ -66,7 +66,11 @@ func (h *Holder) begin(own Record, confirmed bool) (*session, error) {
 		cfg.Now, cfg.Sleep, cfg.Rand = h.rt.Now, h.sleep, h.chance
 	}
 	var err error
-	if s.gen, err = snowflake.New(cfg); err != nil {
+	switch s.gen, err = snowflake.New(cfg); {
+	case errors.Is(err, snowflake.ErrOverflow): // of this number only: the start is not refused
+		return nil, fmt.Errorf("%w: worker ID %d can never be used, because an earlier owner, perhaps a Java server with the address of this node, had a clock that was past the end of the layout: %w. Give the node another worker ID; with registry zookeeper that is another --snowflake-address",
+			ErrAhead, own.Number, err)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
 	}
 	h.held = s // Close releases it, also if it interrupts the write
