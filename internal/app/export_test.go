@@ -27,6 +27,9 @@ func AskClock(ctx context.Context, p worker.Peer, secure *tls.Config) (time.Time
 	return (&App{secure: secure}).askClock(ctx, p)
 }
 
+// WeightOf returns the weight that the node publishes from now on.
+func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
+
 // Property is one entry of a .properties file.
 // StaticNumber returns the worker ID of a static node with this address and host name.
 func StaticNumber(c config.Snowflake, address, host string) (int64, error) {

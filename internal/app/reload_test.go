@@ -103,7 +103,7 @@ func TestReloadedValues(t *testing.T) {
 func TestReloadedDrainDelay(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
-	c.DrainDelay = 10 * time.Minute
+	c.DrainDelay = 3 * time.Second
 	log := &lockedBuffer{}
 	a, stop := startWith(t, c, app.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	next := c
@@ -150,7 +150,9 @@ func TestReloadedWeight(t *testing.T) {
 	if _, err := a.Reload(next); err != nil {
 		t.Fatal(err)
 	}
-	await(3)
+	if got := app.WeightOf(a); got != 3 {
+		t.Errorf("a reload that changes another key made the weight %d", got)
+	}
 }
 
 // TestReloadedWebhook: alarms go to the new address, whose path is a secret. Whether there is a
