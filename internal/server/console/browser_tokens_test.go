@@ -53,6 +53,7 @@ func TestTokens(t *testing.T) {
 	b.until(`document.querySelector('dialog .fault').textContent === 'Tags are for the role issue.'`)
 	b.click("#field-issue")
 	b.click("#cancel")
+	b.until(`!document.querySelector('dialog')`)
 	if all := named(); len(all) != 0 {
 		t.Fatalf("there is a token although the dialog was cancelled: %+v", all)
 	}
@@ -67,6 +68,7 @@ func TestTokens(t *testing.T) {
 	secret := eval[string](b, `document.querySelector('#secret').textContent`)
 	b.shot("token-secret")
 	b.click("#cancel") // closes
+	b.until(`!document.querySelector('dialog')`)
 	b.shows("issue:leaf-* issue:order")
 	if eval[bool](b, fmt.Sprintf(`document.documentElement.outerHTML.includes(%q)`, secret)) {
 		t.Error("the page still has the secret")
@@ -80,6 +82,7 @@ func TestTokens(t *testing.T) {
 
 	b.click(`[data-revoke="shop"]`)
 	b.click("#cancel")
+	b.until(`!document.querySelector('dialog')`)
 	if all := named(); len(all) != 1 {
 		t.Fatalf("revoked although the dialog was cancelled: %+v", all)
 	}
@@ -115,6 +118,7 @@ func TestReaderSeesNoTokens(t *testing.T) {
 		b.until(`document.querySelector('#secret')`)
 		made[role] = eval[string](b, `document.querySelector('#secret').textContent`)
 		b.click("#cancel")
+		b.until(`!document.querySelector('dialog')`)
 	}
 	b.shows("admin")
 	b.click("#sign-out")
