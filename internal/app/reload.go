@@ -15,7 +15,7 @@ import (
 var reloadable = []string{
 	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
 	levelKey, format.KeysKey, "reload-interval", webhookKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
-	"log.access", "drain-delay", weightKey,
+	"log.access", "drain-delay", weightKey, "metrics.tags",
 }
 
 const (
@@ -187,6 +187,7 @@ func (a *App) useValues(cfg config.Config) error {
 		a.gate.SetWaiting(cfg.Limit.TargetWait, int(cfg.Limit.MaxWaiting))
 	}
 	a.accessLog.Store(cfg.Log.Access)
+	a.tags.SetLimit(int(cfg.Metrics.Tags))
 	a.drain.setUsual(cfg.DrainDelay)
 	if weight := cfg.Node.Weight; weight != a.inForce.Node.Weight && a.presence != nil {
 		a.presence.setWeight(int(weight))

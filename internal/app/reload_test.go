@@ -155,6 +155,23 @@ func TestReloadedWeight(t *testing.T) {
 	}
 }
 
+// TestReloadedMetricsTags: the page of metrics names as many tags as the last reload says.
+func TestReloadedMetricsTags(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	a, _ := start(t, c)
+	get(t, a, "/api/segment/get/leaf-segment-test")
+	for _, tags := range []int64{1, 0, 2} {
+		c.Metrics.Tags = tags
+		if _, err := a.Reload(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, page := get(t, a, "/metrics"); strings.Contains(page, `tag="leaf-segment-test"`) != (tags > 0) {
+			t.Errorf("with metrics.tags %d:\n%s", tags, page)
+		}
+	}
+}
+
 // TestReloadedWebhook: alarms go to the new address, whose path is a secret. Whether there is a
 // webhook at all counts after a restart.
 func TestReloadedWebhook(t *testing.T) {

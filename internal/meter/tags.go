@@ -23,9 +23,8 @@ const hold = 10 * time.Minute
 // Tags chooses which tags metrics name, so that their number is bounded however many tags there
 // are: the busiest, each for at least hold. It is safe for concurrent use.
 type Tags struct {
-	limit int
-
 	mu     sync.Mutex
+	limit  int
 	places map[string]*place
 	begun  bool
 	total  int64 // IDs issued of all tags at the last look
@@ -40,6 +39,13 @@ type place struct {
 
 // NewTags returns a Tags that names at most limit tags.
 func NewTags(limit int) *Tags { return &Tags{limit: limit, places: map[string]*place{}} }
+
+// SetLimit changes how many tags are named, from the next look on.
+func (t *Tags) SetLimit(limit int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limit = limit
+}
 
 // Rest is what the tags that are not named have together.
 type Rest struct {
@@ -115,6 +121,11 @@ func (t *Tags) read(all iter.Seq[segment.Usage], rest *Rest) (candidates []segme
 // choose gives free places to the busiest candidates, and then the places of tags that had
 // theirs for long enough to candidates that are twice as busy.
 func (t *Tags) choose(now time.Time, candidates []segment.Usage, rest *Rest) {
+	for len(t.places) > t.limit { // which was lowered
+		quiet := t.quietest(now.Add(hold)) // of all
+		delete(t.places, quiet.usage.Tag)
+		rest.add(quiet.usage)
+	}
 	for _, c := range candidates {
 		if len(t.places) >= t.limit {
 			quiet := t.quietest(now)

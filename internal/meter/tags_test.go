@@ -70,6 +70,29 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestLimitOfTagsChanges: a lower limit takes the places of the quietest tags, however short they had
+// them. What these issue from then on is that of the rest.
+func TestLimitOfTagsChanges(t *testing.T) {
+	t.Parallel()
+	tags, now := meter.NewTags(3), time.Unix(0, 0)
+	all := []segment.Usage{{Tag: "a", Rate: 1}, {Tag: "b", Rate: 3}, {Tag: "c", Rate: 2}}
+	for _, step := range []struct {
+		limit  int
+		want   []string
+		issued int64 // of the rest
+	}{{3, []string{"a", "b", "c"}, 0}, {1, []string{"b"}, 0}, {1, []string{"b"}, 20}, {2, []string{"b", "c"}, 40}, {0, nil, 50}} {
+		tags.SetLimit(step.limit)
+		now = now.Add(time.Second)
+		named, rest := tags.Look(now, slices.Values(all))
+		if got := names(named); !slices.Equal(got, step.want) || rest.Issued != step.issued || rest.Tags != len(all)-len(named) {
+			t.Errorf("limit %d: %q, the rest %+v; want %q and %d issued", step.limit, got, rest, step.want, step.issued)
+		}
+		for i := range all {
+			all[i].Issued += 10
+		}
+	}
+}
+
 // TestIssuedOfTheRest counts what tags issue while they are not named, and never falls.
 func TestIssuedOfTheRest(t *testing.T) {
 	t.Parallel()
