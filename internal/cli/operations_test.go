@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -103,5 +104,28 @@ func TestOperationsDocument(t *testing.T) {
 	}
 	if ran < 9 {
 		t.Errorf("only %d blocks were found", ran)
+	}
+}
+
+// TestOpaqueDocument runs the commands of docs/OPAQUE.md, without a node.
+func TestOpaqueDocument(t *testing.T) {
+	t.Parallel()
+	work, dir, ran := t.TempDir(), dataDir(t), ""
+	leafOK(t, "tag", "create", "order", "--data-dir", dir)
+	for _, block := range scripts(t, "../../docs/OPAQUE.md") {
+		if !strings.HasPrefix(block, "leaf ") || strings.HasPrefix(block, "leaf serve") {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", block)
+		cmd.Dir = work
+		cmd.Env = append(os.Environ(), "LEAF_DATA_DIR="+dir, "GORACE="+noExitSleep)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v, of\n%s\nwhich printed\n%s", err, block, out)
+		}
+		ran += string(out)
+	}
+	if !regexp.MustCompile(`\n1\n2\n3\n[0-9A-Za-z]{11}\n[0-9A-Za-z]{11}\n[0-9A-Za-z]{11}\n$`).MatchString(ran) {
+		t.Errorf("the document does not turn its texts back, or gets no texts:\n%s", ran)
 	}
 }
