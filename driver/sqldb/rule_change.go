@@ -166,6 +166,13 @@ func (c *RuleChange) IsRecordedBy(decision string) bool {
 	return before.state == recorded && before.binding.Same(c.to) && before.decision == decision && decision != ""
 }
 
+// SameCommand reports whether one command can have recorded the rules that both databases have: two
+// clusters can have the same rule. It is not known of a version before, and after a decision.
+func (c *RuleChange) SameCommand(other *RuleChange) bool {
+	one, two := c.found.base().decision, other.found.base().decision
+	return one == "" || two == "" || one == two
+}
+
 // Was reports whether the rule before called the database by a name. After a decision, a database
 // that is left out by that one counts as well.
 func (c *RuleChange) Was(rule, name, decision string) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -45,16 +46,17 @@ func (r *ruleChange) checkNames() error {
 // several clusters can have one of that name each, and the operator may think of one of them.
 func (r *ruleChange) checkLost() error {
 	for _, name := range r.lost {
-		rules := map[string]string{} // which miss it, with a database that has the rule
+		var rules []*sqldb.RuleChange // one database of each rule that misses it
 		var of []string
 		for i, c := range r.begun() {
 			before := c.Before()
-			if before == nil || before.Rule == "" || rules[before.Rule] != "" ||
-				!slices.Contains(strings.Split(before.Stores, ","), name) || r.has(before.Rule, name) {
+			if before == nil || before.Rule == "" || !slices.Contains(strings.Split(before.Stores, ","), name) || r.has(i, before.Rule, name) {
 				continue
 			}
-			rules[before.Rule] = r.name(i)
-			of = append(of, fmt.Sprintf("%q", r.name(i)))
+			same := func(o *sqldb.RuleChange) bool { return o.Before().Rule == before.Rule && o.SameCommand(c) }
+			if !slices.ContainsFunc(rules, same) {
+				rules, of = append(rules, c), append(of, fmt.Sprintf("%q", r.name(i)))
+			}
 		}
 		if given := len(slices.DeleteFunc(slices.Clone(r.lost), func(n string) bool { return n != name })); len(of) > given {
 			return fmt.Errorf("%w: --lost %s stands for one database, and each of the rules that the stores %s have now is missing one of that name. "+
@@ -97,7 +99,7 @@ func (r *ruleChange) checkReplaced() error {
 // checkName refuses the change if it does not close the database that a rule, which the database i
 // had, calls by a name.
 func (r *ruleChange) checkName(i int, rule, name string) error {
-	if slices.Contains(r.lost, name) || r.has(rule, name) {
+	if slices.Contains(r.lost, name) || r.has(i, rule, name) {
 		return nil
 	}
 	hint := ""
@@ -116,10 +118,11 @@ func (r *ruleChange) checkName(i int, rule, name string) error {
 		"Add --leave-out with its URL, or, if no node can ever reach it again, --lost %s", leaf.ErrConflict, r.name(i), name, hint, name)
 }
 
-// has reports whether the command has begun with the database that a rule calls by a name.
-func (r *ruleChange) has(rule, name string) bool {
+// has reports whether the command has begun with the database that a rule, which the database i had,
+// calls by a name. What an interrupted command has left out was recorded by an earlier one.
+func (r *ruleChange) has(i int, rule, name string) bool {
 	for _, c := range r.begun() {
-		if c.Was(rule, name, r.decision()) {
+		if c.Was(rule, name, r.decision()) && (c.LeftOutBy() != nil || c.SameCommand(r.changes[i])) {
 			return true
 		}
 	}
@@ -139,7 +142,7 @@ func (r *ruleChange) checkLeftOut(i int, by segment.Binding) error {
 	}
 	var missing []string
 	for name := range strings.SplitSeq(by.Stores, ",") {
-		if !slices.Contains(r.lost, name) && !r.has(by.Rule, name) {
+		if !slices.Contains(r.lost, name) && !r.has(i, by.Rule, name) {
 			missing = append(missing, name)
 		}
 	}

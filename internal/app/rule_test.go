@@ -226,6 +226,25 @@ func TestLostNameOfTwoRules(t *testing.T) {
 	}
 }
 
+// TestClustersOfOneRule: two clusters have the same rule. The database a of one does not stand for that
+// of the other, and one that is lost is not lost for both.
+func TestClustersOfOneRule(t *testing.T) {
+	t.Parallel()
+	_, one := divided(t)
+	_, two := divided(t)
+	fresh := one
+	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=b"}
+	fresh.Stores = []string{one.Stores[1], "c=" + storeURL(two.Stores[1]), "d=" + storeURL(one.Stores[0])}
+	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
+	wantConflict(t, err, `tags are also in store "a"`, `store "c" has now`)
+	fresh.Stores = fresh.Stores[:2]
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"a"}})
+	wantConflict(t, err, "--lost a stands for one database", `"b" and "c"`)
+	if _, err = app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"a", "a"}}); err != nil {
+		t.Errorf("both are lost: %v", err)
+	}
+}
+
 // TestRuleOfAnEarlierVersionWithALostDatabase is TestRuleOfAnEarlierVersion where no node can reach
 // the other database again. The node need not serve to complete the record.
 func TestRuleOfAnEarlierVersionWithALostDatabase(t *testing.T) {
