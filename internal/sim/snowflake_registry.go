@@ -62,9 +62,9 @@ func (m *snowflakeMode) registryFaults() []fault {
 		{world.CommitsLost, 3, some(func(s *side) bool {
 			replica := s.registry.Backup()
 			m.rush()
-			registry := s.registry
+			registry, wipes := s.registry, s.wipes
 			w.sched.After(w.upTo(20*time.Second), func() {
-				if s.registry != registry {
+				if s.registry != registry || s.wipes != wipes { // as a backup, the replica ends with a wipe
 					return
 				}
 				m.restore(s, replica, world.CommitsLost)
