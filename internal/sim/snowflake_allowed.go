@@ -78,6 +78,11 @@ func (m *snowflakeMode) read(e *holder, content []byte) {
 	if !copied {
 		c.files.written, c.files.tried = content, nil
 	}
+	if copied {
+		for _, nonce := range asked(content) { // the other machine may have claimed with it since
+			c.files.nonces[nonce] = true
+		}
+	}
 	r, ok := readRecord(content)
 	if !ok || !sound(content) {
 		// Nothing is left of what a static number has issued. The quiet time is meant for

@@ -33,6 +33,19 @@ func readRecord(content []byte) (r workerRecord, ok bool) {
 	return r, ok && r.number >= 0 && r.inner >= 0 && r.bound >= 0
 }
 
+// asked reads the nonces of the claims that were begun since the one of the file.
+func asked(content []byte) (nonces []string) {
+	_, rest, ok := bytes.Cut(content, []byte(`"asked":[`))
+	list, _, ends := bytes.Cut(rest, []byte{']'})
+	if !ok || !ends {
+		return nil
+	}
+	for nonce := range strings.SplitSeq(string(list), ",") {
+		nonces = append(nonces, strings.Trim(nonce, `"`))
+	}
+	return nonces
+}
+
 // field returns the number behind key, -1 if there is none.
 func field(content []byte, key string) (n int64) {
 	i := bytes.Index(content, []byte(key))
