@@ -95,6 +95,19 @@ func (d *Database) Repaired(tag string) int64 {
 	return 0
 }
 
+// Told returns the highest number that a notice on any side names: what a node may have heard.
+func (d *Database) Told(tag string) (highest int64) {
+	for _, x := range d.sides {
+		notices, _ := x.store.Notices(context.Background())
+		for _, n := range notices {
+			if n.Tag == tag {
+				highest = max(highest, n.Repaired, n.Regress)
+			}
+		}
+	}
+	return highest
+}
+
 // Lists reports whether the first side has an entry of the process under its name.
 func (d *Database) Lists(m segment.Member) bool {
 	nodes, _ := d.sides[0].store.Nodes(context.Background())
