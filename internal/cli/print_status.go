@@ -86,7 +86,7 @@ func (s *screen) claim(st manage.Status) {
 		peers = append(peers, fmt.Sprintf("%s %+.3f s", peer.Address, peer.Ahead))
 	}
 	if len(peers) == 0 {
-		peers = []string{"there are no other nodes"}
+		peers = []string{"there were no other nodes"}
 	}
 	s.row("clocks", strings.Join(peers, ", ")+" ("+span(st.Now.Sub(c.Compared))+" ago)")
 }
