@@ -249,7 +249,7 @@ func (h *Holder) release(ctx context.Context, s *session, keep bool) error {
 }
 
 // settleEnd records at the registry that a fixed number has issued nothing from end on. T
-// stays. The registry has recorded a later t with each renewal, so without this record it
+// stays, unless it is lower. The registry has recorded a later t with each renewal, so without this record it
 // would take a file that says end for an old copy. It returns the record as it is then.
 func (h *Holder) settleEnd(ctx context.Context, own Record, end int64) (Record, error) {
 	if h.info.Kind != Fixed {
@@ -258,5 +258,5 @@ func (h *Holder) settleEnd(ctx context.Context, own Record, end int64) (Record, 
 	ctx, cancel := h.rt.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	own.Floor = end
-	return h.reg.Renew(ctx, own, own.Bound)
+	return h.reg.Renew(ctx, own, max(own.Bound, end)) // a registry that was restored may have a lower T than the file
 }

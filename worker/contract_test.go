@@ -296,3 +296,30 @@ func TestDatacentreIsIdentity(t *testing.T) {
 		}
 	})
 }
+
+// TestStopAfterRollback: the registry was set back, and a node that goes on with the T of its file
+// stops before it has renewed. The number that it leaves may not be used from below what was issued.
+func TestStopAfterRollback(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a := w.node("a", func(c *worker.Config) {
+			c.Numbers.Hi, c.Renew, c.Ahead, c.Horizon = 1, 10*time.Second, 9*time.Second, 2*time.Minute
+		}).up()
+		time.Sleep(65 * time.Second)
+		a.issue(100)
+		a.crash()
+		w.records.set(func(r *records) {
+			back := r.byNum[0]
+			back.Bound, back.Floor = a.clock.Now().Add(6*time.Second).UnixMilli(), a.clock.Now().Add(-time.Minute).UnixMilli()
+			r.byNum[0], r.lose = back, 1 // the node does not hear that it has the number
+		})
+		if err := a.begin(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		last := a.issue(100)
+		a.stop()
+		if r := w.records.record(0); r.Bound <= millis(last) {
+			t.Errorf("T is %d, and the node issued at %d", r.Bound, millis(last))
+		}
+	})
+}

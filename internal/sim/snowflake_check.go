@@ -169,6 +169,9 @@ func (m *snowflakeMode) claimed(s *side, c *claimant, by *world.RegistryHandle, 
 	m.w.sched.Note(c.Name, "claims", after.Number, after.Floor, after.Bound)
 	m.checkClock(s, c, by)
 	own := before.Nonce != "" && !before.Released && c.files.nonces[before.Nonce]
+	if other := m.nonces[before.Nonce]; own && other != c && other.Up() { // both machines have the file that names the claim
+		m.allow(world.MachineCloned, after.Number, after.Floor, before.Bound)
+	}
 	least, floor := before.Bound, after.Floor
 	switch {
 	case own:
