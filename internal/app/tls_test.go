@@ -11,8 +11,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/leafpb"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -42,17 +41,7 @@ func certificate(t *testing.T) (files config.TLS, trust *tls.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	files = config.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	for path, block := range map[string]*pem.Block{files.Cert: {Type: "CERTIFICATE", Bytes: der}, files.Key: {Type: "PRIVATE KEY", Bytes: text}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files.Cert, files.Key = servertest.WriteFiles(t, t.TempDir(), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	return files, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"errors"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // process is a leaf program of its own.
@@ -242,7 +243,7 @@ func TestHangupReloads(t *testing.T) {
 	}
 	write("old\n")
 	p := serve(t, dir, "--auth-token-file", tokens, "--reload-interval", "0s")
-	status := func(token string) int { return p.statusWith(t, token) }
+	status := func(token string) int { return servertest.StatusWith(t, p.addr, "leaf-segment-test", token) }
 	write("")
 	p.hangup(t, "the configuration is not reloaded")
 	if got := status("old"); got != 200 {
@@ -254,20 +255,4 @@ func TestHangupReloads(t *testing.T) {
 		t.Errorf("old token %d, new one %d, want 401 and 200", old, next)
 	}
 	p.end(t, syscall.SIGTERM)
-}
-
-// statusWith takes an ID with a token, on a connection of its own.
-func (p *process) statusWith(t *testing.T, token string) int {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.addr+"/api/segment/get/leaf-segment-test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode
 }

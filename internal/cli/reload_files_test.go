@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // TestFilesReload changes the files of a running node, and sends no signal: a token as Kubernetes
@@ -47,7 +49,7 @@ func TestFilesReload(t *testing.T) {
 	const head = "reload-interval: 10ms\nauth:\n  token-file: "
 	write(yaml, head+token+"\n")
 	p := serve(t, dir, "--config", yaml)
-	status := func(token string) int { return p.statusWith(t, token) }
+	status := func(token string) int { return servertest.StatusWith(t, p.addr, "leaf-segment-test", token) }
 	swap("second\n")
 	p.await(t, "changed=auth.token")
 	if old, next := status("first"), status("second"); old != http.StatusUnauthorized || next != http.StatusOK {

@@ -2,17 +2,11 @@ package cli_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
@@ -28,24 +23,23 @@ import (
 // no ID repeats.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	files, trust := t.TempDir(), x509.NewCertPool()
+	files, authority := t.TempDir(), servertest.NewAuthority(t)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "shared.db")
 	leafOK(t, "schema", "apply", "--store", store, "--data-dir", dataDir(t))
 	leafOK(t, "tag", "create", "leaf-segment-test", "--store", store, "--data-dir", dataDir(t))
 	token := strings.TrimSpace(outputOf(t, "token", "create", "shop", "--role", "issue", "--tags", "leaf-*", "--store", store, "--data-dir", dataDir(t)))
-	newCertificate(t, "first", trust)(files)
-	second := newCertificate(t, "second", trust)
+	cert, key := servertest.WriteFiles(t, files, certificate(t, authority, "first"))
 
 	args := []string{
 		"--store", store, "--no-snowflake-enable", "--auth-named", "store", "--reload-interval", "20ms",
-		"--tls-cert", filepath.Join(files, "cert.pem"), "--tls-key", filepath.Join(files, "key.pem"), "--grpc-addr",
+		"--tls-cert", cert, "--tls-key", key, "--grpc-addr",
 	}
 	var nodes [3]*process
 	addrs := []string{port.Unused(t), port.Unused(t), port.Unused(t)}
 	for i := range nodes {
 		nodes[i] = serve(t, dataDir(t), append(args, addrs[i])...)
 	}
-	c, err := client.New(client.Addresses(addrs...), client.WithTLS(&tls.Config{RootCAs: trust}), client.WithToken(token),
+	c, err := client.New(client.Addresses(addrs...), client.WithTLS(&tls.Config{RootCAs: authority.Pool}), client.WithToken(token),
 		client.WithTimeout(20*time.Second), client.WithLogger(slog.New(slog.DiscardHandler))) // a call that fails has no time-out as its excuse
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +49,10 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	callers := callUntil(t, c)
 
-	second(files)
+	servertest.WriteFiles(t, files, certificate(t, authority, "second"))
 	for i, p := range nodes {
 		p.await(t, `changed=tls.cert`)
-		if name := shownBy(t, addrs[i], trust); name != "second" {
+		if name := shownBy(t, addrs[i], authority.Pool); name != "second" {
 			t.Errorf("node %d shows the certificate %q", i, name)
 		}
 	}
@@ -77,42 +71,10 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// newCertificate makes a certificate that trust trusts. put puts it and its key into a folder, in place
-// of what is there.
-func newCertificate(t *testing.T, name string, trust *x509.CertPool) (put func(folder string)) {
+// certificate is one for 127.0.0.1 with a name.
+func certificate(t *testing.T, a *servertest.Authority, name string) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trust.AddCert(parsed)
-	return func(folder string) {
-		for file, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
-			path := filepath.Join(folder, file)
-			if err := os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	return a.Issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 }
 
 // shownBy returns the name in the certificate that a server shows.

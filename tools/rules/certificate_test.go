@@ -4,15 +4,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"math/big"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // certificate writes one with that much time left.
@@ -27,15 +26,7 @@ func certificate(t *testing.T, dir string, left time.Duration) config.TLS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := config.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	for path, block := range map[string]*pem.Block{files.Cert: {Type: "CERTIFICATE", Bytes: der}, files.Key: {Type: "PRIVATE KEY", Bytes: text}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	var files config.TLS
+	files.Cert, files.Key = servertest.WriteFiles(t, dir, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
 	return files
 }

@@ -5,26 +5,10 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
-
-// statusWith asks a node for an ID of a tag with a token.
-func statusWith(t *testing.T, a *app.App, tag, token string) int {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr()+"/api/segment/get/"+tag, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode
-}
 
 // TestTokens: a token that the page makes opens what its roles say until the page revokes it. The
 // page shows its secret once.
@@ -75,7 +59,7 @@ func TestTokens(t *testing.T) {
 	}
 	b.shot("tokens")
 	for tag, want := range map[string]int{"leaf-segment-test": http.StatusOK, "invoice": http.StatusForbidden} {
-		if got := statusWith(t, a, tag, secret); got != want {
+		if got := servertest.StatusWith(t, a.Addr(), tag, secret); got != want {
 			t.Errorf("an ID of %s with the token: %d, want %d", tag, got, want)
 		}
 	}
@@ -89,7 +73,7 @@ func TestTokens(t *testing.T) {
 	b.click(`[data-revoke="shop"]`)
 	b.click("#confirm")
 	b.shows("No named token.")
-	if got := statusWith(t, a, "leaf-segment-test", secret); got != http.StatusUnauthorized {
+	if got := servertest.StatusWith(t, a.Addr(), "leaf-segment-test", secret); got != http.StatusUnauthorized {
 		t.Errorf("with the token that was revoked: %d", got)
 	}
 	b.visit("audit")
