@@ -210,17 +210,17 @@ func TestDegradedRangeUnderWay(t *testing.T) {
 	})
 }
 
-// offeredBelow is a node, on the disk d, that was offered a range in an outage of the cluster fence,
-// below the entry of another node that it had seen. It has refused it, and the row has moved to 61.
-func offeredBelow(t *testing.T, d *disk) (s *store, mine *shared, a *segment.Allocator) {
+// seenInOutage is a node a that has read in the cluster fence what another node b reserved. b has taken
+// IDs then, and the fence does not answer to a any more.
+func seenInOutage(t *testing.T, d *disk, taken int) (s *store, mine *shared, a, b *segment.Allocator, ids *ledger) {
 	t.Helper()
-	f, ids := memory.NewFence(), newLedger()
-	s = newStore(row(10))
+	f := memory.NewFence()
+	s, ids = newStore(row(10)), newLedger()
 	mine = sharing(f)
 	a = node(t, s, d, degraded(mine, nil))
 	ids.add(t, "a", next(t, a, "order"))
-	b := node(t, s, nil, fenced("b", sharing(f), nil))
-	ids.add(t, "b", drain(t, b, "order", 100)...)
+	b = node(t, s, nil, fenced("b", sharing(f), nil))
+	ids.add(t, "b", drain(t, b, "order", taken)...)
 	synctest.Wait()
 	s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
 		s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
@@ -231,6 +231,14 @@ func offeredBelow(t *testing.T, d *disk) (s *store, mine *shared, a *segment.All
 	synctest.Wait()
 	mine.breakDown()
 	s.heal()
+	return s, mine, a, b, ids
+}
+
+// offeredBelow is a node, on the disk d, that was offered a range in an outage of the cluster fence,
+// below the entry of another node that it had seen. It has refused it, and the row has moved to 61.
+func offeredBelow(t *testing.T, d *disk) (s *store, mine *shared, a *segment.Allocator) {
+	t.Helper()
+	s, mine, a, _, ids := seenInOutage(t, d, 100)
 	s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
 	useUp(t, a, ids)
 	return s, mine, a
@@ -289,22 +297,7 @@ func TestSuspicionOutlivesTheProcess(t *testing.T) {
 // back. The node that suspected it goes on once the fence answers.
 func TestSuspectIsAcquitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
-		mine := sharing(f)
-		a := node(t, s, nil, degraded(mine, nil))
-		ids.add(t, "a", next(t, a, "order"))
-		b := node(t, s, nil, fenced("b", sharing(f), nil))
-		ids.add(t, "b", drain(t, b, "order", 5)...)
-		synctest.Wait()
-		s.set(func(s *store) { // a's load reads the entry of b, and reserves nothing
-			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
-				return segment.Reservation{}, errDown
-			}
-		})
-		ids.add(t, "a", next(t, a, "order"))
-		synctest.Wait()
-		mine.breakDown()
-		s.heal()
+		_, mine, a, b, ids := seenInOutage(t, nil, 5)
 		closeNode(t, b)
 		useUp(t, a, ids)
 		_, err := a.Next(t.Context(), "order")

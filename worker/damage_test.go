@@ -86,13 +86,7 @@ func TestDamagedIdentity(t *testing.T) {
 			n.issue(10)
 			n.crash()
 			registry := &garbled{Registry: worker.NewPool(w.records)}
-			h, err := worker.New(registry, n.disk, n.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.Holder = h
-			w.t.Cleanup(n.crash)
-			if err := n.Start(w.t.Context()); err != nil {
+			if err := n.start(registry); err != nil {
 				t.Errorf("start: %v", err)
 			}
 			time.Sleep(time.Minute)

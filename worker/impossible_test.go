@@ -173,13 +173,7 @@ func (b burned) Claim(ctx context.Context, req worker.Request) (worker.Record, e
 func TestNumberPastTheLayout(t *testing.T) {
 	run(t, worker.Fixed, func(w *world) {
 		n := w.node("a")
-		h, err := worker.New(burned{worker.NewPool(w.records)}, n.disk, n.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.Holder = h
-		w.t.Cleanup(n.crash)
-		if err := n.Start(w.t.Context()); err != nil {
+		if err := n.start(burned{worker.NewPool(w.records)}); err != nil {
 			t.Errorf("start: %v", err)
 		}
 		time.Sleep(time.Minute)

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -126,15 +127,10 @@ func TestReloadedWeight(t *testing.T) {
 	a, _ := start(t, c)
 	await := func(want int) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		until(t, fmt.Sprintf("the node is published with the weight %d", want), func() bool {
 			all, err := manage.Ask(t.Context(), a.Backend(), manage.ListNodes{})
-			if err == nil && len(all.Nodes) == 1 && all.Nodes[0].Weight == want {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%+v, %v; want the weight %d", all.Nodes, err, want)
-			}
-		}
+			return err == nil && len(all.Nodes) == 1 && all.Nodes[0].Weight == want
+		})
 	}
 	await(100)
 	next := c
