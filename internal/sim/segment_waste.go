@@ -120,15 +120,11 @@ func (e *segmentEngine) creates(tag string, end int64) {
 	if e.mending || e.alloc == nil {
 		return
 	}
-	heard := int64(0) // in a repair: not numbers of this node
-	for _, t := range e.mode.tags {
-		if t.name == tag {
-			heard = t.db.Told(tag)
-		}
-	}
-	if high := e.alloc.Mark(tag).High; high > heard && end > high { // a merge may have read a mark that a notice raised since
+	// A merge may have read a mark that a notice raised since. A number that a notice names is none of
+	// the node's own.
+	if high := e.alloc.Mark(tag).High; high > 0 && end > high && high > e.mode.tag(tag).db.Told(tag) {
 		e.mode.w.sched.After(0, func() { // the engine would take a panic of its store for an error
-			e.mode.w.Failf("%s makes the missing entry of %q with %d, and holds numbers up to %d (heard %d)", e.node.Name, tag, end, high, heard)
+			e.mode.w.Failf("%s makes the missing entry of %q with %d, and holds numbers up to %d", e.node.Name, tag, end, high)
 		})
 	}
 }
