@@ -234,9 +234,8 @@ func (s *Store) boardDone(ctx context.Context, start time.Time, err *error, step
 	s.done(ctx, start, err, step, args...)
 }
 
-// noBoard is segment.ErrSchema. Where the server does not tell whether the tables are there, it is
-// segment.ErrDenied, too: who asks what the numbers of a tag are must not take what he may not read
-// for what is not there.
+// noBoard is segment.ErrSchema. When the server does not tell whether the tables exist, it is
+// segment.ErrDenied as well: numbers that the user may not read must not count as none.
 func (s *Store) noBoard(cause error) error {
 	if s.dialect.kindOf(cause) == kindHidden {
 		return s.schemaError("the tables leaf_repair and leaf_repair_node, in which nodes tell of their numbers, are missing, or the user lacks the rights "+

@@ -22,7 +22,7 @@ func besideAnother(t *testing.T, s *sqldb.Store, db *sql.DB, f func() error, sta
 		"postgres": "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
 	}[s.Dialect()]
 	if waits == "" {
-		t.Skip("a second transaction does not begin")
+		t.Skip("this database has one transaction that writes at a time, so none waits for a row")
 	}
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -37,7 +37,7 @@ func besideAnother(t *testing.T, s *sqldb.Store, db *sql.DB, f func() error, sta
 	go func() { ended <- f() }()
 	until(t, "it waits for the row", func() bool {
 		var n int
-		time.Sleep(150 * time.Millisecond) // MySQL renews its table only if nobody has read it for 100 ms
+		time.Sleep(150 * time.Millisecond) // MySQL shows old content until the table was not read for 100 ms
 		err := db.QueryRowContext(t.Context(), waits).Scan(&n)
 		return err == nil && n > 0
 	})
@@ -78,8 +78,9 @@ func TestChangesOfOneTagAtOnce(t *testing.T) {
 	})
 }
 
-// TestCreateWhereTheBoardIsHidden: MySQL tells a user with rights on single tables that he may not
-// read a table, whether it is there or not. He creates no tag below what nodes have told there.
+// TestCreateWhereTheBoardIsHidden: to a user with rights on single tables, MySQL gives one answer for a
+// table that is missing and for one that the user may not read. The user creates no tag below the
+// numbers in such a table.
 func TestCreateWhereTheBoardIsHidden(t *testing.T) {
 	t.Parallel()
 	d := server.MariaDB(t)

@@ -104,7 +104,7 @@ func (s *Source) each(ctx context.Context, conn *sql.Conn, columns string, dest 
 	})
 }
 
-var errReplica = fmt.Errorf("%w: the server accepts no writes, so it is a replica: its counters may be old; name the server that the other service writes to", leaf.ErrConflict)
+var errReplica = fmt.Errorf("%w: the server accepts no writes, as a replica does, and its counters may be old: give the URL of the server to which the other service writes", leaf.ErrConflict)
 
 func (s *Source) postgres() bool { return s.store.dialect.name == postgresDialect.name }
 

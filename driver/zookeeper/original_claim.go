@@ -134,9 +134,8 @@ func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	return c, a.unknown(a.childPath(name), err)
 }
 
-// unknown returns worker.ErrDamaged for a node of our address at p that cannot be read. Other
-// addresses can be claimed, and the other mode of this node works, so it is not worker.ErrForeign,
-// which would refuse the start.
+// unknown returns worker.ErrDamaged for a node of our address at p that cannot be read.
+// worker.ErrForeign would refuse the start of the process, although only this address is unusable.
 func (a *attempt) unknown(p string, err error) error {
 	if !errors.Is(err, worker.ErrForeign) {
 		return err

@@ -63,9 +63,8 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked: %v\n%s", e.What, e.Cause, e.Stack)
 }
 
-// Recover returns what f returns. A panic of f becomes a *PanicError that names what. It is for
-// code that is not ours in a goroutine that we start: nobody else could catch the panic there, and
-// the whole node would end.
+// Recover returns what f returns. A panic of f becomes a *PanicError that names what. Use it for a
+// library's code in a goroutine of ours: without it, a panic there ends the process.
 func Recover[T any](what string, f func() (T, error)) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
