@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/bounded"
@@ -20,6 +22,14 @@ func (s *shard) place() string {
 		return fmt.Sprintf("%s-%d", node, n+1)
 	}
 	return node
+}
+
+// copyOf returns the node whose identity a process had that was not the last to enter under it.
+// copied: the name is one that place makes for such a process.
+func copyOf(name string) (node string, copied bool) {
+	dash := max(0, strings.LastIndexByte(name, '-'))
+	n, err := strconv.Atoi(name[dash:])
+	return name[:dash], err == nil && n < -1
 }
 
 // is reports whether m is this process.

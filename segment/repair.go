@@ -172,7 +172,7 @@ func (r *repair) decide() error {
 	case r.board == nil:
 		return fmt.Errorf("%w: the other nodes cannot be asked for their numbers of tag %q: find the highest number in your own tables and give %s (--above)", leaf.ErrConflict, r.tag, generously)
 	case len(r.silent) > 0:
-		return r.silence("start them and repeat the command. If one is gone for good with its data directory, find the highest number of the tag in your own tables and give " + generously + " (--above)")
+		return r.silence("start them and repeat the command" + r.copies() + ". If one is gone for good with its data directory, find the highest number of the tag in your own tables and give " + generously + " (--above)")
 	case r.high <= 0 && r.plan.Row < 0: // the row was the last one to know
 		return fmt.Errorf("%w: max_id of tag %q is %d, which no node wrote, and nobody who can be asked knows a number of the tag; nodes that are gone with their data directories may have issued some: "+
 			"find the highest number of the tag in your own tables and give %s (--above), or 1 if no table has one", leaf.ErrConflict, r.tag, r.plan.Row, generously)
@@ -301,6 +301,17 @@ func (r *repair) others() string {
 		return ""
 	}
 	return fmt.Sprintf(", and more than these nodes may have issued, which do not answer: %s", strings.Join(r.silent, ", "))
+}
+
+// copies says which of the silent names nobody can start: a second process with the identity of a
+// node had it, and ended without a clean stop.
+func (r *repair) copies() (text string) {
+	for _, name := range r.silent {
+		if node, copied := copyOf(name); copied {
+			text += fmt.Sprintf(". %s was a second process with the identity of %s: if only one runs now, %s counts as gone for good", name, node, name)
+		}
+	}
+	return text
 }
 
 func (r *repair) silence(do string) error {

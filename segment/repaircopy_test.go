@@ -146,6 +146,33 @@ func TestProcessBeforeIsNoCopy(t *testing.T) {
 	}
 }
 
+// TestNameOfACopyThatEnded: a process that ran under the name of a second one was killed, and a
+// repair waits for the name. Nobody can start it, so the error says what it is, and the number that
+// it asks for repairs the tag.
+func TestNameOfACopyThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		b := node(t, s, nil, segment.Config{NodeID: "b"})
+		if err := s.Enter(t.Context(), segment.Member{Node: "b-2", Process: 1}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.Repair(t.Context(), "order", 0)
+		if want := "b-2 was a second process with the identity of b: if only one runs now, b-2 counts as gone for good. If one is gone for good"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Repair says %v, want %q in it", err, want)
+		}
+		if maxID, err := b.Repair(t.Context(), "order", 1000); err != nil || maxID <= 1000 {
+			t.Errorf("Repair above 1000 = %d, %v", maxID, err)
+		}
+		if err := s.Enter(t.Context(), segment.Member{Node: "c", Process: 1}); err != nil {
+			t.Fatal(err)
+		}
+		s.Leave(t.Context(), "b-2") //nolint:errcheck // of a store in memory
+		if _, err := b.Repair(t.Context(), "order", 0); err == nil || strings.Contains(err.Error(), "second process") {
+			t.Errorf("Repair with node c silent says %v", err)
+		}
+	})
+}
+
 // TestCopyIsStoppedForGood: the operator does what the warning says: stops the copy, and then
 // restarts the original. When the original is killed later and starts again, no name stays
 // behind that a repair waits for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -80,32 +81,18 @@ func (m *segmentMode) known(t *tag) int64 {
 // TAG` on any one node. A tag whose row was deleted is released by it, too. Nodes
 // that do not answer are started by others; the next round repeats the command.
 func (m *segmentMode) repair(t *tag) {
-	me := m.w.sched.World()
 	all := m.running()
 	if len(all) == 0 {
 		return
 	}
 	e := all[m.w.rng.IntN(len(all))]
 	m.stopped[t.name] = true
-	done := make(chan struct{})
-	var err error
-	run := func() {
-		e.mending = true
-		defer func() { e.mending = false }()
-		ctx, cancel := e.proc.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		// Under a cluster fence a node that does not answer keeps its stock, which is its own.
-		if _, err = e.alloc.Repair(ctx, t.name, 0); err == nil && (m.fence == nil || m.cfg.Degrade) {
-			m.floors[t.name] = max(m.floors[t.name], t.db.Repaired(t.name))
-			m.noteMissed(t)
-		}
-		close(done)
-	}
-	e.proc.Go(run)
-	if me.Wait(context.Background(), done, time.Minute) != nil || e.proc.Dead() {
-		return
+	answered, err := m.tryRepair(e, t, 0)
+	if err != nil && m.goneForGood(t, err) {
+		answered, err = m.tryRepair(e, t, m.known(t)+generously)
 	}
 	switch {
+	case !answered:
 	case err == nil:
 		m.w.faults.Hit(Repaired)
 	case errors.Is(err, leaf.ErrUnknownTag) && !e.alloc.Mark(t.name).Latched:
@@ -116,14 +103,60 @@ func (m *segmentMode) repair(t *tag) {
 	}
 }
 
+// generously is what the error of a repair says to add to the highest number that is known:
+// three times the largest range, and what callers hold.
+const generously = 10_000_000
+
+// tryRepair is one `leaf tag repair` on a node. answered: it ended before its node did.
+func (m *segmentMode) tryRepair(e *segmentEngine, t *tag, above int64) (answered bool, err error) {
+	done := make(chan struct{})
+	run := func() {
+		e.mending = true
+		defer func() { e.mending = false }()
+		ctx, cancel := e.proc.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		// Under a cluster fence a node that does not answer keeps its stock, which is its own.
+		if _, err = e.alloc.Repair(ctx, t.name, above); err == nil && (m.fence == nil || m.cfg.Degrade) {
+			m.floors[t.name] = max(m.floors[t.name], t.db.Repaired(t.name))
+			m.noteMissed(t)
+		}
+		close(done)
+	}
+	e.proc.Go(run)
+	if m.w.sched.World().Wait(context.Background(), done, time.Minute) != nil || e.proc.Dead() {
+		return false, nil
+	}
+	return true, err
+}
+
+// goneForGood reports whether a repair waits for nothing but the names of second processes
+// where each node runs as one: the error says that such a name counts as gone for good.
+func (m *segmentMode) goneForGood(t *tag, err error) bool {
+	_, text, silent := strings.Cut(err.Error(), "nodes do not answer: ")
+	names, _, start := strings.Cut(text, ": start them")
+	if !silent || !start || len(m.running()) < len(m.w.nodes) {
+		return false
+	}
+	for _, x := range m.running() {
+		if name := identity(x.node); m.copied(x.node) || x.members[t.db].Node != name || slices.Contains(strings.Split(names, ", "), name) {
+			return false
+		}
+	}
+	return strings.Contains(text, "counts as gone for good. ")
+}
+
+// copied reports whether another machine has the node's identity.
+func (m *segmentMode) copied(n *Node) bool {
+	return slices.ContainsFunc(m.w.nodes, func(o *Node) bool { return o != n && identity(o) == identity(n) })
+}
+
 // startSilent starts again, as the error of a repair says, nodes that run under another name
 // than their own although they have no copy: the database went back to the entry of a process
 // that has ended, whose clock was ahead.
 func (m *segmentMode) startSilent(t *tag) {
 	for _, x := range m.running() {
 		n, as := x.node, x.members[t.db].Node
-		copied := slices.ContainsFunc(m.w.nodes, func(o *Node) bool { return o != n && identity(o) == identity(n) })
-		if as != "" && as != identity(n) && !copied {
+		if as != "" && as != identity(n) && !m.copied(n) {
 			n.Stop(func() { m.w.sched.After(time.Second, n.Start) })
 		}
 	}
