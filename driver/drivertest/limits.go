@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 
 var limitCases = []testCase{
 	{"limits are kept", limitsKept},
+	{"limits changed by two at once", limitsAtOnce},
 	{"limits and options of a tag stay apart", limitsApart},
 	{"limits refuse bad values", limitsBad},
 	{"limits need their tables", limitsMissing},
@@ -48,6 +50,8 @@ func wantLimits(t *testing.T, b Backend, tags, clients map[string]limit.Rule) {
 	}
 }
 
+type setLimit = func(context.Context, string, limit.Change) (limit.Rule, error)
+
 func limitsKept(t *testing.T, b Backend) {
 	if b.noLimits() {
 		t.Skip("this database has no room for limits")
@@ -58,7 +62,7 @@ func limitsKept(t *testing.T, b Backend) {
 	wantLimits(t, b, tags, clients)
 	kinds := map[string]struct {
 		rules map[string]limit.Rule
-		set   func(context.Context, string, limit.Rule) error
+		set   setLimit
 	}{"tag": {tags, b.Store.SetTagLimit}, "client": {clients, b.Store.SetClientLimit}}
 	for _, c := range []struct {
 		kind, name string
@@ -80,13 +84,46 @@ func limitsKept(t *testing.T, b Backend) {
 		{"tag", "b", limit.Rule{Quota: 1}},
 	} {
 		k := kinds[c.kind]
-		if err := k.set(ctx(t), c.name, c.rule); err != nil {
-			t.Fatalf("set the limit of %s %q to %+v: %v", c.kind, c.name, c.rule, err)
+		if got, err := k.set(ctx(t), c.name, limit.ChangeTo(c.rule)); err != nil || got != c.rule {
+			t.Fatalf("set the limit of %s %q to %+v: %+v, %v", c.kind, c.name, c.rule, got, err)
 		}
 		if delete(k.rules, c.name); c.rule != (limit.Rule{}) {
 			k.rules[c.name] = c.rule
 		}
 		wantLimits(t, b, tags, clients)
+	}
+}
+
+// limitsAtOnce: each command changes a field of its own, and all of them count.
+func limitsAtOnce(t *testing.T, b Backend) {
+	if b.noLimits() {
+		t.Skip("this database has no room for limits")
+	}
+	put(t, b, "a", 100, 7)
+	stores := []Store{b.Store}
+	if b.Other != nil {
+		stores = append(stores, b.Other(t))
+	}
+	for _, of := range []func(Store) setLimit{
+		func(s Store) setLimit { return s.SetTagLimit },
+		func(s Store) setLimit { return s.SetClientLimit },
+	} {
+		for round := range int64(5) { // the first finds no row
+			want := limit.Rule{Rate: round + 1, Quota: round + 2, Blocked: round%2 == 0}
+			var all sync.WaitGroup
+			for i, change := range []limit.Change{{Rate: &want.Rate}, {Quota: &want.Quota}, {Blocked: &want.Blocked}} {
+				set := of(stores[i%len(stores)])
+				all.Go(func() {
+					if _, err := set(ctx(t), "a", change); err != nil {
+						t.Errorf("round %d, field %d: %v", round, i, err)
+					}
+				})
+			}
+			all.Wait()
+			if got, err := of(b.Store)(ctx(t), "a", limit.Change{}); err != nil || got != want {
+				t.Errorf("round %d: %+v, %v; want %+v: each command changed one field", round, got, err, want)
+			}
+		}
 	}
 }
 
@@ -117,8 +154,13 @@ func limitsApart(t *testing.T, b Backend) {
 			t.Fatal(err)
 		}
 	}
+	put := func(r limit.Rule) {
+		t.Helper()
+		_, err := b.Store.SetTagLimit(ctx(t), "a", limit.ChangeTo(r))
+		must(err)
+	}
 	check("created", options, limit.Rule{})
-	must(b.Store.SetTagLimit(ctx(t), "a", rule))
+	put(rule)
 	check("limited", options, rule)
 	must(b.Store.Update(ctx(t), "a", segment.Change{MinStep: new(int64(4))}))
 	options.MinStep = 4
@@ -126,9 +168,9 @@ func limitsApart(t *testing.T, b Backend) {
 	must(b.Store.Update(ctx(t), "a", segment.Change{MinStep: new(int64(0)), MaxStep: new(int64(0)), FixedStep: new(false)}))
 	check("options removed", segment.Options{}, rule)
 	must(b.Store.Update(ctx(t), "a", segment.Change{MaxStep: new(int64(8))}))
-	must(b.Store.SetTagLimit(ctx(t), "a", limit.Rule{}))
+	put(limit.Rule{})
 	check("limit removed", segment.Options{MaxStep: 8}, limit.Rule{})
-	must(b.Store.SetTagLimit(ctx(t), "a", rule))
+	put(rule)
 	if b.NoMeta {
 		return // nothing is deleted there
 	}
@@ -144,25 +186,25 @@ func limitsBad(t *testing.T, b Backend) {
 	}
 	put(t, b, "a", 100, 7)
 	for _, r := range []limit.Rule{{Rate: -1}, {Quota: -1}, {Rate: limit.MaxRate + 1}, {Quota: limit.MaxRate + 1}} {
-		for name, err := range map[string]error{"tag": b.Store.SetTagLimit(ctx(t), "a", r), "client": b.Store.SetClientLimit(ctx(t), "a", r)} {
-			if !errors.Is(err, leaf.ErrBadRequest) {
+		for name, set := range map[string]setLimit{"tag": b.Store.SetTagLimit, "client": b.Store.SetClientLimit} {
+			if _, err := set(ctx(t), "a", limit.ChangeTo(r)); !errors.Is(err, leaf.ErrBadRequest) {
 				t.Errorf("limit a %s to %+v: %v; want ErrBadRequest", name, r, err)
 			}
 		}
 	}
-	some := limit.Rule{Rate: 1}
+	some := limit.ChangeTo(limit.Rule{Rate: 1})
 	for _, tag := range []string{"", "\xff", strings.Repeat("x", leaf.MaxTagLen+1)} {
-		if err := b.Store.SetTagLimit(ctx(t), tag, some); !errors.Is(err, leaf.ErrBadRequest) {
+		if _, err := b.Store.SetTagLimit(ctx(t), tag, some); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("SetTagLimit(%q): %v; want ErrBadRequest", tag, err)
 		}
 	}
 	for _, client := range []string{"\xff", "a\x00b", "a\n", " a", "a ", strings.Repeat("x", limit.MaxClientLen+1)} {
-		if err := b.Store.SetClientLimit(ctx(t), client, some); !errors.Is(err, leaf.ErrBadRequest) {
+		if _, err := b.Store.SetClientLimit(ctx(t), client, some); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("SetClientLimit(%q): %v; want ErrBadRequest", client, err)
 		}
 	}
 	for _, tag := range []string{"b", "a ", "A"} {
-		if err := b.Store.SetTagLimit(ctx(t), tag, some); !errors.Is(err, leaf.ErrUnknownTag) {
+		if _, err := b.Store.SetTagLimit(ctx(t), tag, some); !errors.Is(err, leaf.ErrUnknownTag) {
 			t.Errorf("SetTagLimit(%q): %v; want ErrUnknownTag", tag, err)
 		}
 	}
@@ -175,9 +217,9 @@ func limitsMissing(t *testing.T, b Backend) {
 	}
 	put(t, b, "a", 100, 7)
 	wantLimits(t, b, nil, nil)
-	for name, set := range map[string]func(context.Context, string, limit.Rule) error{"tag": b.Store.SetTagLimit, "client": b.Store.SetClientLimit} {
+	for name, set := range map[string]setLimit{"tag": b.Store.SetTagLimit, "client": b.Store.SetClientLimit} {
 		for _, r := range []limit.Rule{{Rate: 1}, {}} {
-			if err := set(ctx(t), "a", r); !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply") {
+			if _, err := set(ctx(t), "a", limit.ChangeTo(r)); !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply") {
 				t.Errorf("limit a %s to %+v: %v; want ErrSchema that names leaf schema apply", name, r, err)
 			}
 		}

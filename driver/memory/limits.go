@@ -23,11 +23,11 @@ func (s *Store) Limits(ctx context.Context) (limit.Rules, error) {
 }
 
 // SetTagLimit implements limit.Store.
-func (s *Store) SetTagLimit(ctx context.Context, tag string, r limit.Rule) error {
-	if err := errors.Join(leaf.ValidateTag(tag), r.Validate()); err != nil {
-		return err
+func (s *Store) SetTagLimit(ctx context.Context, tag string, c limit.Change) (limit.Rule, error) {
+	if err := errors.Join(leaf.ValidateTag(tag), c.Validate()); err != nil {
+		return limit.Rule{}, err
 	}
-	return s.setLimit(ctx, "tag", s.limits.Tags, tag, r, func() error {
+	return s.setLimit(ctx, "tag", s.limits.Tags, tag, c, func() error {
 		if _, ok := s.rows[tag]; !ok {
 			return leaf.ErrUnknownTag
 		}
@@ -36,22 +36,23 @@ func (s *Store) SetTagLimit(ctx context.Context, tag string, r limit.Rule) error
 }
 
 // SetClientLimit implements limit.Store.
-func (s *Store) SetClientLimit(ctx context.Context, client string, r limit.Rule) error {
-	if err := errors.Join(limit.ValidateClient(client), r.Validate()); err != nil {
-		return err
+func (s *Store) SetClientLimit(ctx context.Context, client string, c limit.Change) (limit.Rule, error) {
+	if err := errors.Join(limit.ValidateClient(client), c.Validate()); err != nil {
+		return limit.Rule{}, err
 	}
-	return s.setLimit(ctx, "client", s.limits.Clients, client, r, func() error { return nil })
+	return s.setLimit(ctx, "client", s.limits.Clients, client, c, func() error { return nil })
 }
 
-// setLimit replaces one rule, if check allows it.
-func (s *Store) setLimit(ctx context.Context, kind string, rules map[string]limit.Rule, name string, r limit.Rule, check func() error) error {
+// setLimit changes one rule, if check allows it.
+func (s *Store) setLimit(ctx context.Context, kind string, rules map[string]limit.Rule, name string, c limit.Change, check func() error) (limit.Rule, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := errors.Join(ctx.Err(), check()); err != nil {
-		return fmt.Errorf("limit %s %q: %w", kind, name, err)
+		return limit.Rule{}, fmt.Errorf("limit %s %q: %w", kind, name, err)
 	}
+	r := c.ApplyTo(rules[name])
 	if delete(rules, name); r != (limit.Rule{}) {
 		rules[name] = r
 	}
-	return nil
+	return r, nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -45,8 +44,16 @@ func (s *Store) insertChecked(ctx context.Context, l *layout, row segment.NewRow
 			if err := s.insertRow(ctx, conn, l, row); err != nil {
 				return err
 			}
-			if err := s.writeOptions(ctx, conn, l, row.Tag, row.Options, limit.Rule{}); err != nil || !board {
+			if err := s.clearOptions(ctx, conn, l, row.Tag); err != nil {
 				return err
+			}
+			if row.Options != (segment.Options{}) {
+				if err := s.putOptions(ctx, conn, row.Tag, s.sql.putOptions, optionFields(&row.Options)...); err != nil {
+					return err
+				}
+			}
+			if !board {
+				return nil
 			}
 			return s.checkStart(ctx, conn, row)
 		})
@@ -122,7 +129,9 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 		if c.Description != nil && l.text == "" {
 			return s.noText()
 		}
-		err := s.change(ctx, func(conn *sql.Conn) error { return s.updateRow(ctx, conn, l, tag, c) })
+		err := s.again(ctx, func() error {
+			return s.change(ctx, func(conn *sql.Conn) error { return s.updateRow(ctx, conn, l, tag, c) })
+		})
 		if err != nil && c.Description != nil && s.dialect.kindOf(err) == kindBadText {
 			return fmt.Errorf("%w: %w", leaf.BadField("description", *c.Description, "has a character that the table's character set cannot hold"), err)
 		}
@@ -165,11 +174,7 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if err := options.Validate(); err != nil {
 		return err
 	}
-	rule, err := s.readLimit(ctx, conn, l, tag)
-	if err != nil {
-		return err
-	}
-	return s.writeOptions(ctx, conn, l, tag, options, rule)
+	return s.putOptions(ctx, conn, tag, s.sql.putOptions, optionFields(&options)...)
 }
 
 // Delete implements segment.Catalog.
@@ -201,27 +206,38 @@ func (s *Store) deleteRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if _, err := conn.ExecContext(ctx, s.sql.delete, tag, tag); err != nil {
 		return fmt.Errorf("delete row: %w", err)
 	}
-	return s.writeOptions(ctx, conn, l, tag, segment.Options{}, limit.Rule{})
+	return s.clearOptions(ctx, conn, l, tag)
 }
 
-// writeOptions replaces the options and the limit of a tag, which share a row. Without
-// either there is none.
-func (s *Store) writeOptions(ctx context.Context, conn *sql.Conn, l *layout, tag string, o segment.Options, r limit.Rule) error {
+// clearOptions removes the options and the limit of a tag, which share a row.
+func (s *Store) clearOptions(ctx context.Context, conn *sql.Conn, l *layout, tag string) error {
 	if !l.options {
 		return nil
 	}
-	if _, err := conn.ExecContext(ctx, s.sql.deleteOptions, tag); err != nil {
+	if _, err := conn.ExecContext(ctx, s.sql.deleteOptions, tag, tag); err != nil {
 		return fmt.Errorf("delete options: %w", err)
 	}
-	query, args := s.sql.insertOptions, append([]any{tag}, optionFields(&o)...)
+	return nil
+}
+
+// putOptions writes some columns of the row that the options and the limit of a tag share, by
+// the statement for them. It leaves the others, of which this Store may not know yet. The row
+// in leaf_alloc is locked.
+func (s *Store) putOptions(ctx context.Context, conn *sql.Conn, tag, put string, values ...any) error {
+	var name string
+	there, err := queryRow(ctx, conn, s.sql.hasOption, []any{tag}, []any{&name})
 	switch {
-	case o == segment.Options{} && r == limit.Rule{}:
-		return nil
-	case l.limits:
-		query, args = s.sql.insertBoth, append(args, r.Rate, r.Quota, r.Blocked)
+	case err != nil:
+		return fmt.Errorf("look for options: %w", err)
+	case there && name != tag:
+		return fmt.Errorf("%w: the table leaf_tag_option cannot tell it from the tag %q", leaf.ErrConflict, name)
+	case !there:
+		if _, err := conn.ExecContext(ctx, s.sql.insertOption, tag); err != nil {
+			return fmt.Errorf("insert options: %w", err)
+		}
 	}
-	if _, err := conn.ExecContext(ctx, query, args...); err != nil {
-		return fmt.Errorf("insert options: %w", err)
+	if _, err := conn.ExecContext(ctx, put, append(values, tag, tag)...); err != nil {
+		return fmt.Errorf("write options: %w", err)
 	}
 	return nil
 }

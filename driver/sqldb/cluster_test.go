@@ -136,14 +136,16 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 				_, err := s.Raise(t.Context(), "order", 1_000_000)
 				return err
 			},
-			"Create":         func() error { return s.Create(t.Context(), segment.NewRow{Tag: "new", Step: 10}) },
-			"Update":         func() error { return s.Update(t.Context(), "order", segment.Change{Step: new(int64(7))}) },
-			"Delete":         func() error { return s.Delete(t.Context(), "order") },
-			"KeepEnds":       func() error { return s.KeepEnds(t.Context(), map[string]int64{"order": 9}) },
-			"Limits":         func() error { _, err := s.Limits(t.Context()); return err },
-			"SetTagLimit":    func() error { return s.SetTagLimit(t.Context(), "order", limit.Rule{Rate: 1}) },
-			"SetClientLimit": func() error { return s.SetClientLimit(t.Context(), "them", limit.Rule{Rate: 1}) },
-			"NamedTokens":    func() error { _, err := s.NamedTokens(t.Context()); return err },
+			"Create":      func() error { return s.Create(t.Context(), segment.NewRow{Tag: "new", Step: 10}) },
+			"Update":      func() error { return s.Update(t.Context(), "order", segment.Change{Step: new(int64(7))}) },
+			"Delete":      func() error { return s.Delete(t.Context(), "order") },
+			"KeepEnds":    func() error { return s.KeepEnds(t.Context(), map[string]int64{"order": 9}) },
+			"Limits":      func() error { _, err := s.Limits(t.Context()); return err },
+			"SetTagLimit": func() error { return second(s.SetTagLimit(t.Context(), "order", limit.ChangeTo(limit.Rule{Rate: 1}))) },
+			"SetClientLimit": func() error {
+				return second(s.SetClientLimit(t.Context(), "them", limit.ChangeTo(limit.Rule{Rate: 1})))
+			},
+			"NamedTokens": func() error { _, err := s.NamedTokens(t.Context()); return err },
 			"CreateToken": func() error {
 				return s.CreateToken(t.Context(), auth.Token{Name: "them", Digest: auth.DigestOf("secret"), Roles: roles, Created: time.Unix(0, 0)})
 			},

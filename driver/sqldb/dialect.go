@@ -134,14 +134,16 @@ type statements struct {
 	options       string // one row of options: tag
 	allOptions    string
 	optionsAfter  string // those of the tags behind one, up to another: tag, tag
-	deleteOptions string // tag
-	insertOptions string // tag, optionColumns
+	hasOption     string // the name of one row: tag
+	insertOption  string // a row that has no value yet: tag
+	deleteOptions string // tag, tag
+	putOptions    string // optionColumns, tag, tag
 
 	limit        string // one row of limits: tag
 	limits       string // those that are not zero
-	insertBoth   string // tag, optionColumns, rate_limit, quota, blocked
+	putLimit     string // limitColumns, tag, tag
+	clientLimit  string // one row: client_name
 	clientLimits string
-	putClient    string // client_name, rate_limit, quota, blocked
 	deleteClient string // client_name
 
 	meta       string // name, value of all
@@ -158,8 +160,12 @@ type statements struct {
 func (d *dialect) statements() statements {
 	const where = " WHERE biz_tag = ? AND "
 	set := "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact + " AND max_id = ?"
-	options := "SELECT biz_tag, " + optionColumns + " FROM leaf_tag_option"
+	put := func(columns []string) string {
+		return d.bind("UPDATE leaf_tag_option SET " + strings.Join(columns, " = ?, ") + " = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact)
+	}
+	options := "SELECT biz_tag, " + strings.Join(optionColumns, ", ") + " FROM leaf_tag_option"
 	limits := "SELECT biz_tag, rate_limit, quota, blocked FROM leaf_tag_option"
+	const clients = "SELECT client_name, rate_limit, quota, blocked FROM leaf_client_option"
 	const cluster = "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'"
 	const some = " WHERE rate_limit <> 0 OR quota <> 0 OR blocked"
 	read := "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?"
@@ -172,17 +178,16 @@ func (d *dialect) statements() statements {
 		options:       d.bind(options + " WHERE biz_tag = ?"),
 		allOptions:    options,
 		optionsAfter:  d.bind(options + " WHERE " + d.after + " AND NOT (" + d.after + ")"),
-		deleteOptions: d.bind("DELETE FROM leaf_tag_option WHERE biz_tag = ?"),
-		insertOptions: d.bind("INSERT INTO leaf_tag_option (biz_tag, " + optionColumns + ", update_time)" +
-			" VALUES (?, " + optionMarks + ", CURRENT_TIMESTAMP)"),
+		hasOption:     d.bind("SELECT biz_tag FROM leaf_tag_option WHERE biz_tag = ?"),
+		insertOption:  d.bind("INSERT INTO leaf_tag_option (biz_tag, update_time) VALUES (?, CURRENT_TIMESTAMP)"),
+		deleteOptions: d.bind("DELETE FROM leaf_tag_option" + where + d.exact),
+		putOptions:    put(optionColumns),
 
-		limit:  d.bind(limits + " WHERE biz_tag = ?"),
-		limits: limits + some,
-		insertBoth: d.bind("INSERT INTO leaf_tag_option (biz_tag, " + optionColumns + ", rate_limit, quota, blocked, update_time)" +
-			" VALUES (?, " + optionMarks + ", ?, ?, ?, CURRENT_TIMESTAMP)"),
-		clientLimits: "SELECT client_name, rate_limit, quota, blocked FROM leaf_client_option" + some,
-		putClient: d.bind("INSERT INTO leaf_client_option (client_name, rate_limit, quota, blocked, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)" +
-			d.onConflict("client_name", "rate_limit", "quota", "blocked", "update_time")),
+		limit:        d.bind(limits + " WHERE biz_tag = ?"),
+		limits:       limits + some,
+		putLimit:     put(limitColumns),
+		clientLimit:  d.bind(clients + " WHERE client_name = ?"),
+		clientLimits: clients + some,
 		deleteClient: d.bind("DELETE FROM leaf_client_option WHERE client_name = ?"),
 
 		meta:       "SELECT name, value FROM leaf_meta",

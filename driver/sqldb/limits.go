@@ -13,8 +13,8 @@ import (
 
 var _ limit.Store = (*Store)(nil)
 
-// limitColumns are those of leaf_tag_option that older tables lack. The zero of each is
-// its default, so older programs go on writing their rows; one that changes the options of
+// limitColumns are those of a limit, which older tables leaf_tag_option lack. The zero of each
+// is its default, so older programs go on writing their rows; one that changes the options of
 // a tag removes its limit.
 var limitColumns = []string{"rate_limit", "quota", "blocked"}
 
@@ -58,58 +58,86 @@ func (s *Store) scanLimits(ctx context.Context, query string, into map[string]li
 	})
 }
 
-// readLimit returns the limit of one tag, zero if it has none.
-func (s *Store) readLimit(ctx context.Context, q querier, l *layout, tag string) (r limit.Rule, err error) {
-	if !l.limits {
-		return limit.Rule{}, nil
-	}
+// readLimit returns the limit of a tag or a client by one of the statements for it, zero if
+// there is none.
+func readLimit(ctx context.Context, q querier, query, of string) (r limit.Rule, err error) {
 	var name string
-	ok, err := queryRow(ctx, q, s.sql.limit, []any{tag}, []any{&name, &r.Rate, &r.Quota, &r.Blocked})
+	ok, err := queryRow(ctx, q, query, []any{of}, []any{&name, &r.Rate, &r.Quota, &r.Blocked})
 	if err != nil {
 		return limit.Rule{}, fmt.Errorf("read limit: %w", err)
 	}
-	if !ok || name != tag {
+	if !ok || name != of {
 		return limit.Rule{}, nil
 	}
 	return r, nil
 }
 
 // SetTagLimit implements limit.Store.
-func (s *Store) SetTagLimit(ctx context.Context, tag string, r limit.Rule) (err error) {
-	if err := errors.Join(leaf.ValidateTag(tag), r.Validate()); err != nil {
-		return err
+func (s *Store) SetTagLimit(ctx context.Context, tag string, c limit.Change) (r limit.Rule, err error) {
+	if err := errors.Join(leaf.ValidateTag(tag), c.Validate()); err != nil {
+		return r, err
 	}
 	defer s.done(ctx, time.Now(), &err, "limit tag %q", tag)
 	has := func(l *layout) bool { return l.limits }
-	return s.withRoom(ctx, has, "limits of tags need columns of the table leaf_tag_option", func(l *layout) error {
-		return s.change(ctx, func(conn *sql.Conn) error {
-			if _, err := s.lockRow(ctx, conn, tag); err != nil {
-				return err
-			}
-			options, err := s.readOptions(ctx, conn, tag)
-			if err != nil {
-				return err
-			}
-			return s.writeOptions(ctx, conn, l, tag, options, r)
+	err = s.withRoom(ctx, has, "limits of tags need columns of the table leaf_tag_option", func(*layout) error {
+		return s.again(ctx, func() error {
+			return s.change(ctx, func(conn *sql.Conn) error {
+				if _, err := s.lockRow(ctx, conn, tag); err != nil {
+					return err
+				}
+				was, err := readLimit(ctx, conn, s.sql.limit, tag)
+				if err != nil {
+					return err
+				}
+				r = c.ApplyTo(was)
+				return s.putOptions(ctx, conn, tag, s.sql.putLimit, r.Rate, r.Quota, r.Blocked)
+			})
 		})
 	})
+	if err != nil {
+		return limit.Rule{}, err
+	}
+	return r, nil
 }
 
-// SetClientLimit implements limit.Store.
-func (s *Store) SetClientLimit(ctx context.Context, client string, r limit.Rule) (err error) {
-	if err := errors.Join(limit.ValidateClient(client), r.Validate()); err != nil {
-		return err
+// SetClientLimit implements limit.Store. A client has no row that could be locked before it has
+// a limit. So the change writes its own fields first, and waits there for another one.
+func (s *Store) SetClientLimit(ctx context.Context, client string, c limit.Change) (r limit.Rule, err error) {
+	if err := errors.Join(limit.ValidateClient(client), c.Validate()); err != nil {
+		return r, err
 	}
 	defer s.done(ctx, time.Now(), &err, "limit client %q", client)
+	first := c.ApplyTo(limit.Rule{})
+	put := s.dialect.bind(insertClient + s.dialect.onConflict("client_name", append(changedColumns(c), "update_time")...))
 	has := func(l *layout) bool { return l.clients }
-	return s.withRoom(ctx, has, "limits of clients need the table leaf_client_option", func(*layout) error {
-		query, args := s.sql.putClient, []any{client, r.Rate, r.Quota, r.Blocked}
-		if (r == limit.Rule{}) {
-			query, args = s.sql.deleteClient, args[:1]
-		}
-		return s.change(ctx, func(conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, query, args...)
-			return err
+	err = s.withRoom(ctx, has, "limits of clients need the table leaf_client_option", func(*layout) error {
+		return s.again(ctx, func() error {
+			return s.change(ctx, func(conn *sql.Conn) error {
+				if _, err := conn.ExecContext(ctx, put, client, first.Rate, first.Quota, first.Blocked); err != nil {
+					return err
+				}
+				if r, err = readLimit(ctx, conn, s.sql.clientLimit, client); err != nil || r != (limit.Rule{}) {
+					return err
+				}
+				_, err := conn.ExecContext(ctx, s.sql.deleteClient, client)
+				return err
+			})
 		})
 	})
+	if err != nil {
+		return limit.Rule{}, err
+	}
+	return r, nil
+}
+
+const insertClient = "INSERT INTO leaf_client_option (client_name, rate_limit, quota, blocked, update_time) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"
+
+// changedColumns returns those of limitColumns that a change writes.
+func changedColumns(c limit.Change) (columns []string) {
+	for i, set := range []bool{c.Rate != nil, c.Quota != nil, c.Blocked != nil} {
+		if set {
+			columns = append(columns, limitColumns[i])
+		}
+	}
+	return columns
 }

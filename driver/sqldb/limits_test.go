@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
@@ -40,7 +41,7 @@ func TestLimitsArriveWhileNodesRun(t *testing.T) {
 			if rules, err := node.Limits(ctx); err != nil || len(rules.Tags)+len(rules.Clients) != 0 {
 				t.Fatalf("Limits on old tables = %v, %v; want none", rules, err)
 			}
-			for _, err := range []error{node.SetTagLimit(ctx, "a", limit.Rule{Rate: 5}), node.SetClientLimit(ctx, "x", limit.Rule{Rate: 5})} {
+			for _, err := range []error{second(node.SetTagLimit(ctx, "a", limit.ChangeTo(limit.Rule{Rate: 5}))), second(node.SetClientLimit(ctx, "x", limit.ChangeTo(limit.Rule{Rate: 5})))} {
 				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply") {
 					t.Errorf("a limit on old tables: %v; want ErrSchema that names leaf schema apply", err)
 				}
@@ -64,17 +65,25 @@ func TestLimitsArriveWhileNodesRun(t *testing.T) {
 				t.Errorf("ApplySchema again: %v (-want +got):\n%s", err, diff)
 			}
 
-			if err := node.SetTagLimit(ctx, "a", limit.Rule{Rate: 5}); err != nil {
+			// A limit stays that a node sets which has seen the new columns.
+			blocked := limit.Rule{Blocked: true}
+			err = second(open(t, url).SetTagLimit(ctx, "b", limit.ChangeTo(blocked)))
+			err2 := node.Update(ctx, "b", segment.Change{MinStep: new(int64(6))})
+			if errors.Join(err, err2) != nil {
+				t.Errorf("limit, and change by a store that saw the old tables: %v, %v", err, err2)
+			}
+			if err := second(node.SetTagLimit(ctx, "a", limit.ChangeTo(limit.Rule{Rate: 5}))); err != nil {
 				t.Errorf("SetTagLimit on a store that saw the old tables: %v", err)
 			}
-			if err := node.SetClientLimit(ctx, "x", limit.Rule{Blocked: true}); err != nil {
+			if err := second(node.SetClientLimit(ctx, "x", limit.ChangeTo(limit.Rule{Blocked: true}))); err != nil {
 				t.Errorf("SetClientLimit on a store that saw the old tables: %v", err)
 			}
-			want := limit.Rules{Tags: map[string]limit.Rule{"a": {Rate: 5}}, Clients: map[string]limit.Rule{"x": {Blocked: true}}}
+			want := limit.Rules{Tags: map[string]limit.Rule{"a": {Rate: 5}, "b": blocked}, Clients: map[string]limit.Rule{"x": {Blocked: true}}}
 			if got, err := node.Limits(ctx); err != nil || !gocmp.Equal(want, got) {
 				t.Errorf("Limits = %+v, %v; want %+v", got, err, want)
 			}
 			// What an older program writes, it reads back; its tags have no limit.
+			delete(want.Tags, "b")
 			execAll(t, db, "DELETE FROM leaf_tag_option WHERE biz_tag = 'b'", insertOptions+"('b', 2, 8, (1 = 0))")
 			if row, err := node.Lookup(ctx, "b"); err != nil || row.Options != (segment.Options{MinStep: 2, MaxStep: 8}) {
 				t.Errorf("Lookup = %+v, %v; want the options of an older program", row, err)
@@ -85,6 +94,42 @@ func TestLimitsArriveWhileNodesRun(t *testing.T) {
 		})
 	}
 }
+
+// TestOptionsOfAnotherTag: leaf_alloc tells two tags apart that are one to leaf_tag_option. What
+// is done to one of them changes nothing of the other.
+func TestOptionsOfAnotherTag(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	s := open(t, d.URL())
+	execAll(t, d.Open(t), "CREATE TABLE leaf_alloc (biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin PRIMARY KEY,"+
+		" max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)")
+	ctx := t.Context()
+	want := segment.Options{MinStep: 3}
+	_, err := s.ApplySchema(ctx)
+	err = errors.Join(err, s.Create(ctx, segment.NewRow{Tag: "a", Start: 1, Step: 7, Options: want}), s.Create(ctx, segment.NewRow{Tag: "a ", Start: 1, Step: 7}),
+		second(s.SetTagLimit(ctx, "a", limit.ChangeTo(limit.Rule{Blocked: true}))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"options": s.Update(ctx, "a ", segment.Change{MinStep: new(int64(5))}),
+		"a limit": second(s.SetTagLimit(ctx, "a ", limit.ChangeTo(limit.Rule{Rate: 5}))),
+	} {
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `the tag "a"`) {
+			t.Errorf("%s for a name that leaf_tag_option takes for another: %v; want ErrConflict that names it", what, err)
+		}
+	}
+	if err := s.Delete(ctx, "a "); err != nil {
+		t.Fatal(err)
+	}
+	row, err := s.Lookup(ctx, "a")
+	rules, err2 := s.Limits(ctx)
+	if errors.Join(err, err2) != nil || row.Options != want || !rules.Tags["a"].Blocked {
+		t.Errorf("the other tag has %+v, limits %+v, %v, %v; want the options %+v, blocked", row, rules, err, err2, want)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // TestColumnsAreReported, one line each.
 func TestColumnsAreReported(t *testing.T) {

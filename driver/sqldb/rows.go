@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -179,10 +178,7 @@ func (r *record) value() segment.Row {
 }
 
 // The columns of segment.Options in leaf_tag_option.
-var optionColumns, optionMarks = func() (columns, marks string) {
-	names, _ := new(segment.Options).Columns()
-	return strings.Join(names, ", "), strings.Repeat(", ?", len(names))[len(", "):]
-}()
+var optionColumns, _ = new(segment.Options).Columns()
 
 // optionFields are where a statement with optionColumns puts them, or takes them from.
 func optionFields(o *segment.Options) []any {

@@ -78,8 +78,8 @@ func TestNothingIsIssuedBeforeTheRules(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a := newSource("off", "on")
-		must(t, a.SetTagLimit(t.Context(), "off", blocked))
-		must(t, a.SetClientLimit(t.Context(), "x", blocked))
+		must(t, second(a.SetTagLimit(t.Context(), "off", limit.ChangeTo(blocked))))
+		must(t, second(a.SetClientLimit(t.Context(), "x", limit.ChangeTo(blocked))))
 		a.breakDown(errDown)
 		s := begin(t, limit.FollowConfig{}, limit.Source{Name: "a", Store: a})
 		if segment, snowflake := s.follower.Held(); !segment || !snowflake {
@@ -109,8 +109,8 @@ func TestADatabaseThatStaysDown(t *testing.T) {
 	for _, fault := range []error{errDown, errHang} {
 		bubble(t, func(t *testing.T) {
 			a := newSource("off")
-			must(t, a.SetTagLimit(t.Context(), "off", blocked))
-			must(t, a.SetClientLimit(t.Context(), "x", blocked))
+			must(t, second(a.SetTagLimit(t.Context(), "off", limit.ChangeTo(blocked))))
+			must(t, second(a.SetClientLimit(t.Context(), "x", limit.ChangeTo(blocked))))
 			a.breakDown(fault)
 			s := begin(t, limit.FollowConfig{Timeout: 3 * time.Second, MaxWait: time.Second}, limit.Source{Name: "a", Store: a, Issues: func() bool { return false }})
 			all, x := s.open(leaf.Credentials{}), s.open(leaf.Credentials{Name: "x"})

@@ -88,6 +88,8 @@ func follow(t *testing.T, log *bytes.Buffer, sources ...limit.Source) (f *limit.
 	}
 }
 
+func second[T any](_ T, err error) error { return err }
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -101,11 +103,11 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a, b := newSource("a", "both"), newSource("b", "both")
-		must(t, a.SetTagLimit(t.Context(), "a", some))
-		must(t, b.SetTagLimit(t.Context(), "b", some))
-		must(t, b.SetTagLimit(t.Context(), "both", some))
-		must(t, a.SetClientLimit(t.Context(), "x", some))
-		must(t, b.SetClientLimit(t.Context(), "y", some))
+		must(t, second(a.SetTagLimit(t.Context(), "a", limit.ChangeTo(some))))
+		must(t, second(b.SetTagLimit(t.Context(), "b", limit.ChangeTo(some))))
+		must(t, second(b.SetTagLimit(t.Context(), "both", limit.ChangeTo(some))))
+		must(t, second(a.SetClientLimit(t.Context(), "x", limit.ChangeTo(some))))
+		must(t, second(b.SetClientLimit(t.Context(), "y", limit.ChangeTo(some))))
 		f, inForce := follow(t, nil,
 			limit.Source{Name: "a", Store: a, Holds: func(tag string) bool { return tag != "b" }},
 			limit.Source{Name: "b", Store: b, Holds: func(tag string) bool { return tag == "b" }})
@@ -116,14 +118,14 @@ func TestFollow(t *testing.T) {
 			}
 		}
 		expect("at the start", "tag a, tag b, client x")
-		must(t, a.SetTagLimit(t.Context(), "both", some))
-		must(t, a.SetTagLimit(t.Context(), "a", limit.Rule{}))
-		must(t, b.SetClientLimit(t.Context(), "z", some))
+		must(t, second(a.SetTagLimit(t.Context(), "both", limit.ChangeTo(some))))
+		must(t, second(a.SetTagLimit(t.Context(), "a", limit.ChangeTo(limit.Rule{}))))
+		must(t, second(b.SetClientLimit(t.Context(), "z", limit.ChangeTo(some))))
 		expect("before the next reading", "tag a, tag b, client x")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		expect("after the interval", "tag b, tag both, client x")
-		must(t, b.SetTagLimit(t.Context(), "b", limit.Rule{}))
+		must(t, second(b.SetTagLimit(t.Context(), "b", limit.ChangeTo(limit.Rule{}))))
 		must(t, f.Refresh(t.Context()))
 		expect("after Refresh", "tag both, client x")
 		if a.reads > 4 {
@@ -139,12 +141,12 @@ func TestFollowThroughAnOutage(t *testing.T) {
 	for _, fault := range []error{errors.New("connection refused"), errHang} {
 		bubble(t, func(t *testing.T) {
 			a, b := newSource("a"), newSource("b")
-			must(t, a.SetTagLimit(t.Context(), "a", some))
-			must(t, a.SetClientLimit(t.Context(), "x", some))
+			must(t, second(a.SetTagLimit(t.Context(), "a", limit.ChangeTo(some))))
+			must(t, second(a.SetClientLimit(t.Context(), "x", limit.ChangeTo(some))))
 			var log bytes.Buffer
 			f, inForce := follow(t, &log, limit.Source{Name: "first", Store: a}, limit.Source{Name: "second", Store: b})
 			a.breakDown(fault)
-			must(t, b.SetTagLimit(t.Context(), "b", some))
+			must(t, second(b.SetTagLimit(t.Context(), "b", limit.ChangeTo(some))))
 			time.Sleep(20 * time.Second)
 			synctest.Wait()
 			if got, want := inForce(), "tag a, tag b, client x"; got != want {
@@ -154,7 +156,7 @@ func TestFollowThroughAnOutage(t *testing.T) {
 				t.Errorf("Refresh in the outage: %v", err)
 			}
 			a.breakDown(nil)
-			must(t, a.SetTagLimit(t.Context(), "a", limit.Rule{}))
+			must(t, second(a.SetTagLimit(t.Context(), "a", limit.ChangeTo(limit.Rule{}))))
 			time.Sleep(5 * time.Second)
 			synctest.Wait() // for a reading at this very moment
 			if got, want := inForce(), "tag b, client x"; got != want {

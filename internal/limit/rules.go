@@ -16,6 +16,33 @@ type Rule struct {
 	Blocked bool  `json:"blocked,omitempty"` // nothing is issued
 }
 
+// Change is an edit of a Rule; nil fields stay as they are.
+type Change struct {
+	Rate    *int64 `json:"rate,string,omitempty"`
+	Quota   *int64 `json:"quota,string,omitempty"`
+	Blocked *bool  `json:"blocked,omitempty"`
+}
+
+// ChangeTo returns the change that makes any rule r.
+func ChangeTo(r Rule) Change { return Change{&r.Rate, &r.Quota, &r.Blocked} }
+
+// ApplyTo returns r with the fields of c that are set.
+func (c Change) ApplyTo(r Rule) Rule {
+	if c.Rate != nil {
+		r.Rate = *c.Rate
+	}
+	if c.Quota != nil {
+		r.Quota = *c.Quota
+	}
+	if c.Blocked != nil {
+		r.Blocked = *c.Blocked
+	}
+	return r
+}
+
+// Validate is Rule.Validate for the fields that are set.
+func (c Change) Validate() error { return c.ApplyTo(Rule{}).Validate() }
+
 // MaxRate is the largest Rate and the largest Quota.
 const MaxRate = 1_000_000_000_000
 
@@ -76,11 +103,12 @@ type Store interface {
 	// for them has none.
 	Limits(ctx context.Context) (Rules, error)
 
-	// SetTagLimit replaces the rule of a tag; the zero Rule removes it. The tag's other
-	// options stay. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest, segment.ErrSchema
-	// if the tables have no room (`leaf schema apply`).
-	SetTagLimit(ctx context.Context, tag string, r Rule) error
+	// SetTagLimit changes the rule of a tag in one atomic step, and returns what it is then;
+	// one that has become zero is removed. The tag's other options stay. Errors:
+	// leaf.ErrUnknownTag, leaf.ErrBadRequest, segment.ErrSchema if the tables have no room
+	// (`leaf schema apply`).
+	SetTagLimit(ctx context.Context, tag string, c Change) (Rule, error)
 
 	// SetClientLimit is SetTagLimit for a client, which need not be known.
-	SetClientLimit(ctx context.Context, client string, r Rule) error
+	SetClientLimit(ctx context.Context, client string, c Change) (Rule, error)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -67,8 +68,8 @@ func (q SetClientLimit) was(ctx context.Context, c *Catalog) (any, error) {
 
 // limitBefore names all fields, also those without a limit.
 func (c *Catalog) limitBefore(ctx context.Context, kind, name string) (any, error) {
-	_, rule, err := c.limitRule(ctx, kind, name)
-	return LimitChange{&rule.Rate, &rule.Quota, &rule.Blocked}, err
+	rule, err := c.limitRule(ctx, kind, name)
+	return limit.ChangeTo(rule), err
 }
 
 func workerObject(number int64) string { return fmt.Sprintf("worker %d", number) }

@@ -37,11 +37,7 @@ type Limit struct {
 }
 
 // LimitChange is an edit; nil fields stay as they are.
-type LimitChange struct {
-	Rate    *int64 `json:"rate,string,omitempty"`
-	Quota   *int64 `json:"quota,string,omitempty"`
-	Blocked *bool  `json:"blocked,omitempty"`
-}
+type LimitChange = limit.Change
 
 // errNoLimits is the answer of commands about limits without a database.
 var errNoLimits = fmt.Errorf("%w: limits are kept in the database of segment mode or of the worker IDs (snowflake.registry=sql), and this node uses neither", leaf.ErrDisabled)
@@ -82,29 +78,34 @@ func (c *Catalog) limitOf(store int, kind, name string, r limit.Rule) Limit {
 	return Limit{Kind: kind, Name: name, Rate: r.Rate, Quota: r.Quota, Blocked: r.Blocked, Store: c.storeName(store)}
 }
 
-// limitRule returns the rule of a tag or a client, and the database that has it.
-func (c *Catalog) limitRule(ctx context.Context, kind, name string) (store int, rule limit.Rule, err error) {
-	if len(c.Stores) == 0 {
-		return 0, rule, errNoLimits
+// limitStore returns the index of the database that has the limit of a tag or a client.
+func (c *Catalog) limitStore(kind, name string) (int, error) {
+	switch {
+	case len(c.Stores) == 0:
+		return 0, errNoLimits
+	case kind == LimitOfTag:
+		return c.route(name)
 	}
-	if kind == LimitOfTag {
-		if store, err = c.route(name); err != nil {
-			return 0, rule, err
-		}
-	}
-	rules, err := c.readLimits(ctx, store)
-	if err != nil {
-		return 0, rule, err
-	}
-	if kind == LimitOfTag {
-		return store, rules.Tags[name], nil
-	}
-	return store, rules.Clients[name], nil
+	return 0, nil
 }
 
-// setLimit changes a limit, which then counts at once.
+// limitRule returns the rule of a tag or a client.
+func (c *Catalog) limitRule(ctx context.Context, kind, name string) (limit.Rule, error) {
+	store, err := c.limitStore(kind, name)
+	if err != nil {
+		return limit.Rule{}, err
+	}
+	rules, err := c.readLimits(ctx, store)
+	if kind == LimitOfTag {
+		return rules.Tags[name], err
+	}
+	return rules.Clients[name], err
+}
+
+// setLimit changes a limit, which then counts at once. The database applies the change: what
+// another command changes at the same time stays.
 func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitChange) (l Limit, err error) {
-	store, rule, err := c.limitRule(ctx, kind, name)
+	store, err := c.limitStore(kind, name)
 	if err != nil {
 		return l, err
 	}
@@ -112,31 +113,17 @@ func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitC
 	if kind == LimitOfTag {
 		set = c.Stores[store].SetTagLimit
 	}
-	rule = change.applyTo(rule)
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if err := StoreError(set(bounded, name, rule)); err != nil {
-		return l, err
+	rule, err := set(bounded, name, change)
+	if err != nil {
+		return l, StoreError(err)
 	}
 	l = c.limitOf(store, kind, name, rule)
 	if c.LimitChanged != nil {
 		c.LimitChanged(ctx, l)
 	}
 	return l, nil
-}
-
-// applyTo returns r with the fields of c that are set.
-func (c LimitChange) applyTo(r limit.Rule) limit.Rule {
-	if c.Rate != nil {
-		r.Rate = *c.Rate
-	}
-	if c.Quota != nil {
-		r.Quota = *c.Quota
-	}
-	if c.Blocked != nil {
-		r.Blocked = *c.Blocked
-	}
-	return r
 }
 
 // ListLimits returns all limits: those of tags, by name, before those of clients.
