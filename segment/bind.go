@@ -94,7 +94,7 @@ func (s *shard) bind() error {
 	s.foreign = nil // before the look at the board, which heeds nothing of another cluster
 	s.mu.Unlock()
 	if first { // before the first range: this node may have been away during a regress
-		if err := s.readBoard(a.running, false); err != nil {
+		if err := s.firstLook(); err != nil {
 			return fmt.Errorf("read the notices of other nodes: %w", err)
 		}
 	}
@@ -108,6 +108,16 @@ func (s *shard) bind() error {
 		}
 	}
 	return nil
+}
+
+// firstLook reads the board for the first time, and enters it. Close waits for it before the node
+// leaves, so that no entry comes after that.
+func (s *shard) firstLook() error {
+	if !s.alloc.watches.Enter() {
+		return fmt.Errorf("%w: closed", leaf.ErrNotReady)
+	}
+	defer s.alloc.watches.End()
+	return s.readBoard(s.alloc.running, false)
 }
 
 // dropStock takes what is in memory from all tags. Loads that are under way find that their

@@ -284,11 +284,12 @@ func (a *Allocator) endWatches(ctx context.Context) bool {
 	return a.watches.Wait(ctx) == nil
 }
 
-// leaveBoards takes the node off the lists of those that a repair asks.
+// leaveBoards takes the node off the lists of those that a repair asks, also where it entered a
+// list and loads nothing: its first look at the board failed, or the database got another rule.
 func (a *Allocator) leaveBoards(ctx context.Context) {
 	boards := bounded.NewGroup(a.rt)
 	for _, s := range a.shards {
-		if s.watcher.board == nil || s.admits() != nil {
+		if s.process.Load() == 0 || s.isOtherClusters() { // it never entered, or is not on that list
 			continue
 		}
 		boards.Start(func() { s.leave(ctx) })
