@@ -68,7 +68,7 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		rt:      cfg.Runtime,
 		log:     cfg.Logger,
 		router:  router,
-		disk:    disk,
+		disk:    fence.Guard(disk, cfg.Logger),
 		alarms:  cfg.Alarms,
 		drained: newChunk(leaf.Range{}),
 		tasks:   bounded.NewGroup(cfg.Runtime),

@@ -4,6 +4,7 @@ import "io/fs"
 
 // Disk is the node's own durable, locked folder, of which the engine uses one
 // file, for a fixed number. Names are plain file names. The driver is driver/datadir.
+// A panic counts as an error.
 type Disk interface {
 	// ReadFile returns the content of name, or an error that matches
 	// fs.ErrNotExist.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // fileName is the node's own record in its data directory.
@@ -206,8 +207,8 @@ func (h *Holder) replace(ctx context.Context, content []byte) error {
 	h.writing = done
 	var err error
 	h.rt.Go(func() {
-		err = h.disk.Replace(fileName, content)
-		close(done)
+		defer close(done)
+		err = h.onDisk("Disk.Replace", func() error { return h.disk.Replace(fileName, content) })
 	})
 	if hangs := h.flush(ctx); hangs != nil {
 		return hangs
@@ -224,8 +225,8 @@ func (h *Holder) load() ([]byte, error) {
 	var content []byte // both are read only after done is closed
 	var err error
 	h.rt.Go(func() {
-		content, err = h.disk.ReadFile(fileName)
-		close(done)
+		defer close(done)
+		err = h.onDisk("Disk.ReadFile", func() (err error) { content, err = h.disk.ReadFile(fileName); return err })
 	})
 	if hangs := h.answer(h.base, done, "read"); hangs != nil {
 		return nil, hangs
@@ -234,6 +235,12 @@ func (h *Holder) load() ([]byte, error) {
 		h.cfg.Alarms.Clear(leaf.AlarmDisk, fileName)
 	}
 	return content, err
+}
+
+// onDisk is a call of the disk. A panic of that is an error.
+func (h *Holder) onDisk(call string, f func() error) error {
+	_, err := bounded.Recover(call, func() (struct{}, error) { return struct{}{}, f() })
+	return h.reg.heed(err)
 }
 
 // flush waits for the end of the last write.

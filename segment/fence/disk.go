@@ -5,7 +5,7 @@ import "io"
 // Disk is the node's own durable folder. The engine keeps the fence in two files there,
 // what it knows of the cluster fence and the list of recent tags; it reaches no other file. A name is a plain
 // file name without separators. All methods are safe for concurrent use on
-// different names.
+// different names. A panic counts as an error.
 type Disk interface {
 	// ReadFile returns the content of name, or an error that matches
 	// fs.ErrNotExist if it was never written. A disk that knows that the fence was
