@@ -28,7 +28,7 @@ type workerListCmd struct {
 
 // Help implements kong.HelpProvider.
 func (workerListCmd) Help() string {
-	return `STATE is running (heard of within a lease), held (not heard of, and its time bound has not passed), expired (its time bound has passed) or released. ISSUES BELOW is the bound T: the last owner issued nothing at or above it, and the next one starts there.`
+	return `STATE is running (heard of within a lease), held (not heard of, and its time bound has not passed), expired (its time bound has passed) or released. ISSUES BELOW is the bound T: the last owner issued nothing at or above it, and the next one starts there; - stands for a number that issued nothing.`
 }
 
 // Run lists all worker IDs that the registry knows.

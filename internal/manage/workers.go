@@ -36,8 +36,8 @@ type Worker struct {
 	Address  string `json:"address,omitempty"` // of the last owner
 	State    string `json:"state"`             // see the constants
 	Own      bool   `json:"own,omitempty"`     // held by the node that answers; a static number also while that waits
-	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below
-	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above
+	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below; 0: the epoch
+	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above; 0: nothing was issued with the number
 	Released bool   `json:"released,omitempty"`
 }
 
@@ -93,28 +93,36 @@ func (ListWorkers) run(ctx context.Context, r *Registry) (Workers, error) {
 	own := r.Own()
 	private := info.Kind == worker.Fixed && !info.Shared // the number of this process, also while it waits
 	for _, rec := range records {
-		out.Workers = append(out.Workers, describeWorker(rec, private || rec.Number == own, running[rec.Nonce], out.Now))
+		out.Workers = append(out.Workers, r.describe(rec, private || rec.Number == own, running[rec.Nonce], out.Now))
 	}
 	return out, nil
 }
 
-func describeWorker(r worker.Record, own, running bool, now int64) Worker {
+func (r *Registry) describe(rec worker.Record, own, running bool, now int64) Worker {
 	d := Worker{
-		Number: r.Number, Address: r.Address, Own: own && r.Damage == "", Floor: r.Floor, Bound: r.Bound, Released: r.Released,
+		Number: rec.Number, Address: rec.Address, Own: own && rec.Damage == "", Floor: r.moment(rec.Floor), Bound: r.moment(rec.Bound), Released: rec.Released,
 	}
 	switch {
-	case r.Damage != "":
+	case rec.Damage != "":
 		d.State = WorkerUnreadable
-	case r.Released:
+	case rec.Released:
 		d.State = WorkerReleased
 	case d.Own || running:
 		d.State = WorkerRunning
-	case now < r.Bound:
+	case now < rec.Bound:
 		d.State = WorkerHeld
 	default:
 		d.State = WorkerExpired
 	}
 	return d
+}
+
+// moment returns a floor or bound, 0 for the epoch of the layout: no ID lies below that.
+func (r *Registry) moment(unixMilli int64) int64 {
+	if unixMilli <= r.Layout.Epoch {
+		return 0
+	}
+	return unixMilli
 }
 
 // NeverUsed is the error for a worker ID of which the registry knows nothing.

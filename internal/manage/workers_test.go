@@ -3,6 +3,7 @@ package manage_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,34 @@ func TestStaticNumberWhileItWaits(t *testing.T) {
 	}
 	want := manage.Worker{Number: 5, State: manage.WorkerRunning, Own: true}
 	if len(all.Workers) != 1 || all.Workers[0] != want {
+		t.Errorf("workers %+v, want %+v", all.Workers, want)
+	}
+}
+
+// unused is a registry of a number that its owner released before its first ID.
+type unused struct{ javas }
+
+func (unused) List(context.Context) ([]worker.Record, error) {
+	epoch := snowflake.Leaf().Epoch
+	return []worker.Record{{Number: 5, Floor: epoch, Bound: epoch, Released: true}, {Number: 6, Floor: epoch, Bound: epoch + 1, Released: true}}, nil
+}
+
+func (unused) Peers(context.Context) ([]worker.Peer, error) { return nil, nil }
+
+// TestNumberThatIssuedNothing: its bound is the epoch of the layout, which is no time at which
+// anything was issued.
+func TestNumberThatIssuedNothing(t *testing.T) {
+	t.Parallel()
+	r := &manage.Registry{Opened: unused{}, Layout: snowflake.Leaf(), Own: func() int64 { return -1 }}
+	all, err := manage.Ask(t.Context(), manage.On(r), manage.ListWorkers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []manage.Worker{
+		{Number: 5, State: manage.WorkerReleased, Released: true},
+		{Number: 6, State: manage.WorkerReleased, Released: true, Bound: snowflake.Leaf().Epoch + 1},
+	}
+	if !slices.Equal(all.Workers, want) {
 		t.Errorf("workers %+v, want %+v", all.Workers, want)
 	}
 }

@@ -29,7 +29,7 @@ export function snowflake() {
       workers.replaceChildren(
         h('p.summary', null, t('snow.registry.is', { registry: w.registry, kind: t('snow.kind.' + w.kind), namespace: w.namespace, last: count(w.last) })),
         h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th', null, t('snow.worker')), h('th', null, t('snow.state')), h('th', null, t('snow.address')), h('th.num', null, t('snow.bound')))),
-          h('tbody', null, w.workers.slice(0, 500).map((x) => h('tr', null, h('td', null, String(x.worker)), h('td', null, pill(x.state === 'running' ? 'ok' : x.state === 'unreadable' ? 'bad' : x.state === 'held' ? 'warn' : 'off', t('worker.' + x.state)), x.own && h('small', null, t('snow.own'))), h('td.id', null, x.address || '–'), h('td.num', null, moment(x.bound))))))),
+          h('tbody', null, w.workers.slice(0, 500).map((x) => h('tr', null, h('td', null, String(x.worker)), h('td', null, pill(x.state === 'running' ? 'ok' : x.state === 'unreadable' ? 'bad' : x.state === 'held' ? 'warn' : 'off', t('worker.' + x.state)), x.own && h('small', null, t('snow.own'))), h('td.id', null, x.address || '–'), h('td.num', null, x.bound === '0' ? '–' : moment(x.bound))))))),
         w.workers.length > 500 ? h('p.empty', null, t('snow.more', { n: count(w.workers.length - 500) })) : '');
     } catch (e) {
       workers.replaceChildren(fault(e.message));
