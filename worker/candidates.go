@@ -9,6 +9,9 @@ import (
 // The numbers without a record are counted, not listed: a layout may have millions.
 type candidates struct {
 	now int64 // of the claim
+	end int64 // of the layout, 0: none
+
+	past int // records that are of use never: past the end
 
 	idle    group // of use at once, and free
 	expired group // of use at once, and perhaps held by an owner that is about to renew
@@ -42,6 +45,10 @@ func (c *candidates) at(floor int64, expires bool) *group {
 
 // put adds a record. expires says that its owner went without a release.
 func (c *candidates) put(r Record, expires bool) {
+	if c.end != 0 && r.Floor >= c.end {
+		c.past++
+		return
+	}
 	if g := c.at(r.Floor, expires); g != nil {
 		g.records = append(g.records, r)
 	}

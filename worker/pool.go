@@ -26,6 +26,7 @@ import (
 //     hold before those of an unclean holder, which may be alive and about to renew; of
 //     the rest the ones usable soonest. Where plenty of numbers that were used before are as
 //     good, none is taken that never was.
+//   - A number whose T lies at the end of the layout is never taken: it has no ID left.
 //   - While IssueFrom lies further ahead than Request.Latest, no number is taken: each would
 //     get it as its T, and keep it when the namespace is mended.
 //   - A number that another program gave to another address is never taken, nor is one
@@ -197,7 +198,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	if isOwn && own.Floor <= req.Now+req.Margin {
 		return own, nil
 	}
-	all := candidates{now: req.Now}
+	all := candidates{now: req.Now, end: req.End}
 	var taken []int64 // numbers of the range that are not unused
 	others := 0       // of them, rows of another program
 	var freed int64   // the lowest T of those that return when it and the margin have passed
@@ -239,7 +240,7 @@ func choose(records []Record, reserved []Adoptable, issueFrom int64, req Request
 	all.putUnused(req.Numbers.Len()-int64(len(taken)), issueFrom)
 	r, rank, ok := all.pick(req.Nonce)
 	if !ok {
-		return Record{}, full(req, others, damaged, freed)
+		return Record{}, full(req, others, damaged, all.past, freed)
 	}
 	if rank >= 0 {
 		r = Record{Number: unusedAt(req.Numbers.Lo, rank, taken), Floor: issueFrom}
@@ -292,13 +293,16 @@ func adopt(known map[int64]Record, a Adoptable, issueFrom int64, req Request) (R
 
 func inRange(r leaf.Range, n int64) bool { return r.Lo <= n && n < r.Hi }
 
-func full(req Request, others, damaged int, freed int64) error {
+func full(req Request, others, damaged, past int, freed int64) error {
 	text := fmt.Sprintf("all %d worker IDs %d to %d are taken", req.Numbers.Len(), req.Numbers.Lo, req.Numbers.Hi-1)
 	if others > 0 {
 		text += fmt.Sprintf(", %d of them by rows of another program", others)
 	}
 	if damaged > 0 {
 		text += fmt.Sprintf(", the records of %d cannot be read", damaged)
+	}
+	if past > 0 {
+		text += fmt.Sprintf(", %d of them past the end of the layout, because the clock of the last owner was: these can never be used", past)
 	}
 	if freed > 0 {
 		text += fmt.Sprintf("; unless renewed, the next one returns in %d s", max(0, freed-req.Now+req.Margin+999)/1000)

@@ -132,6 +132,7 @@ type Request struct {
 	Bound     int64      // T to record, if the clock is not below the floor
 	Margin    int64      // how long after T an unclean holder's number returns, in ms
 	Latest    int64      // a namespace whose numbers may be used only after this moment is refused; 0: none is
+	End       int64      // of the layout: a number that may be used only from then on is not given; 0: none
 	Quiet     int64      // moment by which every node has stopped that could issue at Now; 0: there was none. A registry reads QuietNow
 	Previous  *Previous  // what this node's file says about its last claim; nil if nothing
 
