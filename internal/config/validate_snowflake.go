@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
@@ -54,7 +56,7 @@ func (c Snowflake) validate() []error {
 			fail("interface", pattern, "must be a name, or a pattern such as en*")
 		}
 	}
-	if !pathName.MatchString(c.Name) || c.Name == "." || c.Name == ".." {
+	if !isPathName(c.Name) {
 		fail("name", c.Name, "must have 1 to 64 printable characters without slash")
 	}
 	if !label.MatchString(c.Namespace) {
@@ -102,10 +104,15 @@ func (c Snowflake) Unstable(newDir bool) string {
 	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: use etcd, sql or zookeeper-recycle, or set snowflake.address"
 }
 
-var (
-	pathName = regexp.MustCompile(`^[^/\pC]{1,64}$`)
-	label    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-)
+// isPathName reports whether a name can be one part of a path in the registry. It is no regular
+// expression: to compile one with 64 printable characters took a sixth of the time in which leaf starts.
+func isPathName(name string) bool {
+	notPrintable := func(r rune) bool { return r == '/' || unicode.Is(unicode.C, r) }
+	n := utf8.RuneCountInString(name)
+	return n >= 1 && n <= 64 && name != "." && name != ".." && !strings.ContainsFunc(name, notPrintable)
+}
+
+var label = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // timings checks what must fit together. The engine has the same limits; here they
 // are told by the names of the keys.
