@@ -13,7 +13,7 @@ import (
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
 var reloadable = []string{
-	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
+	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, config.CertificateKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
 	levelKey, format.KeysKey, "reload-interval", webhookKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
 	"log.access", "drain-delay", weightKey, "metrics.tags",
 }
@@ -40,7 +40,7 @@ type reloading struct {
 }
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
-// certificate with its key, the certificates of tls.client-ca, the keys of opaque IDs, the
+// certificate with its key, the certificates of tls.client-ca, the roles of clients' certificates, the keys of opaque IDs, the
 // passwords of databases and registries, all of which are read from their files again, and the values of the other keys in
 // reloadable. A connection that is open keeps what it has. After an error nothing has changed.
 // While the last attempt has failed, the alarm leaf.AlarmConfiguration is active.
@@ -131,12 +131,17 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if err != nil {
 		return r, err
 	}
+	certified, err := cfg.Auth.Grants()
+	if err != nil {
+		return r, err
+	}
 	switched := (authorities == nil) != (a.authorities.Load() == nil) // which the servers do not see
 	r.logins, r.Restart = logins.use, logins.differ
 	r.differ = config.Changed(a.inForce, cfg)
 	for _, d := range r.differ {
 		switch {
-		case !slices.Contains(reloadable, d.Key), d.Key == clientCAKey && switched, d.Key == levelKey && a.opts.Level == nil,
+		case !slices.Contains(reloadable, d.Key), d.Key == clientCAKey && switched,
+			d.Key == config.CertificateKey && (d.Now == "" || d.Then == ""), d.Key == levelKey && a.opts.Level == nil,
 			d.Key == webhookKey && (d.Now == "" || d.Then == ""), d.Key == weightKey && a.presence == nil:
 			r.Restart = append(r.Restart, d.Key)
 		case !slices.ContainsFunc(logins.differ, func(text string) bool { return keyOf(text) == d.Key }):
@@ -162,6 +167,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 		if err := a.tokens.admin.Replace(cfg.Admin.Tokens); err != nil {
 			return err
 		}
+		a.tokens.clients.ReplaceCertificates(certified)
 		if pair != nil {
 			a.certificate.Store(pair)
 		}

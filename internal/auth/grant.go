@@ -14,7 +14,7 @@ import (
 type Grant struct {
 	Name  string // of the token or certificate, "" of one from the configuration
 	who   string // for errors
-	roles Roles
+	roles atomic.Pointer[Roles]
 
 	revoked atomic.Bool
 	digest  digest // of a named token
@@ -23,9 +23,15 @@ type Grant struct {
 	issuers *leaf.Issuers // see Issuers
 }
 
+func newGrant(name, who string, roles Roles) *Grant {
+	g := &Grant{Name: name, who: who}
+	g.roles.Store(&roles)
+	return g
+}
+
 // everything is the grant of those who need to show nothing, and of auth.token.
 func everything(who string) *Grant {
-	return &Grant{who: who, roles: Roles{All: true, Snowflake: true, Read: true}}
+	return newGrant("", who, Roles{All: true, Snowflake: true, Read: true})
 }
 
 // Free reports whether the grant issues everything and cannot be revoked, so that nothing
@@ -37,20 +43,20 @@ func (g *Grant) Who() string { return g.who }
 
 // Issue returns an error unless the tag may be issued.
 func (g *Grant) Issue(tag string) error {
-	if g.roles.issues(tag) && !g.revoked.Load() {
+	if g.roles.Load().issues(tag) && !g.revoked.Load() {
 		return nil
 	}
 	return g.refuse(fmt.Sprintf("%s for tag %q", RoleIssue, tag))
 }
 
 // IssueSnowflake returns an error unless IDs of snowflake mode may be issued.
-func (g *Grant) IssueSnowflake() error { return g.check(g.roles.Snowflake, RoleSnowflake) }
+func (g *Grant) IssueSnowflake() error { return g.check(g.roles.Load().Snowflake, RoleSnowflake) }
 
 // Read returns an error unless the node may be looked at.
-func (g *Grant) Read() error { return g.check(g.roles.Read, RoleRead) }
+func (g *Grant) Read() error { return g.check(g.roles.Load().Read, RoleRead) }
 
 // Admin returns an error unless the node may be administered.
-func (g *Grant) Admin() error { return g.check(g.roles.Admin, RoleAdmin) }
+func (g *Grant) Admin() error { return g.check(g.roles.Load().Admin, RoleAdmin) }
 
 func (g *Grant) check(has bool, role string) error {
 	if has && !g.revoked.Load() {

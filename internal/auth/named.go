@@ -47,8 +47,9 @@ func (n *Named) Set(tokens []Token, now time.Time) {
 			continue // another program wrote it: it opens nothing
 		}
 		g := before.names[t.Name]
-		if g == nil || g.digest != d || !g.roles.equal(t.Roles) {
-			g = &Grant{Name: t.Name, who: "token " + t.Name, roles: t.Roles, digest: d}
+		if g == nil || g.digest != d || !g.roles.Load().equal(t.Roles) {
+			g = newGrant(t.Name, "token "+t.Name, t.Roles)
+			g.digest = d
 		}
 		next.names[t.Name] = g
 		next.grants[g.key()] = append(next.grants[g.key()], g)

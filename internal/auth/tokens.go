@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"maps"
 	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
@@ -12,11 +13,11 @@ import (
 // Tokens is what a client can show of which it must show one. The zero value asks for none.
 // All methods are safe for concurrent use.
 type Tokens struct {
-	valid        atomic.Pointer[[]fixed] // of the configuration
-	grant        *Grant                  // of those; nil: everything but administration
-	named        *Named                  // nil: there are none
-	certificates map[string]*Grant       // by the name in them
-	guard        *Guard                  // nil: wrong tokens are not slowed down
+	valid        atomic.Pointer[[]fixed]           // of the configuration
+	grant        *Grant                            // of those; nil: everything but administration
+	named        *Named                            // nil: there are none
+	certificates atomic.Pointer[map[string]*Grant] // by the name in them; nil: none has roles
+	guard        *Guard                            // nil: wrong tokens are not slowed down
 }
 
 // fixed is a token of the configuration.
@@ -41,16 +42,17 @@ func NewTokens(tokens ...string) *Tokens {
 // NewAdminTokens is NewTokens for administrators.
 func NewAdminTokens(tokens ...string) *Tokens {
 	t := NewTokens(tokens...)
-	t.grant = &Grant{who: "admin.token", roles: Roles{Read: true, Admin: true}}
+	t.grant = newGrant("", "admin.token", Roles{Read: true, Admin: true})
 	return t
 }
 
 // WithNamed returns t, which also accepts the tokens of n, and certificates by the name in
 // them. Call it before t is used.
 func (t *Tokens) WithNamed(n *Named, certificates map[string]Roles) *Tokens {
-	t.named, t.certificates = n, map[string]*Grant{}
-	for name, roles := range certificates {
-		t.certificates[name] = &Grant{Name: name, who: fmt.Sprintf("certificate %q", name), roles: roles}
+	t.named = n
+	if len(certificates) > 0 {
+		t.certificates.Store(&map[string]*Grant{})
+		t.ReplaceCertificates(certificates)
 	}
 	return t
 }
@@ -84,9 +86,48 @@ func (t *Tokens) Replace(tokens []string) error {
 	return nil
 }
 
+// ReplaceCertificates puts other roles of certificates into force, also on connections that are
+// open. If no certificate had roles, or none would have, it changes nothing: clients that have
+// shown nothing else would lose or get everything. It is not safe for concurrent use with itself.
+func (t *Tokens) ReplaceCertificates(certificates map[string]Roles) {
+	before := t.certificates.Load()
+	if before == nil || len(certificates) == 0 {
+		return
+	}
+	// A name that is gone stays, revoked: connections keep its grant, and it may come back.
+	next := maps.Clone(*before)
+	for name, g := range next {
+		if _, ok := certificates[name]; !ok {
+			g.revoked.Store(true)
+		}
+	}
+	for name, roles := range certificates {
+		g := next[name]
+		if g == nil {
+			next[name] = newGrant(name, fmt.Sprintf("certificate %q", name), roles)
+			continue
+		}
+		g.roles.Store(&roles)
+		g.revoked.Store(false)
+	}
+	t.certificates.Store(&next)
+}
+
+// certified returns the grant of a certificate by its name, nil if it has none.
+func (t *Tokens) certified(name string) *Grant {
+	all := t.certificates.Load()
+	if all == nil {
+		return nil
+	}
+	if g := (*all)[name]; g != nil && !g.revoked.Load() {
+		return g
+	}
+	return nil
+}
+
 // Required reports whether something must be shown.
 func (t *Tokens) Required() bool {
-	return t.valid.Load() != nil || t.named != nil || len(t.certificates) > 0
+	return t.valid.Load() != nil || t.named != nil || t.certificates.Load() != nil
 }
 
 // Fixed reports whether there are tokens of the configuration.
@@ -111,7 +152,7 @@ func (t *Tokens) Identify(c leaf.Credentials) (*Grant, error) {
 		return t.fixed(), nil
 	}
 	if c.Token == "" {
-		if g := t.certificates[c.Certificate]; g != nil {
+		if g := t.certified(c.Certificate); g != nil {
 			return g, nil
 		}
 		return nil, fmt.Errorf("%w: this server asks for a token", leaf.ErrUnauthenticated)

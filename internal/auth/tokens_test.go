@@ -64,3 +64,38 @@ func TestReplace(t *testing.T) {
 		t.Errorf("none before and after: %v", err)
 	}
 }
+
+// TestReplaceCertificates: a grant in use has the new roles at once, none while its certificate is
+// not listed, and them again once it is. Whether certificates are asked for does not change.
+func TestReplaceCertificates(t *testing.T) {
+	t.Parallel()
+	tokens := auth.NewTokens().WithNamed(nil, map[string]auth.Roles{"shop": roles(t, "issue:order")})
+	shop := leaf.Credentials{Certificate: "shop"}
+	kept, err := tokens.Identify(shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		roles map[string]auth.Roles
+		order error // of the grant that is kept
+		read  error
+		open  error // of a connection that begins
+	}{
+		{"other roles", map[string]auth.Roles{"shop": roles(t, "read")}, leaf.ErrForbidden, nil, nil},
+		{"no roles", nil, leaf.ErrForbidden, nil, nil},
+		{"not listed", map[string]auth.Roles{"bill": roles(t, "issue")}, leaf.ErrUnauthenticated, leaf.ErrUnauthenticated, leaf.ErrUnauthenticated},
+		{"listed again", map[string]auth.Roles{"shop": roles(t, "issue")}, nil, leaf.ErrForbidden, nil},
+	} {
+		tokens.ReplaceCertificates(tt.roles)
+		_, open := tokens.Identify(shop)
+		if order, read := kept.Issue("order"), kept.Read(); !errors.Is(order, tt.order) || !errors.Is(read, tt.read) || !errors.Is(open, tt.open) || !tokens.Required() {
+			t.Errorf("%s: issue %v, read %v, open %v", tt.name, order, read, open)
+		}
+	}
+	none := auth.NewTokens()
+	none.ReplaceCertificates(map[string]auth.Roles{"shop": roles(t, "issue")})
+	if none.Required() {
+		t.Error("clients that show nothing are refused while the node runs")
+	}
+}

@@ -28,32 +28,33 @@ func (a Auth) Grants() (map[string]auth.Roles, error) {
 	for _, value := range a.Certificates {
 		at := strings.LastIndexByte(value, '=')
 		if at < 1 {
-			return nil, &Error{Key: certificateKey, Value: value, Limit: "must be NAME=ROLES, such as shop.example=issue:order*"}
+			return nil, &Error{Key: CertificateKey, Value: value, Limit: "must be NAME=ROLES, such as shop.example=issue:order*"}
 		}
 		name := value[:at]
 		roles, err := auth.ParseRoles(strings.Fields(value[at+1:]))
 		switch {
 		case err != nil:
-			return nil, &Error{Key: certificateKey, Value: value, Limit: err.Error()}
+			return nil, &Error{Key: CertificateKey, Value: value, Limit: err.Error()}
 		case roles.Admin:
-			return nil, &Error{Key: certificateKey, Value: value, Limit: "must not have the role admin: admin.addr asks for no certificate"}
+			return nil, &Error{Key: CertificateKey, Value: value, Limit: "must not have the role admin: admin.addr asks for no certificate"}
 		}
 		if _, twice := all[name]; twice {
-			return nil, &Error{Key: certificateKey, Value: value, Limit: "must name each certificate once"}
+			return nil, &Error{Key: CertificateKey, Value: value, Limit: "must name each certificate once"}
 		}
 		all[name] = roles
 	}
 	return all, nil
 }
 
-const certificateKey = "auth.certificate"
+// CertificateKey names the key with the roles of certificates.
+const CertificateKey = "auth.certificate"
 
 func (c Config) validateAuth() (errs []error) {
 	if _, err := c.Auth.Grants(); err != nil {
 		errs = append(errs, err)
 	}
 	if len(c.Auth.Certificates) > 0 && c.TLS.ClientCA == "" {
-		errs = append(errs, &Error{Key: certificateKey, Value: c.Auth.Certificates[0], Limit: "needs tls.client-ca, or no client shows a certificate"})
+		errs = append(errs, &Error{Key: CertificateKey, Value: c.Auth.Certificates[0], Limit: "needs tls.client-ca, or no client shows a certificate"})
 	}
 	switch path := c.Auth.NamedFile(); {
 	case c.Auth.Named == "":

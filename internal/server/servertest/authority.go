@@ -33,6 +33,9 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
+// Certificate returns its own certificate in DER form.
+func (a *Authority) Certificate() []byte { return a.cert.Raw }
+
 // Issue returns a certificate for a new key that is valid now. The first one of an
 // Authority signs itself.
 func (a *Authority) Issue(t testing.TB, template *x509.Certificate) tls.Certificate {
