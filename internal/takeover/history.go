@@ -9,8 +9,9 @@ import (
 )
 
 // Issued returns the numbers that a tag can have handed out: its row moves through them, and the
-// audit log says where it began and where a command moved it on. entries are those of the tag,
-// the newest first, and maxID is where its row is now.
+// audit log says where it began and where a command moved it on. What a repair has ended counts,
+// whatever the row said: nodes had issued above it. entries are those of the tag, the newest
+// first, and maxID is where its row is now.
 //
 // known is false if the beginning is in no entry: the row is older than the log, or was made by
 // another program.
@@ -43,7 +44,11 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 		if !known || from.MaxID == nil || next == nil {
 			return nil, false
 		}
-		issued = leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: *from.MaxID})
+		end := *from.MaxID
+		if after := to.after(); e.Operation == "tag repair" && after != nil {
+			end = max(end, *after) // the row said too little: that is why the tag was repaired
+		}
+		issued = leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: end})
 		begin = *next
 	}
 	if !known {

@@ -25,6 +25,7 @@ func TestIssuedIsNotKnown(t *testing.T) {
 		"a refused create":       {{Operation: "tag create", To: `{"start":"5"}`, Result: "conflict"}},
 		"a move from nowhere":    {create, entry("tag set", "", `{"max_id":"90"}`)},
 		"a repair without first": {create, entry("tag repair", `{"max_id":"7"}`, `{"above":"0"}`)},
+		"a repair without a row": {create, entry("tag repair", ``, `{"above":"9","first":"10"}`)},
 	} {
 		slices.Reverse(entries)
 		if got, known := takeover.Issued(entries, 100); known || got != nil {
@@ -43,20 +44,27 @@ func TestIssuedFollowsTheRow(t *testing.T) {
 	for range 200 {
 		var entries []audit.Entry
 		var out []leaf.Range
-		there, row := false, int64(0)
+		there, row, began := false, int64(0), int64(0)
 		add := func(operation, from, to string) { entries = slices.Insert(entries, 0, entry(operation, from, to)) }
 		for range 1 + r.IntN(12) {
 			was, jump := row, r.Int64N(50)
-			switch n := r.IntN(5); {
+			switch n := r.IntN(6); {
 			case !there:
 				row, there = row+jump, true
+				began = row
 				add("tag create", "", fmt.Sprintf(`{"tag":"order","start":"%d","step":10}`, row))
 			case n == 0:
 				row += jump
+				began = row
 				add("tag set", fmt.Sprintf(`{"max_id":"%d"}`, was), fmt.Sprintf(`{"max_id":"%d"}`, row))
 			case n == 1:
+				back := was // or the database has lost loads, and the row says too little
+				if r.IntN(2) == 0 {
+					back = began + r.Int64N(was-began+1)
+				}
 				row += jump + 1
-				add("tag repair", fmt.Sprintf(`{"max_id":"%d"}`, was), fmt.Sprintf(`{"above":"%d","first":"%d","max_id":"%d"}`, row-1, row, row))
+				add("tag repair", fmt.Sprintf(`{"max_id":"%d"}`, back), fmt.Sprintf(`{"above":"%d","first":"%d","max_id":"%d"}`, row-1, row, row))
+				out, began = leaf.AppendRange(out, leaf.Range{Lo: was, Hi: row}), row // what a repair ends can have been handed out
 			case n == 2:
 				there = false
 				add("tag delete", fmt.Sprintf(`{"max_id":"%d","step":10}`, was), "")
