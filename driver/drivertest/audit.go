@@ -18,15 +18,19 @@ var auditCases = []testCase{
 	{"entries are kept", auditKept},
 	{"entries by page and filter", auditPages},
 	{"old entries go", auditForgets},
+	{"a clock that is ahead deletes no entries", auditAhead},
 	{"entries refuse bad values", auditBad},
 	{"entries need their table", auditMissing},
 }
 
 const keepEntries = time.Hour
 
+// firstEntry is when the first change was made: none of a right clock lies ahead.
+var firstEntry = time.Now().Add(-24 * time.Hour).Truncate(time.Microsecond).UTC()
+
 // entry is a change that was made some time after the first one.
 func entry(after time.Duration, who, object string) audit.Entry {
-	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC).Add(after)
+	at := firstEntry.Add(after)
 	return audit.Entry{ID: audit.NewID(at), Time: at, Node: "n1", Who: who, Address: "[::1]:7", Operation: "tag set", Object: object, From: `{"step":1}`, To: `{"step":2}`, Result: audit.Done}
 }
 
@@ -111,6 +115,17 @@ func auditForgets(t *testing.T, b Backend) {
 	kept := record(t, b.Store, entry(time.Second, "kept", "tag a"))
 	last := record(t, b.Store, entry(time.Second+keepEntries, "last", "tag a"))
 	wantEntries(t, b, audit.Query{Limit: 10}, last, kept)
+}
+
+// auditAhead: a node with a wrong clock makes no entry old.
+func auditAhead(t *testing.T, b Backend) {
+	if b.NoMeta {
+		t.Skip("this database has no audit log")
+	}
+	record(t, b.Store, entry(0, "old", "tag a"))
+	kept := record(t, b.Store, entry(24*time.Hour-keepEntries/2, "kept", "tag a"))
+	ahead := record(t, b.Store, entry(10_000*time.Hour, "a wrong clock", "tag a"))
+	wantEntries(t, b, audit.Query{Limit: 10}, ahead, kept)
 }
 
 func auditBad(t *testing.T, b Backend) {

@@ -22,7 +22,7 @@ func (s *Store) Record(ctx context.Context, e audit.Entry, keep time.Duration) e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest := audit.Lowest(audit.TimeOf(e.ID).Add(-keep))
+	oldest := audit.Oldest(e, time.Now(), keep)
 	s.entries = slices.DeleteFunc(s.entries, func(old audit.Entry) bool { return old.ID < oldest || old.ID == e.ID })
 	s.entries = append(s.entries, e)
 	slices.SortFunc(s.entries, func(a, b audit.Entry) int { return strings.Compare(b.ID, a.ID) })

@@ -26,6 +26,7 @@ type auditStatements struct {
 	end     string // number of rows
 	old     string // ids: id
 	forget  string // id
+	clock   string // the database's, in ms since 1970
 }
 
 func (d *dialect) auditStatements() auditStatements {
@@ -36,6 +37,7 @@ func (d *dialect) auditStatements() auditStatements {
 		end:     " ORDER BY id DESC LIMIT ?",
 		old:     d.bind(fmt.Sprintf("SELECT id FROM leaf_audit WHERE id < ? ORDER BY id LIMIT %d", entriesAtOnce)),
 		forget:  d.bind("DELETE FROM leaf_audit WHERE id = ?"),
+		clock:   "SELECT " + d.now,
 	}
 }
 
@@ -48,7 +50,7 @@ func (s *Store) Record(ctx context.Context, e audit.Entry, keep time.Duration) (
 	if err := s.exec(ctx, s.dialect.audit.record, e.ID, e.Node, e.Who, e.Address, e.Operation, e.Object, e.From, e.To, e.Result); err != nil {
 		return err
 	}
-	if err := s.forgetEntries(ctx, audit.TimeOf(e.ID).Add(-keep)); err != nil { // the entry is there all the same
+	if err := s.forgetEntries(ctx, e, keep); err != nil { // the entry is there all the same
 		s.cfg.Logger.Debug("old entries of leaf_audit are not deleted", "store", s.Redacted(), "error", err)
 	}
 	return nil
@@ -56,9 +58,13 @@ func (s *Store) Record(ctx context.Context, e audit.Entry, keep time.Duration) (
 
 // forgetEntries deletes old entries. It looks for them first, because a DELETE that searches
 // would lock rows that it leaves.
-func (s *Store) forgetEntries(ctx context.Context, before time.Time) error {
+func (s *Store) forgetEntries(ctx context.Context, e audit.Entry, keep time.Duration) error {
+	var now int64
+	if _, err := queryRow(ctx, s.read, s.dialect.audit.clock, nil, []any{&now}); err != nil {
+		return err
+	}
 	var gone []string
-	err := eachRow(ctx, s.read, s.dialect.audit.old, []any{audit.Lowest(before)}, func(rows *sql.Rows) error {
+	err := eachRow(ctx, s.read, s.dialect.audit.old, []any{audit.Oldest(e, time.UnixMilli(now), keep)}, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		gone = append(gone, id)

@@ -40,10 +40,10 @@ const (
 
 // Store keeps entries.
 type Store interface {
-	// Record adds an entry, and deletes entries that are older than it by more than keep: at
-	// least as many as it adds, as long as there are some. Repeating it with the same entry
-	// changes nothing. Errors: segment.ErrSchema without a place for it; leaf.ErrBadRequest for
-	// an entry that is not Fit.
+	// Record adds an entry, and deletes entries that are older, by more than keep, than it and
+	// than the time of the store: at least as many as it adds, as long as there are some.
+	// Repeating it with the same entry changes nothing. Errors: segment.ErrSchema without a
+	// place for it; leaf.ErrBadRequest for an entry that is not Fit.
 	Record(ctx context.Context, e Entry, keep time.Duration) error
 
 	// Entries returns the entries that q asks for, the newest first, and the Before of the next
@@ -91,6 +91,17 @@ func NewID(at time.Time) string {
 // Lowest returns a text that is below the IDs of that moment and later, and above those before
 // it.
 func Lowest(at time.Time) string { return fmt.Sprintf("%016x", max(0, at.UnixMicro())) }
+
+// Oldest returns a text that is above the IDs of the entries that are to go with a new one: those
+// that are older than it by more than keep. now is the time of the store: one node whose clock is
+// far ahead must not delete what the others have recorded.
+func Oldest(e Entry, now time.Time, keep time.Duration) string {
+	at := TimeOf(e.ID)
+	if now.Before(at) {
+		at = now
+	}
+	return Lowest(at.Add(-keep))
+}
 
 // TimeOf returns the moment of an ID.
 func TimeOf(id string) time.Time {
