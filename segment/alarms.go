@@ -17,7 +17,7 @@ import (
 func regressAlarm(tag, text string) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmRegress, Subject: tag, Text: text,
-		Do: "find out why the database lost commits, start the nodes that are stopped, then run on any one node: leaf tag repair TAG",
+		Do: "find out why the database lost commits, " + askAllNodes,
 	}
 }
 
@@ -34,7 +34,7 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 // took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
 const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, " + askAllNodes + ". A number space that is used up needs a new tag"
 
-// askAllNodes is what to do about a max_id that is lost. What a node has reserved is in its data
+// askAllNodes is what to do about a max_id that is lost, or too low. What a node has reserved is in its data
 // directory, and nobody knows the numbers of one that is gone with it.
 const askAllNodes = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
 	"If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"

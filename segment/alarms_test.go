@@ -70,6 +70,12 @@ func (l *alarms) text(code, subject string) string {
 	return l.active[code+" "+subject].Text
 }
 
+func (l *alarms) do(code, subject string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active[code+" "+subject].Do
+}
+
 func (l *alarms) history() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

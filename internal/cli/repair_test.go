@@ -151,7 +151,7 @@ func TestAlarmSaysWhatToType(t *testing.T) {
 	t.Parallel()
 	r := newRestoredTable(t)
 	for i, n := range r.nodes {
-		if log := n.log.String(); !strings.Contains(log, "then run on any one node: leaf tag repair TAG\"") {
+		if log := n.log.String(); !strings.Contains(log, "then run on any one node: leaf tag repair TAG, which asks all nodes") {
 			t.Errorf("node %d does not say what to type:\n%s", i, log)
 		}
 	}

@@ -29,7 +29,10 @@ var documented = []struct {
 }{
 	{section: "Database high availability", command: "leaf tag repair", situation: "TestRepairAsTheTextsSay"},
 	{section: "Backup and restore drill", command: "leaf tag list", situation: "TestOperationsDocument"},
-	{section: "Backup and restore drill", command: "leaf tag set TAG --max-id NUMBER", situation: "TestLostDatabaseAsTheTextSays"},
+	{section: "Backup and restore drill", command: "leaf tag repair TAG", situation: "segment TestRestoredRowThatNobodyMisses"},
+	{section: "Backup and restore drill", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
+	{"Backup and restore drill", "leaf limit list", "a limit refuses", 0, "blocked"},
+	{section: "Backup and restore drill", command: "leaf token list", situation: "TestNamedTokensOfANode"},
 	{section: "Backup and restore drill", command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
 	{section: "Backup and restore drill", command: "leaf worker list", situation: "TestOperationsDocument"},
 
@@ -37,6 +40,7 @@ var documented = []struct {
 	{"LeafRegress", "leaf tag list", "a row went back", 0, "latched"},
 	{"LeafRegress", "leaf tag repair TAG --plan", "a row went back", 0, "first ID"},
 	{"LeafRegress", "leaf tag repair TAG", "a row went back", 0, "no node issues"},
+	{section: "LeafRegress", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
 
 	{"LeafRow", "leaf tag show TAG", "a row cannot be used", 0, "step"},
 	{"LeafRow", "leaf tag set TAG --step 2000", "a row cannot be used", 0, "2000"},
