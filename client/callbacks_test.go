@@ -193,6 +193,36 @@ func TestCallbackHangs(t *testing.T) {
 	}
 }
 
+// TestInterceptorUsesUpTheTime: an interceptor keeps each health check until the time of that is
+// over, and then passes it on. That gRPC fails is no fault of the node.
+func TestInterceptorUsesUpTheTime(t *testing.T) {
+	for _, place := range []string{"open", "send"} {
+		t.Run(place, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var checks atomic.Int64
+				c := overWires(t, hook(place, func(ctx context.Context) error {
+					if _, isCheck := ctx.Deadline(); isCheck { // a stream of requests has none
+						checks.Add(1)
+						<-ctx.Done()
+					}
+					return nil
+				}))
+				for range 6 {
+					calls(t, c, 1)
+					time.Sleep(10 * time.Second)
+				}
+				healthy(t, c)
+				if checks.Load() < 3 {
+					t.Errorf("%d health checks", checks.Load())
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestInterceptorHangsOnce: an interceptor does not return from two calls, one of them for a
 // health check. All later calls return. The client uses the node again.
 func TestInterceptorHangsOnce(t *testing.T) {
