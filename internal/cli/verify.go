@@ -20,6 +20,7 @@ type verifyCmd struct {
 	OneSpace bool     `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
 	AnyOrder bool     `help:"Do not check that IDs increase within a log."`
 	Torn     bool     `name:"allow-torn" help:"Accept logs that end in a piece of a record, as a killed writer leaves them. The piece is reported and not read as an ID. Without it such a log gives no verdict."`
+	AnyKey   bool     `name:"any-key" help:"Accept keys of text logs that all are numbers, times or addresses. Without it such logs give no verdict: IDs of different keys are not compared."`
 	Gaps     bool     `help:"Show the numbers that are missing between the lowest and the highest of each key, and count them as findings."`
 	List     int      `default:"10" placeholder:"N" help:"How many findings of each kind to list with their places; all are counted. (default 10)"`
 	Memory   byteSize `default:"1GiB" placeholder:"SIZE" help:"Limit for buffers, such as 512MiB. (default 1GiB; at least 1MiB)"`
@@ -54,7 +55,7 @@ With --live the IDs that are taken are used up, and kept in a temporary folder b
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, disk full, interrupted; with --live also: no node gave IDs`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, disk full, interrupted; with --live also: no node gave IDs`
 }
 
 // Run checks logs.
@@ -93,7 +94,7 @@ func (c *verifyCmd) check(ctx context.Context, p Process, files []string) error 
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn}
+	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn, anyKey: c.AnyKey}
 	doubt := v.doubt()
 	v.Clean = v.findings() == "" && doubt == nil
 	if c.JSON {
@@ -126,6 +127,8 @@ func (e *noVerdictError) Error() string {
 		text += "; give more --memory"
 	case errors.Is(e.err, errTorn):
 		text += "; if the last line is whole, end it with a newline; if a killed writer left it, use --allow-torn"
+	case errors.Is(e.err, errNoTags):
+		text += "; if the first column is no tag, leave it out, put the ID last, or use --one-space, which compares the last column of all lines; if it is one, use --any-key"
 	case errors.Is(e.err, errAlone):
 		text += "; if the first column is no key but a time, or the ID itself, leave it out, or put the ID last; --one-space compares the last column of all lines"
 	}

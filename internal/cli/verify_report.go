@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -17,19 +18,21 @@ type verdict struct {
 	*idlog.Report
 	Seconds float64 `json:"seconds"`
 
-	gaps, anyOrder, allowTorn bool
+	gaps, anyOrder, allowTorn, anyKey bool
 }
 
 var (
-	errTorn  = errors.New("a log ends in a piece of a record")
-	errNoIDs = errors.New("the logs hold no ID")
-	errAlone = errors.New("most IDs were compared with no other one")
+	errTorn   = errors.New("a log ends in a piece of a record")
+	errNoIDs  = errors.New("the logs hold no ID")
+	errAlone  = errors.New("most IDs were compared with no other one")
+	errNoTags = errors.New("IDs of different keys are not compared, and all keys are numbers, times or addresses")
 )
 
 // doubt returns why the logs prove nothing although no finding is in them: a log that is
 // cut off may hide a repeated ID, a log without IDs is rarely what was meant, and IDs of
 // different keys are not compared, so a column of times, or of the IDs themselves, in the place of
-// the key hides all. A few keys have more than one ID even then: an ID that repeats is one.
+// the key hides all. A few keys have more than one ID even then: an ID that repeats is one. A column
+// of seconds, or of nodes, has many.
 func (v *verdict) doubt() error {
 	for _, l := range v.Logs {
 		if l.Torn != nil && !v.allowTorn {
@@ -48,7 +51,20 @@ func (v *verdict) doubt() error {
 	if n := len(v.Keys); n > 1 && alone > v.Total.IDs/2 {
 		return fmt.Errorf("%w: %d of the %d keys have one ID only", errAlone, alone, n)
 	}
+	if n := len(v.Keys); n > 1 && !v.anyKey && v.hasText() && !slices.ContainsFunc(v.Keys, func(k idlog.KeyReport) bool { return !noTag(k.Key) }) {
+		return fmt.Errorf("%w: %d of them, the first is %s", errNoTags, n, printable(v.Keys[0].Key))
+	}
 	return nil
+}
+
+// hasText reports whether people wrote a log: leaf bench writes tags.
+func (v *verdict) hasText() bool {
+	return slices.ContainsFunc(v.Logs, func(l idlog.LogReport) bool { return l.Format == idlog.Text })
+}
+
+// noTag reports whether a key is a number, a time or an address, which tags rarely are.
+func noTag(key string) bool {
+	return strings.Trim(key, "0123456789.:+-/TZ") == "" && strings.ContainsAny(key, "0123456789")
 }
 
 // findings is one line about what was found, empty if that is nothing.
@@ -116,18 +132,18 @@ func (v *verdict) print(w io.Writer) error {
 	if more := v.Total.Disorders - uint64(len(v.Disorders)); more > 0 {
 		fmt.Fprintf(out, "  and %d more out of order\n", more)
 	}
-	repeats := "no ID repeats"
+	repeats, apart := "no ID repeats", ""
 	if len(v.Keys) > 1 {
-		repeats = "no ID repeats within its key"
+		repeats, apart = "no ID repeats within its key", "IDs of different keys are not compared; --one-space compares them, as is right for snowflake IDs\n"
 	}
 	switch found := v.findings(); {
 	case found != "":
 		fmt.Fprintf(out, "\nfound: %s\n", found)
 	case v.doubt() != nil: // standard error says why
 	case v.anyOrder:
-		fmt.Fprintf(out, "\nclean%s: %s\n", but, repeats)
+		fmt.Fprintf(out, "\nclean%s: %s\n%s", but, repeats, apart)
 	default:
-		fmt.Fprintf(out, "\nclean%s: %s, and within each log every ID is larger than the one before\n", but, repeats)
+		fmt.Fprintf(out, "\nclean%s: %s, and within each log every ID is larger than the one before\n%s", but, repeats, apart)
 	}
 	return out.Flush() // reports the first error of all writes
 }
