@@ -119,7 +119,7 @@ func TestRing(t *testing.T) {
 	if version, err := r.Add(); version != 1 || err != nil {
 		t.Errorf("the second key has version %d, %v", version, err)
 	}
-	if _, err := r.Add(); err == nil || !strings.Contains(err.Error(), "all 2 versions") {
+	if _, err := r.Add(); err == nil || !strings.Contains(err.Error(), "all 2 versions have or had a key") {
 		t.Errorf("a third key of one bit: %v", err)
 	}
 	back, err := opaque.ParseRing(bytes.NewReader(r.Text()))
@@ -128,6 +128,43 @@ func TestRing(t *testing.T) {
 	}
 	if bytes.Equal(r.Keys[0], r.Keys[1]) {
 		t.Error("two random keys are one")
+	}
+}
+
+// TestVersionIsUsedOnce: a key that is taken out of the file leaves its version used. A new key of
+// that version would make opaque IDs again that the old one has made of other IDs.
+func TestVersionIsUsedOnce(t *testing.T) {
+	r, err := opaque.NewRing(63, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Add(); err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(line string) bool{ // what an operator takes out
+		"the old key":                  func(line string) bool { return strings.HasPrefix(line, "key 0 ") || line == "issue 0" },
+		"the key that was added last":  func(line string) bool { return strings.HasPrefix(line, "key 1 ") },
+		"the lines of a former change": func(line string) bool { return line == "used 0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kept []string
+			for line := range strings.Lines(string(r.Text()) + "used 0\n") {
+				if line = strings.TrimSpace(line); !edit(line) {
+					kept = append(kept, line)
+				}
+			}
+			text := strings.Join(kept, "\n") + "\n"
+			if !strings.Contains(text, "issue") {
+				text += "issue 1\n"
+			}
+			edited, err := opaque.ParseRing(strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if version, err := edited.Add(); version != 2 || err != nil {
+				t.Errorf("the next key has version %d, %v; want 2", version, err)
+			}
+		})
 	}
 }
 
@@ -143,12 +180,13 @@ func TestRefusedRings(t *testing.T) {
 		{"odd key", good + "key 1 " + key[1:], "line 5: key 1: must be 64 hexadecimal digits"},
 		{"twice", good + "key 0 " + key, `line 5: a second "key 0"`},
 		{"twice bits", good + "bits 53", `line 5: a second "bits"`},
-		{"unknown", good + "radix 2", "line 5: must begin with bits, version-bits, issue or key"},
+		{"unknown", good + "radix 2", "line 5: must begin with bits, version-bits, issue, key or used"},
 		{"another file", key, "line 1: must begin with bits"},
 		{"the key first", good + "key " + key + " 1", "line 5: key: the version must be a number"},
 		{"no number", strings.Replace(good, "63", "many", 1), `line 1: bits "many": must be a number`},
 		{"two numbers", strings.Replace(good, "63", "63 53", 1), `line 1: "bits" needs one number`},
 		{"empty", "# nothing\n", `there is no line "bits"`},
+		{"used", good + "used 2", "used 2: the version must be from 0 to 1"},
 		{"half a key", good + "key 1", "line 5: \"key\" needs a version and 64"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -29,6 +29,7 @@ const (
 //	issue 1
 //	key 0 4f3c…   64 hexadecimal digits
 //	key 1 9be1…
+//	used 1        no new key gets a version up to this one
 //
 // Empty lines, and what follows a #, are comments. To change the key, add the new one on every node
 // and in every program first; when all of them have read it, change the issue line.
@@ -38,6 +39,10 @@ type Ring struct {
 	VersionBits int            // of these, how many name the key, from 0 to [MaxVersionBits]: 2 bits are 4 keys. They never change.
 	Issue       int            // the version of the key that encodes
 	Keys        map[int][]byte // by version: secrets of [SecretSize] random bytes
+
+	// Used is the highest version that ever had a key, where that key may be gone from Keys. Two keys
+	// of one version make the same opaque ID of two IDs, so no version gets a second key.
+	Used int
 }
 
 // NewRing returns a ring with one random key.
@@ -46,15 +51,24 @@ func NewRing(bits, versionBits int) (*Ring, error) {
 	return r, r.Validate()
 }
 
-// Add adds a random key, which decodes only until Issue is its version. It returns the version.
+// Add adds a random key, which decodes only until Issue is its version. It returns the version, which
+// had no key before.
 func (r *Ring) Add() (int, error) {
-	for version := range 1 << r.VersionBits {
-		if r.Keys[version] == nil {
-			r.Keys[version] = newSecret()
-			return version, nil
-		}
+	version := r.last() + 1
+	if version >= 1<<r.VersionBits {
+		return 0, fmt.Errorf("all %d versions have or had a key: version-bits %d", 1<<r.VersionBits, r.VersionBits)
 	}
-	return 0, fmt.Errorf("all %d versions have a key: version-bits %d", 1<<r.VersionBits, r.VersionBits)
+	r.Keys[version], r.Used = newSecret(), version
+	return version, nil
+}
+
+// last returns the highest version that is known to have or have had a key.
+func (r *Ring) last() int {
+	last := r.Used
+	for version := range r.Keys {
+		last = max(last, version)
+	}
+	return last
 }
 
 func newSecret() []byte {
@@ -78,6 +92,9 @@ func (r *Ring) Validate() error {
 		case len(secret) != SecretSize:
 			return fmt.Errorf("key %d has %d bytes: must be %d", version, len(secret), SecretSize)
 		}
+	}
+	if r.Used < 0 || r.Used >= 1<<r.VersionBits {
+		return fmt.Errorf("used %d: the version must be from 0 to %d, because version-bits is %d", r.Used, 1<<r.VersionBits-1, r.VersionBits)
 	}
 	if r.Keys[r.Issue] == nil {
 		return fmt.Errorf("issue %d: there is no key of this version", r.Issue)
@@ -103,7 +120,7 @@ func ParseRing(in io.Reader) (*Ring, error) {
 		if name == "key" && len(words) == 3 {
 			name += " " + words[1]
 		}
-		if seen[name] {
+		if seen[name] && name != "used" { // each key that is added brings one
 			return nil, fmt.Errorf("line %d: a second %q", n, name)
 		}
 		seen[name] = true
@@ -137,7 +154,8 @@ func ReadRing(file string) (*Ring, error) {
 
 // set takes one line of the file.
 func (r *Ring) set(words []string) error {
-	fields := map[string]*int{"bits": &r.Bits, "version-bits": &r.VersionBits, "issue": &r.Issue}
+	used := r.Used
+	fields := map[string]*int{"bits": &r.Bits, "version-bits": &r.VersionBits, "issue": &r.Issue, "used": &r.Used}
 	if words[0] == "key" {
 		if len(words) != 3 {
 			return fmt.Errorf("%q needs a version and %d hexadecimal digits", "key", 2*SecretSize)
@@ -153,7 +171,7 @@ func (r *Ring) set(words []string) error {
 	}
 	field := fields[words[0]]
 	if field == nil {
-		return errors.New("must begin with bits, version-bits, issue or key") // without the word, which may be a secret of another file
+		return errors.New("must begin with bits, version-bits, issue, key or used") // without the word, which may be a secret of another file
 	}
 	if len(words) != 2 {
 		return fmt.Errorf("%q needs one number", words[0])
@@ -163,6 +181,7 @@ func (r *Ring) set(words []string) error {
 		return fmt.Errorf("%s %q: must be a number", words[0], words[1])
 	}
 	*field = value
+	r.Used = max(r.Used, used)
 	return nil
 }
 
@@ -174,5 +193,6 @@ func (r *Ring) Text() []byte {
 	for _, version := range slices.Sorted(maps.Keys(r.Keys)) {
 		fmt.Fprintf(&b, "key %d %x\n", version, r.Keys[version])
 	}
+	fmt.Fprintf(&b, "used %d\n", r.last())
 	return b.Bytes()
 }

@@ -123,7 +123,7 @@ type opaqueKeyCmd struct {
 func (opaqueKeyCmd) Help() string {
 	return `Give the file to every node and program that encodes or decodes, and keep a copy: without it, an opaque ID cannot be turned back.
 
-To change the key: run this command, give the new file to all, and when all have it, set its line issue to the new version and give it to all again. Keep the old key as long as opaque IDs of it are in use.
+To change the key: run this command, give the new file to all, and when all have it, set its line issue to the new version and give it to all again. Keep the old key as long as opaque IDs of it are in use, and the lines "used" for ever: a version that had a key never gets another one, or the same opaque ID would be made of two IDs.
 
   leaf opaque key --keys opaque.keys`
 }
@@ -148,7 +148,7 @@ func (c *opaqueKeyCmd) Run(p Process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Keys, err)
 	}
-	if err := appendTo(c.Keys, 0, fmt.Appendf(nil, "\nkey %d %x\n", version, ring.Keys[version])); err != nil {
+	if err := appendTo(c.Keys, 0, fmt.Appendf(nil, "\nkey %d %x\nused %[1]d\n", version, ring.Keys[version])); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.Stdout, "%s has key %d, which decodes. Key %d encodes: when all have this file, change its line to \"issue %d\".\n",
