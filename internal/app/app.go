@@ -173,9 +173,6 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = a.opaque.replace(cfg.Opaque, ring); err != nil {
-		return nil, err
-	}
 	if a.secure, err = a.openTLS(); err != nil {
 		return nil, err
 	}
@@ -187,6 +184,12 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 		return nil, &config.Error{Key: "data-dir", Value: cfg.DataDir, Limit: err.Error()}
 	}
 	if a.dir, err = openDirSoon(path); err != nil {
+		return nil, err
+	}
+	if err = a.opaque.recall(a.dir); err != nil {
+		return nil, err
+	}
+	if err = a.opaque.replace(cfg.Opaque, ring, a.dir); err != nil {
 		return nil, err
 	}
 	a.dbs = &databases{}

@@ -2,7 +2,14 @@ package app
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
 
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/opaque"
@@ -30,12 +37,55 @@ func badKeys(c config.Opaque, err error) error {
 	return &config.Error{Key: format.KeysKey, Value: c.Keys, Limit: "must be a file of keys for opaque IDs: " + err.Error()}
 }
 
-// replace puts a ring into force.
-func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring) error {
+// opaqueFile keeps in the data directory which keys the node has had. It cannot encode.
+const opaqueFile = "opaque.json"
+
+// recall reads what the node had before its start. A file that cannot be read refuses the start: a
+// key that is not known could be another one of its version.
+func (k *opaqueKeys) recall(dir *datadir.Dir) error {
+	content, err := dir.ReadFile(opaqueFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var seen format.Seen
+	if err == nil {
+		err = json.Unmarshal(content, &seen)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: file %s of the data directory, which keeps the keys of opaque IDs apart, cannot be read: %w; if the file of keys is the one that all nodes have, remove %[2]s", leaf.ErrConflict, opaqueFile, err)
+	}
+	k.formats.Recall(seen)
+	return nil
+}
+
+// replace puts a ring into force, and keeps what the next start must know of it.
+func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Dir) error {
+	if err := k.check(c, ring); err != nil {
+		return err
+	}
+	before, _ := k.formats.After(nil) // without a ring it does not fail
+	seen, _ := k.formats.After(ring)  // check has done it
+	if !maps.Equal(seen.Keys, before.Keys) {
+		content, err := json.Marshal(seen)
+		if err == nil {
+			err = dir.Replace(opaqueFile, append(content, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("write file %s of the data directory: %w", opaqueFile, err)
+		}
+	}
 	if err := k.formats.Replace(ring); err != nil {
 		return badKeys(c, err)
 	}
 	k.ring = ring
+	return nil
+}
+
+// check refuses a ring that cannot follow those that the node had.
+func (k *opaqueKeys) check(c config.Opaque, ring *opaque.Ring) error {
+	if _, err := k.formats.After(ring); err != nil {
+		return badKeys(c, fmt.Errorf("%w. If no opaque ID of the keys before is in use, stop the node and remove file %s of its data directory", err, opaqueFile))
+	}
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"bytes"
+	"encoding/hex"
 	"io"
 	"net"
 	"net/http"
@@ -95,6 +97,65 @@ func TestOpaqueKeys(t *testing.T) {
 	write(ring)
 	reload(c)
 	issuedBy(1)
+}
+
+// TestOpaqueKeysAfterARestart: a node refuses to start with another key under a version that an
+// earlier process of its data directory had.
+func TestOpaqueKeysAfterARestart(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Opaque.Keys = filepath.Join(t.TempDir(), "opaque.keys")
+	rings := make([]*opaque.Ring, 2)
+	for i := range rings {
+		r, err := opaque.NewRing(63, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rings[i] = r
+	}
+	write := func(r *opaque.Ring) {
+		t.Helper()
+		if err := os.WriteFile(c.Opaque.Keys, r.Text(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(want string) {
+		t.Helper()
+		if _, err := app.New(c, app.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	write(rings[0])
+	_, stop := start(t, c)
+	stop()
+	write(rings[1])
+	refused("key 0 must stay the same")
+	rings[1].Keys[0], rings[1].Bits = rings[0].Keys[0], 53
+	write(rings[1])
+	refused("bits must stay 63 and is 53")
+	if _, err := rings[0].Add(); err != nil {
+		t.Fatal(err)
+	}
+	write(rings[0])
+	_, stop = start(t, c)
+	stop()
+
+	kept := filepath.Join(c.DataDir, "opaque.json")
+	content, err := os.ReadFile(kept)
+	if err != nil || strings.Contains(string(content), hex.EncodeToString(rings[0].Keys[0])) {
+		t.Errorf("what is kept: %s, %v; want no key", content, err)
+	}
+	if err := os.WriteFile(kept, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("remove opaque.json")
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	rings[1].Bits = 63
+	rings[1].Keys[0] = bytes.Repeat([]byte{1}, opaque.SecretSize)
+	write(rings[1]) // as the text of the refusal says
+	start(t, c)
 }
 
 // takeOpaque takes an ID in base62 over each protocol.

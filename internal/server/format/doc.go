@@ -14,5 +14,5 @@
 // need not know which key a client once sent.
 //
 // Opaque IDs of this package are distinct as long as all rings are: [Keys.Replace] refuses a ring
-// that would encode two IDs as one opaque ID.
+// that would encode two IDs as one opaque ID, also after a restart if the node keeps [Seen].
 package format

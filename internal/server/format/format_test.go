@@ -170,7 +170,7 @@ func TestReplace(t *testing.T) {
 		{"other bits", ring(53, 2, 0, 0, 0), "bits must stay 63 and is 53"},
 		{"other version bits", ring(63, 3, 0, 0, 0), "version-bits must stay 2 and is 3"},
 	} {
-		if err := k.Check(tt.ring); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := k.After(tt.ring); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 		if err := k.Replace(tt.ring); err == nil || write() != before {

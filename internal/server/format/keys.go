@@ -1,9 +1,7 @@
 package format
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -31,57 +29,42 @@ type Keys struct {
 	issues atomic.Pointer[opaque.Ring] // only with the key that encodes: a node decodes nothing
 
 	mu   sync.Mutex
-	seen *opaque.Ring // with every key since the start; nil: none yet
+	seen Seen
+}
+
+// Recall adds what the node had before its start. Call it before Replace.
+func (k *Keys) Recall(seen Seen) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen = seen
 }
 
 // Replace makes ring the one that counts; nil takes the keys away. After an error nothing has
-// changed: see [Keys.Check].
+// changed: see [Keys.After].
 func (k *Keys) Replace(ring *opaque.Ring) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	next, err := k.seen.With(ring)
+	if err != nil {
+		return err
+	}
+	k.seen = next
 	if ring == nil {
 		k.issues.Store(nil)
 		return nil
 	}
-	if err := k.check(ring); err != nil {
-		return err
-	}
-	if k.seen == nil {
-		k.seen = &opaque.Ring{Bits: ring.Bits, VersionBits: ring.VersionBits, Keys: map[int][]byte{}}
-	}
-	maps.Copy(k.seen.Keys, ring.Keys)
 	only := *ring
 	only.Keys = map[int][]byte{ring.Issue: ring.Keys[ring.Issue]}
 	k.issues.Store(&only)
 	return nil
 }
 
-// Check returns why ring cannot follow the rings that were in use since the start: opaque IDs of
-// two keys with one version, or of two sizes, can be equal although their IDs are not.
-func (k *Keys) Check(ring *opaque.Ring) error {
+// After returns the keys that the node will have had once ring counts, or why ring cannot follow
+// those that it had: see [Seen.With].
+func (k *Keys) After(ring *opaque.Ring) (Seen, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.check(ring)
-}
-
-func (k *Keys) check(ring *opaque.Ring) error {
-	if k.seen == nil || ring == nil {
-		return nil
-	}
-	for _, n := range []struct {
-		line     string
-		was, now int
-	}{{"bits", k.seen.Bits, ring.Bits}, {"version-bits", k.seen.VersionBits, ring.VersionBits}} {
-		if n.was != n.now {
-			return fmt.Errorf("%s must stay %d and is %d: opaque IDs of two sizes can be equal although their IDs are not", n.line, n.was, n.now)
-		}
-	}
-	for version, secret := range ring.Keys {
-		if was, ok := k.seen.Keys[version]; ok && !bytes.Equal(was, secret) {
-			return fmt.Errorf("key %d must stay the same: opaque IDs of two keys with one version can be equal although their IDs are not; leaf opaque key adds a key", version)
-		}
-	}
-	return nil
+	return k.seen.With(ring)
 }
 
 // Segment returns the format with this name for the IDs of a tag, nil for number and "". The
