@@ -256,3 +256,37 @@ func TestHangupReloads(t *testing.T) {
 	}
 	p.end(t, syscall.SIGTERM)
 }
+
+// TestNodeOutlivesTheReaderOfItsLog: the program that reads the log from a pipe has ended. The
+// node loses its log, and nothing else.
+func TestNodeOutlivesTheReaderOfItsLog(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{dir: dataDir(t), log: &syncBuffer{}, done: make(chan error, 1)}
+	p.cmd = exec.Command("leaf", "serve", "--data-dir", p.dir, "--http-addr", "127.0.0.1:0")
+	p.cmd.Stderr = write
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go func() { p.done <- p.cmd.Wait() }()
+	answers := make(chan string, 1)
+	go func() {
+		info, _ := waitForNode(p.dir) // without an answer ids fails
+		answers <- info.HTTP
+	}()
+	select {
+	case err := <-p.done:
+		t.Fatalf("the node has ended: %v", err)
+	case p.addr = <-answers:
+	}
+	p.ids(t, 3)
+	p.end(t, syscall.SIGTERM)
+}

@@ -35,6 +35,11 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	// The end of the program that reads the log must not end a node either: as long as the signal is
+	// caught, a write to a closed pipe is an error, and the log ignores it.
+	closedPipe := make(chan os.Signal, 1)
+	signal.Notify(closedPipe, syscall.SIGPIPE)
+	defer signal.Stop(closedPipe)
 	log, level := app.NewLogger(p.Stderr, l.Log)
 	return app.Run(ctx, l.Config, app.Options{
 		Reload: hangup,
