@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
 var concurrentCases = []testCase{
-	{"64 callers share one row", func(t *testing.T, b Backend) {
+	{"many callers share one row", func(t *testing.T, b Backend) {
 		concurrent(t, b, []int64{7}, func(_, _ int, req *segment.Request) { req.Step, req.Length = 7, 7 })
 	}},
-	{"64 callers that do not know the step", func(t *testing.T, b Backend) {
+	{"many callers that do not know the step", func(t *testing.T, b Backend) {
 		concurrent(t, b, []int64{13}, func(_, _ int, req *segment.Request) { req.Step = 0 })
 	}},
-	{"64 callers with lengths and beliefs of their own", func(t *testing.T, b Backend) {
+	{"many callers with lengths and beliefs of their own", func(t *testing.T, b Backend) {
 		concurrent(t, b, []int64{7}, func(caller, load int, req *segment.Request) {
 			req.Step = []int64{0, 7, 13}[(caller+load)%3]
 			req.Length = int64(1 + caller + load)
 		})
 	}},
-	{"64 callers while the step is edited", func(t *testing.T, b Backend) {
+	{"many callers while the step is edited", func(t *testing.T, b Backend) {
 		concurrent(t, b, []int64{7, 13, 1000, 1}, func(_, _ int, req *segment.Request) {
 			req.Step = []int64{0, 7, 13, 1000, 1}[rand.N(5)]
 			req.Length = req.Step
@@ -33,11 +34,15 @@ var concurrentCases = []testCase{
 	{"two nodes share one row", twoNodes},
 }
 
-// concurrent lets 64 callers reserve and checks that their ranges are disjoint
+// concurrent lets many callers reserve and checks that their ranges are disjoint
 // and together cover exactly what the row was advanced by. With several steps
 // another goroutine edits the row all the while.
 func concurrent(t *testing.T, b Backend, steps []int64, ask func(caller, load int, req *segment.Request)) {
-	const callers, loads, start = 64, 6, 1
+	const loads, start = 6, 1
+	callers := 16
+	if long.Asked() {
+		callers = 64
+	}
 	put(t, b, "tag", start, steps[0])
 	stores := []Store{b.Store}
 	if b.Other != nil {

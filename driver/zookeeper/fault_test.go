@@ -72,15 +72,16 @@ func TestClaimBreaksAnywhere(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, killed %v", action.name, killed), func(t *testing.T) {
 				t.Parallel()
-				for nth := int64(1); ; nth++ {
-					p := newPlace(t, ns)
-					p.cfg.AdoptWatch = 30 * time.Millisecond
-					if !breakClaim(t, p, action.do, nth, killed) {
-						if nth < 8 {
-							t.Errorf("a claim has only %d requests", nth-1)
-						}
-						return
-					}
+				p := newPlace(t, ns)
+				p.cfg.AdoptWatch = 30 * time.Millisecond
+				nth := int64(0)
+				for more := true; more; {
+					nth++
+					more = false
+					t.Run(fmt.Sprintf("request %d", nth), func(t *testing.T) { more = breakClaim(t, p.elsewhere(), action.do, nth, killed) })
+				}
+				if nth < 8 {
+					t.Errorf("a claim has only %d requests", nth-1)
 				}
 			})
 		}

@@ -53,9 +53,14 @@ func TestKindsStartAtOnce(t *testing.T) {
 	}
 }
 
-// everywhere lets the second claim come before each request of the first one.
+// everywhere lets the second claim come before each request of the first one. Each race ends with its
+// sessions: those of a hundred races would be pinged at once.
 func (k kindRace) everywhere(t *testing.T, ns server.Namespace) {
-	for k.nth = 1; k.run(t, newPlace(t, ns)); k.nth++ {
+	p := newPlace(t, ns)
+	for more := true; more; {
+		k.nth++
+		more = false
+		t.Run(fmt.Sprintf("request %d", k.nth), func(t *testing.T) { more = k.run(t, p.elsewhere()) })
 	}
 	if k.nth < 8 {
 		t.Errorf("a claim has only %d requests", k.nth-1)
@@ -65,12 +70,13 @@ func (k kindRace) everywhere(t *testing.T, ns server.Namespace) {
 // prepare makes what is there before the race. Number 1 is the next one of either kind.
 func (k kindRace) prepare(t *testing.T, p place) {
 	t.Helper()
-	for _, kind := range []string{"zookeeper", "zookeeper-recycle"} { // the folders are there
-		declare(t, openKind[kind](t, p))
+	original := p.original(t)
+	for _, r := range []worker.Registry{original, p.recycle(t)} { // the folders are there
+		declare(t, r)
 	}
 	switch k.before { // the last one has ended the namespace of the first one
 	case "zookeeper":
-		declare(t, p.original(t))
+		declare(t, original)
 	case "neither":
 		p.remove(t, p.root()+"/leaf_pool/namespace")
 	}

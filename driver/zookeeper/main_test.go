@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"crypto/rand"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -49,12 +50,15 @@ func newPlace(t *testing.T, ns server.Namespace) place {
 		}
 	})
 	return place{
-		zookeeper.Config{
-			Servers: ns.Servers, Chroot: ns.Root + "/" + strings.ToLower(rand.Text()), Name: "test",
-			AdoptWatch: watch, JavaFingerprint: javaLayout,
-		},
+		zookeeper.Config{Servers: ns.Servers, Chroot: ns.Root + "/a", Name: "test", AdoptWatch: watch, JavaFingerprint: javaLayout},
 		client,
-	}
+	}.elsewhere()
+}
+
+// elsewhere returns an empty folder beside this one, with the same client.
+func (p place) elsewhere() place {
+	p.cfg.Chroot = path.Join(path.Dir(p.cfg.Chroot), strings.ToLower(rand.Text()))
+	return p
 }
 
 type silent struct{}
