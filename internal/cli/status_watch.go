@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -18,7 +18,7 @@ const minWatch = 100 * time.Millisecond
 // watch shows the state of the node until ctx ends. A node that does not answer may come back,
 // so its error is shown in place of the state; a command that is wrong is not tried again.
 func watch(ctx context.Context, p Process, b manage.Backend, tags int, every time.Duration) error {
-	terminal := isTerminal(p.Stdout)
+	terminal := isTerminal(p.Stdout) && !slices.Contains(p.Environ, "TERM=dumb") // which prints escape sequences
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -49,11 +49,17 @@ func watch(ctx context.Context, p Process, b manage.Backend, tags int, every tim
 }
 
 // repaint replaces what a terminal shows, in one write and without an empty screen in between,
-// so that it does not flicker. Elsewhere a line separates one state from the next.
+// so that it does not flicker. The size of the terminal may have changed since. Elsewhere a line
+// separates one state from the next.
 func repaint(w io.Writer, frame string, terminal bool) error {
 	text := frame + "--\n"
 	if terminal {
-		text = "\x1b[H" + strings.ReplaceAll(frame, "\n", "\x1b[K\n") + "\x1b[J"
+		columns, height := screenSize(w)
+		text = "\x1b[H"
+		for _, row := range rowsThatFit(frame, columns, height) {
+			text += "\x1b[K" + row + "\n"
+		}
+		text += "\x1b[J"
 	}
 	_, err := io.WriteString(w, text)
 	return err
