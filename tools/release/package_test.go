@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,14 +24,15 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-// TestPackage installs the Debian package in an empty root, runs what it installed, upgrades
-// it, removes it and purges it.
-func TestPackage(t *testing.T) {
+// emptyRoot makes a folder in which dpkg knows no package. args are those that make dpkg work there:
+// the root has no shell, so scripts of packages run outside of it, with DPKG_ROOT.
+func emptyRoot(t *testing.T) (root string, args []string) {
+	t.Helper()
 	needsRoot(t)
 	if _, err := exec.LookPath("dpkg"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("SKIPPED: dpkg is not installed")
 	}
-	root := t.TempDir()
+	root = t.TempDir()
 	for _, folder := range []string{"info", "updates", "triggers"} {
 		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", folder), 0o755); err != nil {
 			t.Fatal(err)
@@ -41,10 +43,16 @@ func TestPackage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return root, []string{"--root=" + root, "--force-script-chrootless"}
+}
+
+// TestPackage installs the Debian package in an empty root, runs what it installed, upgrades
+// it, removes it and purges it.
+func TestPackage(t *testing.T) {
+	root, rooted := emptyRoot(t)
 	dpkg := func(args ...string) string {
 		t.Helper()
-		// The root has no shell: the scripts run outside of it, with DPKG_ROOT.
-		out, err := exec.CommandContext(t.Context(), "dpkg", append([]string{"--root=" + root, "--force-script-chrootless"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "dpkg", append(slices.Clone(rooted), args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("dpkg %q: %v\n%s", args, err, out)
 		}
