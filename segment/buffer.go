@@ -143,6 +143,15 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 	b.ahead = ahead
 }
 
+// askAhead wants a load, whatever is in memory, if there is room for another range.
+func (t *Tag) askAhead() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b := t.buffer(); t.state == listed && b.after.Len() == 0 {
+		t.ask(b, true)
+	}
+}
+
 // late reports whether the last load took too long: the tag is slow then, see queue.
 func (b *buffer) late() bool { return errors.Is(b.failed, context.DeadlineExceeded) }
 

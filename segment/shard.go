@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/bounded"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // shard is one database of the Allocator: its tags, its queue of loads, and the
@@ -136,6 +137,7 @@ func (s *shard) isSynced() bool {
 // sync binds the database if it is not bound yet, reads all rows and applies them
 // to the table. The first time it also asks for the ranges of recent tags.
 func (s *shard) sync() error {
+	held := s.alloc.fence.All() // from before the reading: what this node takes meanwhile is not in it
 	rows, err := s.read()
 	s.mu.Lock()
 	before := s.last
@@ -156,10 +158,31 @@ func (s *shard) sync() error {
 		log.Info("store answers again", "tags", len(rows))
 	}
 	s.alloc.apply(s, rows)
+	s.checkBehind(rows, held)
 	if first {
 		s.alloc.preload(s)
 	}
 	return nil
+}
+
+// checkBehind wants a load of each tag whose row lies below what this node holds: if the
+// database has lost commits, the load is refused, and all nodes stop the tag. Without that a
+// node with a large stock sees the loss when it needs its next range, long after the database
+// has handed its numbers to others. The reading alone proves nothing (rule M): behind a proxy
+// a replica may have answered. A cluster fence refuses such numbers on every node.
+func (s *shard) checkBehind(rows []Row, held map[string]fence.Mark) {
+	if s.alloc.fence.HasCluster() {
+		return
+	}
+	for _, row := range rows {
+		m := held[row.Tag]
+		if row.Problem != nil || m.Latched || row.MaxID >= m.High {
+			continue
+		}
+		if t := s.alloc.tag(row.Tag); t != nil && t.shard == s {
+			t.askAhead()
+		}
+	}
 }
 
 // reportLoads takes the queue's word on whether, and why, loads find the store unusable.

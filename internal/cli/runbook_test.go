@@ -29,7 +29,7 @@ var documented = []struct {
 }{
 	{section: "Database high availability", command: "leaf tag repair", situation: "TestRepairAsTheTextsSay"},
 	{section: "Backup and restore drill", command: "leaf tag list", situation: "TestOperationsDocument"},
-	{section: "Backup and restore drill", command: "leaf tag repair TAG", situation: "segment TestRestoredRowThatNobodyMisses"},
+	{section: "Backup and restore drill", command: "leaf tag repair TAG", situation: "segment TestRestoredRowIsFound"},
 	{section: "Backup and restore drill", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
 	{"Backup and restore drill", "leaf limit list", "a limit refuses", 0, "blocked"},
 	{section: "Backup and restore drill", command: "leaf token list", situation: "TestNamedTokensOfANode"},
