@@ -87,7 +87,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 	if err := o.checkTrust(nodes); err != nil {
 		return nil, err
 	}
-	log := &journal{rt: o.runtime, log: o.logger}
+	log := newJournal(o.runtime, o.logger)
 	called := guard{log}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{

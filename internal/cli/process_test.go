@@ -269,9 +269,37 @@ func TestNodeOutlivesTheReaderOfItsLog(t *testing.T) {
 	if err := read.Close(); err != nil {
 		t.Fatal(err)
 	}
+	servesWith(t, write)
+}
+
+// TestNodeWhoseLogIsNotRead: the pipe of the log is full, and the program that should read it
+// does not, or the terminal is stopped. The node serves and stops all the same.
+func TestNodeWhoseLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	if err := write.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = write.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	servesWith(t, write)
+}
+
+// servesWith starts a node that logs to stderr, takes IDs, and stops it.
+func servesWith(t *testing.T, stderr *os.File) {
+	t.Helper()
 	p := &process{dir: dataDir(t), log: &syncBuffer{}, done: make(chan error, 1)}
 	p.cmd = exec.Command("leaf", "serve", "--data-dir", p.dir, "--http-addr", "127.0.0.1:0")
-	p.cmd.Stderr = write
+	p.cmd.Stderr = stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

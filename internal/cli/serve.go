@@ -40,7 +40,9 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 	closedPipe := make(chan os.Signal, 1)
 	signal.Notify(closedPipe, syscall.SIGPIPE)
 	defer signal.Stop(closedPipe)
-	log, level := app.NewLogger(p.Stderr, l.Log)
+	out := app.NewLogPipe(p.Stderr, l.Log)
+	defer out.Close()
+	log, level := app.NewLogger(out, l.Log)
 	return app.Run(ctx, l.Config, app.Options{
 		Reload: hangup,
 		Load: func() (config.Config, map[string]fs.FileInfo, error) {
