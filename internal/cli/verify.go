@@ -20,7 +20,7 @@ type verifyCmd struct {
 	OneSpace bool     `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
 	AnyOrder bool     `help:"Do not check that IDs increase within a log."`
 	Torn     bool     `name:"allow-torn" help:"Accept logs that end in a piece of a record, as a killed writer leaves them. The piece is reported and not read as an ID. Without it such a log gives no verdict."`
-	AnyKey   bool     `name:"any-key" help:"Accept keys of text logs that all are numbers, times or addresses. Without it such logs give no verdict: IDs of different keys are not compared."`
+	AnyKey   bool     `name:"any-key" help:"Accept keys that all are numbers, times or addresses, and IDs without a key beside those with one. Without it such logs give no verdict: IDs of different keys are not compared."`
 	Gaps     bool     `help:"Show the numbers that are missing between the lowest and the highest of each key, and count them as findings."`
 	List     int      `default:"10" placeholder:"N" help:"How many findings of each kind to list with their places; all are counted. (default 10)"`
 	Memory   byteSize `default:"1GiB" placeholder:"SIZE" help:"Limit for buffers, such as 512MiB. (default 1GiB; at least 1MiB)"`
@@ -55,7 +55,7 @@ With --live the IDs that are taken are used up, and kept in a temporary folder b
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, disk full, interrupted; with --live also: no node gave IDs`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, IDs without a key beside others, disk full, interrupted; with --live also: no node gave IDs`
 }
 
 // Run checks logs.
@@ -127,6 +127,8 @@ func (e *noVerdictError) Error() string {
 		text += "; give more --memory"
 	case errors.Is(e.err, errTorn):
 		text += "; if the last line is whole, end it with a newline; if a killed writer left it, use --allow-torn"
+	case errors.Is(e.err, errNoKey):
+		text += "; put the key in front of each ID, as in: sed 's/^/KEY /' FILE; --one-space compares all IDs with each other, and --any-key accepts that they are not compared"
 	case errors.Is(e.err, errNoTags):
 		text += "; if the first column is no tag, leave it out, put the ID last, or use --one-space, which compares the last column of all lines; if it is one, use --any-key"
 	case errors.Is(e.err, errAlone):

@@ -25,6 +25,7 @@ var (
 	errTorn   = errors.New("a log ends in a piece of a record")
 	errNoIDs  = errors.New("the logs hold no ID")
 	errAlone  = errors.New("most IDs were compared with no other one")
+	errNoKey  = errors.New("IDs of different keys are not compared, and some IDs have no key while others have one")
 	errNoTags = errors.New("IDs of different keys are not compared, and all keys are numbers, times or addresses")
 )
 
@@ -32,7 +33,8 @@ var (
 // cut off may hide a repeated ID, a log without IDs is rarely what was meant, and IDs of
 // different keys are not compared, so a column of times, or of the IDs themselves, in the place of
 // the key hides all. A few keys have more than one ID even then: an ID that repeats is one. A column
-// of seconds, or of nodes, has many.
+// of seconds, or of nodes, has many. The same holds for a list of another service beside a log of
+// leaf bench, which writes the tag.
 func (v *verdict) doubt() error {
 	for _, l := range v.Logs {
 		if l.Torn != nil && !v.allowTorn {
@@ -50,6 +52,9 @@ func (v *verdict) doubt() error {
 	}
 	if n := len(v.Keys); n > 1 && alone > v.Total.IDs/2 {
 		return fmt.Errorf("%w: %d of the %d keys have one ID only", errAlone, alone, n)
+	}
+	if i := slices.IndexFunc(v.Keys, func(k idlog.KeyReport) bool { return k.Key == "" }); i >= 0 && len(v.Keys) > 1 && !v.anyKey {
+		return fmt.Errorf("%w: %d have none", errNoKey, v.Keys[i].IDs)
 	}
 	if n := len(v.Keys); n > 1 && !v.anyKey && v.hasText() && !slices.ContainsFunc(v.Keys, func(k idlog.KeyReport) bool { return !noTag(k.Key) }) {
 		return fmt.Errorf("%w: %d of them, the first is %s", errNoTags, n, printable(v.Keys[0].Key))
