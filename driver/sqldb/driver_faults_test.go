@@ -134,29 +134,33 @@ func (l *life) read(ctx context.Context) {
 	l.claim = all[0]
 }
 
-// run does everything once.
-func (l *life) run(ctx context.Context) {
-	l.t.Helper()
-	l.reserve(ctx, 7)
-	l.sound(ctx)
-	l.reserve(ctx, 0)
-	l.sound(ctx)
-	if maxID, err := l.store.Raise(ctx, "a", l.served.Hi+100); err == nil {
-		l.took("a repair", leaf.Range{Lo: l.served.Hi, Hi: maxID})
-	}
-	l.sound(ctx)
-	if res, err := l.store.Reserve(ctx, request(7)); err == nil {
-		// Whatever comes of it, the node never serves this range.
-		_ = l.store.ReturnUnused(ctx, "a", res.Range.Hi, res.Range.Lo)
-	}
-	l.sound(ctx)
-	step := int64(7)
-	_ = l.store.Update(ctx, "a", segment.Change{Step: &step})
-	_, _ = l.store.Lookup(ctx, "a")
-	_, _ = l.store.Rows(ctx)
-	l.put(ctx)
-	l.reserve(ctx, 7)
-	l.sound(ctx)
+// parts are all that the node does, cut so that a panic in one call does not run all others again.
+var parts = []func(l *life, ctx context.Context){
+	func(l *life, ctx context.Context) {
+		l.reserve(ctx, 7)
+		l.sound(ctx)
+		l.reserve(ctx, 0)
+	},
+	func(l *life, ctx context.Context) {
+		if maxID, err := l.store.Raise(ctx, "a", l.served.Hi+100); err == nil {
+			l.took("a repair", leaf.Range{Lo: l.served.Hi, Hi: maxID})
+		}
+	},
+	func(l *life, ctx context.Context) {
+		if res, err := l.store.Reserve(ctx, request(7)); err == nil {
+			// Whatever comes of it, the node never serves this range.
+			_ = l.store.ReturnUnused(ctx, "a", res.Range.Hi, res.Range.Lo)
+		}
+	},
+	func(l *life, ctx context.Context) {
+		step := int64(7)
+		_ = l.store.Update(ctx, "a", segment.Change{Step: &step})
+		_, _ = l.store.Lookup(ctx, "a")
+		_, _ = l.store.Rows(ctx)
+	},
+	func(l *life, ctx context.Context) {
+		l.put(ctx)
+	},
 }
 
 func startLife(t *testing.T, base func(t testing.TB) (string, *sql.DB), s *seam) *life {
@@ -198,34 +202,41 @@ func TestDriverPanics(t *testing.T) {
 				defer mu.Unlock()
 				calls, at, site = 0, n, ""
 			}
-			run := func(n int) {
+			run := func(part func(*life, context.Context), n int) {
 				arm(n)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				l.run(ctx)
+				part(l, ctx)
+				l.sound(ctx)
 			}
-			run(0)
-			for n := 1; ; n++ {
-				run(n)
-				mu.Lock()
-				where := site
-				mu.Unlock()
-				if where == "" && n > 50 {
-					t.Logf("%d sites", n-1)
-					break
+			sites := 0
+			for _, part := range parts {
+				run(part, 0)
+				for n := 1; ; n++ {
+					run(part, n)
+					mu.Lock()
+					where := site
+					mu.Unlock()
+					if where == "" {
+						sites += n - 1
+						break
+					}
+					arm(0)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					res, err := l.store.Reserve(ctx, request(7))
+					cancel()
+					if err != nil {
+						t.Errorf("Reserve after a panic in %s: %v", where, err)
+					} else {
+						l.took("the node, later", res.Range)
+					}
+					if t.Failed() {
+						t.Fatalf("after a panic in %s", where)
+					}
 				}
-				arm(0)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				res, err := l.store.Reserve(ctx, request(7))
-				cancel()
-				if err != nil {
-					t.Errorf("Reserve after a panic in %s: %v", where, err)
-				} else {
-					l.took("the node, later", res.Range)
-				}
-				if t.Failed() {
-					t.Fatalf("after a panic in %s", where)
-				}
+			}
+			if t.Logf("%d sites", sites); sites < 50 {
+				t.Errorf("the driver was called in only %d places", sites)
 			}
 		})
 	}
