@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -97,5 +98,44 @@ func TestReadingOfAReplica(t *testing.T) {
 			t.Errorf("mark %+v, %d more loads; want it served, and one load", m, s.count()-before)
 		}
 		drain(t, a, "order", 100)
+	})
+}
+
+// TestCreateBesideALostDirectory: a row is deleted with SQL, and the node that took the highest
+// numbers is gone with its data directory. The operator does what the refusal of a low start says,
+// and no number repeats.
+func TestCreateBesideALostDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(10)), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		ids.add(t, "a", drain(t, a, "order", 5)...)
+		synctest.Wait() // the range that follows is loaded
+		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+		inTables := int64(0)
+		for _, id := range drain(t, b, "order", 200) {
+			ids.add(t, "b", id)
+			inTables = max(inTables, id)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Remove("order")
+		time.Sleep(2 * time.Minute) // a tells where its ranges end
+		again := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+		err := s.Create(t.Context(), again)
+		wantErr(t, err, leaf.ErrConflict)
+		_, says, _ := strings.Cut(err.Error(), "use --start ")
+		low, _, _ := strings.Cut(says, " ")
+		if again.Start, err = strconv.ParseInt(low, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(says, "if one is gone with its data directory, find the highest number of the tag in your own tables") {
+			again.Start = max(again.Start, inTables+3*10)
+		}
+		if err := s.Create(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		ids.add(t, "a", drain(t, a, "order", 300)...)
 	})
 }

@@ -16,11 +16,14 @@ const DeletedRow = "deleted-row"
 // the row is written and before it is committed, so that a Delete at the same moment is
 // seen.
 func (r NewRow) CheckStart(n Notice, answers []Answer) error {
-	known, table := n.Repaired, "leaf_repair"
+	known, table, deleted := n.Repaired, "leaf_repair", int64(0)
 	if n.Regress > known {
 		known = n.Regress
 	}
 	for _, x := range answers {
+		if x.Node == DeletedRow {
+			deleted = x.High
+		}
 		if x.High > known {
 			known, table = x.High, "leaf_repair_node"
 		}
@@ -29,10 +32,20 @@ func (r NewRow) CheckStart(n Notice, answers []Answer) error {
 	case known > MaxMaxID:
 		return fmt.Errorf("%w: tag %q has the number %d in %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, r.Tag, known, table, int64(MaxMaxID))
 	case r.Start < known:
-		return fmt.Errorf("%w: the tag was there before: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more",
-			leaf.ErrConflict, r.Tag, known, r.Start, known)
+		return fmt.Errorf("%w: the tag was there before: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
+			leaf.ErrConflict, r.Tag, known, r.Start, known, StartOfNodes(known, deleted))
 	}
 	return nil
+}
+
+// StartOfNodes is what to add to the lowest start that is known to be safe. A row that was
+// deleted with leaf tag delete, and the cluster fence, know all numbers, up to whole; nodes know
+// those of nodes that can be asked.
+func StartOfNodes(known, whole int64) string {
+	if known <= whole {
+		return ""
+	}
+	return ". Nodes have told this number; if one is gone with its data directory, find the highest number of the tag in your own tables and, if it is more, use --start with " + generously
 }
 
 // DeletedEnd returns what Catalog.Delete leaves of a row on the board, if its max_id is

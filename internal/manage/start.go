@@ -25,8 +25,8 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start
 	case start >= known:
 		return nil
 	case err == nil && plan.Refused == "":
-		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more",
-			leaf.ErrConflict, tag, known, start, known)
+		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
+			leaf.ErrConflict, tag, known, start, known, segment.StartOfNodes(known, max(plan.Deleted, plan.ClusterFence)))
 	}
 	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
 		"run leaf tag repair TAG --plan, which says why. Once it prints a first ID, use that as --start; until then nothing but a start above every number of the tag in your own tables, "+
