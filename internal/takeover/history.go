@@ -17,6 +17,7 @@ import (
 // another program.
 func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool) {
 	var begin int64
+	there := false // a row
 	for _, e := range slices.Backward(entries) {
 		if e.Result != audit.Done {
 			continue
@@ -28,7 +29,10 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 			if to.Start == nil {
 				return nil, false
 			}
-			begin, known = *to.Start, true
+			if there { // no entry says where the row before ended, but a new one begins behind
+				issued = leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: *to.Start})
+			}
+			begin, known, there = *to.Start, true, true
 			continue
 		case "tag set": // of other fields
 			if next == nil {
@@ -37,7 +41,7 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 		case "tag repair":
 			next = to.First
 		case "tag delete":
-			next = from.MaxID // until the next entry, which creates the tag again
+			next, there = from.MaxID, false // until the next entry, which creates the tag again
 		default:
 			continue
 		}

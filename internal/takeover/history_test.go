@@ -82,6 +82,26 @@ func TestIssuedFollowsTheRow(t *testing.T) {
 	}
 }
 
+// TestIssuedBesideALostDelete: a row was deleted with SQL, or by a node whose clock is ahead, and the
+// tag was created again. What it handed out before is not forgotten.
+func TestIssuedBesideALostDelete(t *testing.T) {
+	first, again := entry("tag create", "", `{"start":"5"}`), entry("tag create", "", `{"start":"100"}`)
+	gone := entry("tag delete", `{"max_id":"90"}`, "")
+	for name, newest := range map[string][]audit.Entry{
+		"with SQL":           {again, first},
+		"by a clock ahead":   {gone, again, first},
+		"in the right order": {again, gone, first},
+	} {
+		got, known := takeover.Issued(newest, 130)
+		both := func(id int64) bool {
+			return slices.ContainsFunc(got, func(r leaf.Range) bool { return r.Lo <= id && id < r.Hi })
+		}
+		if !known || !both(5) || !both(89) || !both(100) || !both(129) || both(4) || both(130) {
+			t.Errorf("%s: got %v, %v; want 5 to 89 and 100 to 129 in it, and nothing beyond", name, got, known)
+		}
+	}
+}
+
 // TestLowest: nodes issue what they hold in memory, also after a command has raised the row, and also
 // where it was deleted and made anew. Only a repair makes them drop it.
 func TestLowest(t *testing.T) {
