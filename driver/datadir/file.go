@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/leaf-idgen/leaf/segment/fence"
@@ -84,11 +85,11 @@ func (d *Dir) Replace(name string, content []byte) error {
 	}
 	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("replace %s: %w", name, err)
+		return fmt.Errorf("replace %s: %w", name, d.rename(err, name))
 	}
 	d.give(tmp)
 	if err := d.put(tmp, name, content); err != nil {
-		return fmt.Errorf("replace %s: %w", name, errors.Join(err, tmp.Close(), os.Remove(tmp.Name())))
+		return fmt.Errorf("replace %s: %w", name, d.rename(errors.Join(err, tmp.Close(), os.Remove(tmp.Name())), name))
 	}
 	if err := syncFolder(d.sys, d.path); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
@@ -97,6 +98,20 @@ func (d *Dir) Replace(name string, content []byte) error {
 		return fmt.Errorf("record that %s exists: %w", name, err)
 	}
 	return nil
+}
+
+// rename returns err with the name of the file in place of the temporary one, which is another one
+// each time: a text that changes would be logged each time, and be another alarm.
+func (d *Dir) rename(err error, name string) error {
+	path := filepath.Join(d.path, name)
+	isTemporary := func(other string) bool { return strings.HasPrefix(other, path+tmpMark) }
+	if e, ok := errors.AsType[*fs.PathError](err); ok && isTemporary(e.Path) {
+		e.Path = path
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok && isTemporary(e.Old) {
+		e.Old = path
+	}
+	return err
 }
 
 // put writes a new file and gives it the name. Unless there is an error it closes the
