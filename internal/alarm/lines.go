@@ -8,19 +8,16 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// lines writes log lines in their order, from a goroutine that lives while there are lines to
-// write: the caller may hold locks, and a log can block. Its length is bounded by the limit of lines a minute.
+// lines writes log lines in their order: the caller may hold locks, and a log can block. Their
+// number is bounded by the limit of lines a minute.
 type lines struct {
-	rt  leaf.Runtime
-	log *slog.Logger
+	queue bounded.Queue[line]
 
 	mu      sync.Mutex
-	waiting []line
-	writing bool
 	closed  bool
-	idle    chan struct{} // made by close, closed when writing ends
 	windows map[string]*window
 }
 
@@ -43,7 +40,12 @@ const (
 )
 
 func newLines(rt leaf.Runtime, log *slog.Logger) *lines {
-	return &lines{rt: rt, log: log, windows: map[string]*window{}}
+	return &lines{windows: map[string]*window{}, queue: bounded.Queue[line]{Runtime: rt, Max: maxWaiting, Write: func(n line, dropped int) {
+		log.Log(context.Background(), n.level, n.text, n.args...)
+		if dropped > 0 {
+			log.Warn("lines of alarms were left out", "lines", dropped)
+		}
+	}}}
 }
 
 // alarm writes the line of a change.
@@ -87,36 +89,10 @@ func (l *lines) warn(text string, args ...any) {
 	l.push(line{slog.LevelWarn, text, args})
 }
 
-// push gives a line to the goroutine. l.mu is held.
+// push queues a line. l.mu is held.
 func (l *lines) push(n line) {
-	if l.closed || len(l.waiting) >= maxWaiting {
-		return
-	}
-	l.waiting = append(l.waiting, n)
-	if !l.writing {
-		l.writing = true
-		l.rt.Go(l.write)
-	}
-}
-
-func (l *lines) write() {
-	for {
-		l.mu.Lock()
-		batch := l.waiting
-		l.waiting = nil
-		if len(batch) == 0 {
-			l.writing = false
-			if l.idle != nil {
-				close(l.idle)
-				l.idle = nil
-			}
-			l.mu.Unlock()
-			return
-		}
-		l.mu.Unlock()
-		for _, n := range batch {
-			l.log.Log(context.Background(), n.level, n.text, n.args...)
-		}
+	if !l.closed {
+		l.queue.Add(n)
 	}
 }
 
@@ -124,16 +100,8 @@ func (l *lines) write() {
 func (l *lines) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
-	if !l.writing {
-		l.mu.Unlock()
-		return nil
-	}
-	if l.idle == nil {
-		l.idle = make(chan struct{})
-	}
-	idle := l.idle
 	l.mu.Unlock()
-	if err := l.rt.Wait(ctx, idle, 0); err != nil {
+	if err := l.queue.Flush(ctx); err != nil {
 		return fmt.Errorf("write the lines of alarms: %w", err)
 	}
 	return nil
