@@ -35,3 +35,6 @@ func RereadRule(b *segment.Binding) (*segment.Binding, error) {
 	r, err := recordOf(&stored{Binding: *b})
 	return r.record().of(), err
 }
+
+// Again repeats f as a transaction that ended by a deadlock.
+func (s *Store) Again(ctx context.Context, f func() error) error { return s.again(ctx, f) }
