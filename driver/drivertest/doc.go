@@ -15,6 +15,7 @@ package drivertest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,9 +78,11 @@ type Backend struct {
 // New returns a backend on an empty database. It is called once per case.
 type New func(t *testing.T) Backend
 
-// Run holds a store to the contract.
-func Run(t *testing.T, newBackend New) {
+// Run holds a store to the contract, or only to the named groups of it: for a database that differs
+// from another one in what these groups look at alone.
+func Run(t *testing.T, newBackend New, only ...string) {
 	t.Helper()
+	ran := 0
 	for _, group := range []struct {
 		name  string
 		cases []testCase
@@ -98,12 +101,19 @@ func Run(t *testing.T, newBackend New) {
 		{"Audit", auditCases},
 		{"Token", tokenCases},
 	} {
+		if len(only) > 0 && !slices.Contains(only, group.name) {
+			continue
+		}
+		ran++
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) { c.run(t, newBackend(t)) })
 			}
 		})
+	}
+	if len(only) > 0 && ran != len(only) {
+		t.Errorf("%d groups have the names %q", ran, only)
 	}
 }
 

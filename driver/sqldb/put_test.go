@@ -216,7 +216,7 @@ func TestClaimersAfterDeletion(t *testing.T) {
 }
 
 func claimersAfterDeletion(t *testing.T, url string, db *sql.DB) {
-	const n, now = 32, 1_763_000_000_000
+	const n, now = 16, 1_763_000_000_000
 	numbers := leaf.Range{Lo: 0, Hi: n}
 	claim := func(now int64) map[int64]worker.Record {
 		var mu sync.Mutex
