@@ -30,6 +30,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/console"
+	"github.com/leaf-idgen/leaf/internal/trace"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -102,6 +103,7 @@ type App struct {
 	gate     *limit.Gate     // what all protocols take their IDs from
 	limits   *limit.Follower // of the gate; before it until the limits are known
 	audit    *manage.AuditLog
+	tracer   *trace.Tracer // nil: trace.url is not set
 
 	metrics   http.Handler    // the page for Prometheus
 	meters    []*meter.Access // of the public servers
@@ -129,6 +131,7 @@ type App struct {
 	abortStart  func()
 	follow      func() // the limits, until abortStart
 	watchTokens func() // auth.named, until abortStart
+	sendSpans   func() // until abortStart
 	watchLogins func() // raises the alarm of wrong tokens, until abortStart
 	identify    func() // learns the ID of the cluster
 	lookAfter   func() // the files, until abortStart
@@ -199,6 +202,8 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 		}
 	}
 	a.closers.add(a.dbs.Close)
+	a.openTracer()
+	a.dbs.tracer = a.tracer
 	if cfg.Segment.Enable {
 		if err = a.dbs.recall(a.dir); err != nil {
 			return nil, err
@@ -230,6 +235,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	a.follow = func() { a.limits.Run(stopping) }
 	a.watchTokens = func() { a.followNamed(stopping) }
 	a.watchLogins = func() { a.watchGuard(stopping) }
+	a.sendSpans = func() { a.sendTraces(stopping) }
 	a.identify = func() { a.learnCluster(stopping) }
 	a.lookAfter = func() { a.files.watch(stopping) }
 	a.measure = func() { a.monitor.Run(stopping) }
@@ -285,6 +291,7 @@ func (a *App) Start(ctx context.Context) error {
 		a.serving.Go(a.follow)
 		a.serving.Go(a.watchTokens)
 		a.serving.Go(a.watchLogins)
+		a.serving.Go(a.sendSpans)
 		a.serving.Go(a.identify)
 		a.serving.Go(a.lookAfter)
 		a.serving.Go(a.measure)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/trace"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -27,6 +28,7 @@ const spareConns = 4
 // databases are the opened stores of a configuration with their division of tags.
 // No connection is made until the first call.
 type databases struct {
+	tracer   *trace.Tracer  // of loads; nil: they have no spans
 	stores   []*sqldb.Store // in the order of the router
 	router   *segment.Router
 	embedded bool   // the SQLite file in the data directory, because no store was configured
@@ -80,7 +82,7 @@ func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) 
 			return nil, errors.Join(err, d.Close())
 		}
 		d.stores = append(d.stores, store)
-		timed := newTimed(store, s.Name)
+		timed := d.newTimed(store, s.Name)
 		d.loads = append(d.loads, timed.seconds)
 		named = append(named, segment.NamedStore{Name: s.Name, Store: timed})
 	}

@@ -33,6 +33,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) { c.app.sample(samples{t
 func (a *App) sample(s samples, now time.Time) {
 	s.gauge("leaf_build_info", "Always 1, with the version.", 1, "version", a.opts.Version)
 	a.sampleAlarms(s)
+	a.sampleTraces(s)
 	a.sampleRequests(s)
 	a.sampleLimits(s)
 	a.sampleServers(s)
@@ -59,6 +60,14 @@ func (a *App) sampleAlarms(s samples) {
 		s.counter("leaf_alarm_webhook_sent_total", "Posts that the webhook accepted.", h.Sent)
 		s.counter("leaf_alarm_webhook_failed_total", "Attempts to post that failed.", h.Failed)
 		s.counter("leaf_alarm_webhook_dropped_total", "Changes of alarms that were never posted.", h.Dropped)
+	}
+}
+
+func (a *App) sampleTraces(s samples) {
+	if a.tracer != nil {
+		n := a.tracer.Stats()
+		s.counter("leaf_trace_spans_sent_total", "Spans that the collector has.", n.Sent)
+		s.counter("leaf_trace_spans_dropped_total", "Spans that the collector did not take, and those that were too many.", n.Dropped)
 	}
 }
 

@@ -119,6 +119,7 @@ func metricPages(t *testing.T) map[string]string {
 	}
 	both := embedded(shortDir(t))
 	both.Alarm.Webhook = "http://" + port.Unused(t)
+	both.Trace.URL = both.Alarm.Webhook
 	both.TLS, _ = certificate(t)
 	ask("both modes", both)
 

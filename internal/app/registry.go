@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/trace"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -22,6 +23,7 @@ import (
 // know of it. Nothing is connected until the first call.
 type registry struct {
 	worker.Registry
+	tracer  *trace.Tracer  // of claims; nil: they have no spans
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
 	layout  snowflake.Layout

@@ -8,25 +8,36 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/meter"
+	"github.com/leaf-idgen/leaf/internal/trace"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// timed is a store whose loads are timed.
+// timed is a store whose loads are timed and traced.
 type timed struct {
 	*sqldb.Store
 
+	name    string
 	seconds prometheus.Histogram
+	of      *databases // which knows the tracer
 }
 
 var _ segment.Store = timed{}
 
-func newTimed(s *sqldb.Store, name string) timed {
-	return timed{s, meter.NewSeconds("leaf_segment_load_seconds", "Time of a call to the database for a range, whatever the outcome.", prometheus.Labels{"store": name})}
+func (d *databases) newTimed(s *sqldb.Store, name string) timed {
+	return timed{s, name, meter.NewSeconds("leaf_segment_load_seconds", "Time of a call to the database for a range, whatever the outcome.", prometheus.Labels{"store": name}), d}
 }
 
 // Reserve implements segment.Store.
 func (t timed) Reserve(ctx context.Context, req segment.Request) (segment.Reservation, error) {
 	begin := time.Now()
 	defer func() { t.seconds.Observe(time.Since(begin).Seconds()) }()
-	return t.Store.Reserve(ctx, req)
+	s := t.of.tracer.Start(ctx, trace.Client, "segment load")
+	s.Set("leaf.tag", req.Tag)
+	s.Set("leaf.store", t.name)
+	r, err := t.Store.Reserve(ctx, req)
+	if err == nil {
+		s.Set("leaf.range", r.Range)
+	}
+	s.End(err)
+	return r, err
 }

@@ -29,6 +29,7 @@ func (a *App) openWorker(listening net.Addr, first, unused bool) error {
 	if a.registry, err = openRegistry(a.cfg, a.dbs, a.log); err != nil {
 		return err
 	}
+	a.registry.tracer = a.tracer
 	if err := a.registry.identify(a.cfg.Snowflake, ap.Port(), a.opts.interfaces); err != nil {
 		return errors.Join(err, a.registry.Close())
 	}

@@ -92,6 +92,7 @@ var examples = map[string]struct {
 	"snowflake.address":          {value: "10.0.0.1:8080"},
 	"snowflake.interface":        {value: "en*"},
 	"alarm.webhook":              {value: "https://h/xxxxx"},
+	"trace.url":                  {value: "https://h/xxxxx"},
 	"grpc.addr":                  {value: "127.0.0.1:9091"},
 	"resp.addr":                  {value: "off"},
 	"admin.addr":                 {value: "127.0.0.1:8082"},

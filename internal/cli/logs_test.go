@@ -33,14 +33,14 @@ type event struct {
 func TestLogsDocument(t *testing.T) {
 	t.Parallel()
 	var all []event
-	for _, room := range []string{"driver", "segment", "worker", "snowflake", "discovery", "internal/alarm", "internal/app", "internal/limit", "internal/manage", "internal/server"} {
+	for _, room := range []string{"driver", "segment", "worker", "snowflake", "discovery", "internal/alarm", "internal/app", "internal/auth", "internal/limit", "internal/manage", "internal/server", "internal/trace"} {
 		all = append(all, eventsIn(t, room)...)
 	}
 	if len(all) < 40 {
 		t.Fatalf("only %d events", len(all))
 	}
 	slices.SortFunc(all, func(x, y event) int {
-		return cmp.Or(cmp.Compare(x.room, y.room), cmp.Compare(x.message, y.message), cmp.Compare(x.level, y.level))
+		return cmp.Or(cmp.Compare(x.room, y.room), cmp.Compare(x.message, y.message), cmp.Compare(x.level, y.level), slices.Compare(x.keys, y.keys))
 	})
 	all = slices.CompactFunc(all, func(x, y event) bool {
 		return x.room == y.room && x.message == y.message && x.level == y.level && slices.Equal(x.keys, y.keys)

@@ -170,6 +170,7 @@ func TestSecretsOfANode(t *testing.T) {
 		"segment.cluster-fence":      "etcd://leaf:" + planted + "@" + down + "/leaf",
 		"node.discovery":             "etcd://leaf:" + planted + "@" + down + "/leaf",
 		"alarm.webhook":              "http://leaf:" + planted + "@" + down + "/" + planted + "?key=" + planted,
+		"trace.url":                  "http://leaf:" + planted + "@" + down + "/" + planted + "?key=" + planted,
 		"auth.token":                 planted + "-client",
 		"admin.token":                planted + "-admin",
 	}

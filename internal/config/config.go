@@ -44,6 +44,7 @@ type Config struct {
 	Audit     Audit     `key:"audit" title:"Audit log"`
 	Alarm     Alarm     `key:"alarm" title:"Alarms"`
 	Metrics   Metrics   `key:"metrics" title:"Metrics"`
+	Trace     Trace     `key:"trace" title:"Traces"`
 	Log       Log       `key:"log" title:"Log"`
 }
 

@@ -56,7 +56,8 @@ func (c Config) validate(node bool) error {
 	if node && c.Snowflake.Enable {
 		add(c.Snowflake.identity(c.HTTP.Addr))
 	}
-	add(checkWebhook(c.Alarm.Webhook))
+	add(checkPostURL("alarm.webhook", c.Alarm.Webhook))
+	add(checkPostURL("trace.url", c.Trace.URL))
 	if c.Segment.ClusterFence != "" {
 		_, err := ParseCoordinator(FenceKey, c.Segment.ClusterFence, EtcdFence)
 		add(err)
@@ -119,14 +120,15 @@ func checkAddr(key, addr string) error {
 	return &Error{Key: key, Value: addr, Limit: "must be HOST:PORT with a port from 0 to 65535; an IPv6 host stands in brackets: [::1]:8080"}
 }
 
-func checkWebhook(text string) error {
+// checkPostURL checks where a node posts something; nothing is also valid.
+func checkPostURL(key, text string) error {
 	if text == "" {
 		return nil
 	}
 	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
-	return &Error{Key: "alarm.webhook", Value: redactPath(text), Limit: "must be a URL that begins with http:// or https://"}
+	return &Error{Key: key, Value: redactPath(text), Limit: "must be a URL that begins with http:// or https://"}
 }
 
 // NamedURL is one value of the key store.

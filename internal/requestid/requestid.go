@@ -80,7 +80,10 @@ func New() string {
 	return hex.EncodeToString(id[:])
 }
 
-type key struct{}
+type (
+	key      struct{}
+	traceKey struct{}
+)
 
 // With returns ctx with the ID of a request; ctx itself for "".
 func With(ctx context.Context, id string) context.Context {
@@ -94,6 +97,25 @@ func With(ctx context.Context, id string) context.Context {
 func ID(ctx context.Context) string {
 	id, _ := ctx.Value(key{}).(string)
 	return id
+}
+
+// withTrace returns ctx with the traceparent of a request; ctx itself for one that is not sane.
+func withTrace(ctx context.Context, traceparent string) context.Context {
+	if traceOf(traceparent) == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, traceKey{}, traceparent)
+}
+
+// Parent returns the trace ID and the span ID of the traceparent that a request over HTTP has
+// brought, "" if it brought none.
+func Parent(ctx context.Context) (trace, span string) {
+	const spanAt, spanEnd = 36, 52
+	t, _ := ctx.Value(traceKey{}).(string)
+	if t == "" {
+		return "", ""
+	}
+	return traceOf(t), t[spanAt:spanEnd]
 }
 
 // Log returns log with the ID in each line; log itself for "".
@@ -124,5 +146,5 @@ func Show(w http.ResponseWriter, r *http.Request, needed bool) *http.Request {
 		return r
 	}
 	w.Header()[Field] = []string{id}
-	return r.WithContext(With(r.Context(), id))
+	return r.WithContext(withTrace(With(r.Context(), id), Single(r.Header[TraceField])))
 }
