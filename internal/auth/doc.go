@@ -7,8 +7,8 @@
 //  1. A comparison takes the same time for every wrong token of one length.
 //  2. A set that asks for a token never becomes one that asks for none: [Tokens.Replace]
 //     refuses an empty list, and a set with named tokens always asks.
-//  3. A named token that is revoked or changed counts at once, also where a server has kept
-//     its [Grant] for a connection.
+//  3. A named token that is revoked, and other roles of a token or a certificate, count at once,
+//     also where a server has kept the [Grant] for a connection.
 //
 // What it does not do: it reads no files. A server may keep the access that it opened for a
 // connection, so a token of the configuration that was removed is refused from the next

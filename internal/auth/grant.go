@@ -67,7 +67,7 @@ func (g *Grant) check(has bool, role string) error {
 
 func (g *Grant) refuse(role string) error {
 	if g.revoked.Load() {
-		return fmt.Errorf("%w: %s was revoked or changed", leaf.ErrUnauthenticated, g.who)
+		return fmt.Errorf("%w: %s was revoked or replaced", leaf.ErrUnauthenticated, g.who)
 	}
 	return fmt.Errorf("%w: %s has not the role %s", leaf.ErrForbidden, g.who, role)
 }

@@ -31,8 +31,8 @@ type table struct {
 // NewNamed returns a set that is not known yet.
 func NewNamed() *Named { return &Named{} }
 
-// Set puts tokens into force, in place of those before. One that was changed or is gone is
-// revoked, also on connections that are open.
+// Set puts tokens into force, in place of those before. Other roles of a token count at once, also on
+// connections that are open. One that has another secret or is gone is revoked there.
 func (n *Named) Set(tokens []Token, now time.Time) {
 	n.set.Lock()
 	defer n.set.Unlock()
@@ -47,10 +47,11 @@ func (n *Named) Set(tokens []Token, now time.Time) {
 			continue // another program wrote it: it opens nothing
 		}
 		g := before.names[t.Name]
-		if g == nil || g.digest != d || !g.roles.Load().equal(t.Roles) {
+		if g == nil || g.digest != d {
 			g = newGrant(t.Name, "token "+t.Name, t.Roles)
 			g.digest = d
 		}
+		g.roles.Store(&t.Roles)
 		next.names[t.Name] = g
 		next.grants[g.key()] = append(next.grants[g.key()], g)
 	}

@@ -133,8 +133,8 @@ func TestNamed(t *testing.T) {
 	}
 	shop.Roles = roles(t, "read")
 	n.Set([]auth.Token{shop}, time.Now())
-	if err := before.Issue("order"); !errors.Is(err, leaf.ErrUnauthenticated) {
-		t.Errorf("a grant whose roles have changed: %v", err)
+	if issue, read := before.Issue("order"), before.Read(); !errors.Is(issue, leaf.ErrForbidden) || read != nil {
+		t.Errorf("a grant whose roles have changed: issue %v, read %v", issue, read)
 	}
 	now, err := tokens.Identify(leaf.Credentials{Token: secret, Certificate: ""})
 	if err != nil || now.Read() != nil || now.Issue("order") == nil {

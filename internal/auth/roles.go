@@ -3,7 +3,6 @@ package auth
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -94,8 +93,6 @@ func (r Roles) Words() (words []string) {
 	}
 	return words
 }
-
-func (r Roles) equal(o Roles) bool { return slices.Equal(r.Words(), o.Words()) }
 
 // issues reports whether a tag is one of those that may be issued.
 func (r *Roles) issues(tag string) bool {
