@@ -137,6 +137,7 @@ type App struct {
 	lookAfter   func() // the files, until abortStart
 	monitor     *console.Monitor
 	measure     func() // for the console, until abortStart
+	agree       func() // on the keys of opaque IDs, until abortStart
 
 	start, stop       sync.Once
 	startErr, stopErr error
@@ -189,12 +190,6 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if a.dir, err = openDirSoon(path); err != nil {
 		return nil, err
 	}
-	if err = a.opaque.recall(a.dir); err != nil {
-		return nil, err
-	}
-	if err = a.opaque.replace(cfg.Opaque, ring, a.dir); err != nil {
-		return nil, err
-	}
 	a.dbs = &databases{}
 	if cfg.NeedsStores() {
 		if a.dbs, err = openDatabases(cfg, a.log); err != nil {
@@ -204,6 +199,13 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	a.closers.add(a.dbs.Close)
 	a.openTracer()
 	a.dbs.tracer = a.tracer
+	a.opaque.shared, a.opaque.wake = len(a.dbs.stores) > 0, make(chan struct{}, 1)
+	if err = a.opaque.recall(a.dir); err != nil {
+		return nil, err
+	}
+	if err = a.opaque.replace(cfg.Opaque, ring, a.dir, nil); err != nil {
+		return nil, err
+	}
 	if cfg.Segment.Enable {
 		if err = a.dbs.recall(a.dir); err != nil {
 			return nil, err
@@ -239,11 +241,14 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	a.identify = func() { a.learnCluster(stopping) }
 	a.lookAfter = func() { a.files.watch(stopping) }
 	a.measure = func() { a.monitor.Run(stopping) }
+	a.agree = func() { a.agreeOnKeys(stopping) }
 	a.contact = func(ctx context.Context) error {
 		ctx, done := context.WithCancel(ctx)
 		defer done()
 		defer context.AfterFunc(stopping, done)()
-		return a.startEngines(ctx)
+		err := a.startEngines(ctx)
+		a.settleKeys(ctx)
+		return err
 	}
 	return a, nil
 }
@@ -295,6 +300,7 @@ func (a *App) Start(ctx context.Context) error {
 		a.serving.Go(a.identify)
 		a.serving.Go(a.lookAfter)
 		a.serving.Go(a.measure)
+		a.serving.Go(a.agree)
 		a.serveAll()
 		a.presence.start()
 		a.startErr = a.contact(ctx)

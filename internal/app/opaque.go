@@ -19,6 +19,9 @@ import (
 type opaqueKeys struct {
 	formats format.Keys  // of all servers
 	ring    *opaque.Ring // that formats use, nil: none; of reloadWhenAsked
+
+	shared bool          // the nodes of the database agree on the key that encodes
+	wake   chan struct{} // holds one: another ring counts
 }
 
 // readRing reads the file of opaque.keys, nil without one.
@@ -58,10 +61,22 @@ func (k *opaqueKeys) recall(dir *datadir.Dir) error {
 	return nil
 }
 
-// replace puts a ring into force, and keeps what the next start must know of it.
-func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Dir) error {
+// replace puts a ring into force, and keeps what the next start must know of it. Where nodes share
+// a database, agree compares the key with theirs first; without agree, or without an answer, the
+// ring encodes nothing before agreeOnKeys has done it.
+func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Dir, agree func(*opaque.Ring) error) error {
 	if err := k.check(c, ring); err != nil {
 		return err
+	}
+	var held error
+	if k.shared && ring != nil {
+		held = errNotCompared
+		if agree != nil {
+			held = agree(ring)
+		}
+		if errors.Is(held, errOtherKey) {
+			return badKeys(c, held)
+		}
 	}
 	before, _ := k.formats.After(nil) // without a ring it does not fail
 	seen, _ := k.formats.After(ring)  // check has done it
@@ -74,10 +89,17 @@ func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Di
 			return fmt.Errorf("write file %s of the data directory: %w", opaqueFile, err)
 		}
 	}
-	if err := k.formats.Replace(ring); err != nil {
+	if held != nil {
+		held = errNotCompared
+	}
+	if err := k.formats.Hold(ring, held); err != nil {
 		return badKeys(c, err)
 	}
 	k.ring = ring
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
 	return nil
 }
 

@@ -158,7 +158,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 		r.Changed = append(r.Changed, config.Difference{Key: format.KeysKey})
 	}
 	r.enact = func() error {
-		if err := a.opaque.replace(cfg.Opaque, ring, a.dir); err != nil {
+		if err := a.opaque.replace(cfg.Opaque, ring, a.dir, a.agreeNow); err != nil {
 			return err
 		}
 		if err := a.tokens.clients.Replace(cfg.Auth.Tokens); err != nil {

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -26,10 +27,21 @@ const KeysKey = "opaque.keys"
 // Keys are what a node makes opaque IDs with. The zero value, and nil, have none. It is safe for
 // concurrent use.
 type Keys struct {
-	issues atomic.Pointer[opaque.Ring] // only with the key that encodes: a node decodes nothing
+	issues atomic.Pointer[issuing]
 
 	mu   sync.Mutex
 	seen Seen
+}
+
+// issuing is the ring that counts, only with the key that encodes: a node decodes nothing.
+type issuing struct {
+	ring *opaque.Ring
+	held error // why it encodes nothing yet
+}
+
+// encodesAs reports whether both make the same opaque IDs.
+func (i *issuing) encodesAs(ring *opaque.Ring) bool {
+	return i.ring.Bits == ring.Bits && i.ring.VersionBits == ring.VersionBits && i.ring.Issue == ring.Issue && bytes.Equal(i.ring.Keys[i.ring.Issue], ring.Keys[ring.Issue])
 }
 
 // Recall adds what the node had before its start. Call it before Replace.
@@ -41,7 +53,30 @@ func (k *Keys) Recall(seen Seen) {
 
 // Replace makes ring the one that counts; nil takes the keys away. After an error nothing has
 // changed: see [Keys.After].
-func (k *Keys) Replace(ring *opaque.Ring) error {
+func (k *Keys) Replace(ring *opaque.Ring) error { return k.put(ring, nil) }
+
+// Hold is Replace of a ring that encodes nothing until Settle, unless the ring before encoded the
+// same. Requests for opaque IDs get the error.
+func (k *Keys) Hold(ring *opaque.Ring, why error) error { return k.put(ring, why) }
+
+// Held returns the ring that counts, only with the key that encodes, and why it encodes nothing, nil
+// if it encodes. Without keys there is none.
+func (k *Keys) Held() (ring *opaque.Ring, why error) {
+	if now := k.issues.Load(); now != nil {
+		return now.ring, now.held
+	}
+	return nil, nil
+}
+
+// Settle lets a ring that Held has returned encode, or says why it still does not. A ring that was
+// replaced meanwhile changes nothing.
+func (k *Keys) Settle(ring *opaque.Ring, why error) {
+	if now := k.issues.Load(); now != nil && now.ring == ring {
+		k.issues.CompareAndSwap(now, &issuing{ring, why})
+	}
+}
+
+func (k *Keys) put(ring *opaque.Ring, held error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next, err := k.seen.With(ring)
@@ -55,7 +90,10 @@ func (k *Keys) Replace(ring *opaque.Ring) error {
 	}
 	only := *ring
 	only.Keys = map[int][]byte{ring.Issue: ring.Keys[ring.Issue]}
-	k.issues.Store(&only)
+	if now := k.issues.Load(); now != nil && now.held == nil && now.encodesAs(ring) {
+		held = nil
+	}
+	k.issues.Store(&issuing{&only, held})
 	return nil
 }
 
@@ -68,7 +106,7 @@ func (k *Keys) After(ring *opaque.Ring) (Seen, error) {
 }
 
 // Segment returns the format with this name for the IDs of a tag, nil for number and "". The
-// error is leaf.ErrBadRequest.
+// error is leaf.ErrBadRequest, or that of Hold.
 func (k *Keys) Segment(tag, name string) (*Format, error) { return k.open(tag, name) }
 
 // Snowflake is Segment for the IDs of snowflake mode, whatever the key of the request.
@@ -85,12 +123,15 @@ func (k *Keys) open(tag, name string) (*Format, error) {
 	if !ok {
 		return nil, leaf.BadField("format", name, fmt.Sprintf("must be %s, %s, %s or %s", Number, Opaque, OpaqueBase62, OpaqueCrockford))
 	}
-	var ring *opaque.Ring
+	var now *issuing
 	if k != nil {
-		ring = k.issues.Load()
+		now = k.issues.Load()
 	}
-	if ring == nil {
+	switch {
+	case now == nil:
 		return nil, leaf.BadField("format", name, "needs keys, and this node has none: its configuration does not set "+KeysKey)
+	case now.held != nil:
+		return nil, now.held
 	}
-	return &Format{name: name, text: text, largest: ring.Largest(), permutation: ring.Tag(tag)}, nil
+	return &Format{name: name, text: text, largest: now.ring.Largest(), permutation: now.ring.Tag(tag)}, nil
 }

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/server/format"
+	"github.com/leaf-idgen/leaf/opaque"
+)
+
+// Two nodes with different keys of one version make the same opaque ID of two IDs, and neither can
+// see it. So the first node that encodes with a key records its SHA-256 in the database, and all
+// others compare theirs before they encode anything. A node without a database compares nothing.
+
+const (
+	firstAgreement   = 100 * time.Millisecond
+	longestAgreement = 5 * time.Second
+	agreeSoon        = time.Second
+)
+
+var (
+	errNotCompared = fmt.Errorf("%w: the key of opaque IDs is not compared with those of the other nodes yet", leaf.ErrNotReady)
+	errOtherKey    = fmt.Errorf("%w: the other nodes make opaque IDs with another key; the alarm of this node says what to do", leaf.ErrNotReady)
+)
+
+// agreement is the name of a ring's key in the database, and what stands for the key there.
+func agreement(ring *opaque.Ring) (name, value string) {
+	return fmt.Sprintf("opaque_key_%d", ring.Issue), fmt.Sprintf("bits %d, version-bits %d, sha256 %x", ring.Bits, ring.VersionBits, sha256.Sum256(ring.Keys[ring.Issue]))
+}
+
+// agreeOnKeys compares each key that is to encode, until ctx ends.
+func (a *App) agreeOnKeys(ctx context.Context) {
+	rt, warned := leaf.SystemRuntime(), false
+	for pause := firstAgreement; a.opaque.shared; pause = min(2*pause, longestAgreement) {
+		wait := pause
+		switch done := a.settleKeys(ctx); {
+		case done:
+			wait, pause = 0, firstAgreement // until another ring counts
+		case pause == longestAgreement && !warned:
+			warned = true
+			a.log.Warn("this node makes no opaque IDs, because it cannot compare its key with those of the other nodes, in table leaf_meta of the first database, or has another one; it tries again every 5 s")
+		}
+		if rt.Wait(ctx, a.opaque.wake, wait) != nil {
+			return
+		}
+	}
+}
+
+// settleKeys compares the key that counts, if that is to be done, and reports whether nothing is left
+// to be done.
+func (a *App) settleKeys(ctx context.Context) (done bool) {
+	ring, held := a.opaque.formats.Held()
+	if held == nil {
+		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
+		return true
+	}
+	err := a.agreeOnce(ctx, ring)
+	if err == nil || errors.Is(err, errOtherKey) {
+		a.opaque.formats.Settle(ring, err)
+	}
+	return err == nil
+}
+
+// agreeNow is agreeOnce of a ring that does not count yet.
+func (a *App) agreeNow(ring *opaque.Ring) error {
+	ctx, cancel := context.WithTimeout(context.Background(), agreeSoon)
+	defer cancel()
+	recorded, err := a.recordedKey(ctx, ring)
+	if _, value := agreement(ring); err == nil && recorded != value {
+		err = errOtherKey
+	}
+	return err
+}
+
+// recordedKey returns what stands in the database for the key of a ring's version. Without the
+// table, as beside Java servers, nothing can be compared, and that is the ring's.
+func (a *App) recordedKey(ctx context.Context, ring *opaque.Ring) (string, error) {
+	name, value := agreement(ring)
+	recorded, err := a.dbs.stores[0].Agree(ctx, name, value)
+	return cmp.Or(recorded, value), err
+}
+
+// agreeOnce is errOtherKey if the database has another key of the version. Every other error says
+// that it is not known.
+func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) error {
+	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
+	defer cancel()
+	recorded, err := a.recordedKey(ctx, ring)
+	if err != nil {
+		a.log.Debug("the key of opaque IDs could not be compared", "error", err)
+		return err
+	}
+	name, value := agreement(ring)
+	if recorded == value {
+		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
+		return nil
+	}
+	a.alarms.Raise(leaf.Alarm{
+		Code: leaf.AlarmConfiguration, Subject: format.KeysKey,
+		Text: fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue),
+		Do:   fmt.Sprintf("stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. If no opaque ID of theirs is in use, remove the record of their key from the first database with SQL instead: DELETE FROM leaf_meta WHERE name = '%s'", name),
+	})
+	return errOtherKey
+}

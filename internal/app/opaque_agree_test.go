@@ -1,0 +1,137 @@
+package app_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/opaque"
+)
+
+// nodeWithKeys is the configuration of a node of the database with a file of keys of its own.
+func nodeWithKeys(t *testing.T, database string) (c config.Config, ring *opaque.Ring) {
+	t.Helper()
+	ring, err := opaque.NewRing(63, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = embedded(shortDir(t))
+	c.Stores = []string{"sqlite:" + database}
+	c.Opaque.Keys = filepath.Join(t.TempDir(), "opaque.keys")
+	writeRing(t, c, ring)
+	return c, ring
+}
+
+func writeRing(t *testing.T, c config.Config, ring *opaque.Ring) {
+	t.Helper()
+	if err := os.WriteFile(c.Opaque.Keys, ring.Text(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpaqueKeysOfTwoNodes: a node whose key is another one than that of the nodes before makes no
+// opaque ID, neither with the keys that it starts with nor with those of a reload. It gives numbers,
+// and opaque IDs as soon as it has the keys of the others.
+func TestOpaqueKeysOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "leaf.db")
+	one, ring := nodeWithKeys(t, database)
+	two, _ := nodeWithKeys(t, database)
+	applySchema(t, one)
+	db := openFile(t, database)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+
+	a, _ := start(t, one)
+	if status, body := get(t, a, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
+		t.Fatalf("the first node: %d %s", status, body)
+	}
+	refused := func(b *app.App) {
+		t.Helper()
+		if status, body := get(t, b, "/api/segment/get/order?format=opaque"); status != http.StatusServiceUnavailable || !strings.Contains(body, "another key") {
+			t.Errorf("an opaque ID by another key 0: %d %s", status, body)
+		}
+		if status, body := get(t, b, "/api/segment/get/order"); status != http.StatusOK {
+			t.Errorf("a number: %d %s", status, body)
+		}
+		if _, body := get(t, b, "/readyz"); !strings.Contains(body, "remove file opaque.json") || !strings.Contains(body, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'") {
+			t.Errorf("the alarm is missing: %s", body)
+		}
+	}
+	b, stop := start(t, two)
+	refused(b)
+	stop() // as the alarm says
+	if err := os.Remove(filepath.Join(two.DataDir, "opaque.json")); err != nil {
+		t.Fatal(err)
+	}
+	writeRing(t, two, ring)
+	b, stop = start(t, two)
+	if status, body := get(t, b, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
+		t.Errorf("with the keys of the other node: %d %s", status, body)
+	}
+	stop()
+
+	three, _ := nodeWithKeys(t, database)
+	c, _ := start(t, three)
+	refused(c)
+	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'") // the other thing that it says
+	until(t, "the node makes opaque IDs", func() bool {
+		status, _ := get(t, c, "/api/segment/get/order?format=opaque")
+		return status == http.StatusOK
+	})
+	if _, body := get(t, c, "/readyz"); strings.Contains(body, "leaf_meta") {
+		t.Errorf("the alarm stays: %s", body)
+	}
+}
+
+// TestReloadOfOpaqueKeysOfTwoNodes: a reload refuses a new key that is not the one of the other nodes,
+// and the node goes on with the key that it has.
+func TestReloadOfOpaqueKeysOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "leaf.db")
+	one, ring := nodeWithKeys(t, database)
+	applySchema(t, one)
+	db := openFile(t, database)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	a, _ := start(t, one)
+	execute(t, db, "INSERT INTO leaf_meta (name, value) VALUES ('opaque_key_1', 'of a node that has read another file')")
+	if _, err := ring.Add(); err != nil {
+		t.Fatal(err)
+	}
+	ring.Issue = 1
+	writeRing(t, one, ring)
+	if _, err := a.Reload(one); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if status, body := get(t, a, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
+		t.Errorf("with the key before: %d %s", status, body)
+	}
+	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_1'")
+	if _, err := a.Reload(one); err != nil {
+		t.Error(err)
+	}
+	if status, body := get(t, a, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
+		t.Errorf("with the new key: %d %s", status, body)
+	}
+}
+
+// TestOpaqueKeysWithoutTheDatabase: while the database does not answer, a node does not know whether
+// its key is the one of the others.
+func TestOpaqueKeysWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	c, _ := nodeWithKeys(t, filepath.Join(t.TempDir(), "nowhere", "leaf.db"))
+	c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "1"
+	a, err := app.New(c, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Stop(t.Context())
+	go func() { _ = a.Start(t.Context()) }()
+	until(t, "the node says that it has not compared its key", func() bool {
+		status, body := get(t, a, "/api/snowflake/get/any?format=opaque")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "is not compared")
+	})
+}
