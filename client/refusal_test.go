@@ -35,7 +35,7 @@ func TestTagIsNotReady(t *testing.T) {
 		cl := newCluster(node("a", "", 100), node("b", "", 100), node("c", "", 100))
 		for id, n := range cl.nodes {
 			cl.refuse(id, leaf.ErrNotReady, func(tag string) bool { return tag[:3] == "bad" })
-			n.set(func(n *fake) { n.latency = 500 * time.Microsecond })
+			n.set(func(n *fake) { n.latency = 2 * time.Millisecond })
 		}
 		c := cl.client(t)
 		synctest.Wait()

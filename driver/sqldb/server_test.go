@@ -95,17 +95,17 @@ var flavours = []flavour{
 	{
 		name: "mysql/desc", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
 		table: []string{javaTable("`desc` varchar(256) DEFAULT NULL, ")}, only: columns,
-		same:  mysqlCI, holds: threeBytes, noOptions: true, noMeta: true,
+		same: mysqlCI, holds: threeBytes, noOptions: true, noMeta: true,
 	},
 	{
 		name: "mysql/no text", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
 		table: []string{javaTable("")}, only: columns,
-		same:  mysqlCI, holds: threeBytes, noText: true, noOptions: true, noMeta: true,
+		same: mysqlCI, holds: threeBytes, noText: true, noOptions: true, noMeta: true,
 	},
 	{
 		name: "mysql/options without limits", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
 		table: []string{javaTable("`description` varchar(256) DEFAULT NULL, "), oldOptions}, only: columns,
-		same:  mysqlCI, holds: threeBytes, noLimits: true, noMeta: true,
+		same: mysqlCI, holds: threeBytes, noLimits: true, noMeta: true,
 	},
 	{
 		name: "postgres", database: server.Postgres, put: postgresPut, lock: postgresLock,

@@ -59,14 +59,3 @@ func TestSegmentSeeds(t *testing.T) {
 		}
 	}
 }
-
-// TestSegmentReplays: a seed decides the whole run.
-func TestSegmentReplays(t *testing.T) {
-	for seed := range seeds(10, 200) {
-		a := sim.Run(seed, sim.Options{Only: "segment"})
-		b := sim.Run(seed, sim.Options{Only: "segment"})
-		if a.Hash != b.Hash || a.IDs != b.IDs {
-			t.Errorf("seed %d: %d IDs, hash %x, then %d IDs, hash %x", seed, a.IDs, a.Hash, b.IDs, b.Hash)
-		}
-	}
-}

@@ -56,20 +56,3 @@ func TestSnowflakeMode(t *testing.T) {
 	}
 	t.Logf("%d seeds, %d IDs", seeds, ids)
 }
-
-// TestSnowflakeModeReplays: equal seeds make equal runs.
-func TestSnowflakeModeReplays(t *testing.T) {
-	seeds := uint64(20)
-	switch {
-	case shrunk():
-		seeds = 1
-	case testing.Short():
-		seeds = 3
-	}
-	for seed := uint64(1); seed <= seeds; seed++ {
-		a, b := sim.Run(seed, sim.Options{Only: "snowflake"}), sim.Run(seed, sim.Options{Only: "snowflake"})
-		if a.Hash != b.Hash || a.IDs != b.IDs {
-			t.Fatalf("seed %d: hash %x with %d IDs, then %x with %d", seed, a.Hash, a.IDs, b.Hash, b.IDs)
-		}
-	}
-}
