@@ -139,3 +139,32 @@ func TestCreateBesideALostDirectory(t *testing.T) {
 		ids.add(t, "a", drain(t, a, "order", 300)...)
 	})
 }
+
+// TestRowOfALatchedTag: a Java server, which has no fence, takes the ranges of a tag after a repair, as
+// "Back to Java" in docs/MIGRATION.md says. Before it, the row led to numbers that were in use.
+func TestRowOfALatchedTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(10)), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		ids.add(t, "a", drain(t, a, "order", 200)...)
+		synctest.Wait()
+		restored(s, 91)
+		useUntil(t, a, ids, leaf.ErrRegress)
+		if behind := s.maxID(t, "order"); behind > 200 {
+			t.Errorf("the row is at %d: the document need not say this", behind)
+		}
+		if _, err := a.Repair(t.Context(), "order", 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		java, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Step: 10, Length: 10, Min: 1, Max: segment.MaxStep})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range leaf.IDs([]leaf.Range{java.Range}) {
+			ids.add(t, "java", id)
+		}
+	})
+}
