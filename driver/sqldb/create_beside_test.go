@@ -35,7 +35,7 @@ func besideAnother(t *testing.T, s *sqldb.Store, db *sql.DB, f func() error, sta
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- f() }()
-	until(t, "it waits for the row", func() bool {
+	waitFor(t, "it waits for the row", func() bool {
 		var n int
 		time.Sleep(150 * time.Millisecond) // MySQL shows old content until the table was not read for 100 ms
 		err := db.QueryRowContext(t.Context(), waits).Scan(&n)

@@ -54,13 +54,13 @@ func TestUnbindInAGroup(t *testing.T) {
 		}
 		for i := range 3 {
 			node := open(t, url(i))
-			until(t, "the member has the rule", func() bool { return node.Bind(t.Context(), oldRule) == nil })
+			waitFor(t, "the member has the rule", func() bool { return node.Bind(t.Context(), oldRule) == nil })
 		}
 		for range 20 {
 			unbindAmongLoads(t, command, url(0), url(1), url(2))
 			for i := range 3 {
 				node := open(t, url(i))
-				until(t, "the member has the rule again", func() bool { return node.Bind(t.Context(), oldRule) == nil })
+				waitFor(t, "the member has the rule again", func() bool { return node.Bind(t.Context(), oldRule) == nil })
 			}
 		}
 	})

@@ -319,12 +319,12 @@ func TestOneRoundTrip(t *testing.T) {
 	}
 }
 
+// waitFor polls what a server does soon.
 func waitFor(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); {
+	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("not after 20 s: %s", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -251,7 +251,7 @@ func TestUnbindWaitsForOneStatement(t *testing.T) {
 				}
 				reserved <- res.Range
 			}()
-			until(t, "the load waits", func() bool { return waiting(t, db, "locktype = 'advisory'") > 0 })
+			waitFor(t, "the load waits", func() bool { return waiting(t, db, "locktype = 'advisory'") > 0 })
 			command := open(t, d.URL())
 			rows := make(chan []segment.Row, 1)
 			go func() {
@@ -261,7 +261,7 @@ func TestUnbindWaitsForOneStatement(t *testing.T) {
 				}
 				ended <- err
 			}()
-			until(t, "Unbind waits or has ended", func() bool { return len(ended) > 0 || waiting(t, db, "relation = 'leaf_alloc'::regclass") > 0 })
+			waitFor(t, "Unbind waits or has ended", func() bool { return len(ended) > 0 || waiting(t, db, "relation = 'leaf_alloc'::regclass") > 0 })
 			if _, err := gate.ExecContext(t.Context(), "SELECT pg_advisory_unlock(7)"); err != nil {
 				t.Fatal(err)
 			}
@@ -283,15 +283,6 @@ func waiting(t *testing.T, db *sql.DB, kind string) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after 20 s: %s", what)
-		}
-	}
 }
 
 // TestUnbindAmongLoads: nodes load without a pause while a command takes the rule away and puts

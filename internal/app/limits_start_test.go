@@ -111,7 +111,7 @@ func TestASwitchHoldsFromTheStart(t *testing.T) {
 	expect("before the limits are read", "limits_of_tags_and_clients_could_not_be_read")
 	release()
 	expect("afterwards", "switched_off_by_an_operator")
-	eventually(t, "the node is ready", func() bool {
+	until(t, "the node is ready", func() bool {
 		status, _ := get(t, a, "/readyz")
 		return status == http.StatusOK
 	})
@@ -143,7 +143,7 @@ func TestLimitsThatCannotBeReadEndNoService(t *testing.T) {
 		c.ConnectTimeout, c.Segment.LoadTimeout = 100*time.Millisecond, 100*time.Millisecond
 		a, _ := startSlowly(t, c)
 		for _, path := range []string{"/api/segment/get/leaf-segment-test", "/api/snowflake/get/any"} {
-			eventually(t, path+" is served", func() bool {
+			until(t, path+" is served", func() bool {
 				status, _ := get(t, a, path)
 				return status == http.StatusOK
 			})
@@ -156,7 +156,7 @@ func TestLimitsThatCannotBeReadEndNoService(t *testing.T) {
 		c.ConnectTimeout, c.Segment.LoadTimeout, c.Segment.MaxWait = 100*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
 		c.Snowflake.Registry, c.Snowflake.WorkerID = "static", "7"
 		a, _ := start(t, c)
-		eventually(t, "snowflake mode answers for itself", func() bool {
+		until(t, "snowflake mode answers for itself", func() bool {
 			status, body := get(t, a, "/api/snowflake/get/any")
 			return status == http.StatusOK || strings.Contains(body, "snowflake mode is waiting") // as a static one does at its first start
 		})

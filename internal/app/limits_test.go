@@ -117,7 +117,7 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 		if status, body := ask(nodes[0]); status != c.status || !strings.Contains(body, c.text) {
 			t.Errorf("%+v: at once, on the node that set it: %d %s; want %d with %q", c.change, status, body, c.status, c.text)
 		}
-		eventually(t, fmt.Sprintf("%+v counts on the other node", c.change), func() bool {
+		until(t, fmt.Sprintf("%+v counts on the other node", c.change), func() bool {
 			status, _ := ask(nodes[1])
 			return status == c.status
 		})
@@ -133,16 +133,6 @@ func TestLimitsCountOnAllNodes(t *testing.T) {
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-}
-
-// eventually polls a real server for what it does soon.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for begin := time.Now(); !f(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatalf("after 20 s: %s: not yet", what)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func metricPages(t *testing.T) map[string]string {
 		}
 		last, _ = start(t, c)
 	}
-	eventually(t, "the second node of a cluster has compared its clock", func() bool {
+	until(t, "the second node of a cluster has compared its clock", func() bool {
 		_, page := get(t, last, "/metrics")
 		pages["a cluster"] = page
 		return strings.Contains(page, "\nleaf_snowflake_peers_answered 1\n")

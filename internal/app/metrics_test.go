@@ -104,7 +104,7 @@ func TestMetricsOfTheServers(t *testing.T) {
 // checkMetrics waits for lines of the page: a server learns of an end a little later.
 func checkMetrics(t *testing.T, a *app.App, want ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("/metrics has %q", want), func() bool {
+	until(t, fmt.Sprintf("/metrics has %q", want), func() bool {
 		_, body := get(t, a, "/metrics")
 		for _, line := range want {
 			if !strings.Contains(body, "\n"+line+"\n") {

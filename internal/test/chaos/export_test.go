@@ -57,9 +57,8 @@ func NewStream(path string, count int, rate float64) Stream {
 	return Stream{name: "test", space: "test", path: path, count: count, rate: rate}
 }
 
-// Outcome and Latency of a request.
-func (s sample) Outcome() string        { return s.outcome }
-func (s sample) Latency() time.Duration { return s.latency }
+// Outcome of a request.
+func (s sample) Outcome() string { return s.outcome }
 
 // Dealt returns the kinds of faults that a topology of that many kinds gets in n
 // draws with a seed.
