@@ -130,7 +130,7 @@ func TestLockedRowsTakeTurns(t *testing.T) {
 // load took too long once is served all the same.
 func TestSlowTagBesideOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		free := names("free", 100)
+		free := names("free", 40)
 		s := locks(1, free...)
 		s.Put(segment.Row{Tag: "a", MaxID: 1, Step: 1_000_000})
 		once(s, "a")
