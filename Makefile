@@ -77,6 +77,10 @@ test-release: runners ## Build the release twice and compare; install its Debian
 	for module in tools/release tools/helm; do (cd $$module && go test -count=1 .); done
 	cd tools/rules && ../../bin/withservers -- go test -count=1 -parallel=8 .
 
+.PHONY: test-kubernetes
+test-kubernetes: ## Build a kube-apiserver, and see it take the objects of the Helm chart; needs kubectl and etcd, the first time some minutes
+	tools/helm/kubernetes.sh
+
 # What talks to servers: drivers, and the programs and clients that choose one by the environment.
 MATRIX := ./driver/... ./client/directory ./examples/embedded ./internal/app ./internal/cli ./internal/server/respd ./internal/test/server
 
