@@ -17,8 +17,11 @@ import (
 // concurrent use.
 type Named struct {
 	table atomic.Pointer[table] // nil: not known yet
-	set   sync.Mutex            // held by Set
 	read  atomic.Int64          // when the set was read last, in ns since 1970; 0: never
+	begun atomic.Int64          // how many readings have begun
+
+	set  sync.Mutex // held by put
+	last int64      // number of the reading that is in force; guarded by set
 }
 
 // table finds a grant by the first bytes of its digest, and is never changed. Who could learn
@@ -33,9 +36,17 @@ func NewNamed() *Named { return &Named{} }
 
 // Set puts tokens into force, in place of those before. Other roles of a token count at once, also on
 // connections that are open. One that has another secret or is gone is revoked there.
-func (n *Named) Set(tokens []Token, now time.Time) {
+func (n *Named) Set(tokens []Token, now time.Time) { n.put(tokens, n.begun.Add(1), now) }
+
+// put is Set of a reading, unless one that began later was faster. Readings have numbers: a clock
+// can be set back, and then no reading would count until it has come up again.
+func (n *Named) put(tokens []Token, reading int64, now time.Time) {
 	n.set.Lock()
 	defer n.set.Unlock()
+	if reading < n.last {
+		return
+	}
+	n.last = reading
 	before := n.table.Load()
 	if before == nil {
 		before = &table{}
@@ -131,14 +142,11 @@ func (n *Named) Follow(ctx context.Context, c FollowConfig) {
 func (n *Named) Refresh(ctx context.Context, c FollowConfig) error {
 	ctx, cancel := c.Runtime.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	began := c.Runtime.Now()
+	reading, began := n.begun.Add(1), c.Runtime.Now()
 	tokens, err := c.Store.NamedTokens(ctx)
 	if err != nil {
 		return fmt.Errorf("read named tokens: %w", err)
 	}
-	if at, ok := n.ReadAt(); ok && at.After(began) {
-		return nil // a reading that began later was faster
-	}
-	n.Set(tokens, began)
+	n.put(tokens, reading, began)
 	return nil
 }
