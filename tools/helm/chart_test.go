@@ -130,6 +130,7 @@ var variants = map[string]values{
 	"ordinals":      {"kind": "StatefulSet", "snowflake": values{"workerOffset": 512}, "persistence": values{"storageClass": "fast"}},
 	"all":           {"auth": values{"existingSecret": "tokens"}, "tls": values{"existingSecret": "cert"}, "config": "limit:\n  refresh: 5s\n", "metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}, "imagePullSecrets": []any{values{"name": "registry"}}, "podLabels": values{"team": "ids"}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "ids", "operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "priorityClassName": "high", "service": values{"annotations": values{"a": "b"}}, "networkPolicy": values{"from": []any{values{"namespaceSelector": values{}}}}},
 	"certificates":  {"tls": values{"existingSecret": "cert"}, "config": "tls:\n  client-ca: /etc/leaf/tls/ca.crt\n", "readiness": values{"mode": "segment"}},
+	"own layout":    {"config": "snowflake:\n  layout: js53\n  namespace: shop\n"},
 	"nothing extra": {"prepare": values{"enabled": false}, "podDisruptionBudget": values{"enabled": false}, "networkPolicy": values{"enabled": false}, "goMemLimit": ""},
 }
 
@@ -154,7 +155,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	objects, _, _ := render(t, nil)
-	want := []string{"ConfigMap ids-leaf", "Deployment ids-leaf", "Job ids-leaf-prepare", "NetworkPolicy ids-leaf", "PodDisruptionBudget ids-leaf", "Service ids-leaf", "Service ids-leaf-nodes"}
+	want := []string{"ConfigMap ids-leaf", "ConfigMap ids-leaf-prepare", "Deployment ids-leaf", "Job ids-leaf-prepare", "NetworkPolicy ids-leaf", "PodDisruptionBudget ids-leaf", "Service ids-leaf", "Service ids-leaf-nodes"}
 	if got := slices.Sorted(maps.Keys(objects)); !slices.Equal(got, want) {
 		t.Errorf("by default the chart makes %q, want %q", got, want)
 	}
@@ -270,12 +271,7 @@ func TestMonitor(t *testing.T) {
 
 // TestConfigurations: a node accepts the configuration of every variant.
 func TestConfigurations(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "leaf")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/leaf")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := build(t)
 	for name, v := range variants {
 		objects, _, err := render(t, v)
 		if err != nil {
@@ -284,13 +280,7 @@ func TestConfigurations(t *testing.T) {
 		dir := t.TempDir()
 		text := strings.ReplaceAll(strictly[corev1.ConfigMap](t, objects, "ConfigMap ids-leaf").Data["leaf.yaml"], "/etc/leaf", dir)
 		for file, content := range map[string]string{"leaf.yaml": text, "store/url": "mysql://leaf@db:3306/leaf\n", "auth/token": "t0ken\n"} {
-			path := filepath.Join(dir, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(dir, file), content)
 		}
 		cmd := exec.CommandContext(t.Context(), program, "config", "check", "--config", filepath.Join(dir, "leaf.yaml"))
 		cmd.Env = []string{"LEAF_NODE_ADVERTISE=10.1.2.3"}
@@ -310,6 +300,65 @@ func TestConfigurations(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPrepare: what the Job makes is for nodes with the configuration of the chart, so that they
+// take a worker ID of it.
+func TestPrepare(t *testing.T) {
+	program := build(t)
+	for _, name := range []string{"default", "own layout", "ordinals"} {
+		objects, _, err := render(t, variants[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		leaf := func(args ...string) {
+			t.Helper()
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "/etc/leaf", dir)
+			}
+			if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+				t.Errorf("%s: leaf %q: %v\n%s", name, args, err, out)
+			}
+		}
+		for file, config := range map[string]string{"config/leaf.yaml": "ConfigMap ids-leaf-prepare", "nodes/leaf.yaml": "ConfigMap ids-leaf"} {
+			text := strings.NewReplacer("/etc/leaf", dir, "/data/leaf", filepath.Join(dir, "data")).Replace(strictly[corev1.ConfigMap](t, objects, config).Data["leaf.yaml"])
+			write(t, filepath.Join(dir, file), text)
+		}
+		write(t, filepath.Join(dir, "store/url"), "sqlite:"+filepath.Join(dir, "x.db"))
+		job := strictly[batchv1.Job](t, objects, "Job ids-leaf-prepare").Spec.Template.Spec
+		if mounted := job.Volumes[slices.IndexFunc(job.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil })]; mounted.ConfigMap.Name != "ids-leaf-prepare" {
+			t.Errorf("%s: the Job reads %q", name, mounted.ConfigMap.Name)
+		}
+		for _, c := range slices.Concat(job.InitContainers, job.Containers) {
+			leaf(slices.Clone(c.Args)...)
+		}
+		if name != "ordinals" {
+			leaf("worker", "init", "--config", "/etc/leaf/nodes/leaf.yaml")
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// build returns the program leaf.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "leaf")
+	c := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/leaf")
+	c.Dir = "../.."
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
 }
 
 // TestRefusals: the schema refuses what would be ignored, or would be wrong.

@@ -78,9 +78,7 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{- define "leaf.volumes" -}}
-- name: config
-  configMap: { name: {{ include "leaf.name" . }} }
+{{- define "leaf.secrets" -}}
 - name: store
   secret:
     secretName: {{ .Values.store.existingSecret }}
