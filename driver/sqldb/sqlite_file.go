@@ -31,11 +31,14 @@ type sqliteFile struct {
 // Connect implements driver.Connector.
 func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 	path := f.of.path
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: no file %s; run: leaf schema apply --store %q", segment.ErrSchema, path, "sqlite:"+path)
 		}
+		return nil, err
+	}
+	if err := oneName(path, info); err != nil {
 		return nil, err
 	}
 	conn, err := f.Connector.Connect(ctx)
