@@ -56,7 +56,9 @@ type Process struct {
 // stops cleanly and any other command gives up.
 func Run(ctx context.Context, p Process) int {
 	err := run(ctx, p)
-	if _, told := errors.AsType[*notReadyError](err); err != nil && !told {
+	_, told := errors.AsType[*notReadyError](err)
+	_, printed := errors.AsType[*printedError](err)
+	if err != nil && !told && !printed {
 		printError(p.Stderr, err)
 	}
 	return exitCode(err)

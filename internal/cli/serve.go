@@ -43,7 +43,7 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 	out := app.NewLogPipe(p.Stderr, l.Log)
 	defer out.Close()
 	log, level := app.NewLogger(out, l.Log)
-	return app.Run(ctx, l.Config, app.Options{
+	err = app.Run(ctx, l.Config, app.Options{
 		Reload: hangup,
 		Load: func() (config.Config, map[string]fs.FileInfo, error) {
 			l, err := c.Settings.loadNode(p)
@@ -62,4 +62,15 @@ func (c *serveCmd) Run(ctx context.Context, p Process) error {
 		IsSet:     l.IsSet,
 		Manager:   app.ManagerOf(p.Environ, os.Getpid()),
 	})
+	if err == nil {
+		return nil
+	}
+	printError(out, err) // beside the log, whose reader may have stopped: the process must end all the same
+	return &printedError{err}
 }
+
+// printedError is an error that the user sees already.
+type printedError struct{ error }
+
+// Unwrap returns the error itself, for the exit code.
+func (e *printedError) Unwrap() error { return e.error }
