@@ -56,8 +56,10 @@ type Allocator struct {
 }
 
 // New reads the fence file from disk and prepares an Allocator; it does not touch
-// the stores. The disk must be the node's own and locked: two processes that share
-// one would overwrite each other's fences.
+// the stores. The disk must be the node's own and locked: two processes, or two
+// Allocators of one process, that share one would overwrite each other's fences.
+// driver/datadir refuses both: leaf.ErrConflict. Several databases are the stores of one
+// Router.
 func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

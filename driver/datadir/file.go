@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
@@ -42,16 +43,34 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// Append implements fence.Disk.
+// Append implements fence.Disk. A file has one writer: leaf.ErrConflict if another one has not closed it.
 func (d *Dir) Append(name string) (fence.AppendFile, error) {
 	if err := d.writable(); err != nil {
+		return nil, err
+	}
+	if err := d.vacant(name); err != nil {
 		return nil, err
 	}
 	f, err := d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err // a nil file in a non-nil interface would look open
 	}
-	return appendFile{f, d}, nil
+	a := &appendFile{f, d, name}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writers[name] = a
+	return a, nil
+}
+
+// vacant returns leaf.ErrConflict while a writer has the file open. A second one in this process, such as
+// another Allocator, knows nothing of what the first appends: its Replace would drop that.
+func (d *Dir) vacant(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writers[name] == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: file %s of data directory %s is in use in this process: close the Allocator that uses it first, or give each one a directory of its own", leaf.ErrConflict, name, d.path)
 }
 
 // appendFile refuses to write and to sync once the folder is closed or has lost a file: another
@@ -59,17 +78,29 @@ func (d *Dir) Append(name string) (fence.AppendFile, error) {
 type appendFile struct {
 	file
 
-	d *Dir
+	d    *Dir
+	name string
 }
 
-func (f appendFile) Write(b []byte) (int, error) {
+// Close implements fence.AppendFile.
+func (f *appendFile) Close() error {
+	err := f.file.Close()
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.writers[f.name] == f {
+		delete(f.d.writers, f.name)
+	}
+	return err
+}
+
+func (f *appendFile) Write(b []byte) (int, error) {
 	if err := f.d.writable(); err != nil {
 		return 0, err
 	}
 	return f.file.Write(b)
 }
 
-func (f appendFile) Sync() error {
+func (f *appendFile) Sync() error {
 	if err := f.d.writable(); err != nil {
 		return err
 	}
@@ -78,9 +109,9 @@ func (f appendFile) Sync() error {
 
 // Replace implements fence.Disk. The order is what makes it durable: the
 // content reaches the medium before the name points to it, and the name before
-// the caller hears of success.
+// the caller hears of success. Error: leaf.ErrConflict beside a writer of Append.
 func (d *Dir) Replace(name string, content []byte) error {
-	if err := d.writable(); err != nil {
+	if err := errors.Join(d.writable(), d.vacant(name)); err != nil {
 		return err
 	}
 	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600

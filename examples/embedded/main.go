@@ -33,7 +33,8 @@ func main() {
 func run(ctx context.Context, out io.Writer, folder, url string) (err error) {
 	// The data directory keeps the fence: the proof, across restarts, of which
 	// numbers this node holds. It must survive the process, and no other process
-	// may use it, which Open makes sure of.
+	// may use it, which Open makes sure of. It is for one Allocator, which may have
+	// several databases.
 	dir, err := datadir.Open(folder)
 	if err != nil {
 		return err

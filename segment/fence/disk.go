@@ -19,7 +19,8 @@ type Disk interface {
 	// folder).
 	Replace(name string, content []byte) error
 
-	// Append opens an existing file for appending.
+	// Append opens an existing file for appending. A file has one writer: the engine closes
+	// it before it replaces the file or opens it anew.
 	Append(name string) (AppendFile, error)
 }
 
