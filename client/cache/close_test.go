@@ -146,6 +146,21 @@ func TestCloseOfAForgottenTag(t *testing.T) {
 	})
 }
 
+// TestTagAfterClose: a closed cache makes no tags, which would fill its memory.
+func TestTagAfterClose(t *testing.T) {
+	t.Parallel()
+	c := open(t, newSource(), cache.Config{})
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if tag, err := c.Tag("later"); tag != nil || !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("Tag after Close = %v, %v", tag, err)
+	}
+	if n := c.Stats().Tags; n != 0 {
+		t.Errorf("%d tags", n)
+	}
+}
+
 // TestTagBesideClose: tags that are made while Close runs give no ID after it.
 func TestTagBesideClose(t *testing.T) {
 	t.Parallel()
