@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -362,6 +363,15 @@ func (s *stream) receive() {
 			return
 		}
 		mu.Lock()
+		if errors.Is(failed, leaf.ErrUnauthenticated) {
+			if !first { // the token of the stream counted: it was revoked since, and a new stream asks for another
+				s.shutLocked()
+				mu.Unlock()
+				s.end(failed)
+				return
+			}
+			s.leaving = true
+		}
 		s.queue[0] = nil
 		s.queue = s.queue[1:]
 		s.doomed = false

@@ -1,0 +1,63 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/internal/auth"
+	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+)
+
+// TestRevokedToken: a client whose function of WithTokenFunc has moved to another token notices nothing when
+// the first one is revoked: its streams are opened again.
+func TestRevokedToken(t *testing.T) {
+	t.Parallel()
+	secrets, tokens := make([]string, 2), make([]auth.Token, 2)
+	for i, name := range []string{"old", "new"} {
+		secret, digest := auth.NewSecret()
+		secrets[i], tokens[i] = secret, auth.Token{Name: name, Digest: digest, Roles: auth.Roles{All: true}}
+	}
+	named := auth.NewNamed()
+	named.Set(tokens, time.Now())
+	const callers = 4
+	gate, err := limit.New(leaf.Issuers{Segment: newGathering(callers), Snowflake: leaf.Disabled("snowflake")}, limit.Config{Tokens: auth.NewTokens().WithNamed(named, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{Access: gate, Logger: slog.New(slog.DiscardHandler)})
+	var current atomic.Pointer[string]
+	current.Store(&secrets[0])
+	c := newClient(t, client.Addresses(address), client.WithPlainToken(), client.WithTokenFunc(func(context.Context) (string, error) { return *current.Load(), nil }))
+	take := func(when string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				if _, err := c.Next(ctx, fmt.Sprint("tag ", i)); err != nil {
+					t.Errorf("%s: %v", when, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	take("at first")
+	current.Store(&secrets[1])
+	take("with both")
+	named.Set(tokens[1:], time.Now())
+	take("after the first was revoked")
+	named.Set(nil, time.Now())
+	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("without a token that counts: %v", err)
+	}
+}
