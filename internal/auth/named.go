@@ -28,14 +28,17 @@ type Named struct {
 // from the time of a search which first bytes exist knows nothing of a secret.
 type table struct {
 	grants map[uint64][]*Grant
-	names  map[string]*Grant
+	names  map[string]*Grant // also of tokens that are gone, which are revoked
 }
+
+// maxNames bounds how many tokens are remembered with those that are gone.
+const maxNames = 2 * MaxTokens
 
 // NewNamed returns a set that is not known yet.
 func NewNamed() *Named { return &Named{} }
 
 // Set puts tokens into force, in place of those before. Other roles of a token count at once, also on
-// connections that are open. One that has another secret or is gone is revoked there.
+// connections that are open. One that has another secret or is gone is revoked there, until it comes back.
 func (n *Named) Set(tokens []Token, now time.Time) { n.put(tokens, n.begun.Add(1), now) }
 
 // put is Set of a reading, unless one that began later was faster. Readings have numbers: a clock
@@ -63,16 +66,22 @@ func (n *Named) put(tokens []Token, reading int64, now time.Time) {
 			g.digest = d
 		}
 		g.roles.Store(&t.Roles)
+		g.revoked.Store(false)
 		next.names[t.Name] = g
 		next.grants[g.key()] = append(next.grants[g.key()], g)
 	}
-	n.table.Store(next)
-	n.read.Store(now.UnixNano())
+	// A token that is gone may come back, when its file or table was restored: connections keep its grant.
 	for name, g := range before.names {
-		if next.names[name] != g {
-			g.revoked.Store(true)
+		if next.names[name] == g {
+			continue
+		}
+		g.revoked.Store(true)
+		if next.names[name] == nil && len(next.names) < maxNames {
+			next.names[name] = g
 		}
 	}
+	n.table.Store(next)
+	n.read.Store(now.UnixNano())
 }
 
 func (d digest) key() uint64 { return binary.BigEndian.Uint64(d[:]) }

@@ -152,6 +152,39 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// TestTokenComesBack: a token that is missing in one reading, because its file is being written or its table
+// restored, counts again on connections that are open.
+func TestTokenComesBack(t *testing.T) {
+	t.Parallel()
+	n := auth.NewNamed()
+	secret, digest := auth.NewSecret()
+	shop := auth.Token{Name: "shop", Digest: digest, Roles: roles(t, "issue")}
+	n.Set([]auth.Token{shop}, time.Now())
+	g, err := auth.NewTokens().WithNamed(n, nil).Identify(leaf.Credentials{Token: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Set(nil, time.Now())
+	n.Set(nil, time.Now()) // it is not forgotten with the next reading
+	if err := g.Issue("order"); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("while it is missing: %v", err)
+	}
+	if _, err := auth.NewTokens().WithNamed(n, nil).Identify(leaf.Credentials{Token: secret}); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("while it is missing, another connection: %v", err)
+	}
+	shop.Roles = roles(t, "issue:order")
+	n.Set([]auth.Token{shop}, time.Now())
+	if order, user := g.Issue("order"), g.Issue("user"); order != nil || !errors.Is(user, leaf.ErrForbidden) {
+		t.Errorf("once it is back, with other roles: %v, %v", order, user)
+	}
+	other := shop
+	_, other.Digest = auth.NewSecret()
+	n.Set([]auth.Token{other}, time.Now())
+	if err := g.Issue("order"); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("its name has another secret: %v", err)
+	}
+}
+
 // failing is a Store that can be cut off.
 type failing struct {
 	auth.Store
