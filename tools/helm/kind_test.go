@@ -15,18 +15,18 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// cluster has objects, as KIND/NAMESPACE/NAME.
-type cluster []string
+// release has objects, as KIND/NAMESPACE/NAME.
+type release []string
 
-func (c cluster) GetClientFor(_, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	return resource{cluster: c, kind: kind}, true, nil
+func (c release) GetClientFor(_, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return resource{release: c, kind: kind}, true, nil
 }
 
 // resource is one kind of objects.
 type resource struct {
 	dynamic.NamespaceableResourceInterface
 
-	cluster cluster
+	release release
 	kind    string
 }
 
@@ -36,7 +36,7 @@ func (r resource) Namespace(namespace string) dynamic.ResourceInterface {
 }
 
 func (r resource) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	for _, has := range r.cluster {
+	for _, has := range r.release {
 		if has == r.kind+"/"+name {
 			return &unstructured.Unstructured{Object: map[string]any{"kind": r.kind}}, nil
 		}
@@ -51,7 +51,7 @@ func TestKindOfARunningRelease(t *testing.T) {
 		c := load(t)
 		v, err := chartutil.ToRenderValues(c, values{"kind": kind}, chartutil.ReleaseOptions{Name: "ids", Namespace: "shop", IsUpgrade: true}, nil)
 		if err == nil {
-			_, err = engine.RenderWithClientProvider(c, v, cluster(runs))
+			_, err = engine.RenderWithClientProvider(c, v, release(runs))
 		}
 		return err
 	}
