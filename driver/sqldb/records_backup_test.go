@@ -14,7 +14,7 @@ import (
 // the chart and the compose file do it.
 func TestNamespaceOfABackupIsDeleted(t *testing.T) {
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
-		const now, quiet = 1_763_000_000_000, 80_000
+		const now, quiet = int64(1_763_000_000_000), int64(80_000)
 		ns := worker.Namespace{Name: "prod", Fingerprint: "layout"}
 		p := worker.NewPool(openRecords(t, url))
 		if err := p.Init(t.Context(), ns); err != nil {
