@@ -76,11 +76,14 @@ func (e *segmentEngine) start(ctx context.Context) {
 	}
 }
 
-// stop implements engine. Clients go on until the process ends.
+// stop implements engine. Clients go on until the process ends. A second stop, while the first one
+// waits for a store, finds no stock any more.
 func (e *segmentEngine) stop(ctx context.Context) {
-	e.closing = true
-	if problems := e.waste(); len(problems) > 0 {
-		e.mode.w.Failf("%s", problems[0])
+	if first := !e.closing; first {
+		e.closing = true
+		if problems := e.waste(); len(problems) > 0 {
+			e.mode.w.Failf("%s", problems[0])
+		}
 	}
 	if err := e.alloc.Close(ctx); err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n") // without the stack of a panic, which differs between equal runs
