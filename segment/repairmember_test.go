@@ -15,13 +15,31 @@ import (
 )
 
 // TestRepairWhileAMergeIsOwed: the cluster fence has lost entries, and a node has noticed and
-// not yet put its numbers back. While that node is silent, the fence does not speak for it.
+// not yet put its numbers back. While that node is silent, the fence does not speak for it, also
+// where the node could not note on its disk that a merge is owed.
 func TestRepairWhileAMergeIsOwed(t *testing.T) {
+	t.Run("noted", func(t *testing.T) { repairWhileAMergeIsOwed(t, newDisk()) })
+	t.Run("not noted", func(t *testing.T) {
+		d := newDisk()
+		merged := false
+		d.onReplace = func(name string) error {
+			if name == "cluster-fence" && merged {
+				return errors.New("no space left on device")
+			}
+			merged = merged || name == "cluster-fence"
+			return nil
+		}
+		repairWhileAMergeIsOwed(t, d)
+	})
+}
+
+func repairWhileAMergeIsOwed(t *testing.T, d *disk) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, f := newStore(row(10)), memory.NewFence()
 		mute, own := &board{store: s}, sharing(f)
 		a := node(t, s, nil, fenced("a", sharing(f), nil))
-		b := node(t, mute, nil, fenced("b", own, nil))
+		b := node(t, mute, d, fenced("b", own, nil))
 		drain(t, a, "order", 5)
 		synctest.Wait()
 		last := drain(t, b, "order", 192)[191]
