@@ -146,7 +146,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err = a.opaque.recall(a.dir); err != nil {
 		return nil, err
 	}
-	if err = a.opaque.replace(cfg.Opaque, ring, a.dir, nil); err != nil {
+	if err = a.opaque.replace(cfg.Opaque, ring, a.dir, notCompared); err != nil {
 		return nil, err
 	}
 	if cfg.Segment.Enable {

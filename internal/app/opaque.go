@@ -62,24 +62,23 @@ func (k *opaqueKeys) recall(dir *datadir.Dir) error {
 }
 
 // replace puts a ring into force, and keeps what the next start must know of it. Where nodes share
-// a database, agree compares the key with theirs first; without agree, or without an answer, the
-// ring encodes nothing before agreeOnKeys has done it.
-func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Dir, agree func(*opaque.Ring) error) error {
-	if err := k.check(c, ring); err != nil {
+// a database, compare is asked first whether the key is theirs; without an answer the ring encodes
+// nothing before agreeOnKeys has one.
+func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Dir, compare func(*opaque.Ring) error) error {
+	seen, err := k.check(c, ring)
+	if err != nil {
 		return err
 	}
 	var held error
 	if k.shared && ring != nil {
-		held = errNotCompared
-		if agree != nil {
-			held = agree(ring)
-		}
-		if errors.Is(held, errOtherKey) {
-			return badKeys(c, held)
+		switch err := compare(ring); {
+		case errors.Is(err, errOtherKey):
+			return badKeys(c, err)
+		case err != nil:
+			held = errNotCompared
 		}
 	}
 	before, _ := k.formats.After(nil) // without a ring it does not fail
-	seen, _ := k.formats.After(ring)  // check has done it
 	if !maps.Equal(seen.Keys, before.Keys) {
 		content, err := json.Marshal(seen)
 		if err == nil {
@@ -89,10 +88,7 @@ func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Di
 			return fmt.Errorf("write file %s of the data directory: %w", opaqueFile, err)
 		}
 	}
-	if held != nil {
-		held = errNotCompared
-	}
-	if err := k.formats.Hold(ring, held); err != nil {
+	if err := k.formats.Replace(ring, held); err != nil {
 		return badKeys(c, err)
 	}
 	k.ring = ring
@@ -103,12 +99,14 @@ func (k *opaqueKeys) replace(c config.Opaque, ring *opaque.Ring, dir *datadir.Di
 	return nil
 }
 
-// check refuses a ring that cannot follow those that the node had.
-func (k *opaqueKeys) check(c config.Opaque, ring *opaque.Ring) error {
-	if _, err := k.formats.After(ring); err != nil {
-		return badKeys(c, fmt.Errorf("%w. If no opaque ID of the keys before is in use, stop the node and remove file %s of its data directory", err, opaqueFile))
+// check returns the keys that the node will have had with a ring. It refuses one that cannot follow
+// those that the node had.
+func (k *opaqueKeys) check(c config.Opaque, ring *opaque.Ring) (format.Seen, error) {
+	seen, err := k.formats.After(ring)
+	if err != nil {
+		return seen, badKeys(c, fmt.Errorf("%w. If no opaque ID of the keys before is in use, stop the node and remove file %s of its data directory", err, opaqueFile))
 	}
-	return nil
+	return seen, nil
 }
 
 // differs reports whether the file has another content than the one in force.

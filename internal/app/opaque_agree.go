@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -67,44 +66,44 @@ func (a *App) settleKeys(ctx context.Context) (done bool) {
 	return err == nil
 }
 
-// agreeNow is agreeOnce of a ring that does not count yet.
-func (a *App) agreeNow(ring *opaque.Ring) error {
+// notCompared is what stands for compareSoon before the databases are contacted.
+func notCompared(*opaque.Ring) error { return errNotCompared }
+
+// compareSoon is compareKey of a ring that does not count yet, for a caller who does not wait for long.
+func (a *App) compareSoon(ring *opaque.Ring) error {
 	ctx, cancel := context.WithTimeout(context.Background(), agreeSoon)
 	defer cancel()
-	recorded, err := a.recordedKey(ctx, ring)
-	if _, value := agreement(ring); err == nil && recorded != value {
-		err = errOtherKey
+	return a.compareKey(ctx, ring)
+}
+
+// compareKey is errOtherKey if the database has another key of the ring's version. Every other error
+// says that it is not known. Without the table, as beside Java servers, nothing can be compared.
+func (a *App) compareKey(ctx context.Context, ring *opaque.Ring) error {
+	name, value := agreement(ring)
+	recorded, err := a.dbs.stores[0].Agree(ctx, name, value)
+	if err == nil && recorded != "" && recorded != value {
+		return errOtherKey
 	}
 	return err
 }
 
-// recordedKey returns what stands in the database for the key of a ring's version. Without the
-// table, as beside Java servers, nothing can be compared, and that is the ring's.
-func (a *App) recordedKey(ctx context.Context, ring *opaque.Ring) (string, error) {
-	name, value := agreement(ring)
-	recorded, err := a.dbs.stores[0].Agree(ctx, name, value)
-	return cmp.Or(recorded, value), err
-}
-
-// agreeOnce is errOtherKey if the database has another key of the version. Every other error says
-// that it is not known.
+// agreeOnce is compareKey of the ring that counts, with the alarm.
 func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) error {
 	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
 	defer cancel()
-	recorded, err := a.recordedKey(ctx, ring)
-	if err != nil {
-		a.log.Debug("the key of opaque IDs could not be compared", "error", err)
-		return err
-	}
-	name, value := agreement(ring)
-	if recorded == value {
+	err := a.compareKey(ctx, ring)
+	switch {
+	case err == nil:
 		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
-		return nil
+	case errors.Is(err, errOtherKey):
+		name, _ := agreement(ring)
+		a.alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmConfiguration, Subject: format.KeysKey,
+			Text: fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue),
+			Do:   fmt.Sprintf("stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. If no opaque ID of theirs is in use, remove the record of their key from the first database with SQL instead: DELETE FROM leaf_meta WHERE name = '%s'", name),
+		})
+	default:
+		a.log.Debug("the key of opaque IDs could not be compared", "error", err)
 	}
-	a.alarms.Raise(leaf.Alarm{
-		Code: leaf.AlarmConfiguration, Subject: format.KeysKey,
-		Text: fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue),
-		Do:   fmt.Sprintf("stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. If no opaque ID of theirs is in use, remove the record of their key from the first database with SQL instead: DELETE FROM leaf_meta WHERE name = '%s'", name),
-	})
-	return errOtherKey
+	return err
 }

@@ -124,7 +124,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := a.opaque.check(cfg.Opaque, ring); err != nil {
+	if _, err := a.opaque.check(cfg.Opaque, ring); err != nil {
 		return r, err
 	}
 	logins, err := a.newLogins(cfg)
@@ -158,7 +158,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 		r.Changed = append(r.Changed, config.Difference{Key: format.KeysKey})
 	}
 	r.enact = func() error {
-		if err := a.opaque.replace(cfg.Opaque, ring, a.dir, a.agreeNow); err != nil {
+		if err := a.opaque.replace(cfg.Opaque, ring, a.dir, a.compareSoon); err != nil {
 			return err
 		}
 		if err := a.tokens.clients.Replace(cfg.Auth.Tokens); err != nil {

@@ -25,7 +25,7 @@ func ring(bits, versionBits, issue int, salt byte, versions ...int) *opaque.Ring
 func keys(t *testing.T, r *opaque.Ring) *format.Keys {
 	t.Helper()
 	k := &format.Keys{}
-	if err := k.Replace(r); err != nil {
+	if err := k.Replace(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	with := keys(t, ring(63, 2, 0, 0, 0))
 	without := keys(t, ring(63, 2, 0, 0, 0))
-	if err := without.Replace(nil); err != nil {
+	if err := without.Replace(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -173,20 +173,20 @@ func TestReplace(t *testing.T) {
 		if _, err := k.After(tt.ring); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
-		if err := k.Replace(tt.ring); err == nil || write() != before {
+		if err := k.Replace(tt.ring, nil); err == nil || write() != before {
 			t.Errorf("%s: %v, and 1 is %s, before %s", tt.name, err, write(), before)
 		}
 	}
-	if err := k.Replace(ring(63, 2, 1, 0, 1)); err != nil || write() == before { // without key 0
+	if err := k.Replace(ring(63, 2, 1, 0, 1), nil); err != nil || write() == before { // without key 0
 		t.Errorf("another key: %v, and 1 is %s, before %s", err, write(), before)
 	}
-	if err := k.Replace(nil); err != nil {
+	if err := k.Replace(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Replace(ring(63, 2, 0, 9, 0)); err == nil {
+	if err := k.Replace(ring(63, 2, 0, 9, 0), nil); err == nil {
 		t.Error("another key 0, after a ring without one")
 	}
-	if err := k.Replace(first); err != nil || write() != before {
+	if err := k.Replace(first, nil); err != nil || write() != before {
 		t.Errorf("the first ring again: %v, and 1 is %s, before %s", err, write(), before)
 	}
 }

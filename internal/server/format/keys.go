@@ -51,14 +51,6 @@ func (k *Keys) Recall(seen Seen) {
 	k.seen = seen
 }
 
-// Replace makes ring the one that counts; nil takes the keys away. After an error nothing has
-// changed: see [Keys.After].
-func (k *Keys) Replace(ring *opaque.Ring) error { return k.put(ring, nil) }
-
-// Hold is Replace of a ring that encodes nothing until Settle, unless the ring before encoded the
-// same. Requests for opaque IDs get the error.
-func (k *Keys) Hold(ring *opaque.Ring, why error) error { return k.put(ring, why) }
-
 // Held returns the ring that counts, only with the key that encodes, and why it encodes nothing, nil
 // if it encodes. Without keys there is none.
 func (k *Keys) Held() (ring *opaque.Ring, why error) {
@@ -76,7 +68,10 @@ func (k *Keys) Settle(ring *opaque.Ring, why error) {
 	}
 }
 
-func (k *Keys) put(ring *opaque.Ring, held error) error {
+// Replace makes ring the one that counts; nil takes the keys away. held is nil, or why the ring
+// encodes nothing until Settle, which requests for opaque IDs get; a ring that encodes the same as
+// the one before goes on. After an error nothing has changed: see [Keys.After].
+func (k *Keys) Replace(ring *opaque.Ring, held error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next, err := k.seen.With(ring)
@@ -106,7 +101,7 @@ func (k *Keys) After(ring *opaque.Ring) (Seen, error) {
 }
 
 // Segment returns the format with this name for the IDs of a tag, nil for number and "". The
-// error is leaf.ErrBadRequest, or that of Hold.
+// error is leaf.ErrBadRequest, or why the ring is held.
 func (k *Keys) Segment(tag, name string) (*Format, error) { return k.open(tag, name) }
 
 // Snowflake is Segment for the IDs of snowflake mode, whatever the key of the request.

@@ -19,7 +19,7 @@ func TestStreamChangesFormats(t *testing.T) {
 	ring := &opaque.Ring{Bits: 63, VersionBits: 2, Keys: map[int][]byte{0: bytes.Repeat([]byte{7}, opaque.SecretSize)}}
 	cfg := serves(newIssuer())
 	cfg.Formats = &format.Keys{}
-	if err := cfg.Formats.Replace(ring); err != nil {
+	if err := cfg.Formats.Replace(ring, nil); err != nil {
 		t.Fatal(err)
 	}
 	st := stream(t, client(t, start(t, cfg)))

@@ -48,7 +48,7 @@ func (d documented) NextN(ctx context.Context, tag string, n int) ([]leaf.Range,
 func newKeys() *format.Keys {
 	k := &format.Keys{}
 	ring := &opaque.Ring{Bits: 63, VersionBits: 2, Keys: map[int][]byte{0: make([]byte, opaque.SecretSize)}}
-	if err := k.Replace(ring); err != nil {
+	if err := k.Replace(ring, nil); err != nil {
 		panic(err)
 	}
 	return k

@@ -23,7 +23,7 @@ func newRing(issue int) *opaque.Ring {
 func (b *bench) startFormats(f *fake, ring *opaque.Ring) (Texts, *format.Keys) {
 	b.Helper()
 	k := &format.Keys{}
-	if err := k.Replace(ring); err != nil {
+	if err := k.Replace(ring, nil); err != nil {
 		b.Fatalf("%v", err)
 	}
 	return b.opt.StartFormats(b, f.access(), k), k
@@ -149,7 +149,7 @@ func otherKeys(b *bench) {
 	ask, k := b.startFormats(f, before)
 	var seen []string
 	for _, ring := range []*opaque.Ring{before, after} {
-		if err := k.Replace(ring); err != nil {
+		if err := k.Replace(ring, nil); err != nil {
 			b.Fatalf("%v", err)
 		}
 		texts, err := ask(b.call(b.patience), segment, "a/b", 0, format.OpaqueBase62)
