@@ -133,15 +133,14 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if a.dir, err = openDirSoon(path); err != nil {
 		return nil, err
 	}
+	a.openTracer()
 	a.dbs = &databases{}
 	if cfg.NeedsStores() {
-		if a.dbs, err = openDatabases(cfg, a.log); err != nil {
+		if a.dbs, err = openDatabases(cfg, a.log, a.tracer); err != nil {
 			return nil, err
 		}
 	}
 	a.closers.add(a.dbs.Close)
-	a.openTracer()
-	a.dbs.tracer = a.tracer
 	a.opaque.shared, a.opaque.wake = len(a.dbs.stores) > 0, make(chan struct{}, 1)
 	if err = a.opaque.recall(a.dir); err != nil {
 		return nil, err
@@ -240,7 +239,7 @@ func (a *App) contact(ctx context.Context) error {
 	defer done()
 	defer context.AfterFunc(a.running, done)()
 	err := a.startEngines(ctx)
-	a.settleKeys(ctx)
+	a.settleKeys(ctx) // mostly done by agreeOnKeys: a request right after the start is not to be refused
 	return err
 }
 

@@ -28,7 +28,6 @@ const spareConns = 4
 // databases are the opened stores of a configuration with their division of tags.
 // No connection is made until the first call.
 type databases struct {
-	tracer   *trace.Tracer  // of loads; nil: they have no spans
 	stores   []*sqldb.Store // in the order of the router
 	router   *segment.Router
 	embedded bool   // the SQLite file in the data directory, because no store was configured
@@ -57,7 +56,7 @@ func registryURL(c config.Config) (string, error) {
 	return config.CutStoreName(c.Stores[0]).URL, nil
 }
 
-func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) {
+func openDatabases(c config.Config, log *slog.Logger, tracer *trace.Tracer) (_ *databases, err error) {
 	urls := c.Stores
 	d := &databases{embedded: len(urls) == 0}
 	if d.embedded {
@@ -82,7 +81,7 @@ func openDatabases(c config.Config, log *slog.Logger) (_ *databases, err error) 
 			return nil, errors.Join(err, d.Close())
 		}
 		d.stores = append(d.stores, store)
-		timed := d.newTimed(store, s.Name)
+		timed := newTimed(store, s.Name, tracer)
 		d.loads = append(d.loads, timed.seconds)
 		named = append(named, segment.NamedStore{Name: s.Name, Store: timed})
 	}

@@ -99,7 +99,7 @@ func Directory(_ context.Context, cfg config.Config, opts Options, noNode error)
 	}
 	dbs := &databases{}
 	if cfg.Node.Discovery == config.DiscoveryStore || cfg.Node.Discovery == "" && len(cfg.Stores) > 0 {
-		if dbs, err = openDatabases(cfg, log); err != nil {
+		if dbs, err = openDatabases(cfg, log, nil); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -63,7 +63,7 @@ func (a *App) Elapsed() time.Duration { return a.workerConfig(netip.AddrPort{}).
 
 // DirectoryOf returns where the directory of nodes of a configuration is, "" for none.
 func DirectoryOf(c config.Config) (where string, err error) {
-	dbs, err := openDatabases(c, slog.New(slog.DiscardHandler))
+	dbs, err := openDatabases(c, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler))
+	dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,10 @@ type node struct {
 var _ manage.NodeSite = (*node)(nil)
 
 // Backend returns the administrative interface of the running node.
-func (a *App) Backend() manage.Backend { return traced{manage.On(a.node()), a.tracer} }
+func (a *App) Backend() manage.Backend { return a.node().backend() }
+
+// backend is what administrators reach the node by.
+func (n *node) backend() manage.Backend { return traced{manage.On(n), n.app.tracer} }
 
 func (a *App) node() *node {
 	n := &node{a, a.dbs.catalog(a.cfg.Segment.LoadTimeout, nil)}

@@ -48,7 +48,7 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 			err = errors.Join(err, o.close())
 		}
 	}()
-	if o.dbs, err = openDatabases(cfg, opts.logger()); err != nil {
+	if o.dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
 		return nil, err
 	}
 	o.catalog = o.dbs.catalog(cfg.Segment.LoadTimeout, o.mark)

@@ -23,7 +23,7 @@ const schemaTimeout = 30 * time.Second
 // that of the configured store.
 func Schema(cfg config.Config, dialect string) (string, error) {
 	if dialect == "" {
-		dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler))
+		dbs, err := openDatabases(cfg, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			return "", err
 		}

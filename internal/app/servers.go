@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
-	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/console"
@@ -81,7 +80,7 @@ func (a *App) openServers() error {
 		a.public = append(a.public, s)
 	}
 	cfg := admin.Config{Logger: a.log}
-	s := admin.NewServer(traced{manage.On(n), a.tracer}, cfg)
+	s := admin.NewServer(n.backend(), cfg)
 	a.private = append(a.private, server{name: "admin socket", ln: a.socket, serve: func() error { return s.Serve(a.socket) }, stop: s.Stop})
 	if ln := a.listeners[config.SectionAdmin]; ln != nil {
 		c := a.adminConsole(n, layout)
@@ -89,7 +88,7 @@ func (a *App) openServers() error {
 			Tokens: a.tokens.admin, MaxConns: int(a.conns.of(config.SectionAdmin)), TLS: a.administrationTLS(),
 			Session: c.Admits, Ending: c.Close, Open: a.openRoutes(c), Profiles: a.cfg.Admin.Pprof,
 		}
-		s := admin.NewServer(traced{manage.On(n), a.tracer}, cfg)
+		s := admin.NewServer(n.backend(), cfg)
 		a.private = append(a.private, server{name: "administration", ln: ln, serve: func() error { return s.Serve(ln) }, stop: s.Stop})
 	}
 	return nil

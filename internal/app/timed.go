@@ -18,20 +18,20 @@ type timed struct {
 
 	name    string
 	seconds prometheus.Histogram
-	of      *databases // which knows the tracer
+	tracer  *trace.Tracer // nil: loads have no spans
 }
 
 var _ segment.Store = timed{}
 
-func (d *databases) newTimed(s *sqldb.Store, name string) timed {
-	return timed{s, name, meter.NewSeconds("leaf_segment_load_seconds", "Time of a call to the database for a range, whatever the outcome.", prometheus.Labels{"store": name}), d}
+func newTimed(s *sqldb.Store, name string, tracer *trace.Tracer) timed {
+	return timed{s, name, meter.NewSeconds("leaf_segment_load_seconds", "Time of a call to the database for a range, whatever the outcome.", prometheus.Labels{"store": name}), tracer}
 }
 
 // Reserve implements segment.Store.
 func (t timed) Reserve(ctx context.Context, req segment.Request) (segment.Reservation, error) {
 	begin := time.Now()
 	defer func() { t.seconds.Observe(time.Since(begin).Seconds()) }()
-	s := t.of.tracer.Start(ctx, trace.Client, "segment load")
+	s := t.tracer.Start(ctx, trace.Client, "segment load")
 	s.Set("leaf.tag", req.Tag)
 	s.Set("leaf.store", t.name)
 	r, err := t.Store.Reserve(ctx, req)

@@ -44,16 +44,22 @@ type traced struct {
 
 // Do implements manage.Backend.
 func (t traced) Do(ctx context.Context, request any) (any, error) {
-	op, err := manage.Of(request)
-	switch request.(type) {
-	case manage.Next, manage.NextSnowflake: // IDs
+	route, changes := routeOfChange(request)
+	if !changes {
 		return t.Backend.Do(ctx, request)
 	}
-	if err != nil || strings.HasPrefix(op.Route, "GET ") {
-		return t.Backend.Do(ctx, request)
-	}
-	s := t.tracer.Start(ctx, trace.Server, op.Route)
+	s := t.tracer.Start(ctx, trace.Server, route)
 	reply, err := t.Backend.Do(ctx, request)
 	s.End(err)
 	return reply, err
+}
+
+// routeOfChange returns the route of a request that changes something. One for IDs does not count.
+func routeOfChange(request any) (route string, changes bool) {
+	switch request.(type) {
+	case manage.Next, manage.NextSnowflake:
+		return "", false
+	}
+	op, err := manage.Of(request)
+	return op.Route, err == nil && !strings.HasPrefix(op.Route, "GET ")
 }

@@ -50,7 +50,7 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 	}
 	dbs := &databases{} // for the audit log
 	if dir != nil || len(cfg.Stores) > 0 {
-		if dbs, err = openDatabases(cfg, opts.logger()); err != nil {
+		if dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
 			return nil, nil, err
 		}
 	}
