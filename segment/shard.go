@@ -137,7 +137,10 @@ func (s *shard) isSynced() bool {
 // sync binds the database if it is not bound yet, reads all rows and applies them
 // to the table. The first time it also asks for the ranges of recent tags.
 func (s *shard) sync() error {
-	held := s.alloc.fence.All() // from before the reading: what this node takes meanwhile is not in it
+	var held map[string]fence.Mark // from before the reading: what this node takes meanwhile is not in it
+	if !s.alloc.fence.HasCluster() {
+		held = s.alloc.fence.All()
+	}
 	rows, err := s.read()
 	s.mu.Lock()
 	before := s.last
@@ -169,14 +172,11 @@ func (s *shard) sync() error {
 // database has lost commits, the load is refused, and all nodes stop the tag. Without that a
 // node with a large stock sees the loss when it needs its next range, long after the database
 // has handed its numbers to others. The reading alone proves nothing (rule M): behind a proxy
-// a replica may have answered. A cluster fence refuses such numbers on every node.
+// a replica may have answered. A cluster fence refuses such numbers on every node, and held is nil.
 func (s *shard) checkBehind(rows []Row, held map[string]fence.Mark) {
-	if s.alloc.fence.HasCluster() {
-		return
-	}
 	for _, row := range rows {
-		m := held[row.Tag]
-		if row.Problem != nil || m.Latched || row.MaxID >= m.High {
+		m, holds := held[row.Tag]
+		if row.Problem != nil || !holds || m.Latched || row.MaxID >= m.High {
 			continue
 		}
 		if t := s.alloc.tag(row.Tag); t != nil && t.shard == s {
