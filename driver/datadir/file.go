@@ -48,18 +48,36 @@ func (d *Dir) Append(name string) (fence.AppendFile, error) {
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
-	if err := d.vacant(name); err != nil {
+	a := &appendFile{d: d, name: name}
+	if err := d.occupy(a); err != nil {
 		return nil, err
 	}
-	f, err := d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err // a nil file in a non-nil interface would look open
+	var err error
+	if a.file, err = d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err != nil {
+		d.leave(a)
+		return nil, err
 	}
-	a := &appendFile{f, d, name}
+	return a, nil
+}
+
+// occupy makes a the writer of its file, in one step: two calls at once are not both the one.
+func (d *Dir) occupy(a *appendFile) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.writers[name] = a
-	return a, nil
+	if err := d.vacantLocked(a.name); err != nil {
+		return err
+	}
+	d.writers[a.name] = a
+	return nil
+}
+
+// leave makes the file of a free for another writer.
+func (d *Dir) leave(a *appendFile) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writers[a.name] == a {
+		delete(d.writers, a.name)
+	}
 }
 
 // vacant returns leaf.ErrConflict while a writer has the file open. A second one in this process, such as
@@ -67,6 +85,10 @@ func (d *Dir) Append(name string) (fence.AppendFile, error) {
 func (d *Dir) vacant(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.vacantLocked(name)
+}
+
+func (d *Dir) vacantLocked(name string) error {
 	if d.writers[name] == nil {
 		return nil
 	}
@@ -84,13 +106,8 @@ type appendFile struct {
 
 // Close implements fence.AppendFile.
 func (f *appendFile) Close() error {
-	err := f.file.Close()
-	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
-	if f.d.writers[f.name] == f {
-		delete(f.d.writers, f.name)
-	}
-	return err
+	defer f.d.leave(f)
+	return f.file.Close()
 }
 
 func (f *appendFile) Write(b []byte) (int, error) {
@@ -116,11 +133,11 @@ func (d *Dir) Replace(name string, content []byte) error {
 	}
 	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("replace %s: %w", name, d.rename(err, name))
+		return fmt.Errorf("replace %s: %w", name, d.rename(name, err))
 	}
 	d.give(tmp)
 	if err := d.put(tmp, name, content); err != nil {
-		return fmt.Errorf("replace %s: %w", name, d.rename(errors.Join(err, tmp.Close(), os.Remove(tmp.Name())), name))
+		return fmt.Errorf("replace %s: %w", name, d.rename(name, err, tmp.Close(), os.Remove(tmp.Name())))
 	}
 	if err := syncFolder(d.sys, d.path); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
@@ -131,18 +148,20 @@ func (d *Dir) Replace(name string, content []byte) error {
 	return nil
 }
 
-// rename returns err with the name of the file in place of the temporary one, which is another one
+// rename joins errors, with the name of the file in place of the temporary one, which is another one
 // each time: a text that changes would be logged each time, and be another alarm.
-func (d *Dir) rename(err error, name string) error {
+func (d *Dir) rename(name string, errs ...error) error {
 	path := filepath.Join(d.path, name)
 	isTemporary := func(other string) bool { return strings.HasPrefix(other, path+tmpMark) }
-	if e, ok := errors.AsType[*fs.PathError](err); ok && isTemporary(e.Path) {
-		e.Path = path
+	for _, err := range errs {
+		if e, ok := errors.AsType[*fs.PathError](err); ok && isTemporary(e.Path) {
+			e.Path = path
+		}
+		if e, ok := errors.AsType[*os.LinkError](err); ok && isTemporary(e.Old) {
+			e.Old = path
+		}
 	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok && isTemporary(e.Old) {
-		e.Old = path
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // put writes a new file and gives it the name. Unless there is an error it closes the

@@ -2,6 +2,7 @@ package datadir_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,5 +28,11 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 	if err := atCreation(); !errors.Is(err, syscall.ENAMETOOLONG) {
 		t.Errorf("the cause is lost: %v", err)
+	}
+	of := func(op string) error {
+		return &fs.PathError{Op: op, Path: filepath.Join(path, "recent.json.tmp-123"), Err: syscall.EIO}
+	}
+	if err := d.Named("recent.json", of("write"), of("remove")); strings.Contains(err.Error(), ".tmp-") {
+		t.Errorf("write and removal fail: %v", err)
 	}
 }
