@@ -1,13 +1,10 @@
 package alarm
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -15,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/jsonpost"
 )
 
 // Webhook is where alarms are posted as JSON. The zero value of each field but URL
@@ -77,12 +75,7 @@ func newHook(rt leaf.Runtime, cfg Webhook, node string, log *lines) (*hook, erro
 	if cfg.Timeout < 10*time.Millisecond || cfg.Timeout > time.Minute {
 		return nil, leaf.BadField("webhook timeout", cfg.Timeout, "must be 10ms to 1m")
 	}
-	if cfg.Client == nil {
-		cfg.Client = &http.Client{
-			Transport:     http.DefaultTransport.(*http.Transport).Clone(),
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
-	}
+	cfg.Client = cmp.Or(cfg.Client, jsonpost.NewClient())
 	h := &hook{rt: rt, cfg: cfg, node: node, log: log, waiting: map[key]post{}, quit: make(chan struct{})}
 	if err := h.setURL(cfg.URL); err != nil {
 		return nil, err
@@ -180,27 +173,14 @@ func (h *hook) deliver(p post) {
 
 // send makes one attempt. Errors do not show the URL, which may hold a token.
 func (h *hook) send(p post) error {
-	body, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errFinal, err)
-	}
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, *h.url.Load(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("%w: the request cannot be made", errFinal)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := h.cfg.Client.Do(req)
-	if err != nil {
-		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err
-		}
+	s, err := jsonpost.Send(ctx, h.cfg.Client, *h.url.Load(), p)
+	switch {
+	case errors.Is(err, jsonpost.ErrRequest):
+		return fmt.Errorf("%w: %w", errFinal, err)
+	case err != nil:
 		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // lets the connection be used again
-	switch s := resp.StatusCode; {
 	case s >= 200 && s < 300:
 		return nil
 	case s >= 300 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests:

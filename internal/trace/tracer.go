@@ -1,18 +1,15 @@
 package trace
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/jsonpost"
 )
 
 const (
@@ -44,10 +41,7 @@ type Tracer struct {
 
 // New returns a Tracer that sends nothing before Run.
 func New(c Config) *Tracer {
-	c.Client = cmp.Or(c.Client, &http.Client{
-		Transport:     http.DefaultTransport.(*http.Transport).Clone(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	})
+	c.Client = cmp.Or(c.Client, jsonpost.NewClient())
 	return &Tracer{cfg: c, queue: make(chan *Span, maxQueue)}
 }
 
@@ -137,28 +131,11 @@ func (t *Tracer) next(ctx context.Context) (batch []*Span) {
 }
 
 func (t *Tracer) send(ctx context.Context, batch []*Span) error {
-	body, err := json.Marshal(t.request(batch))
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.cfg.URL, bytes.NewReader(body))
-	if err != nil {
-		return errors.New("the request cannot be made") // err shows the URL, whose path may be a secret
+	status, err := jsonpost.Send(ctx, t.cfg.Client, t.cfg.URL, t.request(batch))
+	if err == nil && status/100 != 2 {
+		return fmt.Errorf("the collector answers with HTTP status %d", status)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := t.cfg.Client.Do(req)
-	if err != nil {
-		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // as above
-		}
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is used again
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("the collector answers %s", resp.Status)
-	}
-	return nil
+	return err
 }
