@@ -29,6 +29,12 @@ func newGrant(name, who string, roles Roles) *Grant {
 	return g
 }
 
+// renew gives the grant other roles, and takes a revocation back.
+func (g *Grant) renew(roles Roles) {
+	g.roles.Store(&roles)
+	g.revoked.Store(false)
+}
+
 // everything is the grant of those who need to show nothing, and of auth.token.
 func everything(who string) *Grant {
 	return newGrant("", who, Roles{All: true, Snowflake: true, Read: true})

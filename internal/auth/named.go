@@ -64,9 +64,9 @@ func (n *Named) put(tokens []Token, reading int64, now time.Time) {
 		if g == nil || g.digest != d {
 			g = newGrant(t.Name, "token "+t.Name, t.Roles)
 			g.digest = d
+		} else {
+			g.renew(t.Roles)
 		}
-		g.roles.Store(&t.Roles)
-		g.revoked.Store(false)
 		next.names[t.Name] = g
 		next.grants[g.key()] = append(next.grants[g.key()], g)
 	}

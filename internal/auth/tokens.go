@@ -102,13 +102,11 @@ func (t *Tokens) ReplaceCertificates(certificates map[string]Roles) {
 		}
 	}
 	for name, roles := range certificates {
-		g := next[name]
-		if g == nil {
+		if g := next[name]; g != nil {
+			g.renew(roles)
+		} else {
 			next[name] = newGrant(name, fmt.Sprintf("certificate %q", name), roles)
-			continue
 		}
-		g.roles.Store(&roles)
-		g.revoked.Store(false)
 	}
 	t.certificates.Store(&next)
 }
