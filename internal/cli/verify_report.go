@@ -53,11 +53,14 @@ func (v *verdict) doubt() error {
 	if n := len(v.Keys); n > 1 && alone > v.Total.IDs/2 {
 		return fmt.Errorf("%w: %d of the %d keys have one ID only", errAlone, alone, n)
 	}
-	if i := slices.IndexFunc(v.Keys, func(k idlog.KeyReport) bool { return k.Key == "" }); i >= 0 && len(v.Keys) > 1 && !v.anyKey {
+	if v.anyKey || len(v.Keys) < 2 {
+		return nil
+	}
+	if i := slices.IndexFunc(v.Keys, func(k idlog.KeyReport) bool { return k.Key == "" }); i >= 0 {
 		return fmt.Errorf("%w: %d have none", errNoKey, v.Keys[i].IDs)
 	}
-	if n := len(v.Keys); n > 1 && !v.anyKey && v.hasText() && !slices.ContainsFunc(v.Keys, func(k idlog.KeyReport) bool { return !noTag(k.Key) }) {
-		return fmt.Errorf("%w: %d of them, the first is %s", errNoTags, n, printable(v.Keys[0].Key))
+	if v.hasText() && !slices.ContainsFunc(v.Keys, isTag) {
+		return fmt.Errorf("%w: %d of them, the first is %s", errNoTags, len(v.Keys), printable(v.Keys[0].Key))
 	}
 	return nil
 }
@@ -67,9 +70,9 @@ func (v *verdict) hasText() bool {
 	return slices.ContainsFunc(v.Logs, func(l idlog.LogReport) bool { return l.Format == idlog.Text })
 }
 
-// noTag reports whether a key is a number, a time or an address, which tags rarely are.
-func noTag(key string) bool {
-	return strings.Trim(key, "0123456789.:+-/TZ") == "" && strings.ContainsAny(key, "0123456789")
+// isTag reports whether a key can be a tag: it is no number, time or address, which tags rarely are.
+func isTag(k idlog.KeyReport) bool {
+	return strings.Trim(k.Key, "0123456789.:+-/TZ") != "" || !strings.ContainsAny(k.Key, "0123456789")
 }
 
 // findings is one line about what was found, empty if that is nothing.
