@@ -32,7 +32,7 @@ func (s *Store) Agree(ctx context.Context, name, value string) (recorded string,
 }
 
 func (s *Store) agreed(ctx context.Context, name string) (value string, err error) {
-	_, err = queryRow(ctx, s.write, s.dialect.bind("SELECT value FROM leaf_meta WHERE name = ?"), []any{name}, []any{&value})
+	_, err = queryRow(ctx, s.write, s.sql.named, []any{name}, []any{&value})
 	if err != nil {
 		return "", fmt.Errorf("read %s in leaf_meta: %w", name, err)
 	}

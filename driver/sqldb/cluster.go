@@ -125,7 +125,7 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 		id = hex.EncodeToString(random[:])
 	}
 	err = s.transact(ctx, func(conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, s.dialect.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"), metaCluster, id)
+		_, err := conn.ExecContext(ctx, s.sql.insertName, metaCluster, id)
 		return err
 	})
 	if err != nil && s.dialect.kindOf(err) != kindDuplicate { // else another node was faster

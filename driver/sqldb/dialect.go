@@ -150,6 +150,7 @@ type statements struct {
 	lockMeta   string // the same, locked
 	insertMeta string // name, value, name, value
 	insertName string // name, value
+	named      string // value: name
 	deleteMeta string
 	cluster    string // the cluster's ID
 	ofChange   string // the same, as the first statement of a transaction
@@ -194,6 +195,7 @@ func (d *dialect) statements() statements {
 		lockMeta:   "SELECT name, value FROM leaf_meta" + d.forUpdate,
 		insertMeta: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?), (?, ?)"),
 		insertName: d.bind("INSERT INTO leaf_meta (name, value) VALUES (?, ?)"),
+		named:      d.bind("SELECT value FROM leaf_meta WHERE name = ?"),
 		deleteMeta: "DELETE FROM leaf_meta WHERE name IN ('" + metaRule + "', '" + metaStore + "', '" + metaStores + "', '" + metaDecision + "')",
 		cluster:    cluster,
 		ofChange:   cluster + d.share,
