@@ -11,8 +11,8 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// lines writes log lines in their order: the caller may hold locks, and a log can block. Their
-// number is bounded by the limit of lines a minute.
+// lines writes log lines in their order: the caller may hold locks, and a log can block. Lines
+// beyond maxWaiting are left out and counted.
 type lines struct {
 	queue bounded.Queue[line]
 

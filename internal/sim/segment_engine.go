@@ -79,7 +79,7 @@ func (e *segmentEngine) start(ctx context.Context) {
 // stop implements engine. Clients go on until the process ends. A second stop, while the first one
 // waits for a store, finds no stock any more.
 func (e *segmentEngine) stop(ctx context.Context) {
-	if first := !e.closing; first {
+	if !e.closing {
 		e.closing = true
 		if problems := e.waste(); len(problems) > 0 {
 			e.mode.w.Failf("%s", problems[0])
