@@ -3,9 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,25 +35,11 @@ func TestRevokedToken(t *testing.T) {
 	var current atomic.Pointer[string]
 	current.Store(&secrets[0])
 	c := newClient(t, client.Addresses(address), client.WithPlainToken(), client.WithTokenFunc(func(context.Context) (string, error) { return *current.Load(), nil }))
-	take := func(when string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		var all sync.WaitGroup
-		for i := range callers {
-			all.Go(func() {
-				if _, err := c.Next(ctx, fmt.Sprint("tag ", i)); err != nil {
-					t.Errorf("%s: %v", when, err)
-				}
-			})
-		}
-		all.Wait()
-	}
-	take("at first")
+	ofEach(t, c, callers, 10*time.Second)
 	current.Store(&secrets[1])
-	take("with both")
+	ofEach(t, c, callers, 10*time.Second) // with both
 	named.Set(tokens[1:], time.Now())
-	take("after the first was revoked")
+	ofEach(t, c, callers, 10*time.Second) // the first is revoked
 	named.Set(nil, time.Now())
 	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrUnauthenticated) {
 		t.Errorf("without a token that counts: %v", err)

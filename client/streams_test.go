@@ -111,7 +111,13 @@ func TestSlowToken(t *testing.T) {
 		}
 	}
 	c := newClient(t, client.Addresses(address), client.WithPlainToken(), client.WithTokenFunc(token))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ofEach(t, c, tags, 5*time.Second)
+}
+
+// ofEach takes an ID of each of some tags at the same time.
+func ofEach(t *testing.T, c *client.Client, tags int, within time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	var callers sync.WaitGroup
 	for i := range tags {

@@ -11,6 +11,23 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
+// besideALostNode lets node a take some IDs, and then a node that ends and is gone with its data
+// directory. It returns the highest ID in tables.
+func besideALostNode(t *testing.T, s segment.Store, ids *ledger, a *segment.Allocator) (inTables int64) {
+	t.Helper()
+	ids.add(t, "a", drain(t, a, "order", 5)...)
+	synctest.Wait() // the range that follows is loaded
+	b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+	for _, id := range drain(t, b, "order", 200) {
+		ids.add(t, "b", id)
+		inTables = max(inTables, id)
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return inTables
+}
+
 // TestRegressBesideALostDirectory: a node has stopped cleanly, and its data directory is gone, as in
 // a container without a volume. A backup is put back. The operator does what the alarm of another
 // node says, and no number repeats: that alone knows of a directory that nobody can ask.
@@ -18,17 +35,7 @@ func TestRegressBesideALostDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ids, al := newStore(row(10)), newLedger(), newAlarms()
 		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true, Alarms: al})
-		ids.add(t, "a", drain(t, a, "order", 5)...)
-		synctest.Wait() // the range that follows is loaded
-		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
-		inTables := int64(0)
-		for _, id := range drain(t, b, "order", 200) {
-			ids.add(t, "b", id)
-			inTables = max(inTables, id)
-		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		inTables := besideALostNode(t, s, ids, a)
 		restored(s, 11)
 		useUntil(t, a, ids, leaf.ErrRegress)
 		above := int64(0)
@@ -108,17 +115,7 @@ func TestCreateBesideALostDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ids := newStore(row(10)), newLedger()
 		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
-		ids.add(t, "a", drain(t, a, "order", 5)...)
-		synctest.Wait() // the range that follows is loaded
-		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
-		inTables := int64(0)
-		for _, id := range drain(t, b, "order", 200) {
-			ids.add(t, "b", id)
-			inTables = max(inTables, id)
-		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		inTables := besideALostNode(t, s, ids, a)
 		s.Remove("order")
 		time.Sleep(2 * time.Minute) // a tells where its ranges end
 		again := segment.NewRow{Tag: "order", Start: 1, Step: 10}

@@ -18,12 +18,12 @@ func TestSQLiteOneName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, text string
-		make       func(file, other string) error
+		make, undo func(file, other string) error
 		refused    []string // names
 	}{
-		{"hard link", "has 2 names", os.Link, []string{"leaf.db", "other.db"}},
-		{"symbolic link", "is a symbolic link", os.Symlink, []string{"other.db"}},
-		{"mount of a file", "is a mount of a single file", mountFile, []string{"other.db"}},
+		{"hard link", "has 2 names", os.Link, remove, []string{"leaf.db", "other.db"}},
+		{"symbolic link", "is a symbolic link", os.Symlink, remove, []string{"other.db"}},
+		{"mount of a file", "is a mount of a single file", mountFile, unmountFile, []string{"other.db"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +36,7 @@ func TestSQLiteOneName(t *testing.T) {
 			}
 			other := filepath.Join(dir, "other.db")
 			if err := c.make(file, other); errors.Is(err, errors.ErrUnsupported) {
-				t.Skip(err)
+				t.Skipf("NOT TESTED: nothing can be mounted here, which needs root: %v", err)
 			} else if err != nil {
 				t.Fatal(err)
 			}
@@ -46,10 +46,7 @@ func TestSQLiteOneName(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if err := exec.CommandContext(t.Context(), "umount", "--lazy", other).Run(); err != nil && c.text == "is a mount of a single file" {
-				t.Error(err)
-			}
-			if err := os.Remove(other); err != nil {
+			if err := c.undo(file, other); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := open(t, "sqlite:"+file).Rows(t.Context()); err != nil {
@@ -58,6 +55,8 @@ func TestSQLiteOneName(t *testing.T) {
 		})
 	}
 }
+
+func remove(_, other string) error { return os.Remove(other) }
 
 // mountFile mounts a file under another name, if the test may.
 func mountFile(file, other string) error {
@@ -68,4 +67,9 @@ func mountFile(file, other string) error {
 		return errors.Join(errors.ErrUnsupported, err, errors.New(string(out)))
 	}
 	return nil
+}
+
+// unmountFile undoes mountFile.
+func unmountFile(_, other string) error {
+	return errors.Join(exec.Command("umount", "--lazy", other).Run(), os.Remove(other))
 }
