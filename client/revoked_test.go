@@ -26,8 +26,7 @@ func TestRevokedToken(t *testing.T) {
 	}
 	named := auth.NewNamed()
 	named.Set(tokens, time.Now())
-	const callers = 4
-	gate, err := limit.New(leaf.Issuers{Segment: newGathering(callers), Snowflake: leaf.Disabled("snowflake")}, limit.Config{Tokens: auth.NewTokens().WithNamed(named, nil)})
+	gate, err := limit.New(leaf.Issuers{Segment: newGathering(eachTag), Snowflake: leaf.Disabled("snowflake")}, limit.Config{Tokens: auth.NewTokens().WithNamed(named, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +34,11 @@ func TestRevokedToken(t *testing.T) {
 	var current atomic.Pointer[string]
 	current.Store(&secrets[0])
 	c := newClient(t, client.Addresses(address), client.WithPlainToken(), client.WithTokenFunc(func(context.Context) (string, error) { return *current.Load(), nil }))
-	ofEach(t, c, callers, 10*time.Second)
+	ofEach(t, c, 10*time.Second)
 	current.Store(&secrets[1])
-	ofEach(t, c, callers, 10*time.Second) // with both
+	ofEach(t, c, 10*time.Second) // with both
 	named.Set(tokens[1:], time.Now())
-	ofEach(t, c, callers, 10*time.Second) // the first is revoked
+	ofEach(t, c, 10*time.Second) // the first is revoked
 	named.Set(nil, time.Now())
 	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrUnauthenticated) {
 		t.Errorf("without a token that counts: %v", err)

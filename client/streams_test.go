@@ -99,8 +99,7 @@ func TestOpeningIsWatched(t *testing.T) {
 // allows. Requests of several tags are with the node at the same time.
 func TestSlowToken(t *testing.T) {
 	t.Parallel()
-	const tags = 4
-	issuer := newGathering(tags)
+	issuer := newGathering(eachTag)
 	address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{Access: leaf.Anyone(issuer, nil), Logger: slog.New(slog.DiscardHandler)})
 	token := func(ctx context.Context) (string, error) {
 		select {
@@ -111,16 +110,19 @@ func TestSlowToken(t *testing.T) {
 		}
 	}
 	c := newClient(t, client.Addresses(address), client.WithPlainToken(), client.WithTokenFunc(token))
-	ofEach(t, c, tags, 5*time.Second)
+	ofEach(t, c, 5*time.Second)
 }
 
+// eachTag is how many tags ofEach asks for.
+const eachTag = 4
+
 // ofEach takes an ID of each of some tags at the same time.
-func ofEach(t *testing.T, c *client.Client, tags int, within time.Duration) {
+func ofEach(t *testing.T, c *client.Client, within time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	var callers sync.WaitGroup
-	for i := range tags {
+	for i := range eachTag {
 		callers.Go(func() {
 			if _, err := c.Next(ctx, fmt.Sprint("tag ", i)); err != nil {
 				t.Errorf("tag %d: %v", i, err)

@@ -303,8 +303,8 @@ func (r *repair) others() string {
 	return fmt.Sprintf(", and more than these nodes may have issued, which do not answer: %s", strings.Join(r.silent, ", "))
 }
 
-// copies says which of the silent names nobody can start: a second process with the identity of a
-// node had it, and ended without a clean stop.
+// copies explains the silent names that no node has: a second process with the identity of a node
+// ran under such a name, and ended without a clean stop.
 func (r *repair) copies() (text string) {
 	for _, name := range r.silent {
 		if node, copied := copyOf(name); copied {

@@ -146,9 +146,9 @@ func TestProcessBeforeIsNoCopy(t *testing.T) {
 	}
 }
 
-// TestNameOfACopyThatEnded: a process that ran under the name of a second one was killed, and a
-// repair waits for the name. Nobody can start it, so the error says what it is, and the number that
-// it asks for repairs the tag.
+// TestNameOfACopyThatEnded: a process that ran under a second name of its node was killed, and a
+// repair waits for that name. No node can be started under it. The error says so, and asks for a
+// number. With that number the repair succeeds.
 func TestNameOfACopyThatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))

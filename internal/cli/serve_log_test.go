@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-idgen/leaf/internal/cli"
 )
 
-// TestNodeEndsBesideAFullLog: a node whose log nobody reads ends with its exit code, also when it ends with
-// an error, which has a line there.
+// TestNodeEndsBesideAFullLog: the pipe of the log is full, and no program reads it. A node that fails ends
+// with its exit code all the same.
 func TestNodeEndsBesideAFullLog(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

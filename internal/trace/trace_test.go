@@ -131,7 +131,7 @@ func TestCollectorFails(t *testing.T) {
 	})
 }
 
-// TestCollectorHangs: nobody waits for a collector: neither a call, when too many spans wait, nor the
+// TestCollectorHangs: no call waits for a collector, also when too many spans wait, and neither does the
 // end of the process.
 func TestCollectorHangs(t *testing.T) {
 	t.Parallel()
