@@ -214,7 +214,7 @@ func (a *App) Start(ctx context.Context) error {
 		}
 		a.serveAll()
 		a.presence.start()
-		a.startErr = a.contact(ctx)
+		a.startErr = a.files.explain(a.contact(ctx))
 	})
 	return a.startErr
 }

@@ -83,6 +83,19 @@ func (f *files) look() error {
 	return errors.Join(errs...)
 }
 
+// explain returns why the node cannot start. A lost file comes before what it makes fail: a missing
+// database asks for leaf schema apply, which makes an empty one.
+func (f *files) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = errors.Join(err, f.look())
+	if lost := f.lost.Load(); lost != nil {
+		return lost.cause
+	}
+	return err
+}
+
 func lostAlarm(err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmFile, Subject: "files",

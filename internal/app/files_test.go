@@ -74,6 +74,32 @@ func TestLostFileStopsTheNode(t *testing.T) {
 	}
 }
 
+// TestLostFileWhileTheNodeStarts: the first look finds the loss after the first contact with the
+// database. That fails for want of the file, but its cure, an empty database, would begin at 1 again.
+func TestLostFileWhileTheNodeStarts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "leaf.db"} {
+		t.Run("file="+name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(shortDir(t), "d")
+			var log lockedBuffer
+			a, err := app.New(embedded(dir), app.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = a.Stop(context.Background()) })
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			err = a.Start(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "was deleted") || strings.Contains(err.Error(), "schema apply") {
+				t.Errorf("the node ends with: %v", err)
+			}
+			until(t, "an alarm tells of the loss", func() bool { return strings.Contains(log.String(), "this node issues no IDs any more") })
+		})
+	}
+}
+
 // TestDemoTagAfterALossAsTheAlarmSays: the data directory was deleted, with all numbers of the
 // demo tag. The first command makes that tag again, so it cannot be created; the alarm names
 // the command that moves it above the numbers that were issued.
