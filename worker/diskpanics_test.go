@@ -24,6 +24,8 @@ func (d *panickyDisk) at(call string) {
 	}
 }
 
+func (d *panickyDisk) Occupy(name string) (func(), error) { return d.disk.Occupy(name) }
+
 func (d *panickyDisk) ReadFile(name string) ([]byte, error) {
 	d.at("ReadFile")
 	return d.disk.ReadFile(name)

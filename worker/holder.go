@@ -25,6 +25,7 @@ type Holder struct {
 	reg       guarded
 	info      Info
 	disk      Disk
+	leave     func() // ends the use of its file
 	namespace Namespace
 
 	// session is what IDs are issued with, nil while nothing may be issued. It is
@@ -83,6 +84,7 @@ const (
 // New prepares a Holder and touches neither registry nor disk. Only a fixed number has
 // a file on disk: a restart with a leased one takes another number. A nil disk is for
 // programs without a data directory: every restart of a fixed number then starts at T.
+// Error: leaf.ErrConflict while another Holder uses the file and is not closed.
 func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	info := reg.Info()
 	cfg = cfg.WithDefaults()
@@ -104,6 +106,9 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	}
 	if h.rt == nil {
 		h.rt = leaf.SystemRuntime()
+	}
+	if err := h.onDisk("Disk.Occupy", func() (err error) { h.leave, err = disk.Occupy(fileName); return err }); err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
 	}
 	h.reg = guarded{reg, &guard{rt: h.rt, log: h.log, hung: map[string]hungCall{}}}
 	h.clock.limit, h.clock.reach = cfg.Jump, cfg.Horizon
@@ -318,14 +323,20 @@ func (h *Holder) Close(ctx context.Context) error {
 		s.gen.Stop() // whatever else happens, nothing is issued any more
 	}
 	var err error
-	if h.began.Load() {
+	if !h.began.Load() {
+		h.leave()
+	} else {
 		if err = h.rt.Wait(ctx, h.done, 0); err != nil {
 			err = fmt.Errorf("worker: the claim did not end in time, its number is free after T: %w", err)
 		} else {
 			if h.held != nil {
 				err = h.release(ctx, h.held, h.cfg.KeepOnStop)
 			}
-			err = errors.Join(err, h.lastWrite(ctx))
+			late := h.lastWrite(ctx)
+			if late == nil {
+				h.leave()
+			}
+			err = errors.Join(err, late)
 		}
 	}
 	return errors.Join(err, h.reg.end(ctx))

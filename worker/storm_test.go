@@ -195,6 +195,9 @@ func (p *process) Jitter(d time.Duration) time.Duration {
 
 var errStorm = errors.New("storm")
 
+// Occupy implements worker.Disk. A process has one Holder.
+func (p *process) Occupy(string) (func(), error) { return func() {}, nil }
+
 // ReadFile implements worker.Disk.
 func (p *process) ReadFile(name string) ([]byte, error) {
 	p.gate()

@@ -51,12 +51,12 @@ type Dir struct {
 
 	saving chan struct{} // holds a token while a call adds to node.json
 
-	mu      sync.Mutex
-	kept    map[string]bool        // what node.json says exists
-	inUse   map[string][]inode     // what each name may stand for, of the files that are watched
-	writers map[string]*appendFile // of files that Append has opened
-	lost    error                  // the first that Check found lost; nil: none
-	shut    bool                   // by Close
+	mu    sync.Mutex
+	kept  map[string]bool    // what node.json says exists
+	inUse map[string][]inode // what each name may stand for, of the files that are watched
+	users map[string]any     // of files that Occupy or Append has given to one: a *occupation or *appendFile
+	lost  error              // the first that Check found lost; nil: none
+	shut  bool               // by Close
 }
 
 // Open creates the folder if it is missing (mode 0700), locks it and reads its
@@ -70,7 +70,7 @@ func Open(path string) (*Dir, error) {
 	if err := makeFolder(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	d := &Dir{path: path, sys: osSystem{}, saving: make(chan struct{}, 1), kept: map[string]bool{}, inUse: map[string][]inode{}, writers: map[string]*appendFile{}}
+	d := &Dir{path: path, sys: osSystem{}, saving: make(chan struct{}, 1), kept: map[string]bool{}, inUse: map[string][]inode{}, users: map[string]any{}}
 	if err := d.acquire(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

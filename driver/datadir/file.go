@@ -49,50 +49,62 @@ func (d *Dir) Append(name string) (fence.AppendFile, error) {
 		return nil, err
 	}
 	a := &appendFile{d: d, name: name}
-	if err := d.occupy(a); err != nil {
+	if err := d.occupy(name, a); err != nil {
 		return nil, err
 	}
 	var err error
 	if a.file, err = d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err != nil {
-		d.leave(a)
+		d.leave(name, a)
 		return nil, err
 	}
 	return a, nil
 }
 
-// occupy makes a the writer of its file, in one step: two calls at once are not both the one.
-func (d *Dir) occupy(a *appendFile) error {
+// occupation is a use of a file from Occupy to leave.
+type occupation struct{ _ byte } // two of them have two addresses
+
+// Occupy implements worker.Disk.
+func (d *Dir) Occupy(name string) (leave func(), err error) {
+	use := &occupation{}
+	if err := d.occupy(name, use); err != nil {
+		return nil, err
+	}
+	return func() { d.leave(name, use) }, nil
+}
+
+// occupy gives the file to one user, in one step: two calls at once are not both the one.
+func (d *Dir) occupy(name string, user any) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.vacantLocked(a.name); err != nil {
-		return err
+	if d.users[name] != nil {
+		return d.inUseError(name)
 	}
-	d.writers[a.name] = a
+	d.users[name] = user
 	return nil
 }
 
-// leave makes the file of a free for another writer.
-func (d *Dir) leave(a *appendFile) {
+// leave makes the file free for another user.
+func (d *Dir) leave(name string, user any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.writers[a.name] == a {
-		delete(d.writers, a.name)
+	if d.users[name] == user {
+		delete(d.users, name)
 	}
 }
 
-// vacant returns leaf.ErrConflict while a writer has the file open. A second one in this process, such as
-// another Allocator, knows nothing of what the first appends: its Replace would drop that.
+// vacant returns leaf.ErrConflict while a writer of Append has the file open. A second one in this process,
+// such as another Allocator, knows nothing of what the first appends: its Replace would drop that.
 func (d *Dir) vacant(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.vacantLocked(name)
+	if _, appended := d.users[name].(*appendFile); appended {
+		return d.inUseError(name)
+	}
+	return nil
 }
 
-func (d *Dir) vacantLocked(name string) error {
-	if d.writers[name] == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: file %s of data directory %s is in use in this process: close the Allocator that uses it first, or give each one a directory of its own", leaf.ErrConflict, name, d.path)
+func (d *Dir) inUseError(name string) error {
+	return fmt.Errorf("%w: file %s of data directory %s is in use in this process: close the Allocator or Holder that uses it first, or give each one a directory of its own", leaf.ErrConflict, name, d.path)
 }
 
 // appendFile refuses to write and to sync once the folder is closed or has lost a file: another
@@ -106,7 +118,7 @@ type appendFile struct {
 
 // Close implements fence.AppendFile.
 func (f *appendFile) Close() error {
-	defer f.d.leave(f)
+	defer f.d.leave(f.name, f)
 	return f.file.Close()
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/snowflake"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // TestTwoAllocators: a second Allocator of the process on one directory is refused until the first is
@@ -71,4 +73,31 @@ func TestTwoWritersAtOnce(t *testing.T) {
 		t.Fatalf("one after the other: %v", err)
 	}
 	_ = f.Close()
+}
+
+// TestTwoHolders: a second Holder of the process on one directory is refused until the first is closed.
+// Both would issue with the one fixed number.
+func TestTwoHolders(t *testing.T) {
+	t.Parallel()
+	dir := open(t, t.TempDir())
+	cfg := worker.Config{Layout: snowflake.Leaf(), Numbers: leaf.Range{Lo: 0, Hi: 1024}, Namespace: "n", Address: "127.0.0.1:1", NodeID: dir.NodeID()}
+	first, err := worker.New(worker.NewStatic(7), dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.New(worker.NewStatic(7), dir, cfg); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("two at once: %v; want ErrConflict", err)
+	}
+	for _, name := range []string{"one that never began", "one that began"} {
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if first, err = worker.New(worker.NewStatic(7), dir, cfg); err != nil {
+			t.Fatalf("after %s: %v", name, err)
+		}
+		if err := first.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = first.Close(t.Context())
 }

@@ -99,6 +99,9 @@ func (h *DiskHandle) begin() {
 	h.p.Sleep(time.Duration(h.d.s.Rand().Int64N(int64(d))))
 }
 
+// Occupy implements worker.Disk. A process has one Holder.
+func (h *DiskHandle) Occupy(string) (func(), error) { return func() {}, nil }
+
 // ReadFile implements fence.Disk and worker.Disk. It sees what was not synced, too.
 func (h *DiskHandle) ReadFile(name string) ([]byte, error) {
 	h.begin()
