@@ -11,10 +11,11 @@ COUNT    ?= 6
 # Packages of check and test.
 PKG      ?= ./...
 # The packages whose tests last longest begin first, so that none of them runs alone at the end.
-LONGEST  := ./driver/sqldb ./internal/cli ./driver/zookeeper ./segment ./internal/app ./client ./worker
+LONGEST  := ./driver/sqldb ./driver/zookeeper ./segment ./internal/app ./client ./worker
 # What drives programs from outside, and the simulation, which runs one goroutine at a time: the race
-# detector would look at the drivers of the tests, and make a seed take ten times as long.
-OUTSIDE  := ./internal/test/proof ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
+# detector would look at the drivers of the tests, and make a seed take ten times as long. Most tests of
+# internal/cli start programs; those of internal/app look at the same node with the race detector.
+OUTSIDE  := ./internal/test/proof ./internal/cli ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
 # Most tests wait for servers and clocks, so more of them run at once than the machine has processors.
 QUICKLY  := -vet=off -ldflags=-w -parallel=4

@@ -101,7 +101,7 @@ var situations = map[string]func(t *testing.T) situation{
 	"callers wait in vain": func(t *testing.T) situation {
 		p := serve(t, dataDir(t), "--no-snowflake-enable", "--segment-max-wait", "50ms")
 		seen := distinct{}
-		seen.add(t, p.ids(t, 10))
+		p.awaitIDs(t, seen, 10)
 		unlock := lockDatabase(t, filepath.Join(p.dir, "leaf.db"))
 		p.takeUntil(t, seen, "code=exhausted")
 		return situation{dir: p.dir, before: map[string]func(){"leaf tag set TAG --min-step 400000": unlock}, after: func() {
@@ -204,6 +204,8 @@ func (p *process) awaitIDs(t *testing.T, seen distinct, n int) {
 			n -= 50
 		} else if time.Now().After(end) {
 			t.Fatalf("%d %s, %v; log:\n%s", status, body, err, p.log)
+		} else {
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }

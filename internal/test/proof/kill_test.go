@@ -67,10 +67,11 @@ func hammer(ctx context.Context, n *node, tag string, ids *ledger) {
 		count := []int{1, 5, 1, 17, 200}[i%5]
 		status, got, err := get(ctx, c, n, tag, count)
 		if err != nil || status != 200 {
-			time.Sleep(5 * time.Millisecond) // the node is being restarted
+			time.Sleep(20 * time.Millisecond) // the node is being restarted
 			continue
 		}
 		ids.add(tag, got)
+		time.Sleep(2 * time.Millisecond) // the pace of the load: the nodes need the processor, too
 	}
 }
 

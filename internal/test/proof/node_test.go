@@ -138,7 +138,7 @@ func (n *node) waitReady(t *testing.T) {
 	t.Helper()
 	c := newClient()
 	defer c.CloseIdleConnections()
-	waitFor(t, 10*time.Second, "readiness", func() bool {
+	waitFor(t, 30*time.Second, "readiness", func() bool {
 		resp, err := c.Get(n.address() + "/readyz")
 		if err != nil {
 			return false
