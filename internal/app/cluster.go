@@ -69,10 +69,7 @@ func (a *App) learnClusterOnce(ctx context.Context) (all bool, err error) {
 			a.cluster.id.Store(&id)
 		}
 	}
-	if !a.cfg.Segment.Enable {
-		return all, nil
-	}
-	return all, a.dbs.remember(a.dir)
+	return all, a.dbs.remember(a.dir, a.cfg.Segment.Enable)
 }
 
 func readCluster(ctx context.Context, s *sqldb.Store) (string, error) {

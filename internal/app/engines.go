@@ -30,7 +30,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 	a.closers.add(a.withDeadline(a.alarms.Close))
 	first := false
 	if a.dbs.embedded {
-		if first, err = firstMade(a.dir); err != nil {
+		if first, err = firstMade(a.cfg, a.dir); err != nil {
 			return err
 		}
 	}

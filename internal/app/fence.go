@@ -40,6 +40,11 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dbs.Close()) }()
+	if dbs.embedded {
+		if err := checkEmbedded(cfg, dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := dbs.recall(dir); err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 func (o *offline) prepare() error {
 	timeout := 10 * o.cfg.Segment.LoadTimeout
 	_, statErr := os.Stat(o.dbs.file)
-	first, err := firstMade(o.dir)
+	first, err := firstMade(o.cfg, o.dir)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
 		if err := o.bind(ctx); err != nil {
 			return nil, err
 		}
-		if err := o.dbs.remember(o.dir); err != nil {
+		if err := o.dbs.remember(o.dir, true); err != nil {
 			return nil, err
 		}
 		o.started = true

@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
+	"strings"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 // clusterFile has the IDs of the clusters whose databases this data directory took ranges
 // from, by the name of the store. A later process with this directory takes no range from
-// a database of another cluster: its fence says nothing of that cluster's ranges.
+// a database of another cluster: its fence says nothing of that cluster's ranges. The ID is ""
+// where only the name counts: the database has no ID, or segment mode was off.
 const clusterFile = "cluster"
 
 // embeddedName stands for leaf.db in the file. A node that moves from it to a server calls
@@ -36,8 +41,26 @@ func (d *databases) recall(dir *datadir.Dir) error {
 	return nil
 }
 
-// remember writes the IDs that the stores have read, if one is new.
-func (d *databases) remember(dir *datadir.Dir) error {
+// checkEmbedded refuses the embedded database in the data directory of a node that used another
+// one: it was started without its --store. Other nodes hand out the numbers of that store's tags
+// and hold its worker IDs, and the embedded database knows neither.
+func checkEmbedded(c config.Config, dir *datadir.Dir) error {
+	known, err := rememberedClusters(dir)
+	if err != nil || c.StorePrivate {
+		return err
+	}
+	delete(known, embeddedName)
+	if len(known) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the node of data directory %s uses store %q, and no store is named now: the embedded database would hand out numbers and worker IDs that other nodes of that store have. "+
+		"Name the store with --store or LEAF_STORE, or, for a node of its own, another --data-dir. If no other node uses that store, and this one is to have numbers of its own from now on: store-private=true",
+		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+}
+
+// remember writes the names of the stores and the IDs that they have read, if one is new. Without
+// ranges, where segment mode is off, the IDs are left out.
+func (d *databases) remember(dir *datadir.Dir, ranges bool) error {
 	known, err := rememberedClusters(dir)
 	if err != nil {
 		return err
@@ -45,8 +68,12 @@ func (d *databases) remember(dir *datadir.Dir) error {
 	now := map[string]string{}
 	maps.Copy(now, known)
 	for i, s := range d.stores {
-		if id := s.KnownCluster(); id != "" {
-			now[d.remembered(i)] = id
+		id := ""
+		if ranges {
+			id = s.KnownCluster()
+		}
+		if name := d.remembered(i); now[name] == "" || id != "" {
+			now[name] = id
 		}
 	}
 	if maps.Equal(now, known) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 const (
@@ -25,8 +26,11 @@ const (
 )
 
 // firstMade is called before leaf.db is made, and reports whether it never was in this
-// data directory.
-func firstMade(dir *datadir.Dir) (first bool, err error) {
+// data directory. Error: that of checkEmbedded.
+func firstMade(c config.Config, dir *datadir.Dir) (first bool, err error) {
+	if err := checkEmbedded(c, dir); err != nil {
+		return false, err
+	}
 	if first, err = hasNo(dir, madeFile); err != nil || !first {
 		return false, err
 	}
@@ -50,8 +54,8 @@ func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, f
 }
 
 // prepareRegistry makes leaf.db for a command about worker IDs, if it is not there.
-func prepareRegistry(ctx context.Context, dir *datadir.Dir, records *sqldb.Records) error {
-	first, err := firstMade(dir)
+func prepareRegistry(ctx context.Context, c config.Config, dir *datadir.Dir, records *sqldb.Records) error {
+	first, err := firstMade(c, dir)
 	if err != nil {
 		return err
 	}

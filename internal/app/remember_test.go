@@ -1,0 +1,85 @@
+package app_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
+)
+
+// TestStartWithoutItsStore: a node shares a database with others, and is started once without
+// LEAF_STORE, by hand or from a unit that lost its environment. With the embedded database it would
+// hand out the tag and the worker IDs that the other nodes have. Neither the node nor a command
+// without it makes one there, unless the database is said to be private.
+func TestStartWithoutItsStore(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(t *testing.T, c config.Config){
+		"its cluster has an ID": func(*testing.T, config.Config) {},
+		"as its cluster had none": func(t *testing.T, c config.Config) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(c.DataDir, "cluster"), []byte(`{"default":""}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"only snowflake mode is on": func(*testing.T, config.Config) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			c := embedded(filepath.Join(dir, "a"))
+			c.StorePrivate = false
+			c.Segment.Enable = name != "only snowflake mode is on"
+			c.Stores = []string{"sqlite:" + filepath.Join(dir, "shared.db")}
+			makeTables(t, c.Stores[0])
+			_, stop := start(t, c)
+			until(t, "the node remembers its store", func() bool {
+				content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+				return err == nil && strings.Contains(string(content), `"default"`)
+			})
+			stop()
+			forget(t, c)
+
+			bare := c
+			bare.Stores = nil
+			refused := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `uses store "default"`) {
+					t.Errorf("%s: %v; want ErrConflict that names the store", what, err)
+				}
+			}
+			a, err := app.New(bare, app.Options{})
+			refused("start", err)
+			if err == nil {
+				if err := a.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			for what, open := range map[string]app.Without{"a command about tags": app.Stores, "a command about worker IDs": app.Registry} {
+				_, done, err := app.Open(t.Context(), bare, app.Options{}, true, open)
+				refused(what, err)
+				if err == nil {
+					if err := done(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			_, err = app.RebuildFence(t.Context(), bare)
+			refused("fence rebuild", err)
+			if _, err := os.Stat(filepath.Join(c.DataDir, "leaf.db")); err == nil {
+				t.Error("leaf.db was made")
+			}
+
+			bare.StorePrivate, bare.Segment.Enable = true, true
+			private, _ := start(t, bare)
+			if _, err := manage.Ask(t.Context(), private.Backend(), manage.GetInfo{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
