@@ -20,9 +20,9 @@ import (
 
 // RebuildFence makes the fence files of cfg's data directory anew, with every tag of the
 // databases latched, and returns the tags. It is leaf.ErrConflict if the files are whole,
-// if a node runs there, if there is no such directory, or if the row of a tag cannot be read,
-// because it is then not known where its numbers end; leaf.ErrNotReady if a database does not
-// answer, because a tag that is not latched could repeat IDs.
+// if a node runs there, if there is no such directory, if cfg names other stores than the node has,
+// or if the row of a tag cannot be read, because it is then not known where its numbers end;
+// leaf.ErrNotReady if a database does not answer, because a tag that is not latched could repeat IDs.
 func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err error) {
 	if _, err := os.Stat(cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w: data directory: %w; name the folder of the node whose start says to run this command with --data-dir", leaf.ErrConflict, err)
@@ -48,9 +48,13 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	if err := dbs.recall(dir); err != nil {
 		return nil, err
 	}
-	for i, s := range dbs.stores { // a fence that latches the tags of other nodes guards none of this one
-		if err := s.SameCluster(ctx); err != nil {
-			return nil, fmt.Errorf("store %q: %w", dbs.name(i), manage.StoreError(err))
+	for i, s := range dbs.stores { // a fence with the tags of other nodes, or of one of two stores, guards none of the others
+		err := within(ctx, func(ctx context.Context) error { return s.Verify(ctx, dbs.router.Binding(i)) })
+		if errors.Is(err, segment.ErrRule) {
+			err = fmt.Errorf("%w; nothing was written: give this command the stores and tag rules of the node", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store %q: %w", dbs.name(i), err)
 		}
 	}
 	at := map[string]int64{}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,31 @@ func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
 	execute(t, db, "UPDATE leaf_alloc SET max_id = 1001")
 	if tags, err := app.RebuildFence(t.Context(), cfg); err != nil || len(tags) != 1 {
 		t.Errorf("with the row corrected: %v, %v", tags, err)
+	}
+}
+
+// TestFenceRebuiltWithOneOfTwoStores: the command is typed without one of the node's stores. The tags
+// there would not be latched, and a database that lost commits would repeat them.
+func TestFenceRebuiltWithOneOfTwoStores(t *testing.T) {
+	t.Parallel()
+	c, _, stop, a, b, issued := copied(t)
+	stop()
+	execute(t, a, "DELETE FROM leaf_alloc")
+	loseFence(t, c.DataDir)
+	part := c
+	part.Stores, part.TagRules = c.Stores[:1], nil
+	tags, err := app.RebuildFence(t.Context(), part)
+	if err == nil {
+		execute(t, b, "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'user'") // it has lost commits
+		node, _ := start(t, c)
+		status, id := get(t, node, "/api/segment/get/user")
+		t.Fatalf("the fence was made anew with %v; then the node answers %d %s, and that it had issued this before is %v", tags, status, id, issued[id])
+	}
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "give this command the stores and tag rules of the node") {
+		t.Errorf("one of two stores: %v, want a conflict that says what to do", err)
+	}
+	if tags, err := app.RebuildFence(t.Context(), c); err != nil || !slices.Contains(tags, "user") {
+		t.Errorf("both stores: %v, %v", tags, err)
 	}
 }
 
