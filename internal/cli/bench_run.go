@@ -98,7 +98,8 @@ func (b *bench) client(ctx context.Context, stop context.CancelFunc, no int, slo
 		if !ok {
 			return
 		}
-		node, target := turn%len(conns), b.targets[turn/len(conns)%len(b.targets)]
+		node, what := turn%len(conns), turn/len(conns)%len(b.targets)
+		target := b.targets[what]
 		ranges, err := conns[node].take(target)
 		took := time.Since(begin)
 		if err != nil {
@@ -122,7 +123,7 @@ func (b *bench) client(ctx context.Context, stop context.CancelFunc, no int, slo
 				return
 			}
 		}
-		if total := b.tally.answer(node, took, b.count); b.limit > 0 && total >= b.limit {
+		if total := b.tally.answer(node, what, took, b.count); b.limit > 0 && total >= b.limit {
 			stop()
 		}
 	}

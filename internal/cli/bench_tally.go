@@ -13,6 +13,7 @@ type tally struct {
 	answered histogram // requests that yielded IDs
 	failed   histogram
 	nodes    []nodeTally
+	targets  []atomic.Uint64 // requests that yielded IDs
 
 	mu    sync.Mutex
 	kinds map[string]uint64 // of errors
@@ -23,14 +24,15 @@ type nodeTally struct{ answered, failed atomic.Uint64 }
 // maxKinds is how many kinds of errors are told apart: their names come from outside.
 const maxKinds = 64
 
-func newTally(nodes int) *tally {
-	return &tally{nodes: make([]nodeTally, nodes), kinds: map[string]uint64{}}
+func newTally(nodes, targets int) *tally {
+	return &tally{nodes: make([]nodeTally, nodes), targets: make([]atomic.Uint64, targets), kinds: map[string]uint64{}}
 }
 
 // answer counts a request that yielded n IDs, and returns how many there are in total.
-func (t *tally) answer(node int, took time.Duration, n int) int64 {
+func (t *tally) answer(node, target int, took time.Duration, n int) int64 {
 	t.answered.add(took)
 	t.nodes[node].answered.Add(1)
+	t.targets[target].Add(1)
 	return t.ids.Add(int64(n))
 }
 

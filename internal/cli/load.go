@@ -48,7 +48,7 @@ func (c *loadFlags) prepare(p Process, command string) (*bench, error) {
 			return nil, err
 		}
 	}
-	b := &bench{targets: targets, nodes: nodes, count: c.Count, clients: c.Clients, rate: c.Rate, tally: newTally(len(nodes))}
+	b := &bench{targets: targets, nodes: nodes, count: c.Count, clients: c.Clients, rate: c.Rate, tally: newTally(len(nodes), len(targets))}
 	if c.IDs != nil {
 		b.limit = *c.IDs
 	}

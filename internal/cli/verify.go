@@ -55,7 +55,7 @@ With --live the IDs that are taken are used up, and kept in a temporary folder b
 Exit codes:
   0  nothing found
   1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, IDs without a key beside others, disk full, interrupted; with --live also: no node gave IDs`
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, IDs without a key beside others, disk full, interrupted; with --live also: a node gave no IDs, or none of a tag, or replies that are no IDs`
 }
 
 // Run checks logs.
@@ -72,11 +72,12 @@ func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 	if slices.Contains(c.Files, "-") {
 		return leaf.BadField("file", "-", "must name a file: standard input cannot be read twice; write it to a file first (a file named - is ./-)")
 	}
-	return c.check(ctx, p, c.Files)
+	return c.check(ctx, p, c.Files, nil)
 }
 
-// check compares the IDs of logs and prints the verdict.
-func (c *verifyCmd) check(ctx context.Context, p Process, files []string) error {
+// check compares the IDs of logs and prints the verdict. missed is what the logs should have and do
+// not, nil if that is not known.
+func (c *verifyCmd) check(ctx context.Context, p Process, files []string, missed error) error {
 	o := idlog.Options{
 		OneSpace: c.OneSpace, AnyOrder: c.AnyOrder, List: c.List, Memory: int64(c.Memory), Temp: c.Temp,
 		Plan: func(plan idlog.Plan) { printPlan(p, plan, c.Quiet) },
@@ -94,7 +95,7 @@ func (c *verifyCmd) check(ctx context.Context, p Process, files []string) error 
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn, anyKey: c.AnyKey}
+	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn, anyKey: c.AnyKey, missed: missed}
 	doubt := v.doubt()
 	v.Clean = v.findings() == "" && doubt == nil
 	if c.JSON {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/leaf-idgen/leaf/idlog"
 )
@@ -46,5 +47,38 @@ func (c *verifyCmd) judge(ctx context.Context, p Process, b *bench, folder strin
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	return c.check(context.WithoutCancel(ctx), p, logs)
+	return c.check(context.WithoutCancel(ctx), p, logs, b.missed())
+}
+
+// missed returns what the IDs do not show because it is not among them, nil if nothing is.
+func (b *bench) missed() error {
+	var none []string
+	for i := range b.tally.nodes {
+		if b.tally.nodes[i].answered.Load() == 0 {
+			none = append(none, "from "+b.nodes[i].name())
+		}
+	}
+	for i := range b.tally.targets {
+		if b.tally.targets[i].Load() == 0 {
+			none = append(none, b.targets[i].String())
+		}
+	}
+	b.tally.mu.Lock()
+	odd := b.tally.kinds[kindMalformed]
+	b.tally.mu.Unlock()
+	switch {
+	case len(none) > 0:
+		return fmt.Errorf("%w: no ID came %s; leaf bench shows the errors", errMissed, strings.Join(none, ", "))
+	case odd > 0:
+		return fmt.Errorf("%w: %d replies were no IDs, or not as many as were asked for", errMissed, odd)
+	}
+	return nil
+}
+
+// String says of what IDs were asked for.
+func (t benchTarget) String() string {
+	if t.snowflake {
+		return "of snowflake mode"
+	}
+	return fmt.Sprintf("of tag %q", t.key)
 }

@@ -77,6 +77,43 @@ func TestVerifyLiveWithoutIDs(t *testing.T) {
 	}
 }
 
+// TestVerifyLiveOfSome: a node, or a tag, of which no ID came was compared with nothing, and a reply
+// that is no ID was not compared either. A fault of the others is found all the same.
+func TestVerifyLiveOfSome(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := n.Add(1)
+		switch tag := filepath.Base(r.URL.Path); {
+		case tag == "gone":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case tag == "odd" && id%8 == 0:
+			fmt.Fprintln(w, "-", id)
+		case tag == "twice":
+			fmt.Fprintln(w, 7)
+		default:
+			fmt.Fprintln(w, id)
+		}
+	}))
+	defer s.Close()
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--tag a --tag b", 0, "clean: no ID repeats"},
+		{"--tag a --url http://127.0.0.1:1", 2, "no verdict: not all were compared: no ID came from http://127.0.0.1:1"},
+		{"--tag a --tag gone", 2, `no verdict: not all were compared: no ID came of tag "gone"`},
+		{"--tag odd", 2, "replies were no IDs"},
+		{"--tag twice --url http://127.0.0.1:1", 1, "duplicate IDs: 1"},
+	} {
+		code, out, errs, _ := live(t, append(strings.Fields(tt.args), "--url", s.URL, "--ids", "100")...)
+		if code != tt.code || !strings.Contains(out+errs, tt.want) || code == 2 && strings.Contains(out, "clean") {
+			t.Errorf("%s: exit code %d, want %d and %q: %s%s", tt.args, code, tt.code, tt.want, out, errs)
+		}
+	}
+}
+
 // TestLoadOfASecuredNode: bench and verify --live show the token, and trust the authority, that
 // the variables of the other commands name.
 func TestLoadOfASecuredNode(t *testing.T) {

@@ -19,10 +19,13 @@ type verdict struct {
 	Seconds float64 `json:"seconds"`
 
 	gaps, anyOrder, allowTorn, anyKey bool
+
+	missed error // see check
 }
 
 var (
 	errTorn   = errors.New("a log ends in a piece of a record")
+	errMissed = errors.New("not all were compared")
 	errNoIDs  = errors.New("the logs hold no ID")
 	errAlone  = errors.New("most IDs were compared with no other one")
 	errNoKey  = errors.New("IDs of different keys are not compared, and some IDs have no key while others have one")
@@ -43,6 +46,9 @@ func (v *verdict) doubt() error {
 	}
 	if v.Total.IDs == 0 {
 		return errNoIDs
+	}
+	if v.missed != nil {
+		return v.missed
 	}
 	var alone uint64
 	for i := range v.Keys {
