@@ -82,6 +82,17 @@ func (c *sqliteConn) open(ctx context.Context) error {
 	return nil
 }
 
+// MissingFile returns the path of an embedded database whose file is not there, "" otherwise.
+func (s *Store) MissingFile() string {
+	if !s.dialect.embedded {
+		return ""
+	}
+	if _, err := os.Lstat(s.target.path); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return s.target.path
+}
+
 // readText returns the text of the first row, "" if there is none.
 func readText(ctx context.Context, conn driver.QueryerContext, query string) (string, error) {
 	rows, err := conn.QueryContext(ctx, query, nil)

@@ -153,6 +153,9 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 			return nil, err
 		}
 	}
+	if err = a.dbs.checkFiles(a.dir); err != nil {
+		return nil, err
+	}
 	if err = a.bind(); err != nil {
 		return nil, err
 	}

@@ -58,6 +58,25 @@ func checkEmbedded(c config.Config, dir *datadir.Dir) error {
 		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
+// checkFiles refuses to make the SQLite file of a store anew that this data directory used before:
+// other nodes may go on with the one that the path does not name now. The embedded database has no
+// other nodes.
+func (d *databases) checkFiles(dir *datadir.Dir) error {
+	known, err := rememberedClusters(dir)
+	if err != nil {
+		return err
+	}
+	for i, s := range d.stores {
+		_, used := known[d.name(i)]
+		if path := s.MissingFile(); used && path != "" && !d.embedded {
+			return fmt.Errorf("%w: store %q: no file %s, and this node has used one: if it was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
+				"If the file is lost for good, stop every node that used it, run leaf schema apply --data-dir %q --store %q, and then, for each tag, leaf tag create TAG --start NUMBER, with %s",
+				leaf.ErrConflict, d.name(i), path, dir.Path(), "sqlite:"+path, aboveAll)
+		}
+	}
+	return nil
+}
+
 // remember writes the names of the stores and the IDs that they have read, if one is new. Without
 // ranges, where segment mode is off, the IDs are left out.
 func (d *databases) remember(dir *datadir.Dir, ranges bool) error {
