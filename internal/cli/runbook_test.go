@@ -36,6 +36,12 @@ var documented = []struct {
 	{section: "Backup and restore drill", command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
 	{section: "Backup and restore drill", command: "leaf worker list", situation: "TestOperationsDocument"},
 
+	{section: embeddedSection, command: "leaf tag set TAG --max-id NUMBER", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
+	{section: embeddedSection, command: "leaf tag list", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
+	{section: embeddedSection, command: "leaf tag create TAG --start NUMBER", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
+	{section: embeddedSection, command: "leaf tag repair TAG", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
+	{section: embeddedSection, command: "leaf tag create TAG", situation: "TestCreateAgainAsTheTextSays"},
+
 	{"Runbook", "leaf status", "a row went back", 1, "regress (leaf-segment-test)"},
 	{"LeafRegress", "leaf tag list", "a row went back", 0, "latched"},
 	{"LeafRegress", "leaf tag repair TAG --plan", "a row went back", 0, "first ID"},

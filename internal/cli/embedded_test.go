@@ -1,0 +1,87 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// embeddedSection is the heading in docs/OPERATIONS.md of what TestEmbeddedDatabaseAsTheDocumentSays does.
+const embeddedSection = "Restore the embedded database"
+
+// TestEmbeddedDatabaseAsTheDocumentSays: an older copy of leaf.db is put back, into what is left of the
+// data directory or into a new one, as docs/OPERATIONS.md says. No ID of a tag repeats.
+func TestEmbeddedDatabaseAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"leaf.db is lost": false, "the data directory is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := dataDir(t)
+			file := filepath.Join(dir, "leaf.db")
+			leaf := func(args ...string) (int, string) { return runLeaf(t, append(args, "--data-dir", dir)...) }
+			must := func(args ...string) string { return leafOK(t, append(args, "--data-dir", dir)...) }
+			const old, later = "leaf-segment-test", "later"
+			seen := map[string]map[string]bool{old: {}, later: {}}
+			take := func(tag string) {
+				t.Helper()
+				for _, id := range strings.Fields(must("next", tag, "-n", "1500")) {
+					if seen[tag][id] {
+						t.Fatalf("ID %s of tag %s twice", id, tag)
+					}
+					seen[tag][id] = true
+				}
+			}
+			take(old)
+			backup, err := os.ReadFile(file) // no node runs
+			if err != nil {
+				t.Fatal(err)
+			}
+			must("tag", "create", later)
+			p := serve(t, dir)
+			take(old)
+			take(later)
+			p.end(t, syscall.SIGKILL)
+
+			if lost {
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, end := range []string{"-wal", "-shm"} {
+				_ = os.Remove(file + end)
+			}
+			if err := os.WriteFile(file, backup, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			operate(t, file, "DELETE FROM leaf_worker_namespace")
+			number := strconv.Itoa(3000 + 3*segment.MaxStep)
+			if lost {
+				must("tag", "set", old, "--max-id", number)
+				must("tag", "create", later, "--start", number)
+			}
+			p = serve(t, dir)
+			if !lost {
+				if code, text := leaf("next", old); code == 0 || !strings.Contains(text, "tag repair") {
+					t.Errorf("the node goes on below its numbers: %s", text)
+				}
+				must("tag", "repair", old)
+			}
+			take(old)
+			if lost {
+				take(later)
+			}
+			if waits := must("status", "--json"); !strings.Contains(waits, "is waiting") {
+				t.Errorf("snowflake mode does not wait: %s", waits)
+			}
+			p.end(t, syscall.SIGTERM)
+		})
+	}
+}
