@@ -52,6 +52,38 @@ func TestClusterID(t *testing.T) {
 	}
 }
 
+// TestTablesOfAUsedDatabaseAreGone: the URL leads to an empty database, and the node has used another
+// one. Its error does not say first that tables are to be made: they would get the cluster's ID, and
+// the tags that are made there begin below what the other nodes issue.
+func TestTablesOfAUsedDatabaseAreGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "empty.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE other (x)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ known, want string }{
+		{"", "leaf_alloc, or does not let this user read it; run: leaf schema apply"},
+		{strings.Repeat("c", 32), "find out where the URL of the store leads"},
+	} {
+		s := open(t, "sqlite:"+path)
+		if tt.known != "" {
+			if err := s.Expect(tt.known); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := s.Verify(t.Context(), segment.Binding{Store: "default"})
+		if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "run: leaf schema apply --store") {
+			t.Errorf("known %q: %v; want %q", tt.known, err, tt.want)
+		}
+	}
+}
+
 // TestClusterIDOfAFasterNode: a node that finds no ID, and writes its own after another node
 // has written one, has the other one's. A trigger is the faster node.
 func TestClusterIDOfAFasterNode(t *testing.T) {

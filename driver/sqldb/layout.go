@@ -38,7 +38,12 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 		return nil, err
 	}
 	if columns == nil {
-		return nil, s.schemaError("the database has no table leaf_alloc, or does not let this user read it", nil)
+		missing := "the database has no table leaf_alloc, or does not let this user read it"
+		if own := s.identity.get(); own != "" {
+			missing += fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out where the URL of the store leads, and lead it back. "+
+				"Only if those tables are lost for good, stop every node that used them, make new ones, and then, for each tag: leaf tag create TAG --start NUMBER, with %s", own, segment.AboveAll)
+		}
+		return nil, s.schemaError(missing, nil)
 	}
 	for _, name := range []string{"biz_tag", "max_id", "step", "update_time"} {
 		if !slices.Contains(columns, name) {

@@ -82,15 +82,16 @@ func (c *sqliteConn) open(ctx context.Context) error {
 	return nil
 }
 
-// MissingFile returns the path of an embedded database whose file is not there, "" otherwise.
+// MissingFile returns the path of an embedded database whose file is not there, or empty, "" otherwise.
 func (s *Store) MissingFile() string {
 	if !s.dialect.embedded {
 		return ""
 	}
-	if _, err := os.Lstat(s.target.path); !errors.Is(err, fs.ErrNotExist) {
-		return ""
+	info, err := os.Stat(s.target.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return s.target.path
 	}
-	return s.target.path
+	return ""
 }
 
 // readText returns the text of the first row, "" if there is none.

@@ -101,12 +101,9 @@ func lostAlarm(err error) leaf.Alarm {
 		Code: leaf.AlarmFile, Subject: "files",
 		Text: fmt.Sprintf("this node issues no IDs any more, in no mode: %v", err),
 		Do: "stop this node and every other process that was started with these files; if the file was moved, put it back, and never use a backup; " +
-			"then start the node. If the whole data directory or a database was deleted, first run, for each tag: leaf tag create TAG --start NUMBER, or, if it says that the tag exists: leaf tag set TAG --max-id NUMBER, with " + aboveAll,
+			"then start the node. If the whole data directory or a database was deleted, first run, for each tag: leaf tag create TAG --start NUMBER, or, if it says that the tag exists: leaf tag set TAG --max-id NUMBER, with " + segment.AboveAll,
 	}
 }
-
-// aboveAll is a number above all that were issued of a tag, where no node knows it any more.
-const aboveAll = "the highest ID of the tag in your own tables, plus three times " + segment.LargestRange + ", plus what clients hold in caches, batches and open transactions"
 
 // lostError returns nil while no file is lost.
 func (f *files) lostError() error {

@@ -16,6 +16,19 @@ import (
 // operator makes there, as the texts say, knows nothing of what the other node issues.
 func TestSharedFileIsNotThere(t *testing.T) {
 	t.Parallel()
+	for name, leave := range map[string]func(path string) error{
+		"no file":       func(string) error { return nil },
+		"an empty file": func(path string) error { return os.WriteFile(path, nil, 0o600) }, // a disk was full, say
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sharedFileIsNotThere(t, leave)
+		})
+	}
+}
+
+func sharedFileIsNotThere(t *testing.T, leave func(path string) error) {
+	t.Helper()
 	dir := shortDir(t)
 	file := filepath.Join(dir, "shared.db")
 	a, b := embedded(filepath.Join(dir, "a")), embedded(filepath.Join(dir, "b"))
@@ -42,7 +55,11 @@ func TestSharedFileIsNotThere(t *testing.T) {
 	}
 
 	elsewhere := a
-	elsewhere.Stores = []string{"sqlite:" + filepath.Join(shortDir(t), "shared.db")}
+	path := filepath.Join(shortDir(t), "shared.db")
+	elsewhere.Stores = []string{"sqlite:" + path}
+	if err := leave(path); err != nil {
+		t.Fatal(err)
+	}
 	node, err := app.New(elsewhere, app.Options{})
 	if err == nil {
 		defer func() { _ = node.Stop(t.Context()) }()
@@ -69,8 +86,8 @@ func TestSharedFileIsNotThere(t *testing.T) {
 			t.Errorf("%v; want that it says %q", err, want)
 		}
 	}
-	if _, err := os.Stat(strings.TrimPrefix(elsewhere.Stores[0], "sqlite:")); err == nil {
-		t.Error("the file was made")
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		t.Error("the database was made")
 	}
 	applySchema(t, elsewhere) // as the text says
 	start(t, elsewhere)

@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // clusterFile has the IDs of the clusters whose databases this data directory took ranges
@@ -69,9 +70,9 @@ func (d *databases) checkFiles(dir *datadir.Dir) error {
 	for i, s := range d.stores {
 		_, used := known[d.name(i)]
 		if path := s.MissingFile(); used && path != "" && !d.embedded {
-			return fmt.Errorf("%w: store %q: no file %s, and this node has used one: if it was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
+			return fmt.Errorf("%w: store %q: no file %s, or an empty one, and this node has used it: if it was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
 				"If the file is lost for good, stop every node that used it, run leaf schema apply --data-dir %q --store %q, and then, for each tag, leaf tag create TAG --start NUMBER, with %s",
-				leaf.ErrConflict, d.name(i), path, dir.Path(), "sqlite:"+path, aboveAll)
+				leaf.ErrConflict, d.name(i), path, dir.Path(), "sqlite:"+path, segment.AboveAll)
 		}
 	}
 	return nil

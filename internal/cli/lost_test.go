@@ -60,6 +60,14 @@ func TestLostDatabaseAsTheTextSays(t *testing.T) {
 			typed := func(command string) []string {
 				return append(strings.Fields(strings.NewReplacer("TAG", "leaf-segment-test", "NUMBER", number).Replace(command)), at...)
 			}
+			if store { // an operator who starts the node first is told to make the tables
+				_, text := runLeaf(t, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, at...)...)
+				run := regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)" --store "([^"]+)"`).FindStringSubmatch(text)
+				if run == nil {
+					t.Fatalf("the start without the file: %s", text)
+				}
+				leafOK(t, append(strings.Fields(run[1]), run[2], "--store", run[3])...)
+			}
 			code, text := runLeaf(t, typed(says[1])...)
 			if run := ourCommand.FindStringSubmatch(text); code != 0 && run != nil {
 				leafOK(t, slices.Concat(strings.Fields(run[1]), []string{"--store", run[2], "--data-dir", dir})...)

@@ -21,17 +21,19 @@ var typedBy = map[string]string{
 	"schema apply":               "TestTextsAreFollowed",
 	"schema apply --accept-rule": "TestAcceptRuleAsTheTextsSay",
 	"schema apply --store":       "TestTextsAreFollowed",
-	"serve":                      "TestScripts", // node.txtar
-	"tag create":                 "TestCreateAgainAsTheTextSays",
-	"tag create --start":         "TestLostDatabaseAsTheTextSays",
-	"tag repair":                 "TestRepairAsTheTextsSay",
-	"tag repair --above":         "TestRepairAsTheTextsSay",
-	"tag repair --plan":          "TestRepairAsTheTextsSay",
-	"tag set":                    "TestOptionsAsTheTextSays",
-	"tag set --max-id":           "TestLostDatabaseAsTheTextSays",
-	"tag set --step":             "TestRowAsTheTextsSay",
-	"worker confirm-clock":       "internal/test/proof TestConfirmClockAsTheAlarmSays",
-	"worker init":                "TestWaitSaysHowToAvoidIt",
+
+	"schema apply --data-dir --store": "TestLostDatabaseAsTheTextSays",
+	"serve":                           "TestScripts", // node.txtar
+	"tag create":                      "TestCreateAgainAsTheTextSays",
+	"tag create --start":              "TestLostDatabaseAsTheTextSays",
+	"tag repair":                      "TestRepairAsTheTextsSay",
+	"tag repair --above":              "TestRepairAsTheTextsSay",
+	"tag repair --plan":               "TestRepairAsTheTextsSay",
+	"tag set":                         "TestOptionsAsTheTextSays",
+	"tag set --max-id":                "TestLostDatabaseAsTheTextSays",
+	"tag set --step":                  "TestRowAsTheTextsSay",
+	"worker confirm-clock":            "internal/test/proof TestConfirmClockAsTheAlarmSays",
+	"worker init":                     "TestWaitSaysHowToAvoidIt",
 }
 
 var (
