@@ -40,9 +40,7 @@ func (r *textReader) read() (Record, error) {
 		case err != nil && !errors.Is(err, io.EOF):
 			return Record{}, fmt.Errorf("read %v: %w", r.at, err)
 		}
-		if r.at.Line == 1 {
-			line = bytes.TrimPrefix(line, byteOrderMark)
-		}
+		line = bytes.TrimPrefix(line, byteOrderMark) // of any line: a file with one may stand behind another file
 		fields := trimFront(line)
 		for n := len(fields); n > 0 && (isSeparator(fields[n-1]) || fields[n-1] == '\n' || fields[n-1] == '\r'); n-- {
 			fields = fields[:n-1]

@@ -57,6 +57,7 @@ func TestTextFormat(t *testing.T) {
 		{"key in another script", "订单 5\n", one("订单", 5, 5)},
 		{"remarks and blank lines", "# x\n\n  # y\n \r\n5\n# z", one("", 5, 5)},
 		{"byte order mark", "\xef\xbb\xbf5\n", one("", 5, 5)},
+		{"byte order mark of a file that was put behind another one", "# a\n\xef\xbb\xbforders 5\n", one("orders", 5, 5)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

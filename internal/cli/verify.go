@@ -95,7 +95,7 @@ func (c *verifyCmd) check(ctx context.Context, p Process, files []string, missed
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn, anyKey: c.AnyKey, missed: missed}
+	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn, anyKey: c.AnyKey, missed: missed, blank: blank(report.Logs)}
 	doubt := v.doubt()
 	v.Clean = v.findings() == "" && doubt == nil
 	if c.JSON {

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -20,12 +22,14 @@ type verdict struct {
 
 	gaps, anyOrder, allowTorn, anyKey bool
 
-	missed error // see check
+	missed error  // see check
+	blank  string // the first log of text that has lines and no ID, "" if there is none
 }
 
 var (
 	errTorn   = errors.New("a log ends in a piece of a record")
 	errMissed = errors.New("not all were compared")
+	errBlank  = errors.New("a log holds lines and no ID")
 	errNoIDs  = errors.New("the logs hold no ID")
 	errAlone  = errors.New("most IDs were compared with no other one")
 	errNoKey  = errors.New("IDs of different keys are not compared, and some IDs have no key while others have one")
@@ -50,6 +54,9 @@ func (v *verdict) doubt() error {
 	if v.missed != nil {
 		return v.missed
 	}
+	if v.blank != "" {
+		return fmt.Errorf("%w: %s: lines that begin with # are remarks: take the # away, quote a key that begins so, or leave the log out", errBlank, v.blank)
+	}
 	var alone uint64
 	for i := range v.Keys {
 		if v.Keys[i].IDs == 1 {
@@ -69,6 +76,22 @@ func (v *verdict) doubt() error {
 		return fmt.Errorf("%w: %d of them, the first is %s", errNoTags, len(v.Keys), printable(v.Keys[0].Key))
 	}
 	return nil
+}
+
+// blank returns the name of the first log of text that has lines and no ID. A client that got no ID
+// leaves a log without any byte, or in the binary format.
+func blank(logs []idlog.LogReport) string {
+	i := slices.IndexFunc(logs, func(l idlog.LogReport) bool {
+		if l.Records > 0 || l.Torn != nil || l.Format != idlog.Text {
+			return false
+		}
+		info, err := os.Stat(l.Name)
+		return err == nil && info.Size() > 0
+	})
+	if i < 0 {
+		return ""
+	}
+	return logs[i].Name
 }
 
 // hasText reports whether people wrote a log: leaf bench writes tags.
@@ -103,9 +126,13 @@ const maxKeys = 50
 func (v *verdict) print(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	var records uint64
-	but := ""
+	but, empty, first := "", 0, ""
 	for _, l := range v.Logs {
 		records += l.Records
+		if l.Records == 0 && l.Torn == nil {
+			empty++
+			first = cmp.Or(first, l.Name)
+		}
 		if l.Torn != nil {
 			but = ", but for what was not read"
 		}
@@ -115,6 +142,9 @@ func (v *verdict) print(w io.Writer) error {
 		if l.Torn != nil {
 			fmt.Fprintf(out, "torn: %v; not read as an ID\n", l.Torn)
 		}
+	}
+	if empty > 0 && empty < len(v.Logs) {
+		fmt.Fprintf(out, "empty: %d of %d logs hold no ID, the first is %s\n", empty, len(v.Logs), first)
 	}
 	fmt.Fprintln(out)
 	if err := v.printKeys(out); err != nil {

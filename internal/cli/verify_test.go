@@ -189,3 +189,24 @@ func TestVerifyDoubts(t *testing.T) {
 		})
 	}
 }
+
+// TestVerifyLogWithoutIDs: one of several logs has lines, and all of them are remarks, because its IDs
+// or its keys begin with #. What it has was compared with nothing. A client that got no ID leaves an
+// empty log, which is no doubt, and is named.
+func TestVerifyLogWithoutIDs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		log, want string
+		code      int
+	}{
+		{"#7\n#8\n", "no verdict: a log holds lines and no ID: b: lines that begin with # are remarks", 2},
+		{"\n", "no verdict: a log holds lines and no ID: b", 2},
+		{"", "empty: 1 of 2 logs hold no ID, the first is b", 0},
+		{"#7\n8\n", "duplicate IDs: 1", 1},
+	} {
+		code, out, errs := verifyText(t, map[string]string{"a": "7\n8\n", "b": tt.log}, "a", "b")
+		if code != tt.code || !strings.Contains(out+errs, tt.want) || strings.Contains(out, "clean") != (code == 0) {
+			t.Errorf("%q: exit code %d, want %d and %q\n%s%s", tt.log, code, tt.code, tt.want, out, errs)
+		}
+	}
+}
