@@ -12,12 +12,13 @@ import (
 // name must be none that this package uses. Every error may be retried.
 func (s *Store) Agree(ctx context.Context, name, value string) (recorded string, err error) {
 	defer s.done(ctx, time.Now(), &err, "agree on %s", name)
+	recorded, err = s.agreed(ctx, name)
+	if recorded != "" || err != nil && !s.dialect.kindOf(err).missing() {
+		return recorded, err
+	}
 	l, err := s.detect(ctx)
 	if err != nil || !l.meta {
 		return "", err
-	}
-	if recorded, err = s.agreed(ctx, name); err != nil || recorded != "" {
-		return recorded, err
 	}
 	err = s.again(ctx, func() error {
 		return s.change(ctx, func(conn *sql.Conn) error {

@@ -15,12 +15,15 @@ import (
 
 // Two nodes with different keys of one version make the same opaque ID of two IDs, and neither can
 // see it. So the first node that encodes with a key records its SHA-256 in the database, and all
-// others compare theirs before they encode anything. A node without a database compares nothing.
+// others compare theirs before they encode anything. A node that encodes goes on comparing: a database
+// that was restored, or an administrator, may have taken the record away, and a node with another key
+// may have recorded its own. A node without a database compares nothing.
 
 const (
 	firstAgreement   = 100 * time.Millisecond
 	longestAgreement = 5 * time.Second
 	agreeSoon        = time.Second
+	agreeAgain       = 2 * time.Second // of a key that encodes
 )
 
 var (
@@ -33,14 +36,17 @@ func agreement(ring *opaque.Ring) (name, value string) {
 	return fmt.Sprintf("opaque_key_%d", ring.Issue), fmt.Sprintf("bits %d, version-bits %d, sha256 %x", ring.Bits, ring.VersionBits, sha256.Sum256(ring.Keys[ring.Issue]))
 }
 
-// agreeOnKeys compares each key that is to encode, until ctx ends.
+// agreeOnKeys compares each key that is to encode, and again while it encodes, until ctx ends.
 func (a *App) agreeOnKeys(ctx context.Context) {
 	rt, warned := leaf.SystemRuntime(), false
 	for pause := firstAgreement; a.opaque.shared; pause = min(2*pause, longestAgreement) {
+		a.settleKeys(ctx)
 		wait := pause
-		switch done := a.settleKeys(ctx); {
-		case done:
-			wait, pause = 0, firstAgreement // until another ring counts
+		switch ring, held := a.opaque.formats.Held(); {
+		case ring == nil:
+			wait, pause = 0, firstAgreement // until there is a ring
+		case held == nil:
+			wait, pause = agreeAgain, firstAgreement
 		case pause == longestAgreement && !warned:
 			warned = true
 			a.log.Warn("this node makes no opaque IDs, because it cannot compare its key with those of the other nodes, in table leaf_meta of the first database, or has another one; it tries again every 5 s")
@@ -51,19 +57,20 @@ func (a *App) agreeOnKeys(ctx context.Context) {
 	}
 }
 
-// settleKeys compares the key that counts, if that is to be done, and reports whether nothing is left
-// to be done.
-func (a *App) settleKeys(ctx context.Context) (done bool) {
+// settleKeys compares the key that counts. While the database does not answer, it stays as it is.
+func (a *App) settleKeys(ctx context.Context) {
 	ring, held := a.opaque.formats.Held()
-	if held == nil {
+	if ring == nil {
 		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
-		return true
+		return
+	}
+	if !a.opaque.shared {
+		return
 	}
 	err := a.agreeOnce(ctx, ring)
-	if err == nil || errors.Is(err, errOtherKey) {
+	if err == nil && held != nil || errors.Is(err, errOtherKey) {
 		a.opaque.formats.Settle(ring, err)
 	}
-	return err == nil
 }
 
 // notCompared is what stands for compareSoon before the databases are contacted.
@@ -100,7 +107,9 @@ func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) error {
 		a.alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmConfiguration, Subject: format.KeysKey,
 			Text: fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue),
-			Do:   fmt.Sprintf("stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. If no opaque ID of theirs is in use, remove the record of their key from the first database with SQL instead: DELETE FROM leaf_meta WHERE name = '%s'", name),
+			Do: fmt.Sprintf("if no opaque ID of this node's key is in use, stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. "+
+				"If instead no opaque ID of their key is in use, stop the other nodes, remove the record of their key from the first database with SQL: DELETE FROM leaf_meta WHERE name = '%s', and remove opaque.json of each, give it this node's file of keys and start it. "+
+				"If opaque IDs of both keys are in use, add a key to the file of the other nodes and let it encode, as docs/OPAQUE.md says, and then give this node that file in the same way", name),
 		})
 	default:
 		a.log.Debug("the key of opaque IDs could not be compared", "error", err)

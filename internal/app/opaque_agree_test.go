@@ -45,7 +45,7 @@ func TestOpaqueKeysOfTwoNodes(t *testing.T) {
 	db := openFile(t, database)
 	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
 
-	a, _ := start(t, one)
+	a, stopFirst := start(t, one)
 	if status, body := get(t, a, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
 		t.Fatalf("the first node: %d %s", status, body)
 	}
@@ -74,16 +74,62 @@ func TestOpaqueKeysOfTwoNodes(t *testing.T) {
 	}
 	stop()
 
-	three, _ := nodeWithKeys(t, database)
+	three, ring := nodeWithKeys(t, database)
 	c, _ := start(t, three)
 	refused(c)
-	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'") // the other thing that it says
+	stopFirst() // the other thing that the alarm says
+	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'")
 	until(t, "the node makes opaque IDs", func() bool {
 		status, _ := get(t, c, "/api/segment/get/order?format=opaque")
 		return status == http.StatusOK
 	})
 	if _, body := get(t, c, "/readyz"); strings.Contains(body, "leaf_meta") {
 		t.Errorf("the alarm stays: %s", body)
+	}
+	if err := os.Remove(filepath.Join(one.DataDir, "opaque.json")); err != nil {
+		t.Fatal(err)
+	}
+	writeRing(t, one, ring)
+	a, _ = start(t, one)
+	if status, body := get(t, a, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
+		t.Errorf("the first node, with the keys of the last one: %d %s", status, body)
+	}
+}
+
+// TestRecordOfTheOpaqueKeyIsLost: a database that is restored, or that fails over to a replica without the
+// last commits, may have lost the record of the key with which nodes make opaque IDs. A node writes it back.
+// If a node with another key was faster, the node stops making opaque IDs.
+func TestRecordOfTheOpaqueKeyIsLost(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "leaf.db")
+	c, _ := nodeWithKeys(t, database)
+	applySchema(t, c)
+	db := openFile(t, database)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	a, _ := start(t, c)
+	makes := func() bool {
+		status, _ := get(t, a, "/api/segment/get/order?format=opaque")
+		return status == http.StatusOK
+	}
+	if !makes() {
+		t.Fatal("the node makes no opaque IDs")
+	}
+	record := func() (value string) {
+		if err := db.QueryRowContext(t.Context(), "SELECT COALESCE(MAX(value), '') FROM leaf_meta WHERE name = 'opaque_key_0'").Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	before := record()
+	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'")
+	until(t, "the node writes the record back", func() bool { return record() == before })
+	if !makes() {
+		t.Error("the node makes no opaque IDs after that")
+	}
+	execute(t, db, "UPDATE leaf_meta SET value = 'of a node that was faster' WHERE name = 'opaque_key_0'")
+	until(t, "the node makes no opaque IDs beside another key", func() bool { return !makes() })
+	if _, body := get(t, a, "/readyz"); !strings.Contains(body, "is not the one of the other nodes") {
+		t.Errorf("the alarm is missing: %s", body)
 	}
 }
 
