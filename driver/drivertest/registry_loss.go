@@ -18,6 +18,7 @@ var lossCases = []registryCase{
 	{"record garbled", garbled},
 	{"records deleted, namespace kept", forgotten},
 	{"records deleted while a number gets its first one", forgottenBesideAClaim},
+	{"records deleted after a release by the operator", forgottenAfterFree},
 	{"namespace deleted, records kept", renamed},
 	{"namespace of a clock that was years ahead", farNamespace},
 	{"registry wiped", wiped},
@@ -156,6 +157,34 @@ func forgottenBesideAClaim(t *testing.T, b *registryBench) {
 	if got := claim(t, b.start(t), b.request(address(3))); got.Floor < b.now+quiet {
 		t.Errorf("claim = %+v; want the floor %d: the record of number %d is gone", got, b.now+quiet, r.Number)
 	}
+}
+
+// forgottenAfterFree: an operator has released a number, which then has no nonce. What was read of it is not
+// written over the claim of a process that took the number after its records were deleted, although both were
+// written equally often, and nothing but the nonce may tell them apart.
+func forgottenAfterFree(t *testing.T, b *registryBench) {
+	b.declare(t, b.start(t))
+	records := b.records(t)
+	put := func(nonce, version string) (string, error) {
+		return records.Put(ctx(t), worker.Record{Number: 7, Address: address(1), Nonce: nonce, Bound: b.now, Version: version})
+	}
+	must := func(nonce, version string) string {
+		t.Helper()
+		next, err := put(nonce, version)
+		if err != nil {
+			t.Fatalf("Put by %q with version %q: %v", nonce, version, err)
+		}
+		return next
+	}
+	freed := must("", must("first", ""))
+	b.Forget(t)
+	held := must("second", must("second", ""))
+	for _, nonce := range []string{"third", ""} {
+		if version, err := put(nonce, freed); !errors.Is(err, worker.ErrLost) {
+			t.Errorf("Put by %q with version %q = %q, %v; want ErrLost: the version is %q now", nonce, freed, version, err, held)
+		}
+	}
+	must("second", held)
 }
 
 // renamed: what stands where the namespace was may have another layout, so a claim does

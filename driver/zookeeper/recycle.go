@@ -176,6 +176,9 @@ func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
 		}
 		e.Address, e.Nonce, e.Floor, e.Released = found.Address, found.Nonce, found.Floor, found.Released
 		e.version.claim, e.version.nonce = c.stat.Version, found.Nonce
+		if c.stat.NumChildren == 0 {
+			e.Nonce = "" // its guard was deleted, so its owner can never write again
+		}
 	}
 	for _, b := range bounds {
 		e, p := at(r.bounds(), b.name)
@@ -226,10 +229,8 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 		}
 		ops = append(ops, guard)
 	}
-	if record.Nonce == old.nonce && old.claim != absent {
-		if record.Nonce != "" {
-			ops = append(ops, check(p+"/"+escape(record.Nonce)))
-		}
+	if record.Nonce == old.nonce && record.Nonce != "" && old.claim != absent {
+		ops = append(ops, check(p+"/"+escape(record.Nonce)))
 	} else if ops, err = r.newOwner(ctx, ops, p, old, record); err != nil {
 		return "", err
 	}
@@ -244,13 +245,13 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 
 // newOwner adds the operations by which the nonce of record becomes the owner of the
 // claim at p, whatever the guard there is. It must be that of the nonce that the
-// caller has read: the versions may have come back with another one.
+// caller has read, or none if that read no nonce: the versions may have come back with another one.
 func (r *Recycle) newOwner(ctx context.Context, ops []any, p string, old poolVersion, record worker.Record) ([]any, error) {
 	names, err := r.children(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if old.nonce != "" && !slices.Contains(names, escape(old.nonce)) {
+	if len(names) > 0 && !slices.Contains(names, escape(old.nonce)) || len(names) == 0 && old.nonce != "" {
 		if err := r.edited(ctx, p, old); err != nil {
 			return nil, err
 		}

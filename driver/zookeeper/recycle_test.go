@@ -3,11 +3,13 @@ package zookeeper_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -94,5 +96,30 @@ func TestPoolVersionsComeBack(t *testing.T) {
 	}
 	if _, err := put(second, "second", theirs); err != nil {
 		t.Errorf("Put by the second owner: %v", err)
+	}
+}
+
+// TestPoolNonceIsGone: the node that stands for the owner of a number was deleted, and nothing else. The owner
+// cannot renew, and must not try until its T: it has lost the number, and takes another one.
+func TestPoolNonceIsGone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	r := p.recycle(t)
+	declare(t, r)
+	own := claim(t, r, request(addr))
+	path := p.root() + "/leaf_pool/claims/" + strconv.FormatInt(own.Number, 10)
+	p.remove(t, path+"/"+p.children(t, path)[0])
+	if got, err := r.Renew(ctx(t), own, own.Bound+1000); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("Renew = %+v, %v; want ErrLost", got, err)
+	}
+	late := request("10.0.0.9:8080")
+	late.Numbers = leaf.Range{Lo: own.Number, Hi: own.Number + 1}
+	if got, err := r.Claim(ctx(t), late); !errors.Is(err, worker.ErrFull) {
+		t.Errorf("Claim before T = %+v, %v; want ErrFull", got, err)
+	}
+	late.Now += own.Bound + late.Margin - late.Now
+	late.Bound = late.Now + horizon
+	if got := claim(t, r, late); got.Floor != own.Bound {
+		t.Errorf("Claim after T = %+v; want the floor %d", got, own.Bound)
 	}
 }
