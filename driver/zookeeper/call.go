@@ -156,11 +156,16 @@ func set(p string, data []byte, version int32) any {
 
 func remove(p string, version int32) any { return &zk.DeleteRequest{Path: p, Version: version} }
 
+// unchanged expects a node with this data version.
+func unchanged(p string, version int32) any {
+	return &zk.CheckVersionRequest{Path: p, Version: version}
+}
+
 // check expects a node that was never set: one whose existence is what it says.
-func check(p string) any { return &zk.CheckVersionRequest{Path: p, Version: 0} }
+func check(p string) any { return unchanged(p, 0) }
 
 // exists expects a node, however often it was set, and count sets it once more.
-func exists(p string) any { return &zk.CheckVersionRequest{Path: p, Version: anyVersion} }
+func exists(p string) any { return unchanged(p, anyVersion) }
 func count(p string) any  { return set(p, nil, anyVersion) }
 
 const anyVersion = -1

@@ -192,14 +192,14 @@ func (a *attempt) hold(ctx context.Context) error {
 	return errMoved
 }
 
-// ownerOps returns the operations that write the owner node, in the namespace that
-// we have read, with our guard and our presence.
+// ownerOps returns the operations that write the owner node, in the namespace as
+// we have read it, perhaps from a server that is behind, with our guard and our presence.
 func (a *attempt) ownerOps(ctx context.Context, record ownerRecord) ([]any, error) {
 	guards, err := a.replaceGuards(ctx, a.own, record.Nonce)
 	if err != nil {
 		return nil, err
 	}
-	ops := []any{check(a.ns.guard)}
+	ops := []any{check(a.ns.guard), unchanged(a.namespace(), a.ns.version)}
 	if a.own.node == nil {
 		ops = append(ops, create(a.own.path, encode(record)))
 	} else {
