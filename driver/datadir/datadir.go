@@ -54,7 +54,7 @@ type Dir struct {
 	mu    sync.Mutex
 	kept  map[string]bool    // what node.json says exists
 	inUse map[string][]inode // what each name may stand for, of the files that are watched
-	users map[string]any     // of files that Occupy or Append has given to one: a *occupation or *appendFile
+	users map[string]*user   // of files that Occupy has given to one
 	lost  error              // the first that Check found lost; nil: none
 	shut  bool               // by Close
 }
@@ -70,7 +70,7 @@ func Open(path string) (*Dir, error) {
 	if err := makeFolder(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	d := &Dir{path: path, sys: osSystem{}, saving: make(chan struct{}, 1), kept: map[string]bool{}, inUse: map[string][]inode{}, users: map[string]any{}}
+	d := &Dir{path: path, sys: osSystem{}, saving: make(chan struct{}, 1), kept: map[string]bool{}, inUse: map[string][]inode{}, users: map[string]*user{}}
 	if err := d.acquire(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -17,24 +17,6 @@ func (d *Dir) Looking(at string, before, after func()) {
 // Named is what d makes of the errors of one write of a file.
 func (d *Dir) Named(name string, errs ...error) error { return d.rename(name, errs...) }
 
-// Opening calls f within the next opening of a file.
-func (d *Dir) Opening(name string, f func()) { d.sys = &opening{system: d.sys, name: name, f: f} }
-
-type opening struct {
-	system
-
-	name   string
-	f      func()
-	opened atomic.Bool
-}
-
-func (o *opening) OpenFile(name string, flag int, mode fs.FileMode) (file, error) {
-	if filepath.Base(name) == o.name && !o.opened.Swap(true) {
-		o.f()
-	}
-	return o.system.OpenFile(name, flag, mode)
-}
-
 type looking struct {
 	system
 

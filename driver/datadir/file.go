@@ -43,68 +43,38 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// Append implements fence.Disk. A file has one writer: leaf.ErrConflict if another one has not closed it.
+// user is one that has a file to itself.
+type user struct{ _ byte } // two have two addresses
+
+// Occupy implements fence.Disk and worker.Disk. The lock of the folder keeps other processes out,
+// and this one would not notice that it has two Allocators or Holders.
+func (d *Dir) Occupy(name string) (leave func(), err error) {
+	own := &user{}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.users[name] != nil {
+		return nil, fmt.Errorf("%w: file %s of data directory %s is in use in this process: close the Allocator or Holder that uses it first, or give each one a directory of its own", leaf.ErrConflict, name, d.path)
+	}
+	d.users[name] = own
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.users[name] == own {
+			delete(d.users, name)
+		}
+	}, nil
+}
+
+// Append implements fence.Disk.
 func (d *Dir) Append(name string) (fence.AppendFile, error) {
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
-	a := &appendFile{d: d, name: name}
-	if err := d.occupy(name, a); err != nil {
+	f, err := d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if a.file, err = d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err != nil {
-		d.leave(name, a)
-		return nil, err
-	}
-	return a, nil
-}
-
-// occupation is a use of a file from Occupy to leave.
-type occupation struct{ _ byte } // two of them have two addresses
-
-// Occupy implements worker.Disk.
-func (d *Dir) Occupy(name string) (leave func(), err error) {
-	use := &occupation{}
-	if err := d.occupy(name, use); err != nil {
-		return nil, err
-	}
-	return func() { d.leave(name, use) }, nil
-}
-
-// occupy gives the file to one user, in one step: two calls at once are not both the one.
-func (d *Dir) occupy(name string, user any) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.users[name] != nil {
-		return d.inUseError(name)
-	}
-	d.users[name] = user
-	return nil
-}
-
-// leave makes the file free for another user.
-func (d *Dir) leave(name string, user any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.users[name] == user {
-		delete(d.users, name)
-	}
-}
-
-// vacant returns leaf.ErrConflict while a writer of Append has the file open. A second one in this process,
-// such as another Allocator, knows nothing of what the first appends: its Replace would drop that.
-func (d *Dir) vacant(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, appended := d.users[name].(*appendFile); appended {
-		return d.inUseError(name)
-	}
-	return nil
-}
-
-func (d *Dir) inUseError(name string) error {
-	return fmt.Errorf("%w: file %s of data directory %s is in use in this process: close the Allocator or Holder that uses it first, or give each one a directory of its own", leaf.ErrConflict, name, d.path)
+	return &appendFile{f, d}, nil
 }
 
 // appendFile refuses to write and to sync once the folder is closed or has lost a file: another
@@ -112,14 +82,7 @@ func (d *Dir) inUseError(name string) error {
 type appendFile struct {
 	file
 
-	d    *Dir
-	name string
-}
-
-// Close implements fence.AppendFile.
-func (f *appendFile) Close() error {
-	defer f.d.leave(f.name, f)
-	return f.file.Close()
+	d *Dir
 }
 
 func (f *appendFile) Write(b []byte) (int, error) {
@@ -138,9 +101,9 @@ func (f *appendFile) Sync() error {
 
 // Replace implements fence.Disk. The order is what makes it durable: the
 // content reaches the medium before the name points to it, and the name before
-// the caller hears of success. Error: leaf.ErrConflict beside a writer of Append.
+// the caller hears of success.
 func (d *Dir) Replace(name string, content []byte) error {
-	if err := errors.Join(d.writable(), d.vacant(name)); err != nil {
+	if err := d.writable(); err != nil {
 		return err
 	}
 	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600

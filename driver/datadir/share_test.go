@@ -2,7 +2,6 @@ package datadir_test
 
 import (
 	"errors"
-	"io/fs"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -44,35 +43,6 @@ func TestTwoAllocators(t *testing.T) {
 	if err := second.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestTwoWritersAtOnce: a second Append that comes while the first one opens the file is refused. A
-// file that cannot be opened is free again.
-func TestTwoWritersAtOnce(t *testing.T) {
-	t.Parallel()
-	d := open(t, t.TempDir())
-	if _, err := d.Append("recent"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("Append to no file = %v", err)
-	}
-	if err := d.Replace("recent", nil); err != nil {
-		t.Fatal(err)
-	}
-	var second error
-	d.Opening("recent", func() { _, second = d.Append("recent") })
-	f, err := d.Append("recent")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !errors.Is(second, leaf.ErrConflict) {
-		t.Errorf("the second Append = %v; want ErrConflict", second)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if f, err = d.Append("recent"); err != nil {
-		t.Fatalf("one after the other: %v", err)
-	}
-	_ = f.Close()
 }
 
 // TestTwoHolders: a second Holder of the process on one directory is refused until the first is closed.

@@ -40,6 +40,8 @@ func (s slowStore) Reserve(ctx context.Context, req segment.Request) (segment.Re
 // noDisk forgets everything.
 type noDisk struct{}
 
+func (noDisk) Occupy(string) (func(), error) { return func() {}, nil }
+
 func (noDisk) ReadFile(string) ([]byte, error)         { return nil, fs.ErrNotExist }
 func (noDisk) Replace(string, []byte) error            { return nil }
 func (noDisk) Append(string) (fence.AppendFile, error) { return noFile{}, nil }

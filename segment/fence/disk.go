@@ -7,6 +7,11 @@ import "io"
 // file name without separators. All methods are safe for concurrent use on
 // different names. A panic counts as an error.
 type Disk interface {
+	// Occupy makes its caller the only one of this process that uses the file, until leave is
+	// called. Error: leaf.ErrConflict beside another one: two fences in one file would drop what
+	// the other one says.
+	Occupy(name string) (leave func(), err error)
+
 	// ReadFile returns the content of name, or an error that matches
 	// fs.ErrNotExist if it was never written. A disk that knows that the fence was
 	// written and is gone returns another error, so that the engine does not take the
@@ -19,8 +24,8 @@ type Disk interface {
 	// folder).
 	Replace(name string, content []byte) error
 
-	// Append opens an existing file for appending. A file has one writer: the engine closes
-	// it before it replaces the file or opens it anew.
+	// Append opens an existing file for appending. The engine closes it before it replaces the
+	// file or opens it anew.
 	Append(name string) (AppendFile, error)
 }
 

@@ -65,6 +65,8 @@ type Fence struct {
 	loose   []entry       // set in memory, written with the next batch
 	last    chan struct{} // done channel of the newest batch, closed once it is written
 
+	leave func() // ends the use of the files
+
 	// The leader alone touches these; the done channels order one leader after
 	// another.
 	file     AppendFile // nil: the next write replaces both files
@@ -75,13 +77,22 @@ type Fence struct {
 }
 
 // Open reads the fence files from the disk, or makes them. Error: leaf.ErrConflict for
-// files that must not be used, with what the administrator does.
-func Open(cfg Config) (*Fence, error) {
+// files that must not be used, with what the administrator does, or that another Fence uses
+// which is not closed.
+func Open(cfg Config) (_ *Fence, err error) {
 	f := &Fence{
 		cfg:   cfg,
 		marks: map[string]Mark{}, refused: map[string]int{}, said: map[string]int{}, own: map[string]int64{},
 		returning: map[string]int64{},
 	}
+	if f.leave, err = cfg.Disk.Occupy(fileName); err != nil {
+		return nil, fmt.Errorf("fence: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.leave()
+		}
+	}()
 	f.running, f.stop = context.WithCancel(context.Background())
 	if err := f.read(); err != nil {
 		return nil, err
@@ -129,6 +140,10 @@ func (f *Fence) Close(ctx context.Context) error {
 				return err
 			}
 		}
-		return f.drop()
+		if err := f.drop(); err != nil {
+			return err
+		}
+		f.leave()
+		return nil
 	})
 }

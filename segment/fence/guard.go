@@ -33,6 +33,10 @@ func do(log *slog.Logger, what string, f func() error) error {
 	return err
 }
 
+func (g guarded) Occupy(name string) (func(), error) {
+	return call(g.log, "Disk.Occupy", func() (func(), error) { return g.disk.Occupy(name) })
+}
+
 func (g guarded) ReadFile(name string) ([]byte, error) {
 	return call(g.log, "Disk.ReadFile", func() ([]byte, error) { return g.disk.ReadFile(name) })
 }

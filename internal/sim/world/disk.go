@@ -99,7 +99,7 @@ func (h *DiskHandle) begin() {
 	h.p.Sleep(time.Duration(h.d.s.Rand().Int64N(int64(d))))
 }
 
-// Occupy implements worker.Disk. A process has one Holder.
+// Occupy implements fence.Disk and worker.Disk. A process has one engine of each kind.
 func (h *DiskHandle) Occupy(string) (func(), error) { return func() {}, nil }
 
 // ReadFile implements fence.Disk and worker.Disk. It sees what was not synced, too.
