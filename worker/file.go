@@ -116,7 +116,7 @@ func (f *file) previous() *Previous {
 	if f == nil {
 		return nil
 	}
-	return &Previous{Number: f.Number, Nonce: f.Nonce, Asked: f.Asked, Inner: f.Inner, Incarnation: f.Incarnation}
+	return &Previous{Number: f.Number, Nonce: f.Nonce, Asked: f.Asked, Inner: f.Inner, Bound: f.Bound, Incarnation: f.Incarnation}
 }
 
 // readFile returns the node's file, nil if there is none, or errFile.

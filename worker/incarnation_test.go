@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -121,5 +122,40 @@ func TestNamespaceIsReplaced(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		a.refuses(leaf.ErrNotReady)
 		other.says(leaf.ErrNotReady, "may be used from")
+	})
+}
+
+// TestRegistryGoesBack: a registry fails over to a replica that lacks the last commits. Both claims are lost, and
+// the records of the owners before stand there. The node that reaches the registry finds that its T was set back,
+// so other records were, too: it takes no number that the node which is cut off may issue with, and tells the
+// nodes that start (rule U).
+func TestRegistryGoesBack(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		two := func(c *worker.Config) { c.Numbers.Hi = 2 }
+		x, y := w.node("x", two).up(), w.node("y", two).up()
+		x.stop()
+		y.stop()
+		var before map[int64]worker.Record
+		w.records.set(func(r *records) { before = maps.Clone(r.byNum) })
+		time.Sleep(time.Second)
+		a, b := w.node("a", two).up(), w.node("b", two)
+		b.far = &island{records: w.records}
+		b.up()
+		a.issue(1)
+		b.issue(1)
+		b.far.off.Store(true)
+		w.records.set(func(r *records) { r.byNum = before })
+		time.Sleep(5 * time.Second) // a has renewed
+		c := w.node("c", two, func(c *worker.Config) { c.Fresh = false }).up()
+		for range 50 {
+			a.says(leaf.ErrNotReady, "may be used from")
+			c.says(leaf.ErrNotReady, "may be used from")
+			b.issue(1)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(40 * time.Second)
+		b.refuses(leaf.ErrNotReady)
+		a.issue(1)
+		c.issue(1)
 	})
 }

@@ -33,7 +33,7 @@ func (s *session) number() int64 { return s.claim.Load().Number }
 // previous is the claim for the one that follows it; nothing at or above inner was issued.
 func (s *session) previous(inner int64) *Previous {
 	own := s.claim.Load()
-	return &Previous{Number: own.Number, Nonce: own.Nonce, Asked: s.asked, Inner: inner, Incarnation: own.Incarnation}
+	return &Previous{Number: own.Number, Nonce: own.Nonce, Asked: s.asked, Inner: inner, Bound: s.bound.Load(), Incarnation: own.Incarnation}
 }
 
 // proof returns the claim and the nonces for the file. The order matters: a confirmation stores

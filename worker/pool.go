@@ -18,8 +18,8 @@ import (
 //   - A number is free if it was never used, if it was released, or if its T and the
 //     margin have passed.
 //   - Its next owner issues from T on; from Namespace.IssueFrom on if there is no T.
-//   - If records are gone that the namespace or the claimer remembers, IssueFrom is
-//     moved to the end of the quiet time: their owners may live.
+//   - If records are gone that the namespace or the claimer remembers, or the claimer's was
+//     set back, IssueFrom is moved to the end of the quiet time: their owners may live.
 //   - The node's own last number comes first, then the one that another program gave
 //     to its address, unless a clock that was ahead has put the floor further away than
 //     the margin. Then come the numbers that can be used at once, those that no node can
@@ -156,12 +156,12 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 // a namespace that is still Unseen wait from now on.
 func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 	var have int64
-	known := false // the claimer's last number has a record
+	known := false // the claimer's last number has a record, and not one from before its claim
 	for _, r := range records {
 		if r.Number >= 0 && r.Damage == "" {
 			have++
 		}
-		known = known || req.Previous != nil && r.Number == req.Previous.Number
+		known = known || req.Previous != nil && r.Number == req.Previous.Number && (r.Damage != "" || r.Bound >= req.Previous.Bound)
 	}
 	switch {
 	case s.Given < 0, have < s.Given:
@@ -169,7 +169,8 @@ func (s StoredNamespace) after(records []Record, req Request) StoredNamespace {
 	case have > s.Given: // they outlived the namespace before this one, or were mended
 		s.Given = have
 	}
-	// What the claimer's registry knew is gone. This namespace was told of it if it begins at
+	// What the claimer's registry knew is gone, or was set back by a failover or to a backup: T only
+	// grows, but for a release by its owner. This namespace was told of it if it begins at
 	// that moment or later; else it is one more that stands where others were.
 	if p := req.Previous; p != nil && (!known || p.Incarnation != s.Incarnation) && s.IssueFrom < p.Quiet {
 		s.IssueFrom = max(req.QuietNow(), p.Quiet)

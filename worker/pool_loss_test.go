@@ -14,20 +14,24 @@ func TestPoolHearsOfLoss(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		record    bool   // the registry has one of number 1
+		had       int64  // T that the claimer's registry has recorded; that of the record is 90_000
 		namespace string // of the claimer's loss; "": the present one
 		issueFrom int64  // of the namespace before
 		lost, now int64
 		want      int64
 	}{
-		{"the record is there", true, "", 0, lost, now, 0},
-		{"the record is gone, the namespace is not", false, "", 0, lost, now, now},
-		{"the namespace is another one, with such a record", true, "before", 0, lost, now, now},
-		{"the namespace is another one, without a record", false, "before", 0, lost, now, now},
-		{"the clock has gone back since the loss", false, "", 0, now, lost, now},
-		{"the namespace begins before the loss", false, "before", lost - 1, lost, now, now},
-		{"the namespace was told", false, "before", lost, lost, now, lost},
-		{"the namespace was told by a claimer that found the loss later", false, "before", lost + 1, lost, now, lost + 1},
-		{"the claimer does not know when it lost", false, "before", 0, 0, now, 0},
+		{"the record is there", true, 0, "", 0, lost, now, 0},
+		{"the record is there, with the T of its next owner", true, 90_000, "", 0, lost, now, 0},
+		{"the record was set back", true, 90_001, "", 0, lost, now, now},
+		{"the record was set back, and the namespace was told", true, 90_001, "", lost, lost, now, lost},
+		{"the record is gone, the namespace is not", false, 0, "", 0, lost, now, now},
+		{"the namespace is another one, with such a record", true, 0, "before", 0, lost, now, now},
+		{"the namespace is another one, without a record", false, 0, "before", 0, lost, now, now},
+		{"the clock has gone back since the loss", false, 0, "", 0, now, lost, now},
+		{"the namespace begins before the loss", false, 0, "before", lost - 1, lost, now, now},
+		{"the namespace was told", false, 0, "before", lost, lost, now, lost},
+		{"the namespace was told by a claimer that found the loss later", false, 0, "before", lost + 1, lost, now, lost + 1},
+		{"the claimer does not know when it lost", false, 0, "before", 0, 0, now, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newPoolWorld(t)
@@ -53,7 +57,7 @@ func TestPoolHearsOfLoss(t *testing.T) {
 			}
 			req := poolRequest()
 			req.Numbers, req.Quiet = leaf.Range{Lo: 1, Hi: 5}, at(tt.now)
-			req.Previous = &worker.Previous{Number: 1, Nonce: "mine", Incarnation: tt.namespace, Quiet: at(tt.lost)}
+			req.Previous = &worker.Previous{Number: 1, Nonce: "mine", Incarnation: tt.namespace, Quiet: at(tt.lost), Bound: at(tt.had)}
 			if tt.namespace == "" {
 				req.Previous.Incarnation = ns.Incarnation
 			}

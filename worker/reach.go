@@ -19,6 +19,7 @@ func (h *Holder) giveUp(s *session, end int64, why error) {
 	h.counters.losses.Add(1)
 	h.mu.Lock()
 	h.previous = s.previous(end)
+	h.previous.Bound = end // which the release makes the T
 	h.mu.Unlock()
 	h.log.Warn("worker ID is released, and another one is being claimed", "worker", s.number(), "reason", why)
 	switch err := h.release(h.base, s, false); {

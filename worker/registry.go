@@ -168,6 +168,10 @@ type Previous struct {
 	Nonce  string
 	Inner  int64 // t: nothing at or above it was issued
 
+	// Bound is the T that the registry has recorded for the claim, as far as this node knows. A record
+	// of the number with a lower T was set back with its registry. 0: unknown.
+	Bound int64
+
 	// Asked are nonces under which the registry may have recorded the claim in place of
 	// Nonce, because no answer has come.
 	Asked []string
