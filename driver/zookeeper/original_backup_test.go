@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/test/server"
@@ -108,6 +109,41 @@ func TestOriginalTellsOfLoss(t *testing.T) {
 				t.Errorf("claim of another node = %+v; want the floor %d", got, knows.QuietLater())
 			}
 		})
+	}
+}
+
+// TestOriginalGoesBack: the servers come back with an older copy of their data, in which the record of an address
+// has a lower T. The process that finds this tells the registry: a number that was given since then may be given again, and
+// its holder may be cut off.
+func TestOriginalGoesBack(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	o := p.original(t)
+	declare(t, o)
+	first := request(addr)
+	first.Bound = now + 1000
+	own := claim(t, o, first)
+	path, child := p.root()+"/leaf_owner/"+addr, p.root()+"/forever/"+addr+"-"+fmt.Sprintf("%010d", own.Number)
+	olderOwner, olderChild := p.get(t, path), p.get(t, child)
+	had, err := o.Renew(ctx(t), own, own.Bound+5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	knows := request(addr)
+	knows.Bound = had.Bound
+	knows.Previous = &worker.Previous{Number: had.Number, Nonce: had.Nonce, Inner: now, Bound: had.Bound, Incarnation: had.Incarnation, Quiet: now + quiet}
+	if got := claim(t, o, knows); got.Floor >= now+quiet {
+		t.Errorf("Claim with a record that was not set back = %+v", got)
+	}
+	p.set(t, path, withNonce(olderOwner, "of the process before"))
+	p.set(t, child, olderChild)
+	knows.Nonce = "another"
+	knows.QuietLater = func() int64 { return now + quiet + 1 }
+	if got := claim(t, o, knows); got.Floor != knows.QuietLater() {
+		t.Errorf("Claim with a record that was set back = %+v; want the floor %d", got, knows.QuietLater())
+	}
+	if got := claim(t, p.original(t), request("10.0.0.2:8080")); got.Floor != knows.QuietLater() {
+		t.Errorf("claim of another node = %+v; want the floor %d", got, knows.QuietLater())
 	}
 }
 

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,12 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 	held := a.own.heldBy(req.Nonce)
 	if err := a.refuse(held); err != nil {
 		return worker.Record{}, err
+	}
+	switch back, err := a.setBack(ctx); {
+	case err != nil:
+		return worker.Record{}, err
+	case back: // the next round reads the namespace again
+		return worker.Record{}, cmp.Or(o.postpone(ctx, o.namespace(), a.ns, max(req.QuietNow(), req.Previous.Quiet)), errMoved)
 	}
 	c, err := a.find(ctx)
 	if err != nil {

@@ -145,14 +145,54 @@ func (a *attempt) highestBound(ctx context.Context, number int64) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	var highest int64
+	highest := boundOf(all, number)
 	for _, own := range all {
 		if own.damage != "" {
 			highest = max(highest, a.req.QuietNow()) // it may have had this number: whatever it was, its owner has stopped by then
 		}
+	}
+	return highest, nil
+}
+
+// boundOf returns the highest T of number among owner nodes, 0 if none has it.
+func boundOf(all []owner, number int64) (highest int64) {
+	for _, own := range all {
 		if own.Node != "" && own.Number == number {
 			highest = max(highest, own.Bound)
 		}
 	}
-	return highest, nil
+	return highest
+}
+
+// setBack reports whether the registry holds a lower T of the number that this process has lost than it had
+// recorded for it, or none: the servers were set back, and fresh numbers may have been given since (rule U). It
+// is false once the namespace was told.
+func (a *attempt) setBack(ctx context.Context) (bool, error) {
+	prev := a.req.Previous
+	if prev == nil || prev.Incarnation != a.ns.Incarnation || a.ns.IssueFrom >= prev.Quiet {
+		return false, nil
+	}
+	all, err := a.listOwners(ctx)
+	if err != nil {
+		return false, err
+	}
+	highest := boundOf(all, prev.Number)
+	names, err := a.children(ctx, a.forever())
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if _, number, ok := parseChild(name); !ok || number != prev.Number {
+			continue
+		}
+		switch c, err := a.readChild(ctx, name); {
+		case errors.Is(err, worker.ErrForeign):
+			return false, nil // nothing tells its T
+		case err != nil:
+			return false, err
+		case c != nil:
+			highest = max(highest, c.timestamp)
+		}
+	}
+	return highest < prev.Bound, nil
 }
