@@ -113,6 +113,18 @@ func decodeNumber(key, prefix string) (int64, error) {
 	return n, nil
 }
 
+// shellWord is a key as a person types it in a shell. Without quotes, a key with a space would be two words, and
+// etcdctl del deletes all keys between two.
+func shellWord(key string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-", r)
+	}
+	if !strings.ContainsFunc(key, func(r rune) bool { return !plain(r) }) {
+		return key
+	}
+	return "'" + strings.ReplaceAll(key, "'", `'\''`) + "'"
+}
+
 func foreign(key string, value []byte, err error) error {
 	const longest = 200 // enough to recognise a value
 	return fmt.Errorf("%w: etcd key %q holds %.*q: %w", worker.ErrForeign, key, longest, value, err)

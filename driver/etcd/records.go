@@ -36,7 +36,7 @@ func (r *Records) peersKey() string       { return r.cfg.Prefix + "/peers/" }
 
 // Info implements worker.Records.
 func (r *Records) Info() worker.Info {
-	return worker.Info{Name: "etcd", Kind: worker.Leased, Shared: true, Reset: "etcdctl del " + r.namespaceKey()}
+	return worker.Info{Name: "etcd", Kind: worker.Leased, Shared: true, Reset: "etcdctl del " + shellWord(r.namespaceKey())}
 }
 
 // Namespace implements worker.Records.

@@ -56,5 +56,20 @@ func escape(text string) string {
 	return b.String()
 }
 
+// deleteAll says how to delete the node at p with its children. zkCli.sh takes a line apart at spaces and
+// overlooks a second word, so it would delete another node than one with a space in its path.
+func deleteAll(p string) string {
+	switch {
+	case !strings.ContainsFunc(p, unicode.IsSpace):
+	case !strings.Contains(p, "'"):
+		p = "'" + p + "'"
+	case !strings.Contains(p, `"`):
+		p = `"` + p + `"`
+	default:
+		return fmt.Sprintf("with a client that takes a path as it is, and not with zkCli.sh, delete %s and all that is below it", p)
+	}
+	return "in zkCli.sh, deleteall " + p
+}
+
 // parent is the path of the folder of p.
 func parent(p string) string { return p[:strings.LastIndexByte(p, '/')] }

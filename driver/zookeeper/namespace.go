@@ -22,9 +22,6 @@ type namespace struct {
 	counted   int32 // version of guard, read by given only
 }
 
-// deleteAll is the command of zkCli.sh that deletes a node with its children.
-const deleteAll = "in zkCli.sh, deleteall "
-
 // readNamespace returns the namespace at p, nil if there is none.
 func (c *conn) readNamespace(ctx context.Context, p string) (*namespace, error) {
 	n, err := c.get(ctx, p)

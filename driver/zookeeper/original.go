@@ -72,7 +72,7 @@ func NewOriginal(cfg Config) (*Original, error) {
 func (o *Original) Info() worker.Info {
 	return worker.Info{
 		Name: "zookeeper", Kind: worker.Fixed, Shared: true, Place: o.root, Servers: strings.Join(o.cfg.Servers, ","),
-		Reset: deleteAll + o.namespace(),
+		Reset: deleteAll(o.namespace()),
 	}
 }
 

@@ -147,7 +147,7 @@ func (a *attempt) unknown(p string, err error) error {
 	if !errors.Is(err, worker.ErrForeign) {
 		return err
 	}
-	cure := fmt.Sprintf("If a newer version of leaf wrote it, update this node; if not, stop every process with the address %s, and then, %s%s", a.req.Address, deleteAll, p)
+	cure := fmt.Sprintf("If a newer version of leaf wrote it, update this node; if not, stop every process with the address %s, and then, %s", a.req.Address, deleteAll(p))
 	return fmt.Errorf("%w: %v. %s", worker.ErrDamaged, err, cure) //nolint:errorlint // err must not make it ErrForeign
 }
 

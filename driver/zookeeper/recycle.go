@@ -38,7 +38,7 @@ func NewRecycle(cfg Config) (*Recycle, error) {
 
 // Info implements worker.Records.
 func (r *Recycle) Info() worker.Info {
-	return worker.Info{Name: "zookeeper-recycle", Kind: worker.Leased, Shared: true, Reset: deleteAll + r.namespace()}
+	return worker.Info{Name: "zookeeper-recycle", Kind: worker.Leased, Shared: true, Reset: deleteAll(r.namespace())}
 }
 
 func (r *Recycle) namespace() string { return r.root + "/namespace" }
