@@ -29,11 +29,23 @@ const (
 var (
 	errNotCompared = fmt.Errorf("%w: the key of opaque IDs is not compared with those of the other nodes yet", leaf.ErrNotReady)
 	errOtherKey    = fmt.Errorf("%w: the other nodes make opaque IDs with another key; the alarm of this node says what to do", leaf.ErrNotReady)
+	errOtherSize   = fmt.Errorf("%w", errOtherKey)
 )
 
-// agreement is the name of a ring's key in the database, and what stands for the key there.
-func agreement(ring *opaque.Ring) (name, value string) {
-	return fmt.Sprintf("opaque_key_%d", ring.Issue), fmt.Sprintf("bits %d, version-bits %d, sha256 %x", ring.Bits, ring.VersionBits, sha256.Sum256(ring.Keys[ring.Issue]))
+// agreement is what nodes must have in common: its name in the database, and what stands for it there.
+type agreement struct {
+	name, value string
+	other       error // of a node that has something else
+}
+
+// agreements are those of a ring. The size comes first: opaque IDs of two sizes can be equal although the
+// versions of their keys are not.
+func agreements(ring *opaque.Ring) []agreement {
+	size := fmt.Sprintf("bits %d, version-bits %d", ring.Bits, ring.VersionBits)
+	return []agreement{
+		{"opaque_size", size, errOtherSize},
+		{fmt.Sprintf("opaque_key_%d", ring.Issue), fmt.Sprintf("%s, sha256 %x", size, sha256.Sum256(ring.Keys[ring.Issue])), errOtherKey},
+	}
 }
 
 // agreeOnKeys compares each key that is to encode, and again while it encodes, until ctx ends.
@@ -83,15 +95,20 @@ func (a *App) compareSoon(ring *opaque.Ring) error {
 	return a.compareKey(ctx, ring)
 }
 
-// compareKey is errOtherKey if the database has another key of the ring's version. Every other error
-// says that it is not known. Without the table, as beside Java servers, nothing can be compared.
+// compareKey is errOtherKey if the database has another key of the ring's version, or errOtherSize, which is
+// errOtherKey too. Every other error says that it is not known. Without the table, as beside Java servers,
+// nothing can be compared.
 func (a *App) compareKey(ctx context.Context, ring *opaque.Ring) error {
-	name, value := agreement(ring)
-	recorded, err := a.dbs.stores[0].Agree(ctx, name, value)
-	if err == nil && recorded != "" && recorded != value {
-		return errOtherKey
+	for _, common := range agreements(ring) {
+		recorded, err := a.dbs.stores[0].Agree(ctx, common.name, common.value)
+		if err == nil && recorded != "" && recorded != common.value {
+			err = common.other
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // agreeOnce is compareKey of the ring that counts, with the alarm.
@@ -103,16 +120,27 @@ func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) error {
 	case err == nil:
 		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
 	case errors.Is(err, errOtherKey):
-		name, _ := agreement(ring)
-		a.alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmConfiguration, Subject: format.KeysKey,
-			Text: fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue),
-			Do: fmt.Sprintf("if no opaque ID of this node's key is in use, stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. "+
-				"If instead no opaque ID of their key is in use, stop the other nodes, remove the record of their key from the first database with SQL: DELETE FROM leaf_meta WHERE name = '%s', and remove opaque.json of each, give it this node's file of keys and start it. "+
-				"If opaque IDs of both keys are in use, add a key to the file of the other nodes and let it encode, as docs/OPAQUE.md says, and then give this node that file in the same way", name),
-		})
+		a.alarms.Raise(otherKeyAlarm(ring, errors.Is(err, errOtherSize)))
 	default:
 		a.log.Debug("the key of opaque IDs could not be compared", "error", err)
 	}
 	return err
+}
+
+// otherKeyAlarm says what to do about a ring that is not the one of the other nodes.
+func otherKeyAlarm(ring *opaque.Ring, size bool) leaf.Alarm {
+	text := fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue)
+	records := fmt.Sprintf("= 'opaque_key_%d'", ring.Issue)
+	both := "add a key to the file of the other nodes and let it encode, as docs/OPAQUE.md says, and then give this node that file in the same way"
+	if size {
+		text = fmt.Sprintf("this node makes no opaque IDs, because its file of keys has bits %d and version-bits %d, and that of the other nodes has not: with both, two IDs could get one opaque ID", ring.Bits, ring.VersionBits)
+		records = "LIKE 'opaque_%'"
+		both = "remove opaque.keys from the configuration of this node"
+	}
+	return leaf.Alarm{
+		Code: leaf.AlarmConfiguration, Subject: format.KeysKey, Text: text,
+		Do: "if no opaque ID of this node's key is in use, stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. " +
+			"If instead no opaque ID of theirs is in use, stop the other nodes, remove the record of their key from the first database with SQL: DELETE FROM leaf_meta WHERE name " + records +
+			", and remove opaque.json of each, give it this node's file of keys and start it. If opaque IDs of both are in use, " + both,
+	}
 }

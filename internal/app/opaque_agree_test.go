@@ -96,6 +96,39 @@ func TestOpaqueKeysOfTwoNodes(t *testing.T) {
 	}
 }
 
+// TestOpaqueKeysOfTwoSizes: opaque IDs with another number of bits for the version can be equal to those of the
+// other nodes although the versions differ, so a node with such keys makes none.
+func TestOpaqueKeysOfTwoSizes(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "leaf.db")
+	one, _ := nodeWithKeys(t, database)
+	two, ring := nodeWithKeys(t, database)
+	ring.VersionBits = 3
+	var err error
+	if ring.Issue, err = ring.Add(); err != nil {
+		t.Fatal(err)
+	}
+	writeRing(t, two, ring)
+	applySchema(t, one)
+	db := openFile(t, database)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	_, stop := start(t, one)
+	b, _ := start(t, two)
+	if status, body := get(t, b, "/api/segment/get/order?format=opaque"); status != http.StatusServiceUnavailable || !strings.Contains(body, "another key") {
+		t.Errorf("an opaque ID of another size: %d %s", status, body)
+	}
+	const remove = "DELETE FROM leaf_meta WHERE name LIKE 'opaque_%'"
+	if _, body := get(t, b, "/readyz"); !strings.Contains(body, remove) || !strings.Contains(body, "version-bits 3") {
+		t.Errorf("the alarm is missing: %s", body)
+	}
+	stop() // as the alarm says
+	execute(t, db, remove)
+	until(t, "the node makes opaque IDs", func() bool {
+		status, _ := get(t, b, "/api/segment/get/order?format=opaque")
+		return status == http.StatusOK
+	})
+}
+
 // TestRecordOfTheOpaqueKeyIsLost: a database that is restored, or that fails over to a replica without the
 // last commits, may have lost the record of the key with which nodes make opaque IDs. A node writes it back.
 // If a node with another key was faster, the node stops making opaque IDs.
