@@ -17,6 +17,7 @@ var namespaceCases = []registryCase{
 	{"a declared namespace need not wait", declared},
 	{"another name or fingerprint is refused", foreign},
 	{"read while it is amended", amendedMeanwhile},
+	{"amended from what is stored, and from nothing else", amendedLate},
 }
 
 var claimCases = []registryCase{
@@ -125,6 +126,51 @@ func amendedMeanwhile(t *testing.T, b *registryBench) {
 			t.Fatalf("Namespace = %+v after Given %d; want one that begins at Given plus %d", ns, given, begin.IssueFrom-begin.Given)
 		}
 		given = ns.Given
+	}
+}
+
+// amendedLate: an Amend from what was stored before another process changed it changes nothing. Else it would take
+// back the moment from which numbers may be used, or the count of a number that was given meanwhile (rule U).
+func amendedLate(t *testing.T, b *registryBench) {
+	records := b.records(t)
+	if ns, err := records.Namespace(ctx(t), nil); ns != nil || err != nil {
+		t.Fatalf("Namespace of an empty registry = %+v, %v; want none, and none made", ns, err)
+	}
+	if old := (worker.StoredNamespace{Namespace: b.namespace()}); !errors.Is(records.Amend(ctx(t), old, old), worker.ErrLost) {
+		t.Error("Amend of no namespace is not ErrLost")
+	}
+	b.declare(t, b.start(t))
+	for name, change := range map[string]func(old worker.StoredNamespace) error{
+		"another Amend": func(old worker.StoredNamespace) error {
+			next := old
+			next.IssueFrom += 1000
+			return records.Amend(ctx(t), old, next)
+		},
+		"a first claim of a number": func(old worker.StoredNamespace) error {
+			_, err := records.Put(ctx(t), worker.Record{Number: 7, Address: address(1), Nonce: "first", Bound: b.now, Incarnation: old.Incarnation})
+			return err
+		},
+	} {
+		old, err := records.Namespace(ctx(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(*old); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want, err := records.Namespace(ctx(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := *old
+		next.IssueFrom += 5
+		next.Given += 5
+		if err := records.Amend(ctx(t), *old, next); !errors.Is(err, worker.ErrLost) {
+			t.Errorf("Amend after %s: %v; want ErrLost", name, err)
+		}
+		if got, err := records.Namespace(ctx(t), nil); err != nil || *got != *want || *got == *old {
+			t.Errorf("after %s and a late Amend the namespace is %+v, %v; want %+v", name, got, err, want)
+		}
 	}
 }
 
