@@ -24,6 +24,7 @@ const (
 	longestAgreement = 5 * time.Second
 	agreeSoon        = time.Second
 	agreeAgain       = 2 * time.Second // of a key that encodes
+	agreeNothing     = time.Minute     // the same without leaf_meta: a server may log each question about a missing table
 )
 
 var (
@@ -52,11 +53,13 @@ func agreements(ring *opaque.Ring) []agreement {
 func (a *App) agreeOnKeys(ctx context.Context) {
 	rt, warned := leaf.SystemRuntime(), false
 	for pause := firstAgreement; a.opaque.shared; pause = min(2*pause, longestAgreement) {
-		a.settleKeys(ctx)
+		kept := a.settleKeys(ctx)
 		wait := pause
 		switch ring, held := a.opaque.formats.Held(); {
 		case ring == nil:
 			wait, pause = 0, firstAgreement // until there is a ring
+		case held == nil && !kept:
+			wait, pause = agreeNothing, firstAgreement
 		case held == nil:
 			wait, pause = agreeAgain, firstAgreement
 		case pause == longestAgreement && !warned:
@@ -69,20 +72,22 @@ func (a *App) agreeOnKeys(ctx context.Context) {
 	}
 }
 
-// settleKeys compares the key that counts. While the database does not answer, it stays as it is.
-func (a *App) settleKeys(ctx context.Context) {
+// settleKeys compares the key that counts. While the database does not answer, it stays as it is. kept is false if
+// the database answers and has no leaf_meta.
+func (a *App) settleKeys(ctx context.Context) (kept bool) {
 	ring, held := a.opaque.formats.Held()
 	if ring == nil {
 		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
-		return
+		return true
 	}
 	if !a.opaque.shared {
-		return
+		return true
 	}
-	err := a.agreeOnce(ctx, ring)
+	kept, err := a.agreeOnce(ctx, ring)
 	if err == nil && held != nil || errors.Is(err, errOtherKey) {
 		a.opaque.formats.Settle(ring, err)
 	}
+	return kept || err != nil
 }
 
 // notCompared is what stands for compareSoon before the databases are contacted.
@@ -92,30 +97,31 @@ func notCompared(*opaque.Ring) error { return errNotCompared }
 func (a *App) compareSoon(ring *opaque.Ring) error {
 	ctx, cancel := context.WithTimeout(context.Background(), agreeSoon)
 	defer cancel()
-	return a.compareKey(ctx, ring)
+	_, err := a.compareKey(ctx, ring)
+	return err
 }
 
 // compareKey is errOtherKey if the database has another key of the ring's version, or errOtherSize, which is
 // errOtherKey too. Every other error says that it is not known. Without the table, as beside Java servers,
-// nothing can be compared.
-func (a *App) compareKey(ctx context.Context, ring *opaque.Ring) error {
+// nothing can be compared, and kept is false.
+func (a *App) compareKey(ctx context.Context, ring *opaque.Ring) (kept bool, err error) {
 	for _, common := range agreements(ring) {
 		recorded, err := a.dbs.stores[0].Agree(ctx, common.name, common.value)
 		if err == nil && recorded != "" && recorded != common.value {
 			err = common.other
 		}
-		if err != nil {
-			return err
+		if err != nil || recorded == "" {
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // agreeOnce is compareKey of the ring that counts, with the alarm.
-func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) error {
+func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) (kept bool, err error) {
 	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
 	defer cancel()
-	err := a.compareKey(ctx, ring)
+	kept, err = a.compareKey(ctx, ring)
 	switch {
 	case err == nil:
 		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
@@ -124,7 +130,7 @@ func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) error {
 	default:
 		a.log.Debug("the key of opaque IDs could not be compared", "error", err)
 	}
-	return err
+	return kept, err
 }
 
 // otherKeyAlarm says what to do about a ring that is not the one of the other nodes.
