@@ -151,29 +151,48 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	return r, nil
 }
 
-// Free implements worker.Registry. What belongs to a Java server cannot be freed.
+// Free implements worker.Registry. What belongs to a Java server cannot be freed. Several addresses have had
+// one number if forever was deleted: each of them loses it, because only one of them still has it.
 func (o *Original) Free(ctx context.Context, number int64) error {
-	for {
-		all, err := o.listOwners(ctx)
+	all, err := o.listOwners(ctx)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, own := range all {
+		if own.Node == "" || own.Number != number {
+			continue
+		}
+		found = true
+		for err = o.free(ctx, own); errors.Is(err, errMoved); err = o.free(ctx, own) {
+			address := strings.TrimPrefix(own.path, o.owners()+"/")
+			if own, err = o.readOwner(ctx, address); err != nil {
+				return err
+			}
+			if own.node == nil || own.Number != number {
+				break // it has given the number up by itself
+			}
+		}
 		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(own owner) bool { return own.Node != "" && own.Number == number })
-		if i < 0 {
-			return fmt.Errorf("%w: %d is not recorded below %s", worker.ErrNotFound, number, o.owners())
-		}
-		own := all[i]
-		record := own.ownerRecord
-		record.Nonce, record.Released = "", true
-		ops, err := o.replaceGuards(ctx, own, "")
-		if err != nil {
-			return err
-		}
-		ops = append(ops, set(own.path, encode(record), own.node.stat.Version))
-		if _, err := o.change(ctx, own.path, ops...); !errors.Is(err, errMoved) {
 			return err
 		}
 	}
+	if !found {
+		return fmt.Errorf("%w: %d is not recorded below %s", worker.ErrNotFound, number, o.owners())
+	}
+	return nil
+}
+
+// free takes the number from an owner. The error is errMoved if the owner is not what it was.
+func (o *Original) free(ctx context.Context, own owner) error {
+	record := own.ownerRecord
+	record.Nonce, record.Released = "", true
+	ops, err := o.replaceGuards(ctx, own, "")
+	if err != nil {
+		return err
+	}
+	_, err = o.change(ctx, own.path, append(ops, set(own.path, encode(record), own.node.stat.Version))...)
+	return err
 }
 
 // listOwners returns all owner nodes. One that cannot be read keeps no other node from a

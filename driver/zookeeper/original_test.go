@@ -388,3 +388,34 @@ func TestOriginalUnreadableAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestOriginalFreesEachOwner: after the numbers were counted anew, two addresses have had one number. An operator who
+// releases it takes it from the one that has it now, too.
+func TestOriginalFreesEachOwner(t *testing.T) {
+	t.Parallel()
+	p := declared(t)
+	o := p.original(t)
+	const before, after = "10.0.0.8:8080", "10.0.0.9:8080"
+	owners := map[string]worker.Record{}
+	for _, address := range []string{before, after, addr} { // in whatever order ZooKeeper lists them
+		p.remove(t, p.root()+"/forever")
+		owners[address] = claim(t, o, request(address))
+	}
+	live := owners[addr]
+	for address, r := range owners {
+		if r.Number != live.Number {
+			t.Fatalf("%s has number %d and %s %d: the test proves nothing", address, r.Number, addr, live.Number)
+		}
+	}
+	if err := o.Free(ctx(t), live.Number); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := o.Renew(ctx(t), live, live.Bound+1000); !errors.Is(err, worker.ErrLost) {
+		t.Errorf("Renew of a number that an operator has released = %+v, %v; want ErrLost", got, err)
+	}
+	for address := range owners {
+		if data := p.get(t, p.root()+"/leaf_owner/"+address); !strings.Contains(data, `"released":true`) {
+			t.Errorf("the owner %s is %s", address, data)
+		}
+	}
+}
