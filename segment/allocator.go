@@ -126,6 +126,7 @@ func (a *Allocator) Start(ctx context.Context) error {
 		// Among the tasks, so that Close waits for one that outlives ctx.
 		if !a.tasks.Start(func() {
 			results[i] = s.sync()
+			close(s.contacted)
 			if left.Add(-1) == 0 {
 				close(contacted)
 			}

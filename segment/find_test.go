@@ -25,7 +25,7 @@ func TestTagOfNoStore(t *testing.T) {
 		if err := a.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantErr(t, a.Bound("order"), leaf.ErrUnknownTag)
+		wantErr(t, a.Bound(t.Context(), "order"), leaf.ErrUnknownTag)
 		wantErr(t, a.Refresh(t.Context(), "order"), leaf.ErrUnknownTag)
 		_, err = a.Repair(t.Context(), "order", 1)
 		wantErr(t, err, leaf.ErrUnknownTag)
@@ -54,6 +54,24 @@ func TestAliasedTag(t *testing.T) {
 	})
 }
 
+// TestBoundWaitsForTheFirstContact: a change of a tag that comes right after the start of the node
+// waits for the database, as long as a load may take.
+func TestBoundWaitsForTheFirstContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		slow := time.Second
+		s.onRows = func(context.Context) error { time.Sleep(slow); return nil }
+		a := newNode(t, s, nil, segment.Config{LoadTimeout: 2 * time.Second})
+		go func() { _ = a.Start(t.Context()) }()
+		ctx, cancel := context.WithTimeout(t.Context(), slow/2)
+		defer cancel()
+		wantErr(t, a.Bound(ctx, "order"), context.DeadlineExceeded)
+		if err := a.Bound(t.Context(), "order"); err != nil {
+			t.Errorf("Bound = %v while the first reading lasts", err)
+		}
+	})
+}
+
 // TestViewOfAStoreThatIsDown: the status and the snapshot name what does not answer, in
 // the order of the names, and management commands are told.
 func TestViewOfAStoreThatIsDown(t *testing.T) {
@@ -61,11 +79,11 @@ func TestViewOfAStoreThatIsDown(t *testing.T) {
 		s := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}, segment.Row{Tag: "a", MaxID: 1, Step: 10},
 			segment.Row{Tag: "idle", MaxID: 1, Step: 10}, segment.Row{Tag: "idle too", MaxID: 1, Step: 10})
 		a := newNode(t, s, nil, segment.Config{FixedStep: true, MaxWait: time.Second})
-		wantErr(t, a.Bound("order"), leaf.ErrNotReady)
+		wantErr(t, a.Bound(t.Context(), "order"), leaf.ErrNotReady)
 		if err := a.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Bound("order"); err != nil {
+		if err := a.Bound(t.Context(), "order"); err != nil {
 			t.Errorf("Bound = %v after the start", err)
 		}
 		if name := a.Tag("order").Name(); name != "order" {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ type shard struct {
 	epoch    atomic.Uint64 // number of the sync under way or last done
 	vanished bool          // the alarm of that name is raised; guarded by Allocator.mu
 
+	contacted chan struct{} // closed when the first sync has ended
+
 	mu       sync.Mutex
 	bound    bool
 	foreign  error         // why nothing is loaded from the store: it belongs to another rule or cluster
@@ -52,7 +55,7 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
-		watcher: newWatcher(a, s.Store), look: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
+		watcher: newWatcher(a, s.Store), look: make(chan struct{}), contacted: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
 	}
 	shard.queue = queue{
 		rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother,
@@ -115,13 +118,18 @@ func (s *shard) admits() error {
 }
 
 // Bound returns nil if the tag's database is bound to this node's division of tags,
-// leaf.ErrNotReady if it is not (yet). Management commands ask before they write.
-func (a *Allocator) Bound(tag string) error {
+// leaf.ErrNotReady if it is not (yet). It waits for the first contact with the database, until ctx
+// ends or as long as a load may take. Management commands ask before they write.
+func (a *Allocator) Bound(ctx context.Context, tag string) error {
 	route := a.router.Route(tag)
 	if route < 0 {
 		return unknownTag(tag)
 	}
-	return a.shards[route].admits()
+	s := a.shards[route]
+	if err := a.rt.Wait(ctx, s.contacted, a.cfg.LoadTimeout); err != nil {
+		return fmt.Errorf("first contact with store %q: %w", s.name, err)
+	}
+	return s.admits()
 }
 
 func (s *shard) isSynced() bool {

@@ -20,13 +20,13 @@ func openDir(path string) (*datadir.Dir, error) {
 }
 
 // A command without a running node holds the data directory for as long as it works, most
-// for a few milliseconds. A node that starts in that moment waits for it.
+// for a few milliseconds. A node or another command that starts in that moment waits for it.
 const (
 	dirPatience = time.Second
 	dirPause    = 20 * time.Millisecond
 )
 
-// openDirSoon is openDir for a node.
+// openDirSoon is openDir that waits for a process which is about to end.
 func openDirSoon(path string) (*datadir.Dir, error) {
 	tick := time.NewTicker(dirPause)
 	defer tick.Stop()
@@ -42,7 +42,7 @@ func openDirSoon(path string) (*datadir.Dir, error) {
 // When the directory is locked, the error does not say "stop the node": the command can ask
 // the node that runs, or try again when a node that stops has ended.
 func openDirForCommand(path string) (*datadir.Dir, error) {
-	dir, err := openDir(path)
+	dir, err := openDirSoon(path)
 	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
 		return nil, &inUseError{locked}
 	}

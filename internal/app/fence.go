@@ -27,7 +27,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	if _, err := os.Stat(cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w: data directory: %w; name the folder of the node whose start says to run this command with --data-dir", leaf.ErrConflict, err)
 	}
-	dir, err := openDir(cfg.DataDir)
+	dir, err := openDirSoon(cfg.DataDir)
 	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
 		return nil, fmt.Errorf("%w: data directory %s is in use by %s: a node that runs has its fence. Stop it, start it again, and rebuild the fence only if that start says so", leaf.ErrConflict, locked.Path, locked.Holder())
 	}

@@ -68,11 +68,11 @@ func (n *node) Issuer(context.Context) (leaf.Issuer, error) {
 	return n.app.issuers.Segment, nil
 }
 
-func (n *node) bound(tag string) error {
+func (n *node) bound(ctx context.Context, tag string) error {
 	if n.app.alloc == nil {
 		return errNoSegment
 	}
-	return n.app.alloc.Bound(tag)
+	return n.app.alloc.Bound(ctx, tag)
 }
 
 // tagChanged does not fail: a change that the node cannot read now counts at the next reading

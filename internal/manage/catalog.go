@@ -39,7 +39,7 @@ type Catalog struct {
 
 	// Bound is called before a change of a tag. It fails if the tag's database is not known
 	// to belong to the configured division of tags. nil: that was checked before.
-	Bound func(tag string) error
+	Bound func(ctx context.Context, tag string) error
 
 	// TagChanged makes a committed change of a tag count at once.
 	TagChanged func(ctx context.Context, tag string) error
@@ -50,16 +50,16 @@ type Catalog struct {
 	Gate         *limit.Gate
 }
 
-func (c *Catalog) bound(tag string) error {
+func (c *Catalog) bound(ctx context.Context, tag string) error {
 	if c.Bound == nil {
 		return nil
 	}
-	return c.Bound(tag)
+	return c.Bound(ctx, tag)
 }
 
 // change makes a change of a tag, which then counts at once.
 func (c *Catalog) change(ctx context.Context, tag string, change func() error) error {
-	err := c.bound(tag)
+	err := c.bound(ctx, tag)
 	if err == nil {
 		err = change()
 	}

@@ -162,7 +162,7 @@ type SetTagLimit struct {
 }
 
 func (q SetTagLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
-	if err := c.bound(q.Name); err != nil {
+	if err := c.bound(ctx, q.Name); err != nil {
 		return Limit{}, err
 	}
 	return c.setLimit(ctx, LimitOfTag, q.Name, q.LimitChange)
