@@ -158,7 +158,7 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids[store] = known["default"]
-			return len(known) > 0
+			return ids[store] != ""
 		})
 		stop()
 	}

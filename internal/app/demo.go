@@ -52,8 +52,12 @@ func prepareEmbedded(dbs *databases, dir *datadir.Dir, mark func(tag string) fen
 }
 
 // isFresh reports whether no segment mode has used the embedded database yet: it has no
-// table of tags, or a command about worker IDs made it, and no tag was made or deleted.
+// table of tags, or a command about worker IDs made it, and no tag was made or deleted. One that is
+// made again in the place of a lost one is not fresh.
 func isFresh(ctx context.Context, store *sqldb.Store, dir *datadir.Dir) (bool, error) {
+	if store.KnownCluster() != "" && store.MissingFile() != "" {
+		return false, nil
+	}
 	rows, err := store.RowsAfter(ctx, "", 1)
 	switch {
 	case errors.Is(err, segment.ErrSchema):

@@ -1,0 +1,81 @@
+package app_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestEmbeddedFileIsLostWhileNoNodeRuns: another node shared the file and has taken higher numbers than
+// the node whose directory it is in. That one neither makes the file again by itself nor lets a tag
+// begin at its own fence there; its error says what does.
+func TestEmbeddedFileIsLostWhileNoNodeRuns(t *testing.T) {
+	t.Parallel()
+	const tag = "leaf-segment-test"
+	dir := shortDir(t)
+	a, b := embedded(filepath.Join(dir, "a")), embedded(filepath.Join(dir, "b"))
+	a.Snowflake.Enable, b.Snowflake.Enable = false, false
+	a.Segment.FixedStep, b.Segment.FixedStep = true, true
+	file := filepath.Join(a.DataDir, "leaf.db")
+	b.Stores = []string{"sqlite:" + file}
+	issued := map[string]bool{}
+	first, stopA := start(t, a)
+	_, id := get(t, first, "/api/segment/get/"+tag)
+	issued[id] = true
+	until(t, "the node remembers its database", func() bool {
+		content, err := os.ReadFile(filepath.Join(a.DataDir, "cluster"))
+		return err == nil && strings.Contains(string(content), `"leaf.db"`)
+	})
+	other, stopB := start(t, b)
+	for range 5 {
+		_, id := get(t, other, "/api/segment/get/"+tag)
+		issued[id] = true
+	}
+	stopA()
+	stopB()
+	for _, end := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(file + end)
+	}
+
+	node, err := app.New(a, app.Options{})
+	if err == nil {
+		defer func() { _ = node.Stop(t.Context()) }()
+		if err := node.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3000 {
+			if status, id := get(t, node, "/api/segment/get/"+tag); status == 200 && issued[id] {
+				t.Fatalf("ID %s twice", id)
+			}
+		}
+		t.Fatal("the node has made the database again")
+	}
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "leaf tag create TAG --start NUMBER") || strings.Contains(err.Error(), "schema apply") {
+		t.Errorf("start: %v; want a conflict that says what to do", err)
+	}
+
+	commands, done, err := app.Open(t.Context(), a, app.Options{}, false, app.Stores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := manage.Ask(t.Context(), commands, manage.ListTags{}); err != nil || len(all) > 0 {
+		t.Errorf("the command has made the tags %v, %v", all, err)
+	}
+	if _, err := manage.Ask(t.Context(), commands, manage.CreateTag{NewRow: segment.NewRow{Tag: tag, Start: 50_000, Step: 10}}); err != nil {
+		t.Error(err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	again, _ := start(t, a)
+	if status, id := get(t, again, "/api/segment/get/"+tag); status != 200 || id != "50000" {
+		t.Errorf("got %d %s, want 50000", status, id)
+	}
+}
