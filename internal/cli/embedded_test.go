@@ -29,7 +29,7 @@ func TestEmbeddedDatabaseAsTheDocumentSays(t *testing.T) {
 			seen := map[string]map[string]bool{old: {}, later: {}}
 			take := func(tag string) {
 				t.Helper()
-				for _, id := range strings.Fields(must("next", tag, "-n", "1500")) {
+				for id := range strings.FieldsSeq(must("next", tag, "-n", "1500")) {
 					if seen[tag][id] {
 						t.Fatalf("ID %s of tag %s twice", id, tag)
 					}
