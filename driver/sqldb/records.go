@@ -94,6 +94,9 @@ func (r *Records) Prepare(ctx context.Context) (created bool, err error) {
 	return r.store.made.Load(), nil
 }
 
+// ClusterID is Store.ClusterID of the database.
+func (r *Records) ClusterID(ctx context.Context) (string, error) { return r.store.ClusterID(ctx) }
+
 // Namespace implements worker.Records.
 func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (stored *worker.StoredNamespace, err error) {
 	if want != nil {

@@ -222,3 +222,38 @@ func TestDemoTagDeletedByACommand(t *testing.T) {
 		t.Errorf("a deleted demo tag is back: %d %s", status, body)
 	}
 }
+
+// TestUnusedIsOfTheFileThatWasMade: a command made leaf.db, and before the first node a copy of another
+// leaf.db was put in its place and its namespace deleted, as docs/OPERATIONS.md says. The word of the
+// command speaks of the first one: the worker IDs of the copy were in use, and wait.
+func TestUnusedIsOfTheFileThatWasMade(t *testing.T) {
+	t.Parallel()
+	lost := embedded(shortDir(t))
+	a, stop := start(t, lost)
+	ids(t, a, 1)
+	stop()
+	backup, err := os.ReadFile(filepath.Join(lost.DataDir, "leaf.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, open := range map[string]app.Without{"tags": app.Stores, "worker IDs": app.Registry} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := embedded(shortDir(t))
+			_, done, err := app.Open(t.Context(), c, app.Options{}, false, open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(c.DataDir, "leaf.db")
+			if err := os.WriteFile(file, backup, 0o600); err != nil { // as cp does it: the file keeps its inode
+				t.Fatal(err)
+			}
+			execute(t, openFile(t, file), "DELETE FROM leaf_worker_namespace")
+			node, _ := start(t, c)
+			mustWait(t, node)
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -21,7 +22,8 @@ const (
 	// unusedFile says that a command made the embedded database, and no node has
 	// started on it since: no worker ID of it can be in use. Without it, a node
 	// that starts after "leaf tag create" would wait as in an empty registry that may
-	// have been wiped (rule D).
+	// have been wiped (rule D). It holds the cluster's ID of that database: a copy of
+	// another one may have taken its place.
 	unusedFile = "unused"
 )
 
@@ -50,7 +52,11 @@ func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, f
 	if !made || !first {
 		return nil
 	}
-	return dir.Replace(unusedFile, []byte("A command made leaf.db here; no node has started on it yet.\n"))
+	id, err := records.ClusterID(ctx)
+	if err != nil {
+		return fmt.Errorf("prepare the registry of worker IDs: %w", err)
+	}
+	return dir.Replace(unusedFile, []byte(id+"\n"))
 }
 
 // prepareRegistry makes leaf.db for a command about worker IDs, if it is not there.
@@ -63,14 +69,15 @@ func prepareRegistry(ctx context.Context, c config.Config, dir *datadir.Dir, rec
 }
 
 // takeUnused reads that word and removes it: it holds for one start, whatever comes
-// of it.
-func takeUnused(dir *datadir.Dir) (unused bool, err error) {
-	if err := os.Remove(filepath.Join(dir.Path(), unusedFile)); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// of it. It returns the ID of the database that is unused, "" if none is.
+func takeUnused(dir *datadir.Dir) (id string, err error) {
+	content, err := dir.ReadFile(unusedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	} else if err != nil {
-		return false, err
+		return "", err
 	}
-	return true, nil
+	return strings.TrimSpace(string(content)), os.Remove(filepath.Join(dir.Path(), unusedFile))
 }
 
 func hasNo(dir *datadir.Dir, name string) (bool, error) {

@@ -21,7 +21,7 @@ import (
 
 // openWorker opens the registry and makes the engine of snowflake mode. first and unused
 // are what firstMade and takeUnused said.
-func (a *App) openWorker(listening net.Addr, first, unused bool) error {
+func (a *App) openWorker(listening net.Addr, first bool, unused string) error {
 	ap, err := netip.ParseAddrPort(listening.String())
 	if err != nil {
 		return fmt.Errorf("address of the HTTP server: %w", err)
@@ -47,8 +47,16 @@ func (a *App) openWorker(listening net.Addr, first, unused bool) error {
 		}
 		// A configured store, also a file that this start has made again, may have been
 		// the registry of nodes that still run; only the embedded one is ours. A file
-		// that this start has made is not the file that the mark unused speaks of.
-		c.Fresh = a.dbs.embedded && (made && first || !made && unused)
+		// that this start has made is not the file that the mark unused speaks of, nor is a
+		// copy of another database that was put in its place.
+		c.Fresh = a.dbs.embedded && made && first
+		if a.dbs.embedded && !made && unused != "" {
+			id, err := a.registry.records.ClusterID(ctx)
+			if err != nil {
+				return errors.Join(fmt.Errorf("prepare the registry of worker IDs: %w", err), a.registry.Close())
+			}
+			c.Fresh = id == unused
+		}
 	}
 	if a.worker, err = worker.New(a.registry, a.dir, c); err != nil {
 		return errors.Join(err, a.registry.Close())
