@@ -239,6 +239,9 @@ func Open(ctx context.Context, cfg config.Config, opts Options, direct bool, wit
 	var noNode error
 	if !direct || without == nil {
 		if b, done, noNode = OpenNode(ctx, cfg); without == nil || !errors.Is(noNode, admin.ErrNoNode) {
+			if noNode == nil && without != nil {
+				warnOfOtherStores(ctx, b, cfg, opts)
+			}
 			return b, done, noNode
 		}
 	}
