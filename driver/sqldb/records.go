@@ -94,6 +94,9 @@ func (r *Records) Prepare(ctx context.Context) (created bool, err error) {
 	return r.store.made.Load(), nil
 }
 
+// MissingFile is Store.MissingFile of the database.
+func (r *Records) MissingFile() string { return r.store.MissingFile() }
+
 // ClusterID is Store.ClusterID of the database.
 func (r *Records) ClusterID(ctx context.Context) (string, error) { return r.store.ClusterID(ctx) }
 

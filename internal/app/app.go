@@ -153,7 +153,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 			return nil, err
 		}
 	}
-	if err = a.dbs.checkFiles(cfg, a.dir); err != nil {
+	if err = a.dbs.checkFiles(a.dir); err != nil {
 		return nil, err
 	}
 	if err = a.bind(); err != nil {

@@ -55,8 +55,9 @@ func prepareEmbedded(dbs *databases, dir *datadir.Dir, mark func(tag string) fen
 // table of tags, or a command about worker IDs made it, and no tag was made or deleted. One that is
 // made again in the place of a lost one is not fresh.
 func isFresh(ctx context.Context, store *sqldb.Store, dir *datadir.Dir) (bool, error) {
-	if store.KnownCluster() != "" && store.MissingFile() != "" {
-		return false, nil
+	known, err := rememberedClusters(dir)
+	if _, used := known[embeddedName]; err != nil || used && store.MissingFile() != "" {
+		return false, err
 	}
 	rows, err := store.RowsAfter(ctx, "", 1)
 	switch {

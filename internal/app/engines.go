@@ -30,7 +30,11 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 	a.closers.add(a.withDeadline(a.alarms.Close))
 	first := false
 	if a.dbs.embedded {
-		if first, err = firstMade(a.cfg, a.dir); err != nil {
+		missing := a.dbs.stores[0].MissingFile()
+		if !a.cfg.Segment.Enable { // a registry of worker IDs that is made again waits (rule D)
+			missing = ""
+		}
+		if first, err = firstMade(a.cfg, a.dir, missing); err != nil {
 			return err
 		}
 	}

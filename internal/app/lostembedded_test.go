@@ -57,9 +57,28 @@ func TestEmbeddedFileIsLostWhileNoNodeRuns(t *testing.T) {
 		}
 		t.Fatal("the node has made the database again")
 	}
-	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "leaf tag create TAG --start NUMBER") || strings.Contains(err.Error(), "schema apply") {
-		t.Errorf("start: %v; want a conflict that says what to do", err)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "run leaf schema apply --data-dir") {
+			t.Errorf("%s: %v; want a conflict that says what to do", what, err)
+		}
 	}
+	refused("start", err)
+	for what, open := range map[string]app.Without{"a command about tags": app.Stores, "a command about worker IDs": app.Registry} {
+		c := a
+		c.Snowflake.Enable = true
+		_, done, err := app.Open(t.Context(), c, app.Options{}, true, open)
+		refused(what, err)
+		if err == nil {
+			if err := done(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Fatal("a command has made the file")
+	}
+	applySchema(t, a)
 
 	commands, done, err := app.Open(t.Context(), a, app.Options{}, false, app.Stores)
 	if err != nil {

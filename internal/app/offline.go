@@ -77,7 +77,11 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 func (o *offline) prepare() error {
 	timeout := 10 * o.cfg.Segment.LoadTimeout
 	_, statErr := os.Stat(o.dbs.file)
-	first, err := firstMade(o.cfg, o.dir)
+	missing := o.dbs.stores[0].MissingFile()
+	if o.opts.makeLost {
+		missing = ""
+	}
+	first, err := firstMade(o.cfg, o.dir, missing)
 	if err != nil {
 		return err
 	}

@@ -60,31 +60,36 @@ func checkEmbedded(c config.Config, dir *datadir.Dir) error {
 }
 
 // checkFiles refuses to make the SQLite file of a store anew that this data directory used before:
-// other nodes may go on with the one that the path does not name now, or may have taken numbers from
-// it, also if it is leaf.db. A node that claims worker IDs in its leaf.db alone waits instead (rule D).
-func (d *databases) checkFiles(c config.Config, dir *datadir.Dir) error {
-	if d.embedded && !c.Segment.Enable {
+// other nodes may go on with the one that the path does not name now. For leaf.db it is checkLost.
+func (d *databases) checkFiles(dir *datadir.Dir) error {
+	for i, s := range d.stores {
+		if d.embedded {
+			return nil
+		}
+		path := s.MissingFile()
+		if err := checkLost(dir, d.name(i), path, fmt.Sprintf("leaf schema apply --data-dir %q --store %q", dir.Path(), "sqlite:"+path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLost returns leaf.ErrConflict if the file of a store is missing that this data directory has used,
+// with the command that makes it again. missing is "" for one that is there.
+func checkLost(dir *datadir.Dir, store, missing, command string) error {
+	if missing == "" {
 		return nil
 	}
 	known, err := rememberedClusters(dir)
 	if err != nil {
 		return err
 	}
-	for i, s := range d.stores {
-		_, used := known[d.remembered(i)]
-		path := s.MissingFile()
-		if !used || path == "" {
-			continue
-		}
-		first := ""
-		if !d.embedded { // a command makes leaf.db by itself
-			first = fmt.Sprintf("run leaf schema apply --data-dir %q --store %q, and then, ", dir.Path(), "sqlite:"+path)
-		}
-		return fmt.Errorf("%w: store %q: no file %s, or an empty one, and this node has used it: if it was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
-			"If the file is lost for good, stop every node that used it, %sfor each tag, leaf tag create TAG --start NUMBER, with %s; then start the nodes",
-			leaf.ErrConflict, d.name(i), path, first, segment.AboveAll)
+	if _, used := known[store]; !used {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: store %q: no file %s, or an empty one, and this node has used it: if it was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
+		"If the file is lost for good, stop every node that used it, run %s, and then, for each tag, leaf tag create TAG --start NUMBER, with %s; then start the nodes",
+		leaf.ErrConflict, store, missing, command, segment.AboveAll)
 }
 
 // remember writes the names of the stores and the IDs that they have read, if one is new. Without

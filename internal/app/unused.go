@@ -28,9 +28,14 @@ const (
 )
 
 // firstMade is called before leaf.db is made, and reports whether it never was in this
-// data directory. Error: that of checkEmbedded.
-func firstMade(c config.Config, dir *datadir.Dir) (first bool, err error) {
+// data directory. missing is its path if it is missing and must not be made again: another node
+// may have shared it, and have taken numbers that this one does not know. Errors: those of
+// checkEmbedded and checkLost.
+func firstMade(c config.Config, dir *datadir.Dir, missing string) (first bool, err error) {
 	if err := checkEmbedded(c, dir); err != nil {
+		return false, err
+	}
+	if err := checkLost(dir, embeddedName, missing, fmt.Sprintf("leaf schema apply --data-dir %q", dir.Path())); err != nil {
 		return false, err
 	}
 	if first, err = hasNo(dir, madeFile); err != nil || !first {
@@ -61,7 +66,7 @@ func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, f
 
 // prepareRegistry makes leaf.db for a command about worker IDs, if it is not there.
 func prepareRegistry(ctx context.Context, c config.Config, dir *datadir.Dir, records *sqldb.Records) error {
-	first, err := firstMade(c, dir)
+	first, err := firstMade(c, dir, records.MissingFile())
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ var typedBy = map[string]string{
 	"schema apply --accept-rule": "TestAcceptRuleAsTheTextsSay",
 	"schema apply --store":       "TestTextsAreFollowed",
 
+	"schema apply --data-dir":         "internal/app TestEmbeddedFileIsLostWhileNoNodeRuns",
 	"schema apply --data-dir --store": "TestLostDatabaseAsTheTextSays",
 	"serve":                           "TestScripts", // node.txtar
 	"tag create":                      "TestCreateAgainAsTheTextSays",
