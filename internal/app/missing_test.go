@@ -86,6 +86,15 @@ func sharedFileIsNotThere(t *testing.T, leave func(path string) error) {
 			t.Errorf("%v; want that it says %q", err, want)
 		}
 	}
+	_, done, openErr := app.Open(t.Context(), elsewhere, app.Options{}, true, app.Stores)
+	if openErr == nil || openErr.Error() != err.Error() {
+		t.Errorf("a command says %v, the start %v", openErr, err)
+	}
+	if openErr == nil {
+		if err := done(); err != nil {
+			t.Error(err)
+		}
+	}
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		t.Error("the database was made")
 	}

@@ -113,6 +113,11 @@ func (o *offline) lock() error {
 	if err := o.dbs.recall(dir); err != nil {
 		return manage.StoreError(err)
 	}
+	if !o.opts.makeLost {
+		if err := o.dbs.checkFiles(dir); err != nil {
+			return err
+		}
+	}
 	c, fence, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
