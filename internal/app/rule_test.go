@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,10 +158,17 @@ func TestRuleThatLeavesAnotherDatabaseOut(t *testing.T) {
 	for _, c := range []struct {
 		leaveOut []string
 		text     string
+		earlier  bool // a version that did not note which command recorded a rule recorded all of them
 	}{
-		{[]string{storeURL(other.Stores[1])}, "has the same name by another rule"},
-		{[]string{b, "sqlite:" + filepath.Join(linked, "a.db")}, "names this database twice"},
+		{[]string{storeURL(other.Stores[1])}, "has the same name by another rule", false},
+		{[]string{b, "sqlite:" + filepath.Join(linked, "a.db")}, "names this database twice", false},
+		{[]string{storeURL(other.Stores[1])}, "has the same name by another rule", true},
 	} {
+		for _, store := range slices.Concat(old.Stores, other.Stores) {
+			if c.earlier {
+				execute(t, openFile(t, strings.TrimPrefix(storeURL(store), "sqlite:")), "DELETE FROM leaf_meta WHERE name = 'rule_decision'")
+			}
+		}
 		_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{LeaveOut: c.leaveOut})
 		wantConflict(t, err, c.text)
 		for _, had := range []config.Config{old, other} { // each has its rule as before
