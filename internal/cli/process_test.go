@@ -79,7 +79,7 @@ func launch(t *testing.T, dir string, command ...string) *process {
 	t.Helper()
 	p := &process{dir: dir, log: &syncBuffer{}, done: make(chan error, 1)}
 	p.cmd = exec.Command(command[0], command[1:]...)
-	p.cmd.Env = append(os.Environ(), "GORACE="+noExitSleep)
+	p.cmd.Env = append(os.Environ(), "GORACE="+noExitSleep, patient)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
