@@ -20,16 +20,18 @@ const (
 	maxStreams = 32
 
 	// maxAhead is how many requests of one stream are sent before the first of them is
-	// answered. The node takes them one after the other; one that is still here can be
-	// taken back.
+	// answered. The node serves them one after the other. A request that is not sent yet
+	// can still be withdrawn, or be moved to another stream.
 	maxAhead = 2
 
 	// openTime is how long the opening of a stream may take on a connection that is up.
-	// It needs no answer of the node, so one that takes longer waits for another to end.
+	// gRPC opens a stream without an answer of the node. So when an opening takes longer,
+	// the node allows no more streams, and gRPC waits until an open stream ends.
 	openTime = 50 * time.Millisecond
 
-	// callbackTime is how long the application's functions may hold up the opening of a
-	// stream: longer than tokenTime, whose error says more.
+	// callbackTime is how long the application's functions may delay the opening of a
+	// stream. It is longer than tokenTime, so that a slow token function ends with the
+	// error of WithTokenFunc, which names the cause.
 	callbackTime = 2 * tokenTime
 )
 
@@ -97,7 +99,7 @@ func (c *conn) spreadLocked() {
 		for len(c.waiting) > 0 {
 			s := c.shortestLocked()
 			if s == nil {
-				return // the only one makes way
+				return // the only stream is about to end
 			}
 			c.queueLocked(c.waiting[0], s)
 			c.waiting = c.waiting[1:]
@@ -143,7 +145,7 @@ func (c *conn) openLocked() {
 	})
 }
 
-// passage is the way of a stream, or of a health check, that is opened on c.
+// passage returns the passage for a stream or a health check that is opened on c.
 func (c *conn) passage() *passage { return &passage{conn: c, intercepted: c.link.intercepted} }
 
 // watchOpening calls makeRoom when gRPC takes long to open a stream. The caller calls end
@@ -161,8 +163,9 @@ func (c *conn) watchOpening() (end func()) {
 	}
 }
 
-// makeRoom is called when a stream or a health check waits for another stream to end:
-// the node allows no more than are open. One of them makes way for the health check.
+// makeRoom is called when a new stream or a health check cannot open, because the node allows
+// no more streams than are open. It lowers the limit of streams and ends the open stream with
+// the fewest requests, so that a health check can open.
 func (c *conn) makeRoom() {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()

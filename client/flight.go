@@ -39,8 +39,8 @@ type flight struct {
 	slow     bool      // counted as slow in the lane
 	longAway time.Time // when a node of another zone may be asked too
 
-	opinion   *answer // of a node that may be alone with it; nil: none
-	consulted bool    // another node was asked for a second one
+	opinion   *answer // an error that the other nodes may not share; nil: none
+	consulted bool    // another node was asked for a second opinion
 }
 
 // attempt is one request of a flight to one node.
@@ -149,7 +149,7 @@ func (f *flight) step(now time.Time) (ended bool) {
 	if f.asked > 0 {
 		f.batch.drop()
 		if f.batch.count == 0 {
-			return true // they left a moment ago
+			return true // the callers have left
 		}
 	}
 	f.ask(n, now)

@@ -106,7 +106,7 @@ func (p *passage) held() error {
 	return nil
 }
 
-// outside is the part of the passage before the interceptors.
+// outside is the outermost interceptor of the client: it runs before those of the application.
 func (g guard) outside(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
 	p, _ := ctx.Value(passageKey{}).(*passage)
 	opts = append(slices.Clip(opts), passageOption{passage: p})

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// checkEvery is how often a node is asked how it is, between half of it and all.
+	// checkEvery is the longest time between two health checks of a node; the shortest is half of it.
 	checkEvery = 2 * time.Second
 
-	// checkTimeout is how long it may take to answer.
+	// checkTimeout is how long a node may take to answer a health check.
 	checkTimeout = time.Second
 
 	// checkGap is the shortest time between two checks.
 	checkGap = 100 * time.Millisecond
 
-	// partingTime is how long a node that left the list has to answer what it was asked.
+	// partingTime is how long a node that left the list may take to answer its last requests.
 	partingTime = 5 * time.Second
 )
 
-// watch asks the node how it is until listed ends, then closes the link once nothing is
+// watch checks the node's health until listed ends, then closes the link once nothing is
 // in flight any more, at once when root ends.
 func (n *node) watch(root, listed context.Context) {
 	defer n.link.Close()
@@ -89,7 +89,7 @@ func (n *node) examine(ctx context.Context) {
 	}
 }
 
-// wasStuck says whether the connection is to be made anew.
+// wasStuck reports whether the client must replace the connection.
 func (n *node) wasStuck() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -71,7 +71,7 @@ func (m *members) tend(ctx context.Context) {
 }
 
 // apply makes the list current and returns how many nodes of it can be used. Nodes that
-// stay keep their connection and health; a new weight counts for the next request. A list
+// stay keep their connection and health; a new weight holds from the next request on. A list
 // of nothing usable changes nothing.
 func (m *members) apply(ctx context.Context, list []discovery.Node) int {
 	entries := m.usable(list)

@@ -18,9 +18,9 @@ func (f *flight) refused(a answer) bool {
 	switch v {
 	case final:
 		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.halve(b) {
-			// A limit may say so to all of them together, and not to each.
+			// The node may refuse so many IDs in one request, and allow fewer: ask again for half.
 			f.tried, f.broken = f.tried[:0], false
-			f.free = true // one request for each of them at worst
+			f.free = true // at worst there is one request for each caller
 			f.next = now
 			return false
 		}

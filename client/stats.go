@@ -19,7 +19,7 @@ type counters struct {
 	listed     atomic.Int64
 }
 
-// Stats is a picture of a client. Numbers count from its start.
+// Stats is a snapshot of a client. Its counters begin at the start of the client.
 type Stats struct {
 	Nodes  []NodeStats // that the client uses (WithMaxNodes), ordered by ID
 	Listed int         // entries of the current list that can be used

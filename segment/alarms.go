@@ -25,7 +25,7 @@ func regressAlarm(tag, text string) leaf.Alarm {
 func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
 	if m.Rebuilt {
-		text = fmt.Sprintf("the fence file of this node was made anew; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges", tag)
+		text = fmt.Sprintf("the fence file of this node was rebuilt; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges", tag)
 	}
 	return regressAlarm(tag, text)
 }
@@ -34,8 +34,8 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 // took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
 const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, " + askAllNodes + ". A number space that is used up needs a new tag"
 
-// askAllNodes is what to do about a max_id that is lost, or too low. What a node has reserved is in its data
-// directory, and nobody knows the numbers of one that is gone with it.
+// askAllNodes is what to do about a max_id that is lost, or too low. A node keeps what it has reserved in its
+// data directory only: when the directory is lost, no other node knows these numbers.
 const askAllNodes = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
 	"If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
 
@@ -108,7 +108,7 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 		return leaf.Alarm{
 			Code: leaf.AlarmRule, Subject: name,
 			Text: fmt.Sprintf("this node loads nothing from store %q any more; its tags are served from memory while that lasts: %s", name, other),
-			Do:   clusterAdvice(other) + "; once the store leads back, the node goes on by itself",
+			Do:   clusterAdvice(other) + "; once the URL leads to the node's own database again, the node goes on by itself",
 		}
 	}
 	return leaf.Alarm{
@@ -120,7 +120,7 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 
 // clusterAdvice says what to do when a store leads to the database of another cluster.
 func clusterAdvice(e *ClusterError) string {
-	return fmt.Sprintf("find out where the URL of the store leads, and whether other data was loaded there, and lead it to the database of cluster %s; "+
+	return fmt.Sprintf("find out to which database the URL of the store leads, and whether other data was loaded there, and make the URL lead to the database of cluster %s; "+
 		"only if it is still the database of cluster %s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id'; "+
 		"to make this node one of cluster %s, start it with a new data directory, and its callers then get numbers of that cluster", e.Own, e.Own, e.Own, e.Found)
 }

@@ -10,8 +10,8 @@ import (
 // heed makes this node do what a notice says, and returns what it knows of the tag
 // afterwards. It is the one operation of a repair on a node: monotone, and harmless when
 // it is repeated or comes late. After an error the mark may not be durable; it must be
-// repeated then. Memory heeds at once, whatever the disk does: nothing that the notice
-// forbids is issued while the disk hangs.
+// repeated then. The node heeds a notice in memory before it writes to the disk: while the disk
+// hangs, it issues nothing that the notice forbids.
 //
 //   - A repair above all that this node held releases the tag. One that is not above it
 //     does not know of the node's numbers, or is an old one: the latch stays.

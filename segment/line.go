@@ -10,7 +10,7 @@ import "container/list"
 // newest is first, until the line is empty. A load that is asked for again meanwhile
 // counts as new, or a tag with many callers would be stuck behind those with one.
 //
-// Loads ahead of need do not count as the oldest: no caller takes them back, so behind
+// Loads ahead of need do not count as the oldest: no caller cancels them, so behind
 // enough of them the callers of every other load would leave, and the order never turn.
 //
 // Slow tags (queue) stay in order. They wait much longer than their callers, and each is asked

@@ -10,11 +10,11 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// question posts a question whose number is above every one on the board, in answers and
-// among the questions that were forgotten too:
-// an answer to it, or to a later one, is from a node that read what was on the board now.
-// The number is the time where that is larger, so that it does not come again when the
-// database forgets what was asked. asked is the last question on the board.
+// question posts a question. Its number is above the number of each question that the board
+// holds, has an answer to, or has forgotten. So a node that answers this question, or a later
+// one, has read what is on the board now. If the time is larger, the number is the time: then
+// it is not used again when the database loses commits. asked is the number of the last
+// question on the board.
 func (r *repair) question(ctx context.Context, asked int64) error {
 	all, err := r.allAnswers(ctx)
 	if err != nil {

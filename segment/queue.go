@@ -30,11 +30,12 @@ type queue struct {
 	max   int
 	quit  <-chan struct{} // closed at shutdown
 
-	// report is told why the queue takes the store for down when it begins to, and nil
-	// when it ceases to. It is called under mu.
+	// report is called with the reason when the queue begins to consider the store down, and
+	// with nil when it no longer does. It is called under mu.
 	report func(why error)
 
-	// alone is told of a tag whose loads alone find the store unusable. No lock is held.
+	// alone is called when the loads of one tag, and of no other, find the store unusable. No
+	// lock is held.
 	alone func(t *Tag, why error)
 
 	mu         sync.Mutex
@@ -52,7 +53,7 @@ type queue struct {
 	inARow     int    // loads in a row of that tag that found the store unusable
 	lates      int    // loads that took too long since one succeeded
 	probe      string // tag that was asked for because of them, "" if none
-	reported   bool   // that it takes the store for down
+	reported   bool   // the store is considered down, and report was told
 	retryAt    time.Time
 }
 
@@ -182,8 +183,8 @@ func (q *queue) pop() (t *Tag, slow bool, pause time.Duration) {
 		q.slowNow++
 		return q.slow.pop(true), true, 0
 	}
-	// The oldest probes, or a tag that fails whatever the store does, and is the newest
-	// after each attempt, would be all that the queue tries.
+	// While the store is down, the oldest load probes it. In LIFO order a tag that always fails
+	// would be the newest again after each attempt, and would take every probe.
 	if t = q.known.pop(down); t == nil {
 		t = q.unknown.pop(down)
 	}
@@ -258,7 +259,7 @@ func (q *queue) isLate(t *Tag, why error) (alone bool) {
 	return !q.reported && q.lates >= aloneAfter && bits.OnesCount(uint(q.lates)) == 1
 }
 
-// isDown takes the store for down. q.mu is held.
+// isDown notes that the store is down, and reports it once. q.mu is held.
 func (q *queue) isDown(why error) {
 	q.failures = max(q.failures, downAfter)
 	if !q.reported {
@@ -274,8 +275,9 @@ func (q *queue) probes(t *Tag) {
 	q.probe = t.name
 }
 
-// condemn takes the store for down although the loads of one tag alone have failed. A tag whose
-// loads are late is its own probe then: if it is late once more, the store is reported.
+// condemn considers the store down although only the loads of one tag have failed. If the loads of
+// the tag were late, the tag probes the store itself: when it is late once more, the store is
+// reported as down.
 func (q *queue) condemn(t *Tag, why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -283,7 +285,7 @@ func (q *queue) condemn(t *Tag, why error) {
 		q.probe = t.name
 		return
 	}
-	if q.lastFailed == t.name { // else a load of another one has ended meanwhile
+	if q.lastFailed == t.name { // else a load of another tag has ended meanwhile
 		q.isDown(why)
 	}
 }

@@ -174,7 +174,7 @@ func (r *repair) decide() error {
 	case len(r.silent) > 0:
 		return r.silence("start them and repeat the command" + r.copies() + ". If one is gone for good with its data directory, find the highest number of the tag in your own tables and give " + generously + " (--above)")
 	case r.high <= 0 && r.plan.Row < 0: // the row was the last one to know
-		return fmt.Errorf("%w: max_id of tag %q is %d, which no node wrote, and nobody who can be asked knows a number of the tag; nodes that are gone with their data directories may have issued some: "+
+		return fmt.Errorf("%w: max_id of tag %q is %d, which no node wrote, and no node or database that can be asked knows a number of the tag; nodes that are gone with their data directories may have issued some: "+
 			"find the highest number of the tag in your own tables and give %s (--above), or 1 if no table has one", leaf.ErrConflict, r.tag, r.plan.Row, generously)
 	}
 	r.high = max(r.high, r.above, r.plan.Row)
@@ -246,7 +246,7 @@ func (r *repair) move(ctx context.Context) (again bool, err error) {
 		if again, err = r.confirm(ctx, to); again || err != nil {
 			return again, err
 		}
-		// A node that stopped before it read of the repair may have given numbers back.
+		// A node that stopped before it read of the repair may have returned numbers.
 		row, err := r.raise(ctx, to)
 		if err != nil && !missing {
 			return false, err

@@ -34,10 +34,10 @@ type shard struct {
 	mu       sync.Mutex
 	bound    bool
 	foreign  error         // why nothing is loaded from the store: it belongs to another rule or cluster
-	disowned chan struct{} // closed when foreign is set, and made anew
+	disowned chan struct{} // closed when foreign is set, and replaced by a new one
 	synced   bool          // all rows were read at least once
 	last     error         // why the last sync failed, nil if it did not
-	starving error         // why the queue takes the store for down, nil if it does not
+	starving error         // why the queue considers the store down, nil if it does not
 	blocked  error         // why the node itself could load no range last: its disk, or the cluster fence; nil if it could. It counts while a load is tried again
 
 	gone map[string]bool // tags that this node took ranges of, and whose rows are gone
@@ -82,7 +82,7 @@ func (s *shard) follow(fresh bool) {
 		}
 		s.mu.Lock()
 		disowned := s.disowned
-		if s.foreign != nil { // the name perhaps leads back soon
+		if s.foreign != nil { // the name may soon lead to the right database again
 			pause, disowned = min(pause, longestSyncBackoff), nil
 		}
 		s.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// reportLoads takes the queue's word on whether, and why, loads find the store unusable.
-// Loads tell, not reads: a database that may be read but not written serves nothing.
+// reportLoads notes what the load queue reports: why loads find the store unusable, nil if they
+// do not. Reads report nothing here: a database that can be read but not written gives no IDs.
 func (s *shard) reportLoads(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -13,16 +13,16 @@ func (s *shard) reportLoads(why error) {
 	s.alarmLocked()
 }
 
-// block notes whether, and why, the node itself allows no load.
+// block notes why the node itself allows no load, nil if it does.
 func (s *shard) block(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.blocked = why
 }
 
-// askAnother finds out whether it is the store or the tag that makes the loads of one
-// tag fail, or be late: it loads a range of another tag. While one has stock the node can serve, and
-// no load is wasted. Without another tag it is the store.
+// askAnother finds out why the loads of one tag fail or are late, because of the store or of the
+// tag: it loads a range of another tag. While another tag has stock, it loads nothing: the node
+// serves, and the load would be wasted. If there is no other tag to ask, the store is to blame.
 func (s *shard) askAnother(failed *Tag, why error) {
 	var other *Tag
 	for _, t := range *s.alloc.table.Load() {
@@ -52,8 +52,8 @@ func (s *shard) askAnother(failed *Tag, why error) {
 	}
 }
 
-// alarmLocked brings the alarm in line with what is known. s.mu is held, so that
-// its beginning and end are told in the order in which they happened.
+// alarmLocked raises or ends the alarm by what is known. s.mu is held, so that the beginning
+// and the end of the alarm are reported in the order in which they happened.
 func (s *shard) alarmLocked() {
 	a := s.alloc
 	switch {

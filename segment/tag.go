@@ -31,12 +31,13 @@ type Tag struct {
 type tagState int8
 
 const (
-	// listed: in the table, the store had its row when we last looked.
+	// listed: in the table. The store had the tag's row when it was last read.
 	listed tagState = iota
-	// provisional: asked for, and the store will be asked; in Allocator.pending.
+	// provisional: in Allocator.pending. A caller wants the tag, and its first load shows
+	// whether the store has its row.
 	provisional
-	// detached: not (or no longer) what the name stands for. Calls find the tag
-	// that is, and share its chunk.
+	// detached: this Tag is not, or no longer, in the table. Calls look its name up in the
+	// table, and share the chunk of the Tag that they find there.
 	detached
 )
 
@@ -187,10 +188,10 @@ func (w *waiter) leave() {
 // that has begun goes on.
 //
 // Why no caller is left waiting for a load that never comes: waiters are counted, and loads
-// asked for and taken back, under t.mu; a load leaves its line once, under queue.mu.
+// asked for and cancelled, under t.mu; a load leaves its line once, under queue.mu.
 //   - A caller arrives while the last waiter leaves. Either it is counted first, so that
 //     the other is not the last; or it finds that nothing is loading, and asks anew.
-//   - The load begins while the last waiter leaves. Either it is taken back first, and
+//   - The load begins while the last waiter leaves. Either it is cancelled first, and
 //     the queue does not find it; or it has left the line, drop returns false, and
 //     a caller that arrives before it ends waits for it, as if the last one had stayed.
 //   - The queue closes meanwhile: it has emptied its lines, and Close ends the load.

@@ -113,8 +113,9 @@ func (s *shard) readBoard(ctx context.Context, answer bool) error {
 	return err
 }
 
-// exchange is one look at the board. A disk that hangs hides no later notice, and keeps no
-// regress from the others: only answers wait until what was heeded is on the disk.
+// exchange reads the board, heeds it, and posts what other nodes must know. While the disk hangs,
+// later notices are still heeded and regresses are still posted: only answers wait until what was
+// heeded is on the disk.
 func (s *shard) exchange(ctx context.Context, answer bool) error {
 	a, w := s.alloc, &s.watcher
 	if w.board == nil || s.isOtherClusters() {
@@ -127,7 +128,7 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 		clear(w.told)
 		return errors.Join(entered, err)
 	}
-	posted := map[string]int64{} // the regresses that the others know of
+	posted := map[string]int64{} // regresses that are on the board
 	var open []Notice            // questions
 	for _, n := range s.usable(notices) {
 		posted[n.Tag] = n.Regress
@@ -305,6 +306,6 @@ func (s *shard) leave(ctx context.Context) {
 	w.left = true
 	err = errors.Join(err, s.exchange(ctx, true), s.tellReturns(ctx))
 	if err != nil && !errors.Is(err, ErrSchema) && !errors.Is(err, ErrDenied) {
-		a.log.Info("a repair may wait for this node in vain", "store", s.name, "error", err)
+		a.log.Info("this node could not leave the board at its stop; a repair may wait in vain for its answer", "store", s.name, "error", err)
 	}
 }

@@ -43,11 +43,11 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// user is one that has a file to itself.
+// user is the one user of a file in this process, from Occupy to leave.
 type user struct{ _ byte } // two have two addresses
 
 // Occupy implements fence.Disk and worker.Disk. The lock of the folder keeps other processes out,
-// and this one would not notice that it has two Allocators or Holders.
+// but not a second Allocator or Holder of this process.
 func (d *Dir) Occupy(name string) (leave func(), err error) {
 	own := &user{}
 	d.mu.Lock()

@@ -71,7 +71,7 @@ type Backend struct {
 
 	NoText    bool // leaf_alloc has no text column
 	NoOptions bool // there is no leaf_tag_option
-	NoLimits  bool // there is no room for limits; so it is without leaf_tag_option
+	NoLimits  bool // the tables lack the columns for limits; always so without leaf_tag_option
 	NoMeta    bool // there is no leaf_meta, nor a board, nor an audit log, nor tokens
 }
 

@@ -54,7 +54,7 @@ type setLimit = func(context.Context, string, limit.Change) (limit.Rule, error)
 
 func limitsKept(t *testing.T, b Backend) {
 	if b.noLimits() {
-		t.Skip("this database has no room for limits")
+		t.Skip("the tables of this database lack the columns for limits")
 	}
 	put(t, b, "a", 100, 7)
 	put(t, b, "b", 100, 7)
@@ -97,7 +97,7 @@ func limitsKept(t *testing.T, b Backend) {
 // limitsAtOnce: each command changes a field of its own, and all of them count.
 func limitsAtOnce(t *testing.T, b Backend) {
 	if b.noLimits() {
-		t.Skip("this database has no room for limits")
+		t.Skip("the tables of this database lack the columns for limits")
 	}
 	put(t, b, "a", 100, 7)
 	stores := []Store{b.Store}
@@ -130,7 +130,7 @@ func limitsAtOnce(t *testing.T, b Backend) {
 // limitsApart: both live in one row of leaf_tag_option.
 func limitsApart(t *testing.T, b Backend) {
 	if b.noLimits() {
-		t.Skip("this database has no room for limits")
+		t.Skip("the tables of this database lack the columns for limits")
 	}
 	options := segment.Options{MinStep: 3, MaxStep: 9, FixedStep: true}
 	if err := b.Store.Create(ctx(t), segment.NewRow{Tag: "a", Start: 1, Step: 7, Options: options}); err != nil {
@@ -182,7 +182,7 @@ func limitsApart(t *testing.T, b Backend) {
 
 func limitsBad(t *testing.T, b Backend) {
 	if b.noLimits() {
-		t.Skip("this database has no room for limits")
+		t.Skip("the tables of this database lack the columns for limits")
 	}
 	put(t, b, "a", 100, 7)
 	for _, r := range []limit.Rule{{Rate: -1}, {Quota: -1}, {Rate: limit.MaxRate + 1}, {Quota: limit.MaxRate + 1}} {
@@ -213,7 +213,7 @@ func limitsBad(t *testing.T, b Backend) {
 
 func limitsMissing(t *testing.T, b Backend) {
 	if !b.noLimits() {
-		t.Skip("this database has room for limits")
+		t.Skip("the tables of this database have the columns for limits")
 	}
 	put(t, b, "a", 100, 7)
 	wantLimits(t, b, nil, nil)

@@ -51,7 +51,7 @@ func (s *Store) Record(ctx context.Context, e audit.Entry, keep time.Duration) (
 		return err
 	}
 	if err := s.forgetEntries(ctx, e, keep); err != nil { // the entry is there all the same
-		s.cfg.Logger.Debug("old entries of leaf_audit are not deleted", "store", s.Redacted(), "error", err)
+		s.cfg.Logger.Debug("old entries of leaf_audit could not be deleted", "store", s.Redacted(), "error", err)
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ type stored struct {
 // Bind implements segment.Store. It records a binding without a rule where leaf_meta is there
 // and may be written, so that a node which takes the database for one of several is refused; but
 // the only database of a node needs no table of ours. A binding with a rule is recorded by a
-// RuleChange alone, which knows all databases of the rule: of one that a node finds without a
-// record, nobody knows whether its rows are copies of rows in a database that does not answer.
+// RuleChange alone, which knows all databases of the rule: a node that finds a database without a
+// record cannot know whether its rows are copies of rows in a database that does not answer.
 func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
 	return s.bind(ctx, b, true)
 }
@@ -112,7 +112,7 @@ func (s *Store) bindRule(ctx context.Context, b segment.Binding, record bool) er
 		case err == nil, s.dialect.kindOf(err) == kindDuplicate: // another node was faster
 			found, err = s.binding(ctx, s.write, s.sql.meta)
 		case ctx.Err() == nil:
-			s.cfg.Logger.Debug("that this is the only database is not recorded", "store", s.Redacted(), "error", err)
+			s.cfg.Logger.Debug("that this is the only database could not be written to leaf_meta", "store", s.Redacted(), "error", err)
 			err = nil
 		}
 	}

@@ -195,7 +195,7 @@ func (s *Store) Enter(ctx context.Context, m segment.Member) (err error) {
 		return err
 	}
 	if err := s.sweepBoard(ctx); err != nil { // the node has entered all the same
-		s.cfg.Logger.Debug("old rows of leaf_repair_node are not deleted", "store", s.Redacted(), "error", err)
+		s.cfg.Logger.Debug("old rows of leaf_repair_node could not be deleted", "store", s.Redacted(), "error", err)
 	}
 	return nil
 }

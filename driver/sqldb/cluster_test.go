@@ -69,7 +69,7 @@ func TestTablesOfAUsedDatabaseAreGone(t *testing.T) {
 	}
 	for _, tt := range []struct{ known, want string }{
 		{"", "leaf_alloc, or does not let this user read it; run: leaf schema apply"},
-		{strings.Repeat("c", 32), "find out where the URL of the store leads"},
+		{strings.Repeat("c", 32), "find out to which database the URL of the store leads"},
 	} {
 		s := open(t, "sqlite:"+path)
 		if tt.known != "" {

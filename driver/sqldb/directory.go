@@ -115,7 +115,7 @@ func (d *Directory) Put(ctx context.Context, n discovery.Node, ttl time.Duration
 	now, due := int64(time.Since(d.store.born)), d.sweepDue.Load()
 	if now >= due && d.sweepDue.CompareAndSwap(due, now+int64(sweepEvery)) {
 		if err := d.sweep(ctx); err != nil { // the entry is there all the same
-			d.store.cfg.Logger.Debug("old entries of leaf_node are not deleted", "store", d.store.Redacted(), "error", err)
+			d.store.cfg.Logger.Debug("old entries of leaf_node could not be deleted", "store", d.store.Redacted(), "error", err)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@
 //
 // And all, on a server:
 //
-//  15. A transaction whose client falls silent is taken back after 5 s, by MySQL, which
+//  15. A transaction whose client falls silent is rolled back after 5 s, by MySQL, which
 //     has no bound for transactions, after 30 s. So a node that is frozen in the middle
 //     of one keeps its row from the others for no longer. To the node it is a lost
 //     connection, see 1 and 8.

@@ -6,7 +6,7 @@ import (
 )
 
 // idleTransaction is how long a server waits for the next statement of a transaction
-// before it takes the transaction back and ends the session. A node that is frozen in
+// before it rolls the transaction back and ends the session. A node that is frozen in
 // the middle of one (a virtual machine that is being moved, SIGSTOP, a partition) keeps
 // its connection and with it the row of its tag or worker ID, from all other nodes;
 // unless told otherwise servers wait for hours or for ever.

@@ -40,7 +40,7 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 	if columns == nil {
 		missing := "the database has no table leaf_alloc, or does not let this user read it"
 		if own := s.identity.get(); own != "" {
-			missing += fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out where the URL of the store leads, and lead it back. "+
+			missing += fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out to which database the URL of the store leads, and correct the URL. "+
 				"Only if those tables are lost for good, stop every node that used them, make new ones, and then, for each tag: leaf tag create TAG --start NUMBER, with %s", own, segment.AboveAll)
 		}
 		return nil, s.schemaError(missing, nil)
@@ -131,8 +131,9 @@ func (s *Store) withOptions(ctx context.Context, needed bool, f func(l *layout) 
 	return s.withRoom(ctx, func(l *layout) bool { return l.options }, "options need the table leaf_tag_option", f)
 }
 
-// withRoom is withLayout for a change that needs what not every database has. It may
-// have been created since the layout was read.
+// withRoom is withLayout for a change that needs a table or columns that an older schema lacks.
+// When the layout that was read lacks them, it is read again: an administrator may have created
+// them since.
 func (s *Store) withRoom(ctx context.Context, has func(*layout) bool, missing string, f func(l *layout) error) error {
 	if l := s.layout.Load(); l != nil && !has(l) {
 		s.layout.CompareAndSwap(l, nil)

@@ -18,8 +18,8 @@ var _ limit.Store = (*Store)(nil)
 // a tag removes its limit.
 var limitColumns = []string{"rate_limit", "quota", "blocked"}
 
-// layoutAge is how long tables without room for limits are believed to have none. It
-// is long, because some servers log each question about a table that is not there.
+// layoutAge is how long the store believes that the columns for limits are missing. It is long,
+// because some servers log each query for a table that does not exist.
 const layoutAge = time.Minute
 
 // Limits implements limit.Store.

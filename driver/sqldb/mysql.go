@@ -59,7 +59,7 @@ const (
 	mysqlExact = mysqlBytes + " = CAST(? AS BINARY)"
 
 	// mysqlTouch, done twice, leaves each row as it was. In a group, where another member
-	// knows nothing of locks, a load that meets a changed row is taken back.
+	// knows nothing of locks, a load that meets a changed row is rolled back.
 	mysqlTouch = "UPDATE leaf_alloc SET max_id = max_id ^ 1 WHERE max_id >= 0"
 
 	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
@@ -223,4 +223,6 @@ func mysqlKind(err error) kind {
 // mysqlLog passes on what the driver would print.
 type mysqlLog struct{ logger *slog.Logger }
 
-func (l mysqlLog) Print(v ...any) { l.logger.Debug("mysql driver", "text", fmt.Sprint(v...)) }
+func (l mysqlLog) Print(v ...any) {
+	l.logger.Debug("message of the MySQL driver", "text", fmt.Sprint(v...))
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// A node of a Galera group takes a transaction back when another node's transaction has
+// A node of a Galera group rolls a transaction back when another node's transaction has
 // changed the same row. Between two statements of one message it tells no client: the next
 // statement begins a transaction of its own, and the COMMIT succeeds although the UPDATE
 // is gone. The SELECT behind it then shows what the other node has written, so two loads

@@ -138,7 +138,7 @@ func packetAnswer(rows *sql.Rows, dest ...any) (found bool, err error) {
 }
 
 // reserveMySQL is rule H: the row's step is compared with the one
-// that the caller believes, so that an edited step counts from the next load.
+// that the caller believes, so that an edited step takes effect with the next load.
 func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
 	if req.Step == 0 {
 		return segment.Reservation{}, false, nil
@@ -148,7 +148,7 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 		packet = mysqlReserve
 	}
 	var before, after state
-	// In a Galera group a COMMIT that meets another node's is taken back.
+	// In a Galera group a COMMIT that conflicts with another node's is rolled back.
 	err := s.again(ctx, func() (err error) {
 		before, after, err = s.sendPacket(ctx, s.write, packet, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
 		return err

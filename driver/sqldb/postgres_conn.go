@@ -89,7 +89,7 @@ type pgConn struct {
 
 // errWarning: the server has warned between a statement that commits and its end. A
 // server whose wait for its synchronous standby is cancelled says so: the commit is on
-// no other server, and a failover takes it back.
+// no other server, and a failover loses it.
 var errWarning = errors.New("the server warned at the commit, so the outcome is unknown")
 
 // notice is called while a statement is under way, by the goroutine that reads.

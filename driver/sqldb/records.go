@@ -188,8 +188,8 @@ func (r *Records) Close() error {
 	return r.store.Close()
 }
 
-// transact is Store.transact, repeated while the server takes it back because of
-// another one.
+// transact is Store.transact, repeated while the server rolls it back because of a conflict with
+// another transaction.
 func (r *Records) transact(ctx context.Context, f func(conn *sql.Conn) error) error {
 	return r.store.again(ctx, func() error { return r.store.transact(ctx, f) })
 }

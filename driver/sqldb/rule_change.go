@@ -43,8 +43,8 @@ func (s *Store) Unbind(ctx context.Context, command string, to segment.Binding) 
 	return s.unbind(ctx, command, to, false)
 }
 
-// UnbindFirst is Unbind of a database that has no record, which is leaf.ErrConflict if it has
-// one: whoever recorded it was faster.
+// UnbindFirst is Unbind of a database that has no record of a rule. Error: leaf.ErrConflict if it
+// has one, because another process was faster.
 func (s *Store) UnbindFirst(ctx context.Context, command string, to segment.Binding) (c *RuleChange, err error) {
 	return s.unbind(ctx, command, to, true)
 }
@@ -104,8 +104,8 @@ func (s *Store) hasBoard(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// settle reads what is compared in the transaction that waits for the loads: behind a proxy or in a
-// group another statement may be answered by a server that has not heard of them yet.
+// settle waits for the loads under way, and reads in the same transaction what is compared. Behind a
+// proxy, or in a replication group, a server that answers a later statement may lag behind these loads.
 func (c *RuleChange) settle(ctx context.Context, l *layout, board bool) error {
 	return c.s.transact(ctx, func(conn *sql.Conn) (err error) {
 		for _, statement := range c.s.dialect.settle {
@@ -173,8 +173,8 @@ func (c *RuleChange) SameCommand(other *RuleChange) bool {
 	return one == "" || two == "" || one == two
 }
 
-// Was reports whether the rule before called the database by a name. After a decision, a database
-// that is left out by that one counts as well.
+// Was reports whether the rule before had the database under this name. After a decision, it is
+// also true of a database that the decided rule leaves out.
 func (c *RuleChange) Was(rule, name, decision string) bool {
 	before := c.found.base()
 	switch {

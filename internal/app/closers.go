@@ -13,7 +13,7 @@ type closers []func() error
 
 func (c *closers) add(f func() error) { *c = append(*c, f) }
 
-// close runs all of them, whatever fails.
+// close runs all functions, also when some fail, and joins their errors.
 func (c *closers) close() error {
 	var errs []error
 	for _, f := range slices.Backward(*c) {

@@ -75,11 +75,11 @@ func (n *node) bound(ctx context.Context, tag string) error {
 	return n.app.alloc.Bound(ctx, tag)
 }
 
-// tagChanged does not fail: a change that the node cannot read now counts at the next reading
+// tagChanged does not fail: a change that the node cannot read now takes effect at the next reading
 // of all tags, so the command itself has succeeded.
 func (n *node) tagChanged(ctx context.Context, tag string) error {
 	if err := n.app.alloc.Refresh(ctx, tag); err != nil {
-		n.app.log.Warn("a changed tag could not be read at once; the change counts from the next reading of all tags on", "tag", tag, "error", err)
+		n.app.log.Warn("a changed tag could not be read at once; the change takes effect at the next reading of all tags", "tag", tag, "error", err)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (n *node) tagChanged(ctx context.Context, tag string) error {
 // limitChanged is tagChanged for limits.
 func (n *node) limitChanged(ctx context.Context, l manage.Limit) {
 	if err := n.app.limits.Refresh(ctx); err != nil {
-		n.app.log.Warn("a change of a limit counts only from the next reading", "kind", l.Kind, "name", l.Name, "error", err)
+		n.app.log.Warn("a change of a limit takes effect only at the next reading", "kind", l.Kind, "name", l.Name, "error", err)
 	}
 }
 

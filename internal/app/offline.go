@@ -22,9 +22,8 @@ import (
 // offline is the manage.StoreSite on opened stores, without a running node. It is
 // used by one command at a time.
 //
-// The fence of the data directory counts as far as it can be had: issuing and
-// repairing need it, and its lock; the other commands take it if the folder exists
-// and is free.
+// Issuing and repairing need the fence of the data directory, and the folder's lock. The other
+// commands use the fence if the folder exists and no process has its lock.
 type offline struct {
 	cfg     config.Config
 	opts    Options

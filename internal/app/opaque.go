@@ -21,7 +21,7 @@ type opaqueKeys struct {
 	ring    *opaque.Ring // that formats use, nil: none; of reloadWhenAsked
 
 	shared bool          // the nodes of the database agree on the key that encodes
-	wake   chan struct{} // holds one: another ring counts
+	wake   chan struct{} // holds one: another ring is in force
 }
 
 // readRing reads the file of opaque.keys, nil without one.
@@ -40,7 +40,7 @@ func badKeys(c config.Opaque, err error) error {
 	return &config.Error{Key: format.KeysKey, Value: c.Keys, Limit: "must be a file of keys for opaque IDs: " + err.Error()}
 }
 
-// opaqueFile keeps in the data directory which keys the node has had. It cannot encode.
+// opaqueFile records in the data directory which keys the node has had, as digests: it holds no key.
 const opaqueFile = "opaque.json"
 
 // recall reads what the node had before its start. A file that cannot be read refuses the start: a
@@ -55,7 +55,7 @@ func (k *opaqueKeys) recall(dir *datadir.Dir) error {
 		err = json.Unmarshal(content, &seen)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: file %s of the data directory, which keeps the keys of opaque IDs apart, cannot be read: %w; if the file of keys is the one that all nodes have, remove %[2]s", leaf.ErrConflict, opaqueFile, err)
+		return fmt.Errorf("%w: file %s of the data directory cannot be read: %w; it records which keys of opaque IDs this node has had. If this node has the same file of keys as all other nodes, remove %[2]s and start it again", leaf.ErrConflict, opaqueFile, err)
 	}
 	k.formats.Recall(seen)
 	return nil

@@ -72,8 +72,9 @@ func (a *App) agreeOnKeys(ctx context.Context) {
 	}
 }
 
-// settleKeys compares the key that counts. While the database does not answer, it stays as it is. kept is false if
-// the database answers and has no leaf_meta.
+// settleKeys compares the key of the ring in force. While the database does not answer, a ring that
+// encodes goes on, and a ring that does not encode yet keeps waiting. kept is false if the database
+// answers and has no leaf_meta.
 func (a *App) settleKeys(ctx context.Context) (kept bool) {
 	ring, held := a.opaque.formats.Held()
 	if ring == nil {
@@ -93,7 +94,7 @@ func (a *App) settleKeys(ctx context.Context) (kept bool) {
 // notCompared is what stands for compareSoon before the databases are contacted.
 func notCompared(*opaque.Ring) error { return errNotCompared }
 
-// compareSoon is compareKey of a ring that does not count yet, for a caller who does not wait for long.
+// compareSoon is compareKey of a ring that is not in force yet. It waits for at most agreeSoon.
 func (a *App) compareSoon(ring *opaque.Ring) error {
 	ctx, cancel := context.WithTimeout(context.Background(), agreeSoon)
 	defer cancel()
@@ -117,7 +118,7 @@ func (a *App) compareKey(ctx context.Context, ring *opaque.Ring) (kept bool, err
 	return true, nil
 }
 
-// agreeOnce is compareKey of the ring that counts, with the alarm.
+// agreeOnce is compareKey of the ring in force. It raises or ends the alarm.
 func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) (kept bool, err error) {
 	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
 	defer cancel()

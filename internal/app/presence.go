@@ -102,7 +102,7 @@ func (p *presence) setWeight(weight int) {
 const longestWithdrawal = 2 * time.Second
 
 // withdraw takes the node out of the directory, so that clients that ask from now on go
-// elsewhere. That it fails costs them time, and this stop nothing.
+// elsewhere. A failure costs the clients time, and does not delay the stop further.
 func (p *presence) withdraw(ctx context.Context, log *slog.Logger) {
 	if p == nil {
 		return
@@ -112,7 +112,7 @@ func (p *presence) withdraw(ctx context.Context, log *slog.Logger) {
 	switch err := p.announcer.Withdraw(ctx); {
 	case err == nil:
 	case p.announcer.Status().Published.IsZero():
-		log.Debug("this node was never published", "error", err)
+		log.Debug("this node could not be removed from the directory of nodes, in which it was never published", "error", err)
 	default:
 		log.Warn("this node cannot be removed from the directory of nodes; clients find it until its entry ends", "error", err)
 	}

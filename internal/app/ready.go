@@ -85,7 +85,7 @@ func (a *App) publicReady() leaf.Readiness {
 	return r
 }
 
-// held returns m, or m as it is while the limits are not known.
+// held returns m, not ready if the node must wait for the limits of tags and clients (yes).
 func held(m leaf.ModeReadiness, yes bool) leaf.ModeReadiness {
 	if yes {
 		m.Ready = false

@@ -26,7 +26,7 @@ const (
 
 // Reloaded is what Reload found.
 type Reloaded struct {
-	Changed   []config.Difference // what counts now; a file with other content has no values
+	Changed   []config.Difference // what is in force now; a file with other content has no values
 	Passwords int                 // databases and registries for which another password is in force
 	Restart   []string            // keys with other differences, which count after a restart
 }

@@ -39,7 +39,7 @@ func (s *sources) failed(err error) (news bool) {
 }
 
 // look reports whether the configuration should be read again, and which files have changed. A
-// file that is being written looks different at each look, so a change counts when two looks see
+// file that is being written looks different at each look, so a change is taken when two looks see
 // the same. After a failure the configuration is read at each such look: what was wrong need not
 // be a file of these.
 func (s *sources) look() (again bool, changed []string) {

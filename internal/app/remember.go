@@ -59,8 +59,9 @@ func checkEmbedded(c config.Config, dir *datadir.Dir) error {
 		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
-// checkFiles refuses to make the SQLite file of a store anew that this data directory used before:
-// other nodes may go on with the one that the path does not name now. For leaf.db it is checkLost.
+// checkFiles refuses to create the SQLite file of a store again when the node has used that store
+// before and the file is gone: the path may lead elsewhere now, and other nodes may go on with the
+// file. For leaf.db it is checkLost.
 func (d *databases) checkFiles(dir *datadir.Dir) error {
 	for i, s := range d.stores {
 		if d.embedded {
@@ -87,7 +88,7 @@ func checkLost(dir *datadir.Dir, store, missing, command string) error {
 	if _, used := known[store]; !used {
 		return nil
 	}
-	return fmt.Errorf("%w: store %q: no file %s, or an empty one, and this node has used it: if it was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
+	return fmt.Errorf("%w: store %q: file %s is missing or empty, and this node has used this store before: if the file was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
 		"If the file is lost for good, stop every node that used it, run %s, and then, for each tag, leaf tag create TAG --start NUMBER, with %s; then start the nodes",
 		leaf.ErrConflict, store, missing, command, segment.AboveAll)
 }

@@ -95,7 +95,7 @@ func (n *node) Tokens(context.Context) (*manage.Tokens, error) {
 	}
 	t.Changed = func(ctx context.Context) {
 		if err := n.app.tokens.named.Refresh(ctx, n.app.followTokens(t.Store)); err != nil {
-			n.app.log.Warn("a change of a named token counts only from the next reading", "error", err)
+			n.app.log.Warn("a change of a named token takes effect only at the next reading", "error", err)
 		}
 	}
 	return t, nil

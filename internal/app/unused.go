@@ -47,8 +47,8 @@ func firstMade(c config.Config, dir *datadir.Dir, missing string) (first bool, e
 	return true, nil
 }
 
-// markUnused leaves the word of a command for the first node. first is what firstMade
-// said.
+// markUnused prepares the registry. If the command has made it and first is true, as firstMade
+// returned, it leaves the file unused: no node has started on the registry yet.
 func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, first bool) error {
 	made, err := records.Prepare(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func prepareRegistry(ctx context.Context, c config.Config, dir *datadir.Dir, rec
 	return markUnused(ctx, records, dir, first)
 }
 
-// takeUnused reads that word and removes it: it holds for one start, whatever comes
-// of it. It returns the ID of the database that is unused, "" if none is.
+// takeUnused removes the file unused and returns the ID of the database in it, "" if it was not
+// there. The file is valid for one start, also if that start fails.
 func takeUnused(dir *datadir.Dir) (id string, err error) {
 	content, err := dir.ReadFile(unusedFile)
 	if errors.Is(err, fs.ErrNotExist) {

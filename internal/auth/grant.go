@@ -58,7 +58,7 @@ func (g *Grant) Issue(tag string) error {
 // IssueSnowflake returns an error unless IDs of snowflake mode may be issued.
 func (g *Grant) IssueSnowflake() error { return g.check(g.roles.Load().Snowflake, RoleSnowflake) }
 
-// Read returns an error unless the node may be looked at.
+// Read returns an error unless the state of the node may be read.
 func (g *Grant) Read() error { return g.check(g.roles.Load().Read, RoleRead) }
 
 // Admin returns an error unless the node may be administered.

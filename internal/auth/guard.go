@@ -23,9 +23,9 @@ const Calm = time.Minute
 // guessable is the length in bytes below which a token may be one that people have chosen.
 const guessable = 32
 
-// Guard slows down the guessing of tokens: an address that has shown too many wrong ones hears
-// for a while only that, whatever it shows, unless that is a token that nobody can guess. So a
-// client with a wrong token does not lock out its neighbours behind one proxy. All methods are
+// Guard slows down the guessing of tokens. When an address has sent too many wrong tokens, all its
+// tokens are refused for a while, except a valid one that is too long to guess. So a client with a
+// wrong token does not lock out its neighbours behind one proxy. All methods are
 // safe for concurrent use, and memory is bounded.
 type Guard struct {
 	now func() time.Time
@@ -59,7 +59,7 @@ func place(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// blocked returns when an address may try again, 0 if now. A nil Guard blocks nobody.
+// blocked returns after what time an address may try again, 0 if now. A nil Guard blocks no address.
 func (g *Guard) blocked(a netip.Addr) time.Duration {
 	if g == nil || !g.some.Load() || !a.IsValid() {
 		return 0

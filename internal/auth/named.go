@@ -133,10 +133,10 @@ func (n *Named) Follow(ctx context.Context, c FollowConfig) {
 			if at, ok := n.ReadAt(); ok {
 				c.Logger.Warn("named tokens cannot be read; the last ones stay in force", "read", at.UTC().Format(time.RFC3339), "error", err)
 			} else {
-				c.Logger.Warn("named tokens cannot be read yet; nobody is let in by one", "error", err)
+				c.Logger.Warn("named tokens cannot be read yet; requests with a named token are refused", "error", err)
 			}
 		case err == nil && failed:
-			c.Logger.Info("named tokens are read again")
+			c.Logger.Info("named tokens can be read again")
 		}
 		failed = err != nil
 		interval := c.Interval

@@ -239,7 +239,7 @@ func TestFollow(t *testing.T) {
 		expect(2*time.Second, leaf.ErrUnauthenticated)
 		stop()
 		synctest.Wait()
-		for _, text := range []string{"named tokens cannot be read yet", "the last ones stay in force\" read=20", "named tokens are read again"} {
+		for _, text := range []string{"named tokens cannot be read yet", "the last ones stay in force\" read=20", "named tokens can be read again"} {
 			if strings.Count(log.String(), text) != 1+strings.Count(text, "again") {
 				t.Errorf("%q is not in the log as often as it should be:\n%s", text, &log)
 			}

@@ -23,7 +23,7 @@ type Tokens struct {
 // fixed is a token of the configuration.
 type fixed struct {
 	digest
-	strong int // 1: nobody can guess it
+	strong int // 1: too long to be guessed
 }
 
 // digest stands for a token, so that a comparison does not show the token's length.

@@ -66,7 +66,7 @@ type limitSetCmd struct {
 
 // Help implements kong.HelpProvider.
 func (limitSetCmd) Help() string {
-	return `The node that does it counts the change at once, the others within limit.refresh (2 s). Requests above a limit get 429 over HTTP, RESOURCE_EXHAUSTED over gRPC and THROTTLED over the Redis protocol, with the time after which to try again; what is blocked gets 403, PERMISSION_DENIED and BLOCKED.
+	return `The change takes effect at once on the node that makes it, and on the others within limit.refresh (2 s). Requests above a limit get 429 over HTTP, RESOURCE_EXHAUSTED over gRPC and THROTTLED over the Redis protocol, with the time after which to try again; what is blocked gets 403, PERMISSION_DENIED and BLOCKED.
 
 Limits of tags hold in segment mode; those of clients in both modes.`
 }

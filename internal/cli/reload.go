@@ -16,7 +16,7 @@ type reloadCmd struct {
 
 // Help implements kong.HelpProvider.
 func (reloadCmd) Help() string {
-	return `The node reads its configuration file again, and all files that the configuration names, as after SIGHUP and, within some seconds, after each change of a file (reload-interval). The command shows what counts from now on, and what counts only after a restart. When anything is wrong with the new configuration, nothing changes, and the exit code is 2. leaf config check --diff shows the same before, and changes nothing.
+	return `The node reads its configuration file again, and all files that the configuration names, as after SIGHUP and, within some seconds, after each change of a file (reload-interval). The command shows what is in force from now on, and what takes effect only after a restart. When anything is wrong with the new configuration, nothing changes, and the exit code is 2. leaf config check --diff shows the same before, and changes nothing.
 
 The node keeps the flags and variables that it was started with: what they set cannot change.`
 }
@@ -44,7 +44,7 @@ func (c *configCheckCmd) diff(ctx context.Context, p Process) error {
 	})
 }
 
-// printReload prints a line for each key, with the moment from which its new value counts.
+// printReload prints a line for each key, with the moment at which its new value takes effect.
 func printReload(w io.Writer, r manage.Reload, counts, nothing string) error {
 	if len(r.Changed)+len(r.Restart) == 0 {
 		_, err := fmt.Fprintln(w, nothing)

@@ -74,5 +74,5 @@ func versionText() string {
 	return text + " " + b.Go + " " + b.Platform
 }
 
-// version returns the tag or the module version that was built.
+// version returns the version of this build: its Git tag or its module version.
 func version() string { return thisBuild().Version }

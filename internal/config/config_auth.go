@@ -84,7 +84,8 @@ func (c Config) OpenAddress() (key, addr string) {
 	return "", ""
 }
 
-// checkOpen refuses a server for everybody unless the operator says that it is meant to be one.
+// checkOpen refuses a server that other machines reach without a token or certificate, unless
+// auth.open says that the operator wants it.
 func (c Config) checkOpen() error {
 	key, addr := c.OpenAddress()
 	if key == "" || c.Auth.Open {

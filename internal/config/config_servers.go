@@ -30,7 +30,7 @@ type Admin struct {
 // Auth is the section auth.
 type Auth struct {
 	Open         bool     `key:"open" default:"false" help:"Serve clients without a token or certificate on an address that other machines reach. Without it, a node with such an address needs auth.token, auth.named or tls.client-ca."`
-	Named        string   `key:"named" hint:"PLACE" help:"Accept the named tokens that leaf token makes, each with its roles, and ask every client and administrator for a token: store for those in the table leaf_token of the first database, file:PATH for those in a file. A change counts within limit.refresh."`
+	Named        string   `key:"named" hint:"PLACE" help:"Accept the named tokens that leaf token makes, each with its roles, and ask every client and administrator for a token: store for those in the table leaf_token of the first database, file:PATH for those in a file. A change takes effect within limit.refresh."`
 	Certificates []string `key:"certificate" hint:"NAME=ROLES" help:"Roles of a client certificate (tls.client-ca) by its name, for clients without a token: issue, issue:PATTERN, snowflake and read, with a space between two. Repeatable. A certificate that is not listed has no role."`
 
 	Tokens []string `key:"token" hint:"SECRET" secret:"all" help:"What clients must show: Authorization: Bearer over HTTP and gRPC, AUTH over the Redis protocol. Repeatable: each value is valid, so that a token can be exchanged while both are in use. Default: nothing is asked for."`

@@ -81,11 +81,11 @@ func (t *translator) set(key, source string, values ...string) {
 	t.out.settings = append(t.out.settings, setting{key, values, source})
 }
 
-// port is part of the identity ip:port, and nothing listens on it by that.
+// port sets the port of the identity ip:port in ZooKeeper. It makes no server listen there.
 func (t *translator) port() {
 	p := t.seen[legacyPort]
 	if p.value == "" {
-		return // the HTTP server's, as it should be
+		return // the identity has the port of the HTTP server
 	}
 	if n, err := strconv.ParseUint(p.value, 10, 16); err != nil || n == 0 {
 		t.fail(p, p.value, "must be a port from 1 to 65535")

@@ -84,7 +84,7 @@ func (c Snowflake) Given() (keys []string) {
 	return keys
 }
 
-// identity checks that a node will be the same one after a restart.
+// identity checks that the node will have the same identity after a restart.
 func (c Snowflake) identity(httpAddr string) error {
 	switch _, port, _ := net.SplitHostPort(httpAddr); {
 	case c.Registry == RegistryStatic && len(c.Given()) == 0:

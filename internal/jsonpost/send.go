@@ -11,7 +11,7 @@ import (
 	"net/url"
 )
 
-// ErrRequest says that no request can be made of a body or a URL, whoever receives it.
+// ErrRequest says that no request can be made of this body or URL, for any receiver.
 var ErrRequest = errors.New("the request cannot be made")
 
 // longestReply is how much of a reply is read.

@@ -15,7 +15,7 @@ import (
 type Source struct {
 	Name  string // for the log
 	Store Store
-	Holds func(tag string) bool // whether a tag's rule counts if it is found here; nil: every tag's
+	Holds func(tag string) bool // whether a tag's rule is in force if it is found here; nil: every tag's
 
 	// Issues reports whether the engine gets IDs from the source now. Where it does and
 	// the rules still cannot be read, requests are not held for them much longer
@@ -228,7 +228,7 @@ func (f *Follower) note(s *followed, err error) {
 	case err != nil && before == nil:
 		log.Warn("limits cannot be read yet; the tags of this store wait for them", "error", err)
 	case err == nil && before != nil:
-		log.Info("limits are read again")
+		log.Info("limits can be read again")
 	}
 	f.noteStart(s, err)
 }

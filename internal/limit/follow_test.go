@@ -168,7 +168,7 @@ func TestFollowThroughAnOutage(t *testing.T) {
 				line, _, _ = strings.Cut(line, " error=")
 				lines = append(lines, strings.TrimSpace(line))
 			}
-			want := []string{`WARN msg="limits cannot be read; the last ones stay in force" store=first`, `INFO msg="limits are read again" store=first`}
+			want := []string{`WARN msg="limits cannot be read; the last ones stay in force" store=first`, `INFO msg="limits can be read again" store=first`}
 			if diff := gocmp.Diff(want, lines); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}

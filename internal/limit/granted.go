@@ -8,8 +8,8 @@ import (
 )
 
 // granted returns issuers behind the roles of a named token or a certificate. Roles are asked
-// for each request, because a server keeps the issuers of a connection: a token that is revoked
-// counts at once.
+// for each request, because a server keeps the issuers of a connection: a revoked
+// token is refused at once.
 func granted(g *auth.Grant, inner *leaf.Issuers) *leaf.Issuers {
 	return &leaf.Issuers{Segment: &segmentOf{g, inner.Segment}, Snowflake: &snowflakeOf{g, inner.Snowflake}}
 }

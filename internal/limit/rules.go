@@ -99,14 +99,14 @@ type Rules struct {
 // are safe for concurrent use and end with ctx; the contract of segment.Store about
 // errors holds.
 type Store interface {
-	// Limits returns the rules that are not zero. A database whose tables have no room
-	// for them has none.
+	// Limits returns the rules that are not zero: none if the tables lack the columns for
+	// limits.
 	Limits(ctx context.Context) (Rules, error)
 
 	// SetTagLimit changes the rule of a tag in one atomic step, and returns what it is then;
 	// one that has become zero is removed. The tag's other options stay. Errors:
-	// leaf.ErrUnknownTag, leaf.ErrBadRequest, segment.ErrSchema if the tables have no room
-	// (`leaf schema apply`).
+	// leaf.ErrUnknownTag, leaf.ErrBadRequest, segment.ErrSchema if the tables lack
+	// the columns for limits (`leaf schema apply` adds them).
 	SetTagLimit(ctx context.Context, tag string, c Change) (Rule, error)
 
 	// SetClientLimit is SetTagLimit for a client, which need not be known.

@@ -18,7 +18,7 @@ type AuditLog struct {
 	Keep    time.Duration // how long entries stay
 	Timeout time.Duration // of one call
 
-	// Actor is who asks where the context names nobody.
+	// Actor is the actor of a change whose context names none.
 	Actor Actor
 
 	// Missed is told of an entry that is not in the log, and why. The change stands. Required.

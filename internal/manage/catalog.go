@@ -57,7 +57,7 @@ func (c *Catalog) bound(ctx context.Context, tag string) error {
 	return c.Bound(ctx, tag)
 }
 
-// change makes a change of a tag, which then counts at once.
+// change makes a change of a tag, which takes effect at once on this node.
 func (c *Catalog) change(ctx context.Context, tag string, change func() error) error {
 	err := c.bound(ctx, tag)
 	if err == nil {
@@ -81,7 +81,7 @@ func (c *Catalog) route(tag string) (int, error) {
 	return i, nil
 }
 
-// Holds reports whether a database is the one of a tag. Nothing else counts there.
+// Holds reports whether a database is the one of a tag. The tag's rows in other databases are ignored.
 func (c *Catalog) Holds(store int, tag string) bool {
 	return len(c.Stores) == 1 || c.Router.Route(tag) == store
 }

@@ -31,7 +31,7 @@ func (q DeleteTag) was(ctx context.Context, c *Catalog) (any, error) { return c.
 
 func (q RepairTag) was(ctx context.Context, c *Catalog) (any, error) { return c.rowBefore(ctx, q.Name) }
 
-// rowBefore is what a change of a row can replace.
+// rowBefore returns the fields of a tag's row that a change can replace, as they are before it.
 func (c *Catalog) rowBefore(ctx context.Context, tag string) (any, error) {
 	t, err := c.tag(ctx, tag)
 	return struct {

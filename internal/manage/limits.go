@@ -102,7 +102,7 @@ func (c *Catalog) limitRule(ctx context.Context, kind, name string) (limit.Rule,
 	return rules.Clients[name], err
 }
 
-// setLimit changes a limit, which then counts at once. The database applies the change: what
+// setLimit changes a limit, which takes effect at once on this node. The database applies the change: what
 // another command changes at the same time stays.
 func (c *Catalog) setLimit(ctx context.Context, kind, name string, change LimitChange) (l Limit, err error) {
 	store, err := c.limitStore(kind, name)
@@ -154,7 +154,7 @@ func (ListLimits) run(ctx context.Context, c *Catalog) (Limits, error) {
 }
 
 // SetTagLimit changes the fields that are not nil and returns the limit. With none
-// left it is removed. A running node counts it at once, other nodes a few seconds
+// left it is removed. The node that does it applies it at once, other nodes a few seconds
 // later. Errors: leaf.ErrUnknownTag, leaf.ErrBadRequest.
 type SetTagLimit struct {
 	Name string `query:"tag" once:"" json:"-"`

@@ -4,8 +4,8 @@ import "context"
 
 // Reload is what a node finds when it reads its configuration again.
 type Reload struct {
-	Changed []Difference `json:"changed"` // what counts from now on, or would
-	Restart []Difference `json:"restart"` // what counts only after a restart
+	Changed []Difference `json:"changed"` // what is in force from now on, or would be
+	Restart []Difference `json:"restart"` // what takes effect only after a restart
 }
 
 // Difference is a key whose value differs. A secret is hidden, and a file with other content, or
@@ -17,7 +17,7 @@ type Difference struct {
 }
 
 // ReloadConfig makes the node read its configuration and the files that it names again, as
-// SIGHUP does, and returns what counts now and what needs a restart. Errors: leaf.ErrBadRequest if the
+// SIGHUP does, and returns what is in force now and what needs a restart. Errors: leaf.ErrBadRequest if the
 // configuration is wrong, and nothing has changed; leaf.ErrDisabled if the node cannot read it
 // again; leaf.ErrNotReady.
 type ReloadConfig struct{}

@@ -79,7 +79,7 @@ func (q CreateToken) run(ctx context.Context, t *Tokens) (Token, error) {
 	return Token{token.Name, token.Roles.Words(), token.Created}, err
 }
 
-// do makes a change, which then counts at once on the node that makes it.
+// do makes a change, which takes effect at once on the node that makes it.
 func (t *Tokens) do(ctx context.Context, change func(ctx context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -92,7 +92,7 @@ func (t *Tokens) do(ctx context.Context, change func(ctx context.Context) error)
 	return nil
 }
 
-// RevokeToken deletes a named token. It counts at once on the node that does it, also on
+// RevokeToken deletes a named token. It takes effect at once on the node that does it, also on
 // connections that are open, and on the others within limit.refresh and one reading. Error:
 // leaf.ErrConflict if there is none of that name.
 type RevokeToken struct {

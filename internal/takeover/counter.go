@@ -36,8 +36,8 @@ type Counter struct {
 	Modulus int64 `json:"modulus,omitempty"`
 	Residue int64 `json:"residue,omitempty"`
 
-	// Follows says that the counter moves above every number that is inserted, whoever made
-	// it. It cannot count on beside another one.
+	// Follows says that the counter moves above every number that is inserted, whichever
+	// program made the number. Such a counter cannot go on beside another one.
 	Follows bool `json:"follows,omitempty"`
 
 	// Problem is why the counter cannot be used, "" if it can.
@@ -48,8 +48,8 @@ type Counter struct {
 	Stop func(first int64) string `json:"-"`
 }
 
-// Moved returns the counters of which numbers were taken since before. A cache can hide that from
-// End, and the rows of the table then show it.
+// Moved returns the counters from which numbers were taken between the readings before and now.
+// When a cache of the database hands out the numbers, End does not change, but Filled rises.
 func Moved(before, now []Counter) (moved []Counter) {
 	type key struct{ from, name string }
 	was := map[key]Counter{}

@@ -7,9 +7,9 @@ import "io"
 // file name without separators. All methods are safe for concurrent use on
 // different names. A panic counts as an error.
 type Disk interface {
-	// Occupy makes its caller the only one of this process that uses the file, until leave is
-	// called. Error: leaf.ErrConflict beside another one: two fences in one file would drop what
-	// the other one says.
+	// Occupy reserves the file for its caller, within this process, until leave is called. Error:
+	// leaf.ErrConflict while the file is reserved: each of two Fences on one file would overwrite
+	// the marks of the other.
 	Occupy(name string) (leave func(), err error)
 
 	// ReadFile returns the content of name, or an error that matches

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Conn is a connection that has a place.
+// Conn is a connection that counts towards MaxConns.
 type Conn struct {
 	net.Conn
 	of     *Listener
@@ -40,15 +40,15 @@ func (c *Conn) CloseWrite() error {
 
 type halfCloser interface{ CloseWrite() error }
 
-// Spare makes Drain leave this connection alone. An interruption that has happened
-// before is undone by the next read deadline that is set.
+// Spare makes Drain leave this connection alone. If Drain has interrupted it before, the next
+// read deadline that is set undoes the interruption.
 func (c *Conn) Spare() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.spared = true
 }
 
-// Close implements net.Conn and gives the place back. It may be called more than once.
+// Close implements net.Conn. It frees the connection's slot under MaxConns, and may be called more than once.
 func (c *Conn) Close() (err error) {
 	c.end.Do(func() {
 		err = c.Conn.Close()

@@ -43,8 +43,8 @@ type Listener struct {
 
 	mu       sync.Mutex
 	serving  bool
-	conns    map[*Conn]struct{}    // have a place
-	refusing map[net.Conn]struct{} // are told that there is none
+	conns    map[*Conn]struct{}    // open, at most MaxConns
+	refusing map[net.Conn]struct{} // are told that MaxConns is reached
 	busy     int                   // functions that Serve and refuse have started
 	drained  chan struct{}         // closed when closed and busy is 0
 
@@ -107,7 +107,7 @@ func (l *Listener) next(served bool) (*Conn, error) {
 			return nil, net.ErrClosed
 		case passes(err):
 			delay = min(max(2*delay, firstPause), lastPause)
-			l.cfg.Logger.Warn("accept", "address", l.Addr(), "err", err, "retry_in", delay)
+			l.cfg.Logger.Warn("a connection could not be accepted; the server tries again", "address", l.Addr(), "err", err, "retry_in", delay)
 			l.pause(delay)
 		default:
 			return nil, err
@@ -142,8 +142,8 @@ func (l *Listener) pause(d time.Duration) {
 	}
 }
 
-// admit gives raw a place. If there is none, c is nil, and raw is being refused or else
-// is to be closed.
+// admit takes raw in. If MaxConns is reached, c is nil: raw is being refused (refusing), or
+// the caller must close it.
 func (l *Listener) admit(raw net.Conn, served bool) (c *Conn, refusing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@
 // has all its IDs or is an error.
 //
 // The tag of an opaque ID is the tag of the request in segment mode. In snowflake mode the key of
-// a request changes nothing about the IDs, so it is always [SnowflakeTag]: whoever decodes an ID
-// need not know which key a client once sent.
+// a request changes nothing about the IDs, so it is always [SnowflakeTag]: a program that decodes an
+// ID need not know which key a client once sent.
 //
 // Opaque IDs of this package are distinct as long as all rings are: [Keys.Replace] refuses a ring
 // that would encode two IDs as one opaque ID, also after a restart if the node keeps [Seen].

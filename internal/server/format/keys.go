@@ -33,7 +33,7 @@ type Keys struct {
 	seen Seen
 }
 
-// issuing is the ring that counts, only with the key that encodes: a node decodes nothing.
+// issuing is the ring in force. It has only the key that encodes, because a node decodes nothing.
 type issuing struct {
 	ring *opaque.Ring
 	held error // why it encodes nothing yet
@@ -51,8 +51,8 @@ func (k *Keys) Recall(seen Seen) {
 	k.seen = seen
 }
 
-// Held returns the ring that counts, only with the key that encodes, and why it encodes nothing, nil
-// if it encodes. Without keys there is none.
+// Held returns the ring in force, with only the key that encodes, and why the ring does not encode
+// yet, nil if it encodes. The ring is nil if the node has no keys.
 func (k *Keys) Held() (ring *opaque.Ring, why error) {
 	if now := k.issues.Load(); now != nil {
 		return now.ring, now.held
@@ -68,9 +68,9 @@ func (k *Keys) Settle(ring *opaque.Ring, why error) {
 	}
 }
 
-// Replace makes ring the one that counts; nil takes the keys away. held is nil, or why the ring
-// encodes nothing until Settle, which requests for opaque IDs get; a ring that encodes the same as
-// the one before goes on. After an error nothing has changed: see [Keys.After].
+// Replace puts ring into force; nil takes the keys away. held is nil, or why the ring encodes
+// nothing until Settle; requests for opaque IDs get this error. A ring that makes the same opaque
+// IDs as the ring before goes on encoding. After an error nothing has changed: see [Keys.After].
 func (k *Keys) Replace(ring *opaque.Ring, held error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *Keys) Replace(ring *opaque.Ring, held error) error {
 	return nil
 }
 
-// After returns the keys that the node will have had once ring counts, or why ring cannot follow
+// After returns the keys that the node will have had once ring is in force, or why ring cannot follow
 // those that it had: see [Seen.With].
 func (k *Keys) After(ring *opaque.Ring) (Seen, error) {
 	k.mu.Lock()

@@ -46,11 +46,12 @@ const (
 	phaseMask = 3
 )
 
-// newCall also shows the ID of the stream, if it has one, and the cluster's, if it is known.
+// newCall writes the request ID of the stream, if it has one, and the ID of the cluster, if it is
+// known, into the header of the reply.
 func newCall(ss grpc.ServerStream, cluster func() string, id string) *call {
 	c := &call{ServerStream: ss, end: make(chan error, 1), ctx: requestid.With(ss.Context(), id), cluster: cluster}
 	if id != "" {
-		_ = c.SetHeader(metadata.Pairs(requestid.Metadata, id)) // as below
+		_ = c.SetHeader(metadata.Pairs(requestid.Metadata, id)) // fails after the end of the stream only
 	}
 	_ = c.name() // fails after the end of the stream only
 	return c

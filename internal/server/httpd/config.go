@@ -41,8 +41,8 @@ type Config struct {
 	// leaf.Credentials.Certificate. Default: plain TCP.
 	TLS *tls.Config
 
-	// MayRead returns an error unless a client may see /cache and /db. Default: whoever Access
-	// lets in may.
+	// MayRead returns an error unless a client may see /cache and /db. Default: every client
+	// that Access lets in may.
 	MayRead func(leaf.Credentials) error
 
 	// Cache and DB return a page of what /cache and /db show. Their context ends after

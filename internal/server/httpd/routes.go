@@ -157,9 +157,9 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 	return problem.NotFound(r.URL.Path)
 }
 
-// match reports whether the path with these segments is rt's, and which text stands in
-// its open segment. A slash at the end does not count, as in the Java server; it belongs to
-// no tag, whose own slashes are encoded.
+// match reports whether a path with these segments belongs to route rt, and returns the text
+// in the open segment of rt. A slash at the end is ignored, as in the Java server. It is no
+// part of a tag: clients percent-encode the slashes of a tag.
 func (rt route) match(segments []string) (text string, ok bool) {
 	rest := rt.path[1:]
 	if last := len(segments) - 1; segments[last] == "" && last == strings.Count(rt.path, "/") {

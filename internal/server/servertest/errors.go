@@ -97,7 +97,7 @@ func (b *bench) wantInternal(w way, got []leaf.Range, err error) {
 	}
 }
 
-// panics: the server lives on, and so does the client's connection or its successor.
+// panics: when the engine panics, the server still answers, on the client's connection or on a new one.
 func panics(b *bench) {
 	f := &fake{answer: func(_ context.Context, c call) ([]leaf.Range, error) {
 		if c.tag == "panic" {
