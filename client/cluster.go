@@ -18,8 +18,8 @@ var ErrOtherCluster = errors.New("client: the node belongs to another cluster")
 // clusterHeader is where a node says which cluster it belongs to.
 const clusterHeader = "leaf-cluster"
 
-// cluster is the one whose nodes are used: that of WithCluster, or the first that a node
-// or an entry of a list names.
+// cluster is the ID of the cluster whose nodes the client uses: that of WithCluster, or the first
+// ID that a node or an entry of a list names.
 type cluster struct {
 	named bool // by WithCluster
 

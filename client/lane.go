@@ -37,7 +37,7 @@ type lane struct {
 	retired bool // no longer in the map of lanes
 }
 
-// refusal is what a node said that throttles.
+// refusal is the last answer of a node that throttled a request.
 type refusal struct {
 	err      error
 	size     int       // how many IDs were refused
@@ -45,7 +45,8 @@ type refusal struct {
 	believed time.Time // until then a caller that wants as many and cannot wait until then is refused unasked
 }
 
-// belief bounds how long a refusal answers for the node: limits change.
+// belief bounds how long callers are refused by an earlier answer of the node, without asking it:
+// limits change.
 const belief = 100 * time.Millisecond
 
 // join puts w into the lane. start: the caller must start a flight. retired: the lane is

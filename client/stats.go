@@ -52,7 +52,7 @@ type NodeStats struct {
 	Latency   time.Duration // about the 95th percentile; 0: not known
 }
 
-// Stats returns a picture of the client.
+// Stats returns a snapshot of the client.
 func (c *Client) Stats() Stats {
 	s := Stats{
 		Listed:     int(c.stats.listed.Load()),

@@ -9,8 +9,9 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// refuses returns why nothing may be loaded from the store, nil if something may. Another rule
-// in one database divides the tags of all: a database that it leaves out keeps the old one.
+// refuses returns why nothing may be loaded from the store, nil if it may. When one database has
+// another tag rule, no store may be loaded from: the rule concerns the tags of all databases, and a
+// database that it leaves out still has the old rule.
 func (s *shard) refuses() error {
 	for _, other := range s.alloc.shards {
 		if err := other.refusal(other == s); err != nil {
@@ -20,7 +21,7 @@ func (s *shard) refuses() error {
 	return nil
 }
 
-// refusal is foreign, for the tags of the store itself or of all stores.
+// refusal returns why this store forbids loads: from itself (own), or from all stores.
 func (s *shard) refusal(own bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +35,7 @@ func (s *shard) foreignLocked() error {
 	return fmt.Errorf("%w: %s", leaf.ErrNotReady, s.ownerLocked())
 }
 
-// ownerLocked says whose the store is that is not ours any more.
+// ownerLocked says to what the store belongs now. It is not this node's store any more.
 func (s *shard) ownerLocked() string {
 	if otherCluster(s.foreign) {
 		return fmt.Sprintf("store %q is the database of another cluster now", s.name)
@@ -79,7 +80,7 @@ func (s *shard) bind() error {
 	first, timeout := !s.bound, a.cfg.LoadTimeout
 	s.mu.Unlock()
 	if !first {
-		timeout *= 10 // as the reading that follows
+		timeout *= 10 // the same as for the reading of all rows that follows
 	}
 	_, err := bounded.Do(a.running, &s.calls, timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Bind(ctx, a.router.Binding(s.index))

@@ -54,7 +54,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 	return errors.Join(err, a.fence.Close(ctx))
 }
 
-// begins reports whether this is the first Close, and then ends what Close ends first.
+// begins reports whether this is the first Close. It ends the syncs with the databases.
 func (a *Allocator) begins() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +86,7 @@ type tail struct {
 	returned atomic.Bool
 }
 
-// retireAll ends the ranges of all tags, and returns what may go back.
+// retireAll ends the ranges of all tags, and returns the tails that may be returned to the stores.
 func (a *Allocator) retireAll() []*tail {
 	var tails []*tail
 	for _, t := range *a.table.Load() {
@@ -94,7 +94,7 @@ func (a *Allocator) retireAll() []*tail {
 		if a.fence.HasCluster() && !a.cfg.KeepUnused && issued < unused.Lo {
 			// The row stood at the tail's start, as the end of another node's range, and the
 			// return of that range may still be on its way: it must not find the row there
-			// again, and lower it below the cluster fence. So the first ID stays behind.
+			// again, and lower it below the cluster fence. So the first ID is not returned.
 			unused.Lo++
 			a.counters.lost[lossStop].Add(1)
 		}

@@ -47,7 +47,7 @@ func (s *shard) noteMiss(tag string) {
 	}
 }
 
-// tellAgain is after how long the board is told the same once more: it may have forgotten.
+// tellAgain is after how long an unchanged answer is posted again: the database may have lost it.
 const tellAgain = 6 * time.Hour
 
 // told is what the board was told of a tag whose row is gone, and when this was tried last.

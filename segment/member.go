@@ -24,8 +24,8 @@ func (s *shard) place() string {
 	return node
 }
 
-// copyOf returns the node whose identity a process had that was not the last to enter under it.
-// copied: the name is one that place makes for such a process.
+// copyOf reports whether name is one that place makes for an earlier process of a node, beside a later
+// process with the same identity (copied), and returns the name of the node.
 func copyOf(name string) (node string, copied bool) {
 	dash := max(0, strings.LastIndexByte(name, '-'))
 	n, err := strconv.Atoi(name[dash:])
@@ -37,9 +37,9 @@ func (s *shard) is(m Member) bool {
 	return m.Process != 0 && m.Process == s.process.Load() && m.Node == s.place()
 }
 
-// firstEntries is how many looks at the board in a row write an entry, which takes some
-// seconds. The entry of a copy may be on its way when a process enters for the first time, and
-// take the name away. The copy gives way once it finds the name taken again.
+// firstEntries is how many of the first looks at the board write an entry each, which takes some
+// seconds. When a process enters for the first time, the entry of a copy may be on its way, and
+// replace the new entry. The process then enters again, and the copy takes another name.
 const firstEntries = 5
 
 // enter notes that the node is there, unless the same was noted a short time ago.
@@ -96,8 +96,8 @@ func (s *shard) takePlace(ctx context.Context) error {
 	return nil
 }
 
-// since is the time from one moment to another by the clock that says more: the monotonic one
-// may stand still in a suspension.
+// since returns the time from one moment to another: the larger of what the monotonic clock and the
+// wall clock say, because the monotonic clock may stand still while the machine is suspended.
 func since(at, now time.Time) time.Duration {
 	return max(now.Sub(at).Abs(), now.Round(0).Sub(at.Round(0)).Abs())
 }

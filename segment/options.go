@@ -46,9 +46,9 @@ type Change struct {
 	FixedStep   *bool   `json:"fixed_step,omitempty"`
 }
 
-// CheckMaxID returns leaf.ErrConflict if a row whose max_id is now must not get the change's:
-// it is never lowered, and a repair moves a row that lies below 0. No node wrote such a number,
-// so it does not say what is in use. Drivers call it within the transaction of the change.
+// CheckMaxID returns leaf.ErrConflict if the change must not set the max_id of a row whose max_id is
+// now: max_id is never lowered, and a row below 0 needs a repair. No node wrote a number below 0, so
+// it does not show what is in use. Drivers call CheckMaxID within the transaction of the change.
 func (c Change) CheckMaxID(now int64) error {
 	switch {
 	case c.MaxID == nil:

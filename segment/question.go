@@ -115,7 +115,7 @@ func (r *repair) answers(ctx context.Context, to int64) ([]Answer, error) {
 	}
 }
 
-// allAnswers returns the answers of the others: this node speaks for itself.
+// allAnswers returns the answers of the other nodes. What this node holds is read from its own fence.
 func (r *repair) allAnswers(ctx context.Context) ([]Answer, error) {
 	all, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) {
 		return r.board.Answers(ctx, r.tag)

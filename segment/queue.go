@@ -203,8 +203,8 @@ func (q *queue) slowDue() int {
 	return max(0, min(q.slow.loads.Len(), slots-q.slowNow))
 }
 
-// done notes the outcome of a load. alone says that it is time to ask with another tag:
-// one that fails over and over says nothing about the database.
+// done notes the outcome of a load. alone says that it is time to load another tag: when only the
+// loads of one tag fail, the database may be well.
 func (q *queue) done(t *Tag, slow bool, h health, err error) (alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

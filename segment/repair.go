@@ -119,8 +119,8 @@ type repair struct {
 	plan   RepairPlan
 }
 
-// ask finds the highest number in use. It changes nothing but the question, which forget
-// takes back.
+// ask finds the highest number in use. It changes nothing but the question on the board,
+// which forget removes.
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
 	r.began = a.fence.Look()

@@ -18,12 +18,13 @@ const (
 	// finds stops the tag on the others after that.
 	watchPause = time.Second
 
-	// missingPause is the same where the tables are missing, and listenFor how long a
-	// repair that finds no other node waits for one: they may have been made just now.
+	// missingPause is watchPause where the tables of the board are missing. listenFor is how
+	// long a repair that finds no other node waits for one: the tables may be new, and the
+	// nodes enter them within missingPause.
 	missingPause = 3 * time.Second
 	listenFor    = 4 * time.Second
 
-	// enterPause is the time between two notes that the node is there. They last for
+	// enterPause is the time between two entries of the node on the board. An entry lasts for
 	// BoardAge.
 	enterPause = time.Minute
 

@@ -65,8 +65,9 @@ func (t *Tag) prefetch() {
 	}
 }
 
-// fetch starts a fetch of t.size IDs, at least n, and one for each caller that waits
-// unless the source has just refused as many. It returns false after Close.
+// fetch starts one fetch, of t.size IDs, or of n if that is more, or of one ID for each caller that
+// waits if that is more still. After the source has refused a fetch for its size, the callers that
+// wait do not enlarge the next one. It returns false after Close.
 func (t *Tag) fetch(n int) bool {
 	n = max(n, t.size)
 	if !t.cramped {

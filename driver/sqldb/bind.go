@@ -89,7 +89,7 @@ func (s *Store) checkKey(ctx context.Context) error {
 }
 
 // bindCluster comes before bindRule: nothing is recorded in the database of another
-// cluster. That an ID cannot be recorded stops no node.
+// cluster. When the ID cannot be recorded, the node serves all the same.
 func (s *Store) bindCluster(ctx context.Context, record bool) error {
 	found, err := s.storedCluster(ctx, s.read)
 	if err == nil && found == "" && record {
@@ -157,8 +157,9 @@ func (s *stored) of() *segment.Binding {
 	return &s.Binding
 }
 
-// namesOf is what the names begin with that are recorded with a rule. A version before knows
-// nothing of names: those of another rule stay beside the rule that it records.
+// namesOf returns the prefix of the names that are recorded with a rule. An earlier version of Leaf
+// does not know the names. When it records another rule, the names of the rule before stay, and the
+// prefix shows that they do not belong to it.
 func namesOf(rule string) string {
 	sum := sha256.Sum256([]byte(rule))
 	return hex.EncodeToString(sum[:4]) + ":"

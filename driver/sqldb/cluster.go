@@ -18,14 +18,14 @@ const metaCluster = "cluster_id"
 // clusterValue is the ID of the cluster within a statement.
 const clusterValue = "(SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "')"
 
-// identity is which database a Store is. Whatever name leads to the database, and whatever
-// is loaded into it, the Store takes no range from one that names another cluster (rule V).
+// identity says which database a Store belongs to. If the URL leads to another database, or other
+// data is loaded into it, the Store takes no range while it names another cluster (rule V).
 type identity struct {
 	id      atomic.Pointer[string]          // the cluster's ID as this node read it first; nil: it read none
 	binding atomic.Pointer[segment.Binding] // which part of which tag rule it is; nil: not bound yet
 
-	// readable is whether a Bind has found leaf_meta. From then on each statement looks at it: if
-	// the table or the right to read it goes away, another rule may be recorded unseen.
+	// readable is whether a Bind has found leaf_meta. From then on each statement reads it: if it
+	// did not, another rule could be recorded unseen when the table or the right to read it is lost.
 	readable atomic.Bool
 }
 
@@ -45,7 +45,7 @@ func (i *identity) asked() string {
 }
 
 // check returns a *segment.ClusterError if found is the ID of another cluster. A database
-// without an ID is no other one: the row of leaf_meta was deleted, or could not be made.
+// without an ID is not another cluster's: the row of leaf_meta was deleted, or could not be made.
 func (i *identity) check(found string) error {
 	if own := i.get(); own != "" && found != "" && found != own {
 		return &segment.ClusterError{Own: own, Found: found}

@@ -13,9 +13,9 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// refused returns err with what the database refuses to the node, and what ends that;
-// nil for an error of another kind. The database answers: neither the network nor a
-// missing table is the cause, and none of our commands is the cure.
+// refused returns err with what the database refuses to the node, and what an administrator of the
+// database must do; nil for an error of another kind. The database answers, so neither the network
+// nor a missing table is the cause, and no command of leaf helps.
 func (s *Store) refused(ctx context.Context, err error) error {
 	if errors.Is(err, segment.ErrDenied) || errors.Is(err, errPooling) {
 		return err

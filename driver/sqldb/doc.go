@@ -46,7 +46,7 @@
 //     under us is an error, for a claim worker.ErrLost, and the next call uses the file
 //     that the path names then. None is made beside the -wal or -shm of a deleted one.
 //     CheckFile tells of the loss for ever. Every commit is copied into the main file at
-//     once, so that the loss of the -wal takes none back.
+//     once, so that no commit is lost with the -wal.
 //
 // And all, on a server:
 //

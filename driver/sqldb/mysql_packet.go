@@ -38,7 +38,7 @@ const (
 	mysqlReserveWhere = "step = ? AND max_id >= 0 AND max_id <= ?"
 )
 
-// The same packets, without and with a look at whose the database is.
+// The same packets, without and with a check of the cluster and the tag rule that the database belongs to.
 var (
 	mysqlReserve      = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, noOwner)
 	mysqlReserveOwner = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, ownerValues)

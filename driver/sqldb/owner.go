@@ -8,12 +8,13 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// owner is whose a database is, by its table leaf_meta: of which cluster, and which part of
-// which tag rule. Each load reads it in its transaction, after the row is locked, and takes no
-// range of a database that became another's.
+// owner says which cluster a database belongs to, and which part of which tag rule it is, by its
+// table leaf_meta. Each load reads it in its transaction, after the row is locked, and takes no
+// range from a database that has another owner now.
 type owner struct{ cluster, rule, store sql.NullString }
 
-// What a statement reads of the owner, and what it reads where it may not ask.
+// The columns with which a statement reads the owner, and those in their place where leaf_meta is
+// not read.
 const (
 	ownerValues = clusterValue + ", (SELECT value FROM leaf_meta WHERE name = '" + metaRule + "')" +
 		", (SELECT value FROM leaf_meta WHERE name = '" + metaStore + "')"
@@ -22,9 +23,9 @@ const (
 
 func (o *owner) dest() []any { return []any{&o.cluster, &o.rule, &o.store} }
 
-// ErrUnbound says that nothing records which part of which tag rule the database is: it is part of none,
-// and its rows may be copies. It is a segment.ErrSchema.
-var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, so it is not known whether its rows count; run, with the settings of this node: leaf schema apply", segment.ErrSchema)
+// ErrUnbound says that the database has no record of a tag rule: it is part of none, and its rows may
+// be copies of rows in another database. It is a segment.ErrSchema.
+var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, so it is not known whether its rows are those that nodes use; run, with the settings of this node: leaf schema apply", segment.ErrSchema)
 
 // checkOwner returns a *segment.ClusterError, segment.ErrRule or ErrUnbound if o is not this
 // node's.

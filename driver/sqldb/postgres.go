@@ -71,7 +71,7 @@ func postgresReserveReading(owner string) string {
 		" RETURNING $6, biz_tag, max_id, step, " + owner
 }
 
-// The same statements, without and with a look at whose the database is.
+// The same statements, without and with a check of the cluster and the tag rule that the database belongs to.
 var (
 	postgresReserve      = postgresReserveReading(noOwner)
 	postgresReserveOwner = postgresReserveReading(ownerValues)

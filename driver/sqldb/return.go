@@ -35,8 +35,8 @@ func (s *Store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) (err
 	case err == nil, errors.Is(err, leaf.ErrConflict), errors.Is(err, leaf.ErrUnknownTag):
 		return err
 	case kind == kindSerialize, kind == kindBadText:
-		// Taken back because another writer met the row, or refused because the database
-		// cannot express the name. Whether the row is still ours is worth knowing.
+		// The server rolled it back because of another writer of the row, or refused it because
+		// the database cannot express the name. Read whether max_id still is hi.
 		row, readErr := s.readRow(ctx, s.read, tag)
 		if readErr != nil {
 			return readErr

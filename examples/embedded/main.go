@@ -63,7 +63,7 @@ func run(ctx context.Context, out io.Writer, folder, url string) (err error) {
 	if err != nil {
 		return err
 	}
-	// A clean Close gives unused numbers back, so that a restart leaves no gap.
+	// A clean Close returns unused numbers to the database, so that a restart leaves no gap.
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -142,8 +142,8 @@ func (a *App) startEngines(ctx context.Context) error {
 }
 
 // closeEngines ends both modes. ended says that neither will write to the data
-// directory any more. Segment mode fails only if it might: a range that was not given
-// back is no error to it. Snowflake mode may have failed to give its number back, and
+// directory any more. Segment mode fails only if it might still write: a range that was
+// not returned is no error. Snowflake mode may have failed to release its number, and
 // have ended all the same.
 func (a *App) closeEngines(ctx context.Context) (ended bool, err error) {
 	var both sync.WaitGroup

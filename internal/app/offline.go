@@ -212,7 +212,7 @@ func (o *offline) Limits(ctx context.Context) (*manage.Catalog, error) { return 
 // Issuer implements manage.StoreSite.
 func (o *offline) Issuer(ctx context.Context) (leaf.Issuer, error) { return o.engine(ctx) }
 
-// tagChanged makes a change count for what is issued after it.
+// tagChanged makes a change hold for the IDs that are issued after it.
 func (o *offline) tagChanged(ctx context.Context, tag string) error {
 	if !o.started {
 		return nil

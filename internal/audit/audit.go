@@ -88,8 +88,8 @@ func NewID(at time.Time) string {
 	return Lowest(at) + "-" + hex.EncodeToString(random[:])
 }
 
-// Lowest returns a text that is below the IDs of that moment and later, and above those before
-// it.
+// Lowest returns a text that sorts before the ID of each entry made at that time or later, and after
+// the ID of each entry made earlier.
 func Lowest(at time.Time) string { return fmt.Sprintf("%016x", max(0, at.UnixMicro())) }
 
 // Oldest returns a text that is above the IDs of the entries that are to go with a new one: those

@@ -123,7 +123,7 @@ func (t *Tokens) certified(name string) *Grant {
 	return nil
 }
 
-// Required reports whether something must be shown.
+// Required reports whether a client must show a token or a certificate.
 func (t *Tokens) Required() bool {
 	return t.valid.Load() != nil || t.named != nil || t.certificates.Load() != nil
 }

@@ -18,7 +18,7 @@ type drainCmd struct {
 
 // Help implements kong.HelpProvider.
 func (drainCmd) Help() string {
-	return `The node says on /readyz and to gRPC health checks that it is not ready, and leaves the list of nodes that clients read. It serves for the delay, then ends its connections and streams after the requests that it has read, gives the unused IDs back, and its process ends with code 0. SIGTERM does the same.
+	return `The node says on /readyz and to gRPC health checks that it is not ready, and leaves the list of nodes that clients read. It serves for the delay, then ends its connections and streams after the requests that it has read, returns the unused IDs to the databases, and its process ends with code 0. SIGTERM does the same.
 
 A delay that is longer than the interval at which load balancers and clients look (clients of this project: 2s) lets all of them move before their connection ends.`
 }

@@ -29,7 +29,7 @@ type Snowflake struct {
 	Renew   time.Duration `key:"renew-interval" default:"3s" min:"100ms" max:"1m" help:"How often the claim and its time bound are renewed."`
 	Horizon time.Duration `key:"horizon" default:"0s" min:"0s" max:"24h" help:"How far ahead the time bound in the registry is set: an outage of the registry is ridden out for that long, and a successor of a crashed node waits that long. 0: 10m."`
 	Margin  time.Duration `key:"margin" default:"5s" min:"100ms" max:"10m" help:"How far the clocks of the nodes may be apart."`
-	Release bool          `key:"release-on-stop" default:"true" help:"At a clean stop, give the worker ID back, and the time that was reserved but not used."`
+	Release bool          `key:"release-on-stop" default:"true" help:"At a clean stop, release the worker ID, and the time that was reserved but not used."`
 
 	Tolerance   time.Duration `key:"clock-tolerance" default:"5ms" min:"0s" max:"1s" help:"A step back of the clock up to this is waited out, a longer one is an error until the clock has caught up."`
 	ClockPolicy string        `key:"clock-policy" default:"refuse" oneof:"refuse use-reserved" hint:"POLICY" help:"After a longer step back: refuse, or use the time that was reserved before it."`

@@ -94,7 +94,7 @@ func fieldKeys(t reflect.Type, prefix, title string, index []int) []Key {
 }
 
 // asFile returns the key that names a file with the value of k. Every key that may hold a
-// secret has one: a command line stands in the list of processes.
+// secret has one: other users of the machine see command lines in the list of processes.
 func (k Key) asFile() Key {
 	what := "the value of " + k.Name
 	if k.List {

@@ -107,9 +107,9 @@ func (a *adaptive) look() {
 	}
 }
 
-// turns reports whether a batch is to be rejected before it begins: others wait for
-// its tag, and it could not. Without this, it would take what arrives for them, and lose
-// it when it is rejected in the middle.
+// turns reports whether a batch must be rejected before it begins: other requests wait for its tag,
+// and the batch would get no slot to wait in. If it began, it would take IDs that arrive for the
+// other requests, and lose them when it is rejected in the middle.
 func (a *adaptive) turns(tag string) bool {
 	if !a.crowded.Load() {
 		return false

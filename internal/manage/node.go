@@ -112,8 +112,8 @@ const MaxDrainDelay = 10 * time.Minute
 
 // Drain begins to stop the node and returns at once: the node says that it is not
 // ready and leaves the list of nodes, serves for the delay, 0 to MaxDrainDelay,
-// ends its connections, gives unused IDs back, and its process ends. Info.Stage
-// tells how far it is. A negative delay is the node's own, drain-delay. Further
+// ends its connections, returns unused IDs, and its process ends. Info.Stage
+// says how far it is. A negative delay is the node's own, drain-delay. Further
 // calls change nothing. Error: leaf.ErrBadRequest.
 type Drain struct {
 	Delay time.Duration // below 0: drain-delay

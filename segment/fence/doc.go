@@ -23,9 +23,9 @@
 // Losing the compare-and-set only means that another node was faster: the range is dropped,
 // and the next one loaded at once. A range below the entry is a regress only if the entry
 // still is what Begin read, which a compare-and-set to the same end proves; otherwise a node
-// gave numbers back meanwhile.
+// has returned numbers meanwhile.
 //
-// A tail that goes back to the database passes the doors the other way, by [Fence.Lower].
+// When a tail is returned to the database, [Fence.Lower] lowers the entry and the mark.
 //
 // # Open or not
 //

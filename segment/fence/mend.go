@@ -50,8 +50,8 @@ func (f *Fence) mend() {
 // write.
 const slowDisk = 2 * time.Second
 
-// watch raises an alarm if the write of a file hangs. The caller calls end when the write has
-// ended, and then brings the alarm in line with how.
+// watch raises an alarm if the write of a file hangs. When the write has ended, the caller calls
+// end, and then ends or renews the alarm by the outcome of the write.
 func (f *Fence) watch(name string) (end func()) {
 	done, over := make(chan struct{}), false
 	f.cfg.Go(func() {
