@@ -282,8 +282,8 @@ func (a *Announcer) left(err error) error {
 	return fmt.Errorf("withdraw node %s from the directory: it may be listed for up to %v: %w", a.Status().Node.ID, a.cfg.TTL, err)
 }
 
-// remove repeats Remove until it succeeds. What is probably not there is tried once: a
-// registry that has never taken an entry need not hold up a stop.
+// remove repeats Remove until it succeeds. If no entry was ever published, it tries once: a
+// registry that never answered must not delay the stop.
 func (a *Announcer) remove(ctx context.Context) error {
 	const shortest, longest = 100 * time.Millisecond, time.Second
 	s := a.Status()

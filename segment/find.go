@@ -138,7 +138,7 @@ func (a *Allocator) forget(t *Tag) {
 	}
 }
 
-// describe takes over what the row says. a.mu and t.mu are held.
+// describe copies step and options of the row into the tag. a.mu and t.mu are held.
 func (t *Tag) describe(row Row) {
 	t.epoch = t.shard.epoch.Load()
 	if row.Problem != nil {

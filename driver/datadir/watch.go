@@ -30,8 +30,8 @@ type inode struct {
 	info fs.FileInfo
 }
 
-// watch adds a file to those that the name may stand for: one that Replace is about to
-// put in the place of another counts beside it. It keeps the file open.
+// watch adds a file to those that the name may stand for: while Replace puts a new file in the
+// place of an old one, the name may stand for either. It keeps the file open.
 func (d *Dir) watch(name string, f file) error {
 	info, err := f.Stat()
 	if err != nil {

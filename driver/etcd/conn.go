@@ -23,9 +23,9 @@ import (
 // errClosed is returned by calls after Close.
 var errClosed = errors.New("etcd: closed")
 
-// conn is a client that is made by the first call that needs one. Where a password is
-// needed that is a conversation: it is held by a goroutine, and callers wait for its end
-// as long as they like.
+// conn is a client that is made by the first call that needs one. With a password, making it
+// takes requests to etcd: a goroutine sends them, and each caller waits for the end of them
+// until its own context ends.
 type conn struct {
 	cfg Config // but for the password, which may change
 
@@ -92,8 +92,8 @@ func (c *conn) attempted(ctx context.Context, method string, request, reply any,
 	return err
 }
 
-// spaceCure is what to do about an etcd that is full. It is full sooner or later, because each
-// renewal writes, if it keeps its history: that is its default.
+// spaceCure is what to do about an etcd that is full. By default etcd keeps its history, and each
+// renewal of a claim adds to it, so etcd fills up in time.
 const spaceCure = "etcd keeps every value that a key ever had until it is compacted. Start it with --auto-compaction-retention=1h. Now run etcdctl compact --physical with the revision that etcdctl endpoint status --write-out=json shows, then etcdctl defrag for each member, and etcdctl alarm disarm"
 
 // explain adds to the error of a call where etcd is and, if the time of the call is up,
@@ -237,8 +237,8 @@ func (c *conn) options() clientv3.Config {
 		TLS:         c.cfg.TLS,
 		DialTimeout: c.cfg.DialTimeout,
 		Logger:      zap.NewNop(), // what it knows is in the errors that it returns
-		// A connection that died in silence is noticed after both together. The
-		// server takes more frequent questions for an attack.
+		// A connection that died in silence is noticed after the sum of both times. The
+		// server treats more frequent pings as an attack.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{

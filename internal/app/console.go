@@ -17,8 +17,7 @@ import (
 )
 
 // adminConsole is the console of the administrator's listener. Without admin.token it has
-// no actions, and needs no token: the listener is on loopback then, and so is what else it
-// tells without one.
+// no actions and needs no token: the listener is then on loopback only.
 func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 	return console.New(console.Config{
 		Source: view{a, n, l, false}, Monitor: a.monitor, Logger: a.log,

@@ -94,8 +94,8 @@ func (r *ruleChange) checkOwnFence(rows []map[string]int64) error {
 	return nil
 }
 
-// compare refuses a row below known where the rule expects the tag. from is the database
-// that known is from, -1 if it is from none.
+// compare returns an error if the tag's row, in the database where the rule expects it, is below
+// known. from is the database in which known was read, -1 if it was not read in one.
 func (r *ruleChange) compare(from int, tag string, known int64, why string, rows []map[string]int64) error {
 	to := r.o.dbs.router.Route(tag)
 	if to == from || to < 0 && !r.isLeftOut(from) {

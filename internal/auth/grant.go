@@ -29,13 +29,13 @@ func newGrant(name, who string, roles Roles) *Grant {
 	return g
 }
 
-// renew gives the grant other roles, and takes a revocation back.
+// renew gives the grant other roles, and ends a revocation.
 func (g *Grant) renew(roles Roles) {
 	g.roles.Store(&roles)
 	g.revoked.Store(false)
 }
 
-// everything is the grant of those who need to show nothing, and of auth.token.
+// everything is the grant of clients that need no token, and of auth.token.
 func everything(who string) *Grant {
 	return newGrant("", who, Roles{All: true, Snowflake: true, Read: true})
 }
@@ -44,7 +44,7 @@ func everything(who string) *Grant {
 // needs to be asked for each ID.
 func (g *Grant) Free() bool { return g.Name == "" }
 
-// Who is what the grant belongs to, for people.
+// Who names the owner of the grant in texts.
 func (g *Grant) Who() string { return g.who }
 
 // Issue returns an error unless the tag may be issued.

@@ -24,8 +24,8 @@ type Named struct {
 	last int64      // number of the reading that is in force; guarded by set
 }
 
-// table finds a grant by the first bytes of its digest, and is never changed. Who could learn
-// from the time of a search which first bytes exist knows nothing of a secret.
+// table finds a grant by the first bytes of its digest, and is never changed. The time of a search may
+// show which first bytes of digests exist. That says nothing about a secret.
 type table struct {
 	grants map[uint64][]*Grant
 	names  map[string]*Grant // also of tokens that are gone, which are revoked
@@ -37,12 +37,12 @@ const maxNames = 2 * MaxTokens
 // NewNamed returns a set that is not known yet.
 func NewNamed() *Named { return &Named{} }
 
-// Set puts tokens into force, in place of those before. Other roles of a token count at once, also on
-// connections that are open. One that has another secret or is gone is revoked there, until it comes back.
+// Set puts tokens into force, in place of those before. Other roles of a token take effect at once, also
+// on connections that are open. A token that has another secret or is gone is revoked there, until it comes back.
 func (n *Named) Set(tokens []Token, now time.Time) { n.put(tokens, n.begun.Add(1), now) }
 
-// put is Set of a reading, unless one that began later was faster. Readings have numbers: a clock
-// can be set back, and then no reading would count until it has come up again.
+// put is Set for a reading of the store. It does nothing if a later reading is in force already. Readings
+// have numbers and not times: after a clock was set back, all readings would look older than the last one.
 func (n *Named) put(tokens []Token, reading int64, now time.Time) {
 	n.set.Lock()
 	defer n.set.Unlock()

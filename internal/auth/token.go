@@ -61,11 +61,11 @@ func digestOf(text string) (d digest, err error) {
 
 // Store keeps named tokens, at most MaxTokens.
 type Store interface {
-	// NamedTokens returns all tokens, by name. Without a place for them there are none.
+	// NamedTokens returns all tokens, by name. Without a table or file for them there are none.
 	NamedTokens(ctx context.Context) ([]Token, error)
 
 	// CreateToken adds a token. Errors: leaf.ErrConflict if there is one of that name, or too
-	// many; segment.ErrSchema without a place for it; leaf.ErrBadRequest.
+	// many; segment.ErrSchema without the table leaf_token; leaf.ErrBadRequest.
 	CreateToken(ctx context.Context, t Token) error
 
 	// RevokeToken deletes a token. Errors: leaf.ErrConflict if there is none of that name.

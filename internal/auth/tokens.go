@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Tokens is what a client can show of which it must show one. The zero value asks for none.
+// Tokens are the tokens and certificates of which a client must show one. The zero value asks for none.
 // All methods are safe for concurrent use.
 type Tokens struct {
 	valid        atomic.Pointer[[]fixed]           // of the configuration

@@ -21,7 +21,8 @@ type AuditLog struct {
 	// Actor is the actor of a change whose context names none.
 	Actor Actor
 
-	// Missed is told of an entry that is not in the log, and why. The change stands. Required.
+	// Missed is called with each entry that could not be written to the log, and why. The change itself
+	// was made. Required.
 	Missed func(e audit.Entry, err error)
 }
 
@@ -55,7 +56,7 @@ type changing interface {
 	change() Change
 }
 
-// changed is a reply that says more of a change than the request.
+// changed is a reply that adds to what the audit log says of a change.
 type changed interface {
 	change(c *Change)
 }
@@ -90,8 +91,8 @@ func (l *AuditLog) before(ctx context.Context, op Operation, site, request any) 
 	return was
 }
 
-// Record adds a change to the log, with its outcome. The caller may have gone: the change has
-// not.
+// Record adds a change to the log, with its outcome, also when ctx has ended: the caller may have left,
+// but the change was carried out.
 func (l *AuditLog) Record(ctx context.Context, c Change, outcome error) {
 	if l == nil {
 		return
@@ -121,11 +122,11 @@ func (l *AuditLog) Record(ctx context.Context, c Change, outcome error) {
 	}
 }
 
-// errNoAudit is the answer without a place for the log.
+// errNoAudit is the answer when no database keeps the log.
 var errNoAudit = fmt.Errorf("%w: the audit log is kept in the first database of segment mode or of the worker IDs (snowflake.registry=sql), and there is none", leaf.ErrDisabled)
 
-// values returns both sides of a change as JSON. Of what was there before, only the members
-// that the change names count.
+// values returns both sides of a change as JSON. Of the values before, it returns only the members
+// that the change names.
 func values(c Change) (from, to string) {
 	was, is := members(c.From), members(c.To)
 	if len(is) > 0 {

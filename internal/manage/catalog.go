@@ -41,11 +41,11 @@ type Catalog struct {
 	// to belong to the configured division of tags. nil: that was checked before.
 	Bound func(ctx context.Context, tag string) error
 
-	// TagChanged makes a committed change of a tag count at once.
+	// TagChanged makes a committed change of a tag take effect at once.
 	TagChanged func(ctx context.Context, tag string) error
 
-	// LimitChanged makes a committed change of a limit count at once, and Gate enforces the
-	// limits. Both are nil without a running node.
+	// LimitChanged makes a committed change of a limit take effect at once, and Gate enforces
+	// the limits. Both are nil without a running node.
 	LimitChanged func(ctx context.Context, l Limit)
 	Gate         *limit.Gate
 }

@@ -118,7 +118,7 @@ func (q Drain) change() Change {
 
 func (ReloadConfig) change() Change { return Change{Operation: "reload", Object: thisNode} }
 
-// change names the keys whose values count from now on. A secret is hidden there already.
+// change names the keys whose values take effect now. Reload hides secrets already.
 func (r Reload) change(c *Change) {
 	from, to := map[string]string{}, map[string]string{}
 	for _, d := range r.Changed {

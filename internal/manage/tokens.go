@@ -15,7 +15,7 @@ type Tokens struct {
 	Timeout time.Duration // of one call
 	Asked   bool          // a node with this configuration asks for them
 
-	// Changed makes a committed change count at once. nil without a running node.
+	// Changed makes a committed change take effect at once. nil without a running node.
 	Changed func(ctx context.Context)
 }
 

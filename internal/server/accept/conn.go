@@ -15,7 +15,7 @@ type Conn struct {
 	end    sync.Once
 }
 
-// heardMost is where Heard stops counting, which Read then does without.
+// heardMost is where Heard stops counting, so that later calls of Read need no atomic add.
 const heardMost = 64
 
 // Read implements net.Conn.

@@ -88,8 +88,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// next is Accept. Drained shall wait for what is to serve the connection, if served is
-// true.
+// next is Accept. If served is true, Drained waits for the function that will serve the
+// connection.
 func (l *Listener) next(served bool) (*Conn, error) {
 	for delay := time.Duration(0); ; {
 		raw, err := l.ln.Accept()

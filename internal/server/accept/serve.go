@@ -46,8 +46,8 @@ func (l *Listener) Serve(handle func(*Conn), beside ...func()) error {
 	}
 }
 
-// Drain is Close, and ends the reads of connections that wait for their clients. What
-// they are to do about it is their handlers' business.
+// Drain is Close, and ends the reads of connections that wait for their clients. The handlers
+// of these connections decide what follows.
 func (l *Listener) Drain() {
 	_ = l.Close()
 	l.draining.Do(l.interrupt)

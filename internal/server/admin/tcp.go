@@ -82,7 +82,7 @@ func withProfiles(next http.Handler) http.Handler {
 	return mux
 }
 
-// admit returns by what the request is let through, for the audit log.
+// admit returns which token or session lets the request through, for the audit log.
 func (t *TCP) admit(r *http.Request) (who string, err error) {
 	if t.Tokens == nil || !t.Tokens.Required() {
 		return "", fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)

@@ -62,8 +62,8 @@ func (s *Server) wind(ctx context.Context, stopped <-chan struct{}) error {
 // prefaceLen is how many bytes an HTTP/2 client sends before its first frame.
 const prefaceLen = 24
 
-// silent reports whether a client has not said enough to be one of HTTP/2. It is what
-// GracefulStop waits for otherwise.
+// silent reports whether a client has not sent a whole preface of HTTP/2. GracefulStop would wait
+// for such a client.
 func silent(c *accept.Conn) bool { return c.Heard() < prefaceLen }
 
 // endStreams ends the streams that rest, or all that wait for a request.

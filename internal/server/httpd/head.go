@@ -184,8 +184,8 @@ func parseField(b []byte) (n int, kind fieldKind, value []byte, v verdict) {
 	}
 	i += len("\r\n")
 
-	// Like net/http, which compares no field but these with anything, and Accept and
-	// the credentials only in our own handlers.
+	// The fast path looks at the same fields as net/http and our handlers: net/http reads no
+	// others, and our handlers read Accept and the credentials.
 	switch string(name) {
 	case "host":
 		return i, hostField, nil, verdictOf(isPlainHost(value))
