@@ -48,8 +48,8 @@ func (a *Allocator) heedInMemory(n Notice, began fence.Look) (after fence.Mark, 
 	return after, true
 }
 
-// heedNothing is heedInMemory for the tags that this node latched and that have no notice:
-// no repair on the board is older than the latch.
+// heedNothing is heedInMemory for each tag that this node latched and that has no notice. The missing
+// notice shows that the board has no repair of the tag from before the latch.
 func (s *shard) heedNothing(posted map[string]int64, began fence.Look) {
 	a := s.alloc
 	if a.fence.Latched() == 0 {

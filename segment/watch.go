@@ -73,7 +73,7 @@ func (s *shard) watch() {
 	}
 }
 
-// lookNow makes watch look at the board at once: there is something to be told.
+// lookNow makes watch look at the board at once, because this node has something to post.
 func (s *shard) lookNow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -106,7 +106,7 @@ func (r *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) e
 	if err != nil {
 		return err
 	}
-	changed := fmt.Errorf("%w: the etcd key %q is not what it was", worker.ErrLost, r.namespaceKey())
+	changed := fmt.Errorf("%w: the etcd key %q has changed", worker.ErrLost, r.namespaceKey())
 	if stored == nil || stored.StoredNamespace != old {
 		return changed
 	}

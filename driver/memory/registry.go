@@ -145,7 +145,7 @@ func (h *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 func (h *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
 	return h.do(ctx, "amend", func(r *Registry) error {
 		if r.namespace == nil || *r.namespace != old {
-			return fmt.Errorf("%w: the namespace is not what it was", worker.ErrLost)
+			return fmt.Errorf("%w: the namespace has changed", worker.ErrLost)
 		}
 		amended := old
 		amended.IssueFrom, amended.Given = next.IssueFrom, next.Given
@@ -189,7 +189,7 @@ func (h *Records) Put(ctx context.Context, record worker.Record) (version string
 		}
 		if record.Incarnation != "" {
 			if r.namespace == nil || r.namespace.Incarnation != record.Incarnation {
-				return fmt.Errorf("%w: the namespace is gone, or another one", worker.ErrLost)
+				return fmt.Errorf("%w: the namespace was deleted or replaced", worker.ErrLost)
 			}
 			if record.Version == "" {
 				given := *r.namespace

@@ -48,7 +48,8 @@ const (
 	WorkerExpired  = "expired"  // T has passed without a release
 	WorkerReleased = "released" // by its owner or an operator
 
-	// WorkerUnreadable: its record cannot be read, and no claim takes the number, -1 where not even that can be.
+	// WorkerUnreadable: the record cannot be read, and no claim takes its number. The number is -1 if it
+	// cannot be read either.
 	WorkerUnreadable = "unreadable"
 )
 

@@ -91,8 +91,8 @@ func (a *Access) Guarded() bool { return a.inner.Guarded() }
 // Protocol returns the name given to New.
 func (a *Access) Protocol() string { return a.protocol }
 
-// Collect sends the histogram of the requests that were timed, and lets more be timed: a quiet
-// node would have none between two scrapes.
+// Collect sends the histogram of the timed requests. It also makes the next requests be timed:
+// otherwise a quiet node would have no timed request between two scrapes.
 func (a *Access) Collect(to chan<- prometheus.Metric) {
 	a.seconds.Collect(to)
 	a.due()
