@@ -205,12 +205,13 @@ func (p *process) awaitIDs(t *testing.T, seen distinct, n int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); n > 0; {
 		status, body, err := httpGet(p.addr, "/api/segment/get/leaf-segment-test?count=50")
-		if err == nil && status == 200 {
+		switch {
+		case err == nil && status == 200:
 			seen.add(t, idsIn(t, body))
 			n -= 50
-		} else if time.Now().After(end) {
+		case time.Now().After(end):
 			t.Fatalf("%d %s, %v; log:\n%s", status, body, err, p.log)
-		} else {
+		default:
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
