@@ -74,6 +74,18 @@ func TestLostFileStopsTheNode(t *testing.T) {
 	}
 }
 
+// withLog makes a node that is not started, and what it logs.
+func withLog(t *testing.T, dir string) (*app.App, *lockedBuffer) {
+	t.Helper()
+	log := &lockedBuffer{}
+	a, err := app.New(embedded(dir), app.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Stop(context.Background()) }) // it may say that nothing can be written any more
+	return a, log
+}
+
 // TestLostFileWhileTheNodeStarts: the first look finds the loss after the first contact with the
 // database. That fails for want of the file, but its cure, an empty database, would begin at 1 again.
 func TestLostFileWhileTheNodeStarts(t *testing.T) {
@@ -82,16 +94,11 @@ func TestLostFileWhileTheNodeStarts(t *testing.T) {
 		t.Run("file="+name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(shortDir(t), "d")
-			var log lockedBuffer
-			a, err := app.New(embedded(dir), app.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = a.Stop(context.Background()) })
+			a, log := withLog(t, dir)
 			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
 			}
-			err = a.Start(t.Context())
+			err := a.Start(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "was deleted") || strings.Contains(err.Error(), "schema apply") {
 				t.Errorf("the node ends with: %v", err)
 			}
@@ -148,12 +155,7 @@ func TestDemoTagAfterALossAsTheAlarmSays(t *testing.T) {
 func TestLostFileTextCountsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(shortDir(t), "d")
-	var log lockedBuffer
-	a, err := app.New(embedded(dir), app.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.Stop(context.Background()) })
+	a, log := withLog(t, dir)
 	if err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
