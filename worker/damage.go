@@ -18,7 +18,7 @@ func (h *Holder) inspect() {
 	_, h.inspected = h.read()
 	records, err := h.reg.List(ctx)
 	if err != nil {
-		h.log.Debug("the records of the worker IDs are not inspected", "error", err)
+		h.log.Debug("the records of the worker IDs cannot be read, to look for damaged ones", "error", err)
 		return
 	}
 	h.forecast(records)

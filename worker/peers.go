@@ -87,7 +87,7 @@ func (h *Holder) settle() (objection, jump error) {
 	if h.cfg.Clock.Ask != nil {
 		var err error
 		if o, err = h.ask(); err != nil {
-			h.log.Debug("no list of peers", "error", err)
+			h.log.Debug("the list of peers cannot be read", "error", err)
 			return nil, jump
 		}
 		if objection = h.judge(o); objection != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // errMoved: a multi expected something that is not so, and nothing was changed.
-var errMoved = errors.New("zookeeper: the node is not what it was")
+var errMoved = errors.New("zookeeper: the node has changed since it was read")
 
 var errClosed = errors.New("zookeeper: the connection is closed")
 

@@ -115,7 +115,7 @@ func (c *conn) amendNamespace(ctx context.Context, p string, old, next worker.St
 		return err
 	}
 	if err != nil || stored == nil || stored.StoredNamespace != old {
-		return fmt.Errorf("%w: the namespace at %s is not what it was", worker.ErrLost, p)
+		return fmt.Errorf("%w: the namespace at %s has changed since it was read", worker.ErrLost, p)
 	}
 	data := encode(namespaceRecord{
 		Format: format, Name: old.Name, Fingerprint: old.Fingerprint, IssueFrom: next.IssueFrom, Incarnation: old.Incarnation,

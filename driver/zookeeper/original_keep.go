@@ -183,7 +183,7 @@ func (o *Original) Free(ctx context.Context, number int64) error {
 	return nil
 }
 
-// free takes the number from an owner. The error is errMoved if the owner is not what it was.
+// free takes the number from an owner. The error is errMoved if the owner has changed since it was read.
 func (o *Original) free(ctx context.Context, own owner) error {
 	record := own.ownerRecord
 	record.Nonce, record.Released = "", true
