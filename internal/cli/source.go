@@ -119,7 +119,7 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 	}
 	row = takeover.Row{Exists: !missing, MaxID: t.MaxID}
 	if !missing && (t.State != manage.TagOK || t.MaxID < 0) {
-		row.Problem = fmt.Sprintf("the state of tag %s is %s; leaf tag show %[1]s, then repair it first", printable(tag), t.State)
+		row.Problem = fmt.Sprintf("the state of tag %s is %s; see leaf tag show TAG, and repair it first", printable(tag), t.State)
 		return row, nil
 	}
 	entries, err := auditEntries(ctx, b, manage.ListAudit{Object: manage.ObjectOfTag(tag)}, math.MaxInt)

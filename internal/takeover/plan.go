@@ -56,7 +56,7 @@ type Plan struct {
 // in memory before they load again. It is left alone only if they hold nothing from below either.
 func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	p := Plan{Comparison: Compare(tag, row, counters), Exists: row.Exists, Counters: counters, Action: Refuse}
-	if reason := cmp.Or(row.Problem, refusal(tag, counters, o)); reason != "" {
+	if reason := cmp.Or(row.Problem, refusal(counters, o)); reason != "" {
 		p.Reason = reason
 		return p
 	}
@@ -105,7 +105,7 @@ func stops(c Comparison, row Row, counters []Counter, first int64) (all []string
 }
 
 // refusal returns why the numbers of the counters cannot be taken over.
-func refusal(tag string, counters []Counter, o Options) string {
+func refusal(counters []Counter, o Options) string {
 	for _, c := range counters {
 		switch {
 		case c.Problem != "":
@@ -114,11 +114,11 @@ func refusal(tag string, counters []Counter, o Options) string {
 			return "AUTO_INCREMENT cannot count on beside Leaf: the first ID of Leaf that is inserted moves it above that ID, into the numbers that Leaf hands out next. Stop every program that inserts rows without an ID, and use --stopped"
 		}
 	}
-	return missingResidues(tag, counters)
+	return missingResidues(counters)
 }
 
 // missingResidues says that other databases hand out numbers between those of the counters.
-func missingResidues(tag string, counters []Counter) string {
+func missingResidues(counters []Counter) string {
 	modulus := int64(1)
 	var residues []int64
 	for _, c := range counters {
@@ -137,5 +137,5 @@ func missingResidues(tag string, counters []Counter) string {
 		return ""
 	}
 	return fmt.Sprintf("numbers with %s were found; those with the other remainders are in further databases, and may be higher. Name every database with --from or --from-file. "+
-		"If there is no other one, make the tag yourself, with a start above all that you find: leaf tag create %s --start N", strings.Join(found, ", "), tag)
+		"If there is no other one, make the tag yourself, with a start above all that you find: leaf tag create TAG --start N", strings.Join(found, ", "))
 }
