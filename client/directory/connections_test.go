@@ -68,6 +68,7 @@ func TestHundredClientsOfOneDatabase(t *testing.T) {
 	if err := d.Put(t.Context(), discovery.Node{ID: "n1", Weight: 1, GRPC: "127.0.0.1:1"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
+	var clients []*client.Client
 	for range 100 {
 		c, err := client.New(open(t, text), client.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
@@ -78,18 +79,25 @@ func TestHundredClientsOfOneDatabase(t *testing.T) {
 				t.Error(err)
 			}
 		})
+		clients = append(clients, c)
 	}
-	// They start together. After two readings each they no longer read together.
-	const settled, enough = 200, 400
-	most := 0
-	for p.Accepted() < enough {
+	// They start together, and one that could not read on a busy machine soon tries again. After
+	// another reading each they no longer read together.
+	for _, c := range clients {
+		for len(c.Stats().Nodes) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	const readings = 200
+	settled, most := p.Accepted()+len(clients), 0
+	for p.Accepted() < settled+readings {
 		if p.Accepted() > settled {
 			most = max(most, p.Open())
 		}
 		time.Sleep(time.Millisecond) // between two samples
 	}
-	t.Logf("of %d connections at most %d at a time", enough-settled, most)
-	if most > 40 {
+	t.Logf("of %d connections at most %d at a time", readings, most)
+	if most > 60 { // clients that keep theirs have a hundred
 		t.Errorf("%d connections at a time", most)
 	}
 }
