@@ -24,7 +24,10 @@ func (d *panickyDisk) at(call string) {
 	}
 }
 
-func (d *panickyDisk) Occupy(name string) (func(), error) { return d.disk.Occupy(name) }
+func (d *panickyDisk) Occupy(name string) (func(), error) {
+	d.at("Occupy")
+	return d.disk.Occupy(name)
+}
 
 func (d *panickyDisk) ReadFile(name string) ([]byte, error) {
 	d.at("ReadFile")
@@ -69,4 +72,15 @@ func TestDiskPanics(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOccupyPanics: a Holder whose disk panics when it takes its file is not made.
+func TestOccupyPanics(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a")
+		_, err := worker.New(worker.NewPool(w.records), &panickyDisk{disk: n.disk, in: "Occupy"}, n.cfg)
+		if err == nil || !strings.Contains(err.Error(), "no disk in Occupy") {
+			t.Errorf("New: %v; want the panic", err)
+		}
+	})
 }

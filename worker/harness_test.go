@@ -250,6 +250,7 @@ type disk struct {
 	late  error         // writes take effect and fail
 	hang  chan struct{} // writes end when it is closed; nil: at once
 	reads chan struct{} // the same for reads
+	users int           // that have occupied the file and not left it
 }
 
 func (d *disk) set(f func(*disk)) {
@@ -271,8 +272,11 @@ func (d *disk) put(content []byte) {
 	d.set(func(d *disk) { d.files[fileName] = content })
 }
 
-// Occupy lets everyone in: a test ends a process without closing its Holder.
-func (d *disk) Occupy(string) (func(), error) { return func() {}, nil }
+// Occupy counts, and lets everyone in: a test ends a process without closing its Holder.
+func (d *disk) Occupy(string) (func(), error) {
+	d.set(func(d *disk) { d.users++ })
+	return func() { d.set(func(d *disk) { d.users-- }) }, nil
+}
 
 func (d *disk) ReadFile(name string) ([]byte, error) {
 	d.mu.Lock()

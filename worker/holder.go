@@ -107,10 +107,10 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	if h.rt == nil {
 		h.rt = leaf.SystemRuntime()
 	}
+	h.reg = guarded{reg, &guard{rt: h.rt, log: h.log, hung: map[string]hungCall{}}}
 	if err := h.onDisk("Disk.Occupy", func() (err error) { h.leave, err = disk.Occupy(fileName); return err }); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	h.reg = guarded{reg, &guard{rt: h.rt, log: h.log, hung: map[string]hungCall{}}}
 	h.clock.limit, h.clock.reach = cfg.Jump, cfg.Horizon
 	h.clock.first, h.clock.end = time.UnixMilli(cfg.Layout.Epoch).UTC(), cfg.Layout.End()
 	h.made = h.rt.Now()
@@ -322,22 +322,24 @@ func (h *Holder) Close(ctx context.Context) error {
 	if s != nil {
 		s.gen.Stop() // whatever else happens, nothing is issued any more
 	}
-	var err error
+	return errors.Join(h.finish(ctx), h.reg.end(ctx))
+}
+
+// finish releases the number, if there is one, and leaves the file once nothing writes it.
+func (h *Holder) finish(ctx context.Context) (err error) {
 	if !h.began.Load() {
 		h.leave()
-	} else {
-		if err = h.rt.Wait(ctx, h.done, 0); err != nil {
-			err = fmt.Errorf("worker: the claim did not end in time, its number is free after T: %w", err)
-		} else {
-			if h.held != nil {
-				err = h.release(ctx, h.held, h.cfg.KeepOnStop)
-			}
-			late := h.lastWrite(ctx)
-			if late == nil {
-				h.leave()
-			}
-			err = errors.Join(err, late)
-		}
+		return nil
 	}
-	return errors.Join(err, h.reg.end(ctx))
+	if err := h.rt.Wait(ctx, h.done, 0); err != nil {
+		return fmt.Errorf("worker: the claim did not end in time, its number is free after T: %w", err)
+	}
+	if h.held != nil {
+		err = h.release(ctx, h.held, h.cfg.KeepOnStop)
+	}
+	if late := h.lastWrite(ctx); late != nil {
+		return errors.Join(err, late)
+	}
+	h.leave()
+	return err
 }

@@ -53,6 +53,11 @@ func TestStopDuringAWrite(t *testing.T) {
 				if err := h.Close(ctx); err == nil || ctx.Err() == nil {
 					t.Errorf("Close returned %v after %v while a write is under way", err, time.Since(begun))
 				}
+				n.disk.set(func(d *disk) {
+					if d.users != 1 {
+						t.Error("the file is free for another Holder while a write is under way")
+					}
+				})
 				close(hang)
 			})
 		})
