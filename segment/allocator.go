@@ -41,6 +41,7 @@ type Allocator struct {
 	watching context.Context //nolint:containedctx // parent of looks at the boards, cancelled when Close takes the tails
 	unwatch  context.CancelFunc
 	closed   chan struct{} // closed when Close has ended
+	began    atomic.Bool   // by Start
 	retired  atomic.Bool   // ranges were returned; later ones are dropped
 
 	counters counters
@@ -115,8 +116,12 @@ func (a *Allocator) fenceConfig() fence.Config {
 // Start makes first contact with every database, one attempt each, and begins to
 // follow them. It returns permanent errors only (ErrSchema, ErrRule, *ClusterError, leaf.ErrConflict), after which
 // the Allocator must be closed; a database that cannot be reached is tried again
-// in the background, and until then its tags answer leaf.ErrNotReady. Call it once.
+// in the background, and until then its tags answer leaf.ErrNotReady. A second call is
+// leaf.ErrConflict.
 func (a *Allocator) Start(ctx context.Context) error {
+	if a.began.Swap(true) {
+		return fmt.Errorf("%w: the allocator was started before", leaf.ErrConflict)
+	}
 	a.fence.Start()
 	results := make([]error, len(a.shards))
 	contacted := make(chan struct{})

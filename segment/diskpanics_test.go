@@ -25,6 +25,11 @@ func (d *panicky) at(call string) {
 	}
 }
 
+func (d *panicky) Occupy(name string) (func(), error) {
+	d.at("Occupy")
+	return d.disk.Occupy(name)
+}
+
 func (d *panicky) ReadFile(name string) ([]byte, error) {
 	d.at("ReadFile")
 	return d.disk.ReadFile(name)
@@ -87,7 +92,7 @@ func TestDiskPanics(t *testing.T) {
 			})
 		})
 	}
-	for _, call := range []string{"ReadFile", "Append"} {
+	for _, call := range []string{"Occupy", "ReadFile", "Append"} {
 		t.Run(call, func(t *testing.T) {
 			router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
 			if err != nil {

@@ -69,6 +69,7 @@ func TestBoundWaitsForTheFirstContact(t *testing.T) {
 		if err := a.Bound(t.Context(), "order"); err != nil {
 			t.Errorf("Bound = %v while the first reading lasts", err)
 		}
+		wantErr(t, a.Start(t.Context()), leaf.ErrConflict)
 	})
 }
 
