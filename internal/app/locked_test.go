@@ -11,7 +11,7 @@ import (
 )
 
 // TestStartWaitsForACommand: a command holds the data directory for a moment, and the node that
-// starts then waits for it. It does not wait for a node.
+// starts then waits for it, as another command does. It does not wait for a node.
 func TestStartWaitsForACommand(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
@@ -28,6 +28,17 @@ func TestStartWaitsForACommand(t *testing.T) {
 		t.Fatalf("beside a command that ends: %v", err)
 	}
 	if err := node.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if held, err = datadir.Open(c.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { _ = held.Close() })
+	_, done, err := app.Open(t.Context(), c, app.Options{}, true, app.Stores)
+	if err != nil {
+		t.Fatalf("a command beside a command that ends: %v", err)
+	}
+	if err := done(); err != nil {
 		t.Error(err)
 	}
 }

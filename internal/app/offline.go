@@ -54,7 +54,7 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 	o.catalog.Engine, o.catalog.TagChanged = o.engine, o.tagChanged
 	switch _, statErr := os.Stat(cfg.DataDir); {
 	case o.dbs.embedded:
-		if err := o.lock(); err != nil {
+		if err := o.lock(openDirForCommand); err != nil {
 			return nil, err
 		}
 		if err := o.prepare(); err != nil {
@@ -62,9 +62,9 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 		}
 	case errors.Is(statErr, fs.ErrNotExist):
 	default:
-		// The lock fails while a node runs here. That is no error: the node knows its
-		// marks and guards itself. A damaged fence file is an error.
-		err := o.lock()
+		// The lock fails while a node runs here. That is no error, and nothing to wait for: the
+		// node knows its marks and guards itself. A damaged fence file is an error.
+		err := o.lock(openDir)
 		if _, locked := errors.AsType[*datadir.LockedError](err); err != nil && !locked {
 			return nil, err
 		}
@@ -100,11 +100,11 @@ func (o *offline) prepare() error {
 }
 
 // lock opens the data directory and reads its fence, once.
-func (o *offline) lock() error {
+func (o *offline) lock(open func(path string) (*datadir.Dir, error)) error {
 	if o.alloc != nil {
 		return nil
 	}
-	dir, err := openDirForCommand(o.cfg.DataDir)
+	dir, err := open(o.cfg.DataDir)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (o *offline) bind(ctx context.Context) error {
 
 // engine returns the started engine, for calls that issue or repair.
 func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
-	if err := o.lock(); err != nil {
+	if err := o.lock(openDirForCommand); err != nil {
 		return nil, err
 	}
 	if !o.started {

@@ -63,10 +63,10 @@ func checkEmbedded(c config.Config, dir *datadir.Dir) error {
 // before and the file is gone: the path may lead elsewhere now, and other nodes may go on with the
 // file. For leaf.db it is checkLost.
 func (d *databases) checkFiles(dir *datadir.Dir) error {
+	if d.embedded {
+		return nil
+	}
 	for i, s := range d.stores {
-		if d.embedded {
-			return nil
-		}
 		path := s.MissingFile()
 		if err := checkLost(dir, d.name(i), path, fmt.Sprintf("leaf schema apply --data-dir %q --store %q", dir.Path(), "sqlite:"+path)); err != nil {
 			return err
