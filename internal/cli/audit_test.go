@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -43,14 +41,7 @@ func TestAuditOfANode(t *testing.T) {
 	if !strings.Contains(reply, "200 OK") || !strings.Contains(reply, "X-Request-Id: abc-7") {
 		t.Errorf("POST /v1/reload: %s", reply)
 	}
-	if err := node.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(20 * time.Second); strings.Count(node.log.String(), "configuration reloaded") < 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no reload by the signal:\n%s", node.log)
-		}
-	}
+	node.hangup(t, "configuration reloaded")
 	outputOf(t, "drain", "--wait=false", "--delay", "1s", "--data-dir", dir) // the entry of the signal may come a little later than the log
 	if err := <-node.done; err != nil {
 		t.Fatal(err)

@@ -108,22 +108,29 @@ func (p *process) end(t *testing.T, sig syscall.Signal) {
 // await waits until the log holds a text.
 func (p *process) await(t *testing.T, text string) {
 	t.Helper()
+	p.awaitTimes(t, text, 1)
+}
+
+// awaitTimes waits until the log holds a text so many times.
+func (p *process) awaitTimes(t *testing.T, text string, times int) {
+	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.log.String(), text); <-tick.C {
+	for deadline := time.Now().Add(20 * time.Second); strings.Count(p.log.String(), text) < times; <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("%q is not in the log:\n%s", text, p.log)
+			t.Fatalf("%q is not %d times in the log:\n%s", text, times, p.log)
 		}
 	}
 }
 
-// hangup sends SIGHUP, and waits until the log holds a text.
+// hangup sends SIGHUP, and waits until the log holds a text once more.
 func (p *process) hangup(t *testing.T, text string) {
 	t.Helper()
+	before := strings.Count(p.log.String(), text)
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, text)
+	p.awaitTimes(t, text, before+1)
 }
 
 // ids takes n IDs of the demo tag over HTTP.
