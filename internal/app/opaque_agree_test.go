@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"database/sql"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,6 +34,21 @@ func writeRing(t *testing.T, c config.Config, ring *opaque.Ring) {
 	}
 }
 
+// withOrder makes the tables of a node's database, and a tag.
+func withOrder(t *testing.T, c config.Config, database string) *sql.DB {
+	t.Helper()
+	applySchema(t, c)
+	db := openFile(t, database)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	return db
+}
+
+func makesOpaqueIDs(t *testing.T, a *app.App) bool {
+	t.Helper()
+	status, _ := get(t, a, "/api/segment/get/order?format=opaque")
+	return status == http.StatusOK
+}
+
 // TestOpaqueKeysOfTwoNodes: a node whose key is another one than that of the nodes before makes no
 // opaque ID, neither with the keys that it starts with nor with those of a reload. It gives numbers,
 // and opaque IDs as soon as it has the keys of the others.
@@ -41,9 +57,7 @@ func TestOpaqueKeysOfTwoNodes(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "leaf.db")
 	one, ring := nodeWithKeys(t, database)
 	two, _ := nodeWithKeys(t, database)
-	applySchema(t, one)
-	db := openFile(t, database)
-	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	db := withOrder(t, one, database)
 
 	a, stopFirst := start(t, one)
 	if status, body := get(t, a, "/api/segment/get/order?format=opaque"); status != http.StatusOK {
@@ -79,10 +93,7 @@ func TestOpaqueKeysOfTwoNodes(t *testing.T) {
 	refused(c)
 	stopFirst() // the other thing that the alarm says
 	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'")
-	until(t, "the node makes opaque IDs", func() bool {
-		status, _ := get(t, c, "/api/segment/get/order?format=opaque")
-		return status == http.StatusOK
-	})
+	until(t, "the node makes opaque IDs", func() bool { return makesOpaqueIDs(t, c) })
 	if _, body := get(t, c, "/readyz"); strings.Contains(body, "leaf_meta") {
 		t.Errorf("the alarm stays: %s", body)
 	}
@@ -109,9 +120,7 @@ func TestOpaqueKeysOfTwoSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeRing(t, two, ring)
-	applySchema(t, one)
-	db := openFile(t, database)
-	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	db := withOrder(t, one, database)
 	_, stop := start(t, one)
 	b, _ := start(t, two)
 	if status, body := get(t, b, "/api/segment/get/order?format=opaque"); status != http.StatusServiceUnavailable || !strings.Contains(body, "another key") {
@@ -123,10 +132,7 @@ func TestOpaqueKeysOfTwoSizes(t *testing.T) {
 	}
 	stop() // as the alarm says
 	execute(t, db, remove)
-	until(t, "the node makes opaque IDs", func() bool {
-		status, _ := get(t, b, "/api/segment/get/order?format=opaque")
-		return status == http.StatusOK
-	})
+	until(t, "the node makes opaque IDs", func() bool { return makesOpaqueIDs(t, b) })
 }
 
 // TestRecordOfTheOpaqueKeyIsLost: a database that is restored, or that fails over to a replica without the
@@ -136,15 +142,9 @@ func TestRecordOfTheOpaqueKeyIsLost(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "leaf.db")
 	c, _ := nodeWithKeys(t, database)
-	applySchema(t, c)
-	db := openFile(t, database)
-	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	db := withOrder(t, c, database)
 	a, _ := start(t, c)
-	makes := func() bool {
-		status, _ := get(t, a, "/api/segment/get/order?format=opaque")
-		return status == http.StatusOK
-	}
-	if !makes() {
+	if !makesOpaqueIDs(t, a) {
 		t.Fatal("the node makes no opaque IDs")
 	}
 	record := func() (value string) {
@@ -156,11 +156,11 @@ func TestRecordOfTheOpaqueKeyIsLost(t *testing.T) {
 	before := record()
 	execute(t, db, "DELETE FROM leaf_meta WHERE name = 'opaque_key_0'")
 	until(t, "the node writes the record back", func() bool { return record() == before })
-	if !makes() {
+	if !makesOpaqueIDs(t, a) {
 		t.Error("the node makes no opaque IDs after that")
 	}
 	execute(t, db, "UPDATE leaf_meta SET value = 'of a node that was faster' WHERE name = 'opaque_key_0'")
-	until(t, "the node makes no opaque IDs beside another key", func() bool { return !makes() })
+	until(t, "the node makes no opaque IDs beside another key", func() bool { return !makesOpaqueIDs(t, a) })
 	if _, body := get(t, a, "/readyz"); !strings.Contains(body, "is not the one of the other nodes") {
 		t.Errorf("the alarm is missing: %s", body)
 	}
@@ -172,9 +172,7 @@ func TestReloadOfOpaqueKeysOfTwoNodes(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "leaf.db")
 	one, ring := nodeWithKeys(t, database)
-	applySchema(t, one)
-	db := openFile(t, database)
-	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES ('order', 1, 10, CURRENT_TIMESTAMP)")
+	db := withOrder(t, one, database)
 	a, _ := start(t, one)
 	execute(t, db, "INSERT INTO leaf_meta (name, value) VALUES ('opaque_key_1', 'of a node that has read another file')")
 	if _, err := ring.Add(); err != nil {
