@@ -25,7 +25,7 @@ func (o *owner) dest() []any { return []any{&o.cluster, &o.rule, &o.store} }
 
 // ErrUnbound says that the database has no record of a tag rule: it is part of none, and its rows may
 // be copies of rows in another database. It is a segment.ErrSchema.
-var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, so it is not known whether its rows are those that nodes use; run, with the settings of this node: leaf schema apply", segment.ErrSchema)
+var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, and its rows may be old copies of rows in another one; run, with the settings of this node: leaf schema apply", segment.ErrSchema)
 
 // checkOwner returns a *segment.ClusterError, segment.ErrRule or ErrUnbound if o is not this
 // node's.

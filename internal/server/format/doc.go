@@ -9,9 +9,8 @@
 // none. It then checks the IDs with [Format.Check] before it writes the first of them, so a reply
 // has all its IDs or is an error.
 //
-// The tag of an opaque ID is the tag of the request in segment mode. In snowflake mode the key of
-// a request changes nothing about the IDs, so it is always [SnowflakeTag]: a program that decodes an
-// ID need not know which key a client once sent.
+// The tag of an opaque ID is the tag of the request in segment mode. In snowflake mode it is always
+// [SnowflakeTag], whatever key the request has, so a program can decode an ID without that key.
 //
 // Opaque IDs of this package are distinct as long as all rings are: [Keys.Replace] refuses a ring
 // that would encode two IDs as one opaque ID, also after a restart if the node keeps [Seen].
