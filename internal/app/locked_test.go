@@ -30,10 +30,11 @@ func TestStartWaitsForACommand(t *testing.T) {
 	if err := node.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if held, err = datadir.Open(c.DataDir); err != nil {
+	again, err := datadir.Open(c.DataDir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(200*time.Millisecond, func() { _ = held.Close() })
+	time.AfterFunc(200*time.Millisecond, func() { _ = again.Close() })
 	_, done, err := app.Open(t.Context(), c, app.Options{}, true, app.Stores)
 	if err != nil {
 		t.Fatalf("a command beside a command that ends: %v", err)
