@@ -71,7 +71,7 @@ func hammer(ctx context.Context, n *node, tag string, ids *ledger) {
 			continue
 		}
 		ids.add(tag, got)
-		time.Sleep(2 * time.Millisecond) // the pace of the load: the nodes need the processor, too
+		time.Sleep(8 * time.Millisecond) // the pace of the load: the nodes need the processor, too
 	}
 }
 
