@@ -29,7 +29,8 @@ var errClosed = errors.New("etcd: closed")
 type conn struct {
 	cfg Config // but for the password, which may change
 
-	failed atomic.Pointer[failure] // the last one
+	failed   atomic.Pointer[failure] // the last one
+	clusters clusters
 
 	mu       sync.Mutex
 	password string
@@ -64,14 +65,22 @@ func (c *conn) do(ctx context.Context, call func(client *clientv3.Client) error)
 	if err != nil {
 		return err
 	}
-	if err = call(client); c.cfg.Username == "" || !unknownLogIn(err) {
+	if err = c.one(call(client)); c.cfg.Username == "" || !unknownLogIn(err) {
 		return c.explain(err, start)
 	}
 	c.forget(client)
 	if client, err = c.get(ctx); err != nil {
 		return err
 	}
-	return c.explain(call(client), start)
+	return c.explain(c.one(call(client)), start)
+}
+
+// one returns the error of a call, or of its answer, which counts only if no other cluster answers too.
+func (c *conn) one(err error) error {
+	if err != nil {
+		return err
+	}
+	return c.clusters.check(time.Now())
 }
 
 // failure is why an attempt of the library has found no etcd.
@@ -88,6 +97,9 @@ func (c *conn) attempted(ctx context.Context, method string, request, reply any,
 	text, waited := strings.CutPrefix(s.Message(), "latest balancer error: ") // of a call that waited for a connection
 	if waited || s.Code() == codes.Unavailable {
 		c.failed.Store(&failure{text, time.Now()})
+	}
+	if err == nil {
+		c.clusters.answered(reply, time.Now())
 	}
 	return err
 }

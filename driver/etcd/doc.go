@@ -38,6 +38,8 @@
 //     of its number, the fence an error; the directory leaves it out and names it in
 //     the log. A field that this version does not know is overlooked: one that changes
 //     what the others mean comes with another format.
+//  7. Each answer names its etcd cluster. While a second cluster has answered within the last minute, every call
+//     fails. When both answer in turn, the error is worker.ErrLost: the endpoints name two clusters.
 //
 // It does not compact or defragment, which etcd must do by itself
 // (--auto-compaction-retention), or it is full some day. It needs no rights outside its prefix. It

@@ -34,3 +34,12 @@ func Panic(ctx context.Context) error {
 	_, err := withoutContext.get(ctx)
 	return err
 }
+
+// SeeClusters returns a function that takes the cluster of an answer, and returns what the call hears.
+func SeeClusters() func(id uint64, now time.Time) error {
+	c := new(clusters)
+	return func(id uint64, now time.Time) error {
+		c.saw(id, now)
+		return c.check(now)
+	}
+}
