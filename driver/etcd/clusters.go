@@ -57,16 +57,16 @@ func (c *clusters) check(now time.Time) error {
 	case c.other == 0 || now.Sub(c.changed) >= oneClusterFor:
 		return nil
 	case c.turns:
-		return twoClusters{c.last, c.other}
+		return twoClustersError{c.last, c.other}
 	}
 	return fmt.Errorf("another etcd cluster answers: its ID is %x, and that of the one before was %x; if it stays the only one, its answers count within %v", c.last, c.other, oneClusterFor)
 }
 
-// twoClusters is ErrLost to the owner of a claim. It does not say so: it may also be about a fence or a directory.
-type twoClusters struct{ last, other uint64 }
+// twoClustersError is ErrLost to the owner of a claim. It does not say so: it may also be about a fence or a directory.
+type twoClustersError struct{ last, other uint64 }
 
-func (e twoClusters) Error() string {
+func (e twoClustersError) Error() string {
 	return fmt.Sprintf("the addresses lead to two etcd clusters, with the IDs %x and %x, and both would give the same numbers; leave out the addresses of one, on all nodes (etcdctl endpoint status -w json shows the cluster_id of each address)", e.last, e.other)
 }
 
-func (twoClusters) Is(target error) bool { return target == worker.ErrLost }
+func (twoClustersError) Is(target error) bool { return target == worker.ErrLost }
