@@ -275,11 +275,10 @@ func Run(ctx context.Context, cfg config.Config, opts Options) error {
 	return errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 }
 
-// untilEnd returns when the node is to be stopped.
+// untilEnd returns when the node is to be stopped. Until abortStart, which comes after the drain delay, the
+// configuration is reloaded: a node that serves must heed a token that was taken away.
 func (a *App) untilEnd(ctx context.Context) error {
-	reloading, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go a.reloadWhenAsked(reloading)
+	go a.reloadWhenAsked(a.running)
 	select {
 	case <-ctx.Done():
 		return nil

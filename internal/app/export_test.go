@@ -27,6 +27,9 @@ func AskClock(ctx context.Context, p worker.Peer, secure *tls.Config) (time.Time
 	return (&App{secure: secure}).askClock(ctx, p)
 }
 
+// UntilEnd returns when the node is to be stopped.
+func (a *App) UntilEnd(ctx context.Context) error { return a.untilEnd(ctx) }
+
 // WeightOf returns the weight that the node publishes from now on.
 func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
 

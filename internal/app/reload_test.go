@@ -233,3 +233,37 @@ func TestStopDuringAReloadThatHangs(t *testing.T) {
 		t.Error("the node does not stop while the configuration is being read")
 	}
 }
+
+// TestReloadWhileClientsMove: a node that serves on for its drain-delay, of up to ten minutes, still heeds a
+// signal and a changed file: a token that was taken out of a file must not be valid until the end.
+func TestReloadWhileClientsMove(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.DrainDelay, c.Auth.Tokens = 10*time.Minute, []string{"old"}
+	next := c
+	next.Auth.Tokens = []string{"new"}
+	log, hangup := &lockedBuffer{}, make(chan os.Signal, 1)
+	a, err := app.New(c, app.Options{
+		Logger: slog.New(slog.NewTextHandler(log, nil)), Reload: hangup,
+		Load: func() (config.Config, map[string]fs.FileInfo, error) { return next, nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, cut := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	t.Cleanup(func() { cut(); <-ended })
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	terminated, terminate := context.WithCancel(t.Context())
+	terminate()
+	if err := a.UntilEnd(terminated); err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(ended); _ = a.Stop(stop) }() // it is cut off
+	until(t, "the node waits for its clients", func() bool { return strings.Contains(log.String(), "serving until clients have moved") })
+	hangup <- syscall.SIGHUP
+	until(t, "the configuration is read again", func() bool { return strings.Contains(log.String(), "configuration reloaded") })
+	awaitStatus(t, a, "/api/segment/get/leaf-segment-test", 401)
+}
