@@ -48,6 +48,9 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	if err := dbs.recall(dir); err != nil {
 		return nil, err
 	}
+	if err := dbs.checkAll(dir); err != nil { // before the missing tables of that file, whose cure is of another directory
+		return nil, err
+	}
 	for i, s := range dbs.stores { // a fence with the tags of other nodes, or of one of two stores, guards none of the others
 		err := within(ctx, func(ctx context.Context) error { return s.Verify(ctx, dbs.router.Binding(i)) })
 		if errors.Is(err, segment.ErrRule) {

@@ -32,6 +32,7 @@ type offline struct {
 
 	dir     *datadir.Dir       // nil: not opened
 	alloc   *segment.Allocator // nil: no fence
+	refused bool               // the fence files are not whole
 	fence   io.Closer          // of the cluster; nil: none
 	started bool               // alloc was started
 }
@@ -117,18 +118,22 @@ func (o *offline) lock(open func(path string) (*datadir.Dir, error)) error {
 			return err
 		}
 	}
-	c, fence, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
+	c, cluster, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	o.fence = fence
+	o.fence = cluster
 	o.alloc, err = segment.New(o.dbs.router, withoutRecent{dir}, c)
+	if _, o.refused = errors.AsType[*fence.RefusedError](err); o.refused && o.opts.withoutFence {
+		return nil
+	}
 	return err
 }
 
+// mark returns what the fence knows of a tag. One that is refused may have known anything.
 func (o *offline) mark(tag string) fence.Mark {
 	if o.alloc == nil {
-		return fence.Mark{}
+		return fence.Mark{Latched: o.refused}
 	}
 	return o.alloc.Mark(tag)
 }

@@ -44,7 +44,8 @@ type Options struct {
 	// Manager is told how the node is, by Run.
 	Manager Manager
 
-	makeLost bool // leaf.db is made again where it is lost
+	makeLost     bool // leaf.db is made again where it is lost
+	withoutFence bool // a fence that is refused keeps no command from its work
 
 	selfCheck  func()                          // of the watchdog; default: that of the engines
 	openFiles  func() uint64                   // the limit of this process, 0 for none; default: the system's

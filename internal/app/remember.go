@@ -59,6 +59,19 @@ func checkEmbedded(c config.Config, dir *datadir.Dir) error {
 		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
+// checkAll refuses what checkLost refuses, of each store, and leaf.db.
+func (d *databases) checkAll(dir *datadir.Dir) error {
+	if d.embedded {
+		return checkLost(dir, embeddedName, d.stores[0].MissingFile(), makeAgain(dir))
+	}
+	return d.checkFiles(dir)
+}
+
+// makeAgain is the command that makes leaf.db again.
+func makeAgain(dir *datadir.Dir) string {
+	return fmt.Sprintf("leaf schema apply --data-dir %q", dir.Path())
+}
+
 // checkFiles refuses to create the SQLite file of a store again when the node has used that store
 // before and the file is gone: the path may lead elsewhere now, and other nodes may go on with the
 // file. For leaf.db it is checkLost.

@@ -35,7 +35,7 @@ func firstMade(c config.Config, dir *datadir.Dir, missing string) (first bool, e
 	if err := checkEmbedded(c, dir); err != nil {
 		return false, err
 	}
-	if err := checkLost(dir, embeddedName, missing, fmt.Sprintf("leaf schema apply --data-dir %q", dir.Path())); err != nil {
+	if err := checkLost(dir, embeddedName, missing, makeAgain(dir)); err != nil {
 		return false, err
 	}
 	if first, err = hasNo(dir, madeFile); err != nil || !first {

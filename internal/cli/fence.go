@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // fenceGroup are the commands about the fence of a node.
@@ -30,6 +31,10 @@ func (c *fenceRebuildCmd) Run(ctx context.Context, p Process) error {
 	tags, err := app.RebuildFence(ctx, l.Config)
 	if err != nil {
 		return err
+	}
+	if len(tags) == 0 {
+		fmt.Fprintf(p.Stdout, "The fence file is made anew. The database has no tag. For each tag that it had, run leaf tag create TAG --start NUMBER, with %s. Then start the node.\n", segment.AboveAll)
+		return nil
 	}
 	fmt.Fprintf(p.Stdout, "The fence file is made anew. Start the node. It issues no ID of these %d tags before each was repaired: see leaf tag repair --help\n", len(tags))
 	for _, tag := range tags {

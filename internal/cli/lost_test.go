@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -84,4 +85,92 @@ func TestLostDatabaseAsTheTextSays(t *testing.T) {
 			seen.add(t, p.ids(t, 1500))
 		})
 	}
+}
+
+// TestFenceAndDatabaseLostAsTheTextsSay: the fence files and the database are lost together. Whichever command
+// the operator begins with, and however the texts lead to one another, they come to an end, and no ID repeats.
+func TestFenceAndDatabaseLostAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		store bool // shared, beside the data directory
+		first []string
+	}{
+		{"embedded, from the start", false, []string{"serve", "--http-addr", "127.0.0.1:0"}},
+		{"embedded, from fence rebuild", false, []string{"fence", "rebuild"}},
+		{"a store, from the start", true, []string{"serve", "--http-addr", "127.0.0.1:0"}},
+		{"a store, from fence rebuild", true, []string{"fence", "rebuild"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir, file := dataDir(t), filepath.Join(t.TempDir(), "shared.db")
+			at := []string{"--data-dir", dir}
+			if tt.store {
+				at = append(at, "--store", "sqlite:"+file)
+				leafOK(t, append([]string{"schema", "apply"}, at...)...)
+				leafOK(t, append([]string{"tag", "create", "leaf-segment-test"}, at...)...)
+			} else {
+				file = filepath.Join(dir, "leaf.db")
+			}
+			settings := append(slices.Clone(at[2:]), "--no-snowflake-enable")
+			seen := distinct{}
+			p := serve(t, dir, settings...)
+			seen.add(t, p.ids(t, 1500))
+			for !exists(filepath.Join(dir, "cluster")) { // by which the node knows that it used the database
+				time.Sleep(10 * time.Millisecond)
+			}
+			p.end(t, syscall.SIGTERM)
+			for _, lost := range []string{file, file + "-wal", file + "-shm", filepath.Join(dir, "fence"), filepath.Join(dir, "fence-end")} {
+				_ = os.Remove(lost)
+			}
+
+			var used int64
+			for id := range seen {
+				used = max(used, id)
+			}
+			create := append([]string{"tag", "create", "leaf-segment-test", "--start", strconv.FormatInt(used+3*segment.MaxStep, 10)}, at...)
+			made, commands := false, [][]string{append(slices.Clone(tt.first), at...)}
+			for typed := 0; len(commands) > 0; typed++ {
+				next := commands[len(commands)-1]
+				code, text := runLeaf(t, next...)
+				t.Logf("leaf %s: %d %s", strings.Join(next, " "), code, text)
+				if typed == 10 {
+					t.Fatal("the texts lead to one another without an end")
+				}
+				if code == 0 {
+					commands = commands[:len(commands)-1]
+					made = made || next[0] == "tag"
+					continue
+				}
+				switch lost, rebuild := lostFile.FindStringSubmatch(text), strings.Contains(text, "run: leaf fence rebuild"); {
+				case lost != nil:
+					apply := append(strings.Fields(lost[1]), lost[2])
+					if lost[3] != "" {
+						apply = append(apply, "--store", lost[3])
+					}
+					commands = append(commands[:len(commands)-1], create, apply)
+					if next[0] == "fence" {
+						commands = [][]string{create, next, apply} // what failed is typed again
+					}
+				case rebuild:
+					commands = append(commands, append([]string{"fence", "rebuild"}, at...))
+				default:
+					t.Fatal("no text says what to type")
+				}
+			}
+			if !made {
+				leafOK(t, create...)
+			}
+			p = serve(t, dir, settings...)
+			seen.add(t, p.ids(t, 1500))
+		})
+	}
+}
+
+// lostFile is what a refusal says to type when the file of a database is lost for good.
+var lostFile = regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)"(?: --store "([^"]+)")?, and then, for each tag, leaf tag create TAG --start NUMBER`)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -62,11 +62,21 @@ func decodeEnd(content []byte, node string) (lines int64, err error) {
 const remedy = "this node no longer knows which ranges it took, so it does not start. If the newest files fence and fence-end are somewhere else, " +
 	"put both back; never use a backup. Else run: leaf fence rebuild, with the settings of this node. It makes a new fence file in which every tag is latched, and then prints what to do"
 
-// read reads both files. An error says what the administrator does.
+// RefusedError says that the fence files are not whole, and what the administrator does. It matches
+// leaf.ErrConflict.
+type RefusedError struct{ cause error }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.cause.Error() }
+
+// Unwrap returns why the files are refused.
+func (e *RefusedError) Unwrap() error { return e.cause }
+
+// read reads both files. An error is a *RefusedError.
 func (f *Fence) read() error {
 	marks, lines, err := readFiles(f.cfg.Disk, f.cfg.Node)
 	if err != nil {
-		return fmt.Errorf("%w: %w; %s", leaf.ErrConflict, err, remedy)
+		return &RefusedError{fmt.Errorf("%w: %w; %s", leaf.ErrConflict, err, remedy)}
 	}
 	f.marks, f.lines = marks, lines
 	for _, m := range marks {
