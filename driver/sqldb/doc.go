@@ -8,9 +8,10 @@
 // What the store promises, beside the contract of the interfaces:
 //
 //  1. A range is what one committed statement, or one committed transaction,
-//     reserved. Reserve computes Lo from the end that the database reports minus
-//     the length that it asked for itself, and any error before the server's last
-//     word, the acknowledged commit, means no range.
+//     reserved. The row is read under its lock before and after the change, and the
+//     difference must be the length that Reserve asked for: a trigger or a column may
+//     have written another number. Any error before the server's last word, the
+//     acknowledged commit, means no range.
 //  2. The transaction writes by compare-and-set on the max_id that it read, so
 //     that it is right even where the server's row lock is not what it seems.
 //  3. ReturnUnused is sent at most once: on a connection that was pinged before, and

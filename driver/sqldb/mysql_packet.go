@@ -162,7 +162,7 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	case after.maxID == before.maxID:
 		return segment.Reservation{}, false, nil
 	case after.maxID-before.maxID != req.Length || after.step != req.Step:
-		return segment.Reservation{}, false, fmt.Errorf("the database took max_id from %d to %d where %d was to be added: no range", before.maxID, after.maxID, req.Length)
+		return segment.Reservation{}, false, errMoved(before.maxID, after.maxID, req.Length)
 	}
 	res, err := rangeBelow(after.maxID, req.Length, req.Step)
 	return res, true, err

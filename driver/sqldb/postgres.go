@@ -63,12 +63,17 @@ const (
 // as believed, and the row's own step within the bounds to any other. $1 tag, $2 step, $3
 // length, $4 min, $5 max, $6 a random word, which the answer to another statement does not
 // repeat. owner is what the statement reads of leaf_meta.
+//
+// The statement locks the row, reads it, and reads it again after the change: a trigger
+// may have written another number.
 func postgresReserveReading(owner string) string {
-	length := "(CASE WHEN step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(step AS bigint), $4), $5) END)"
-	return "UPDATE leaf_alloc SET max_id = max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
-		` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1` +
-		fmt.Sprintf(" AND step BETWEEN 1 AND %d AND max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
-		" RETURNING $6, biz_tag, max_id, step, " + owner
+	const named = ` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1`
+	length := "(CASE WHEN a.step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(a.step AS bigint), $4), $5) END)"
+	return "WITH old AS (SELECT biz_tag, max_id FROM leaf_alloc" + named + " FOR UPDATE)" +
+		" UPDATE leaf_alloc a SET max_id = a.max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
+		" FROM old WHERE a.biz_tag = old.biz_tag" +
+		fmt.Sprintf(" AND a.step BETWEEN 1 AND %d AND a.max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
+		" RETURNING $6, a.biz_tag, old.max_id, a.max_id, a.step, " + owner
 }
 
 // The same statements, without and with a check of the cluster and the tag rule that the database belongs to.
@@ -123,7 +128,7 @@ func pgReason(err error) string {
 // its commit: queryRow reads until the server is ready for the next query, and so
 // sees a commit that fails.
 func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segment.Reservation, bool, error) {
-	var hi, step int64
+	var lo, hi, step int64
 	var echo, name string
 	word := rand.Text()
 	statement := postgresReserveOwner
@@ -132,7 +137,7 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	}
 	var found owner
 	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}
-	ok, err := queryRow(ctx, s.write, statement, args, append([]any{&echo, &name, &hi, &step}, found.dest()...))
+	ok, err := queryRow(ctx, s.write, statement, args, append([]any{&echo, &name, &lo, &hi, &step}, found.dest()...))
 	switch kind := s.dialect.kindOf(err); {
 	case errors.Is(err, errUnreadable):
 		return segment.Reservation{}, false, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
@@ -146,7 +151,11 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	if err := s.identity.checkOwner(found); err != nil {
 		return segment.Reservation{}, false, err
 	}
-	res, err := rangeBelow(hi, req.LengthFor(step), step)
+	length := req.LengthFor(step)
+	if hi-lo != length {
+		return segment.Reservation{}, false, errMoved(lo, hi, length)
+	}
+	res, err := rangeBelow(hi, length, step)
 	return res, true, err
 }
 

@@ -76,6 +76,11 @@ func (s *Store) reserveLocked(ctx context.Context, req segment.Request) (segment
 	return res, nil
 }
 
+// errMoved says that the row was not moved by what the load asked for.
+func errMoved(from, to, length int64) error {
+	return fmt.Errorf("the database took max_id from %d to %d where %d was to be added: no range", from, to, length)
+}
+
 // rangeBelow returns the reservation that ends at hi, after checking that a
 // database which obeys the statement could have answered so.
 func rangeBelow(hi, length, step int64) (segment.Reservation, error) {
@@ -117,7 +122,8 @@ func (s *Store) scanRow(ctx context.Context, q querier, query, tag string) (stat
 	return row, nil
 }
 
-// advance sets max_id of a locked row from one value to another.
+// advance sets max_id of a locked row from one value to another, and reads the row again: a
+// trigger may have written another number.
 func (s *Store) advance(ctx context.Context, conn *sql.Conn, tag string, from, to int64) error {
 	result, err := conn.ExecContext(ctx, s.sql.advance, to, tag, tag, from)
 	if err != nil {
@@ -131,7 +137,11 @@ func (s *Store) advance(ctx context.Context, conn *sql.Conn, tag string, from, t
 	case n > 1:
 		return errTwoRows
 	}
-	return nil
+	row, err := s.readRow(ctx, conn, tag)
+	if err == nil && row.maxID != to {
+		err = fmt.Errorf("update row: the database took max_id from %d to %d where it was to be %d; does a trigger change it?", from, row.maxID, to)
+	}
+	return err
 }
 
 // Raise implements segment.Store.

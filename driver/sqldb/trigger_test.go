@@ -1,0 +1,57 @@
+package sqldb_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/test/server"
+)
+
+// TestTriggerThatChangesTheNumber: a trigger of the table keeps max_id at 110, as one that is to
+// protect a narrow column does. No number is given twice, and no repair says that it moved the row.
+func TestTriggerThatChangesTheNumber(t *testing.T) {
+	const mysqlTrigger = "CREATE TRIGGER most BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = LEAST(NEW.max_id, 110)"
+	for name, c := range map[string]struct {
+		database func(t testing.TB) server.Database // nil: SQLite
+		trigger  []string
+	}{
+		"mariadb": {server.MariaDB, []string{mysqlTrigger}},
+		"mysql":   {server.MySQL, []string{mysqlTrigger}},
+		"postgres": {server.Postgres, []string{
+			"CREATE FUNCTION most() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.max_id := LEAST(NEW.max_id, 110); RETURN NEW; END $$",
+			"CREATE TRIGGER most BEFORE UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION most()",
+		}},
+		"sqlite": {nil, []string{"CREATE TRIGGER most AFTER UPDATE OF max_id ON leaf_alloc WHEN NEW.max_id > 110" +
+			" BEGIN UPDATE leaf_alloc SET max_id = 110 WHERE biz_tag = NEW.biz_tag; END"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "leaf.db")
+			url, admin := "sqlite:"+path, raw(t, path)
+			if c.database != nil {
+				d := c.database(t)
+				url, admin = d.URL(), d.Open(t)
+			}
+			applySchema(t, url)
+			execAll(t, admin, append(c.trigger, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 100, 7)")...)
+			s := open(t, url)
+			if res, err := s.Reserve(t.Context(), request(7)); err != nil || res.Range.Lo != 100 || res.Range.Hi != 107 {
+				t.Fatalf("Reserve below the trigger's number = %v, %v; want [100, 107)", res, err)
+			}
+			for _, step := range []int64{7, 7, 0} {
+				// An old time, or the second UPDATE of one second changes no row on MySQL.
+				execAll(t, admin, "UPDATE leaf_alloc SET update_time = '2020-01-01'")
+				if res, err := s.Reserve(t.Context(), request(step)); err == nil {
+					t.Errorf("Reserve with step %d = %v although the trigger keeps max_id at 110", step, res)
+				}
+			}
+			execAll(t, admin, "UPDATE leaf_alloc SET update_time = '2020-01-01'")
+			if maxID, err := s.Raise(t.Context(), "a", 500); err == nil {
+				t.Errorf("Raise = %d although the trigger keeps max_id at 110", maxID)
+			}
+			if row, err := s.Lookup(t.Context(), "a"); err != nil || row.MaxID > 110 {
+				t.Errorf("Lookup = %+v, %v; the trigger does nothing, so the test proves nothing", row, err)
+			}
+		})
+	}
+}
