@@ -201,6 +201,42 @@ func (s service) goBack(t *testing.T, db *sql.DB, w *switched) {
 	execute(t, db, fmt.Sprintf(s.back, tag.MaxID))
 }
 
+// TestGoBackOfALatchedTag types what docs/MIGRATION.md says about the way back, before and after the
+// stop of the nodes, where the database has lost commits. The number for the other service lies above
+// every ID that was issued.
+func TestGoBackOfALatchedTag(t *testing.T) {
+	t.Parallel()
+	r := newRestoredTable(t)
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "**Go back.**")
+	section, _, _ = strings.Cut(section, "\n\n")
+	runs, stopped, ok := strings.Cut(strings.Join(strings.Fields(section), " "), "top the nodes cleanly")
+	if !ok {
+		t.Fatalf("docs/MIGRATION.md does not say when to stop the nodes:\n%s", section)
+	}
+	typed := func(text string, at ...string) (last string) {
+		for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
+			if words := strings.Fields(strings.ReplaceAll(span[1], "TAG", "leaf-segment-test")); words[0] == "leaf" {
+				last = leafOK(t, append(append(words[1:], "--json", "--data-dir", r.nodes[0].dir), at...)...)
+			}
+		}
+		return last
+	}
+	typed(runs)
+	for _, p := range r.nodes {
+		p.end(t, syscall.SIGTERM)
+	}
+	var tag struct {
+		MaxID int64 `json:"max_id,string"`
+	}
+	if shown := typed(stopped, r.args[:2]...); json.Unmarshal([]byte(shown), &tag) != nil || tag.MaxID <= r.highest {
+		t.Errorf("the other service would go on from %d, and %d was issued; the last command shows: %s", tag.MaxID, r.highest, shown)
+	}
+}
+
 // dropChecks drops the constraints that the statement of a plan has added.
 func dropChecks(t *testing.T, db *sql.DB) {
 	t.Helper()
