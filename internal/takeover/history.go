@@ -68,10 +68,15 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 // they hold from before it, also where the row was moved on, or deleted and made anew.
 func Lowest(entries []audit.Entry) int64 {
 	var lowest *int64
+	older := false // a row of which no entry has said yet where it began
 	for _, e := range entries {
+		if e.Result == audit.Done && e.Operation == "tag delete" {
+			older = true
+		}
 		if e.Result != audit.Done || e.Operation != "tag repair" && e.Operation != "tag create" {
 			continue
 		}
+		older = false
 		repaired := e.Operation == "tag repair"
 		first := numbersOf(e.To).Start
 		if repaired {
@@ -87,7 +92,7 @@ func Lowest(entries []audit.Entry) int64 {
 			break
 		}
 	}
-	if lowest == nil {
+	if lowest == nil || older { // the log has let the entries of that row go
 		return 0
 	}
 	return *lowest

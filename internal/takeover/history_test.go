@@ -123,6 +123,8 @@ func TestLowest(t *testing.T) {
 		"repaired before":           {[]audit.Entry{set, repair, set}, 95},
 		"made anew":                 {[]audit.Entry{higher, gone, create}, 5},
 		"made anew after repair":    {[]audit.Entry{higher, gone, repair, create}, 95},
+		"made anew long after":      {[]audit.Entry{higher, gone}, 0}, // the log has let older entries go
+		"twice made anew":           {[]audit.Entry{gone, higher, gone, set}, 0},
 		"repaired after it":         {[]audit.Entry{repair, higher, gone, create}, 95},
 		"by an earlier version":     {[]audit.Entry{entry("tag repair", "", `{"first":"97"}`), create}, 97},
 		"a cut text":                {[]audit.Entry{entry("tag create", "", `{"tag":"order","sta`), create}, 0},
