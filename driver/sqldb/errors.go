@@ -12,19 +12,20 @@ import (
 type kind int
 
 const (
-	kindOther      kind = iota // unreachable, refused, unknown: the outcome of a write is unknown
-	kindNoTable                // a table or a column is not there
-	kindHidden                 // a table is not there or may not be read: the server does not tell which
-	kindLogin                  // the user may not come in
-	kindDenied                 // the user may not do it
-	kindNoDatabase             // the database is not there
-	kindPooling                // a pooler in between has no transactions
-	kindDuplicate              // a unique key exists
-	kindTooBig                 // a number does not fit
-	kindBadText                // a text does not fit its column, or has a character that the column cannot hold
-	kindReadOnly               // the server accepts no writes
-	kindBusy                   // another process writes; nothing was done
-	kindSerialize              // rolled back because of a concurrent transaction
+	kindOther       kind = iota // unreachable, refused, unknown: the outcome of a write is unknown
+	kindNoTable                 // a table or a column is not there
+	kindHidden                  // a table is not there or may not be read: the server does not tell which
+	kindLogin                   // the user may not come in
+	kindDenied                  // the user may not do it
+	kindNoDatabase              // the database is not there
+	kindPooling                 // a pooler in between has no transactions
+	kindDuplicate               // a unique key exists
+	kindTooBig                  // a number does not fit
+	kindBadText                 // a text does not fit its column, or has a character that the column cannot hold
+	kindReadOnly                // the server accepts no writes
+	kindBusy                    // another process writes; nothing was done
+	kindSerialize               // rolled back because of a concurrent transaction
+	kindUnsupported             // the server carries out no such statement; nothing was done
 )
 
 // missing reports whether a table or a column is not there for us.

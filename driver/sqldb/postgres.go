@@ -141,7 +141,7 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	switch kind := s.dialect.kindOf(err); {
 	case errors.Is(err, errUnreadable):
 		return segment.Reservation{}, false, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
-	case err != nil && (kind == kindBadText || kind == kindSerialize):
+	case err != nil && (kind == kindBadText || kind == kindSerialize || kind == kindUnsupported):
 		return segment.Reservation{}, false, nil // nothing was written: the slower way decides
 	case err != nil || !ok:
 		return segment.Reservation{}, false, err
@@ -245,6 +245,8 @@ func postgresKind(err error) kind {
 		return kindReadOnly
 	case "40001", "40P01": // serialization failure, deadlock
 		return kindSerialize
+	case "0A000": // feature not supported, such as WITH on a table with a rule that adds a statement
+		return kindUnsupported
 	}
 	return kindOther
 }

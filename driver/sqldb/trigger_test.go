@@ -55,3 +55,21 @@ func TestTriggerThatChangesTheNumber(t *testing.T) {
 		})
 	}
 }
+
+// TestRuleThatAddsAStatement: PostgreSQL refuses the statement of a load where a rule of the table
+// makes two of it. The load then takes a transaction of several statements.
+func TestRuleThatAddsAStatement(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	applySchema(t, d.URL())
+	execAll(t, d.Open(t), "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 100, 7)", "CREATE TABLE seen (tag text, max_id bigint)",
+		"CREATE RULE seen AS ON UPDATE TO leaf_alloc DO ALSO INSERT INTO seen VALUES (NEW.biz_tag, NEW.max_id)")
+	s, next := open(t, d.URL()), int64(100)
+	for _, step := range []int64{7, 7, 0} {
+		res, err := s.Reserve(t.Context(), request(step))
+		if err != nil || res.Range.Lo != next || res.Range.Hi != next+7 {
+			t.Fatalf("Reserve with step %d = %v, %v; want 7 IDs from %d", step, res, err, next)
+		}
+		next = res.Range.Hi
+	}
+}
