@@ -113,7 +113,7 @@ func (s *Store) insertRow(ctx context.Context, conn *sql.Conn, l *layout, row se
 	if _, err := conn.ExecContext(ctx, s.dialect.bind(query), args...); err != nil {
 		return fmt.Errorf("insert row: %w", err)
 	}
-	return nil
+	return s.checkWritten(ctx, conn, row.Tag, row.Start)
 }
 
 // Update implements segment.Catalog.
@@ -162,6 +162,11 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	query := "UPDATE leaf_alloc SET " + strings.Join(set, ", ") + " WHERE biz_tag = ? AND " + s.dialect.exact
 	if _, err := conn.ExecContext(ctx, s.dialect.bind(query), append(args, tag, tag)...); err != nil {
 		return fmt.Errorf("update row: %w", err)
+	}
+	if c.MaxID != nil {
+		if err := s.checkWritten(ctx, conn, tag, *c.MaxID); err != nil {
+			return err
+		}
 	}
 	if !c.TouchesOptions() {
 		return nil

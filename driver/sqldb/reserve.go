@@ -122,8 +122,7 @@ func (s *Store) scanRow(ctx context.Context, q querier, query, tag string) (stat
 	return row, nil
 }
 
-// advance sets max_id of a locked row from one value to another, and reads the row again: a
-// trigger may have written another number.
+// advance sets max_id of a locked row from one value to another.
 func (s *Store) advance(ctx context.Context, conn *sql.Conn, tag string, from, to int64) error {
 	result, err := conn.ExecContext(ctx, s.sql.advance, to, tag, tag, from)
 	if err != nil {
@@ -137,9 +136,15 @@ func (s *Store) advance(ctx context.Context, conn *sql.Conn, tag string, from, t
 	case n > 1:
 		return errTwoRows
 	}
+	return s.checkWritten(ctx, conn, tag, to)
+}
+
+// checkWritten reads the row that a transaction has just written: a trigger may have written
+// another number.
+func (s *Store) checkWritten(ctx context.Context, conn *sql.Conn, tag string, maxID int64) error {
 	row, err := s.readRow(ctx, conn, tag)
-	if err == nil && row.maxID != to {
-		err = fmt.Errorf("update row: the database took max_id from %d to %d where it was to be %d; does a trigger change it?", from, row.maxID, to)
+	if err == nil && row.maxID != maxID {
+		err = fmt.Errorf("%w: the database wrote max_id=%d where it was to be %d, as a trigger of leaf_alloc can do; nothing was changed", leaf.ErrConflict, row.maxID, maxID)
 	}
 	return err
 }

@@ -5,24 +5,27 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestTriggerThatChangesTheNumber: a trigger of the table keeps max_id at 110, as one that is to
-// protect a narrow column does. No number is given twice, and no repair says that it moved the row.
+// protect a narrow column does. No number is given twice, and nothing says that it moved the row
+// where it did not: after a loss, the numbers that an administrator types are all that protects.
 func TestTriggerThatChangesTheNumber(t *testing.T) {
-	const mysqlTrigger = "CREATE TRIGGER most BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = LEAST(NEW.max_id, 110)"
+	const mysqlTrigger, mysqlInsert = "CREATE TRIGGER most BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = LEAST(NEW.max_id, 110)",
+		"CREATE TRIGGER least BEFORE INSERT ON leaf_alloc FOR EACH ROW SET NEW.max_id = LEAST(NEW.max_id, 110)"
+	const sqliteKeep = " ON leaf_alloc WHEN NEW.max_id > 110 BEGIN UPDATE leaf_alloc SET max_id = 110 WHERE biz_tag = NEW.biz_tag; END"
 	for name, c := range map[string]struct {
 		database func(t testing.TB) server.Database // nil: SQLite
 		trigger  []string
 	}{
-		"mariadb": {server.MariaDB, []string{mysqlTrigger}},
-		"mysql":   {server.MySQL, []string{mysqlTrigger}},
+		"mariadb": {server.MariaDB, []string{mysqlTrigger, mysqlInsert}},
+		"mysql":   {server.MySQL, []string{mysqlTrigger, mysqlInsert}},
 		"postgres": {server.Postgres, []string{
 			"CREATE FUNCTION most() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.max_id := LEAST(NEW.max_id, 110); RETURN NEW; END $$",
-			"CREATE TRIGGER most BEFORE UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION most()",
+			"CREATE TRIGGER most BEFORE INSERT OR UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION most()",
 		}},
-		"sqlite": {nil, []string{"CREATE TRIGGER most AFTER UPDATE OF max_id ON leaf_alloc WHEN NEW.max_id > 110" +
-			" BEGIN UPDATE leaf_alloc SET max_id = 110 WHERE biz_tag = NEW.biz_tag; END"}},
+		"sqlite": {nil, []string{"CREATE TRIGGER most AFTER UPDATE OF max_id" + sqliteKeep, "CREATE TRIGGER least AFTER INSERT" + sqliteKeep}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,6 +51,12 @@ func TestTriggerThatChangesTheNumber(t *testing.T) {
 			execAll(t, admin, "UPDATE leaf_alloc SET update_time = '2020-01-01'")
 			if maxID, err := s.Raise(t.Context(), "a", 500); err == nil {
 				t.Errorf("Raise = %d although the trigger keeps max_id at 110", maxID)
+			}
+			if err := s.Update(t.Context(), "a", segment.Change{MaxID: new(int64(500))}); err == nil {
+				t.Error("Update of max_id to 500 succeeds although the trigger keeps it at 110")
+			}
+			if err := s.Create(t.Context(), segment.NewRow{Tag: "b", Start: 500, Step: 7}); err == nil {
+				t.Error("Create with start 500 succeeds although the trigger keeps max_id at 110")
 			}
 			if row, err := s.Lookup(t.Context(), "a"); err != nil || row.MaxID > 110 {
 				t.Errorf("Lookup = %+v, %v; the trigger does nothing, so the test proves nothing", row, err)
