@@ -80,6 +80,7 @@ func TestNamedTokensOfANode(t *testing.T) {
 				{"a reader at administration", "GET", private + "/v1/tags", reader, 200, ""},
 				{"a reader changes", "DELETE", private + "/v1/tag?tag=order", reader, 403, "has not the role admin"},
 				{"a reader and the audit log", "GET", private + "/v1/audit?limit=1", reader, 403, "has not the role admin"},
+				{"a reader and the plan of a repair", "GET", private + "/v1/repair?tag=order", reader, 403, "has not the role admin"},
 				{"a reader and the tokens", "GET", private + "/v1/tokens", reader, 403, "has not the role admin"},
 				{"a wrong token", "GET", private + "/v1/tags", shop + "x", 401, ""},
 				{"an administrator", "DELETE", private + "/v1/tag?tag=order", admin, 200, ""},

@@ -54,6 +54,7 @@ func (ListTokens) run(ctx context.Context, t *Tokens) (TokenList, error) {
 
 func (ListTokens) forAdmins() {}
 func (ListAudit) forAdmins()  {}
+func (PlanRepair) forAdmins() {} // it asks all nodes, through rows of the database
 
 // CreateToken makes a named token. Only the digest of its secret travels. Errors:
 // leaf.ErrConflict if there is one of that name; leaf.ErrBadRequest.
