@@ -22,8 +22,13 @@ import (
 const defaultStoreName = "default"
 
 // spareConns are the connections beyond those of the loads: for lists and for
-// management commands, so that locked rows cannot keep them out.
-const spareConns = 4
+// management commands, so that locked rows cannot keep them out. Clients may ask for pages of the
+// list: whatever they ask for, lists use fewer connections than these.
+const (
+	spareConns = 4
+	mostPages  = 2
+	mostLists  = 1
+)
 
 // databases are the opened stores of a configuration with their division of tags.
 // No connection is made until the first call.
@@ -127,7 +132,7 @@ func (d *databases) addresses() []string {
 
 // catalog returns the rows of the databases, joined with a fence.
 func (d *databases) catalog(timeout time.Duration, mark func(tag string) fence.Mark) *manage.Catalog {
-	c := &manage.Catalog{Router: d.router, Timeout: timeout, Mark: mark}
+	c := &manage.Catalog{Router: d.router, Timeout: timeout, Mark: mark, Pages: make(chan struct{}, mostPages), Lists: make(chan struct{}, mostLists)}
 	for _, s := range d.stores {
 		c.Stores = append(c.Stores, s)
 	}

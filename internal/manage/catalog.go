@@ -27,6 +27,11 @@ type Catalog struct {
 	Router  *segment.Router // nil without Stores
 	Timeout time.Duration   // of one call; reading all rows has ten times as much
 
+	// Pages and Lists have room for as many calls of TagsAfter and of Tags as may run at a time. They use
+	// the connections of the loads, which would wait behind those of many readers. Administrators who list
+	// all tags do not wait for the clients who read pages. nil: no limit.
+	Pages, Lists chan struct{}
+
 	// Mark returns what the node's fence knows of a tag.
 	Mark func(tag string) fence.Mark
 
@@ -94,10 +99,28 @@ func (c *Catalog) storeName(store int) string {
 	return c.Router.Stores()[store].Name
 }
 
+// enter waits for room in slots, and returns what leaves them. The error is leaf.ErrNotReady.
+func enter(ctx context.Context, slots chan struct{}) (leave func(), err error) {
+	if slots == nil {
+		return func() {}, nil
+	}
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: too many lists of tags are being read: %w", leaf.ErrNotReady, ctx.Err())
+	}
+}
+
 // Tags returns all tags, sorted by name.
 func (c *Catalog) Tags(ctx context.Context) ([]Tag, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
 	defer cancel()
+	leave, err := enter(ctx, c.Lists)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	all := []Tag{}
 	for i, s := range c.Stores {
 		rows, err := s.Rows(ctx)
@@ -122,6 +145,11 @@ func (c *Catalog) Tags(ctx context.Context) ([]Tag, error) {
 func (c *Catalog) TagsAfter(ctx context.Context, after string, limit int) (page []Tag, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
 	defer cancel()
+	leave, err := enter(ctx, c.Pages)
+	if err != nil {
+		return nil, "", err
+	}
+	defer leave()
 	page = []Tag{}
 	for i, s := range c.Stores {
 		rows, err := s.RowsAfter(ctx, after, limit+1)

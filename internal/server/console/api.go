@@ -123,12 +123,6 @@ func (c *Console) rows(ctx context.Context, v url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case c.reads <- struct{}{}:
-		defer func() { <-c.reads }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: too many pages are being read", leaf.ErrNotReady)
-	}
 	rows, next, err := c.cfg.Source.Rows(ctx, v.Get("after"), max(1, limit))
 	return RowPage{rows, next}, err
 }

@@ -45,7 +45,6 @@ type Console struct {
 	sessions sessions
 	mux      *http.ServeMux
 	streams  chan struct{}   // a slot for each
-	reads    chan struct{}   // a slot for each reading of a database
 	ended    context.Context //nolint:containedctx // ends all streams
 	end      context.CancelFunc
 
@@ -56,14 +55,13 @@ type Console struct {
 
 const (
 	maxStreams = 64
-	maxReads   = 4
 	readTime   = 10 * time.Second
 	maxBody    = 4 << 10
 )
 
 // New returns a Console.
 func New(cfg Config) *Console {
-	c := &Console{cfg: cfg, mux: http.NewServeMux(), streams: make(chan struct{}, maxStreams), reads: make(chan struct{}, maxReads)}
+	c := &Console{cfg: cfg, mux: http.NewServeMux(), streams: make(chan struct{}, maxStreams)}
 	c.sessions = sessions{now: time.Now, check: func(token string) error { return cfg.Check(token, netip.Addr{}) }, open: map[[sha256.Size]byte]session{}}
 	c.ended, c.end = context.WithCancel(context.Background())
 	c.overview = shared[Overview]{keep: time.Second, read: func(context.Context) (Overview, error) {
