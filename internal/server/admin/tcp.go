@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/auth"
@@ -52,8 +54,19 @@ func (t *TCP) guard(next http.Handler, log *slog.Logger) http.Handler {
 	if t.Profiles {
 		next = withProfiles(next)
 	}
+	reads := make(chan struct{}, maxReads)
 	admin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := t.admit(r)
+		who, reader, err := t.admit(r)
+		if err == nil && reader {
+			ctx, cancel := context.WithTimeout(r.Context(), readerWait)
+			defer cancel()
+			select {
+			case reads <- struct{}{}:
+				defer func() { <-reads }()
+			case <-ctx.Done():
+				err = fmt.Errorf("%w: too many requests of tokens without the role admin", leaf.ErrNotReady)
+			}
+		}
 		if err != nil {
 			if errors.Is(err, leaf.ErrUnauthenticated) {
 				w.Header().Set("WWW-Authenticate", "Bearer")
@@ -82,10 +95,19 @@ func withProfiles(next http.Handler) http.Handler {
 	return mux
 }
 
-// admit returns which token or session lets the request through, for the audit log.
-func (t *TCP) admit(r *http.Request) (who string, err error) {
+// maxReads is how many requests of tokens without the role admin run at a time. They share the
+// connections to databases and registries with loads and renewals, which would wait behind many of
+// them. One more waits for readerWait at most.
+const (
+	maxReads   = 2
+	readerWait = 5 * time.Second
+)
+
+// admit returns which token or session lets the request through, for the audit log, and whether it may
+// only read.
+func (t *TCP) admit(r *http.Request) (who string, reader bool, err error) {
 	if t.Tokens == nil || !t.Tokens.Required() {
-		return "", fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
+		return "", false, fmt.Errorf("%w: administration over TCP needs admin.token; commands on the node's machine use the socket in its data directory", leaf.ErrUnauthenticated)
 	}
 	shown, console := "", false
 	if len(r.Header["Authorization"]) == 0 && t.Session != nil {
@@ -101,18 +123,18 @@ func (t *TCP) admit(r *http.Request) (who string, err error) {
 	switch {
 	case err != nil:
 		if errors.Is(err, leaf.ErrThrottled) {
-			return "", err // whose text has an end of its own
+			return "", false, err // whose text has an end of its own
 		}
-		return "", fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token, or a named token with the role admin or read", err)
+		return "", false, fmt.Errorf("%w; administration needs the header Authorization: Bearer with the value of admin.token, or a named token with the role admin or read", err)
 	case manage.ForReaders(r.Method, r.URL.Path):
 		err = grant.Read()
 	default:
 		err = grant.Admin()
 	}
 	if console {
-		return grant.Who() + ", in the console", err
+		return grant.Who() + ", in the console", grant.Admin() != nil, err
 	}
-	return grant.Who(), err
+	return grant.Who(), grant.Admin() != nil, err
 }
 
 // defaultMaxConns is the default of TCP.MaxConns.
