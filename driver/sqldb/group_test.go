@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
-	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
@@ -67,9 +65,7 @@ func TestUnbindInAGroup(t *testing.T) {
 }
 
 func eachGroup(t *testing.T, kinds []string, run func(t *testing.T, g group)) {
-	if os.Getenv("LEAF_TEST_MATRIX") == "" && !long.Asked() {
-		t.Skip("NOT TESTED: takes minutes; run make test-matrix")
-	}
+	onlyInMatrix(t, "takes minutes")
 	starts := map[string]func(ctx context.Context) (group, error){
 		"galera":            func(ctx context.Context) (group, error) { return server.StartGalera(ctx, "", 3) },
 		"group replication": func(ctx context.Context) (group, error) { return server.StartMySQLGroup(ctx, "", 3) },

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -24,9 +25,7 @@ func TestDirectoryMySQL(t *testing.T) { serverDirectory(t, named("mysql itself")
 
 // TestRegistryMySQL is TestRegistryMariaDB on MySQL itself.
 func TestRegistryMySQL(t *testing.T) {
-	if os.Getenv("LEAF_TEST_MATRIX") == "" {
-		t.Skip("NOT TESTED: takes a minute; run make test-matrix")
-	}
+	onlyInMatrix(t, "takes a minute")
 	serverRegistry(t, named("mysql itself"), server.OwnMySQL)
 }
 
@@ -124,5 +123,13 @@ func TestCachingSHA2(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// onlyInMatrix skips what make test leaves to make test-matrix and make test-long, and says why.
+func onlyInMatrix(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("LEAF_TEST_MATRIX") == "" && !long.Asked() {
+		t.Skipf("NOT TESTED: %s; run make test-matrix", why)
 	}
 }
