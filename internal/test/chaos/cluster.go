@@ -84,6 +84,7 @@ type cluster struct {
 	lost       []lostFile
 	followed   map[string]int // commands that texts named and the run typed, by what was typed
 	broken     []string       // promises that a fault saw broken
+	late       []string       // what a fault saw unanswered in time
 	closers    []func() error
 }
 

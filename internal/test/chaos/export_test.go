@@ -155,6 +155,13 @@ func JudgeSplit(former, new int64) (broken []string) {
 	return r.broken()
 }
 
+// JudgeIdle does so for a health check that had no answer in time, on a machine that lost so much of a minute.
+func JudgeIdle(late string, lost time.Duration) (broken []string) {
+	r := &run{report: &Report{Ran: time.Minute, Machine: echo.Machine{Lost: lost}}, cluster: &cluster{late: []string{late}}}
+	r.judgeIdle()
+	return r.broken()
+}
+
 func (r *run) broken() (texts []string) {
 	for _, c := range r.report.Checks {
 		if !c.Kept {

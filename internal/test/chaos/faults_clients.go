@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -33,12 +34,12 @@ func (c *cluster) clientFaults() []fault {
 					all.Go(func() { idle(ctx, addr) })
 				}
 			}
-			var broken []string
-			all.Go(func() { broken = c.care(ctx, n) })
+			var broken, late []string
+			all.Go(func() { broken, late = c.care(ctx, n) })
 			return func(context.Context) error {
 				cancel()
 				all.Wait()
-				c.broken = append(c.broken, broken...)
+				c.broken, c.late = append(c.broken, broken...), append(c.late, late...)
 				return nil
 			}, "", nil
 		},
@@ -60,18 +61,22 @@ func idle(ctx context.Context, addr string) {
 }
 
 // care is those who look after a node meanwhile: its health checks and its administrator.
-// It returns what they complain of.
-func (c *cluster) care(ctx context.Context, n *node) (broken []string) {
+// It returns what they complain of, and what had no answer in time, as on a busy machine.
+func (c *cluster) care(ctx context.Context, n *node) (broken, late []string) {
 	if pause(ctx, time.Second) != nil { // until the connections are there
-		return nil
+		return nil, nil
 	}
 	checks := []string{"/healthz", "/readyz?mode=segment"}
 	if c.registry {
 		checks = append(checks, "/readyz?mode=snowflake")
 	}
 	complain := func(what string, err error) {
-		if ctx.Err() == nil && len(broken) < 5 {
-			broken = append(broken, fmt.Sprintf("%s, node %s: %s: %v", idleConnections, n.name, what, err))
+		list := &broken
+		if errors.Is(err, context.DeadlineExceeded) {
+			list = &late
+		}
+		if ctx.Err() == nil && len(*list) < 5 {
+			*list = append(*list, fmt.Sprintf("%s, node %s: %s: %v", idleConnections, n.name, what, err))
 		}
 	}
 	for ctx.Err() == nil {
@@ -89,16 +94,22 @@ func (c *cluster) care(ctx context.Context, n *node) (broken []string) {
 		}
 		_ = pause(ctx, 500*time.Millisecond)
 	}
-	return broken
+	return broken, late
 }
 
-// judgeIdle checks that clients that have a connection notice nothing: ranges are loaded
-// and claims renewed meanwhile.
+// judgeIdle checks that clients that have a connection notice nothing, nor health checks: ranges are
+// loaded and claims renewed meanwhile.
 func (r *run) judgeIdle() {
 	const least = 0.98 // short ranges end between two loads
+	busy := r.report.Machine.Starved(r.report.Ran)
+	for _, text := range r.cluster.late {
+		if busy {
+			text = "not judged, since the machine was too busy: " + text
+		}
+		r.report.check(busy, "%s", text)
+	}
 	for _, k := range r.report.Kinds {
 		if k.Name == idleConnections && k.Aimed.All > 0 {
-			busy := r.report.Machine.Starved(r.report.Ran)
 			r.report.check(busy || float64(k.Aimed.InTime) >= least*float64(k.Aimed.All),
 				"while a client holds all connections of a node the others that have one are served, all tags and modes: %v of %d in time", k.Aimed, k.Aimed.All)
 		}

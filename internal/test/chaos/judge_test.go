@@ -164,3 +164,14 @@ func TestJudgeSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgeIdle: a health check without an answer in time counts, unless the machine was too busy.
+func TestJudgeIdle(t *testing.T) {
+	const late = "/healthz: no answer"
+	if broken := chaos.JudgeIdle(late, 0); !slices.Equal(broken, []string{late}) {
+		t.Errorf("broken %q, want %q", broken, late)
+	}
+	if broken := chaos.JudgeIdle(late, time.Second); len(broken) > 0 {
+		t.Errorf("on a machine that was busy: broken %q", broken)
+	}
+}
