@@ -17,7 +17,7 @@ import (
 )
 
 // start2024 is the wall clock of a node when its bubble begins, in Unix milliseconds.
-const start2024 = 1_704_067_200_000
+const start2024 int64 = 1_704_067_200_000
 
 // fuzzed returns a node that starts on number 0, whose last record in the registry is
 // r. The bubble's world has no other number.

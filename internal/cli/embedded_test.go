@@ -62,7 +62,7 @@ func TestEmbeddedDatabaseAsTheDocumentSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			operate(t, file, "DELETE FROM leaf_worker_namespace")
-			number := strconv.Itoa(3000 + 3*segment.MaxStep)
+			number := strconv.FormatInt(3000+3*segment.MaxStep, 10)
 			if lost {
 				must("tag", "set", old, "--max-id", number)
 				must("tag", "create", later, "--start", number)

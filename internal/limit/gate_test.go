@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -249,7 +250,7 @@ func TestBadCount(t *testing.T) {
 	g := newGate(t, limit.Config{}, new(engine), new(engine))
 	g.Set(tags("a", limit.Rule{Rate: 5, Quota: 5}))
 	i := open(t, g, leaf.Credentials{}).Segment
-	for _, n := range []int{0, -1, -1 << 62, leaf.MaxBatch + 1, 1 << 62} {
+	for _, n := range []int{0, -1, math.MinInt, leaf.MaxBatch + 1, math.MaxInt} {
 		if _, err := i.NextN(t.Context(), "a", n); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "is wrong") {
 			t.Errorf("NextN(%d): %v", n, err)
 		}
