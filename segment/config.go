@@ -59,7 +59,8 @@ type Config struct {
 	// Another one makes New refuse the file.
 	NodeID string
 
-	// Logger receives what operators should see. Default: discard.
+	// Logger receives what operators should see. Default: discard. Its handler must not block: the node
+	// serves what it has in memory meanwhile, but loads and the look at the board wait.
 	Logger *slog.Logger
 
 	// Alarms receives the states that an operator should look at. Default: the beginning

@@ -85,9 +85,13 @@ type Config struct {
 	// Clock checks the clock against the peers'. The zero value checks nothing.
 	Clock ClockCheck
 
-	Alarms leaf.Alarms   // default: leaf.NoAlarms
-	Logger *slog.Logger  // default: discard
-	Nonce  func() string // a new random text; default: from crypto/rand
+	Alarms leaf.Alarms // default: leaf.NoAlarms
+
+	// Logger: default: discard. Its handler must not block: a renewal that waits for it raises no T,
+	// and issuing ends at the T that was acknowledged.
+	Logger *slog.Logger
+
+	Nonce func() string // a new random text; default: from crypto/rand
 
 	// Runtime is the clock and scheduler. Default: leaf.SystemRuntime, and a generator
 	// that reads the clock directly.
