@@ -298,7 +298,7 @@ func (f *flight) end(from *node) (others bool) {
 		if a.node.link.Held(&a.request) == nil {
 			a.node.abandoned(now, a.started, f.client.hedgeAfter)
 		}
-		if from == nil { // the answer of one that was only slower than another comes soon
+		if from == nil && !a.node.inDoubt() { // the answer of one that was only slower than another comes soon
 			a.node.link.Abandon(&a.request)
 		}
 	}

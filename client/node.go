@@ -18,7 +18,8 @@ const (
 	maxPatience       = 250 * time.Millisecond
 	minPatienceRemote = 100 * time.Millisecond
 
-	// tolerated is how many failures in a row end in ejection.
+	// tolerated is how many failures in a row end in ejection, and how many requests in a row without
+	// an answer.
 	tolerated = 3
 
 	// muteTime is how long a node may leave all requests without an answer.
@@ -82,6 +83,8 @@ type node struct {
 	warm      time.Time     // when it returned; zero: it was there from the start
 	heard     time.Time     // last answer
 	mute      time.Time     // the oldest request since then that was given up; zero: none
+	noticed   time.Time     // when the last of them was given up that counts
+	unheard   int           // how many of them were sent one after the other
 	stuck     bool          // the connection carries health checks and no requests
 	p95       time.Duration // of the latency, about
 }
@@ -184,14 +187,27 @@ func (n *node) abandoned(now, started time.Time, fixed time.Duration) {
 	if n.heard.After(started) || now.Sub(started) < n.patienceLocked(fixed) {
 		return
 	}
-	if n.mute.IsZero() {
-		n.mute = started
+	switch {
+	case n.mute.IsZero():
+		n.mute, n.noticed, n.unheard = started, now, 1
+	case started.After(n.noticed):
+		n.noticed, n.unheard = now, n.unheard+1
 	}
-	if now.Sub(n.mute) > muteTime && n.state != StateEjected {
+	// One that was sent before another was given up proves nothing more: this process may have stood still,
+	// and has the answers to both unread.
+	if now.Sub(n.mute) > muteTime && n.unheard >= tolerated && n.state != StateEjected {
 		n.failures.Add(1)
 		n.ejectLocked(now, errMute)
 		n.stuck = true
 	}
+}
+
+// inDoubt reports whether requests stay without an answer. Their streams are not cut off then: a late answer is
+// the proof that the node only takes longer than its callers wait.
+func (n *node) inDoubt() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.mute.IsZero() && n.state != StateEjected
 }
 
 // patience is how long a request may wait before another node is asked too; fixed is
