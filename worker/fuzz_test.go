@@ -111,8 +111,8 @@ func FuzzFile(f *testing.F) {
 // above its T, and only below the T that it has recorded itself.
 func FuzzRecord(f *testing.F) {
 	f.Add(int64(start2024), int64(start2024+60_000), "gone", false)
-	f.Add(int64(0), int64(start2024+5_000), "gone", true)
-	f.Add(int64(start2024+5_000), int64(0), "", true)
+	f.Add(int64(0), start2024+5_000, "gone", true)
+	f.Add(start2024+5_000, int64(0), "", true)
 	f.Add(int64(math.MinInt64), int64(math.MinInt64), "gone", false)
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), "gone", true)
 	f.Add(int64(0), int64(math.MaxInt64), "gone", false)
@@ -152,7 +152,7 @@ func FuzzRecord(f *testing.F) {
 // FuzzPeers: whatever the peers say about the time, the median lies among their
 // answers, and a node starts only if it is near.
 func FuzzPeers(f *testing.F) {
-	f.Add(int64(start2024), int64(start2024+10), int64(start2024-10), uint8(3))
+	f.Add(start2024, start2024+10, start2024-10, uint8(3))
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), uint8(2))
 	f.Add(int64(math.MinInt64), int64(math.MinInt64), int64(math.MaxInt64), uint8(3))
 	f.Add(int64(math.MaxInt64), int64(1), int64(start2024), uint8(1))
