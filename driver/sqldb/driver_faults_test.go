@@ -326,13 +326,16 @@ func TestAnswersOfOthers(t *testing.T) {
 			if err := l.other.Create(t.Context(), segment.NewRow{Tag: "b", Start: 1000, Step: 7}); err != nil {
 				t.Fatal(err)
 			}
-			for _, tags := range [][2]string{{"a", "b"}, {"a", "a"}} {
+			for _, pair := range []struct {
+				tags   [2]string
+				longer int64 // the second range: its length alone shows that it is another's
+			}{{[2]string{"a", "b"}, 1}, {[2]string{"a", "a"}, 1}, {[2]string{"a", "b"}, 0}} {
 				s.answer = exchange()
 				var group sync.WaitGroup
-				for i, tag := range tags {
+				for i, tag := range pair.tags {
 					group.Go(func() {
 						req := request(7)
-						req.Tag, req.Length = tag, int64(7+i)
+						req.Tag, req.Length = tag, 7+int64(i)*pair.longer
 						if res, err := l.store.Reserve(t.Context(), req); err == nil || res != (segment.Reservation{}) {
 							t.Errorf("Reserve(%q) with the answer of another = %v, %v; want no range", tag, res, err)
 						}
