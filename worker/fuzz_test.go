@@ -65,7 +65,7 @@ func FuzzFile(f *testing.F) {
 		own := sealed && !strings.Contains(line, "\n") && json.Unmarshal([]byte(line), &file) == nil &&
 			file.Format == 1 && file.Node == "a" && file.Namespace == "test" && file.Fingerprint == snowflake.Leaf().Fingerprint() &&
 			file.Number == 0 && file.Nonce != "" && file.Inner <= file.Bound
-		lowest := int64(bound)
+		lowest := bound
 		switch {
 		case own && down:
 			lowest = file.Inner
@@ -110,7 +110,7 @@ func FuzzFile(f *testing.F) {
 // FuzzRecord: whatever the registry holds about a number, its next owner issues at or
 // above its T, and only below the T that it has recorded itself.
 func FuzzRecord(f *testing.F) {
-	f.Add(int64(start2024), int64(start2024+60_000), "gone", false)
+	f.Add(start2024, start2024+60_000, "gone", false)
 	f.Add(int64(0), start2024+5_000, "gone", true)
 	f.Add(start2024+5_000, int64(0), "", true)
 	f.Add(int64(math.MinInt64), int64(math.MinInt64), "gone", false)
@@ -155,7 +155,7 @@ func FuzzPeers(f *testing.F) {
 	f.Add(start2024, start2024+10, start2024-10, uint8(3))
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), uint8(2))
 	f.Add(int64(math.MinInt64), int64(math.MinInt64), int64(math.MaxInt64), uint8(3))
-	f.Add(int64(math.MaxInt64), int64(1), int64(start2024), uint8(1))
+	f.Add(int64(math.MaxInt64), int64(1), start2024, uint8(1))
 	f.Add(int64(0), int64(0), int64(0), uint8(0))
 	f.Fuzz(func(t *testing.T, x, y, z int64, answer uint8) {
 		run(t, worker.Leased, func(w *world) {
