@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,12 +34,13 @@ func TestThirdNodeIsAhead(t *testing.T) {
 		var peers []string
 		for _, name := range []string{"a", "b"} {
 			n := r.worker(t, name, "10.5.0.1:1")
+			n.args[slices.Index(n.args, "--snowflake-lease")+1] = "20s" // an announcement outlives a busy moment
 			n.reachableAt(t)
 			n.start(t)
 			n.waitReady(t)
 			peers = append(peers, strings.TrimPrefix(n.address(), "http://"))
 		}
-		time.Sleep(time.Second) // a renewal announces them at the latest
+		r.waitRenewed(t) // before the first renewal each has announced itself
 		c := r.worker(t, "c", "10.5.0.1:1")
 		c.reachableAt(t)
 		moved := c.steer(t)
@@ -64,6 +66,41 @@ func TestThirdNodeIsAhead(t *testing.T) {
 		c.kill()
 		c.start(t)
 		c.waitReady(t)
+	})
+}
+
+// waitRenewed returns when each owner has raised its T.
+func (r *registry) waitRenewed(t *testing.T) {
+	t.Helper()
+	bounds := func() map[int64]int64 {
+		var list struct {
+			Workers []struct {
+				Number int64 `json:"worker"`
+				Bound  int64 `json:"bound,string"`
+			} `json:"workers"`
+		}
+		out := mustLeaf(t, append([]string{"worker", "list", "--json"}, r.flags(r.addr)...)...)
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		found := map[int64]int64{}
+		for _, w := range list.Workers {
+			found[w.Number] = w.Bound
+		}
+		return found
+	}
+	first := bounds()
+	if len(first) == 0 {
+		t.Fatal("no number has an owner")
+	}
+	waitFor(t, 30*time.Second, "renewal of each owner", func() bool {
+		now := bounds()
+		for number, bound := range first {
+			if now[number] <= bound {
+				return false
+			}
+		}
+		return true
 	})
 }
 
