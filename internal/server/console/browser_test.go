@@ -78,7 +78,7 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	t.Helper()
 	b := &tab{t: t}
 	ctx, cancel := chromedp.NewContext(browser.start(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(func() {
 		cancel()
 		stop()
@@ -137,7 +137,7 @@ func (b *tab) until(expression string) {
 	b.t.Helper()
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(15 * time.Second); !eval[bool](b, "Boolean("+expression+")"); <-tick.C {
+	for end := time.Now().Add(40 * time.Second); !eval[bool](b, "Boolean("+expression+")"); <-tick.C {
 		if time.Now().After(end) {
 			b.t.Fatalf("never true: %s; the page shows:\n%s", expression, b.text())
 		}

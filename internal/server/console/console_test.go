@@ -108,7 +108,7 @@ func serve(t *testing.T, f *fake, token string, edit func(*console.Config)) *sit
 // ask sends a request, with header fields as "Name: value".
 func (s *site) ask(method, path, body string, header ...string) (int, http.Header, string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
