@@ -73,6 +73,20 @@ func TestBoundWaitsForTheFirstContact(t *testing.T) {
 	})
 }
 
+// TestRepairWaitsForTheFirstContact: so does a repair that comes right after the start of the node.
+func TestRepairWaitsForTheFirstContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		s.onBind = func(_ context.Context, do func() error) error { time.Sleep(time.Second); return do() }
+		a := newNode(t, s, nil, segment.Config{LoadTimeout: 2 * time.Second})
+		go func() { _ = a.Start(t.Context()) }()
+		synctest.Wait()
+		if _, err := a.PlanRepair(t.Context(), "order", 0); err != nil {
+			t.Errorf("PlanRepair = %v while the first reading lasts", err)
+		}
+	})
+}
+
 // TestViewOfAStoreThatIsDown: the status and the snapshot name what does not answer, in
 // the order of the names, and management commands are told.
 func TestViewOfAStoreThatIsDown(t *testing.T) {

@@ -50,7 +50,7 @@ func (a *Allocator) Repair(ctx context.Context, tag string, above int64) (int64,
 
 // RepairByPlan is Repair that returns what it went by.
 func (a *Allocator) RepairByPlan(ctx context.Context, tag string, above int64) (RepairPlan, error) {
-	r, err := a.newRepair(tag, above)
+	r, err := a.newRepair(ctx, tag, above)
 	if err != nil {
 		return RepairPlan{}, err
 	}
@@ -70,21 +70,17 @@ func (a *Allocator) RepairByPlan(ctx context.Context, tag string, above int64) (
 	return RepairPlan{}, fmt.Errorf("%w: tag %q latches again while it is being repaired; run the command again", leaf.ErrConflict, tag)
 }
 
-func (a *Allocator) newRepair(tag string, above int64) (*repair, error) {
+func (a *Allocator) newRepair(ctx context.Context, tag string, above int64) (*repair, error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return nil, err
 	}
 	if above < 0 || above > MaxMaxID {
 		return nil, leaf.BadField("above", above, fmt.Sprintf("must be 0 to %d", int64(MaxMaxID)))
 	}
-	route := a.router.Route(tag)
-	if route < 0 {
-		return nil, unknownTag(tag)
-	}
-	s := a.shards[route]
-	if err := s.admits(); err != nil {
+	if err := a.Bound(ctx, tag); err != nil {
 		return nil, err
 	}
+	s := a.shards[a.router.Route(tag)]
 	r := &repair{alloc: a, shard: s, tag: tag, above: above, board: s.watcher.board}
 	if r.board == nil {
 		r.alone = "the database does not let nodes reach one another"

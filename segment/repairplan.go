@@ -46,7 +46,7 @@ const (
 // returns leaf.ErrUnknownTag. Errors: those of Repair that keep it from asking; then the
 // question may stay.
 func (a *Allocator) PlanRepair(ctx context.Context, tag string, above int64) (RepairPlan, error) {
-	r, err := a.newRepair(tag, above)
+	r, err := a.newRepair(ctx, tag, above)
 	if err != nil {
 		return RepairPlan{}, err
 	}
