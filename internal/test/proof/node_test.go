@@ -170,8 +170,11 @@ func (n *node) end(sig syscall.Signal) {
 func (n *node) tail() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	text := n.log.Bytes()
-	return string(text[max(0, len(text)-4000):])
+	text := n.log.String()
+	if cut := len(text) - 4000; cut > 0 {
+		_, text, _ = strings.Cut(text[cut:], "\n")
+	}
+	return text
 }
 
 func (n *node) address() string {

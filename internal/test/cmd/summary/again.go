@@ -22,6 +22,9 @@ const most = 5
 // much rather than too little: then a test that only failed once fails the run.
 var grave = regexp.MustCompile(`(?i)data race|panic|fatal error|twice|duplicate|repeat|both|overlap`)
 
+// advice is what an alarm in the log of a node tells to do. It may speak of IDs that repeat.
+var advice = regexp.MustCompile(` do="(\\.|[^"\\])*"`)
+
 // failure is what went wrong in one package.
 type failure struct {
 	failed bool
@@ -50,7 +53,8 @@ func (f *failure) add(test string, output []string) {
 // heed looks for something grave in a line of output.
 func (f *failure) heed(line string) {
 	// The name of a test is not what it says, and a promise that was kept is not grave.
-	if f.grave == "" && isLog(line) && !strings.Contains(line, ": kept: ") && grave.MatchString(line) {
+	said := advice.ReplaceAllString(line, "")
+	if f.grave == "" && isLog(line) && !strings.Contains(line, ": kept: ") && grave.MatchString(said) {
 		f.grave = strings.TrimSpace(line)
 	}
 }

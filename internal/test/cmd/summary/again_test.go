@@ -23,6 +23,8 @@ func TestAgain(t *testing.T) {
 		{"one of each", "late", []string{"./bad", "./flaky"}, 1, `AGAIN, 3 times: mixed/bad TestFail\n`},
 		{"repeated ID", "ID 7 was issued twice", []string{"./flaky"}, 1, `NOT TRIED AGAIN: mixed/flaky: .*ID 7 was issued twice\n$`},
 		{"a promise that was kept", "kept: no ID twice: 0 repeated", []string{"./flaky"}, 0, `AGAIN, 3 times: mixed/flaky TestOnce\n`},
+		{"advice of an alarm", `msg=latched do="run \"leaf\", or numbers repeat"`, []string{"./flaky"}, 0, `AGAIN, 3 times: mixed/flaky TestOnce\n`},
+		{"what an alarm says", `msg="an ID repeats" do="stop"`, []string{"./flaky"}, 1, `NOT TRIED AGAIN: mixed/flaky: .*an ID repeats`},
 		{"race", "WARNING: DATA RACE", []string{"./flaky"}, 1, `NOT TRIED AGAIN: mixed/flaky: .*DATA RACE\n$`},
 		{"panic", "", []string{"./panics"}, 1, `NOT TRIED AGAIN: mixed/panics: panic: boom`},
 		{"broken build", "", []string{"./broken"}, 1, `NOT TRIED AGAIN: mixed/broken: it failed without a test that did\n$`},
