@@ -61,7 +61,11 @@ func TestSecretsInArguments(t *testing.T) {
 		base := c.Path
 		for _, f := range c.Flags {
 			if f.Required {
-				base = append(slices.Clone(base), "--"+f.Name+"=1")
+				value := "1"
+				if f.Hint == "FILE" {
+					value = filepath.Join(home, "file")
+				}
+				base = append(slices.Clone(base), "--"+f.Name+"="+value)
 			}
 		}
 		run(append(slices.Clone(base), planted)...)
