@@ -102,15 +102,12 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 			}
 		}
 	}
-	none := func(list []string, judged bool, text string) {
+	none := func(list []string, busy bool, text string) {
 		first := ""
 		if len(list) > 0 {
 			first = ": " + strings.Join(list[:min(len(list), 5)], "; ")
 		}
-		if len(list) > 0 && !judged {
-			text = "not judged, since the machine was too busy: " + text
-		}
-		rep.check(len(list) == 0 || !judged, "%s: %d%s", text, len(list), first)
+		rep.checkUnless(busy, len(list) == 0, "%s: %d%s", text, len(list), first)
 	}
 	starved := rep.Machine.Starved(rep.Ran)
 	if starved {
@@ -119,14 +116,14 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 	r.judgeLateness(starved)
 	// A repair drops the stock of its tag: the load that follows may take its time.
 	repaired := len(r.cluster.followed) > 0
-	none(stock, !starved || !repaired, "a tag with stock is served whatever happens to database, registry, fence, network, disk, clocks and rows; requests that failed at nodes that ran")
+	none(stock, starved && repaired, "a tag with stock is served whatever happens to database, registry, fence, network, disk, clocks and rows; requests that failed at nodes that ran")
 	if slices.ContainsFunc(rep.Events, func(e Event) bool { return e.Fault == nodeKilled && !e.Pair }) {
-		none(others, !starved, "while one node is killed the others fail no request; requests that failed")
+		none(others, starved, "while one node is killed the others fail no request; requests that failed")
 	}
 	if !t.regress {
-		none(regress, true, "no tag latches but the one whose row is re-created, and those of a node that lost its fence; refusals")
+		none(regress, false, "no tag latches but the one whose row is re-created, and those of a node that lost its fence; refusals")
 	}
-	none(atEnd, !starved, fmt.Sprintf("in the last %v every request is answered; requests that failed", calm))
+	none(atEnd, starved, fmt.Sprintf("in the last %v every request is answered; requests that failed", calm))
 }
 
 // judgeLateness looks at each kind of fault by itself: one that makes half of its

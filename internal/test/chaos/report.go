@@ -76,6 +76,14 @@ func (r *Report) check(kept bool, format string, args ...any) {
 	r.Checks = append(r.Checks, Check{kept, fmt.Sprintf(format, args...)})
 }
 
+// checkUnless is check of what a busy machine can break, too: then it is shown and not judged.
+func (r *Report) checkUnless(busy, kept bool, format string, args ...any) {
+	if busy && !kept {
+		kept, format = true, "not judged, since the machine was too busy: "+format
+	}
+	r.check(kept, format, args...)
+}
+
 // Failed reports whether a promise was broken.
 func (r *Report) Failed() bool {
 	for _, c := range r.Checks {
