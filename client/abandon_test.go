@@ -47,14 +47,21 @@ func TestTooShortDeadlines(t *testing.T) {
 	})
 }
 
+// oneNode returns the client of a cluster with the node a, which has answered.
+func oneNode(t *testing.T) (*cluster, *client.Client) {
+	t.Helper()
+	cl := newCluster(node("a", "", 100))
+	c := cl.client(t)
+	synctest.Wait()
+	calls(t, c, 10)
+	return cl, c
+}
+
 // TestSlowerThanItsCallers: a node answers after the last caller has left, and later than a hedge would have been
 // asked. The answers show that it works.
 func TestSlowerThanItsCallers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cl := newCluster(node("a", "", 100))
-		c := cl.client(t)
-		synctest.Wait()
-		calls(t, c, 10)
+		cl, c := oneNode(t)
 		cl.nodes["a"].set(func(f *fake) { f.latency = 30 * time.Millisecond })
 		for range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -74,10 +81,7 @@ func TestSlowerThanItsCallers(t *testing.T) {
 // of a node that has stopped; three requests in a row without an answer are.
 func TestProcessStoodStill(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cl := newCluster(node("a", "", 100))
-		c := cl.client(t)
-		synctest.Wait()
-		calls(t, c, 10)
+		cl, c := oneNode(t)
 		cl.nodes["a"].set(func(f *fake) { f.mute = true })
 		leave := func() {
 			var callers sync.WaitGroup
@@ -98,7 +102,7 @@ func TestProcessStoodStill(t *testing.T) {
 			if n := c.Stats().Nodes[0]; n.Failures > 0 || n.Ejections > 0 {
 				t.Errorf("%+v", n)
 			}
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // of the bubble: the next requests are sent later than these were given up
 		}
 		leave()
 		if n := c.Stats().Nodes[0]; n.Ejections != 1 {

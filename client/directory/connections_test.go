@@ -85,7 +85,7 @@ func TestHundredClientsOfOneDatabase(t *testing.T) {
 	// another reading each they no longer read together.
 	for _, c := range clients {
 		for len(c.Stats().Nodes) == 0 {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // between two looks
 		}
 	}
 	const readings = 200

@@ -116,8 +116,11 @@ func TestFenceAndDatabaseLostAsTheTextsSay(t *testing.T) {
 			seen := distinct{}
 			p := serve(t, dir, settings...)
 			seen.add(t, p.ids(t, 1500))
-			for !exists(filepath.Join(dir, "cluster")) { // by which the node knows that it used the database
-				time.Sleep(10 * time.Millisecond)
+			known := filepath.Join(dir, "cluster") // by which the node knows that it used the database
+			for deadline := time.Now().Add(20 * time.Second); !exists(known); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("no file %s; log:\n%s", known, p.log)
+				}
 			}
 			p.end(t, syscall.SIGTERM)
 			for _, lost := range []string{file, file + "-wal", file + "-shm", filepath.Join(dir, "fence"), filepath.Join(dir, "fence-end")} {

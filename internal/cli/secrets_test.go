@@ -62,7 +62,7 @@ func TestSecretsInArguments(t *testing.T) {
 		for _, f := range c.Flags {
 			if f.Required {
 				value := "1"
-				if f.Hint == "FILE" {
+				if isPath(f) {
 					value = filepath.Join(home, "file")
 				}
 				base = append(slices.Clone(base), "--"+f.Name+"="+value)
@@ -75,7 +75,7 @@ func TestSecretsInArguments(t *testing.T) {
 		for _, f := range c.Flags {
 			arg := "--" + f.Name + "=" + planted
 			switch {
-			case slices.Contains([]string{"FILE", "FOLDER", "DIR"}, f.Hint):
+			case isPath(f):
 				continue // a path is shown as it is
 			case f.Key != "" && secrets[f.Key].Name == "":
 				others = append(others, arg)
@@ -106,6 +106,10 @@ func TestSecretsInArguments(t *testing.T) {
 	if flags < 80 {
 		t.Errorf("only %d flags were tried", flags)
 	}
+}
+
+func isPath(f cli.CommandFlag) bool {
+	return slices.Contains([]string{"FILE", "FOLDER", "DIR"}, f.Hint)
 }
 
 // TestExposedFilesInArguments: a command warns of a file of secrets that its arguments name and that
