@@ -26,8 +26,8 @@ const defaultStoreName = "default"
 // list: whatever they ask for, lists use fewer connections than these.
 const (
 	spareConns = 4
-	mostPages  = 2
 	mostLists  = 1
+	mostPages  = spareConns - 1 - mostLists
 )
 
 // databases are the opened stores of a configuration with their division of tags.

@@ -70,14 +70,19 @@ func Lowest(entries []audit.Entry) int64 {
 	var lowest *int64
 	older := false // a row of which no entry has said yet where it began
 	for _, e := range entries {
-		if e.Result == audit.Done && e.Operation == "tag delete" {
-			older = true
-		}
-		if e.Result != audit.Done || e.Operation != "tag repair" && e.Operation != "tag create" {
+		if e.Result != audit.Done {
 			continue
 		}
-		older = false
 		repaired := e.Operation == "tag repair"
+		switch {
+		case repaired, e.Operation == "tag create":
+			older = false
+		case e.Operation == "tag delete":
+			older = true
+			continue
+		default:
+			continue
+		}
 		first := numbersOf(e.To).Start
 		if repaired {
 			first = numbersOf(e.To).after()
