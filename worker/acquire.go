@@ -44,8 +44,8 @@ func (h *Holder) acquire() *session {
 	return nil
 }
 
-// attempt makes one claim. If the registry does not answer, a fixed number may come
-// from the node's own file instead; it is then not confirmed. A leased number has no file.
+// attempt makes one claim. If the registry does not answer, or does not say whose clocks to compare, a
+// fixed number may come from the node's own file instead; it is then not confirmed. A leased number has no file.
 func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	f, fileErr := h.readFile()
 	if fileErr != nil && !h.info.Shared {
@@ -54,13 +54,18 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if fileErr != nil {
 		h.log.Warn("worker.json of this node cannot be used; the worker ID may be used from its T in the registry on", "reason", fileErr)
 	}
-	if err := h.compareClocks(); err != nil {
+	unread, err := h.compareClocks()
+	if err != nil {
 		return Record{}, false, err
 	}
 	if err := h.name(f, nonce); err != nil {
 		return Record{}, false, err
 	}
-	own, err = h.claim(nonce, h.last(f), f.previous())
+	if unread == nil {
+		own, err = h.claim(nonce, h.last(f), f.previous())
+	} else { // a claim may be answered a moment later, and its clock would be compared with nobody's
+		err = fmt.Errorf("list the peers: %w", unread)
+	}
 	switch {
 	case err == nil:
 		h.counters.claims.Add(1)

@@ -295,6 +295,69 @@ func TestPeerStartsBetweenTwoClaims(t *testing.T) {
 	}
 }
 
+// TestListOfPeersCannotBeRead: a claim that the registry answers a moment after it did not list
+// the peers would give a number to a clock that nobody has compared.
+func TestListOfPeersCannotBeRead(t *testing.T) {
+	const ahead = "clock is 10m0s ahead of the median of the 1 peers that answered"
+	for _, tt := range []struct {
+		name   string
+		unread int   // so many times
+		listed error // of the records
+		refuse bool
+		want   error
+		text   string
+	}{
+		{"once", 1, nil, false, leaf.ErrClock, ahead},
+		{"while nothing can be read", 1000, errors.New("connection reset"), false, leaf.ErrNotReady, "list the peers: too many connections"},
+		{"while all else is answered", 1000, nil, false, nil, ""},
+		{"while all else is answered, refused", 1000, nil, true, leaf.ErrNotReady, "list the peers: too many connections"},
+	} {
+		for _, kind := range []worker.Kind{worker.Leased, worker.Fixed} {
+			t.Run(tt.name+"/"+kind.String(), func(t *testing.T) {
+				run(t, kind, func(w *world) {
+					nodes := w.peers("a")
+					time.Sleep(4 * time.Second) // announced by a renewal
+					w.records.set(func(r *records) { r.unread, r.listed = tt.unread, tt.listed })
+					c := w.node("c", func(c *worker.Config) {
+						c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address, RefuseAlone: tt.refuse}
+					})
+					c.clock.step(10 * time.Minute)
+					c.up()
+					time.Sleep(2 * time.Second)
+					if tt.want == nil {
+						c.issue(10)
+						return
+					}
+					c.says(tt.want, tt.text)
+					if used := w.records.used(); used != 1 {
+						t.Errorf("%d worker IDs are taken: a node whose clock is not compared took one", used)
+					}
+					w.records.set(func(r *records) { r.unread, r.listed = 0, nil })
+					time.Sleep(2 * time.Second)
+					c.says(leaf.ErrClock, ahead)
+				})
+			})
+		}
+	}
+}
+
+// TestListOfPeersIsSlow: before a claim no renewal waits for the list, so it may take as long as a claim.
+func TestListOfPeersIsSlow(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		nodes := w.peers("a")
+		time.Sleep(4 * time.Second) // announced by a renewal
+		w.records.set(func(r *records) { r.slow = 1500 * time.Millisecond })
+		c := w.node("c", func(c *worker.Config) {
+			c.Renew, c.Timeout = 500*time.Millisecond, 2*time.Second
+			c.Clock = worker.ClockCheck{Ask: ask(nodes, time.Millisecond), Self: c.Address}
+		})
+		c.clock.step(10 * time.Minute)
+		c.up()
+		time.Sleep(5 * time.Second)
+		c.says(leaf.ErrClock, "the median of the 1 peers that answered")
+	})
+}
+
 func TestPeersDoNotAnswer(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		run(t, worker.Leased, func(w *world) {

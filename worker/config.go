@@ -122,7 +122,7 @@ type ClockCheck struct {
 	Interval time.Duration
 
 	// RefuseAlone makes a node refuse to start if peers are announced and none of them
-	// answers. Default: it starts with a warning.
+	// answers, or if the registry answers, but does not list them. Default: it starts with a warning.
 	RefuseAlone bool
 }
 

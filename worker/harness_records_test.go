@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -22,6 +24,9 @@ type records struct {
 	down    error           // every call fails
 	off     map[string]bool // addresses whose writes fail
 	lose    int             // so many writes succeed without an answer
+	unread  int             // so many times the list of peers cannot be read
+	listed  error           // of List
+	slow    time.Duration   // reading it takes so long
 }
 
 func newRecords(kind worker.Kind) *records {
@@ -101,7 +106,7 @@ func (r *records) List(context.Context) ([]worker.Record, error) {
 	for _, rec := range r.byNum {
 		all = append(all, rec)
 	}
-	return all, r.down
+	return all, errors.Join(r.down, r.listed)
 }
 
 func (r *records) Put(_ context.Context, rec worker.Record) (string, error) {
@@ -146,9 +151,21 @@ func (r *records) Withdraw(_ context.Context, p worker.Peer) error {
 	return r.down
 }
 
-func (r *records) Peers(context.Context) ([]worker.Peer, error) {
+func (r *records) Peers(ctx context.Context) ([]worker.Peer, error) {
+	r.mu.Lock()
+	slow := r.slow
+	r.mu.Unlock()
+	if slow > 0 { // 0 would wait without an end
+		if err := leaf.SystemRuntime().Wait(ctx, nil, slow); err != nil {
+			return nil, err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.unread > 0 {
+		r.unread--
+		return nil, errors.New("too many connections")
+	}
 	var all []worker.Peer
 	for _, p := range r.peers {
 		all = append(all, p)

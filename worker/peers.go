@@ -32,34 +32,54 @@ type peerCheck struct {
 }
 
 // compareClocks looks at the clock before a claim, with the eyes of the peers too. It
-// returns leaf.ErrClock if this node must not start. It asks for peers before each claim
-// until one answers: the peers may start later than this node. A registry that does not
-// answer is the claim's business.
-func (h *Holder) compareClocks() error {
+// returns leaf.ErrClock if this node must not start, and as unread why the registry did not
+// tell who the peers are; then nothing may be claimed yet. It asks for peers before each claim until one answers: the peers may
+// start later than this node.
+func (h *Holder) compareClocks() (unread, err error) {
 	now, elapsed := h.read()
 	if err := h.clock.impossible(now); err != nil {
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
 			Do: setClockRight,
 		})
-		return err
+		return nil, err
 	}
-	err := h.clock.look(now, elapsed)
+	err = h.clock.look(now, elapsed)
 	if err != nil || !h.checkedWithin(h.cfg.Clock.Interval, 1) {
-		var jump error
-		if err, jump = h.settle(); err == nil {
-			err = jump
+		v := h.settle(h.cfg.Timeout)
+		if v.unread != nil && h.registryLists() {
+			v = h.settleAgain()
 		}
+		unread, err = v.unread, cmp.Or(v.objection, v.jump)
 	}
 	if err != nil {
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: err.Error(),
 			Do: "compare the clocks of this node and of the peers named, and set right the one that is wrong; the node starts by itself then. If this node's clock is right after a jump, run: leaf worker confirm-clock",
 		})
-		return err
+		return nil, err
 	}
 	h.cfg.Alarms.Clear(leaf.AlarmClock, clockSubject)
-	return nil
+	return unread, nil
+}
+
+// registryLists reports whether the registry answers another question than that for the peers.
+func (h *Holder) registryLists() bool {
+	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+	defer cancel()
+	_, err := h.reg.List(ctx)
+	return err == nil
+}
+
+// settleAgain asks the peers once more, because the registry answers again. A registry that answers
+// all but this question is like peers that do not answer: RefuseAlone decides.
+func (h *Holder) settleAgain() verdict {
+	v := h.settle(h.cfg.Timeout)
+	if v.unread != nil && !h.cfg.Clock.RefuseAlone {
+		h.log.Warn("the clock is not compared", "reason", fmt.Errorf("the list of peers cannot be read: %w", v.unread))
+		v.unread = nil
+	}
+	return v
 }
 
 // recheck compares the clock of a running node, and raises an alarm beyond the
@@ -68,7 +88,7 @@ func (h *Holder) recheck() {
 	if h.clock.jumped() == nil && h.checkedWithin(h.cfg.Clock.Interval, 0) {
 		return
 	}
-	if objection, _ := h.settle(); objection != nil {
+	if objection := h.settle(h.cfg.aside()).objection; objection != nil {
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: peersSubject, Text: objection.Error() + "; this node goes on issuing IDs",
 			Do: "compare the clocks of this node and of the peers named, and set right the one that is wrong: slew it, do not step it",
@@ -76,37 +96,42 @@ func (h *Holder) recheck() {
 	}
 }
 
-// settle asks the peers. It returns their objection to the clock, if they have one, and
-// the jump of the clock that is not believed, if there is one. A jump is believed if
+// verdict is what the peers say about the clock. Each field is nil if all is well.
+type verdict struct {
+	objection error // theirs, to the clock as it is
+	jump      error // the jump of the clock that is not believed
+	unread    error // why the registry did not tell who the peers are
+}
+
+// settle asks the peers. The registry has within to say who they are. A jump is believed if
 // most peers confirm it, and if none objects after it has stood for long: then a
 // restart would believe it, too.
-func (h *Holder) settle() (objection, jump error) {
+func (h *Holder) settle(within time.Duration) (v verdict) {
 	now, elapsed := h.read() // before: what the clock does while the peers answer, they have not confirmed
-	jump = h.clock.look(now, elapsed)
+	v.jump = h.clock.look(now, elapsed)
 	var o Offsets
 	if h.cfg.Clock.Ask != nil {
-		var err error
-		if o, err = h.ask(); err != nil {
-			h.log.Debug("the list of peers cannot be read", "error", err)
-			return nil, jump
+		if o, v.unread = h.ask(within); v.unread != nil {
+			h.log.Debug("the list of peers cannot be read", "error", v.unread)
+			return v
 		}
-		if objection = h.judge(o); objection != nil {
-			return objection, jump
+		if v.objection = h.judge(o); v.objection != nil {
+			return v
 		}
 	}
 	by := "elapsed time: it has stood, and no peer objects"
 	switch {
-	case jump == nil:
-		return nil, nil
+	case v.jump == nil:
+		return v
 	case o.confirm(h.cfg.Clock.Threshold):
 		by = fmt.Sprintf("%d peers", o.Answered)
 	case !h.clock.stood(elapsed):
-		return nil, jump
+		return v
 	}
-	if err := h.believe(now, elapsed, by); err != nil {
-		return nil, err
+	if v.jump = h.believe(now, elapsed, by); v.jump == nil {
+		v.jump = h.clock.look(h.read())
 	}
-	return nil, h.clock.look(h.read())
+	return v
 }
 
 // judge returns leaf.ErrClock, naming the offset and the peers, if the clock is too
@@ -190,9 +215,9 @@ func (h *Holder) sample(all []Peer, anew bool) []Offset {
 }
 
 // ask asks a sample of the other announced processes for their time. If none of it
-// answers, it asks another one.
-func (h *Holder) ask() (Offsets, error) {
-	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.aside())
+// answers, it asks another one. The registry has within to list them.
+func (h *Holder) ask(within time.Duration) (Offsets, error) {
+	ctx, cancel := h.rt.WithTimeout(h.base, within)
 	defer cancel()
 	all, err := h.reg.Peers(ctx)
 	if err != nil {

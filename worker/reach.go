@@ -48,8 +48,8 @@ func (h *Holder) outOfReach(s *session) error {
 
 // clockIsRight asks the peers, and reports whether the clock is believed.
 func (h *Holder) clockIsRight() bool {
-	objection, jump := h.settle()
-	return objection == nil && jump == nil && h.checkedWithin(h.cfg.Renew, 0)
+	v := h.settle(h.cfg.aside())
+	return v.objection == nil && v.jump == nil && h.checkedWithin(h.cfg.Renew, 0)
 }
 
 // lookout is what a node that waits for its floor saw when it last looked for another number.

@@ -38,7 +38,7 @@ type Snowflake struct {
 	PeerThreshold time.Duration `key:"peer-threshold" default:"5s" min:"10ms" max:"1h" help:"How far the clock may be from the median of the other nodes' clocks."`
 	PeerTimeout   time.Duration `key:"peer-timeout" default:"1s" min:"10ms" max:"30s" help:"Deadline for asking a node for its time."`
 	PeerInterval  time.Duration `key:"peer-interval" default:"1m" min:"1s" max:"1h" help:"How often the other nodes are asked again."`
-	PeerPolicy    string        `key:"peer-policy" default:"start" oneof:"start refuse" hint:"POLICY" help:"If there are other nodes and none answers: start, or refuse to issue until one does."`
+	PeerPolicy    string        `key:"peer-policy" default:"start" oneof:"start refuse" hint:"POLICY" help:"If there are other nodes and none answers, or the registry does not list them: start, or refuse to issue."`
 }
 
 // Alarm is the section alarm.
