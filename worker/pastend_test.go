@@ -30,7 +30,7 @@ func TestLeasedNumberPastTheLayout(t *testing.T) {
 		if text := n.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "1 of them past the end of the layout") {
 			t.Errorf("alarm %q", text)
 		}
-		if r := w.records.byNum[burned]; r.Nonce != "gone" {
+		if r := w.records.record(burned); r.Nonce != "gone" {
 			t.Errorf("the number past the end is claimed: %+v", r)
 		}
 		other.stop()
