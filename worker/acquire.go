@@ -64,7 +64,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	if unread == nil {
 		own, err = h.claim(nonce, h.last(f), f.previous())
 	} else { // a claim may be answered a moment later, and its clock would be compared with nobody's
-		err = fmt.Errorf("list the peers: %w", unread)
+		err = fmt.Errorf("claim a worker ID: list the peers: %w", unread)
 	}
 	switch {
 	case err == nil:
