@@ -66,7 +66,7 @@ func TestTagIsNotReady(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(20 * time.Second)
+		time.Sleep(8 * time.Second)
 		if s := c.Stats(); s.Nodes[0].Ejections+s.Nodes[1].Ejections+s.Nodes[2].Ejections > 0 || s.Budget < 20 {
 			t.Errorf("before any node failed: %+v", s)
 		}

@@ -70,7 +70,7 @@ func TestLockedRowsBesideOthers(t *testing.T) {
 				callers(t, a, append(locked, hot...)...)
 				time.Sleep(time.Duration(tt.locked/tt.maxLoads+5) * 4 * time.Second)
 				refused := 0
-				for range 200 {
+				for range 100 {
 					for _, tag := range free {
 						if _, err := a.Next(t.Context(), tag); err != nil {
 							refused++
@@ -79,7 +79,7 @@ func TestLockedRowsBesideOthers(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				if refused > 0 {
-					t.Errorf("%d of 2,000 calls for tags whose rows are free were refused", refused)
+					t.Errorf("%d of 1,000 calls for tags whose rows are free were refused", refused)
 				}
 				if st := a.Status(); !st.Ready {
 					t.Errorf("not ready: %q", st.Reasons)

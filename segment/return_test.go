@@ -91,7 +91,7 @@ func TestReturnAroundSomebodyElsesRange(t *testing.T) {
 // stops. Whoever got an ID got one below the tail that went back, which the next
 // round issues.
 func TestReturnMeetsStragglers(t *testing.T) {
-	const rounds, callers = 20, 3
+	const rounds, callers = 8, 3
 	s, d := newStore(row(1_000_000)), newDisk()
 	var all []int64
 	for range rounds {

@@ -301,7 +301,7 @@ func TestIsolation(t *testing.T) {
 // TestStarvingTagsAreBounded: 10,000 tags with callers on a dead store hold no
 // goroutine but their callers', and the store sees a few attempts a second.
 func TestStarvingTagsAreBounded(t *testing.T) {
-	const tags = 10_000
+	const tags = 3_000
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		for i := range tags {

@@ -25,7 +25,7 @@ import (
 // that the registry held; and when the storm is over, all numbers are in use again and
 // no alarm is left. LEAF_SEED=n runs that seed alone.
 func TestStorm(t *testing.T) {
-	first, seeds := uint64(1), 10
+	first, seeds := uint64(1), 5
 	if long.Asked() {
 		seeds = 2_000
 	}

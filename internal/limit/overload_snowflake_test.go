@@ -38,7 +38,7 @@ func TestOverloadOfSnowflakeMode(t *testing.T) {
 		}
 		g := newGate(t, limit.Config{TargetWait: 25 * time.Millisecond}, leaf.Disabled("segment"), generator{inner})
 		i := open(t, g, leaf.Credentials{}).Snowflake
-		const batch, perTick, warmUp, measured = 1024, 20, 150, 100 // 20 batches a millisecond
+		const batch, perTick, warmUp, measured = 2048, 10, 150, 100 // 10 batches a millisecond
 		var mu sync.Mutex
 		got, waiting, most := 0, 0, 0
 		var slowest time.Duration
@@ -79,7 +79,7 @@ func TestOverloadOfSnowflakeMode(t *testing.T) {
 		if got < capacity*85/100 {
 			t.Errorf("%d IDs in %d ms; want at least 85 %% of the capacity of %d", got, measured, capacity)
 		}
-		if slowest > 600*time.Millisecond || most > 2000 {
+		if slowest > 600*time.Millisecond || most > 1000 {
 			t.Errorf("slowest batch %v, %d requests at once", slowest, most)
 		}
 		t.Logf("%d IDs in %d ms, slowest %v, %d at once, %+v", got, measured, slowest, most, g.Status().Snowflake)

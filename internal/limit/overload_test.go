@@ -18,13 +18,13 @@ import (
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
-// The store of this test hands out one ID per load, 8 loads at once, 10 ms each: 800
+// The store of this test hands out one ID per load, 4 loads at once, 10 ms each: 400
 // IDs a second are its capacity, and stock can hold two IDs per tag.
 const (
-	loads    = 8
+	loads    = 4
 	loadTime = 10 * time.Millisecond
 	capacity = float64(loads) / 0.010
-	allTags  = 10_000
+	allTags  = 5_000
 	maxWait  = time.Second // of the engine
 	patience = 2 * time.Second
 )
@@ -147,7 +147,7 @@ func TestOverload(t *testing.T) {
 		{"each request has a tag of its own, and must wait", allTags, maxWait / 2},
 		// The loads that refill the stock stand in the queue before the loads of the few
 		// requests that wait.
-		{"some find IDs in stock", 1000, maxWait},
+		{"some find IDs in stock", 500, maxWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +194,7 @@ func TestOverloadWithoutGate(t *testing.T) {
 		tags int
 	}{
 		{"each request has a tag of its own, and must wait", allTags},
-		{"some find IDs in stock", 1000},
+		{"some find IDs in stock", 500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ func TestFreshSeeds(t *testing.T) {
 
 // TestEqualSeedsMakeEqualRuns: two runs of a seed have equal hashes.
 func TestEqualSeedsMakeEqualRuns(t *testing.T) {
-	seeds := uint64(20)
+	seeds := uint64(10)
 	switch {
 	case testing.Short():
 		seeds = 5

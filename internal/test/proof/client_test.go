@@ -28,7 +28,7 @@ const callerTime = 2 * time.Second
 // whatever name a caller gives.
 const snowflakes = "snowflake mode"
 
-// TestClientNeverNotices: three nodes in two zones on one MariaDB, 30 callers of both
+// TestClientNeverNotices: three nodes in two zones on one MariaDB, 20 callers of both
 // modes with the Go client in zone a, or 200 with LEAF_LONG. Nodes are killed, frozen and drained, alone and the
 // whole zone at once, never the last one that lives; the network to nodes and database is
 // slow; the registry of nodes and worker IDs stops. Every ID is distinct, no caller with a
@@ -142,7 +142,7 @@ func (c *callers) connect(t *testing.T, options ...client.Option) (*client.Clien
 }
 
 func (c *callers) run(t *testing.T, ran time.Duration) {
-	count := 30
+	count := 20
 	if long.Asked() {
 		count = 200
 	}

@@ -24,16 +24,16 @@ func TestKillsAndClockSteps(t *testing.T) {
 	if long.Asked() {
 		rounds = 200
 	}
-	for _, kind := range registries {
-		t.Run(kind.name, func(t *testing.T) { killAndStep(t, kind.open(t), rounds) })
-	}
+	each(t, func(t *testing.T, r *registry) { killAndStep(t, r, rounds) })
 	for name, r := range alone {
-		t.Run(name, func(t *testing.T) { killAndStep(t, r, rounds) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of a round is waiting
+			killAndStep(t, r, rounds)
+		})
 	}
 }
 
 func killAndStep(t *testing.T, r *registry, rounds int) {
-	t.Parallel() // most of a round is waiting
 	const share = 10_000
 	steps := []time.Duration{-time.Second, -10 * time.Second, -time.Minute, time.Hour, 0}
 	n := r.worker(t, "node", "10.2.0.1:8080")

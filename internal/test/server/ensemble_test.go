@@ -21,6 +21,7 @@ var ensembles = map[string]struct {
 }
 
 func TestEnsembleOfOne(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	for kind, tt := range ensembles {
 		t.Run(kind, func(t *testing.T) {
@@ -56,6 +57,7 @@ func TestEnsembleOfOne(t *testing.T) {
 }
 
 func TestEnsembleOfThree(t *testing.T) {
+	onlyLong(t)
 	t.Parallel()
 	for kind, tt := range ensembles {
 		t.Run(kind, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -81,6 +82,9 @@ func TestCommandFindsServersAndTheyEndWithIt(t *testing.T) {
 		{"terminate", syscall.SIGTERM, "while :; do sleep 0.05; done", 128 + int(syscall.SIGTERM)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.signal == syscall.SIGINT && !long.Asked() {
+				t.Skip("run make test-long")
+			}
 			t.Parallel()
 			r := start(t, []string{"LEAF_TEST_MYSQL=", "LEAF_TEST_MYSQL_NEWEST=", "LEAF_TEST_POSTGRES=", "LEAF_TEST_ZOOKEEPER=", "LEAF_TEST_ETCD="},
 				"--", "sh", "-c", `trap "exit 4" INT; `+tellServers+"; "+tt.script)
