@@ -1,7 +1,4 @@
 package meter
 
-// Results are the values of the label result, and MaxResults is the room for them.
+// Results are the values of the label result.
 var Results = results
-
-// MaxResults is the room for Results.
-const MaxResults = maxResults
