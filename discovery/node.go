@@ -61,7 +61,7 @@ func (n Node) Validate() error {
 		}
 	}
 	if !slices.ContainsFunc(n.Addresses(), func(a Address) bool { return a.Value != "" }) {
-		return leaf.BadField("node address", "", "at least one of http, grpc and resp is needed")
+		return leaf.BadField("node address", "", "at least one protocol must have one")
 	}
 	return nil
 }

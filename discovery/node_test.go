@@ -39,7 +39,7 @@ func TestValidate(t *testing.T) {
 		{"a zone that is no UTF-8", func(n *discovery.Node) { n.Zone = "\xff" }, "zone="},
 		{"weight -1", func(n *discovery.Node) { n.Weight = -1 }, `weight="-1": must be 0 to 1000`},
 		{"weight 1001", func(n *discovery.Node) { n.Weight = 1001 }, `weight="1001": must be 0 to 1000`},
-		{"no address", func(n *discovery.Node) { n.HTTP, n.GRPC, n.RESP = "", "", "" }, "at least one of http, grpc and resp"},
+		{"no address", func(n *discovery.Node) { n.HTTP, n.GRPC, n.RESP = "", "", "" }, "at least one protocol"},
 		{"no port", func(n *discovery.Node) { n.HTTP = "10.0.0.1" }, `node http="10.0.0.1": must be HOST:PORT`},
 		{"no host", func(n *discovery.Node) { n.GRPC = ":9090" }, `node grpc=":9090"`},
 		{"port 0", func(n *discovery.Node) { n.RESP = "h:0" }, `node resp="h:0"`},

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/server/console"
 )
 
 // member is a node of the directory, with what it says of itself.
 type member struct {
 	manage.Node
+
+	Servers []console.Server `json:"servers"` // the protocols that are on
 
 	Ready *bool  `json:"ready,omitempty"` // nil: it did not answer
 	Error string `json:"error,omitempty"`
@@ -48,6 +51,11 @@ func (v view) Cluster(ctx context.Context) (any, error) {
 	for i, n := range list.Nodes {
 		m := &out.Nodes[i]
 		m.Node = n
+		for _, address := range n.Addresses() {
+			if address.Value != "" {
+				m.Servers = append(m.Servers, console.Server{Protocol: address.Protocol, Address: address.Value})
+			}
+		}
 		if n.HTTP == "" || i >= maxAsked {
 			continue
 		}

@@ -106,18 +106,12 @@ func BoundConnections(c config.Config, files uint64, isSet func(key string) bool
 	return a.conns.of("http"), a.conns.of("grpc"), a.conns.of("resp"), a.conns.of(config.SectionAdmin)
 }
 
-// Sections are those of the protocols, each with its address in what clients read.
-func Sections() (all []discovery.Address) {
+// Sections are what clients read of a node, with the section of each protocol as its address.
+func Sections() (n discovery.Node) {
 	for _, p := range protocols() {
-		n := discovery.Node{}
 		*p.address(&n) = p.section
-		for _, a := range n.Addresses() {
-			if a.Value != "" {
-				all = append(all, a)
-			}
-		}
 	}
-	return all
+	return n
 }
 
 // WatchPause is the time between two looks at the files that unique IDs rest on.

@@ -129,10 +129,10 @@ func TestEveryProtocolIsListed(t *testing.T) {
 	for _, l := range listeners[:len(listeners)-1] {
 		want = append(want, discovery.Address{Protocol: l.Section, Value: l.Section})
 	}
-	if diff := cmp.Diff(want, app.Sections()); diff != "" {
+	if diff := cmp.Diff(want, app.Sections().Addresses()); diff != "" {
 		t.Errorf("protocols of the node, and what clients read (-want +got):\n%s", diff)
 	}
-	shown := manage.AddressesOf(discovery.Node{HTTP: "http", GRPC: "grpc", RESP: "resp"}, "admin").List()
+	shown := manage.AddressesOf(app.Sections(), "admin").List()
 	if diff := cmp.Diff(append(want, discovery.Address{Protocol: config.SectionAdmin, Value: "admin"}), shown); diff != "" {
 		t.Errorf("what an administrator is shown (-want +got):\n%s", diff)
 	}

@@ -105,6 +105,9 @@ func TestPages(t *testing.T) {
 	b.visit("cluster")
 	b.shows("this node")
 	b.shows("v1.0.0")
+	for _, protocol := range []string{"http", "grpc", "resp"} {
+		b.shows(protocol + " " + a.AddrOf(protocol))
+	}
 	b.until(`document.querySelectorAll('tbody .pill.ok').length === 1`)
 	b.shot("cluster")
 

@@ -20,7 +20,7 @@ export function cluster(ctx) {
         h('td', null, h('span.id', null, n.id), n.own && h('small', null, t('cluster.own'))), h('td', null, n.zone || '–'),
         h('td', null, n.ready === undefined ? pill(n.error ? 'bad' : 'off', t('cluster.silent')) : pill(n.ready ? 'ok' : 'bad', t(n.ready ? 'mode.ready' : 'mode.notready')), n.error && h('small', null, n.error)),
         h('td.num', null, count(n.weight), h('small', null, total ? t('cluster.share', { percent: Math.round((100 * n.weight) / total) }) : '')), h('td', null, n.version || '–'),
-        h('td.id', null, ['http', 'grpc', 'resp'].filter((p) => n[p]).map((p) => h('div', null, h('span.dim', null, p + ' '), n[p]))));
+        h('td.id', null, n.servers.map((s) => h('div', null, h('span.dim', null, s.protocol + ' '), s.address))));
       content.replaceChildren(
         h('div.stats', null, ...[[t('cluster.nodes'), c.nodes.length], [t('cluster.zones'), zones.size], [t('cluster.ready'), c.nodes.filter((n) => n.ready).length], [t('cluster.versions'), new Set(c.nodes.map((n) => n.version || '')).size]].map(([label, n]) => h('div.stat', null, h('span', null, label), h('b', null, count(n))))),
         card(null, h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, ['id', 'zone', 'state'].map((k) => h('th', null, t('cluster.' + k))), h('th.num', null, t('cluster.weight')), ['version', 'addresses'].map((k) => h('th', null, t('cluster.' + k))))), h('tbody', null, c.nodes.map(row)))),
