@@ -53,8 +53,10 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 		if r.etcd, err = etcd.NewRecords(etcdRegistry(c)); err == nil {
 			r.Registry = worker.NewPool(r.etcd)
 		}
-	default:
+	case config.RegistryZooKeeper, config.RegistryZooKeeperRecycle:
 		r.Registry, err = openZooKeeper(c, log)
+	default:
+		err = fmt.Errorf("snowflake.registry=%s has no case in openRegistry", c.Registry)
 	}
 	return r, err
 }

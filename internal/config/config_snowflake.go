@@ -41,6 +41,16 @@ type Snowflake struct {
 	PeerPolicy    string        `key:"peer-policy" default:"start" oneof:"start refuse" hint:"POLICY" help:"If there are other nodes and none answers, or the registry does not list them: start, or refuse to issue."`
 }
 
+// Kinds of registries, the words of snowflake.registry.
+const (
+	RegistryAuto             = "auto"
+	RegistrySQL              = "sql"
+	RegistryZooKeeper        = "zookeeper"
+	RegistryZooKeeperRecycle = "zookeeper-recycle"
+	RegistryEtcd             = "etcd"
+	RegistryStatic           = "static"
+)
+
 // Alarm is the section alarm.
 type Alarm struct {
 	Webhook string        `key:"webhook" hint:"URL" secret:"path" help:"Every alarm is sent there as JSON with POST, when it begins and when it ends. It is also in the log, in /readyz and in /metrics."`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // write puts text into a new file of that name and returns its path.
@@ -119,6 +122,11 @@ func TestBadConfigurations(t *testing.T) {
 		}
 		return m
 	}
+	prefixes := sqldb.Prefixes()
+	last := len(prefixes) - 1
+	schemes := strings.Join(prefixes[:last], ", ") + " or " + prefixes[last]
+	keys := config.Keys()
+	registries := keys[slices.IndexFunc(keys, func(k config.Key) bool { return k.Name == "snowflake.registry" })].Limit
 	cases := []struct {
 		name  string
 		yaml  string
@@ -173,7 +181,7 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "shutdown below load timeout", flags: flags("shutdown-timeout", "1s"), want: `shutdown-timeout="1s" (--shutdown-timeout): must not be below segment.load-timeout=2s, or no unused ID is returned to a slow database`},
 
 		// snowflake mode
-		{name: "layout", flags: flags("snowflake.layout", "lief"), want: `snowflake.layout="lief" (--snowflake-layout): layout="lief": must be one of leaf, dc, seconds, js53, or a list of epoch=, unit=, time=, datacenter=, worker=, sequence=`},
+		{name: "layout", flags: flags("snowflake.layout", "lief"), want: `snowflake.layout="lief" (--snowflake-layout): layout="lief": must be one of ` + strings.Join(snowflake.Presets(), ", ") + `, or a list of epoch=, unit=, time=, datacenter=, worker=, sequence=`},
 		{name: "layout too wide", flags: flags("snowflake.layout", "leaf,worker=11"), want: `snowflake.layout="leaf,worker=11" (--snowflake-layout): time+datacenter+worker+sequence=64: must be at most 63 bits`},
 		{name: "datacentre without a field", flags: flags("snowflake.datacenter", "1"), want: `snowflake.datacenter="1" (--snowflake-datacenter): must not be set: the layout leaf has no such field`},
 		{name: "no datacentre", flags: flags("snowflake.layout", "dc"), want: `snowflake.datacenter="-1": must be 0 to 31 in the layout dc, another one in each datacentre`},
@@ -189,7 +197,7 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "namespace", flags: flags("snowflake.namespace", "prod eu"), want: `snowflake.namespace="prod eu" (--snowflake-namespace): must have 1 to 64 of letters, digits, '.', '_' and '-'`},
 		{name: "horizon", flags: flags("snowflake.horizon", "5s"), want: `snowflake.horizon="5s" (--snowflake-horizon): must be 0, or at least 9s, three times snowflake.renew-interval`},
 		{name: "lease", flags: flags("snowflake.renew-interval", "6s"), want: `snowflake.lease="15s": must be at least 18s, three times snowflake.renew-interval`},
-		{name: "registry", flags: flags("snowflake.registry", "consul"), want: `snowflake.registry="consul" (--snowflake-registry): must be one of auto, sql, zookeeper, zookeeper-recycle, etcd, static`},
+		{name: "registry", flags: flags("snowflake.registry", "consul"), want: `snowflake.registry="consul" (--snowflake-registry): must be ` + registries},
 		{name: "registry without servers", flags: flags("snowflake.registry", "etcd"), want: `snowflake.registry-address: must name the servers of snowflake.registry=etcd`},
 		{name: "server without port", flags: flags("snowflake.registry", "etcd", "snowflake.registry-address", "http://u:hunter2@etcd"), want: `snowflake.registry-address="http://u:xxxxx@etcd" (--snowflake-registry-address): must be HOST:PORT, or a URL that begins with http:// or https://`},
 		{name: "URL for ZooKeeper", flags: flags("snowflake.registry", "zookeeper", "snowflake.registry-address", "http://zk:2181"), want: `snowflake.registry-address="http://zk:2181" (--snowflake-registry-address): must be HOST:PORT of each server, with a /chroot at the end of the last one if there is one`},
@@ -208,8 +216,8 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "webhook", flags: flags("alarm.webhook", "ftp://u:hunter2@h/"), want: `alarm.webhook="ftp://h/xxxxx" (--alarm-webhook): must be a URL that begins with http:// or https://`},
 
 		// stores
-		{name: "store scheme", flags: flags("store", "oracle://h/d"), want: `store="oracle://h/d" (--store): must begin with mysql://, mariadb://, postgres://, postgresql:// or sqlite:`},
-		{name: "store without scheme hides the password", flags: flags("store", "root:hunter2@h/d"), want: `store="xxxxx@h/d" (--store): must begin with mysql://, mariadb://, postgres://, postgresql:// or sqlite:`},
+		{name: "store scheme", flags: flags("store", "oracle://h/d"), want: `store="oracle://h/d" (--store): must begin with ` + schemes},
+		{name: "store without scheme hides the password", flags: flags("store", "root:hunter2@h/d"), want: `store="xxxxx@h/d" (--store): must begin with ` + schemes},
 		{name: "several stores without names", flags: flags("store", "sqlite:a", "store", "sqlite:b"), want: `store="sqlite:a" (--store): needs a name, because there are several stores: NAME=URL, NAME of letters, digits, - and _` + "\n" +
 			`store="sqlite:b" (--store): needs a name, because there are several stores: NAME=URL, NAME of letters, digits, - and _`},
 		{name: "one store with a name", flags: flags("store", "a=sqlite:a"), want: `store="a=sqlite:a" (--store): must have no name, because it is the only store`},

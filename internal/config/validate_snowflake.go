@@ -19,16 +19,6 @@ import (
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
-// Kinds of registries, the words of snowflake.registry.
-const (
-	RegistryAuto             = "auto"
-	RegistrySQL              = "sql"
-	RegistryZooKeeper        = "zookeeper"
-	RegistryZooKeeperRecycle = "zookeeper-recycle"
-	RegistryEtcd             = "etcd"
-	RegistryStatic           = "static"
-)
-
 // validate returns everything that is wrong beyond the limits of single keys.
 func (c Snowflake) validate() []error {
 	var errs []error
