@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -105,6 +106,9 @@ func BoundConnections(c config.Config, files uint64, isSet func(key string) bool
 	a.logConnections()
 	return a.conns.of("http"), a.conns.of("grpc"), a.conns.of("resp"), a.conns.of(config.SectionAdmin)
 }
+
+// Reloadable are the keys that a reload changes.
+func Reloadable() []string { return slices.Sorted(slices.Values(reloadable)) }
 
 // Sections are what clients read of a node, with the section of each protocol as its address.
 func Sections() (n discovery.Node) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -97,6 +100,27 @@ func TestReloadedValues(t *testing.T) {
 	}
 	if r, err := a.Reload(next); err != nil || len(r.Changed) > 0 || !slices.Equal(r.Restart, []string{"segment.max-wait"}) {
 		t.Errorf("again: changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+}
+
+// TestReloadDocument holds the table of docs/CONFIGURATION.md equal to the keys that a reload changes.
+func TestReloadDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/CONFIGURATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n## What changes without a restart\n")
+	_, rest, _ = strings.Cut(rest, "\n| --- | --- |\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	named := map[string]bool{}
+	for _, k := range config.Keys() {
+		if strings.Contains(table, "`"+k.Name+"`") {
+			named[k.Name] = true
+		}
+	}
+	if diff := cmp.Diff(app.Reloadable(), slices.Sorted(maps.Keys(named))); diff != "" {
+		t.Errorf("docs/CONFIGURATION.md against reloadable of reload.go (-keys +documented):\n%s", diff)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestConfigurationDocument(t *testing.T) {
 }
 
 // examples are values for the keys without a default, and what each cannot stand
-// without.
+// without. A new key without a default needs its line.
 var examples = map[string]struct {
 	value     string
 	dependent []string
@@ -121,6 +121,10 @@ func TestEveryKeyIsAFlagAndAVariable(t *testing.T) {
 		value, dependent := k.Default, examples[of].dependent
 		if value == "" {
 			value = examples[k.Name].value
+		}
+		if value == "" && !isFile {
+			t.Errorf("%s has no default and no line in examples", k.Name)
+			continue
 		}
 		if isFile {
 			value = filepath.Join(t.TempDir(), "secret")
