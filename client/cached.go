@@ -59,7 +59,7 @@ func (c *Client) observe(a *attempt, ranges []leaf.Range) error {
 	}
 	if err != nil {
 		c.stats.violations.Add(1)
-		c.log.add(slog.LevelError, "an ID came that must not: stop using this cluster and look at its databases and nodes", "node", a.node.info.Load().ID, "err", err)
+		c.log.add(slog.LevelError, "an ID came that must not: stop using this cluster and look at its databases and nodes", "node", a.node.info.Load().ID, "error", err)
 	}
 	return err
 }

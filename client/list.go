@@ -47,7 +47,7 @@ func (c *Client) follow(ctx context.Context) {
 		switch {
 		case err != nil || !usable:
 			if !failing {
-				c.log.add(slog.LevelWarn, "the resolver gives no list with a node that can be used; the client goes on with the last one", "err", err)
+				c.log.add(slog.LevelWarn, "the resolver gives no list with a node that can be used; the client goes on with the last one", "error", err)
 			}
 			failing = true
 			if !known {
@@ -84,7 +84,7 @@ func (c *Client) remember(ctx context.Context) bool {
 	}
 	nodes, err := readNodes(c.nodeFile, c.cluster.get())
 	if err != nil {
-		c.log.add(slog.LevelWarn, "the node file is of no use", "err", err)
+		c.log.add(slog.LevelWarn, "the node file is of no use", "error", err)
 		return false
 	}
 	c.log.add(slog.LevelInfo, "using the list of nodes of the last run", "file", c.nodeFile, "nodes", len(nodes))
@@ -96,6 +96,6 @@ func (c *Client) save(nodes []discovery.Node) {
 		return
 	}
 	if err := writeNodes(c.nodeFile, c.cluster.get(), nodes); err != nil {
-		c.log.add(slog.LevelWarn, "the node file could not be written", "err", err)
+		c.log.add(slog.LevelWarn, "the node file could not be written", "error", err)
 	}
 }

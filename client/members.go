@@ -114,7 +114,7 @@ func (m *members) usable(list []discovery.Node) (entries []*listing) {
 			}
 		}
 		if err != nil {
-			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "err", err)
+			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "error", err)
 			continue
 		}
 		seen[key] = true
@@ -200,7 +200,7 @@ func (m *members) linkLocked(ctx context.Context, e *listing, now time.Time) *no
 	l, err := c.dial(e.info)
 	if err != nil {
 		e.useless = true
-		c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", e.info.ID, "err", err)
+		c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", e.info.ID, "error", err)
 		return nil
 	}
 	listed, stop := context.WithCancel(ctx)

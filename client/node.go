@@ -150,7 +150,7 @@ func (n *node) failedLocked(now time.Time, err error) {
 func (n *node) ejectLocked(now time.Time, err error) {
 	if n.state != StateEjected {
 		n.ejected.Add(1)
-		n.log.add(slog.LevelWarn, "node ejected", "node", n.info.Load().ID, "err", err)
+		n.log.add(slog.LevelWarn, "node ejected", "node", n.info.Load().ID, "error", err)
 		n.changed()
 	}
 	n.state, n.why, n.mute, n.left = StateEjected, err, time.Time{}, now

@@ -107,7 +107,7 @@ func (l *Listener) next(served bool) (*Conn, error) {
 			return nil, net.ErrClosed
 		case passes(err):
 			delay = min(max(2*delay, firstPause), lastPause)
-			l.cfg.Logger.Warn("a connection could not be accepted; the server tries again", "address", l.Addr(), "err", err, "retry_in", delay)
+			l.cfg.Logger.Warn("a connection could not be accepted; the server tries again", "address", l.Addr(), "error", err, "retry_in", delay)
 			l.pause(delay)
 		default:
 			return nil, err

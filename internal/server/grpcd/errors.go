@@ -30,7 +30,7 @@ func translate(log *slog.Logger, err error) (leaf.Class, string) {
 	if class.Err != nil {
 		return class, err.Error()
 	}
-	log.Error("internal error", "err", err)
+	log.Error("internal error", "error", err)
 	return class, "leaf: internal error, the server's log has the cause"
 }
 

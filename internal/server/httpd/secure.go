@@ -49,7 +49,7 @@ func (c *fastConn) secure() bool {
 		return false
 	}
 	if err := conn.HandshakeContext(c.srv.base); err != nil {
-		c.srv.log.Debug("the TLS handshake failed", "client", conn.RemoteAddr(), "err", err)
+		c.srv.log.Debug("the TLS handshake failed", "client", conn.RemoteAddr(), "error", err)
 		explainTLS(err)
 		return false
 	}

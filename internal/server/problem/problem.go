@@ -119,7 +119,7 @@ func Of(err error) *Error {
 func Report(log *slog.Logger, err error) *Error {
 	e := Of(err)
 	if e.Code == internalCode {
-		log.Error("internal error", "err", err)
+		log.Error("internal error", "error", err)
 	}
 	return e
 }

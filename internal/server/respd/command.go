@@ -164,7 +164,7 @@ func (s *Server) errorLine(err error) string {
 	err = accept.Ended(err)
 	class := leaf.ClassOf(err)
 	if class.Err == nil {
-		s.log.Error("internal error", "err", err)
+		s.log.Error("internal error", "error", err)
 		return internalError
 	}
 	return class.RESP + " " + err.Error()
