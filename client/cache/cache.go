@@ -102,7 +102,7 @@ type Stats struct {
 	Failures int64 // calls of the source that failed
 	Fetched  int64 // IDs brought
 	Held     int64 // IDs in memory that were not taken yet
-	Unused   int64 // IDs that were in memory at Close, or came after it: they are lost
+	Unused   int64 // IDs that were in memory at Close, came after it, or were dropped: they are lost
 }
 
 // Stats returns the counters. While calls are under way they need not add up.

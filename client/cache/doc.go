@@ -14,7 +14,9 @@
 //     ([Stats.Unused]) and never issued.
 //  5. While the source fails, the IDs in memory are handed out. A call that finds none
 //     gets the source's error, at once or by its deadline. When the error is a lack of
-//     time, it is that of a fetch that began after the call.
+//     time, it is that of a fetch that began after the call. Only leaf.ErrRegress makes
+//     the cache drop what it has of the tag: the source's store went backwards, and may
+//     have given these IDs twice.
 //  6. The hot path takes no lock and allocates nothing. All waiting is leaf.Runtime's,
 //     so that the simulation drives the cache like an engine.
 //

@@ -15,6 +15,8 @@ type flight struct {
 	n    int // IDs asked for
 	done chan struct{}
 	err  error // valid once done is closed
+
+	doubtful bool // its IDs are dropped, see heed; guarded by Tag.mu
 }
 
 // turn makes sure that there is a chunk with IDs, or returns the fetch to wait for; began
@@ -97,6 +99,7 @@ func (t *Tag) run(f *flight) {
 	}
 	if err != nil {
 		t.cache.failures.Add(1)
+		t.heed(err)
 		t.failed(f, err)
 		return
 	}
@@ -123,7 +126,7 @@ func (t *Tag) arrived(f *flight, ranges []leaf.Range, now time.Time) {
 	t.cache.fetched.Add(t.last)
 	t.flight, t.rest, t.cramped = nil, 0, false
 	defer close(f.done)
-	if t.closed {
+	if t.closed || f.doubtful {
 		t.waste(ranges)
 		return
 	}

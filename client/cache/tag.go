@@ -70,7 +70,9 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 		return nil, badCount(n)
 	}
 	if t.passes(n) {
-		return t.cache.source.NextN(ctx, t.name, n)
+		ranges, err := t.cache.source.NextN(ctx, t.name, n)
+		t.heed(err)
+		return ranges, err
 	}
 	var out []leaf.Range
 	for need := int64(n); need > 0; {
@@ -167,6 +169,26 @@ func (t *Tag) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	t.drop()
+}
+
+// heed drops what is in memory, and what the fetch under way brings, if err says that the
+// source's store went backwards: it may have given these IDs twice. Nodes drop their ranges
+// for the same reason.
+func (t *Tag) heed(err error) {
+	if !errors.Is(err, leaf.ErrRegress) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.flight != nil {
+		t.flight.doubtful = true
+	}
+	t.drop()
+}
+
+// drop takes all IDs in memory. The caller holds mu.
+func (t *Tag) drop() {
 	cur := t.cur.Load()
 	r, _ := cur.take(cur.size)
 	t.waste(append(t.queue, r))
