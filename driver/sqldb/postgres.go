@@ -28,7 +28,7 @@ var postgresDialect = dialect{
 	quote:       `"`,
 	// The level is given because the default of a database may be a stricter one,
 	// which answers concurrent loads with serialization failures.
-	begin:        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle,
+	begin:        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle + "; SELECT " + postgresSession,
 	forUpdate:    " FOR UPDATE",
 	exact:        postgresExact,
 	bytes:        postgresBytes,
@@ -50,6 +50,13 @@ var postgresDialect = dialect{
 const (
 	postgresBytes = `CAST(biz_tag AS text) COLLATE "C"`
 	postgresExact = postgresBytes + " = ?"
+
+	// postgresSession makes the transaction, in which it is evaluated, independent of what other
+	// programs have set in the session: behind a pooler of transactions, a session is that of all
+	// programs with one user. The warning that a commit is on no standby is sent (see
+	// errWarning), and a commit waits as long as the server, the database or the user says.
+	postgresSession = "set_config('client_min_messages', 'warning', true) ||" +
+		" CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', NULL, true) ELSE '' END"
 
 	postgresSchemas = "SELECT COALESCE(MIN(n.nspname), ''), COALESCE(MAX(n.nspname), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace" +
 		" WHERE c.oid IN (SELECT CAST(to_regclass(t) AS oid) FROM unnest(string_to_array($1, ',')) AS t)"
@@ -73,7 +80,7 @@ func postgresReserveReading(owner string) string {
 		" UPDATE leaf_alloc a SET max_id = a.max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
 		" FROM old WHERE a.biz_tag = old.biz_tag" +
 		fmt.Sprintf(" AND a.step BETWEEN 1 AND %d AND a.max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
-		" RETURNING $6, a.biz_tag, old.max_id, a.max_id, a.step, " + owner
+		" RETURNING CASE WHEN " + postgresSession + " <> '' THEN $6 END, a.biz_tag, old.max_id, a.max_id, a.step, " + owner
 }
 
 // The same statements, without and with a check of the cluster and the tag rule that the database belongs to.
@@ -186,8 +193,7 @@ func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, h
 	return notAt(row, hi)
 }
 
-// checkPostgres begins and ends a transaction, which a pooler of statements refuses, and asks
-// whether the server hides warnings, see errWarning. A pooler refuses to set that in each session.
+// checkPostgres begins and ends a transaction, which a pooler of statements refuses.
 //
 // Tables of one name in several schemas make it refuse tables that it finds in different ones:
 // a user with another search_path finds another leaf_meta beside the same leaf_alloc.
@@ -200,15 +206,6 @@ func checkPostgres(ctx context.Context, s *Store, tables ...string) error {
 		if first != last {
 			return fmt.Errorf("%w: by this user's search_path, the tables %s are in several schemas, %q and %q; name the right one in the URL: search_path=SCHEMA, and drop or move what is in the other one",
 				segment.ErrSchema, strings.Join(tables, ", "), first, last)
-		}
-		var level string
-		if _, err := queryRow(ctx, conn, "SHOW client_min_messages", nil, []any{&level}); err != nil {
-			return fmt.Errorf("read client_min_messages: %w", err)
-		}
-		switch level {
-		case "error", "fatal", "panic":
-			return fmt.Errorf("%w: client_min_messages is %s, which hides the warning that a commit is on no standby; set it to warning for the node's user: ALTER ROLE ... SET client_min_messages = warning",
-				leaf.ErrConflict, level)
 		}
 		return nil
 	})

@@ -3,13 +3,16 @@ package sqldb_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
@@ -18,15 +21,19 @@ import (
 // TestCancelledWaitForStandby: PostgreSQL that waits for a standby in vain, and is told
 // to wait no longer, calls the commit done and warns that no other server has it. To
 // every call that writes, that is an unknown outcome: no range, no claim, no return.
+//
+// A pooler of transactions gives a node sessions that other programs of its user have used, with
+// what they have set there: to hide warnings, or not to wait for a commit. It counts for no
+// call whose success a node relies on.
 func TestCancelledWaitForStandby(t *testing.T) {
 	t.Parallel()
 	i := server.OwnPostgres(t)
 	applySchema(t, i.URL())
-	s, claims := open(t, i.URL()), openRecords(t, i.URL())
-	if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
-		t.Fatal(err)
+	nodes := []writer{
+		newWriter(t, open(t, i.URL()), "own sessions", 5),
+		newWriter(t, openUsed(t, i.URL(), "SET client_min_messages = error"), "sessions that hide warnings", 10),
+		newWriter(t, openUsed(t, i.URL(), "SET synchronous_commit = off"), "sessions that do not wait", 15),
 	}
-	claim := put(t, claims, first())
 	admin, probes := i.Open(t), i.Open(t)
 	execAll(t, admin, "CREATE TABLE probe (n INT)", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
 	// Each session reads the setting by itself, but commits begin to wait only once another
@@ -53,55 +60,127 @@ func TestCancelledWaitForStandby(t *testing.T) {
 			}
 		}
 	})
-	for _, c := range []struct {
-		name string
-		call func(ctx context.Context) error
-	}{
-		{"Reserve", func(ctx context.Context) error {
-			res, err := s.Reserve(ctx, request(7))
-			if res != (segment.Reservation{}) {
-				t.Errorf("Reserve = %v beside an error", res)
+	for k, w := range nodes {
+		for _, c := range w.calls(t) {
+			if k > 0 && c.name == "ReturnUnused" {
+				continue // nobody relies on it: where it is lost the row is higher
 			}
-			return err
-		}},
-		{"Raise", func(ctx context.Context) error { _, err := s.Raise(ctx, "a", 1000); return err }},
-		{"ReturnUnused", func(ctx context.Context) error { return s.ReturnUnused(ctx, "a", 1000, 900) }},
-		{"Create", func(ctx context.Context) error {
-			return s.Create(ctx, segment.NewRow{Tag: "b", Start: 1, Step: 7})
-		}},
-		{"claim", func(ctx context.Context) error {
-			other := first()
-			other.Number = 6
-			_, err := claims.Put(ctx, other)
-			return err
-		}},
-		{"renewal", func(ctx context.Context) error {
-			claim.Bound += 1000
-			_, err := claims.Put(ctx, claim)
-			return err
-		}},
-	} {
-		ended := make(chan error, 1)
-		go func() { ended <- c.call(t.Context()) }()
-		cancelWait(t, admin)
-		err := <-ended
-		if err == nil || !strings.Contains(err.Error(), "not have been replicated") {
-			t.Errorf("%s whose wait was cancelled: %v; want an error with the server's warning", c.name, err)
-		}
-		if errors.Is(err, worker.ErrLost) || errors.Is(err, leaf.ErrConflict) {
-			t.Errorf("%s whose wait was cancelled: %v; want an error that claims to know nothing", c.name, err)
+			what := fmt.Sprintf("%s: %s whose wait was cancelled", w.tag, c.name)
+			ended := make(chan error, 1)
+			go func() { ended <- c.call(t.Context()) }()
+			waitFor(t, what, func() bool { return len(ended) > 0 || cancelled(t, admin) })
+			err := <-ended
+			if err == nil || !strings.Contains(err.Error(), "not have been replicated") {
+				t.Errorf("%s: %v; want an error with the server's warning", what, err)
+			}
+			if errors.Is(err, worker.ErrLost) || errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("%s: %v; want an error that claims to know nothing", what, err)
+			}
 		}
 	}
 	execAll(t, admin, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
-	if res, err := s.Reserve(t.Context(), request(7)); err != nil || res.Range.Lo < 8 {
-		t.Errorf("Reserve afterwards = %v, %v; want a range that nobody can have had", res, err)
+	for _, w := range nodes {
+		if res, err := w.store.Reserve(t.Context(), w.request()); err != nil || res.Range.Lo < 8 {
+			t.Errorf("%s: Reserve afterwards = %v, %v; want a range that nobody can have had", w.tag, res, err)
+		}
 	}
 }
 
-// cancelWait cancels whoever waits for a standby next.
-func cancelWait(t *testing.T, admin *sql.DB) {
+// usedSession is a connector whose sessions another program has used before.
+type usedSession struct {
+	driver.Connector
+	left string // what it has set there
+}
+
+func (u usedSession) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := u.Connector.Connect(ctx)
+	if err == nil {
+		_, err = conn.(driver.ExecerContext).ExecContext(ctx, u.left, nil)
+	}
+	return conn, err
+}
+
+func openUsed(t *testing.T, url, left string) *sqldb.Store {
 	t.Helper()
-	waitFor(t, "a commit to wait for the standby", func() bool { return cancelled(t, admin) })
+	s, err := sqldb.Open(url, sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, func(c driver.Connector) driver.Connector { return usedSession{c, left} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// writer is a node that writes to one tag and claims two worker IDs.
+type writer struct {
+	store  *sqldb.Store
+	claims *sqldb.Records
+	tag    string
+	claim  worker.Record // of the first one
+}
+
+func newWriter(t *testing.T, s *sqldb.Store, tag string, number int64) writer {
+	t.Helper()
+	claims, err := s.Records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := claims.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Create(t.Context(), segment.NewRow{Tag: tag, Start: 1, Step: 7}); err != nil {
+		t.Fatal(err)
+	}
+	claim := first()
+	claim.Number = number
+	return writer{s, claims, tag, put(t, claims, claim)}
+}
+
+func (w writer) request() segment.Request {
+	r := request(7)
+	r.Tag = w.tag
+	return r
+}
+
+// writing is one call of a writer.
+type writing struct {
+	name string
+	call func(ctx context.Context) error
+}
+
+func (w writer) calls(t *testing.T) []writing {
+	t.Helper()
+	return []writing{
+		{"Reserve", func(ctx context.Context) error {
+			res, err := w.store.Reserve(ctx, w.request())
+			if res != (segment.Reservation{}) {
+				t.Errorf("%s: Reserve = %v, %v; want no range", w.tag, res, err)
+			}
+			return err
+		}},
+		{"Raise", func(ctx context.Context) error { _, err := w.store.Raise(ctx, w.tag, 1000); return err }},
+		{"ReturnUnused", func(ctx context.Context) error { return w.store.ReturnUnused(ctx, w.tag, 1000, 900) }},
+		{"Create", func(ctx context.Context) error {
+			return w.store.Create(ctx, segment.NewRow{Tag: w.tag + " 2", Start: 1, Step: 7})
+		}},
+		{"claim", func(ctx context.Context) error {
+			other := first()
+			other.Number = w.claim.Number + 1
+			_, err := w.claims.Put(ctx, other)
+			return err
+		}},
+		{"renewal", func(ctx context.Context) error {
+			renewed := w.claim
+			renewed.Bound += 1000
+			_, err := w.claims.Put(ctx, renewed)
+			return err
+		}},
+	}
 }
 
 // cancelled cancels a commit that waits for a standby, and returns false if there is none.
@@ -114,27 +193,6 @@ func cancelled(t *testing.T, admin *sql.DB) bool {
 	}
 	execAll(t, admin, "SET synchronous_commit = local; SELECT pg_cancel_backend("+strconv.FormatInt(pid, 10)+")")
 	return true
-}
-
-// TestHiddenWarnings: a server that hides warnings from its clients hides that a wait for its
-// standby was cancelled. Neither ranges nor worker IDs come from it.
-func TestHiddenWarnings(t *testing.T) {
-	for level, hides := range map[string]bool{"error": true, "notice": false, "warning": false} {
-		t.Run(level, func(t *testing.T) {
-			t.Parallel()
-			d := server.Postgres(t)
-			applySchema(t, d.URL())
-			execAll(t, d.Open(t), fmt.Sprintf("ALTER DATABASE %s SET client_min_messages = %s", d.Name(), level))
-			for what, err := range map[string]error{
-				"Bind":      open(t, d.URL()).Bind(t.Context(), segment.Binding{Store: "default"}),
-				"Namespace": func() error { _, err := openRecords(t, d.URL()).Namespace(t.Context(), nil); return err }(),
-			} {
-				if refused := errors.Is(err, leaf.ErrConflict) && strings.Contains(err.Error(), "SET client_min_messages = warning"); refused != hides || err != nil != hides {
-					t.Errorf("%s: %v; want a refusal: %v", what, err, hides)
-				}
-			}
-		})
-	}
 }
 
 // TestWarningInATransaction: what the server warns of before the commit, such as a
