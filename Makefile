@@ -18,7 +18,7 @@ LONGEST  := ./driver/sqldb ./driver/zookeeper ./segment ./internal/app ./client 
 OUTSIDE  := ./internal/test/proof ./internal/cli ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
 # Most tests wait for servers and clocks, so more of them run at once than the machine has processors.
-QUICKLY  := -vet=off -ldflags=-w -parallel=4
+QUICKLY  := -vet=off -ldflags=-s -parallel=4
 # The race detector leaves out the SQLite library, a translation of C to Go, which takes it three times longer.
 RACE     := -race -gcflags=modernc.org/...=-race=false
 # A process with the race detector sleeps for a second before it ends, unless it is told not to.

@@ -24,7 +24,7 @@ import (
 // comes from a backup. No number comes twice, and in the end each rule can be recorded again.
 func TestRuleWalks(t *testing.T) {
 	t.Parallel()
-	walks := uint64(6)
+	walks := uint64(4)
 	if long.Asked() {
 		walks = 300
 	}

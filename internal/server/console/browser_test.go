@@ -135,7 +135,7 @@ func eval[T any](b *tab, expression string) T {
 // until waits until an expression is true.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	tick := time.NewTicker(30 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(40 * time.Second); !eval[bool](b, "Boolean("+expression+")"); <-tick.C {
 		if time.Now().After(end) {
