@@ -148,13 +148,13 @@ func (c *conn) openLocked() {
 // passage returns the passage for a stream or a health check that is opened on c.
 func (c *conn) passage() *passage { return &passage{conn: c, intercepted: c.link.intercepted} }
 
-// watchOpening calls makeRoom when gRPC takes long to open a stream. The caller calls end
-// when it is open; makeRoom does not run after it.
+// watchOpening calls giveUpStream when gRPC takes long to open a stream. The caller calls end
+// when it is open; giveUpStream does not run after it.
 func (c *conn) watchOpening() (end func()) {
 	ended := make(chan struct{})
 	late := time.AfterFunc(openTime, func() {
 		defer close(ended)
-		c.makeRoom()
+		c.giveUpStream()
 	})
 	return func() {
 		if !late.Stop() {
@@ -163,10 +163,10 @@ func (c *conn) watchOpening() (end func()) {
 	}
 }
 
-// makeRoom is called when a new stream or a health check cannot open, because the node allows
+// giveUpStream is called when a new stream or a health check cannot open, because the node allows
 // no more streams than are open. It lowers the limit of streams and ends the open stream with
 // the fewest requests, so that a health check can open.
-func (c *conn) makeRoom() {
+func (c *conn) giveUpStream() {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
 	if len(c.streams) == 0 || c.broken || c.cc.GetState() != connectivity.Ready {

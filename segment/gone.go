@@ -105,6 +105,6 @@ func (s *shard) tellReturns(ctx context.Context) (err error) {
 
 // postAnswer tells the board what this node knows of a tag.
 func (s *shard) postAnswer(ctx context.Context, tag string, asked int64, m fence.Mark) error {
-	x := Answer{Tag: tag, Node: s.place(), Asked: asked, High: m.High, Latched: m.Latched}
+	x := Answer{Tag: tag, Node: s.boardName(), Asked: asked, High: m.High, Latched: m.Latched}
 	return s.post(ctx, func(ctx context.Context) error { return s.watcher.board.Answer(ctx, x) })
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// place returns the name under which this process is on the board: the identity of the data
+// boardName returns the name under which this process is on the board: the identity of the data
 // directory. When a machine was copied with its data directory and both run, the process that
 // entered last has that name, and the other processes have numbered ones: under one name the
 // answer of one process would replace the answer of another. A process that starts again takes
 // the first name, and the others move on, so no name stays behind for which a repair waits.
-func (s *shard) place() string {
+func (s *shard) boardName() string {
 	node := s.alloc.cfg.NodeID
 	if n := s.copies.Load(); n > 0 {
 		return fmt.Sprintf("%s-%d", node, n+1)
@@ -24,7 +24,7 @@ func (s *shard) place() string {
 	return node
 }
 
-// copyOf reports whether name is one that place makes for an earlier process of a node, beside a later
+// copyOf reports whether name is one that boardName makes for an earlier process of a node, beside a later
 // process with the same identity (copied), and returns the name of the node.
 func copyOf(name string) (node string, copied bool) {
 	dash := max(0, strings.LastIndexByte(name, '-'))
@@ -34,7 +34,7 @@ func copyOf(name string) (node string, copied bool) {
 
 // is reports whether m is this process.
 func (s *shard) is(m Member) bool {
-	return m.Process != 0 && m.Process == s.process.Load() && m.Node == s.place()
+	return m.Process != 0 && m.Process == s.process.Load() && m.Node == s.boardName()
 }
 
 // firstEntries is how many of the first looks at the board write an entry each, which takes some
@@ -45,7 +45,7 @@ const firstEntries = 5
 // enter notes that the node is there, unless the same was noted a short time ago.
 func (s *shard) enter(ctx context.Context, pause time.Duration) error {
 	a, w := s.alloc, &s.watcher
-	as := func() Member { return Member{Node: s.place(), Process: s.process.Load(), Fence: a.fence.Number()} }
+	as := func() Member { return Member{Node: s.boardName(), Process: s.process.Load(), Fence: a.fence.Number()} }
 	now := a.rt.Now()
 	fresh := w.as == as() && since(w.entered, now) < pause && !now.Before(w.entered)
 	if w.left || fresh {
@@ -82,16 +82,16 @@ func (s *shard) takePlace(ctx context.Context) error {
 		s.process.Store(last + int64(a.rt.Jitter(1<<20))) // random: a copy may enter at the same moment
 		return nil
 	}
-	before := s.place()
-	for slices.ContainsFunc(nodes, func(m Member) bool { return m.Node == s.place() && m.Process > s.process.Load() }) {
+	before := s.boardName()
+	for slices.ContainsFunc(nodes, func(m Member) bool { return m.Node == s.boardName() && m.Process > s.process.Load() }) {
 		s.copies.Add(1)
 	}
-	if s.place() != before { // the other process replaces what this one said under the name
+	if s.boardName() != before { // the other process replaces what this one said under the name
 		clear(w.answered)
 		clear(w.told)
 		a.log.Warn("another process runs with the identity of this node: its data directory was copied. A repair asks both. "+
 			"To end this, stop one of the two for good, or start it with a new, empty data directory, and then restart the other one: "+
-			"a repair waits for the name below for a day if that process ends without a clean stop", "store", s.name, "node", a.cfg.NodeID, "as", s.place())
+			"a repair waits for the name below for a day if that process ends without a clean stop", "store", s.name, "node", a.cfg.NodeID, "as", s.boardName())
 	}
 	return nil
 }

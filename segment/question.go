@@ -120,5 +120,5 @@ func (r *repair) allAnswers(ctx context.Context) ([]Answer, error) {
 	all, err := bounded.Do(ctx, &r.shard.calls, r.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) {
 		return r.board.Answers(ctx, r.tag)
 	})
-	return slices.DeleteFunc(all, func(x Answer) bool { return x.Node == r.shard.place() }), err
+	return slices.DeleteFunc(all, func(x Answer) bool { return x.Node == r.shard.boardName() }), err
 }

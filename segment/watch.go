@@ -303,7 +303,7 @@ func (a *Allocator) leaveBoards(ctx context.Context) {
 // that found the node on the list waits for its word.
 func (s *shard) leave(ctx context.Context) {
 	a, w := s.alloc, &s.watcher
-	err := s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, s.place()) })
+	err := s.post(ctx, func(ctx context.Context) error { return w.board.Leave(ctx, s.boardName()) })
 	w.left = true
 	err = errors.Join(err, s.exchange(ctx, true), s.tellReturns(ctx))
 	if err != nil && !errors.Is(err, ErrSchema) && !errors.Is(err, ErrDenied) {

@@ -128,13 +128,13 @@ func (s *Store) withOptions(ctx context.Context, needed bool, f func(l *layout) 
 	if !needed {
 		return s.withLayout(ctx, f)
 	}
-	return s.withRoom(ctx, func(l *layout) bool { return l.options }, "options need the table leaf_tag_option", f)
+	return s.withTables(ctx, func(l *layout) bool { return l.options }, "options need the table leaf_tag_option", f)
 }
 
-// withRoom is withLayout for a change that needs a table or columns that an older schema lacks.
+// withTables is withLayout for a change that needs a table or columns that an older schema lacks.
 // When the layout that was read lacks them, it is read again: an administrator may have created
 // them since.
-func (s *Store) withRoom(ctx context.Context, has func(*layout) bool, missing string, f func(l *layout) error) error {
+func (s *Store) withTables(ctx context.Context, has func(*layout) bool, missing string, f func(l *layout) error) error {
 	if l := s.layout.Load(); l != nil && !has(l) {
 		s.layout.CompareAndSwap(l, nil)
 	}

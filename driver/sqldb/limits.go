@@ -79,7 +79,7 @@ func (s *Store) SetTagLimit(ctx context.Context, tag string, c limit.Change) (r 
 	}
 	defer s.done(ctx, time.Now(), &err, "limit tag %q", tag)
 	has := func(l *layout) bool { return l.limits }
-	err = s.withRoom(ctx, has, "limits of tags need columns of the table leaf_tag_option", func(*layout) error {
+	err = s.withTables(ctx, has, "limits of tags need columns of the table leaf_tag_option", func(*layout) error {
 		return s.again(ctx, func() error {
 			return s.change(ctx, func(conn *sql.Conn) error {
 				if _, err := s.lockRow(ctx, conn, tag); err != nil {
@@ -110,7 +110,7 @@ func (s *Store) SetClientLimit(ctx context.Context, client string, c limit.Chang
 	first := c.ApplyTo(limit.Rule{})
 	put := s.dialect.bind(insertClient + s.dialect.onConflict("client_name", append(changedColumns(c), "update_time")...))
 	has := func(l *layout) bool { return l.clients }
-	err = s.withRoom(ctx, has, "limits of clients need the table leaf_client_option", func(*layout) error {
+	err = s.withTables(ctx, has, "limits of clients need the table leaf_client_option", func(*layout) error {
 		return s.again(ctx, func() error {
 			return s.change(ctx, func(conn *sql.Conn) error {
 				if _, err := conn.ExecContext(ctx, put, client, first.Rate, first.Quota, first.Blocked); err != nil {
