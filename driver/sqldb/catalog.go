@@ -48,7 +48,7 @@ func (s *Store) insertChecked(ctx context.Context, l *layout, row segment.NewRow
 				return err
 			}
 			if row.Options != (segment.Options{}) {
-				if err := s.putOptions(ctx, conn, row.Tag, s.sql.putOptions, optionFields(&row.Options)...); err != nil {
+				if err := s.writeOptions(ctx, conn, l, row.Tag, row.Options); err != nil {
 					return err
 				}
 			}
@@ -171,7 +171,7 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if !c.TouchesOptions() {
 		return nil
 	}
-	options, err := s.readOptions(ctx, conn, tag)
+	options, err := s.readOptions(ctx, conn, l, tag)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if err := options.Validate(); err != nil {
 		return err
 	}
-	return s.putOptions(ctx, conn, tag, s.sql.putOptions, optionFields(&options)...)
+	return s.writeOptions(ctx, conn, l, tag, options)
 }
 
 // Delete implements segment.Catalog.
@@ -216,7 +216,7 @@ func (s *Store) deleteRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 
 // clearOptions removes the options and the limit of a tag, which share a row.
 func (s *Store) clearOptions(ctx context.Context, conn *sql.Conn, l *layout, tag string) error {
-	if !l.options {
+	if l.options == nil {
 		return nil
 	}
 	if _, err := conn.ExecContext(ctx, s.sql.deleteOptions, tag, tag); err != nil {

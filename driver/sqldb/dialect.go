@@ -131,13 +131,9 @@ type statements struct {
 	advance string // compare-and-set: new max_id, tag, tag, old max_id
 	delete  string // tag, tag
 
-	options       string // one row of options: tag
-	allOptions    string
-	optionsAfter  string // those of the tags behind one, up to another: tag, tag
 	hasOption     string // the name of one row: tag
 	insertOption  string // a row that has no value yet: tag
 	deleteOptions string // tag, tag
-	putOptions    string // optionColumns, tag, tag
 
 	limit        string // one row of limits: tag
 	limits       string // those that are not zero
@@ -161,10 +157,6 @@ type statements struct {
 func (d *dialect) statements() statements {
 	const where = " WHERE biz_tag = ? AND "
 	set := "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact + " AND max_id = ?"
-	put := func(columns []string) string {
-		return d.bind("UPDATE leaf_tag_option SET " + strings.Join(columns, " = ?, ") + " = ?, update_time = CURRENT_TIMESTAMP" + where + d.exact)
-	}
-	options := "SELECT biz_tag, " + strings.Join(optionColumns, ", ") + " FROM leaf_tag_option"
 	limits := "SELECT biz_tag, rate_limit, quota, blocked FROM leaf_tag_option"
 	const clients = "SELECT client_name, rate_limit, quota, blocked FROM leaf_client_option"
 	const cluster = "SELECT value FROM leaf_meta WHERE name = '" + metaCluster + "'"
@@ -176,17 +168,13 @@ func (d *dialect) statements() statements {
 		advance: d.bind(set),
 		delete:  d.bind("DELETE FROM leaf_alloc" + where + d.exact),
 
-		options:       d.bind(options + " WHERE biz_tag = ?"),
-		allOptions:    options,
-		optionsAfter:  d.bind(options + " WHERE " + d.after + " AND NOT (" + d.after + ")"),
 		hasOption:     d.bind("SELECT biz_tag FROM leaf_tag_option WHERE biz_tag = ?"),
 		insertOption:  d.bind("INSERT INTO leaf_tag_option (biz_tag, update_time) VALUES (?, CURRENT_TIMESTAMP)"),
 		deleteOptions: d.bind("DELETE FROM leaf_tag_option" + where + d.exact),
-		putOptions:    put(optionColumns),
 
 		limit:        d.bind(limits + " WHERE biz_tag = ?"),
 		limits:       limits + some,
-		putLimit:     put(limitColumns),
+		putLimit:     d.put(limitColumns),
 		clientLimit:  d.bind(clients + " WHERE client_name = ?"),
 		clientLimits: clients + some,
 		deleteClient: d.bind("DELETE FROM leaf_client_option WHERE client_name = ?"),

@@ -15,10 +15,11 @@ import (
 // text column is for people and may have either name or be absent.
 type layout struct {
 	text    string // name of the text column, empty if there is none
-	options bool   // leaf_tag_option exists
 	limits  bool   // leaf_tag_option has the columns of limits
 	clients bool   // leaf_client_option exists
 	meta    bool   // leaf_meta exists
+
+	options *optionStatements // for its leaf_tag_option; nil: there is none
 
 	seen time.Time
 
@@ -28,7 +29,9 @@ type layout struct {
 }
 
 // complete reports whether nothing is left that a schema could still add.
-func (l *layout) complete() bool { return l.options && l.limits && l.clients && l.meta }
+func (l *layout) complete() bool {
+	return l.options != nil && l.options.lacking == nil && l.limits && l.clients && l.meta
+}
 
 // detect finds out what the database has. It returns segment.ErrSchema if
 // leaf_alloc is missing or lacks a column that the Java server needs, too.
@@ -60,15 +63,17 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 			break
 		}
 	}
-	for table, has := range map[string]*bool{"leaf_tag_option": &l.options, "leaf_client_option": &l.clients, "leaf_meta": &l.meta} {
+	if columns, err = s.columns(ctx, "leaf_tag_option"); err != nil {
+		return nil, err
+	}
+	l.options = s.dialect.optionStatements(columns)
+	l.limits = !slices.ContainsFunc(limitColumns, func(name string) bool { return !slices.Contains(columns, name) })
+	for table, has := range map[string]*bool{"leaf_client_option": &l.clients, "leaf_meta": &l.meta} {
 		columns, err := s.columns(ctx, table)
 		if err != nil {
 			return nil, err
 		}
 		*has = columns != nil
-		if table == "leaf_tag_option" {
-			l.limits = !slices.ContainsFunc(limitColumns, func(name string) bool { return !slices.Contains(columns, name) })
-		}
 	}
 	text := "''"
 	if l.text != "" {
@@ -128,7 +133,10 @@ func (s *Store) withOptions(ctx context.Context, needed bool, f func(l *layout) 
 	if !needed {
 		return s.withLayout(ctx, f)
 	}
-	return s.withTables(ctx, func(l *layout) bool { return l.options }, "options need the table leaf_tag_option", f)
+	if l := s.layout.Load(); l != nil && l.options != nil && l.options.lacking != nil {
+		s.layout.CompareAndSwap(l, nil) // the column may have been added since
+	}
+	return s.withTables(ctx, func(l *layout) bool { return l.options != nil }, "options need the table leaf_tag_option", f)
 }
 
 // withTables is withLayout for a change that needs a table or columns that an older schema lacks.

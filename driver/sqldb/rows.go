@@ -37,10 +37,10 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 			return fmt.Errorf("%w: the table compares %q as equal, but it is another tag", leaf.ErrUnknownTag, found.row.Tag)
 		}
 		row = found.value()
-		if !l.options {
+		if l.options == nil {
 			return nil
 		}
-		row.Options, err = s.readOptions(ctx, s.read, tag)
+		row.Options, err = s.readOptions(ctx, s.read, l, tag)
 		return err
 	})
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 	err = s.withLayout(ctx, func(l *layout) error {
 		var options map[string]readOption
 		var err error
-		if l.options {
-			if options, err = s.readManyOptions(ctx, s.sql.allOptions); err != nil {
+		if l.options != nil {
+			if options, err = s.readManyOptions(ctx, l.options.all); err != nil {
 				return err
 			}
 		}
@@ -80,10 +80,10 @@ func (s *Store) RowsAfter(ctx context.Context, after string, limit int) (page []
 	defer s.done(ctx, time.Now(), &err, "read rows behind %q", after)
 	err = s.withLayout(ctx, func(l *layout) error {
 		var err error
-		if page, err = scanRows(ctx, s.read, l.readPage, after, limit); err != nil || len(page) == 0 || !l.options {
+		if page, err = scanRows(ctx, s.read, l.readPage, after, limit); err != nil || len(page) == 0 || l.options == nil {
 			return err
 		}
-		options, err := s.readManyOptions(ctx, s.sql.optionsAfter, after, page[len(page)-1].Tag)
+		options, err := s.readManyOptions(ctx, l.options.after, after, page[len(page)-1].Tag)
 		join(page, options)
 		return err
 	})
@@ -131,12 +131,6 @@ func scanRows(ctx context.Context, q querier, query string, args ...any) (all []
 	return all, rows.Err()
 }
 
-// readOption is the options of a tag, or why they cannot be read.
-type readOption struct {
-	value   segment.Options
-	problem error
-}
-
 // nameOnly scans the name of a row whose other columns cannot be read: one such row must
 // not hide the others. A name that cannot be read either is "".
 func nameOnly(rows *sql.Rows, columns int) (string, error) {
@@ -175,53 +169,4 @@ func (r *record) value() segment.Row {
 		row.UpdateTime = time.Unix(r.epoch.Int64, 0)
 	}
 	return row
-}
-
-// The columns of segment.Options in leaf_tag_option.
-var optionColumns, _ = new(segment.Options).Columns()
-
-// optionFields are where a statement with optionColumns puts them, or takes them from.
-func optionFields(o *segment.Options) []any {
-	_, values := o.Columns()
-	return values
-}
-
-// readOptions returns the options of one tag, zero if it has none.
-func (s *Store) readOptions(ctx context.Context, q querier, tag string) (segment.Options, error) {
-	var name string
-	var o segment.Options
-	ok, err := queryRow(ctx, q, s.sql.options, []any{tag}, append([]any{&name}, optionFields(&o)...))
-	if errors.Is(err, errUnreadable) {
-		return segment.Options{}, fmt.Errorf("%w: options: %w", leaf.ErrInvalidRow, err)
-	}
-	if err != nil {
-		return segment.Options{}, fmt.Errorf("read options: %w", err)
-	}
-	if !ok || name != tag {
-		return segment.Options{}, nil
-	}
-	return o, nil
-}
-
-// readManyOptions returns what a statement with the columns of allOptions reads, by tag.
-func (s *Store) readManyOptions(ctx context.Context, query string, args ...any) (all map[string]readOption, err error) {
-	rows, err := s.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read options: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	all = make(map[string]readOption)
-	for rows.Next() {
-		var name string
-		var o segment.Options
-		err := rows.Scan(append([]any{&name}, optionFields(&o)...)...)
-		if err != nil {
-			var nameErr error
-			if name, nameErr = nameOnly(rows, 1+len(optionFields(&o))); nameErr != nil {
-				return nil, fmt.Errorf("read options: %w", err)
-			}
-		}
-		all[name] = readOption{o, err}
-	}
-	return all, rows.Err()
 }

@@ -1,0 +1,67 @@
+package sqldb_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestOptionsArriveWhileNodesRun is the rolling upgrade to a program that has one option more:
+// its nodes read the options that the table has, until leaf schema apply adds the column.
+func TestOptionsArriveWhileNodesRun(t *testing.T) {
+	for _, c := range urls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url := c.url(t)
+			old := strings.Replace(oldOptions, " fixed_step boolean NOT NULL DEFAULT false,", "", 1)
+			execAll(t, rawDatabase(t, url), "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,"+
+				" update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)", old,
+				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 7), ('b', 1, 7)", "INSERT INTO leaf_tag_option (biz_tag, min_step, max_step) VALUES ('a', 3, 9)")
+			ctx := t.Context()
+			node := open(t, url)
+			check := func(want segment.Options) {
+				t.Helper()
+				row, err := node.Lookup(ctx, "a")
+				if err != nil || row.Options != want {
+					t.Errorf("Lookup = %+v, %v; want the options %+v", row, err, want)
+				}
+				for name, read := range map[string]func() ([]segment.Row, error){
+					"Rows":      func() ([]segment.Row, error) { return node.Rows(ctx) },
+					"RowsAfter": func() ([]segment.Row, error) { return node.RowsAfter(ctx, "", 5) },
+				} {
+					rows, err := read()
+					i := slices.IndexFunc(rows, func(r segment.Row) bool { return r.Tag == "a" })
+					if err != nil || len(rows) != 2 || i < 0 || rows[i].Options != want {
+						t.Errorf("%s = %+v, %v; want the options %+v", name, rows, err, want)
+					}
+				}
+			}
+			check(segment.Options{MinStep: 3, MaxStep: 9})
+			if err := node.Update(ctx, "a", segment.Change{MinStep: new(int64(4))}); err != nil {
+				t.Errorf("Update of an option that the table has: %v", err)
+			}
+			check(segment.Options{MinStep: 4, MaxStep: 9})
+			fixed := segment.Change{FixedStep: new(true)}
+			for name, err := range map[string]error{
+				"Update": node.Update(ctx, "a", fixed),
+				"Create": node.Create(ctx, segment.NewRow{Tag: "c", Start: 1, Step: 7, Options: segment.Options{FixedStep: true}}),
+			} {
+				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "fixed_step") || !strings.Contains(err.Error(), "leaf schema apply") {
+					t.Errorf("%s of an option that the table lacks: %v; want ErrSchema that names it and leaf schema apply", name, err)
+				}
+			}
+			check(segment.Options{MinStep: 4, MaxStep: 9})
+
+			if _, err := open(t, url).ApplySchema(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := node.Update(ctx, "a", fixed); err != nil {
+				t.Errorf("Update by a store that saw the old table: %v", err)
+			}
+			check(segment.Options{MinStep: 4, MaxStep: 9, FixedStep: true})
+		})
+	}
+}
