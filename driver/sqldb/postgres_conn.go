@@ -31,6 +31,11 @@ func connectPostgres(ctx context.Context, config *pgconn.Config) (driver.Conn, e
 		return nil, &refusedError{attempts(err), err}
 	}
 	p.conn, p.used = conn, time.Now()
+	if path := config.RuntimeParams["search_path"]; path != "" {
+		if err := p.checkPath(ctx, path); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
 	return p, nil
 }
 

@@ -1,0 +1,105 @@
+package sqldb_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestSearchPathIsDropped: a pooler that drops the search_path of the URL leads to the tables of
+// another schema, perhaps another cluster's. Nothing works there, and the error says what to do.
+func TestSearchPathIsDropped(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	execAll(t, d.Open(t), "CREATE SCHEMA own")
+	applySchema(t, d.URL()) // of the other cluster
+	u, err := url.Parse(d.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(host, path string) string {
+		way := *u
+		way.Host = host
+		query := way.Query()
+		query.Set("search_path", path)
+		query.Set("sslmode", "disable")
+		way.RawQuery = query.Encode()
+		return way.String()
+	}
+	for _, path := range []string{"own", "own,public", `"own",public`} {
+		applySchema(t, with(u.Host, path))
+		if err := open(t, with(u.Host, path)).Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+			t.Errorf("search_path=%s: %v", path, err)
+		}
+	}
+
+	pooler := pathPooler(t, u.Host)
+	s, claims := open(t, with(pooler, "own")), openRecords(t, with(pooler, "own"))
+	for what, call := range map[string]func() error{
+		"Bind":      func() error { return s.Bind(t.Context(), segment.Binding{Store: "default"}) },
+		"Namespace": func() error { _, err := claims.Namespace(t.Context(), nil); return err },
+		"Create":    func() error { return s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}) },
+		"schema":    func() error { _, err := s.ApplySchema(t.Context()); return err },
+	} {
+		if err := call(); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "ALTER ROLE ... SET search_path = own") {
+			t.Errorf("%s behind a pooler that drops the search_path: %v; want a refusal that says what to do", what, err)
+		}
+	}
+}
+
+// pathPooler drops the search_path with which a session begins, as pgbouncer does with
+// ignore_startup_parameters, and passes everything else on.
+func pathPooler(t *testing.T, target string) (addr string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go poolWithoutPath(client, target)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func poolWithoutPath(client net.Conn, target string) {
+	defer client.Close()
+	var size uint32
+	if binary.Read(client, binary.BigEndian, &size) != nil || size < 8 || size > 1<<16 {
+		return
+	}
+	begin := make([]byte, size-4)
+	if _, err := io.ReadFull(client, begin); err != nil {
+		return
+	}
+	upstream, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", target)
+	if err != nil {
+		return
+	}
+	defer upstream.Close()
+	begin = bytes.Replace(begin, []byte("\x00search_path\x00own\x00"), []byte{0}, 1)
+	if _, err := upstream.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(begin)+4)), begin...)); err != nil {
+		return
+	}
+	go func() {
+		defer client.Close()
+		_, _ = io.Copy(client, upstream)
+	}()
+	_, _ = io.Copy(upstream, client)
+}
