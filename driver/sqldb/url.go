@@ -136,7 +136,8 @@ func parseParams(d *dialect, query string) (url.Values, error) {
 
 // url returns t as a URL, with its password.
 func (t target) url() *url.URL {
-	u := &url.URL{Scheme: t.scheme, User: t.user, Path: "/" + t.database, RawQuery: t.params.Encode()}
+	query := strings.ReplaceAll(t.params.Encode(), "+", "%20") // pgconn, as libpq, takes a plus for a plus
+	u := &url.URL{Scheme: t.scheme, User: t.user, Path: "/" + t.database, RawQuery: query}
 	u.RawPath = "/" + strings.ReplaceAll(url.PathEscape(t.database), "@", "%40") // parse takes an @ here for a piece of a password
 	switch {
 	case strings.Contains(t.host, ":"):
