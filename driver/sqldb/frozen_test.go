@@ -120,11 +120,7 @@ func TestFrozenNode(t *testing.T) {
 // transactions, only one for connections.
 func patience(t *testing.T, d server.Database) time.Duration {
 	t.Helper()
-	var version string
-	if err := d.Open(t).QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(version, "MariaDB") || strings.Contains(version, "PostgreSQL") {
+	if strings.HasPrefix(d.URL(), "postgres") || isMariaDB(t, d.Open(t)) {
 		return 20 * time.Second
 	}
 	return time.Minute

@@ -67,12 +67,8 @@ func TestGaleraLoadsByStatements(t *testing.T) {
 	d := server.MariaDB(t)
 	applySchema(t, d.URL())
 	db := d.Open(t)
-	var version string
-	if err := db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(version, "MariaDB") {
-		t.Skipf("make test-matrix gives MySQL %s in the place of MariaDB, and MySQL has no Galera", version)
+	if !isMariaDB(t, db) {
+		t.Skip("make test-matrix gives MySQL in the place of MariaDB, and MySQL has no Galera")
 	}
 	execAll(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('order', 1, 10, '')")
 	g := newGaleraSeam()

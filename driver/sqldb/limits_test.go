@@ -100,8 +100,12 @@ func TestLimitsArriveWhileNodesRun(t *testing.T) {
 func TestOptionsOfAnotherTag(t *testing.T) {
 	t.Parallel()
 	d := server.MariaDB(t)
-	s := open(t, d.URL())
-	execAll(t, d.Open(t), "CREATE TABLE leaf_alloc (biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin PRIMARY KEY,"+
+	s, db := open(t, d.URL()), d.Open(t)
+	noPad := "utf8mb4_nopad_bin"
+	if !isMariaDB(t, db) {
+		noPad = "utf8mb4_0900_bin"
+	}
+	execAll(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE "+noPad+" PRIMARY KEY,"+
 		" max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)")
 	ctx := t.Context()
 	want := segment.Options{MinStep: 3}

@@ -1,6 +1,7 @@
 package sqldb_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -124,6 +125,16 @@ func TestCachingSHA2(t *testing.T) {
 			}
 		})
 	}
+}
+
+// isMariaDB tells MariaDB from MySQL, which make test-matrix gives in its place.
+func isMariaDB(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	var version string
+	if err := db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(version, "MariaDB")
 }
 
 // onlyInMatrix skips what make test leaves to make test-matrix and make test-long, and says why.

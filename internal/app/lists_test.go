@@ -25,8 +25,8 @@ func TestManyListsBesideLoads(t *testing.T) {
 	for _, statement := range []string{
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 1, 1, '')",
 		"RENAME TABLE leaf_alloc TO behind",
-		"CREATE FUNCTION slow(text varchar(256)) RETURNS varchar(256) NOT DETERMINISTIC NO SQL BEGIN DO SLEEP(0.4); RETURN text; END",
-		"CREATE VIEW leaf_alloc AS SELECT biz_tag, max_id, step, slow(description) AS description, update_time FROM behind",
+		"CREATE FUNCTION slowly(text varchar(256)) RETURNS varchar(256) NOT DETERMINISTIC NO SQL BEGIN DO SLEEP(0.4); RETURN text; END",
+		"CREATE VIEW leaf_alloc AS SELECT biz_tag, max_id, step, slowly(description) AS description, update_time FROM behind",
 	} {
 		execute(t, db, statement)
 	}
