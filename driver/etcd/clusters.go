@@ -1,12 +1,15 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -70,3 +73,34 @@ func (e twoClustersError) Error() string {
 }
 
 func (twoClustersError) Is(target error) bool { return target == worker.ErrLost }
+
+// logInAndMeet returns a client that has met each endpoint.
+func (c *conn) logInAndMeet() (*clientv3.Client, error) {
+	client, err := c.logIn()
+	if err == nil {
+		c.meet(client)
+	}
+	return client, err
+}
+
+// meet asks each endpoint for the ID of its cluster, before the client is used. Otherwise a claim and the
+// reading before it could both go to one cluster of two, because the connection to the other one is not made yet.
+func (c *conn) meet(client *clientv3.Client) {
+	if len(c.cfg.Endpoints) < 2 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, meetFor)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, e := range c.cfg.Endpoints {
+		all.Go(func() {
+			// The answer is noted by attempted. Without one, the calls tell which cluster answers.
+			_, _ = bounded.Recover("the etcd client", func() (*clientv3.StatusResponse, error) { return client.Status(ctx, e) })
+		})
+	}
+	all.Wait()
+}
+
+// meetFor is how long a new client waits for the endpoints: for all of them, so one that swallows
+// packets costs that much at a start.
+const meetFor = time.Second

@@ -184,7 +184,7 @@ func (c *conn) forget(client *clientv3.Client) {
 
 // connect carries out an attempt. If it fails, the next call makes another one.
 func (c *conn) connect(a *attempt) {
-	made, err := bounded.Recover("the etcd client", c.logIn)
+	made, err := bounded.Recover("the etcd client", c.logInAndMeet)
 	if err != nil {
 		err = fmt.Errorf("connect to etcd %q: %w", c.cfg.Endpoints, err)
 	}

@@ -44,6 +44,12 @@ func TestTwoClusters(t *testing.T) {
 			t.Errorf("List = %+v beside another cluster", list)
 		}
 	}
+	for range 4 {
+		r := worker.Record{Number: 1, Nonce: "new", Bound: 100, Incarnation: ns.Incarnation}
+		if version, err := both.records(t).Put(short(t), r); err == nil {
+			t.Errorf("Put of a node that has just started = %q beside another cluster", version)
+		}
+	}
 	f := both.fence(t)
 	for range 4 {
 		if space, created, err := f.Open(short(t)); err == nil && created {
