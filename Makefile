@@ -57,26 +57,25 @@ TEST := bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json
 .PHONY: test
 ifeq ($(PKG),./...)
 test: runners ## All tests on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients, with the race detector for all of the product
-	bin/withservers -- $(MAKE) --no-print-directory -j2 test-raced test-outside
-	$(MAKE) --no-print-directory test-release
+	bin/withservers -- $(MAKE) --no-print-directory -j3 test-raced test-outside test-release
 else
 test: runners
 	bin/withservers -- $(TEST) $(RACE) $(PKG)
 endif
 
-# The tests of test-outside mostly wait, so they run beside the others, one package at a time.
+# The tests of test-outside mostly wait, so they run beside the others.
 .PHONY: test-raced test-outside
 test-raced:
 	$(TEST) $(RACE) $(LONGEST) $(filter-out $(shell go list $(OUTSIDE)),$(shell go list ./...))
 
 test-outside:
-	$(TEST) -p 1 $(OUTSIDE)
+	$(TEST) -p 2 $(OUTSIDE)
 
 .PHONY: test-release
 test-release: runners ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
 	for module in tools/release tools/helm tools/rules; do (cd $$module && go mod tidy -diff && go vet .); done
 	for module in tools/release tools/helm; do (cd $$module && go test -count=1 .); done
-	cd tools/rules && ../../bin/withservers -- go test -count=1 -parallel=8 .
+	cd tools/rules && ../../bin/withservers -- ../../bin/summary -again 3 go test -count=1 -parallel=8 -json .
 
 .PHONY: test-kubernetes
 test-kubernetes: ## Build a kube-apiserver, and see it take the objects of the Helm chart; needs kubectl and etcd, the first time some minutes

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 )
 
@@ -19,8 +18,8 @@ func (f tracked) Path() string                 { return string(f) }
 func (f tracked) Lstat() (os.FileInfo, error)  { return os.Lstat(string(f)) }
 func (f tracked) Open() (io.ReadCloser, error) { return os.Open(string(f)) }
 
-// TestModuleCanBeDownloaded makes the archive that the module proxy makes for go get. A
-// tracked file with a name that the archive may not hold fails for every user. What a
+// TestModuleCanBeDownloaded checks the files as the module proxy does before it makes the archive for go
+// get. A tracked file with a name that the archive may not hold fails for every user. What a
 // run leaves behind (reports, dated results, inputs of fuzzers) is no source.
 func TestModuleCanBeDownloaded(t *testing.T) {
 	t.Parallel()
@@ -41,7 +40,7 @@ func TestModuleCanBeDownloaded(t *testing.T) {
 	if len(files) < 500 {
 		t.Fatalf("only %d tracked files were found", len(files))
 	}
-	if err := zip.Create(io.Discard, module.Version{Path: modulePath, Version: "v0.0.1"}, files); err != nil {
+	if _, err := zip.CheckFiles(files); err != nil {
 		t.Error(err)
 	}
 }
