@@ -1,20 +1,19 @@
 package server_test
 
 import (
+	"errors"
 	"net"
-	"runtime"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestPortsAreKeptWhileDown: the port of a killed server given to another test's
-// server would fail the restart.
+// server would fail the restart. Only Linux has the abstract sockets that keep them.
 func TestPortsAreKeptWhileDown(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has abstract sockets")
-	}
 	server.Require(t)
 	for kind, start := range starters {
 		t.Run(kind, func(t *testing.T) {
@@ -28,6 +27,9 @@ func TestPortsAreKeptWhileDown(t *testing.T) {
 			}
 			s.kill()
 			for _, addr := range s.addrs {
+				if got := holder(t, addr); got != os.Getpid() {
+					t.Errorf("%s is held by process %d, not by the test", addr, got)
+				}
 				if claims(t, addr) {
 					t.Errorf("%s is anybody's while its server is down", addr)
 				}
@@ -36,12 +38,39 @@ func TestPortsAreKeptWhileDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, addr := range s.addrs {
-				if !claims(t, addr) {
+				if holder(t, addr) == os.Getpid() {
 					t.Errorf("%s is not free after Close", addr)
 				}
 			}
 		})
 	}
+}
+
+// holder returns the process that has chosen the port of addr, 0 if none has. Right after Close it may be
+// another one.
+func holder(t *testing.T, addr string) int {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("unix", "@leaf-test-port-"+port)
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var peer *syscall.Ucred
+	ended := raw.Control(func(fd uintptr) {
+		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err := errors.Join(err, ended); err != nil {
+		t.Fatal(err)
+	}
+	return int(peer.Pid)
 }
 
 // claims reports whether another process could choose the port of addr.
