@@ -217,7 +217,7 @@ func TestStatementPooling(t *testing.T) {
 	t.Parallel()
 	d := server.Postgres(t)
 	applySchema(t, d.URL())
-	pooled := d.Via(statementPooler(t, d.Addr())).URL()
+	pooled := d.Via(startPooler(t, d.Addr(), poolStatements)).URL()
 	s, claims := open(t, pooled), openRecords(t, pooled)
 	execAll(t, d.Open(t), "DROP TABLE leaf_node")
 	for name, call := range map[string]func() error{
@@ -235,9 +235,8 @@ func TestStatementPooling(t *testing.T) {
 	}
 }
 
-// statementPooler answers to BEGIN as pgbouncer 1.18 does with pool_mode=statement, and
-// passes everything else on.
-func statementPooler(t *testing.T, target string) (addr string) {
+// startPooler gives each client that connects, and the address of the server behind it, to serve.
+func startPooler(t *testing.T, target string, serve func(client net.Conn, target string)) (addr string) {
 	t.Helper()
 	w, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -250,12 +249,14 @@ func statementPooler(t *testing.T, target string) (addr string) {
 			if err != nil {
 				return
 			}
-			go poolStatements(client, target)
+			go serve(client, target)
 		}
 	}()
 	return w.Addr().String()
 }
 
+// poolStatements answers to BEGIN as pgbouncer 1.18 does with pool_mode=statement, and
+// passes everything else on.
 func poolStatements(client net.Conn, target string) {
 	defer client.Close()
 	upstream, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", target)

@@ -43,7 +43,7 @@ func TestSearchPathIsDropped(t *testing.T) {
 		}
 	}
 
-	pooler := pathPooler(t, u.Host)
+	pooler := startPooler(t, u.Host, poolWithoutPath)
 	s, claims := open(t, with(pooler, "own")), openRecords(t, with(pooler, "own"))
 	for what, call := range map[string]func() error{
 		"Bind":      func() error { return s.Bind(t.Context(), segment.Binding{Store: "default"}) },
@@ -57,27 +57,8 @@ func TestSearchPathIsDropped(t *testing.T) {
 	}
 }
 
-// pathPooler drops the search_path with which a session begins, as pgbouncer does with
+// poolWithoutPath drops the search_path with which a session begins, as pgbouncer does with
 // ignore_startup_parameters, and passes everything else on.
-func pathPooler(t *testing.T, target string) (addr string) {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go poolWithoutPath(client, target)
-		}
-	}()
-	return l.Addr().String()
-}
-
 func poolWithoutPath(client net.Conn, target string) {
 	defer client.Close()
 	var size uint32

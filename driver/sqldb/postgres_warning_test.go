@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -63,7 +62,7 @@ func TestCancelledWaitForStandby(t *testing.T) {
 	for k, w := range nodes {
 		for _, c := range w.calls(t) {
 			if k > 0 && c.name == "ReturnUnused" {
-				continue // nobody relies on it: where it is lost the row is higher
+				continue // a return that is lost leaves the row higher, which repeats nothing
 			}
 			what := fmt.Sprintf("%s: %s whose wait was cancelled", w.tag, c.name)
 			ended := make(chan error, 1)
@@ -102,16 +101,7 @@ func (u usedSession) Connect(ctx context.Context) (driver.Conn, error) {
 
 func openUsed(t *testing.T, url, left string) *sqldb.Store {
 	t.Helper()
-	s, err := sqldb.Open(url, sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, func(c driver.Connector) driver.Connector { return usedSession{c, left} }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return openThrough(t, url, func(c driver.Connector) driver.Connector { return usedSession{c, left} })
 }
 
 // writer is a node that writes to one tag and claims two worker IDs.

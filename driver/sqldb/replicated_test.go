@@ -177,13 +177,7 @@ func (c forgetfulConn) ExecContext(ctx context.Context, query string, args []dri
 // openForgetful opens a store whose sessions are not as it has set them.
 func openForgetful(t *testing.T, url string) *sqldb.Store {
 	t.Helper()
-	cfg := sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, func(c driver.Connector) driver.Connector { return forgetful{c} })
-	s, err := sqldb.Open(url, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return openThrough(t, url, func(c driver.Connector) driver.Connector { return forgetful{c} })
 }
 
 // TestSessionOfAnother: whether the session commits by itself decides nothing. Every

@@ -8,9 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -63,11 +61,7 @@ func TestUnbindReadsWhereItWaits(t *testing.T) {
 	ruled(t, d.URL(), d.Open(t), oldRule)
 	execAll(t, d.Open(t), "UPDATE leaf_alloc SET max_id = 1001",
 		"INSERT INTO leaf_repair (biz_tag, asked, regress, repaired, update_time) VALUES ('order', 0, 5000, 0, CURRENT_TIMESTAMP)")
-	s, err := sqldb.Open(d.URL(), sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, func(c driver.Connector) driver.Connector { return splitting{c, replica.Name()} }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openThrough(t, d.URL(), func(c driver.Connector) driver.Connector { return splitting{c, replica.Name()} })
 	if rows, err := s.Rows(t.Context()); err != nil || len(rows) != 1 || rows[0].MaxID != 1 {
 		t.Fatalf("Rows of the replica = %+v, %v; want max_id=1", rows, err)
 	}

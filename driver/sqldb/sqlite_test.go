@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,7 +15,18 @@ import (
 // open returns a store that is closed at the end of the test.
 func open(t testing.TB, url string) *sqldb.Store {
 	t.Helper()
-	s, err := sqldb.Open(url, sqldb.Config{ConnectTimeout: 10 * time.Second})
+	return openWith(t, url, sqldb.Config{ConnectTimeout: 10 * time.Second})
+}
+
+// openThrough is open with what faults puts between the store and the driver.
+func openThrough(t testing.TB, url string, faults func(driver.Connector) driver.Connector) *sqldb.Store {
+	t.Helper()
+	return openWith(t, url, sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, faults))
+}
+
+func openWith(t testing.TB, url string, cfg sqldb.Config) *sqldb.Store {
+	t.Helper()
+	s, err := sqldb.Open(url, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

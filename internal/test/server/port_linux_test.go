@@ -46,15 +46,21 @@ func TestPortsAreKeptWhileDown(t *testing.T) {
 	}
 }
 
-// holder returns the process that has chosen the port of addr, 0 if none has. Right after Close it may be
-// another one.
-func holder(t *testing.T, addr string) int {
+// socketOf returns the abstract socket that keeps the port of addr.
+func socketOf(t *testing.T, addr string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("unix", "@leaf-test-port-"+port)
+	return "@leaf-test-port-" + port
+}
+
+// holder returns the process that has chosen the port of addr, 0 if none has. Right after Close it may be
+// another one.
+func holder(t *testing.T, addr string) int {
+	t.Helper()
+	c, err := net.Dial("unix", socketOf(t, addr))
 	if err != nil {
 		return 0
 	}
@@ -76,11 +82,7 @@ func holder(t *testing.T, addr string) int {
 // claims reports whether another process could choose the port of addr.
 func claims(t *testing.T, addr string) bool {
 	t.Helper()
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", "@leaf-test-port-"+port)
+	l, err := net.Listen("unix", socketOf(t, addr))
 	if err != nil {
 		return false
 	}
