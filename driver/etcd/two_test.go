@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment/fence"
 	"github.com/leaf-idgen/leaf/worker"
@@ -59,6 +60,15 @@ func TestTwoClusters(t *testing.T) {
 	if _, _, err := f.Open(short(t)); err == nil || errors.Is(err, fence.ErrReplaced) {
 		t.Errorf("Open = %v; want an error that claims nothing", err)
 	}
+}
+
+// TestAddressThatSwallows: one of two addresses takes connections and never answers. It holds the first
+// call up for a while, and not until the time of the call is over.
+func TestAddressThatSwallows(t *testing.T) {
+	p := newPlace(t, server.OwnEtcd(t, 1).Servers(), "/w")
+	both := &place{prefix: p.prefix, proxies: append(p.proxies, newPlace(t, []string{p.proxies[0].Addr()}, "/w").proxies...)}
+	both.proxies[1].Swallow(proxy.Client, proxy.Server)
+	declare(t, both.records(t))
 }
 
 // TestOtherCluster: the endpoint leads to another cluster from one moment on, as after a restore. For
