@@ -63,7 +63,7 @@ func (h *Holder) attempt(nonce string) (own Record, confirmed bool, err error) {
 	}
 	if unread == nil {
 		own, err = h.claim(nonce, h.last(f), f.previous())
-	} else { // a claim may be answered a moment later, and its clock would be compared with nobody's
+	} else { // the registry may answer a claim a moment later, and no peer would have looked at the clock
 		err = fmt.Errorf("claim a worker ID: list the peers: %w", unread)
 	}
 	switch {

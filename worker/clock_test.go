@@ -295,8 +295,8 @@ func TestPeerStartsBetweenTwoClaims(t *testing.T) {
 	}
 }
 
-// TestListOfPeersCannotBeRead: a claim that the registry answers a moment after it did not list
-// the peers would give a number to a clock that nobody has compared.
+// TestListOfPeersCannotBeRead: the registry does not list the peers, and could answer a claim a
+// moment later. A node gets no number before a peer has looked at its clock.
 func TestListOfPeersCannotBeRead(t *testing.T) {
 	const ahead = "clock is 10m0s ahead of the median of the 1 peers that answered"
 	for _, tt := range []struct {

@@ -33,8 +33,8 @@ type peerCheck struct {
 
 // compareClocks looks at the clock before a claim, with the eyes of the peers too. It
 // returns leaf.ErrClock if this node must not start, and as unread why the registry did not
-// tell who the peers are; then nothing may be claimed yet. It asks for peers before each claim until one answers: the peers may
-// start later than this node.
+// tell who the peers are; then nothing may be claimed yet. It asks for peers before each claim
+// until one answers: the peers may start later than this node.
 func (h *Holder) compareClocks() (unread, err error) {
 	now, elapsed := h.read()
 	if err := h.clock.impossible(now); err != nil {
