@@ -53,6 +53,7 @@ type delivery struct {
 	fenced bool  // the process wrote an entry of the cluster fence with its end
 	alone  bool  // it came while the process did without the cluster fence
 	known  int64 // the end of the tag's entry as the process knew it
+	flaky  bool  // it came while the node's disk failed now and then
 }
 
 // clientCall is a call under way.

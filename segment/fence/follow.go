@@ -18,6 +18,8 @@ import (
 //  1. Degraded loads are counted by the group of the outage. The group exists only after the
 //     state file says "not merged".
 //  2. A merge closes the group, waits until it is empty, and then reads the marks.
+//  3. The merge writes the entry of such a range anew, also where it is high enough, so no other
+//     node lowers it any more for a tail that it took before.
 //
 // Why an open fence holds the end of every other range: its load moved the entry. If the entry
 // was wiped since, a merge follows. The merge reads the load's mark, or the load finds that a
@@ -31,14 +33,15 @@ type cluster struct {
 
 	mu      sync.Mutex
 	phase   phase
-	space   string         // incarnation of the fence that is open
-	known   state          // as in the state file
-	outage  *bounded.Group // degraded loads of this outage, nil if none are allowed
-	changed chan struct{}  // closed at every change of phase
-	doubted chan struct{}  // closed when an open fence is doubted
-	losses  int            // how often it lost entries since the last merge
-	merges  int            // how many merges have begun
-	served  bool           // it was open once
+	space   string          // incarnation of the fence that is open
+	known   state           // as in the state file
+	outage  *bounded.Group  // degraded loads of this outage, nil if none are allowed
+	apart   map[string]bool // tags with degraded ranges since the last merge
+	changed chan struct{}   // closed at every change of phase
+	doubted chan struct{}   // closed when an open fence is doubted
+	losses  int             // how often it lost entries since the last merge
+	merges  int             // how many merges have begun
+	served  bool            // it was open once
 }
 
 type phase int8
@@ -58,6 +61,7 @@ func (f *Fence) openCluster() error {
 		fence: f, store: cfg.Cluster, name: cfg.ClusterName,
 		calls:   bounded.Guard{Runtime: cfg.Runtime, What: fmt.Sprintf("cluster fence %q", cfg.ClusterName), Limit: cfg.MaxCalls, Total: cfg.Abandoned},
 		changed: make(chan struct{}),
+		apart:   map[string]bool{},
 		seen:    sightings{last: map[string]Held{}},
 	}
 	var err error
@@ -136,6 +140,9 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		if err := c.remember(state{Space: got.space, Merged: true}); err != nil {
 			return nil, err
 		}
+		c.mu.Lock()
+		clear(c.apart)
+		c.mu.Unlock()
 		cfg.Logger.Info("this node's fences are in the cluster fence", "name", c.name, "incarnation", got.space, "created", got.created, "tags", n)
 	}
 	c.mu.Lock()
@@ -239,6 +246,13 @@ func (c *cluster) fall(reason error) {
 		c.outage = bounded.NewGroup(cfg.Runtime)
 	}
 	c.turnLocked(fallen)
+}
+
+// takenApart notes that a range of the tag is taken without the fence.
+func (c *cluster) takenApart(tag string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apart[tag] = true
 }
 
 // isDegraded reports whether ranges may be taken without the fence.

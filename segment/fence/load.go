@@ -109,6 +109,9 @@ func (l *Load) Admit(ctx context.Context, r leaf.Range) (Held, error) {
 	if err != nil {
 		return Held{}, err
 	}
+	if l.outage != nil {
+		l.fence.cluster.takenApart(l.tag)
+	}
 	switch err := l.fence.advance(l, r.Hi); {
 	case errors.Is(err, ErrOvertaken):
 		return Held{}, err

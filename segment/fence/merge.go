@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -12,12 +13,19 @@ import (
 
 // merge raises the entry of each tag to this node's mark, so that other nodes respect the
 // mark. It returns the number of tags with a mark. Loads wait until the merge has ended.
+//
+// An entry that is high enough is written anew if the tag may have a range that was taken without
+// the fence: those of this process are noted, those of the one before it can be of any tag. Such a
+// range can lie inside the unused tail of another node's range, when the database lost commits
+// meanwhile. The return of that tail lowers the entry only from the version that the other node
+// wrote, so it fails from now on.
 func (c *cluster) merge(space string) (int, error) {
 	cfg := &c.fence.cfg
 	c.mu.Lock()
 	outage := c.outage
 	c.outage = nil
 	c.merges++
+	first := !c.served
 	c.turnLocked(merging)
 	c.mu.Unlock()
 	if outage != nil {
@@ -25,6 +33,9 @@ func (c *cluster) merge(space string) (int, error) {
 			return 0, err
 		}
 	}
+	c.mu.Lock()
+	apart := maps.Clone(c.apart) // complete: no load is degraded any more
+	c.mu.Unlock()
 	marks := c.fence.All()
 	var tags []string
 	for tag, m := range marks {
@@ -39,7 +50,8 @@ func (c *cluster) merge(space string) (int, error) {
 	for w := range errs {
 		workers.Start(func() {
 			for i := next.Add(1); i <= int64(len(tags)) && errs[w] == nil && c.fence.running.Err() == nil; i = next.Add(1) {
-				errs[w] = c.raiseTo(c.fence.running, space, tags[i-1], marks[tags[i-1]].ranges())
+				tag := tags[i-1]
+				errs[w] = c.raiseTo(c.fence.running, space, tag, marks[tag].ranges(), first || apart[tag])
 			}
 		})
 	}
@@ -48,8 +60,9 @@ func (c *cluster) merge(space string) (int, error) {
 	return len(tags), errors.Join(errors.Join(errs...), c.fence.running.Err())
 }
 
-// raiseTo raises the tag's entry to end, or creates it. It does not lower an entry.
-func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64) error {
+// raiseTo raises the tag's entry to end, or creates it. It does not lower an entry. With anew it
+// writes also an entry that is high enough, so that its version is new.
+func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64, anew bool) error {
 	for range MaxLost {
 		e, ok, err := c.read(parent, space, tag)
 		if err != nil {
@@ -57,12 +70,12 @@ func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64) 
 		}
 		var old *Entry
 		if ok {
-			if e.End >= end {
+			if e.End >= end && !anew {
 				return nil
 			}
 			old = &e
 		}
-		if _, err = c.swap(parent, space, tag, old, end); !errors.Is(err, ErrMoved) {
+		if _, err = c.swap(parent, space, tag, old, max(end, e.End)); !errors.Is(err, ErrMoved) {
 			return err
 		}
 	}
