@@ -21,6 +21,7 @@ type buffer struct {
 	floor int64      // ranges that start below are dropped, see Allocator.heed
 
 	wrote fence.Held // the entry that holds the end of the last range; none if that was taken without
+	cut   int64      // where the last range begins whose entry does not follow that of the range before it
 
 	exhausted bool // the alarm exhausted is raised
 	badRow    bool // the alarm row is raised
@@ -208,7 +209,8 @@ func (t *Tag) latchedError() error {
 //
 // The tail is the ranges after the current one with its rest before them, as far as
 // they touch; if they do not, the rest of the current one is lost, because another
-// node's numbers lie between.
+// node's numbers lie between. Nor does the tail go on below a range whose entry of the cluster
+// fence does not follow that of the range before: another node may hold numbers there.
 func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,7 +230,7 @@ func (t *Tag) retire() (issued int64, tail leaf.Range, wrote fence.Held) {
 		if r.Len() == 0 {
 			continue
 		}
-		if tail.Hi != r.Lo || tail.Len() == 0 {
+		if tail.Hi != r.Lo || tail.Len() == 0 || r.Lo == b.cut {
 			tail.Lo = r.Lo
 		}
 		tail.Hi = r.Hi

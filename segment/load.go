@@ -166,6 +166,9 @@ func (t *Tag) loadDone(r reserved) {
 			b.prior = max(b.prior, r.prior)
 		}
 		t.step = r.Step
+		if !r.wrote.Follows(b.wrote) {
+			b.cut = r.Range.Lo
+		}
 		if b.wrote = r.wrote; b.next.Len() == 0 {
 			b.next = r.Range
 		} else {

@@ -71,7 +71,7 @@ func (c *cluster) look(ctx context.Context, l *Load) error {
 	}
 	if ok {
 		l.old = &e
-		c.seen.set(l.tag, Held{l.space, e})
+		c.seen.set(l.tag, Held{space: l.space, Entry: e})
 	}
 	return nil
 }

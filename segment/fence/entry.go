@@ -24,7 +24,7 @@ func (c *cluster) read(parent context.Context, space, tag string) (Entry, bool, 
 		return Entry{}, false, fmt.Errorf("read the cluster fence of tag %q: %w", tag, err)
 	}
 	if got.ok {
-		c.seen.add(tag, Held{space, got.e})
+		c.seen.add(tag, Held{space: space, Entry: got.e})
 	}
 	return got.e, got.ok, nil
 }
@@ -41,7 +41,7 @@ func (c *cluster) swap(parent context.Context, space, tag string, old *Entry, en
 		}
 		return Entry{}, fmt.Errorf("move the cluster fence of tag %q to %d: %w", tag, end, err)
 	}
-	c.seen.add(tag, Held{space, e})
+	c.seen.add(tag, Held{space: space, Entry: e})
 	return e, nil
 }
 

@@ -40,7 +40,14 @@ func IsBlocked(err error) bool {
 type Held struct {
 	space string
 	Entry
+
+	over Entry // the entry that Admit replaced by this one
 }
+
+// Follows reports whether no node has written the tag's entry between before and h, which Admit
+// returned for two ranges of this node, or whether neither range has an entry. If a node has, it may
+// hold numbers below the entry that it took without the cluster fence (see merge).
+func (h Held) Follows(before Held) bool { return h.space == before.space && h.over == before.Entry }
 
 // Load is one load of a tag: from before its range is reserved until the range is admitted
 // or dropped. It is for one goroutine.
@@ -156,7 +163,11 @@ func (l *Load) pass(ctx context.Context, r leaf.Range) (Held, error) {
 	if below {
 		return Held{}, &RegressError{max(l.Before.High, l.old.End), fmt.Sprintf("the cluster fence holds numbers up to %d", l.old.End)}
 	}
-	return Held{l.space, e}, nil
+	held := Held{space: l.space, Entry: e}
+	if l.old != nil {
+		held.over = *l.old
+	}
+	return held, nil
 }
 
 // recheck returns an error if a merge has begun since the load read the fence. A merge that
