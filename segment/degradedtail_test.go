@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // TestDegradedRangeInsideAnothersTail: the database loses commits while a node works without
@@ -18,10 +19,12 @@ func TestDegradedRangeInsideAnothersTail(t *testing.T) {
 		name    string
 		lost    segment.Row // after it the row ends where the tail does, or below
 		restart bool
+		rebuild bool // the fence file is lost meanwhile
 	}{
-		{"it ends where the tail ends", segment.Row{Tag: "order", MaxID: 51, Step: 50}, false},
-		{"it ends inside the tail", segment.Row{Tag: "order", MaxID: 51, Step: 20}, false},
-		{"the node starts again in the outage", segment.Row{Tag: "order", MaxID: 51, Step: 50}, true},
+		{"it ends where the tail ends", segment.Row{Tag: "order", MaxID: 51, Step: 50}, false, false},
+		{"it ends inside the tail", segment.Row{Tag: "order", MaxID: 51, Step: 20}, false, false},
+		{"the node starts again in the outage", segment.Row{Tag: "order", MaxID: 51, Step: 50}, true, false},
+		{"the node starts again with a rebuilt fence", segment.Row{Tag: "order", MaxID: 51, Step: 50}, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -37,6 +40,12 @@ func TestDegradedRangeInsideAnothersTail(t *testing.T) {
 				if c.restart { // the process before stays cut off
 					d, mine = d.copy(), sharing(f)
 					mine.breakDown()
+					if c.rebuild {
+						d.set(func(d *disk) { d.files["fence"] = d.files["fence"][:10] })
+						if err := fence.Rebuild(d, "a", map[string]int64{"order": s.maxID(t, "order")}); err != nil {
+							t.Fatal(err)
+						}
+					}
 					a = node(t, s, d, degraded(mine, nil))
 				}
 				mine.heal()

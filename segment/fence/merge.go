@@ -15,17 +15,17 @@ import (
 // mark. It returns the number of tags with a mark. Loads wait until the merge has ended.
 //
 // An entry that is high enough is written anew if the tag may have a range that was taken without
-// the fence: those of this process are noted, those of the one before it can be of any tag. Such a
-// range can lie inside the unused tail of another node's range, when the database lost commits
-// meanwhile. The return of that tail lowers the entry only from the version that the other node
-// wrote, so it fails from now on.
+// the fence: those of this process are noted, those of the one before it can be of any tag, also of
+// one whose mark was lost (Mark.Read). Such a range can lie inside the unused tail of another node's
+// range, when the database lost commits meanwhile. The return of that tail lowers the entry only
+// from the version that the other node wrote, so it fails from now on.
 func (c *cluster) merge(space string) (int, error) {
 	cfg := &c.fence.cfg
 	c.mu.Lock()
 	outage := c.outage
 	c.outage = nil
 	c.merges++
-	first := !c.served
+	all := !c.served
 	c.turnLocked(merging)
 	c.mu.Unlock()
 	if outage != nil {
@@ -39,7 +39,7 @@ func (c *cluster) merge(space string) (int, error) {
 	marks := c.fence.All()
 	var tags []string
 	for tag, m := range marks {
-		if m.ranges() > 0 {
+		if m.ranges() > 0 || all {
 			tags = append(tags, tag)
 		}
 	}
@@ -51,7 +51,7 @@ func (c *cluster) merge(space string) (int, error) {
 		workers.Start(func() {
 			for i := next.Add(1); i <= int64(len(tags)) && errs[w] == nil && c.fence.running.Err() == nil; i = next.Add(1) {
 				tag := tags[i-1]
-				errs[w] = c.raiseTo(c.fence.running, space, tag, marks[tag].ranges(), first || apart[tag])
+				errs[w] = c.raiseTo(c.fence.running, space, tag, marks[tag].ranges(), all || apart[tag])
 			}
 		})
 	}
@@ -60,19 +60,19 @@ func (c *cluster) merge(space string) (int, error) {
 	return len(tags), errors.Join(errors.Join(errs...), c.fence.running.Err())
 }
 
-// raiseTo raises the tag's entry to end, or creates it. It does not lower an entry. With anew it
-// writes also an entry that is high enough, so that its version is new.
+// raiseTo raises the tag's entry to end, or creates it unless end is 0. It does not lower an entry.
+// With anew it writes also an entry that is high enough, so that its version is new.
 func (c *cluster) raiseTo(parent context.Context, space, tag string, end int64, anew bool) error {
 	for range MaxLost {
 		e, ok, err := c.read(parent, space, tag)
 		if err != nil {
 			return err
 		}
+		if e.End >= end && (!ok || !anew) {
+			return nil
+		}
 		var old *Entry
 		if ok {
-			if e.End >= end && !anew {
-				return nil
-			}
 			old = &e
 		}
 		if _, err = c.swap(parent, space, tag, old, max(end, e.End)); !errors.Is(err, ErrMoved) {
