@@ -25,7 +25,7 @@ func (c *cluster) merge(space string) (int, error) {
 	outage := c.outage
 	c.outage = nil
 	c.merges++
-	all := !c.served
+	all := !c.served || c.losses > 0 // what a merge before wrote anew may be lost
 	c.turnLocked(merging)
 	c.mu.Unlock()
 	if outage != nil {
