@@ -218,12 +218,7 @@ func (r *repair) askNodes(ctx context.Context) (node string, err error) {
 // was too low for some node.
 func (r *repair) move(ctx context.Context) (again bool, err error) {
 	a, to := r.alloc, r.high+1
-	r.plan.First, err = r.raise(ctx, to)
-	if err == nil && r.plan.First > to && r.plan.First < MaxMaxID {
-		// A load took the row there meanwhile. Its node may have returned the range, and the
-		// statement may arrive when the repair has ended: it must not meet the same end.
-		r.plan.First, err = r.raise(ctx, r.plan.First+1)
-	}
+	r.plan.First, err = r.lift(ctx)
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil && (!missing || !r.latched) {
 		r.forget(ctx)
