@@ -42,7 +42,8 @@ func (m *segmentMode) rush() {
 
 // loseAroundOutage takes the cluster fence away for minutes, and with it commits of the
 // database: while nodes do without the fence, or as soon as it is back. The database is
-// at times slow, so that loads are under way when the fence comes back.
+// at times slow, so that loads are under way when the fence comes back. At times nodes stop then, and
+// return what they have of before the outage.
 func (m *segmentMode) loseAroundOutage(d *world.Database) bool {
 	w, f := m.w, m.fence
 	if f.Down || f.Mute {
@@ -85,6 +86,15 @@ func (m *segmentMode) loseAroundOutage(d *world.Database) bool {
 		})
 	}
 	w.sched.After(away, func() { f.Down, f.Mute = false, false })
+	if w.rng.IntN(2) == 0 {
+		for _, n := range w.nodes[:1+w.rng.IntN(len(w.nodes))] {
+			w.sched.After(away+w.upTo(5*time.Second), func() {
+				if n.Up() && !w.calm {
+					n.Stop(func() { w.restartLater(n) })
+				}
+			})
+		}
+	}
 	return true
 }
 

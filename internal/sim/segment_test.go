@@ -27,7 +27,7 @@ func seeds(few, many uint64) uint64 {
 // docs/GUARANTEES.md gives is needed in one: else the documents promise too little.
 func TestSegmentSeeds(t *testing.T) {
 	faults, allowed := map[world.Kind]int{}, map[world.Kind]int64{}
-	for seed := range seeds(20, 2000) {
+	for seed := range seeds(10, 2000) {
 		r := sim.Run(seed, sim.Options{Only: "segment"})
 		if r.Err != nil {
 			t.Errorf("%v", r.Err)
