@@ -1,4 +1,4 @@
-package compose_test
+package deploy_test
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ type service struct {
 
 func services(t *testing.T) map[string]service {
 	t.Helper()
-	text, err := os.ReadFile("compose.yaml")
+	text, err := os.ReadFile("compose/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +39,9 @@ func services(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// TestCommands runs the commands of all services of the image leaf on a real MariaDB, in the
+// TestComposeCommands runs the commands of all services of the image leaf on a real MariaDB, in the
 // order of the file, twice: a second docker compose up must find all as it was.
-func TestCommands(t *testing.T) {
+func TestComposeCommands(t *testing.T) {
 	t.Parallel()
 	all, database := services(t), server.MariaDB(t).URL()
 	run := func(ctx context.Context, name, dir string, args ...string) (int, string) {
@@ -120,8 +120,8 @@ func serveOnce(t *testing.T, run func(ctx context.Context, dir, addr string) (in
 	}
 }
 
-// TestMounts: the files that the services get from this repository are in it.
-func TestMounts(t *testing.T) {
+// TestComposeMounts: the files that the services get from this repository are in it.
+func TestComposeMounts(t *testing.T) {
 	t.Parallel()
 	mounts := 0
 	for name, s := range services(t) {
@@ -131,7 +131,7 @@ func TestMounts(t *testing.T) {
 				continue
 			}
 			mounts++
-			if _, err := os.Stat(filepath.FromSlash(from)); err != nil {
+			if _, err := os.Stat(filepath.Join("compose", filepath.FromSlash(from))); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package prometheus_test
+package deploy_test
 
 import (
 	"os"
@@ -19,7 +19,7 @@ type rule struct {
 func alerts(t *testing.T) (all []rule) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(read(t, "leaf.rules.yml"), &file); err != nil {
+	if err := yaml.Unmarshal(read(t, "prometheus/leaf.rules.yml"), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range file.Groups {
@@ -40,7 +40,7 @@ func read(t *testing.T, path string) []byte {
 // sections are the headings of the runbook with their text.
 func sections(t *testing.T) map[string]string {
 	t.Helper()
-	_, runbook, _ := strings.Cut(string(read(t, "../../docs/OPERATIONS.md")), "\n## Runbook\n")
+	_, runbook, _ := strings.Cut(string(read(t, "../docs/OPERATIONS.md")), "\n## Runbook\n")
 	all := map[string]string{}
 	for part := range strings.SplitSeq(runbook, "\n### ") {
 		name, text, _ := strings.Cut(part, "\n")
@@ -103,7 +103,7 @@ var metric = regexp.MustCompile(`leaf_[a-z_]+`)
 // to what nodes have.
 func TestMetricsExist(t *testing.T) {
 	t.Parallel()
-	documented, names := string(read(t, "../../docs/METRICS.md")), 0
+	documented, names := string(read(t, "../docs/METRICS.md")), 0
 	for _, a := range alerts(t) {
 		for _, name := range metric.FindAllString(a.Expr, -1) {
 			names++

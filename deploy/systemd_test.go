@@ -1,4 +1,4 @@
-package systemd_test
+package deploy_test
 
 import (
 	"bytes"
@@ -23,11 +23,11 @@ func analyze(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// TestUnit: systemd understands every line of the unit, and its sandbox is as tight as it
+// TestSystemdUnit: systemd understands every line of the unit, and its sandbox is as tight as it
 // can be for a server on the network.
-func TestUnit(t *testing.T) {
+func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
-	unit, err := os.ReadFile("leaf.service")
+	unit, err := os.ReadFile("systemd/leaf.service")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +59,11 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestConfiguration: the command of the unit, with the file of the package, is one that a
+// TestSystemdConfiguration: the command of the unit, with the file of the package, is one that a
 // node accepts, as it is and with the lines that it offers.
-func TestConfiguration(t *testing.T) {
+func TestSystemdConfiguration(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("leaf.yaml")
+	text, err := os.ReadFile("systemd/leaf.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
