@@ -15,11 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/config"
-
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -69,30 +66,18 @@ func run(t *testing.T, base string) {
 	}
 }
 
-// ours starts a node of this program.
+// ours starts a node of this program. It is built here, so that a run without the clients links none of it.
 func ours(t *testing.T, db server.Database) (base string) {
 	t.Helper()
-	loaded, err := config.Load(config.Input{Flags: map[string][]string{
-		"http.addr": {"127.0.0.1:0"}, "store": {db.URL()}, "data-dir": {t.TempDir()}, "snowflake.enable": {"false"},
-	}})
-	if err != nil {
-		t.Fatal(err)
+	program := filepath.Join(t.TempDir(), "leaf")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
 	}
-	node, err := app.New(loaded.Config, app.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := node.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	base = "http://" + node.Addr()
-	await(t, base, func() bool { return true })
-	return base
+	addr := port.Unused(t)
+	cmd := exec.Command(program, "serve", "--http-addr="+addr, "--grpc-addr=off", "--resp-addr=off", "--admin-addr=off",
+		"--snowflake-enable=false", "--drain-delay=0s", "--data-dir="+t.TempDir())
+	cmd.Env = append(os.Environ(), "LEAF_STORE="+db.URL())
+	return start(t, "leaf", cmd, addr)
 }
 
 // original starts the original on the same table. Its configuration is a resource, which a
@@ -115,8 +100,13 @@ func original(t *testing.T, jar string, db server.Database) (base string) {
 	}
 	addr := port.Unused(t)
 	_, number, _ := net.SplitHostPort(addr)
+	return start(t, "the original", exec.Command("java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", folder+":"+jar, "org.springframework.boot.loader.JarLauncher", "--server.port="+number), addr)
+}
+
+// start starts a server and waits for its first ID. The test ends it, and prints what it says if it failed.
+func start(t *testing.T, name string, cmd *exec.Cmd, addr string) (base string) {
+	t.Helper()
 	log := new(bytes.Buffer)
-	cmd := exec.Command("java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", folder+":"+jar, "org.springframework.boot.loader.JarLauncher", "--server.port="+number)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -127,7 +117,7 @@ func original(t *testing.T, jar string, db server.Database) (base string) {
 		_ = cmd.Process.Kill()
 		<-ended
 		if t.Failed() {
-			t.Logf("the original says:\n%s", log)
+			t.Logf("%s says:\n%s", name, log)
 		}
 	})
 	base = "http://" + addr
