@@ -40,7 +40,7 @@ func newStage(ctx context.Context, opt options) (_ *stage, err error) {
 	}
 	if s.program == "" {
 		s.program = filepath.Join(s.folder.Path(), "leaf")
-		if err := tool(ctx, "go", "build", "-o", s.program, "github.com/leaf-idgen/leaf/cmd/leaf"); err != nil {
+		if err := tool(ctx, "go", "build", "-ldflags=-w", "-o", s.program, "github.com/leaf-idgen/leaf/cmd/leaf"); err != nil {
 			return nil, err
 		}
 	}

@@ -35,7 +35,7 @@ const snowflakes = "snowflake mode"
 // deadline of 2 s gets an error, and less than one request in a hundred leaves the zone
 // while a node of it lives.
 func TestClientNeverNotices(t *testing.T) {
-	ran := 15 * time.Second
+	ran := 10 * time.Second
 	if long.Asked() {
 		ran = 150 * time.Second
 	}
