@@ -387,6 +387,11 @@ func peers(t *testing.T, b *registryBench) {
 		t.Fatalf("Announce with another clock: %v", err)
 	}
 	for len(want) > 0 {
+		for i, peer := range want { // on a busy machine an announcement has ended since
+			if err := processes[len(processes)-len(want)+i].Announce(ctx(t), peer); err != nil {
+				t.Fatalf("Announce again: %v", err)
+			}
+		}
 		for _, p := range processes {
 			got, err := p.Peers(ctx(t))
 			slices.SortFunc(got, func(a, b worker.Peer) int { return cmp.Compare(a.Address, b.Address) })

@@ -202,9 +202,9 @@ func parseField(b []byte) (n int, kind fieldKind, value []byte, v verdict) {
 	case "connection":
 		return i, plainField, nil, verdictOf(string(value) == "keep-alive" || string(value) == "Keep-Alive")
 	case "x-request-id":
-		return i, requestField, value, understood
+		return i, requestField, bytes.TrimRight(value, " "), understood
 	case "traceparent":
-		return i, traceField, value, understood
+		return i, traceField, bytes.TrimRight(value, " "), understood
 	case "user-agent", "accept-encoding", "accept-language", "cache-control", "pragma", "referer",
 		"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-real-ip",
 		"forwarded", "via", "tracestate", "baggage":

@@ -28,6 +28,8 @@ func TestRequestIDs(t *testing.T) {
 		{"one", false, "order", []string{"X-Request-Id: abc-1"}, "abc-1"},
 		{"of a trace", false, "order", []string{trace}, broughtTrace},
 		{"both", false, "order", []string{trace, "X-Request-Id: abc-1"}, "abc-1"},
+		{"one with spaces around", false, "order", []string{"X-Request-Id:  abc-1 "}, "abc-1"},
+		{"a trace with spaces around", false, "order", []string{trace + " "}, broughtTrace},
 		{"one that is not sane", false, "order", []string{"X-Request-Id: a b"}, ""},
 		{"one that is not sane, and a trace", false, "order", []string{"X-Request-Id: <script>", trace}, broughtTrace},
 		{"two", false, "order", []string{"X-Request-Id: a", "X-Request-Id: b"}, ""},
