@@ -137,3 +137,16 @@ func (f *shared) lower(t testing.TB, tag string, end int64) {
 		t.Fatal(err)
 	}
 }
+
+// issueOn lets a new node under the cluster fence issue n IDs, or fewer if it refuses the row.
+func (l *ledger) issueOn(t *testing.T, s segment.Store, f fence.Cluster, n int) {
+	t.Helper()
+	fresh := node(t, s, nil, fenced("fresh", f, nil))
+	for range n {
+		id, err := fresh.Next(t.Context(), "order")
+		if err != nil {
+			return
+		}
+		l.add(t, "fresh", id)
+	}
+}

@@ -5,21 +5,39 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// issueOn lets a new node issue n IDs, or fewer if it refuses the row.
-func (l *ledger) issueOn(t *testing.T, s segment.Store, f *memory.Fence, n int) {
+// takesApart lets the database lose commits, back to row, while a new node a works without the cluster
+// fence and takes one ID. Then the node merges its marks.
+func takesApart(t *testing.T, s *store, f *memory.Fence, row segment.Row, ids *ledger) *segment.Allocator {
 	t.Helper()
-	fresh := node(t, s, nil, fenced("fresh", sharing(f), nil))
-	for range n {
-		id, err := fresh.Next(t.Context(), "order")
-		if err != nil {
-			return
-		}
-		l.add(t, "fresh", id)
+	mine := sharing(f)
+	mine.breakDown()
+	a := node(t, s, nil, degraded(mine, nil))
+	s.Put(row)
+	ids.add(t, "a", next(t, a, "order"))
+	mine.heal()
+	time.Sleep(time.Minute)
+	return a
+}
+
+// returnsLast lets a node take the range last, which touches the one before, and stop. It may return
+// that range without its first ID, but not what lies before.
+func returnsLast(t *testing.T, s *store, f *memory.Fence, a *segment.Allocator, name string, last leaf.Range, ids *ledger) {
+	t.Helper()
+	ids.add(t, name, drain(t, a, "order", 11)...)
+	time.Sleep(time.Second)
+	if end := s.maxID(t, "order"); end != last.Hi {
+		t.Fatalf("max_id is %d, want %d: the test no longer tests what it says", end, last.Hi)
 	}
+	closeNode(t, a)
+	if end, row := sharing(f).end(t, "order"), s.maxID(t, "order"); end != last.Lo+1 || row != last.Lo+1 {
+		t.Errorf("the cluster fence holds %d and max_id is %d, want %d: the range %v without its first ID", end, row, last.Lo+1, last)
+	}
+	ids.issueOn(t, s, f, 100)
 }
 
 // TestTailBesideADegradedRange: the database loses commits while node a works without the cluster
@@ -31,24 +49,8 @@ func TestTailBesideADegradedRange(t *testing.T) {
 		s, f, ids := newStore(row(100)), memory.NewFence(), newLedger()
 		tail := node(t, s, nil, fenced("tail", sharing(f), nil))
 		ids.add(t, "tail", next(t, tail, "order"))
-
-		mine := sharing(f)
-		mine.breakDown()
-		a := node(t, s, nil, degraded(mine, nil))
-		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 50})
-		ids.add(t, "a", next(t, a, "order")) // of [51,101)
-		mine.heal()
-		time.Sleep(time.Minute)
-		ids.add(t, "tail", drain(t, tail, "order", 11)...) // and takes [101,151)
-		time.Sleep(time.Second)
-		if end := s.maxID(t, "order"); end != 151 {
-			t.Fatalf("max_id is %d, want 151: the test no longer tests what it says", end)
-		}
-		closeNode(t, tail)
-		if end, row := mine.end(t, "order"), s.maxID(t, "order"); end != 102 || row != 102 {
-			t.Errorf("the cluster fence holds %d and max_id is %d, want 102: the second range without its first ID", end, row)
-		}
-		ids.issueOn(t, s, f, 100)
+		takesApart(t, s, f, segment.Row{Tag: "order", MaxID: 51, Step: 50}, ids) // takes [51,101)
+		returnsLast(t, s, f, tail, "tail", leaf.Range{Lo: 101, Hi: 151}, ids)
 	})
 }
 
@@ -62,28 +64,12 @@ func TestDegradedRangeIsNotReturned(t *testing.T) {
 		ids.add(t, "b", drain(t, b, "order", 10)...) // of [1,51), and has [51,101) in stock
 		time.Sleep(time.Second)
 		c := node(t, s, nil, fenced("c", sharing(f), nil))
-		if id := next(t, c, "order"); id != 101 {
+		id := next(t, c, "order")
+		if id != 101 {
 			t.Fatalf("node c got %d, want 101", id)
-		} else {
-			ids.add(t, "c", id)
 		}
-
-		mine := sharing(f)
-		mine.breakDown()
-		a := node(t, s, nil, degraded(mine, nil))
-		s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 100})
-		ids.add(t, "a", next(t, a, "order")) // of [51,151)
-		mine.heal()
-		time.Sleep(time.Minute)
-		ids.add(t, "a", drain(t, a, "order", 11)...) // and takes [151,251)
-		time.Sleep(time.Second)
-		if end := s.maxID(t, "order"); end != 251 {
-			t.Fatalf("max_id is %d, want 251: the test no longer tests what it says", end)
-		}
-		closeNode(t, a)
-		if end, row := mine.end(t, "order"), s.maxID(t, "order"); end != 152 || row != 152 {
-			t.Errorf("the cluster fence holds %d and max_id is %d, want 152: the second range without its first ID", end, row)
-		}
-		ids.issueOn(t, s, f, 100)
+		ids.add(t, "c", id)
+		a := takesApart(t, s, f, segment.Row{Tag: "order", MaxID: 51, Step: 100}, ids) // takes [51,151)
+		returnsLast(t, s, f, a, "a", leaf.Range{Lo: 151, Hi: 251}, ids)
 	})
 }

@@ -90,13 +90,6 @@ func TestMergeAfterABackup(t *testing.T) {
 		if end := f.save()["order"].End; end != 101 {
 			t.Errorf("the cluster fence holds %d, and a node that has merged its marks twice holds numbers up to 101", end)
 		}
-		fresh := node(t, s, nil, fenced("fresh", f, nil))
-		for range 100 {
-			id, err := fresh.Next(t.Context(), "order")
-			if err != nil {
-				break // refused: no number repeats
-			}
-			ids.add(t, "fresh", id)
-		}
+		ids.issueOn(t, s, f, 100)
 	})
 }

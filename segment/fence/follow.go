@@ -140,9 +140,6 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		if err := c.remember(state{Space: got.space, Merged: true}); err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		clear(c.apart)
-		c.mu.Unlock()
 		cfg.Logger.Info("this node's fences are in the cluster fence", "name", c.name, "incarnation", got.space, "created", got.created, "tags", n)
 	}
 	c.mu.Lock()
@@ -152,6 +149,7 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	}
 	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
 	c.losses = 0
+	clear(c.apart)
 	c.turnLocked(opened)
 	cfg.Alarms.Clear(leaf.AlarmFence, c.name)
 	cfg.Alarms.Clear(leaf.AlarmDisk, stateName) // "not merged" need not be written any more

@@ -49,9 +49,8 @@ func (f *Fence) ClusterEntry(ctx context.Context, tag string) (e Entry, ok bool,
 	return e, ok, l.space, err
 }
 
-// RaiseCluster raises the tag's entry in the cluster fence to end, or creates it. Afterwards no
-// node can lower the entry for a tail that it holds now. space is the incarnation that
-// ClusterEntry returned.
+// RaiseCluster raises the tag's entry in the cluster fence to end, or creates it. space is the
+// incarnation that ClusterEntry returned.
 func (f *Fence) RaiseCluster(ctx context.Context, space, tag string, end int64) error {
 	return f.cluster.raiseTo(ctx, space, tag, end, false)
 }
