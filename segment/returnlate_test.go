@@ -45,20 +45,20 @@ func (s *lateReturns) arrive(t *testing.T) {
 // unused. The statement reaches the database when the repair has ended. It must not lower
 // the row below the repair: every node would take that for a regress.
 func TestReturnArrivesAfterARepair(t *testing.T) {
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name  string
 		above int64
 	}{
 		{"the range ends above the repair's number", 0},
 		{"it ends at the number to which the repair moves the row", 30},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, ids := newStore(row(10)), newLedger()
 				b := &board{store: s}
 				late := &lateReturns{board: b}
 				cfg := func(id string) segment.Config { return segment.Config{NodeID: id, FixedStep: true} }
-				a, c2 := node(t, b, nil, cfg("a")), node(t, b, nil, cfg("c"))
+				a, c := node(t, b, nil, cfg("a")), node(t, b, nil, cfg("c"))
 				stops := node(t, late, nil, cfg("stops"))
 				ids.add(t, "a", drain(t, a, "order", 1)...)
 				ids.add(t, "stops", drain(t, stops, "order", 1)...)
@@ -73,7 +73,7 @@ func TestReturnArrivesAfterARepair(t *testing.T) {
 						})
 					}
 				})
-				first, err := a.Repair(t.Context(), "order", c.above)
+				first, err := a.Repair(t.Context(), "order", tt.above)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,7 +82,7 @@ func TestReturnArrivesAfterARepair(t *testing.T) {
 					t.Errorf("a late return lowered the row to %d, below the repair to %d", now, first)
 				}
 				ids.add(t, "a", drain(t, a, "order", 50)...)
-				ids.add(t, "c", drain(t, c2, "order", 50)...)
+				ids.add(t, "c", drain(t, c, "order", 50)...)
 			})
 		})
 	}
