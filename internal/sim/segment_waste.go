@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -165,16 +166,13 @@ func (e *segmentEngine) waste() []string {
 			continue
 		}
 		left := int64(0)
-		var ranges []int64 // lengths of those that are gone as a whole
+		var gone []*delivery // as a whole
 		for _, d := range e.taken[tag] {
 			lost := d.ids.Len() - d.issued - both(d.ids, stock[tag][0]).Len() - both(d.ids, stock[tag][1]).Len()
 			switch {
 			case lost <= 0 || !d.sure:
 			case lost == d.ids.Len() && e.failedN[tag] == 0:
-				ranges = append(ranges, lost)
-				if d.flaky {
-					flaky++
-				}
+				gone = append(gone, d)
 			case lost < d.ids.Len():
 				left += lost
 			}
@@ -183,10 +181,14 @@ func (e *segmentEngine) waste() []string {
 		if left > explained {
 			problems = append(problems, fmt.Sprintf("%s: %d numbers of ranges of %q that were in use vanished, calls that failed or wait explain %d", e.node.Name, left, tag, explained))
 		}
-		slices.Sort(ranges)
-		for _, n := range ranges { // a call that waits may have emptied some
-			if left += n; left > explained {
-				whole++
+		slices.SortStableFunc(gone, func(a, b *delivery) int { return cmp.Compare(a.ids.Len(), b.ids.Len()) })
+		for _, d := range gone { // a call that waits may have emptied some
+			if left += d.ids.Len(); left <= explained {
+				continue
+			}
+			whole++
+			if d.flaky {
+				flaky++
 			}
 		}
 	}
