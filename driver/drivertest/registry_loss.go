@@ -386,12 +386,14 @@ func peers(t *testing.T, b *registryBench) {
 	if err := processes[1].Announce(ctx(t), want[1]); err != nil {
 		t.Fatalf("Announce with another clock: %v", err)
 	}
-	for len(want) > 0 {
-		for i, peer := range want { // on a busy machine an announcement has ended since
+	announce := func() { // on a busy machine an announcement has ended since
+		for i, peer := range want {
 			if err := processes[len(processes)-len(want)+i].Announce(ctx(t), peer); err != nil {
 				t.Fatalf("Announce again: %v", err)
 			}
 		}
+	}
+	list := func() {
 		for _, p := range processes {
 			got, err := p.Peers(ctx(t))
 			slices.SortFunc(got, func(a, b worker.Peer) int { return cmp.Compare(a.Address, b.Address) })
@@ -399,12 +401,18 @@ func peers(t *testing.T, b *registryBench) {
 				t.Fatalf("Peers = %+v, %v; want %+v", got, err, want)
 			}
 		}
+	}
+	announce()
+	list()
+	for len(want) > 0 {
+		announce()    // before the withdrawal, which must leave the others
 		for range 2 { // the second one does nothing
 			if err := processes[len(processes)-len(want)].Withdraw(ctx(t), want[0]); err != nil {
 				t.Fatalf("Withdraw: %v", err)
 			}
 		}
 		want = want[1:]
+		list()
 	}
 }
 
