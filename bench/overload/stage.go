@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/bench/internal/side"
 	"github.com/leaf-idgen/leaf/internal/test/port"
+	"github.com/leaf-idgen/leaf/internal/test/program"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -40,7 +41,7 @@ func newStage(ctx context.Context, opt options) (_ *stage, err error) {
 	}
 	if s.program == "" {
 		s.program = filepath.Join(s.folder.Path(), "leaf")
-		if err := tool(ctx, "go", "build", "-ldflags=-w", "-o", s.program, "github.com/leaf-idgen/leaf/cmd/leaf"); err != nil {
+		if err := program.Build(ctx, s.program); err != nil {
 			return nil, err
 		}
 	}

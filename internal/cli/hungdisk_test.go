@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaf-idgen/leaf/internal/test/program"
 )
 
 // hangingSync replaces what opens the files of a data directory: a sync never returns once
@@ -51,8 +52,8 @@ func hangingProgram(t *testing.T) (path string) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", overlay, "-o", path, "../../cmd/leaf").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := program.Build(t.Context(), path, "-overlay", overlay); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

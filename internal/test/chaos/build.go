@@ -3,10 +3,10 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/leaf-idgen/leaf/internal/test/clock"
+	"github.com/leaf-idgen/leaf/internal/test/program"
 )
 
 // Build compiles the program, with a clock that can be moved, into a folder and
@@ -18,9 +18,8 @@ func Build(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(folder, "leaf-chaos")
-	out, err := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-overlay", overlay, "-o", path, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the program with a clock that moves: %w\n%s", err, out)
+	if err := program.Build(ctx, path, "-overlay", overlay); err != nil {
+		return "", fmt.Errorf("with a clock that moves: %w", err)
 	}
 	return path, nil
 }

@@ -12,12 +12,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-idgen/leaf/internal/test/port"
+	"github.com/leaf-idgen/leaf/internal/test/program"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -69,15 +71,20 @@ func run(t *testing.T, base string) {
 // ours starts a node of this program. It is built here, so that a run without the clients links none of it.
 func ours(t *testing.T, db server.Database) (base string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "leaf")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
+	path, addr := filepath.Join(t.TempDir(), "leaf"), port.Unused(t)
+	if err := program.Build(t.Context(), path); err != nil {
+		t.Fatal(err)
 	}
-	addr := port.Unused(t)
-	cmd := exec.Command(program, "serve", "--http-addr="+addr, "--grpc-addr=off", "--resp-addr=off", "--admin-addr=off",
+	cmd := exec.Command(path, "serve", "--http-addr="+addr, "--grpc-addr=off", "--resp-addr=off", "--admin-addr=off",
 		"--snowflake-enable=false", "--drain-delay=0s", "--data-dir="+t.TempDir())
 	cmd.Env = append(os.Environ(), "LEAF_STORE="+db.URL())
-	return start(t, "leaf", cmd, addr)
+	base, end := start(t, "leaf", cmd, addr)
+	t.Cleanup(func() {
+		if err := end(syscall.SIGTERM); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return base
 }
 
 // original starts the original on the same table. Its configuration is a resource, which a
@@ -100,22 +107,28 @@ func original(t *testing.T, jar string, db server.Database) (base string) {
 	}
 	addr := port.Unused(t)
 	_, number, _ := net.SplitHostPort(addr)
-	return start(t, "the original", exec.Command("java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", folder+":"+jar, "org.springframework.boot.loader.JarLauncher", "--server.port="+number), addr)
+	base, _ = start(t, "the original", exec.Command("java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", folder+":"+jar, "org.springframework.boot.loader.JarLauncher", "--server.port="+number), addr)
+	return base
 }
 
-// start starts a server and waits for its first ID. The test ends it, and prints what it says if it failed.
-func start(t *testing.T, name string, cmd *exec.Cmd, addr string) (base string) {
+// start starts a server and waits for its first ID. end sends it a signal, waits until it has ended, and
+// returns how. The test kills what still runs, and prints what the server says if it failed.
+func start(t *testing.T, name string, cmd *exec.Cmd, addr string) (base string, end func(os.Signal) error) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+	ended, result := make(chan struct{}), error(nil)
+	go func() { result = cmd.Wait(); close(ended) }()
+	end = func(s os.Signal) error {
+		_ = cmd.Process.Signal(s)
 		<-ended
+		return result
+	}
+	t.Cleanup(func() {
+		_ = end(os.Kill)
 		if t.Failed() {
 			t.Logf("%s says:\n%s", name, log)
 		}
@@ -129,7 +142,7 @@ func start(t *testing.T, name string, cmd *exec.Cmd, addr string) (base string) 
 			return true
 		}
 	})
-	return base
+	return base, end
 }
 
 // await waits until the server gives an ID, as long as it lives.

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/program"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -38,8 +39,8 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = folder.Remove() }()
 	binary = filepath.Join(folder.Path(), "leaf")
-	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+	if err := program.Build(context.Background(), binary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	flag.Parse()

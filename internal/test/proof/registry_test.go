@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/test/clock"
 	"github.com/leaf-idgen/leaf/internal/test/long"
+	"github.com/leaf-idgen/leaf/internal/test/program"
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -277,9 +277,8 @@ var steered = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "leaf-steered")
-	out, err := exec.Command("go", "build", "-ldflags=-w", "-overlay", overlay, "-o", path, "github.com/leaf-idgen/leaf/cmd/leaf").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build with a clock that moves: %w\n%s", err, out)
+	if err := program.Build(context.Background(), path, "-overlay", overlay); err != nil {
+		return "", fmt.Errorf("with a clock that moves: %w", err)
 	}
 	return path, nil
 })
