@@ -73,7 +73,7 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		router:  router,
 		disk:    fence.Guard(disk, cfg.Logger),
 		alarms:  cfg.Alarms,
-		drained: newChunk(leaf.Range{}),
+		drained: newChunk(leaf.Range{}, nil),
 		tasks:   bounded.NewGroup(cfg.Runtime),
 		watches: bounded.NewGroup(cfg.Runtime),
 		closed:  make(chan struct{}),

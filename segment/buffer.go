@@ -19,6 +19,7 @@ type buffer struct {
 	after leaf.Range // the range after that, loaded only for a batch that wants more
 	prior int64      // the fence before this process's first range, or the floor
 	floor int64      // ranges that start below are dropped, see Allocator.heed
+	term  Term       // in which the ranges were reserved, nil in plain order
 
 	wrote fence.Held // the entry that holds the end of the last range; none if that was taken without
 	cut   int64      // where the last range begins whose entry does not follow that of the range before it
@@ -76,6 +77,10 @@ func (t *Tag) advance(seen *chunk, w *waiter) (obstacle, error) {
 	}
 	defer t.mu.Unlock()
 	b := t.buffer()
+	if err := t.termLocked(b); err != nil {
+		return obstacle{}, err
+	}
+	w.within(b.term)
 	switch {
 	case w.wants > 1:
 		return t.gather(b, w)
@@ -110,7 +115,7 @@ func (t *Tag) publish(b *buffer) {
 		part.Hi = min(part.Hi, part.Lo+b.tenth())
 	}
 	b.rest.Lo = part.Hi
-	t.cur.Store(newChunk(part))
+	t.cur.Store(newChunk(part, b.term))
 }
 
 // tenth is the length of a chunk while no next range is in memory.

@@ -18,16 +18,17 @@ import (
 // used up or shut and a new one is published: its add meets a cursor at or above
 // end, as before.
 type chunk struct {
-	end int64
-	_   [120]byte
+	end  int64
+	term Term // in which the range was reserved, nil in plain order
+	_    [104]byte
 	// The cursor has a cache line of its own: two processors that take turns at it
 	// would otherwise fetch the line once for the add and once more for end.
 	cursor atomic.Int64 // the next ID; may run past end
 	_      [120]byte
 }
 
-func newChunk(r leaf.Range) *chunk {
-	c := &chunk{end: r.Hi}
+func newChunk(r leaf.Range, term Term) *chunk {
+	c := &chunk{end: r.Hi, term: term}
 	c.cursor.Store(r.Lo)
 	return c
 }

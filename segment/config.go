@@ -79,6 +79,9 @@ type Config struct {
 	// commits in that time can make nodes repeat IDs of one another.
 	Degrade bool
 
+	// Terms tells when this node may issue tags in strict order. nil: never.
+	Terms Terms
+
 	// Runtime is the clock and scheduler. Default: leaf.SystemRuntime.
 	Runtime leaf.Runtime
 }
@@ -97,6 +100,9 @@ func (c Config) WithDefaults() Config {
 	c.ClusterFenceName = cmp.Or(c.ClusterFenceName, "cluster-fence")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Terms == nil {
+		c.Terms = nobody{}
 	}
 	if c.Runtime == nil {
 		c.Runtime = leaf.SystemRuntime()

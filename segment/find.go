@@ -164,11 +164,15 @@ func (t *Tag) describe(row Row) {
 			t.shard.retry.add(t)
 		}
 	}
+	wasStrict := t.optionsLocked().Strict
 	t.options = nil
 	o := row.Options
 	err := o.Validate()
 	if o != (Options{}) && err == nil {
 		t.options = &o
+	}
+	if t.optionsLocked().Strict != wasStrict {
+		t.enterLocked(t.buffer(), nil) // calls would take on from a chunk of the other order
 	}
 	t.crossedLocked(err)
 }

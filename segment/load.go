@@ -38,7 +38,16 @@ func (t *Tag) load() (health, error) {
 			return healthy, nil
 		}
 	}
+	term, owns := t.term()
+	if !owns { // another node issues the tag: nothing has failed
+		t.loadEnded(func(b *buffer) {
+			b.asked = time.Time{}
+			t.shard.retry.drop(t)
+		})
+		return unknownHealth, nil
+	}
 	r, err := t.reserve()
+	r.term = term
 	if err != nil {
 		return t.loadFailed(err), err
 	}
@@ -51,6 +60,7 @@ type reserved struct {
 	Reservation
 	prior int64      // the own fence before it
 	wrote fence.Held // the cluster fence's entry for its end
+	term  Term       // of the node when it was asked for, nil in plain order
 }
 
 // reserve takes a range. One that is lost to another node in the cluster fence is
@@ -109,7 +119,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 		a.counters.lost[lossRefused].Add(r.Len())
 		return reserved{}, fmt.Errorf("range %v for tag %q is dropped: %w", r, t.name, err)
 	}
-	return reserved{res, l.Before.High, wrote}, nil
+	return reserved{Reservation: res, prior: l.Before.High, wrote: wrote}, nil
 }
 
 // latch refuses a range and closes the tag (rule A): the statement that returned
@@ -155,6 +165,11 @@ func (t *Tag) loadDone(r reserved) {
 	t.loadEnded(func(b *buffer) {
 		if t.state == detached || a.isRetired() || t.shard.refuses() != nil {
 			a.counters.lost[lossLate].Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
+			return
+		}
+		if err := t.termLocked(b); err != nil || r.term != b.term {
+			a.counters.lost[lossOrder].Add(r.Range.Len())
+			b.asked = time.Time{}
 			return
 		}
 		if r.Range.Lo < b.floor {

@@ -14,6 +14,7 @@ type Options struct {
 	MinStep   int64 `json:"min_step,omitempty"`   // lower bound of the dynamic step; 0: the row's own step
 	MaxStep   int64 `json:"max_step,omitempty"`   // upper bound of the dynamic step; 0: the node's limit
 	FixedStep bool  `json:"fixed_step,omitempty"` // true: every range has exactly the row's own step
+	Strict    bool  `json:"-"`                    // true: the tag is in strict order: one node at a time issues it, see Terms
 }
 
 // Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or

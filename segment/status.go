@@ -26,6 +26,7 @@ const (
 	lossRepair                     // the tag was stopped or repaired, here or by another node
 	lossDatabase                   // the database belongs to another tag rule or cluster now
 	lossStop                       // Close could not return them
+	lossOrder                      // the tag is in strict order, and the term in which they were reserved is over
 	lossReasons
 )
 
@@ -37,7 +38,7 @@ type Loss struct {
 
 // losses returns all reasons.
 func (c *counters) losses() (all []Loss, sum int64) {
-	for i, name := range [lossReasons]string{"refused", "late", "repair", "database", "stop"} {
+	for i, name := range [lossReasons]string{"refused", "late", "repair", "database", "stop", "order"} {
 		n := c.lost[i].Load()
 		all, sum = append(all, Loss{name, n}), sum+n
 	}

@@ -45,7 +45,7 @@ const (
 // the order of calls within this process. Errors as in leaf.Issuer.
 func (t *Tag) Next(ctx context.Context) (int64, error) {
 	c := t.cur.Load()
-	if id := c.cursor.Add(1) - 1; id < c.end {
+	if id := c.cursor.Add(1) - 1; id < c.end && (c.term == nil || c.term.Valid()) {
 		return id, nil
 	}
 	return t.nextSlow(ctx)
@@ -79,12 +79,16 @@ func (t *Tag) nextN(ctx context.Context, n int64) ([]leaf.Range, error) {
 	defer w.leave()
 	for {
 		c := t.cur.Load()
-		if w.keep(c.takeWhole(w.wants)); w.wants == 0 {
+		if r := c.takeWhole(w.wants); r.Len() > 0 {
+			w.within(c.term)
+			w.keep(r)
+		}
+		if w.done() {
 			return w.got, nil
 		}
 		on, err := t.advance(c, &w)
 		w.settle()
-		if w.wants == 0 {
+		if w.done() {
 			return w.got, nil
 		}
 		switch {
@@ -122,6 +126,7 @@ type waiter struct {
 	admitted bool // the next wait is allowed
 
 	wants int64        // IDs that the call still wants
+	term  Term         // of the ranges that they are from
 	got   []leaf.Range // what it has
 	proof *Tag         // the tag that loads is about
 	loads int          // loads of it when the call began, or last took something

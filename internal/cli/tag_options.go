@@ -12,6 +12,7 @@ type newOptions struct {
 	MinStep   int64 `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
 	MaxStep   int64 `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
 	FixedStep bool  `help:"Every range has exactly the step's length."`
+	Strict    bool  `kong:"-"`
 }
 
 // tagChange is segment.Change as flags.

@@ -1,0 +1,97 @@
+package segment
+
+import (
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Terms tells when this node may issue a tag in strict order (Options.Strict): while it owns the tag,
+// alone among all nodes. Methods are safe for concurrent use and return at once.
+type Terms interface {
+	// Term returns the term in which this node owns the tag now. Two results are equal only within one
+	// term: a node that loses a tag and gets it back has another one. The error, a leaf.ErrNotReady, says
+	// who owns the tag.
+	Term(tag string) (Term, error)
+}
+
+// Term is one time in which this node owns a tag.
+type Term interface {
+	// Valid reports whether the node owns the tag still. If so, no other node has issued a number of it
+	// between the begin of the term and the moment before the call. A term that has ended never comes back.
+	Valid() bool
+}
+
+// How strict order holds. A range is reserved within a term, so it lies above all that was reserved
+// before the term, and it is served in that term only. A call takes its numbers first, and then asks
+// whether the term is valid. If it is, no other node had begun a term when they were taken: numbers of
+// earlier terms are smaller, and those of later terms larger. The other way round, the process could stand
+// still between answer and number for as long as the next owner needs to issue larger ones.
+
+// nobody is the Terms of a node without any.
+type nobody struct{}
+
+func (nobody) Term(tag string) (Term, error) {
+	return nil, fmt.Errorf("%w: tag %q is in strict order, and this node takes no part in it", leaf.ErrNotReady, tag)
+}
+
+// termLocked brings the stock of a tag in line with who may issue it, and returns the error for a caller of
+// a tag that this node does not own. What was loaded in an earlier term, or while the tag was in plain order,
+// is dropped. t.mu is held.
+func (t *Tag) termLocked(b *buffer) error {
+	if !t.optionsLocked().Strict {
+		return nil
+	}
+	term, err := t.alloc.cfg.Terms.Term(t.name)
+	if err != nil || term != b.term {
+		t.enterLocked(b, term)
+	}
+	return err
+}
+
+// enterLocked drops the stock of the term before; nil is that of a tag in plain order. t.mu is held.
+func (t *Tag) enterLocked(b *buffer, term Term) {
+	t.alloc.counters.lost[lossOrder].Add(t.dropStockLocked())
+	b.term = term
+}
+
+// term returns the term in which a load may reserve a range, nil in plain order, or that this node
+// does not own the tag.
+func (t *Tag) term() (term Term, owns bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buffer()
+	owns = t.termLocked(b) == nil
+	return b.term, owns
+}
+
+// within lets the call take from ranges of the term. What it has from another one is lost.
+func (w *waiter) within(term Term) {
+	if w.term != term {
+		w.again()
+		w.term = term
+	}
+}
+
+// again takes back what the call has.
+func (w *waiter) again() {
+	var lost int64
+	for _, r := range w.got {
+		lost += r.Len()
+	}
+	w.alloc.counters.lost[lossOrder].Add(lost)
+	w.wants += lost
+	w.got, w.term = w.got[:0], nil
+}
+
+// done reports whether the call has what it wants, and may have it.
+func (w *waiter) done() bool {
+	if w.wants > 0 {
+		return false
+	}
+	if w.term != nil && !w.term.Valid() {
+		w.again()
+		return false
+	}
+	return true
+}
