@@ -1,0 +1,127 @@
+package owner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// share takes the slots that are this node's share and free, and gives away those that are another
+// node's. When that has lasted for the pause between two rounds, the rest waits for the next round: no
+// renewal waits for it.
+func (s *Slots) share() error {
+	began := s.rt.Now()
+	for k := range s.view.slots {
+		if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every() || !s.clock.holds(s.renewal) {
+			return nil
+		}
+		if err := s.settle(k); err != nil && !errors.Is(err, worker.ErrLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle does what this node owes one slot.
+func (s *Slots) settle(k int) error {
+	r, best := s.view.slots[k], s.view.best(k, "")
+	ours := best.Nonce == s.session.Nonce
+	held := r.Nonce == s.session.Nonce && !r.Released
+	t := s.terms[k].Load()
+	switch {
+	case r.Version == "":
+		if ours {
+			return s.mark(k)
+		}
+	case s.orphaned(k, r) && !s.orphans.unchangedFor(r.Number, s.longest, s.rt.Now()): // it may have an owner
+	case held && !ours:
+		return s.give(s.base, k, best)
+	case held && t != nil && t.epoch == r.Floor && t.Valid():
+	case held, !s.view.alive(r.Nonce), r.Released, s.past[r.Nonce]: // given to this node, or its term ran out; or free
+		if ours {
+			return s.take(k)
+		}
+	}
+	return nil
+}
+
+// mark makes the record of a slot that has none, with a session that nobody has. Only what a record shows
+// can be seen to stay as it is: where there is none, an owner may have come and gone since the last look,
+// and its term may run on. From the write on it finds that the slot is not its own.
+func (s *Slots) mark(k int) error {
+	stored, err := s.put(s.base, worker.Record{Number: number(k), Nonce: rand.Text(), Address: s.cfg.Address, Floor: s.known[k], Bound: s.cfg.Lease.Milliseconds()})
+	if err == nil {
+		s.view.slots[k] = stored
+	}
+	return err
+}
+
+// take begins a new term of a slot. The record must be as it was seen: it is in no other session's
+// hands. The term lasts as long as the session, from its last renewal on: when another node has ended the
+// session since, that node may take over what it holds at once.
+func (s *Slots) take(k int) error {
+	if t := s.terms[k].Load(); t != nil {
+		t.end()
+	}
+	r := s.view.slots[k]
+	stored, err := s.put(s.base, worker.Record{
+		Number: r.Number, Version: r.Version, Nonce: s.session.Nonce, Address: s.cfg.Address,
+		Floor: max(s.known[k], r.Floor) + 1, Bound: s.cfg.Lease.Milliseconds(),
+	})
+	if err != nil {
+		return err
+	}
+	s.wrote(k, stored)
+	t := &Term{slot: k, epoch: stored.Floor, clock: s.clock}
+	t.renewed.Store(s.renewal)
+	s.terms[k].Store(t)
+	return nil
+}
+
+// give ends the term and names the session to as the owner; the zero record: nobody. The node that gets
+// the slot begins a term of its own when it sees this.
+func (s *Slots) give(ctx context.Context, k int, to worker.Record) error {
+	if t := s.terms[k].Load(); t != nil {
+		t.end()
+	}
+	r := s.view.slots[k]
+	r.Floor = max(s.known[k], r.Floor) + 1
+	if to.Nonce == "" {
+		r.Released = true
+	} else {
+		r.Nonce, r.Address, r.Bound = to.Nonce, to.Address, to.Bound
+	}
+	stored, err := s.put(ctx, r)
+	if err == nil {
+		s.wrote(k, stored)
+	}
+	return err
+}
+
+// wrote notes what this node has written of a slot.
+func (s *Slots) wrote(k int, r worker.Record) {
+	s.view.slots[k] = r
+	s.known[k] = max(s.known[k], r.Floor)
+	delete(s.orphans, r.Number)
+}
+
+// leave ends all terms, gives the slots to the other nodes, and ends the session.
+func (s *Slots) leave(ctx context.Context) error {
+	s.endTerms()
+	if s.session == nil || s.namespace == nil {
+		return nil
+	}
+	own := *s.session
+	var failed error
+	for k, r := range s.view.slots {
+		if r.Nonce == own.Nonce && !r.Released {
+			failed = errors.Join(failed, s.give(ctx, k, s.view.best(k, own.Nonce)))
+		}
+	}
+	own.Released = true
+	_, err := s.put(ctx, own)
+	s.session = nil
+	return errors.Join(failed, err)
+}
