@@ -197,7 +197,7 @@ func (m *segmentMode) applicationFaults() []fault {
 // serves every tag. It runs on a goroutine of the process.
 func (a *application) problems() (all []string) {
 	for _, t := range a.m.tags {
-		if !t.exists {
+		if !t.exists || t.strict { // the node that is asked may not own it
 			continue
 		}
 		err := a.take(t.name, 1, 3*time.Second)

@@ -30,6 +30,9 @@
 //  9. A node that merged its fences after the cluster fence had lost something issues
 //     nothing above the fence's entry. From then on no ID of the node may repeat because
 //     of that loss.
+//  10. A call for a tag in strict order gets larger IDs than every call that ended before it began, by
+//     true time and whatever nodes they asked, unless the tag's row went back. Runs with such tags are a
+//     mode of their own ("order"), which no seed draws.
 //
 // # Operators
 //

@@ -25,6 +25,8 @@ var (
 		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairRefused,
 		wipePlanned, WipedAnswering, FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
 	}
+	orderKinds = []world.Kind{SlotsDown, SlotsCut, SlotsWeather, SlotsUnsure, SlotDeleted, SlotsForgotten, SlotsWiped, SlotsRenamed}
+
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,
 		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers, NamespaceMended,
@@ -34,14 +36,17 @@ var (
 )
 
 // Kinds returns the kinds of faults that can take effect in runs of one mode,
-// "segment" or "snowflake", or of any for "", in order of their names.
+// "segment", "snowflake" or "order", or as the seed says for "", in order of their names.
 func Kinds(only string) []world.Kind {
 	all := slices.Clone(commonKinds)
 	if only != "snowflake" {
 		all = append(all, segmentKinds...)
 	}
-	if only != "segment" {
+	if only == "" || only == "snowflake" {
 		all = append(all, snowflakeKinds...)
+	}
+	if only == "order" {
+		all = append(all, orderKinds...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

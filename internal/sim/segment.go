@@ -23,6 +23,7 @@ type segmentMode struct {
 	tags      []*tag
 	nodes     map[*Node]*segmentNode
 	apps      []*application
+	owners    *owners          // nil: no tag is in strict order
 	stopped   map[string]bool  // tags that a regress or a repair took stock from
 	floors    map[string]int64 // the numbers below which a repair said that nothing is issued, by tag
 	exposures
@@ -33,7 +34,13 @@ type tag struct {
 	name   string
 	db     *world.Database
 	step   int64 // as it should be
+	strict bool  // it is in strict order
 	exists bool
+}
+
+// row is the tag's, as the operator makes it.
+func (t *tag) row(maxID int64) segment.Row {
+	return segment.Row{Tag: t.name, MaxID: maxID, Step: t.step, Options: segment.Options{Strict: t.strict}}
 }
 
 // series is the tag's in the ledger.
@@ -51,7 +58,7 @@ type segmentNode struct {
 	before *segmentEngine // of the last process that had one
 }
 
-func newSegment(w *World) mode {
+func newSegment(w *World, strict bool) mode {
 	m := &segmentMode{w: w, nodes: map[*Node]*segmentNode{}, stopped: map[string]bool{}, floors: map[string]int64{}}
 	m.exposures = exposures{mode: m, exposed: map[string][]exposure{}, regress: map[string]bool{}, alone: map[string]int64{}}
 	rng := w.rng
@@ -93,6 +100,9 @@ func newSegment(w *World) mode {
 	steps := []int64{1, 3, 7, 10, 30, 60, 100, 1000}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	steps[0] = max(steps[0], 100) // a run without long ranges issues little
+	if strict {
+		m.owners = newOwners(m)
+	}
 	for i, name := range []string{"order", "user", "order/item", "Pay"}[:2+rng.IntN(3)] {
 		m.create(name, steps[i])
 	}
@@ -126,9 +136,9 @@ func (m *segmentMode) makeFence() {
 
 // create inserts the row of a new tag.
 func (m *segmentMode) create(name string, step int64) {
-	t := &tag{name: name, step: step, exists: true, db: m.dbs[m.router(nil).Route(name)]}
+	t := &tag{name: name, step: step, strict: m.owners != nil && len(m.tags) < 2, exists: true, db: m.dbs[m.router(nil).Route(name)]}
 	m.tags = append(m.tags, t)
-	t.db.Put(world.RowCreated, segment.Row{Tag: name, MaxID: 1, Step: step}, false)
+	t.db.Put(world.RowCreated, t.row(1), false)
 }
 
 // router returns the division of tags, over the stores of a process or, for looking up
@@ -173,16 +183,22 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 		store.Entered = func(member segment.Member) { e.members[m.dbs[i]] = member }
 		stores = append(stores, segment.NamedStore{Name: m.dbs[i].Name, Store: store})
 	}
+	var err error
 	cfg := m.cfg
 	cfg.Runtime, cfg.Alarms = p, e
 	cfg.NodeID = identity(n)
+	if m.owners != nil {
+		if e.slots, err = m.owners.open(n, p); err != nil {
+			return nil, err
+		}
+		cfg.Terms = e.slots
+	}
 	if m.fence != nil {
 		c := m.fence.For(s.fence, p)
 		c.Creates, c.Seen, c.Moved = e.creates, e.saw, e.moved
 		c.Opened = func(losses int) { e.opened = losses }
 		cfg.ClusterFence = c
 	}
-	var err error
 	if e.alloc, err = segment.New(m.router(stores), n.Disk.For(p), cfg); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
-	"github.com/leaf-idgen/leaf/segment"
 )
 
 // heal implements mode.
@@ -22,6 +21,9 @@ func (m *segmentMode) heal() {
 	if m.fence != nil {
 		m.fence.Down, m.fence.Mute = false, false
 	}
+	if m.owners != nil {
+		m.owners.heal()
+	}
 	for _, n := range m.w.nodes {
 		for _, l := range m.links(n) {
 			mend(l)
@@ -29,7 +31,7 @@ func (m *segmentMode) heal() {
 	}
 	for _, t := range m.tags {
 		if _, ok := t.db.Row(t.name); t.exists && !ok { // it went with the losing side
-			t.db.Put(world.RowRecreated, segment.Row{Tag: t.name, MaxID: m.known(t), Step: t.step}, false)
+			t.db.Put(world.RowRecreated, t.row(m.known(t)), false)
 		} else {
 			t.exists = ok
 		}
@@ -96,6 +98,9 @@ func (m *segmentMode) settled() error {
 					continue
 				}
 				err := e.try(t.name, 1, 2*time.Second, nil)
+				if t.strict && m.owners.excuses(t, err) {
+					continue // another node owns it
+				}
 				if errors.Is(err, leaf.ErrRegress) && m.latchedLately(t.name) {
 					continue // some node has just seen a regress, and stopped the others
 				}
@@ -123,6 +128,9 @@ func (m *segmentMode) settled() error {
 		if busy[e] && !e.proc.Dead() { // else it was restarted
 			problems = append(problems, e.node.Name+" does not end its calls")
 		}
+	}
+	if m.owners != nil {
+		problems = append(problems, m.owners.problems()...)
 	}
 	if asking > 0 {
 		problems = append(problems, "an application does not end its calls")

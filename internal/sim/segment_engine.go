@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/owner"
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
 	"github.com/leaf-idgen/leaf/segment"
@@ -21,6 +22,7 @@ type segmentEngine struct {
 	state *segmentNode
 	proc  *sched.Process
 	alloc *segment.Allocator
+	slots *owner.Slots // nil: no tag is in strict order
 
 	latched map[string]time.Duration // tags that latched in this life, and when by now()
 	active  map[[2]string]leaf.Alarm
@@ -72,6 +74,13 @@ func (e *segmentEngine) start(ctx context.Context) {
 	for range 2 {
 		e.proc.Go(e.client)
 	}
+	if e.slots != nil {
+		e.proc.Go(func() {
+			if err := e.slots.Start(ctx); err != nil {
+				e.mode.w.Failf("%s takes no part in strict order: %v", e.node.Name, err)
+			}
+		})
+	}
 	if err := e.alloc.Start(ctx); err != nil {
 		e.mode.w.Failf("%s does not start: %v", e.node.Name, err)
 	}
@@ -84,6 +93,12 @@ func (e *segmentEngine) stop(ctx context.Context) {
 		e.closing = true
 		if problems := e.waste(); len(problems) > 0 {
 			e.mode.w.Failf("%s", problems[0])
+		}
+	}
+	if e.slots != nil {
+		if err := e.slots.Close(ctx); err != nil {
+			text, _, _ := strings.Cut(err.Error(), "\n")
+			e.mode.w.sched.Note(e.node.Name, "give slots away: "+text)
 		}
 	}
 	if err := e.alloc.Close(ctx); err != nil {
@@ -189,6 +204,10 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	c := &clientCall{tag: name, n: n, began: e.now(), limit: min(limit, time.Second)}
 	e.calls = append(e.calls, c)
 	high, floor := e.state.high[name], e.mode.floors[name]
+	var before int64
+	if e.mode.owners != nil {
+		before = e.mode.owners.done[name]
+	}
 	var got []leaf.Range
 	var one int64
 	var err error
@@ -219,6 +238,9 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 		return nil, err
 	}
 	e.check(name, n, got, high)
+	if e.mode.owners != nil {
+		e.mode.owners.check(e, name, got, before)
+	}
 	if id := got[0].Lo; id < floor && floor != e.missed[name] && !e.node.Forgot {
 		w.Failf("%s issues %d of %q after a repair that ended with %d", e.node.Name, id, name, floor)
 	}

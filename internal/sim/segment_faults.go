@@ -82,6 +82,9 @@ func (m *segmentMode) faults() []fault {
 			fault{world.FenceRestored, 2, m.loseFence(m.fence.Restore)},
 		)
 	}
+	if m.owners != nil {
+		all = append(all, m.owners.faults()...)
+	}
 	return all
 }
 
@@ -127,6 +130,9 @@ func (m *segmentMode) links(n *Node) []*world.Link {
 	}
 	if s.fence != nil {
 		all = append(all, s.fence)
+	}
+	if m.owners != nil {
+		all = append(all, m.owners.link(n))
 	}
 	return all
 }
@@ -257,7 +263,7 @@ func (m *segmentMode) edit(t *tag, k world.Kind, step int64) bool {
 	if k == world.StepEdited {
 		t.step = step
 		if m.w.rng.IntN(3) == 0 {
-			row.Options = segment.Options{MinStep: 1 + m.w.rng.Int64N(50), MaxStep: 50 + m.w.rng.Int64N(500), FixedStep: m.w.rng.IntN(3) == 0}
+			row.Options = segment.Options{MinStep: 1 + m.w.rng.Int64N(50), MaxStep: 50 + m.w.rng.Int64N(500), FixedStep: m.w.rng.IntN(3) == 0, Strict: t.strict}
 		}
 	}
 	t.db.Put(k, row, false)

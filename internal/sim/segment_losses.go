@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/world"
-	"github.com/leaf-idgen/leaf/segment"
 )
 
 // failover goes on on a replica that misses some commits, after a moment without.
@@ -255,7 +254,7 @@ func (m *segmentMode) restoreRow(t *tag) {
 		return
 	}
 	m.drop()
-	t.db.Put(world.RowRecreated, segment.Row{Tag: t.name, MaxID: m.known(t), Step: t.step}, false)
+	t.db.Put(world.RowRecreated, t.row(m.known(t)), false)
 	m.tell(t)
 	t.exists = true
 }

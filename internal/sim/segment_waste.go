@@ -162,7 +162,7 @@ func (e *segmentEngine) waste() []string {
 	whole, flaky := int64(0), int64(0)
 	var problems []string
 	for _, tag := range slices.Sorted(maps.Keys(e.taken)) {
-		if e.twice[tag] || e.mode.stopped[tag] {
+		if t := e.mode.tag(tag); e.twice[tag] || e.mode.stopped[tag] || t != nil && t.strict { // a term that ends drops its stock
 			continue
 		}
 		left := int64(0)

@@ -21,7 +21,7 @@ const (
 // Options of Run.
 type Options struct {
 	Log  io.Writer // a line per event; nil: none
-	Only string    // "segment" or "snowflake"; "": as the seed says
+	Only string    // "segment", "snowflake" or "order"; "": as the seed says, never "order"
 
 	// Strict makes the scheduler check itself (sched.Scheduler.Strict).
 	Strict bool
@@ -143,7 +143,7 @@ func (w *World) Failf(format string, args ...any) {
 
 // build draws the modes and nodes.
 func (w *World) build(only string) {
-	segment, snowflake := only == "segment", only == "snowflake"
+	segment, snowflake := only == "segment" || only == "order", only == "snowflake"
 	if only == "" {
 		switch w.rng.IntN(8) {
 		case 0:
@@ -163,7 +163,7 @@ func (w *World) build(only string) {
 		})
 	}
 	if segment {
-		w.modes = append(w.modes, newSegment(w))
+		w.modes = append(w.modes, newSegment(w, only == "order"))
 	}
 	if snowflake {
 		w.modes = append(w.modes, newSnowflake(w))
