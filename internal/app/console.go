@@ -35,8 +35,12 @@ func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
 // publicConsole is the console of the public port: for what a client may see, without
 // actions, and without streams, each of which would take the connection of a client.
 func (a *App) publicConsole(on seat) *console.Console {
+	strangers, told := !accept.IsLoopback(on.ln.Addr().String()), forClients
+	if !strangers {
+		told = nil
+	}
 	return console.New(console.Config{
-		Source: view{a, on.node, on.layout, !accept.IsLoopback(on.ln.Addr().String())}, Monitor: a.monitor, Logger: a.log,
+		Source: view{a, on.node, on.layout, strangers}, Told: told, Monitor: a.monitor, Logger: a.log,
 		Check: func(token string, from netip.Addr) error {
 			return a.tokens.clients.MayRead(leaf.Credentials{Token: token, Address: from}) // not the gate, which counts and logs requests for IDs
 		},

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf/internal/auth"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/console"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // ask sends a request to a port of a node.
@@ -154,5 +157,30 @@ func TestPublicConsole(t *testing.T) {
 	}
 	if status, _, _ := ask(t, http.MethodGet, "http://"+a.AddrOf("admin")+"/v1/info", "", signed); status != http.StatusUnauthorized {
 		t.Errorf("an action with a session of the public port: %d", status)
+	}
+}
+
+// TestPublicConsoleOfALostTable: while the database keeps a tag from its next range, the public
+// console says so, and names no host, file or database to strangers.
+func TestPublicConsoleOfALostTable(t *testing.T) {
+	t.Parallel()
+	c, file := embedded(shortDir(t)), filepath.Join(t.TempDir(), "a.db")
+	c.Stores, c.Segment.LoadTimeout, c.Snowflake.Enable = []string{"sqlite:" + file}, 10*time.Second, false
+	c.HTTP.Console, c.HTTP.Addr, c.Auth.Open = true, ":0", true
+	a, _ := start(t, c)
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := get(t, a, "/api/segment/get/order"); status != http.StatusOK {
+		t.Fatalf("the first ID: %d %s", status, body)
+	}
+	execute(t, openFile(t, file), "DROP TABLE leaf_alloc")
+	for status := http.StatusOK; status == http.StatusOK; status, _ = get(t, a, "/api/segment/get/order") { // until what is in memory is used up
+	}
+	_, port, _ := strings.Cut(a.Addr(), "]:")
+	for path, want := range map[string]string{"tags": `"problem":"not_ready"`, "rows": `"code":"not_ready"`} {
+		if _, _, body := ask(t, http.MethodGet, "http://127.0.0.1:"+port+"/console/api/"+path, "", nil); !strings.Contains(body, want) || strings.Contains(body, file) {
+			t.Errorf("%s: %s, want %s without %s", path, body, want, file)
+		}
 	}
 }

@@ -128,7 +128,7 @@ func (n *node) Directory(context.Context) (*manage.Directory, error) {
 func (n *node) rows(ctx context.Context, ask httpd.PageRequest) (httpd.Page, error) {
 	rows, next, err := n.catalog.TagsAfter(ctx, ask.After, ask.Limit)
 	if err != nil {
-		return httpd.Page{}, err
+		return httpd.Page{}, forClients(err)
 	}
 	return httpd.Page{Rows: rows, Next: next}, nil
 }

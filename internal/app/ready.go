@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -83,6 +84,15 @@ func (a *App) publicReady() leaf.Readiness {
 		r.Reasons = append(r.Reasons, "stopping")
 	}
 	return r
+}
+
+// forClients returns an error of a database, registry or directory with its class and without its text,
+// which names hosts, users and databases. Alarms and log tell an administrator.
+func forClients(err error) error {
+	if class := leaf.ClassOf(err); err != nil && class.Err != nil && !errors.Is(err, leaf.ErrBadRequest) {
+		return fmt.Errorf("%w: if that lasts, the alarms and the log of this node say why", class.Err)
+	}
+	return err
 }
 
 // held returns m, not ready if the node must wait for the limits of tags and clients (yes).

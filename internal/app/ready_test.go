@@ -58,7 +58,7 @@ func TestRefusalNamesNoSecrets(t *testing.T) {
 	c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1", true
 	c.Stores = []string{"mysql://someone@" + down + "/orders"}
 	a, _ := start(t, c)
-	for _, path := range []string{"/api/segment/get/x", "/api/snowflake/get/x"} {
+	for _, path := range []string{"/api/segment/get/x", "/api/snowflake/get/x", "/db"} {
 		status, body := get(t, a, path)
 		for _, secret := range []string{down, "someone", "orders"} {
 			if status != 503 || strings.Contains(body, secret) {

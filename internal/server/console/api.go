@@ -107,7 +107,13 @@ func (c *Console) views() map[string]read {
 			if err != nil {
 				return nil, err
 			}
-			return c.cfg.Monitor.page(q), nil
+			page := c.cfg.Monitor.page(q)
+			for i := range page.Tags {
+				if c.cfg.Told != nil {
+					page.Tags[i].Error = "" // Problem is its class
+				}
+			}
+			return page, nil
 		},
 	}
 }

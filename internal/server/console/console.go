@@ -25,7 +25,7 @@ import (
 // proxy may put anything before it.
 const Prefix = "/console/"
 
-// Config is what a Console needs. All fields but the switches and Acts are required.
+// Config is what a Console needs. All fields but the switches, Acts and Told are required.
 type Config struct {
 	Source  Source
 	Monitor *Monitor
@@ -34,6 +34,7 @@ type Config struct {
 	Check    func(token string, from netip.Addr) error // leaf.ErrUnauthenticated if the token is not accepted
 	Required func() bool                               // whether a token must be shown; without one there are no actions
 	Acts     func(token string) bool                   // whether an accepted token may change something; nil: each may
+	Told     func(error) error                         // what those who look are told of an error, and of a failed load only its class; nil: all
 	ReadOnly bool                                      // never an action
 	Secure   bool                                      // the listener speaks TLS
 	Live     bool                                      // streams; else the page asks every two seconds
@@ -99,6 +100,9 @@ func (c *Console) routes() {
 			ctx, cancel := context.WithTimeout(r.Context(), readTime)
 			defer cancel()
 			reply, err := read(ctx, r.URL.Query())
+			if err != nil && c.cfg.Told != nil {
+				err = c.cfg.Told(err)
+			}
 			if err != nil {
 				problem.Write(w, c.cfg.Logger, err)
 				return
