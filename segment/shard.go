@@ -164,7 +164,7 @@ func (s *shard) sync() error {
 	if before != nil {
 		log.Info("store answers again", "tags", len(rows))
 	}
-	s.alloc.apply(s, rows)
+	s.alloc.apply(s, rows, s.deletedByCommand(rows))
 	s.checkBehind(rows, held)
 	if first {
 		s.alloc.preload(s)

@@ -41,7 +41,8 @@ func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
 
 // apply brings the shard's part of the table in line with rows. A tag that was
 // listed after the reading began keeps its place: the rows may be older than it.
-func (a *Allocator) apply(s *shard, rows []Row) {
+// deleted are those of them that are not in rows because a command has deleted them.
+func (a *Allocator) apply(s *shard, rows []Row, deleted map[string]bool) {
 	epoch := s.epoch.Load()
 	var add, drop []*Tag
 	skipped, listedNow := 0, 0
@@ -78,7 +79,7 @@ func (a *Allocator) apply(s *shard, rows []Row) {
 			drop = append(drop, t)
 		}
 	}
-	drop = s.mayGo(drop, known, listedNow)
+	drop = s.mayGo(drop, known, listedNow, deleted)
 	slices.SortFunc(drop, func(x, y *Tag) int { return strings.Compare(x.name, y.name) })
 	if len(add)+len(drop) > 0 {
 		a.table.Store(current.with(add, drop))

@@ -82,9 +82,7 @@ func TestTableThatWasEmptied(t *testing.T) {
 		}
 		synctest.Wait() // two ranges of each are in memory
 		for _, tag := range append(used, "idle") {
-			if err := s.Delete(t.Context(), tag); err != nil {
-				t.Fatal(err)
-			}
+			s.Remove(tag)
 		}
 		time.Sleep(2 * time.Minute)
 		for _, tag := range used {
@@ -107,6 +105,53 @@ func TestTableThatWasEmptied(t *testing.T) {
 		al.want(t)
 		next(t, a, "fresh")
 	})
+}
+
+// TestTagsThatACommandHasDeleted: leaf tag delete takes most tags of a database, or its last ones.
+// No other node calls an administrator for that.
+func TestTagsThatACommandHasDeleted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		byCommand []string
+		withSQL   string
+		again     bool // withSQL is a tag that a command has deleted before, and that was made again
+		left      int
+		want      []string
+	}{
+		"the last ones":              {byCommand: []string{"a", "b", "c", "idle"}},
+		"most":                       {byCommand: []string{"a", "b", "idle"}, left: 1},
+		"one with SQL":               {byCommand: []string{"b", "idle"}, withSQL: "a", left: 3, want: []string{"vanished default"}},
+		"one made again, and by SQL": {byCommand: []string{"b", "idle"}, withSQL: "a", again: true, left: 3, want: []string{"vanished default"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, al := fourTags(), newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true})
+				remove := func(tag string) {
+					if err := s.Delete(t.Context(), tag); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if tt.again {
+					remove(tt.withSQL)
+					time.Sleep(2 * time.Minute)
+					create(t, s, tt.withSQL, 1001)
+				}
+				for _, tag := range []string{"a", "b", "c"} {
+					drain(t, a, tag, 5)
+				}
+				synctest.Wait()
+				for _, tag := range tt.byCommand {
+					remove(tag)
+				}
+				s.Remove(tt.withSQL)
+				time.Sleep(2 * time.Minute)
+				al.want(t, tt.want...)
+				if st := a.Status(); st.Tags != tt.left || st.Vanished != int64(len(tt.want)) {
+					t.Errorf("%d tags and %d alarms, want %d and %d", st.Tags, st.Vanished, tt.left, len(tt.want))
+				}
+			})
+		})
+	}
 }
 
 // TestRowThatCannotBeRead stops its own tag at most, and says so.
