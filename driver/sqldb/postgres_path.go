@@ -26,11 +26,14 @@ func (c *pgConn) checkPath(ctx context.Context, want string) error {
 	return nil
 }
 
-// schemasOf returns the names in a search_path.
+// schemasOf returns the names in a search_path, as PostgreSQL reads them: it folds those without quotes.
 func schemasOf(path string) []string {
 	names := strings.Split(path, ",")
 	for i, name := range names {
-		names[i] = strings.Trim(strings.TrimSpace(name), `"`)
+		if name = strings.TrimSpace(name); !strings.HasPrefix(name, `"`) {
+			name = strings.ToLower(name)
+		}
+		names[i] = strings.Trim(name, `"`)
 	}
 	return names
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -55,6 +56,14 @@ func TestSearchPathIsDropped(t *testing.T) {
 			t.Errorf("%s behind a pooler that drops the search_path: %v; want a refusal that says what to do", what, err)
 		}
 	}
+	// What the refusal says helps also where the URL has capital letters, which PostgreSQL folds.
+	execAll(t, d.Open(t), fmt.Sprintf(`ALTER ROLE CURRENT_USER IN DATABASE %q SET search_path = Own`, strings.TrimPrefix(u.Path, "/")))
+	if err := open(t, with(pooler, "Own")).Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+		t.Errorf("search_path=Own after ALTER ROLE ... SET search_path = Own: %v", err)
+	}
+	if err := open(t, with(pooler, `"Own"`)).Bind(t.Context(), segment.Binding{Store: "default"}); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("another schema, with a capital letter: %v; want a refusal", err)
+	}
 }
 
 // poolWithoutPath drops the search_path with which a session begins, as pgbouncer does with
@@ -74,7 +83,9 @@ func poolWithoutPath(client net.Conn, target string) {
 		return
 	}
 	defer upstream.Close()
-	begin = bytes.Replace(begin, []byte("\x00search_path\x00own\x00"), []byte{0}, 1)
+	for _, path := range []string{"own", "Own", `"Own"`} {
+		begin = bytes.Replace(begin, []byte("\x00search_path\x00"+path+"\x00"), []byte{0}, 1)
+	}
 	if _, err := upstream.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(begin)+4)), begin...)); err != nil {
 		return
 	}
