@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -72,10 +73,14 @@ func carryOut(ctx context.Context, op Operation, site, request any) (any, error)
 	l, c := s.AuditLog(), q.change()
 	c.From = l.before(ctx, op, site, request)
 	reply, err := op.run(ctx, site, request)
-	if r, more := reply.(changed); more && err == nil {
+	outcome := err
+	if _, done := errors.AsType[*madeError](err); done {
+		outcome = nil
+	}
+	if r, more := reply.(changed); more && outcome == nil {
 		r.change(&c)
 	}
-	l.Record(ctx, c, err)
+	l.Record(ctx, c, outcome)
 	return reply, err
 }
 

@@ -120,6 +120,49 @@ func TestAuditSaysWhatChanged(t *testing.T) {
 	}
 }
 
+// TestChangeBeforeTheDatabaseFails: the row is written, and then the database does not answer any
+// more. The error and the audit log say that the change is made.
+func TestChangeBeforeTheDatabaseFails(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]any{
+		"create": manage.CreateTag{NewRow: segment.NewRow{Tag: "new", Start: 7, Step: 10}},
+		"set":    manage.SetTag{Name: "order", Change: segment.Change{Step: new(int64(20))}},
+		"delete": manage.DeleteTag{Name: "order"},
+	} {
+		for failed, told := range map[string]error{"to tell the node": errors.New("no answer"), "to read the row": nil} {
+			if name == "delete" && told == nil {
+				continue // nothing is read
+			}
+			t.Run(name+", then it fails "+failed, func(t *testing.T) {
+				t.Parallel()
+				s := memory.New()
+				s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 10})
+				catalog := catalogOf(t, s)
+				catalog.TagChanged = func(context.Context, string) error {
+					catalog.Stores = []manage.Store{silentStore{s}}
+					return manage.StoreError(told)
+				}
+				log, missed := auditLog(s)
+				_, err := manage.On(audited{site{catalog: catalog}, log}).Do(t.Context(), request)
+				if !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), "the change is made") {
+					t.Errorf("got %v, want an error that says that the change is made", err)
+				}
+				entries, _, err := s.Entries(t.Context(), audit.Query{Limit: 10})
+				if err != nil || len(*missed) > 0 || len(entries) != 1 || entries[0].Result != audit.Done {
+					t.Errorf("the audit log has %+v, %v", entries, err)
+				}
+			})
+		}
+	}
+}
+
+// silentStore does not answer to the question for a row.
+type silentStore struct{ *memory.Store }
+
+func (silentStore) Lookup(context.Context, string) (segment.Row, error) {
+	return segment.Row{}, errors.New("no answer")
+}
+
 // TestChangeWithoutAuditLog: a change that cannot be recorded stands, and is told of. A caller
 // that has gone changes nothing of it.
 func TestChangeWithoutAuditLog(t *testing.T) {

@@ -69,9 +69,26 @@ func (c *Catalog) change(ctx context.Context, tag string, change func() error) e
 		err = change()
 	}
 	if err == nil {
-		err = c.TagChanged(ctx, tag)
+		err = made(c.TagChanged(ctx, tag))
 	}
 	return err
+}
+
+// madeError is why an operation fails whose change is made.
+type madeError struct{ cause error }
+
+func (e *madeError) Error() string {
+	return "the change is made, and what follows it fails: " + e.cause.Error()
+}
+
+func (e *madeError) Unwrap() error { return e.cause }
+
+// made returns the error of what follows a change, nil if there is none.
+func made(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &madeError{err}
 }
 
 // route returns the index of a valid tag's database.
@@ -190,6 +207,12 @@ func (c *Catalog) tag(ctx context.Context, name string) (Tag, error) {
 		return Tag{}, StoreError(err)
 	}
 	return c.describe(i, row), nil
+}
+
+// changedTag is tag after a change of it.
+func (c *Catalog) changedTag(ctx context.Context, name string) (Tag, error) {
+	t, err := c.tag(ctx, name)
+	return t, made(err)
 }
 
 func (c *Catalog) describe(store int, row segment.Row) Tag {

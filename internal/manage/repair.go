@@ -34,7 +34,10 @@ func (q RepairTag) run(ctx context.Context, c *Catalog) (Repair, error) {
 	if err != nil {
 		return Repair{}, err
 	}
-	tag, err := c.tag(ctx, q.Name)
+	tag, err := c.changedTag(ctx, q.Name)
+	if err != nil {
+		tag.MaxID = plan.First
+	}
 	return Repair{Tag: tag, Plan: plan}, err
 }
 

@@ -60,7 +60,7 @@ func (q CreateTag) run(ctx context.Context, c *Catalog) (Tag, error) {
 	if err := c.change(ctx, q.Tag, func() error { return c.create(ctx, q.NewRow) }); err != nil {
 		return Tag{}, err
 	}
-	return c.tag(ctx, q.Tag)
+	return c.changedTag(ctx, q.Tag)
 }
 
 // SetTag changes the fields that are not nil and returns the tag. Lowering max_id is
@@ -81,7 +81,7 @@ func (q SetTag) run(ctx context.Context, c *Catalog) (Tag, error) {
 	if err := c.change(ctx, q.Name, func() error { return c.set(ctx, q.Name, q.Change) }); err != nil {
 		return Tag{}, err
 	}
-	return c.tag(ctx, q.Name)
+	return c.changedTag(ctx, q.Name)
 }
 
 // DeleteTag removes the row and its options. Error: leaf.ErrUnknownTag.
