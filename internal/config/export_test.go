@@ -8,6 +8,9 @@ var TranslateJDBC = translateJDBC
 // SharedStore is the limit that TestUnknownRegistryIsShared asks, beyond the words of the key.
 func (c Config) SharedStore() error { return c.sharedStore() }
 
+// FileWarning says what FileWarnings does of a file with this mode and owner.
+var FileWarning = fileWarning
+
 type Property struct {
 	Key, Value string
 	Line       int

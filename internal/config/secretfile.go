@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/leaf-idgen/leaf/internal/ownership"
 )
 
 // setFromFile sets the key whose value the file of k holds.
@@ -106,12 +108,38 @@ func FileWarnings(paths ...string) (warnings []string) {
 		return nil
 	}
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			warnings = append(warnings, fmt.Sprintf("%s holds secrets, and other users of this machine may read it (mode %#o); run: chmod 600 %[1]s", path, info.Mode().Perm()))
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		user, group := ownership.Of(info)
+		if text := fileWarning(path, info.Mode(), user, group, os.Geteuid()); text != "" {
+			warnings = append(warnings, text)
 		}
 	}
 	slices.Sort(warnings)
 	return warnings
+}
+
+// fileWarning is the warning for one file, "" if it needs none: user and group own it, and reader is
+// the user of this process. What is open to a group only is a warning where the group can have no
+// purpose: else it is how a node reads a file of root, as the Secret of a pod and a credential of
+// systemd. A bare chmod 600 is for the owner: it would take the file from a node of another user.
+// Root may be asking for such a node.
+func fileWarning(path string, mode fs.FileMode, user, group, reader int) string {
+	const byGroup, byOthers = 0o070, 0o007
+	open := mode.Perm() & (byGroup | byOthers)
+	if user != reader || user == 0 && group != 0 {
+		open &= byOthers
+	}
+	if open == 0 {
+		return ""
+	}
+	do := "chmod 600 " + path
+	if user != reader || user == 0 {
+		do = fmt.Sprintf("chown USER %s && %s, where USER runs the program that reads it", path, do)
+	}
+	return fmt.Sprintf("%s holds secrets, and other users of this machine may read it (mode %#o); run: %s", path, mode.Perm(), do)
 }
 
 // secretsInFile reports whether the configuration file itself holds a secret.

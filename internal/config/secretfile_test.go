@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,7 @@ func TestExposedSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		notes := strings.Join(l.Warnings, "\n")
-		if got := strings.Contains(notes, "run: chmod 600 "+path); got != tt.want || strings.Contains(notes, "secret@") {
+		if got := strings.Contains(notes, path+" holds secrets"); got != tt.want || strings.Contains(notes, "secret@") {
 			t.Errorf("%q with mode %o: %q", tt.content, tt.mode, notes)
 		}
 	}
@@ -103,9 +104,54 @@ func TestExposedKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.ContainsFunc(l.Warnings, func(note string) bool { return strings.Contains(note, "run: chmod 600 "+path) }); got != want {
+			if got := slices.ContainsFunc(l.Warnings, func(note string) bool { return strings.Contains(note, path+" holds secrets") }); got != want {
 				t.Errorf("%s, mode %o: %q", name, mode, l.Warnings)
 			}
 		}
+	}
+}
+
+// TestFileWarningsCanBeFollowed: to do what a warning says takes the file from no node that reads it, and there is
+// none for the way in which Kubernetes and systemd give a node its secrets.
+func TestFileWarningsCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	const root, node, other = 0, 65532, 1000
+	for _, tt := range []struct {
+		what                string
+		mode                os.FileMode
+		user, group, reader int
+		want                string
+	}{
+		{"the reader's own", 0o600, node, node, node, ""},
+		{"the reader's own, for its group", 0o640, node, node, node, "run: chmod 600 F"},
+		{"the reader's own, for all", 0o604, node, node, node, "run: chmod 600 F"},
+		{"the Secret of a pod, or a credential of systemd", 0o440, root, node, node, ""},
+		{"of another user, for the reader's group", 0o640, other, node, node, ""},
+		{"of root, for all", 0o644, root, root, node, "run: chown USER F && chmod 600 F"},
+		{"of root, for all, and root asks for a node", 0o644, root, root, root, "run: chown USER F && chmod 600 F"},
+		{"of root, for the group of a node, and root asks for it", 0o640, root, node, root, ""},
+		{"of root, for its group", 0o640, root, root, root, "run: chown USER F && chmod 600 F"},
+		{"of a node, and root asks for it", 0o640, node, node, root, ""},
+		{"of a node, for all, and root asks for it", 0o644, node, node, root, "run: chown USER F && chmod 600 F"},
+	} {
+		got := config.FileWarning("F", tt.mode, tt.user, tt.group, tt.reader)
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestFileOfAGroup looks at a real file that root has given to the group of a node.
+func TestFileOfAGroup(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store")
+	if err := os.WriteFile(path, nil, 0o440); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chown(path, 0, 65532), os.Chmod(path, 0o440)); err != nil {
+		t.Skip("for root, on Unix: ", err)
+	}
+	if got := config.FileWarnings(path); got != nil {
+		t.Error(got)
 	}
 }

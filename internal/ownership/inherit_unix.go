@@ -18,3 +18,11 @@ func Inherit(f interface{ Chown(uid, gid int) error }, from fs.FileInfo) {
 		_ = f.Chown(int(owner.Uid), int(owner.Gid))
 	}
 }
+
+// Of returns the user and the group that own a file.
+func Of(file fs.FileInfo) (user, group int) {
+	if owner, ok := file.Sys().(*syscall.Stat_t); ok {
+		return int(owner.Uid), int(owner.Gid)
+	}
+	return os.Geteuid(), os.Getegid()
+}
