@@ -371,6 +371,9 @@ func TestPeersDoNotAnswer(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			if refuse {
 				b.says(leaf.ErrClock, "none of 1 peers tells its time: a:8080 no answer (connection refused)")
+				if _, err := b.Next(w.t.Context(), "key"); strings.Contains(err.Error(), "a:8080") {
+					w.t.Errorf("a client hears of another node: %v", err)
+				}
 				return
 			}
 			b.issue(1)

@@ -178,26 +178,33 @@ func (h *Holder) refusal() error {
 	switch {
 	case reason == nil:
 		return fmt.Errorf("%w: snowflake mode has changed its state just now, retry", leaf.ErrNotReady)
+	case state == Refused || state == Standby:
+		return &refusedError{state, reason}
 	case errors.Is(reason, leaf.ErrClock):
 		return fmt.Errorf("%w: snowflake mode is %s: %w", leaf.ErrClock, state, reason)
-	case state == Refused:
-		return &refusedError{reason}
 	}
 	return fmt.Errorf("%w: snowflake mode is %s: %w", leaf.ErrNotReady, state, reason)
 }
 
 // refusedError is the answer while no worker ID can be claimed.
-type refusedError struct{ reason error }
+type refusedError struct {
+	state  State
+	reason error
+}
 
 func (e *refusedError) Error() string {
-	return leaf.ErrNotReady.Error() + ": snowflake mode is refused: this node has no worker ID; its log says why"
+	class := leaf.ErrNotReady
+	if errors.Is(e.reason, leaf.ErrClock) {
+		class = leaf.ErrClock
+	}
+	return fmt.Sprintf("%v: snowflake mode is %s: this node has no worker ID; its log says why", class, e.state)
 }
 
 func (e *refusedError) Unwrap() []error { return []error{leaf.ErrNotReady, e.reason} }
 
 // Cause returns why no worker ID can be claimed, if err says so and is an error of Next or
 // NextN, and nil otherwise. The text of err leaves it out, because err goes to clients, and the
-// cause may name hosts and users of the registry. It is for logs and administrators.
+// cause may name hosts and users of the registry, or other nodes. It is for logs and administrators.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*refusedError](err); ok {
 		return e.reason

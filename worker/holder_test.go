@@ -305,6 +305,9 @@ func TestStandby(t *testing.T) {
 			t.Errorf("standby: %+v, alarms %v", st, b.alarms.list())
 		}
 		b.refuses(leaf.ErrNotReady)
+		if _, err := b.Next(w.t.Context(), "key"); worker.Cause(err) == nil || strings.Contains(err.Error(), worker.Cause(err).Error()) {
+			t.Errorf("a client of the standby hears %v, cause %v", err, worker.Cause(err))
+		}
 		a.stop()
 		time.Sleep(4 * time.Second)
 		b.issue(1000)
