@@ -1,0 +1,150 @@
+package number
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits of a template.
+const (
+	// MaxTemplate is the longest template in characters.
+	MaxTemplate = 64
+	// MaxLen is the longest text in characters, that of a UUID.
+	MaxLen = 36
+)
+
+// TemplateError is why a text is no template.
+type TemplateError struct {
+	Template string
+	Why      string
+}
+
+func (e *TemplateError) Error() string {
+	return fmt.Sprintf("number: template %q: %s", e.Template, e.Why)
+}
+
+// The errors of IDs and texts. Each comes with what is wrong.
+var (
+	ErrOverflow   = errors.New("number: the ID does not fit")
+	ErrText       = errors.New("number: not a text of this template")
+	ErrCheckDigit = errors.New("number: the check digit is wrong")
+)
+
+// A Template writes and reads the numbers of one tag. Make it with [ParseTemplate].
+type Template struct {
+	text string
+
+	before  string // in front of the number
+	radix   radix
+	width   int    // digits of the number
+	between string // the number and the check digits
+	check   Check
+	after   string // the check digits, or the number without them
+}
+
+// String returns the template as it was parsed.
+func (t *Template) String() string { return t.text }
+
+// Check returns the kind of the check digits.
+func (t *Template) Check() Check { return t.check }
+
+// Len returns the length of every text, in characters.
+func (t *Template) Len() int {
+	return len(t.before) + t.width + len(t.between) + t.check.len() + len(t.after)
+}
+
+// Largest returns the largest ID that fits.
+func (t *Template) Largest() int64 { return t.radix.largest(t.width) }
+
+// Format returns the text of an ID. Error: [ErrOverflow] for an ID below 0 or above Largest.
+func (t *Template) Format(id int64) (string, error) {
+	text, err := t.Append(make([]byte, 0, MaxLen), id)
+	return string(text), err
+}
+
+// Append appends what Format returns to dst. After an error dst is as it was.
+func (t *Template) Append(dst []byte, id int64) ([]byte, error) {
+	if largest := t.Largest(); id < 0 || id > largest {
+		return dst, fmt.Errorf("%w: %d: format %s is for 0 to %d", ErrOverflow, id, t.text, largest)
+	}
+	from := len(dst)
+	dst = append(dst, t.before...)
+	dst = t.radix.append(dst, id, t.width)
+	dst = append(dst, t.between...)
+	dst = t.check.append(dst, from)
+	return append(dst, t.after...), nil
+}
+
+// Parse returns the ID of a text. Errors: [ErrText], [ErrCheckDigit].
+func (t *Template) Parse(text string) (int64, error) {
+	digits, ok := strings.CutPrefix(text, t.before)
+	if !ok {
+		return 0, t.unlike(text, "it does not begin with "+t.before)
+	}
+	if digits, ok = strings.CutSuffix(digits, t.after); !ok {
+		return 0, t.unlike(text, "it does not end with "+t.after)
+	}
+	n := len(digits) - t.check.len()
+	if n < 0 {
+		return 0, t.unlike(text, "it is too short")
+	}
+	digits, check := digits[:n], digits[n:]
+	if digits, ok = strings.CutSuffix(digits, t.between); !ok {
+		return 0, t.unlike(text, "there is no "+t.between+" behind the number")
+	}
+	id, why := t.radix.parse(digits, t.width)
+	if why != "" {
+		return 0, t.unlike(text, why)
+	}
+	want, err := t.Format(id)
+	if err != nil {
+		return 0, err
+	}
+	if end := len(want) - len(t.after); want[end-len(check):end] != check {
+		return 0, fmt.Errorf("%w: %q: one of its characters was probably mistyped", ErrCheckDigit, text)
+	}
+	return id, nil
+}
+
+// unlike is the error of a text that no ID has. It shows one that an ID has.
+func (t *Template) unlike(text, why string) error {
+	example, _ := t.Format(min(42, t.Largest()))
+	return fmt.Errorf("%w: %q: %s; the format is %s, as in %s", ErrText, text, why, t.text, example)
+}
+
+// Overlaps reports whether a text of t may be one of u, for another ID. A tag that gets the format u after t must not write
+// such texts. Small and capital letters count as one, because a column may not tell them apart.
+func (t *Template) Overlaps(u *Template) bool {
+	if t.text == u.text || t.Len() != u.Len() {
+		return false
+	}
+	at, other := t.characters(), u.characters()
+	for i := range at {
+		if !strings.ContainsAny(at[i], other[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// characters returns what each character of a text may be, in capital letters.
+func (t *Template) characters() []string {
+	var at []string
+	literal := func(s string) {
+		for _, c := range strings.ToUpper(s) {
+			at = append(at, string(c))
+		}
+	}
+	many := func(n int, s string) {
+		for range n {
+			at = append(at, strings.ToUpper(s))
+		}
+	}
+	literal(t.before)
+	many(t.width, t.radix.alphabet)
+	literal(t.between)
+	many(t.check.len(), "0123456789")
+	literal(t.after)
+	return at
+}
