@@ -165,12 +165,8 @@ func (t *Tag) describe(row Row) {
 		}
 	}
 	wasStrict := t.optionsLocked().Strict
-	t.options = nil
-	o := row.Options
-	err := o.Validate()
-	if o != (Options{}) && err == nil {
-		t.options = &o
-	}
+	var err error
+	t.options, err = t.options.next(row.Options)
 	if t.optionsLocked().Strict != wasStrict {
 		t.enterLocked(t.buffer(), nil) // calls would take on from a chunk of the other order
 	}

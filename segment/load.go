@@ -256,5 +256,5 @@ func (t *Tag) optionsLocked() Options {
 	if t.options == nil {
 		return Options{}
 	}
-	return *t.options
+	return t.options.Options
 }

@@ -1,11 +1,13 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/number"
 )
 
 // Options are the per-tag settings of leaf_tag_option. The zero value means
@@ -15,10 +17,13 @@ type Options struct {
 	MaxStep   int64 `json:"max_step,omitempty"`   // upper bound of the dynamic step; 0: the node's limit
 	FixedStep bool  `json:"fixed_step,omitempty"` // true: every range has exactly the row's own step
 	Strict    bool  `json:"-"`                    // true: the tag is in strict order: one node at a time issues it, see Terms
+
+	// Format is the template of package number by which people read the tag's IDs; "": it has none.
+	Format string `json:"format,omitempty"`
 }
 
 // Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or
-// cross each other.
+// cross each other, or if Format is no template.
 func (o Options) Validate() error {
 	switch {
 	case o.MinStep < 0 || o.MinStep > MaxStep:
@@ -28,13 +33,39 @@ func (o Options) Validate() error {
 	case o.MaxStep != 0 && o.MinStep > o.MaxStep:
 		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must not be above max_step=%d", o.MaxStep))
 	}
-	return nil
+	_, err := o.template()
+	return err
+}
+
+// Template returns the template of Format. The error is leaf.ErrBadRequest, for a person who asked for the texts of
+// this tag: there is no format, or one that this program cannot use.
+func (o Options) Template(tag string) (*number.Template, error) {
+	t, err := o.template()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the format of tag %q cannot be used: %w", tag, err)
+	case t == nil:
+		return nil, fmt.Errorf("%w: tag %q has no format; give it one, such as INV-{seq:08}, with: leaf tag set TAG --format TEMPLATE", leaf.ErrBadRequest, tag)
+	}
+	return t, nil
+}
+
+// template returns the template of Format, nil if there is none.
+func (o Options) template() (*number.Template, error) {
+	if o.Format == "" {
+		return nil, nil //nolint:nilnil // a tag without a format is valid
+	}
+	t, err := number.ParseTemplate(o.Format)
+	if wrong, ok := errors.AsType[*number.TemplateError](err); ok {
+		return nil, leaf.BadField("format", o.Format, wrong.Why)
+	}
+	return t, err
 }
 
 // Columns returns the names of the options in leaf_tag_option, and pointers to their values
 // in o, in the same order.
 func (o *Options) Columns() (names []string, values []any) {
-	return []string{"min_step", "max_step", "fixed_step"}, []any{&o.MinStep, &o.MaxStep, &o.FixedStep}
+	return []string{"min_step", "max_step", "fixed_step", "format"}, []any{&o.MinStep, &o.MaxStep, &o.FixedStep, &o.Format}
 }
 
 // Change is an edit of a row. Nil fields stay as they are.
@@ -45,6 +76,7 @@ type Change struct {
 	MinStep     *int64  `json:"min_step,omitempty"`
 	MaxStep     *int64  `json:"max_step,omitempty"`
 	FixedStep   *bool   `json:"fixed_step,omitempty"`
+	Format      *string `json:"format,omitempty"`
 }
 
 // CheckMaxID returns leaf.ErrConflict if the change must not set the max_id of a row whose max_id is
@@ -78,7 +110,26 @@ func (c Change) ApplyTo(o Options) Options {
 	if c.FixedStep != nil {
 		o.FixedStep = *c.FixedStep
 	}
+	if c.Format != nil {
+		o.Format = *c.Format
+	}
 	return o
+}
+
+// CheckFormat returns leaf.ErrConflict if the change replaces the format of a row by one that may give
+// to an ID the text that another ID has. now are the options of the row. Drivers call CheckFormat
+// within the transaction of the change. A format that is removed is not compared with a later one.
+func (c Change) CheckFormat(now Options) error {
+	before, err := now.template()
+	if err != nil || before == nil { // no node has written texts
+		return nil //nolint:nilerr // of the row, not of the change
+	}
+	after, err := c.ApplyTo(now).template()
+	if err != nil || after == nil || !before.Overlaps(after) {
+		return err
+	}
+	return fmt.Errorf("%w: format %s may give to an ID the text that format %s has given to another ID of the tag; choose one with another length, or with a character that differs at its place, such as the first. "+
+		"Only if no text of the old format is in use, remove it before you set the new one: leaf tag set TAG --format=", leaf.ErrConflict, after, before)
 }
 
 // Validate returns leaf.ErrBadRequest if a field that is set is outside its limits.

@@ -21,11 +21,11 @@ type Tag struct {
 
 	mu      sync.Mutex
 	state   tagState
-	epoch   uint64   // of the shard's last sync that saw the row
-	news    uint64   // how often the row was taken over
-	step    int64    // the row's own step as last seen, 0 if unknown or invalid
-	options *Options // nil: none, as most tags
-	buf     *buffer  // nil until the tag is first used
+	epoch   uint64      // of the shard's last sync that saw the row
+	news    uint64      // how often the row was taken over
+	step    int64       // the row's own step as last seen, 0 if unknown or invalid
+	options *tagOptions // nil: none, as most tags
+	buf     *buffer     // nil until the tag is first used
 }
 
 type tagState int8

@@ -68,6 +68,7 @@ func createBad(t *testing.T, b Backend) {
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{MinStep: -1}},
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{MinStep: 7, MaxStep: 5}},
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{MaxStep: segment.MaxStep + 1}},
+		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Format: "INV"}},
 	} {
 		if err := b.Store.Create(ctx(t), row); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("Create(%+v): %v; want ErrBadRequest", row, err)
@@ -124,7 +125,11 @@ func update(t *testing.T, b Backend) {
 			segment.Change{MinStep: new(int64(5))},
 			segment.Change{MaxStep: new(int64(50)), FixedStep: new(true)},
 			segment.Change{MinStep: new(int64(0)), Step: new(int64(3))},
-			segment.Change{MaxStep: new(int64(0)), FixedStep: new(false)})
+			segment.Change{MaxStep: new(int64(0)), FixedStep: new(false)},
+			segment.Change{Format: new("INV-{seq:08}")},
+			segment.Change{Format: new("INV-{seq:09}"), MinStep: new(int64(2))},
+			segment.Change{Format: new("")},
+			segment.Change{Format: new("INV-{seq:08:36}")})
 	}
 	for _, c := range changes {
 		if err := b.Store.Update(ctx(t), "a", c); err != nil {
@@ -168,6 +173,8 @@ func updateBad(t *testing.T, b Backend) {
 		{segment.Change{Description: new(strings.Repeat("x", 257))}, leaf.ErrBadRequest},
 		{segment.Change{MinStep: new(int64(-1))}, leaf.ErrBadRequest},
 		{segment.Change{MinStep: new(int64(8)), MaxStep: new(int64(7)), Step: new(int64(13))}, leaf.ErrBadRequest},
+		{segment.Change{Format: new("INV-{seq:8}"), Step: new(int64(13))}, leaf.ErrBadRequest},
+		{segment.Change{Format: new("INV-{yyyy}-{seq:08}")}, leaf.ErrBadRequest},
 	} {
 		if err := b.Store.Update(ctx(t), "a", c.change); !errors.Is(err, c.want) {
 			t.Errorf("Update(%+v): %v; want %v", c.change, err, c.want)
@@ -191,6 +198,16 @@ func updateBad(t *testing.T, b Backend) {
 	}
 	if row, err := b.Store.Lookup(ctx(t), "a"); err != nil || row.Step != 7 || row.Options != (segment.Options{MaxStep: 7}) {
 		t.Errorf("after the refused update: %v, %v; it must be all or nothing", row, err)
+	}
+	decimal := segment.Options{MaxStep: 7, Format: "INV-{seq:08}"}
+	if err := b.Store.Update(ctx(t), "a", segment.Change{Format: &decimal.Format}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Store.Update(ctx(t), "a", segment.Change{Format: new("INV-{seq:08:36}"), MaxStep: new(int64(9))}); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("Update to a format that can repeat a text of the stored one: %v; want ErrConflict", err)
+	}
+	if row, err := b.Store.Lookup(ctx(t), "a"); err != nil || row.Options != decimal {
+		t.Errorf("after the refused format: %v, %v; it must be all or nothing", row, err)
 	}
 }
 

@@ -27,6 +27,9 @@ var readCases = []testCase{
 
 var ignoreTime = cmpopts.IgnoreFields(segment.Row{}, "UpdateTime")
 
+// longestFormat has as many characters as a format can have, among them those that mean something in SQL.
+const longestFormat = `%_?$1'--:;/*{seq:013:crockford}{check:mod97}#&()@[]^` + "`"
+
 func readAll(t *testing.T, b Backend) {
 	want := []segment.Row{
 		{Tag: "a", MaxID: 0, Step: 7},
@@ -34,6 +37,7 @@ func readAll(t *testing.T, b Backend) {
 		{Tag: "c", MaxID: 5, Step: 1, Options: segment.Options{MinStep: 7, MaxStep: 13, FixedStep: true}},
 		{Tag: "d", MaxID: 5, Step: 1, Options: segment.Options{FixedStep: true}},
 		{Tag: "e", MaxID: 5, Step: 1, Options: segment.Options{MaxStep: segment.MaxStep}},
+		{Tag: "f", MaxID: 5, Step: 1, Options: segment.Options{Format: longestFormat}},
 	}
 	for i, row := range want {
 		if b.NoText {

@@ -175,6 +175,9 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if err != nil {
 		return err
 	}
+	if err := c.CheckFormat(options); err != nil {
+		return err
+	}
 	options = c.ApplyTo(options)
 	if err := options.Validate(); err != nil {
 		return err

@@ -14,7 +14,15 @@ import (
 )
 
 // The columns of segment.Options in leaf_tag_option.
-var optionColumns, _ = new(segment.Options).Columns()
+var optionColumns, optionZeros = new(segment.Options).Columns()
+
+// noOption is what a statement reads in the place of a column that the table lacks.
+func noOption(column int) string {
+	if _, text := optionZeros[column].(*string); text {
+		return "''"
+	}
+	return "0"
+}
 
 // optionFields are where a statement with optionColumns puts them, or takes them from.
 func optionFields(o *segment.Options) []any {
@@ -40,11 +48,11 @@ func (d *dialect) optionStatements(has []string) *optionStatements {
 	}
 	o := &optionStatements{}
 	var there, read []string
-	for _, name := range optionColumns {
+	for i, name := range optionColumns {
 		if slices.Contains(has, name) {
 			there, read = append(there, name), append(read, name)
 		} else {
-			o.lacking, read = append(o.lacking, name), append(read, "0")
+			o.lacking, read = append(o.lacking, name), append(read, noOption(i))
 		}
 	}
 	o.all = "SELECT biz_tag, " + strings.Join(read, ", ") + " FROM leaf_tag_option"

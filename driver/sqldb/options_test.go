@@ -44,7 +44,10 @@ func TestOptionsArriveWhileNodesRun(t *testing.T) {
 				t.Errorf("Update of an option that the table has: %v", err)
 			}
 			check(segment.Options{MinStep: 4, MaxStep: 9})
-			fixed := segment.Change{FixedStep: new(true)}
+			fixed, formatted := segment.Change{FixedStep: new(true)}, segment.Change{Format: new("INV-{seq:08}")}
+			if err := node.Update(ctx, "a", formatted); !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "column format") {
+				t.Errorf("Update of a text that the table lacks: %v; want ErrSchema that names it", err)
+			}
 			for name, err := range map[string]error{
 				"Update": node.Update(ctx, "a", fixed),
 				"Create": node.Create(ctx, segment.NewRow{Tag: "c", Start: 1, Step: 7, Options: segment.Options{FixedStep: true}}),
@@ -62,6 +65,10 @@ func TestOptionsArriveWhileNodesRun(t *testing.T) {
 				t.Errorf("Update by a store that saw the old table: %v", err)
 			}
 			check(segment.Options{MinStep: 4, MaxStep: 9, FixedStep: true})
+			if err := node.Update(ctx, "a", formatted); err != nil {
+				t.Errorf("Update of a text that was added: %v", err)
+			}
+			check(segment.Options{MinStep: 4, MaxStep: 9, FixedStep: true, Format: "INV-{seq:08}"})
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,11 +11,15 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 type decodeCmd struct {
 	Settings settings `embed:""`
-	ID       *string  `arg:"" optional:"" help:"An ID of snowflake mode. Without it the layouts are shown."`
+	ID       *string  `arg:"" optional:"" help:"An ID of snowflake mode, or with --tag or --format a text. Without it the layouts are shown."`
+	Tag      string   `placeholder:"TAG" help:"Print the ID of a text that the format of this tag has written (leaf next --format text)."`
+	Format   string   `placeholder:"TEMPLATE" help:"Print the ID of a text that this template has written; no node and no database is asked."`
 	Layout   string   `placeholder:"LAYOUT" help:"Layout of the ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. (default: snowflake.layout of the configuration)"`
 	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
 }
@@ -25,11 +31,19 @@ func (decodeCmd) Help() string {
   leaf decode 1541815603606036480
   leaf decode 1541815603606036480 --layout dc
   leaf decode                 the layouts that have a name
-  leaf decode --layout dc     one layout`
+  leaf decode --layout dc     one layout
+
+With --tag or --format it reads a number that people read back into its ID (docs/NUMBERS.md). A wrong check digit is an error.
+
+  leaf decode --tag invoice INV-00001234
+  leaf decode --format 'INV-{seq:08}' INV-00001234`
 }
 
 // Run prints an ID or layouts.
-func (c *decodeCmd) Run(p Process) error {
+func (c *decodeCmd) Run(ctx context.Context, p Process) error {
+	if c.Tag != "" || c.Format != "" {
+		return c.text(ctx, p)
+	}
 	if c.ID == nil {
 		return c.layouts(p.Stdout)
 	}
@@ -62,6 +76,33 @@ func (c *decodeCmd) Run(p Process) error {
 	}
 	fmt.Fprintf(tw, "worker\t%d\nsequence\t%d\nlayout\t%s\n", d.Worker, d.Sequence, d.Layout)
 	return tw.Flush()
+}
+
+// text prints the ID of a text.
+func (c *decodeCmd) text(ctx context.Context, p Process) error {
+	switch {
+	case c.ID == nil:
+		return &usageError{errors.New("--tag and --format need a text, such as INV-00001234"), "leaf decode --help"}
+	case c.Tag != "" && c.Format != "", c.Layout != "":
+		return &usageError{errors.New("only one of --tag, --format and --layout says what the text is"), "leaf decode --help"}
+	}
+	template, err := segment.Options{Format: c.Format}.Template(c.Tag)
+	if c.Tag != "" {
+		from := &storeFlags{Settings: c.Settings}
+		err = with(ctx, p, from, func(b manage.Backend) (err error) { template, err = templateOf(ctx, b, c.Tag); return err })
+	}
+	if err != nil {
+		return err
+	}
+	id, err := template.Parse(*c.ID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
+	}
+	if c.JSON {
+		return printJSON(p.Stdout, map[string]string{"id": strconv.FormatInt(id, 10)})
+	}
+	_, err = fmt.Fprintln(p.Stdout, id)
+	return err
 }
 
 // timeFormat shows a moment with the milliseconds that matter for an ID.

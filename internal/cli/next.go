@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
@@ -18,7 +19,7 @@ type nextCmd struct {
 	Tag       string `arg:"" optional:"" help:"Name of the tag. Not with --snowflake."`
 	Count     int    `name:"count" short:"n" default:"1" placeholder:"N" help:"How many. (default 1; 1 to 100000)"`
 	Snowflake bool   `help:"IDs of snowflake mode. Only a running node has a worker ID for them."`
-	Format    string `placeholder:"FORMAT" words:"number,opaque,opaque-base62,opaque-crockford" help:"How the IDs are written: number, opaque, opaque-base62 or opaque-crockford, as a node writes them for its clients. All but numbers need --keys. (default: number)"`
+	Format    string `placeholder:"FORMAT" words:"number,text,opaque,opaque-base62,opaque-crockford" help:"How the IDs are written, as a node writes them for its clients: number, text (by the format of the tag), opaque, opaque-base62 or opaque-crockford. The opaque ones need --keys. (default: number)"`
 	Keys      string `secretfile:"" placeholder:"FILE" help:"File of keys for --format, as leaf opaque key makes it: the one of the nodes (opaque.keys)."`
 }
 
@@ -33,16 +34,49 @@ func (c *nextCmd) Run(ctx context.Context, p Process) error {
 		return err
 	case c.Snowflake && c.Tag != "":
 		return leaf.BadField("tag", c.Tag, "must not be given with --snowflake, which knows no tags")
+	case c.Snowflake && c.Format == "text":
+		return leaf.BadField("format", c.Format, "is for tags of segment mode: IDs of snowflake mode have no tag, whose format would count")
 	case c.Snowflake:
-		return issue(ctx, p, c, &nodeFlags{Settings: c.Settings}, manage.NextSnowflake{N: c.Count}, write)
+		return issue(ctx, p, c, &nodeFlags{Settings: c.Settings}, manage.NextSnowflake{N: c.Count}, write.fixed)
 	case c.Tag == "":
 		return &usageError{fmt.Errorf(`expected "<tag>" or --snowflake`), "leaf next --help"}
 	}
-	return issue(ctx, p, c, c, manage.Next{Tag: c.Tag, N: c.Count}, write)
+	writer := write.fixed
+	if c.Format == "text" {
+		writer = c.textWriter
+	}
+	return issue(ctx, p, c, c, manage.Next{Tag: c.Tag, N: c.Count}, writer)
 }
 
 // idWriter appends the text of an ID.
 type idWriter func(dst []byte, id int64) ([]byte, error)
+
+// fixed is the writer of a request whatever it works on.
+func (w idWriter) fixed(context.Context, manage.Backend) (idWriter, error) { return w, nil }
+
+// textWriter writes the IDs of a tag by its format.
+func (c *nextCmd) textWriter(ctx context.Context, b manage.Backend) (idWriter, error) {
+	t, err := templateOf(ctx, b, c.Tag)
+	if err != nil {
+		return nil, err
+	}
+	return func(dst []byte, id int64) ([]byte, error) {
+		dst, err := t.Append(dst, id)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w; the IDs of this request are lost", leaf.ErrBadRequest, err)
+		}
+		return dst, nil
+	}, nil
+}
+
+// templateOf returns the template of a tag's format.
+func templateOf(ctx context.Context, b manage.Backend, name string) (*number.Template, error) {
+	tag, err := manage.Ask(ctx, b, manage.GetTag{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return tag.Template(name)
+}
 
 // opaqueTexts are the formats of opaque IDs, as nodes have them.
 var opaqueTexts = map[string]opaque.Text{"opaque": opaque.Decimal, "opaque-base62": opaque.Base62, "opaque-crockford": opaque.Crockford}
@@ -51,8 +85,8 @@ var opaqueTexts = map[string]opaque.Text{"opaque": opaque.Decimal, "opaque-base6
 func (c *nextCmd) writer() (idWriter, error) {
 	text, isOpaque := opaqueTexts[c.Format]
 	switch {
-	case !isOpaque && c.Format != "" && c.Format != "number":
-		return nil, leaf.BadField("format", c.Format, "must be number, opaque, opaque-base62 or opaque-crockford")
+	case !isOpaque && c.Format != "" && c.Format != "number" && c.Format != "text":
+		return nil, leaf.BadField("format", c.Format, "must be number, text, opaque, opaque-base62 or opaque-crockford")
 	case !isOpaque && c.Keys != "":
 		return nil, &usageError{errors.New("--keys is for --format opaque, opaque-base62 or opaque-crockford"), "leaf next --help"}
 	case !isOpaque:
@@ -79,8 +113,12 @@ func (c *nextCmd) writer() (idWriter, error) {
 	}, nil
 }
 
-func issue[Part any](ctx context.Context, p Process, c *nextCmd, from opener, request manage.Request[Part, manage.Issued], write idWriter) error {
+func issue[Part any](ctx context.Context, p Process, c *nextCmd, from opener, request manage.Request[Part, manage.Issued], writer func(context.Context, manage.Backend) (idWriter, error)) error {
 	return with(ctx, p, from, func(b manage.Backend) error {
+		write, err := writer(ctx, b) // before an ID is taken
+		if err != nil {
+			return err
+		}
 		issued, err := manage.Ask(ctx, b, request)
 		if err != nil {
 			return err

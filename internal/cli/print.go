@@ -87,6 +87,9 @@ func printTag(w io.Writer, t manage.Tag) error {
 	line("tag", printable(t.Name))
 	line("max_id", strconv.FormatInt(t.MaxID, 10))
 	line("step", stepText(t))
+	if t.Format != "" {
+		line("format", printable(t.Format))
+	}
 	if t.Description != "" {
 		line("description", printable(t.Description))
 	}

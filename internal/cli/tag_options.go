@@ -13,6 +13,8 @@ type newOptions struct {
 	MaxStep   int64 `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
 	FixedStep bool  `help:"Every range has exactly the step's length."`
 	Strict    bool  `kong:"-"`
+
+	Format string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}: docs/NUMBERS.md. Clients get it with format=text."`
 }
 
 // tagChange is segment.Change as flags.
@@ -23,6 +25,7 @@ type tagChange struct {
 	MinStep     *int64  `placeholder:"N" help:"Lower bound of the dynamic step; 0 for the step."`
 	MaxStep     *int64  `placeholder:"N" help:"Upper bound of the dynamic step; 0 for the limit of the node."`
 	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
+	Format      *string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}; empty for none. A template that could repeat a text of the one before is refused."`
 }
 
 // stepText is the row's step with its options: "1000", "1000 (100 to 5000)",

@@ -31,6 +31,7 @@ var typedBy = map[string]string{
 	"tag repair --above":              "TestRepairAsTheTextsSay",
 	"tag repair --plan":               "TestRepairAsTheTextsSay",
 	"tag set":                         "TestOptionsAsTheTextSays",
+	"tag set --format":                "TestScripts", // format.txtar
 	"tag set --max-id":                "TestLostDatabaseAsTheTextSays",
 	"tag set --step":                  "TestRowAsTheTextsSay",
 	"worker confirm-clock":            "internal/test/proof TestConfirmClockAsTheAlarmSays",

@@ -1,0 +1,54 @@
+package segment
+
+import (
+	"github.com/leaf-idgen/leaf/number"
+)
+
+// tagOptions are the options of a row that are in force.
+type tagOptions struct {
+	Options                   // without those of the step if they cross
+	template *number.Template // nil: no format, or one that cannot be used
+}
+
+// next returns the options in force after o was read from the row, nil if there are none. Options of
+// the step that cannot be used are left out, with the error; a format that cannot be used only counts
+// where it is asked for.
+func (was *tagOptions) next(o Options) (*tagOptions, error) {
+	if o == (Options{}) {
+		return nil, nil //nolint:nilnil // as most tags
+	}
+	now := &tagOptions{Options: o}
+	if was != nil && was.Format == o.Format {
+		now.template = was.template
+	} else {
+		now.template, _ = o.template() // Template says why there is none
+	}
+	o.Format = ""
+	err := o.Validate()
+	if err != nil {
+		now.Options = Options{Format: now.Format}
+	}
+	return now, err
+}
+
+// Template returns the template by which people read the IDs of a tag. It looks in memory only: known is false if the
+// tag is not in the table, as before its first ID is asked for. A tag that has issued an ID is known until its row is
+// deleted. The error is that of [Options.Template].
+func (a *Allocator) Template(tag string) (t *number.Template, known bool, err error) {
+	of := a.tag(tag)
+	if of == nil {
+		return nil, false, nil
+	}
+	of.mu.Lock()
+	o := of.options
+	of.mu.Unlock()
+	switch {
+	case o == nil:
+		t, err = Options{}.Template(tag)
+	case o.template == nil:
+		t, err = o.Template(tag)
+	default:
+		t = o.template
+	}
+	return t, true, err
+}
