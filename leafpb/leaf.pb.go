@@ -86,8 +86,8 @@ type NextRequest struct {
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// How they are made.
 	Mode Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
-	// How they are written: "number" (or ""), "opaque", "opaque-base62" or
-	// "opaque-crockford". All but numbers need keys on the node.
+	// How they are written: "number" (or ""), "text", which needs a format of the tag, or
+	// "opaque", "opaque-base62" or "opaque-crockford", which need keys on the node.
 	Format        string `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -272,8 +272,8 @@ type StreamRequest struct {
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// How they are made.
 	Mode Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=leaf.v1.Mode" json:"mode,omitempty"`
-	// How they are written: "number" (or ""), "opaque", "opaque-base62" or
-	// "opaque-crockford". All but numbers need keys on the node.
+	// How they are written: "number" (or ""), "text", which needs a format of the tag, or
+	// "opaque", "opaque-base62" or "opaque-crockford", which need keys on the node.
 	Format        string `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

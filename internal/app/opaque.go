@@ -17,8 +17,8 @@ import (
 
 // opaqueKeys are what clients get opaque IDs with. Reload exchanges them.
 type opaqueKeys struct {
-	formats format.Keys  // of all servers
-	ring    *opaque.Ring // that formats use, nil: none; of reloadWhenAsked
+	formats format.Formats // of all servers
+	ring    *opaque.Ring   // that formats use, nil: none; of reloadWhenAsked
 
 	shared bool          // the nodes of the database agree on the key that encodes
 	wake   chan struct{} // holds one: another ring is in force

@@ -1,11 +1,12 @@
 // Package format writes IDs as a client asks for them, in the same words on every protocol:
 //
 //	number             the ID itself, as without a format
+//	text               as the template of the tag says (package number)
 //	opaque             its opaque ID (package opaque) in decimal
 //	opaque-base62      the same in 11 letters and digits
 //	opaque-crockford   the same in 13 digits and capital letters
 //
-// A server asks [Keys] for the [Format] of a request before it takes an ID, so a wrong word takes
+// A server asks [Formats] for the [Format] of a request before it takes an ID, so a wrong word takes
 // none. It then checks the IDs with [Format.Check] before it writes the first of them, so a reply
 // has all its IDs or is an error.
 //

@@ -10,10 +10,16 @@ import (
 
 // Format writes the IDs of one request. nil writes numbers.
 type Format struct {
-	name        string
-	text        opaque.Text
-	largest     int64 // ID that it can write
-	permutation *opaque.Permutation
+	name string
+	by   writer                 // nil until find has been called
+	find func() (writer, error) // of a tag that the node knows once it has issued an ID; nil: by is there
+}
+
+// writer is how a Format writes.
+type writer interface {
+	largest() int64 // ID that it can write
+	what() string   // names it, and ends with a verb: "the keys encode"
+	append(dst []byte, id int64) ([]byte, error)
 }
 
 // Check returns leaf.ErrBadRequest if f cannot write one of the IDs. They are then lost.
@@ -21,9 +27,16 @@ func (f *Format) Check(ranges ...leaf.Range) error {
 	if f == nil {
 		return nil
 	}
+	if f.find != nil {
+		by, err := f.find()
+		if err != nil {
+			return fmt.Errorf("%w; the IDs of this request are lost", err)
+		}
+		f.by, f.find = by, nil
+	}
 	for _, r := range ranges {
-		if r.Len() > 0 && (r.Lo < 0 || r.Hi-1 > f.largest) {
-			return leaf.BadField("format", f.name, fmt.Sprintf("this node's keys (%s) encode IDs from 0 to %d, and the next IDs are %v; the IDs of this request are lost", KeysKey, f.largest, r))
+		if r.Len() > 0 && (r.Lo < 0 || r.Hi-1 > f.by.largest()) {
+			return leaf.BadField("format", f.name, fmt.Sprintf("%s IDs from 0 to %d, and the next IDs are %v; the IDs of this request are lost", f.by.what(), f.by.largest(), r))
 		}
 	}
 	return nil
@@ -34,11 +47,30 @@ func (f *Format) Append(dst []byte, id int64) []byte {
 	if f == nil {
 		return strconv.AppendInt(dst, id, 10)
 	}
-	encoded, err := f.permutation.Encode(id)
+	dst, err := f.by.append(dst, id)
 	if err != nil {
 		panic(err) // Check was not called
 	}
-	return f.text.Append(dst, encoded)
+	return dst
+}
+
+// opaqueWriter writes opaque IDs.
+type opaqueWriter struct {
+	text        opaque.Text
+	most        int64
+	permutation *opaque.Permutation
+}
+
+func (w *opaqueWriter) largest() int64 { return w.most }
+
+func (w *opaqueWriter) what() string { return "this node's keys (" + KeysKey + ") encode" }
+
+func (w *opaqueWriter) append(dst []byte, id int64) ([]byte, error) {
+	encoded, err := w.permutation.Encode(id)
+	if err != nil {
+		return dst, err
+	}
+	return w.text.Append(dst, encoded), nil
 }
 
 // Texts returns the texts of the IDs in ranges, which Check has seen.

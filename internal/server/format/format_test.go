@@ -3,6 +3,7 @@ package format_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/format"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
@@ -22,9 +24,9 @@ func ring(bits, versionBits, issue int, salt byte, versions ...int) *opaque.Ring
 	return r
 }
 
-func keys(t *testing.T, r *opaque.Ring) *format.Keys {
+func keys(t *testing.T, r *opaque.Ring) *format.Formats {
 	t.Helper()
-	k := &format.Keys{}
+	k := &format.Formats{}
 	if err := k.Replace(r, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func TestFormats(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	for _, k := range []*format.Keys{nil, {}, keys(t, ring(63, 2, 0, 0, 0))} {
+	for _, k := range []*format.Formats{nil, {}, keys(t, ring(63, 2, 0, 0, 0))} {
 		for _, name := range []string{"", format.Number} {
 			f, err := k.Segment("order", name)
 			if err != nil || f != nil {
@@ -98,14 +100,14 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		keys *format.Keys
+		keys *format.Formats
 		name string
 		want string
 	}{
-		{with, "base62", `format="base62": must be number, opaque, opaque-base62 or opaque-crockford`},
+		{with, "base62", `format="base62": must be number, text, opaque, opaque-base62 or opaque-crockford`},
 		{with, "Opaque", `format="Opaque": must be`},
 		{nil, "opaque", `format="opaque": needs keys, and this node has none: its configuration does not set opaque.keys`},
-		{&format.Keys{}, "opaque-base62", "opaque.keys"},
+		{&format.Formats{}, "opaque-base62", "opaque.keys"},
 		{without, "opaque-base62", "opaque.keys"},
 		{nil, "hex", `format="hex": must be`},
 	} {
@@ -188,5 +190,73 @@ func TestReplace(t *testing.T) {
 	}
 	if err := k.Replace(first, nil); err != nil || write() != before {
 		t.Errorf("the first ring again: %v, and 1 is %s, before %s", err, write(), before)
+	}
+}
+
+// TestTemplates: the format text is the template of the tag, found before the IDs are taken, or right after.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	made, err := number.ParseTemplate("N{seq:02}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := leaf.BadField("format", format.Text, "this tag has none")
+	type found struct {
+		t     *number.Template
+		known bool
+		err   error
+	}
+	for _, tt := range []struct {
+		name          string
+		before, after found
+		want          error
+		taken         bool // IDs, before the error
+	}{
+		{"known", found{made, true, nil}, found{nil, true, none}, nil, true},
+		{"known after the first ID", found{}, found{made, true, nil}, nil, true},
+		{"no template", found{nil, true, none}, found{}, leaf.ErrBadRequest, false},
+		{"no template, after the first ID", found{}, found{nil, true, none}, leaf.ErrBadRequest, true},
+		{"deleted meanwhile", found{}, found{}, leaf.ErrUnknownTag, true},
+	} {
+		now := tt.before
+		k := &format.Formats{Templates: func(tag string) (*number.Template, bool, error) {
+			if tag != "order" {
+				t.Errorf("%s: asked for %q", tt.name, tag)
+			}
+			return now.t, now.known, now.err
+		}}
+		f, err := k.Segment("order", format.Text)
+		if (f != nil) != tt.taken {
+			t.Errorf("%s: %v, %v before IDs are taken", tt.name, f, err)
+			continue
+		}
+		if tt.taken {
+			now = tt.after
+			err = f.Check(leaf.Range{Lo: 7, Hi: 9}, leaf.Range{Lo: 99, Hi: 100})
+			if tt.want != nil && !strings.Contains(fmt.Sprint(err), "are lost") {
+				t.Errorf("%s: %v, want that the IDs are lost", tt.name, err)
+			}
+		}
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+		if tt.want != nil {
+			continue
+		}
+		if got := f.Texts([]leaf.Range{{Lo: 7, Hi: 9}, {Lo: 99, Hi: 100}}); !slices.Equal(got, []string{"N07", "N08", "N99"}) {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+		if err := f.Check(leaf.Range{Lo: 1, Hi: 2}, leaf.Range{Lo: 99, Hi: 101}); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "N{seq:02}, is for IDs from 0 to 99") {
+			t.Errorf("%s: beyond the width: %v", tt.name, err)
+		}
+	}
+	for _, k := range []*format.Formats{nil, {}} {
+		f, err := k.Segment("order", format.Text)
+		if err != nil || !errors.Is(f.Check(leaf.Range{Lo: 1, Hi: 2}), leaf.ErrUnknownTag) {
+			t.Errorf("without templates: %v, %v", f, err)
+		}
+		if f, err := k.Snowflake(format.Text); f != nil || !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "segment mode") {
+			t.Errorf("snowflake: %v, %v", f, err)
+		}
 	}
 }

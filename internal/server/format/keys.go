@@ -13,6 +13,7 @@ import (
 // The formats that have a name of their own; the others are opaque with a text of package opaque.
 const (
 	Number          = "number"
+	Text            = "text"
 	Opaque          = "opaque"
 	OpaqueBase62    = "opaque-base62"
 	OpaqueCrockford = "opaque-crockford"
@@ -100,23 +101,17 @@ func (k *Keys) After(ring *opaque.Ring) (Seen, error) {
 	return k.seen.With(ring)
 }
 
-// Segment returns the format with this name for the IDs of a tag, nil for number and "". The
-// error is leaf.ErrBadRequest, or why the ring is held.
-func (k *Keys) Segment(tag, name string) (*Format, error) { return k.open(tag, name) }
-
-// Snowflake is Segment for the IDs of snowflake mode, whatever the key of the request.
-func (k *Keys) Snowflake(name string) (*Format, error) { return k.open(SnowflakeTag, name) }
-
 // texts are the formats that are opaque.
 var texts = map[string]opaque.Text{Opaque: opaque.Decimal, OpaqueBase62: opaque.Base62, OpaqueCrockford: opaque.Crockford}
 
+// open returns an opaque format.
 func (k *Keys) open(tag, name string) (*Format, error) {
 	if name == "" || name == Number {
 		return nil, nil //nolint:nilnil // a nil Format writes numbers
 	}
 	text, ok := texts[name]
 	if !ok {
-		return nil, leaf.BadField("format", name, fmt.Sprintf("must be %s, %s, %s or %s", Number, Opaque, OpaqueBase62, OpaqueCrockford))
+		return nil, leaf.BadField("format", name, fmt.Sprintf("must be %s, %s, %s, %s or %s", Number, Text, Opaque, OpaqueBase62, OpaqueCrockford))
 	}
 	var now *issuing
 	if k != nil {
@@ -128,5 +123,5 @@ func (k *Keys) open(tag, name string) (*Format, error) {
 	case now.held != nil:
 		return nil, now.held
 	}
-	return &Format{name: name, text: text, largest: now.ring.Largest(), permutation: now.ring.Tag(tag)}, nil
+	return &Format{name: name, by: &opaqueWriter{text, now.ring.Largest(), now.ring.Tag(tag)}}, nil
 }

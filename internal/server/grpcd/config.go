@@ -46,8 +46,8 @@ type Config struct {
 	// Access gives the issuers of a call or a stream. Default: both modes disabled.
 	Access leaf.Access
 
-	// Formats are the keys for opaque IDs. Default: none, and a client gets numbers only.
-	Formats *format.Keys
+	// Formats are the keys of opaque IDs and the templates of tags. Default: none, and a client gets numbers only.
+	Formats *format.Formats
 
 	// Ready says for which modes the health service answers SERVING. It must not block. It
 	// is asked with every Check and, for Watch, four times a second. Default: both modes

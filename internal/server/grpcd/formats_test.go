@@ -3,6 +3,7 @@ package grpcd_test
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -10,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
@@ -18,7 +20,7 @@ import (
 func TestStreamChangesFormats(t *testing.T) {
 	ring := &opaque.Ring{Bits: 63, VersionBits: 2, Keys: map[int][]byte{0: bytes.Repeat([]byte{7}, opaque.SecretSize)}}
 	cfg := serves(newIssuer())
-	cfg.Formats = &format.Keys{}
+	cfg.Formats = &format.Formats{}
 	if err := cfg.Formats.Replace(ring, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestStreamChangesFormats(t *testing.T) {
 // TestFullBatchOfTexts: the largest answer fits into what a client of gRPC accepts by default.
 func TestFullBatchOfTexts(t *testing.T) {
 	const accepted = 4 << 20
-	longest := opaque.Decimal.Format(1<<63 - 1)
+	longest := strings.Repeat("9", number.MaxLen) // longer than any opaque ID
 	size := proto.Size(&leafpb.NextResponse{Texts: slices.Repeat([]string{longest}, leaf.MaxBatch)})
 	if size > accepted {
 		t.Errorf("%d bytes, a client accepts %d", size, accepted)

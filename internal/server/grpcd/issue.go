@@ -24,7 +24,7 @@ const maxKept = 256
 type service struct {
 	leafpb.UnimplementedLeafServiceServer
 	access  leaf.Access
-	formats *format.Keys
+	formats *format.Formats
 	log     *slog.Logger
 }
 

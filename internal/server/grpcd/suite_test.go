@@ -24,7 +24,7 @@ func TestBehaviour(t *testing.T) {
 		ask  asker
 	}{{"unary", askNext}, {"stream", askStream}} {
 		t.Run(way.name, func(t *testing.T) {
-			startFormats := func(t testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+			startFormats := func(t testing.TB, a leaf.Access, k *format.Formats) servertest.Texts {
 				cfg := serves(nil)
 				cfg.Access, cfg.Formats = a, k
 				return wire{ask: way.ask, c: client(t, start(t, cfg))}.texts

@@ -41,7 +41,7 @@ func TestBehaviour(t *testing.T) {
 			startAs := func(tb testing.TB, a leaf.Access, c leaf.Credentials) leaf.Issuers {
 				return overHTTP(tb, a, c, nil, tt.dialect, tt.secure, tt.header)
 			}
-			startFormats := func(tb testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+			startFormats := func(tb testing.TB, a leaf.Access, k *format.Formats) servertest.Texts {
 				return textsOverHTTP(overHTTP(tb, a, leaf.Credentials{}, k, tt.dialect, tt.secure, tt.header))
 			}
 			servertest.Options{NoCancel: tt.noCancel, StartAs: startAs, StartFormats: startFormats}.Run(t, func(tb testing.TB, a leaf.Access) leaf.Issuers {
@@ -52,7 +52,7 @@ func TestBehaviour(t *testing.T) {
 }
 
 // overHTTP starts a server and returns a client of it.
-func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, k *format.Keys, d dialect, secure bool, header http.Header) leaf.Issuers {
+func overHTTP(t testing.TB, a leaf.Access, c leaf.Credentials, k *format.Formats, d dialect, secure bool, header http.Header) leaf.Issuers {
 	t.Helper()
 	cfg := quiet(httpd.Config{Access: a, Formats: k})
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}

@@ -33,8 +33,8 @@ type Config struct {
 	// Access gives the issuers for what a client shows. Default: both modes are off.
 	Access leaf.Access
 
-	// Formats are the keys for opaque IDs. Default: none, and a client gets numbers only.
-	Formats *format.Keys
+	// Formats are the keys of opaque IDs and the templates of tags. Default: none, and a client gets numbers only.
+	Formats *format.Formats
 
 	// TLS, if it is set, is how clients are to connect; HTTP/1.1 is spoken inside. It must
 	// have a certificate. A client certificate that it verifies becomes

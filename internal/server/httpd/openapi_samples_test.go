@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
@@ -45,8 +46,12 @@ func (d documented) NextN(ctx context.Context, tag string, n int) ([]leaf.Range,
 }
 
 // newKeys returns keys of zeros.
-func newKeys() *format.Keys {
-	k := &format.Keys{}
+func newKeys() *format.Formats {
+	t, err := number.ParseTemplate("INV-{seq:08}")
+	if err != nil {
+		panic(err)
+	}
+	k := &format.Formats{Templates: func(string) (*number.Template, bool, error) { return t, true, nil }}
 	ring := &opaque.Ring{Bits: 63, VersionBits: 2, Keys: map[int][]byte{0: make([]byte, opaque.SecretSize)}}
 	if err := k.Replace(ring, nil); err != nil {
 		panic(err)
@@ -129,7 +134,7 @@ func samples() (all []*sample) {
 		add("serving", path, get+"order?count=0")
 		add("serving", path, get+"order?count=100001")
 		add("serving", path, get+"order?count=x")
-		for _, query := range []string{"number", "opaque", "opaque-base62", "opaque-crockford", "number&count=2", "opaque&count=2", "opaque-base62&count=2", "hex", ""} {
+		for _, query := range []string{"number", "text", "text&count=2", "opaque", "opaque-base62", "opaque-crockford", "number&count=2", "opaque&count=2", "opaque-base62&count=2", "hex", ""} {
 			add("serving", path, get+"order?format="+query)
 			add("serving", path, get+"order?format="+query, "Accept: application/json")
 		}
@@ -177,7 +182,7 @@ func samples() (all []*sample) {
 		`{"requests":[{"tag":"a"},{"tag":"b","count":0}]}`, `{"requests":[]}`, `{"requests":[{}]}`, `{"requests":[{"mode":"snowflake","tag":"k"}]}`,
 		`{"requests":[{"mode":"segment","tag":"a","count":100000}]}`, `{"requests":[{"mode":"random","tag":"a"}]}`, `{"requests":[{"tag":5}]}`,
 		`{"requests":[{"tag":"` + strings.Repeat("é", 128) + `"}]}`, `{"requests":[{"tag":"` + strings.Repeat("é", 129) + `"}]}`,
-		`{"requests":[{"tag":"a","format":"opaque"},{"mode":"snowflake","format":"opaque-crockford","count":2},{"tag":"nosuch","format":"opaque"},{"tag":"a","format":"number"}]}`,
+		`{"requests":[{"tag":"a","format":"text","count":2},{"tag":"a","format":"opaque"},{"mode":"snowflake","format":"opaque-crockford","count":2},{"tag":"nosuch","format":"opaque"},{"tag":"a","format":"number"}]}`,
 		`{"requests":[{"tag":"a","format":"hex"}]}`, `{"requests":[{"tag":"a","format":""}]}`, `{"requests":[{"tag":"a","format":5}]}`,
 		`{"requests":[{"tag":"a","cuont":1}]}`, `{"request":[{"tag":"a"}]}`, `[]`, `{"requests":[{"tag":"a","count":"1"}]}`, `{"requests":[{"tag":"slow"},{"tag":"broken"}]}`,
 	} {

@@ -21,7 +21,7 @@ import (
 type api struct {
 	access    leaf.Access
 	mayRead   func(leaf.Credentials) error // cache and db
-	formats   *format.Keys
+	formats   *format.Formats
 	routes    []route
 	cache     func(context.Context, PageRequest) (Page, error)
 	db        func(context.Context, PageRequest) (Page, error)

@@ -62,7 +62,7 @@ func TestReplies(t *testing.T) {
 			{"LEAF.NEXT order TEXT TEXT", "-ERR syntax error\r\n", ""},
 			{"LEAF.NEXT order FORMAT", "-ERR syntax error\r\n", ""},
 			{"LEAF.NEXT order FORMAT number FORMAT number", "-ERR syntax error\r\n", ""},
-			{"LEAF.NEXT order FORMAT base62", "-ERR leaf: bad request: format=\"base62\": must be number, opaque, opaque-base62 or opaque-crockford\r\n", ""},
+			{"LEAF.NEXT order FORMAT base62", "-ERR leaf: bad request: format=\"base62\": must be number, text, opaque, opaque-base62 or opaque-crockford\r\n", ""},
 			{"LEAF.NEXT order FORMAT \"\"", "-ERR leaf: bad request: format=\"\": must be one word\r\n", ""},
 			{"LEAF.NEXT order 5", "-ERR syntax error\r\n", ""},
 			{"LEAF.NEXT order COUNT 0", "-ERR leaf: bad request: count=\"0\": must be a count from 1 to 100000\r\n", ""},

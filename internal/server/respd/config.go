@@ -35,8 +35,8 @@ type Config struct {
 	// what CLIENT SETNAME says, is Credentials.Name. Default: both modes disabled.
 	Access leaf.Access
 
-	// Formats are the keys for opaque IDs. Default: none, and a client gets numbers only.
-	Formats *format.Keys
+	// Formats are the keys of opaque IDs and the templates of tags. Default: none, and a client gets numbers only.
+	Formats *format.Formats
 
 	// Decode takes an ID of snowflake mode apart, for LEAF.DECODE. Its error is
 	// leaf.ErrBadRequest for a number that is none. Default: leaf.ErrDisabled.

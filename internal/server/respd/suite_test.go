@@ -35,7 +35,7 @@ func TestSuite(t *testing.T) {
 				return tt.wire.start(t, a, nil, shown)
 			}
 			if !tt.wire.incrBy { // which has no word for a format
-				tt.opt.StartFormats = func(t testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+				tt.opt.StartFormats = func(t testing.TB, a leaf.Access, k *format.Formats) servertest.Texts {
 					return tt.wire.start(t, a, k, leaf.Credentials{}).Segment.(wireIssuer).texts
 				}
 			}
@@ -52,7 +52,7 @@ type wire struct {
 	incrBy   bool // for batches of segment mode
 }
 
-func (w wire) start(t testing.TB, a leaf.Access, k *format.Keys, shown leaf.Credentials) leaf.Issuers {
+func (w wire) start(t testing.TB, a leaf.Access, k *format.Formats, shown leaf.Credentials) leaf.Issuers {
 	cfg := both()
 	cfg.Access, cfg.Formats = a, k
 	w.addr, w.shown = start(t, cfg).Addr().String(), shown

@@ -2,13 +2,16 @@ package servertest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/format"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/opaque"
 )
 
@@ -19,10 +22,22 @@ func newRing(issue int) *opaque.Ring {
 	}}
 }
 
+// templates are the formats of the tags that have one.
+var templates = map[string]string{"a/b": "AB-{seq:013:36}", "other": "OT-{seq:013:36}", "narrow": "{seq:02}"}
+
+// findTemplate is format.Formats.Templates of a node that knows all tags.
+func findTemplate(tag string) (t *number.Template, known bool, err error) {
+	if templates[tag] == "" {
+		return nil, true, leaf.BadField("format", format.Text, "this tag has no template")
+	}
+	t, err = number.ParseTemplate(templates[tag])
+	return t, true, err
+}
+
 // startFormats starts a server whose keys are those of ring; nil: it has none.
-func (b *bench) startFormats(f *fake, ring *opaque.Ring) (Texts, *format.Keys) {
+func (b *bench) startFormats(f *fake, ring *opaque.Ring) (Texts, *format.Formats) {
 	b.Helper()
-	k := &format.Keys{}
+	k := &format.Formats{Templates: findTemplate}
 	if err := k.Replace(ring, nil); err != nil {
 		b.Fatalf("%v", err)
 	}
@@ -43,8 +58,11 @@ func formats(b *bench) {
 	for n, want := range issued {
 		f := giving(want...)
 		ask, _ := b.startFormats(f, ring)
-		for _, name := range []string{format.Number, format.Opaque, format.OpaqueBase62, format.OpaqueCrockford} {
+		for _, name := range []string{format.Number, format.Text, format.Opaque, format.OpaqueBase62, format.OpaqueCrockford} {
 			for _, mode := range []string{segment, snowflake} {
+				if name == format.Text && mode == snowflake {
+					continue // wrongFormat
+				}
 				if n == many && (name != format.Opaque || mode != segment) {
 					continue // a text takes long with the race detector
 				}
@@ -70,9 +88,12 @@ func read(ring *opaque.Ring, mode, name string, texts []string) (ranges []leaf.R
 	permutation := ring.Tag(tag)
 	for _, text := range texts {
 		var id int64
-		if name == format.Number {
+		switch name {
+		case format.Number:
 			id, err = strconv.ParseInt(text, 10, 64)
-		} else {
+		case format.Text:
+			id, err = readText(tag, text)
+		default:
 			id, err = textOf(name).Parse(text)
 			if err == nil {
 				id, err = permutation.Decode(id)
@@ -86,6 +107,15 @@ func read(ring *opaque.Ring, mode, name string, texts []string) (ranges []leaf.R
 	return ranges, nil
 }
 
+// readText returns the ID that the template of a tag has written.
+func readText(tag, text string) (int64, error) {
+	t, _, err := findTemplate(tag)
+	if err != nil {
+		return 0, err
+	}
+	return t.Parse(text)
+}
+
 // textOf returns how a format writes an opaque ID.
 func textOf(name string) opaque.Text {
 	text, err := opaque.ParseText(strings.TrimPrefix(name, format.Opaque+"-"))
@@ -95,7 +125,7 @@ func textOf(name string) opaque.Text {
 	return text
 }
 
-// wrongFormat: a word that is none, and an opaque format without keys.
+// wrongFormat: a word that is none, an opaque format without keys, and texts of what has no template.
 func wrongFormat(b *bench) {
 	for _, tt := range []struct {
 		ring *opaque.Ring
@@ -107,6 +137,8 @@ func wrongFormat(b *bench) {
 		{newRing(0), "opaque ", "opaque-base62"},
 		{nil, format.OpaqueBase62, format.KeysKey},
 		{nil, "base62", "opaque-base62"},
+		{nil, format.Text, ""},
+		{nil, "Text", "opaque-base62"},
 	} {
 		f := counting()
 		ask, _ := b.startFormats(f, tt.ring)
@@ -127,16 +159,70 @@ func wrongFormat(b *bench) {
 func beyondFormat(b *bench) {
 	ring := newRing(0)
 	for _, w := range ways {
-		f := giving(leaf.Range{Lo: ring.Largest() - int64(max(w.n, 1)) + 2, Hi: ring.Largest() + 2})
-		ask, _ := b.startFormats(f, ring)
-		texts, err := ask(b.call(b.patience), w.mode, "order", w.n, format.OpaqueBase62)
-		if !errors.Is(err, leaf.ErrBadRequest) || len(texts) > 0 {
-			b.Errorf("%v = %q, %v; want ErrBadRequest", w, texts, err)
-		} else if !strings.Contains(err.Error(), "are lost") {
-			b.Errorf("%v: %v; want that the IDs are lost", w, err)
+		for _, tt := range []struct {
+			tag, name string
+			largest   int64
+		}{{"order", format.OpaqueBase62, ring.Largest()}, {"narrow", format.Text, 99}} {
+			if tt.name == format.Text && w.mode == snowflake {
+				continue // wrongFormat
+			}
+			f := giving(leaf.Range{Lo: tt.largest - int64(max(w.n, 1)) + 2, Hi: tt.largest + 2})
+			ask, _ := b.startFormats(f, ring)
+			texts, err := ask(b.call(b.patience), w.mode, tt.tag, w.n, tt.name)
+			if !errors.Is(err, leaf.ErrBadRequest) || len(texts) > 0 {
+				b.Errorf("%v in %s = %q, %v; want ErrBadRequest", w, tt.name, texts, err)
+			} else if !strings.Contains(err.Error(), "are lost") {
+				b.Errorf("%v in %s: %v; want that the IDs are lost", w, tt.name, err)
+			}
+			if texts, err := ask(b.call(b.patience), w.mode, tt.tag, w.n, format.Number); err != nil || len(texts) != max(w.n, 1) {
+				b.Errorf("%v in numbers after it: %q, %v", w, texts, err)
+			}
 		}
-		if texts, err := ask(b.call(b.patience), w.mode, "order", w.n, format.Number); err != nil || len(texts) != max(w.n, 1) {
-			b.Errorf("%v in numbers after it: %q, %v", w, texts, err)
+	}
+}
+
+// templatesOfTags: a text is by the template that its own tag has at that moment. A tag that the node does not know
+// before it has issued an ID has its template, too, and a tag without one gets an error after that.
+func templatesOfTags(b *bench) {
+	var known atomic.Bool
+	f := counting()
+	inner := f.answer
+	f.answer = func(ctx context.Context, c call) ([]leaf.Range, error) {
+		defer known.Store(true)
+		return inner(ctx, c)
+	}
+	k := &format.Formats{Templates: func(tag string) (t *number.Template, _ bool, err error) {
+		if !known.Load() {
+			return nil, false, nil
+		}
+		return findTemplate(tag)
+	}}
+	ask := b.opt.StartFormats(b, f.access(), k)
+	last := int64(0)
+	for _, tag := range []string{"a/b", "other", "order", "other", "a/b"} {
+		for _, n := range []int{0, 3} {
+			for _, unknown := range []bool{true, false} {
+				known.Store(!unknown)
+				texts, err := ask(b.call(b.patience), segment, tag, n, format.Text)
+				if templates[tag] == "" {
+					if !errors.Is(err, leaf.ErrBadRequest) || len(texts) > 0 || unknown && !strings.Contains(err.Error(), "are lost") {
+						b.Errorf("%d of %s = %q, %v; want ErrBadRequest", n, tag, texts, err)
+					}
+					if unknown {
+						last += int64(max(n, 1))
+					}
+					continue
+				}
+				if err != nil || len(texts) != max(n, 1) {
+					b.Errorf("%d of %s = %q, %v", n, tag, texts, err)
+				}
+				for _, text := range texts {
+					last++
+					if id, err := readText(tag, text); err != nil || id != last {
+						b.Errorf("%q of %s is %d, %v; want %d", text, tag, id, err, last)
+					}
+				}
+			}
 		}
 	}
 }

@@ -17,20 +17,20 @@ import (
 type formatting struct {
 	direct
 
-	name func(name string) string                                             // as it arrives
-	open func(k *format.Keys, mode, tag, name string) (*format.Format, error) // instead of the mode's format
-	fits func(f *format.Format, ranges []leaf.Range) error                    // instead of Check
-	late bool                                                                 // looks at the format when the IDs are there
+	name func(name string) string                                                // as it arrives
+	open func(k *format.Formats, mode, tag, name string) (*format.Format, error) // instead of the mode's format
+	fits func(f *format.Format, ranges []leaf.Range) error                       // instead of Check
+	late bool                                                                    // looks at the format when the IDs are there
 }
 
-func openFormat(k *format.Keys, mode, tag, name string) (*format.Format, error) {
+func openFormat(k *format.Formats, mode, tag, name string) (*format.Format, error) {
 	if mode == leaf.SnowflakeMode {
 		return k.Snowflake(name)
 	}
 	return k.Segment(tag, name)
 }
 
-func (d formatting) start(t testing.TB, a leaf.Access, k *format.Keys) servertest.Texts {
+func (d formatting) start(t testing.TB, a leaf.Access, k *format.Formats) servertest.Texts {
 	wire := d.direct.start(t, a)
 	if d.open == nil {
 		d.open = openFormat
@@ -73,7 +73,7 @@ func texts(f *format.Format, ranges []leaf.Range) (all []string, err error) {
 }
 
 // formatCases are the cases about formats.
-var formatCases = []string{"a wrong format", "an ID beyond a format", "formats", "keys that are exchanged"}
+var formatCases = []string{"a wrong format", "an ID beyond a format", "formats", "keys that are exchanged", "templates of tags"}
 
 // TestBrokenFormats: each fault about formats is seen, and by the cases that are about it.
 func TestBrokenFormats(t *testing.T) {
@@ -90,15 +90,23 @@ func TestBrokenFormats(t *testing.T) {
 		{"words in any case", func() formatting { return formatting{name: strings.ToLower} }, []string{"a wrong format"}},
 		{"spaces are trimmed", func() formatting { return formatting{name: strings.TrimSpace} }, []string{"a wrong format"}},
 		{"one tag for all", func() formatting {
-			return formatting{open: func(k *format.Keys, _, _, name string) (*format.Format, error) { return k.Snowflake(name) }}
-		}, []string{"formats", "keys that are exchanged"}},
+			return formatting{open: func(k *format.Formats, _, _, name string) (*format.Format, error) { return k.Snowflake(name) }}
+		}, []string{"an ID beyond a format", "formats", "keys that are exchanged", "templates of tags"}},
 		{"the key of a snowflake request", func() formatting {
-			return formatting{open: func(k *format.Keys, _, tag, name string) (*format.Format, error) { return k.Segment(tag, name) }}
+			return formatting{open: func(k *format.Formats, _, tag, name string) (*format.Format, error) { return k.Segment(tag, name) }}
 		}, []string{"formats"}},
-		{"a wrong format takes IDs", func() formatting { return formatting{late: true} }, []string{"a wrong format"}},
+		{"the template of another tag", func() formatting {
+			return formatting{open: func(k *format.Formats, mode, tag, name string) (*format.Format, error) {
+				if name == format.Text && tag == "other" {
+					tag = "a/b"
+				}
+				return openFormat(k, mode, tag, name)
+			}}
+		}, []string{"templates of tags"}},
+		{"a wrong format takes IDs", func() formatting { return formatting{late: true} }, []string{"a wrong format", "templates of tags"}},
 		{"IDs are written before all are checked", func() formatting {
 			return formatting{fits: func(*format.Format, []leaf.Range) error { return nil }}
-		}, []string{"an ID beyond a format"}},
+		}, []string{"an ID beyond a format", "templates of tags"}},
 		{"only the first range is checked", func() formatting {
 			return formatting{fits: func(f *format.Format, ranges []leaf.Range) error {
 				return f.Check(leaf.Range{Lo: ranges[0].Lo, Hi: ranges[0].Lo + 1})
@@ -106,7 +114,7 @@ func TestBrokenFormats(t *testing.T) {
 		}, []string{"an ID beyond a format"}},
 		{"the first key for ever", func() formatting {
 			var first *format.Format
-			return formatting{open: func(k *format.Keys, mode, tag, name string) (_ *format.Format, err error) {
+			return formatting{open: func(k *format.Formats, mode, tag, name string) (_ *format.Format, err error) {
 				if mode != leaf.SegmentMode || name != format.OpaqueBase62 || tag != "a/b" {
 					return openFormat(k, mode, tag, name)
 				}

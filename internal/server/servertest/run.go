@@ -40,9 +40,9 @@ type Options struct {
 	// asked for. Default: the cases that need it are left out.
 	StartAs func(t testing.TB, a leaf.Access, c leaf.Credentials) leaf.Issuers
 
-	// StartFormats is Start for a server with keys, and a client that asks for IDs as texts.
+	// StartFormats is Start for a server with keys and templates, and a client that asks for IDs as texts.
 	// Default: the cases about formats are left out.
-	StartFormats func(t testing.TB, a leaf.Access, k *format.Keys) Texts
+	StartFormats func(t testing.TB, a leaf.Access, k *format.Formats) Texts
 }
 
 // Texts asks over the wire for n IDs in a format. The mode is "segment" or "snowflake"; an n of 0
@@ -88,6 +88,7 @@ var cases = []testCase{
 	{name: "formats", run: formats, leftOut: noFormats},
 	{name: "a wrong format", run: wrongFormat, leftOut: noFormats},
 	{name: "an ID beyond a format", run: beyondFormat, leftOut: noFormats},
+	{name: "templates of tags", run: templatesOfTags, leftOut: noFormats},
 	{name: "keys that are exchanged", run: otherKeys, leftOut: noFormats},
 	{name: "the caller's deadline", run: deadline},
 	{name: "many callers", run: manyCallers},
