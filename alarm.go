@@ -5,6 +5,7 @@ package leaf
 const (
 	AlarmRegress       = "regress"       // a store handed out a range below a fence; subject: the tag
 	AlarmRow           = "row"           // a tag's row is outside its limits, or its numbers are used up; subject: the tag
+	AlarmFormat        = "format"        // the IDs of a tag hardly fit its format any more, or the format cannot be used; subject: the tag
 	AlarmStore         = "store"         // a database does not answer; subject: its name
 	AlarmExhausted     = "exhausted"     // callers were rejected for want of a range, a layout ends within a year, or fixed worker IDs are nearly used up; subject: the tag, "layout" or "worker IDs"
 	AlarmDisk          = "disk"          // a file of the data directory cannot be written; subject: the file

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
@@ -55,6 +56,26 @@ func optionsAlarm(tag string, err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmRow, Subject: tag, Text: fmt.Sprintf("the options of tag %q are ignored, and ranges have the length that they have without options: %s", tag, firstLine(err)),
 		Do: "correct min_step and max_step with leaf tag set",
+	}
+}
+
+// formatAlarm is for a format that was written by hand, or by a newer program.
+func formatAlarm(tag string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmFormat, Subject: tag, Text: "this node answers requests for texts (format=text) with an error, and requests for numbers as before: " + firstLine(err),
+		Do: "if another program version has set the format, update this node; if not, correct it: leaf tag set TAG --format TEMPLATE",
+	}
+}
+
+// widthAlarm is for a format that 90 % of its IDs are used up of.
+func widthAlarm(tag string, maxID int64, t *number.Template) leaf.Alarm {
+	text := fmt.Sprintf("the IDs of tag %q soon do not fit its format: max_id is %d, and %s is for IDs up to %d", tag, maxID, t, t.Largest())
+	if maxID > t.Largest() {
+		text = fmt.Sprintf("new IDs of tag %q do not fit its format, and requests for their texts (format=text) fail: max_id is %d, and %s is for IDs up to %d; requests for numbers are served as before", tag, maxID, t, t.Largest())
+	}
+	return leaf.Alarm{
+		Code: leaf.AlarmFormat, Subject: tag, Text: text,
+		Do: "find out which programs and columns take the longer texts, then give the tag a template with more digits: leaf tag set TAG --format TEMPLATE (docs/NUMBERS.md)",
 	}
 }
 

@@ -171,6 +171,7 @@ func (t *Tag) describe(row Row) {
 		t.enterLocked(t.buffer(), nil) // calls would take on from a chunk of the other order
 	}
 	t.crossedLocked(err)
+	t.fitsLocked(row.MaxID)
 }
 
 // detach ends a tag whose row is gone, in one go with its leaving the table: a.mu is
@@ -182,6 +183,8 @@ func (t *Tag) detach() {
 		return // its handle may share the chunk of the tag's successor
 	}
 	t.state = detached
+	t.options = nil
+	t.fitsLocked(0)
 	t.cur.Load().shut()
 	t.cur.Store(t.alloc.drained)
 	if t.buf != nil {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/number"
 )
 
@@ -8,6 +9,7 @@ import (
 type tagOptions struct {
 	Options                   // without those of the step if they cross
 	template *number.Template // nil: no format, or one that cannot be used
+	maxID    int64            // the highest that was seen since the tag has options: a reading may be older than a load
 }
 
 // next returns the options in force after o was read from the row, nil if there are none. Options of
@@ -18,6 +20,9 @@ func (was *tagOptions) next(o Options) (*tagOptions, error) {
 		return nil, nil //nolint:nilnil // as most tags
 	}
 	now := &tagOptions{Options: o}
+	if was != nil {
+		now.maxID = was.maxID
+	}
 	if was != nil && was.Format == o.Format {
 		now.template = was.template
 	} else {
@@ -51,4 +56,25 @@ func (a *Allocator) Template(tag string) (t *number.Template, known bool, err er
 		t = o.template
 	}
 	return t, true, err
+}
+
+// fitsLocked begins or ends the alarm of a format that cannot be used, or of which 90 % is used up. maxID is that of the
+// row. t.mu is held.
+func (t *Tag) fitsLocked(maxID int64) {
+	o := t.options
+	if o != nil {
+		o.maxID = max(o.maxID, maxID)
+	}
+	switch {
+	case o != nil && o.Format != "" && o.template == nil:
+		_, err := o.Template(t.name)
+		t.tight = true
+		t.alloc.alarms.Raise(formatAlarm(t.name, err))
+	case o != nil && o.template != nil && o.maxID > o.template.Largest()-o.template.Largest()/10:
+		t.tight = true
+		t.alloc.alarms.Raise(widthAlarm(t.name, o.maxID, o.template))
+	case t.tight:
+		t.tight = false
+		t.alloc.alarms.Clear(leaf.AlarmFormat, t.name)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
@@ -119,4 +120,102 @@ func TestFormatThatRepeatsATextIsRefused(t *testing.T) {
 			t.Errorf("another option beside %q: %v", c.was, err)
 		}
 	}
+}
+
+// TestFormatAlarm: at 90 % of the width, also by a load between two syncs, until the tag has more digits; and for a format
+// that cannot be used.
+func TestFormatAlarm(t *testing.T) {
+	format := func(f string) segment.Row {
+		r := withOptions(10, segment.Options{FixedStep: true, Format: f})
+		r.MaxID = 880
+		return r
+	}
+	for _, c := range []struct {
+		name   string
+		before func(s *store) // the first sync
+		change func(t *testing.T, s *store, a *segment.Allocator)
+		says   string // the alarm, "" for none
+	}{
+		{"below", func(s *store) { s.Put(format("{seq:03}")) }, nil, ""},
+		{"another width", func(s *store) { s.Put(format("{seq:04}")) }, func(t *testing.T, s *store, a *segment.Allocator) {
+			next(t, a, "order")
+		}, ""},
+		{"by loads", func(s *store) { s.Put(format("{seq:03}")) }, func(t *testing.T, s *store, a *segment.Allocator) {
+			for range 25 { // the third range ends at 910
+				next(t, a, "order")
+			}
+		}, "soon do not fit its format: max_id is 9"},
+		{"by a sync", func(s *store) { s.Put(format("{seq:03}")) }, func(t *testing.T, s *store, a *segment.Allocator) {
+			if err := s.Update(t.Context(), "order", segment.Change{MaxID: new(int64(1001))}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+		}, "new IDs of tag \"order\" do not fit its format"},
+		{"beyond, from the start", func(s *store) { s.Put(format("{seq:01:36}")) }, nil, "max_id is 880, and {seq:01:36} is for IDs up to 35"},
+		{"cannot be used", func(s *store) { s.Put(format("{seq:3}")) }, nil, "the format of tag \"order\" cannot be used: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, l := newStore(), newAlarms()
+				c.before(s)
+				a := node(t, s, nil, segment.Config{Alarms: l})
+				if c.change != nil {
+					c.change(t, s, a)
+				}
+				if c.says == "" {
+					l.want(t)
+					return
+				}
+				l.want(t, "format order")
+				if text := l.text(leaf.AlarmFormat, "order"); !strings.Contains(text, c.says) {
+					t.Errorf("text %q, want %q", text, c.says)
+				}
+				if err := s.Update(t.Context(), "order", segment.Change{Format: new("{seq:06}")}); err != nil {
+					t.Fatal(err)
+				}
+				if err := a.Refresh(t.Context(), "order"); err != nil {
+					t.Fatal(err)
+				}
+				l.want(t)
+			})
+		})
+	}
+}
+
+// TestFormatAlarmEndsWithTheTag: the alarm of a tag whose row is gone ends.
+func TestFormatAlarmEndsWithTheTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newStore(row(10)), newAlarms()
+		if err := s.Create(t.Context(), segment.NewRow{Tag: "narrow", Start: 99, Step: 1, Options: segment.Options{Format: "{seq:02}"}}); err != nil {
+			t.Fatal(err)
+		}
+		a := node(t, s, nil, segment.Config{Alarms: l})
+		l.want(t, "format narrow")
+		if err := s.Delete(t.Context(), "narrow"); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Refresh(t.Context(), "narrow"); err != nil {
+			t.Fatal(err)
+		}
+		l.want(t)
+	})
+}
+
+// TestOlderReadingOfMaxID: a list of tags that was read before a load does not end the alarm that the load began.
+func TestOlderReadingOfMaxID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := withOptions(10, segment.Options{FixedStep: true, Format: "{seq:03}"})
+		old.MaxID = 895
+		s, l := newStore(old), newAlarms()
+		a := node(t, s, nil, segment.Config{Alarms: l})
+		for range 20 {
+			next(t, a, "order")
+		}
+		l.want(t, "format order")
+		s.Put(old)
+		if err := a.Refresh(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		l.want(t, "format order")
+	})
 }

@@ -194,6 +194,7 @@ func (t *Tag) loadDone(r reserved) {
 		t.shard.retry.drop(t)
 		t.rowIsFineLocked(b)
 		t.stockedLocked(b)
+		t.fitsLocked(r.Range.Hi)
 	})
 }
 

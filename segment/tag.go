@@ -26,6 +26,7 @@ type Tag struct {
 	step    int64       // the row's own step as last seen, 0 if unknown or invalid
 	options *tagOptions // nil: none, as most tags
 	buf     *buffer     // nil until the tag is first used
+	tight   bool        // the alarm format is raised
 }
 
 type tagState int8

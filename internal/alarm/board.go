@@ -35,7 +35,7 @@ const Any = "*"
 // codes are those of package leaf, so that each has a counter from the start.
 var codes = []string{
 	leaf.AlarmRegress, leaf.AlarmRow, leaf.AlarmStore, leaf.AlarmExhausted, leaf.AlarmDisk,
-	leaf.AlarmFile, leaf.AlarmVanished, leaf.AlarmRule, leaf.AlarmFence, leaf.AlarmClaim, leaf.AlarmClock, leaf.AlarmAuth, leaf.AlarmRegistry, leaf.AlarmConfiguration,
+	leaf.AlarmFile, leaf.AlarmVanished, leaf.AlarmRule, leaf.AlarmFence, leaf.AlarmClaim, leaf.AlarmClock, leaf.AlarmAuth, leaf.AlarmRegistry, leaf.AlarmConfiguration, leaf.AlarmFormat,
 }
 
 // Board is a leaf.Alarms. Make it with New, and Close it. All methods are safe for

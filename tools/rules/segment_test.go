@@ -71,16 +71,20 @@ func rowsBroken(t *testing.T) {
 
 	exec(t, d, "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'order'")
 	exec(t, d, "UPDATE leaf_alloc SET step = 0 WHERE biz_tag = 'row'")
-	for _, code := range []string{"regress", "row"} {
+	exec(t, d, "INSERT INTO leaf_tag_option (biz_tag, format) VALUES ('a', '{seq:01}')")
+	for _, code := range []string{"regress", "row", "format"} {
 		await(t, p, `leaf_alarms_active{code="`+code+`"} 1`, use("order", "row"))
 	}
-	p.fire(nothing, "LeafRegress", "LeafRow")
+	p.fire(nothing, "LeafRegress", "LeafRow", "LeafFormat")
 	if _, err := manage.Ask(t.Context(), a.Backend(), manage.RepairTag{Name: "order"}); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, d, "UPDATE leaf_alloc SET step = 10 WHERE biz_tag = 'row'")
-	await(t, p, `leaf_alarms_active{code="row"} 0`, use("order", "row"))
-	p.clear(use("order", "row"), "LeafRegress", "LeafRow")
+	exec(t, d, "UPDATE leaf_tag_option SET format = '{seq:06}' WHERE biz_tag = 'a'")
+	for _, code := range []string{"row", "format"} {
+		await(t, p, `leaf_alarms_active{code="`+code+`"} 0`, use("order", "row"))
+	}
+	p.clear(use("order", "row"), "LeafRegress", "LeafRow", "LeafFormat")
 
 	exec(t, d, "CREATE TABLE kept AS SELECT * FROM leaf_alloc")
 	exec(t, d, "DELETE FROM leaf_alloc")
