@@ -2,55 +2,43 @@ package number
 
 import "slices"
 
-// Check is the kind of a template's check digits.
-type Check string
+// check is the kind of a template's check digits.
+type check string
 
-// The kinds. They find what people do when they type a number:
-//
-//	                               Luhn                 MOD 97-10
-//	one wrong digit                always               always
-//	one wrong letter               not covered          always
-//	a letter for a digit           not covered          96 of 97
-//	two neighbours swapped         all but 09 and 90    all but B1, M2, X3 and 1B, 2M, 3X
-//	anything else                  9 of 10              96 of 97
 const (
-	NoCheck Check = ""
-	// Luhn is the method of payment cards: one digit over all decimal digits. It takes decimal numbers only, and does
-	// not count letters.
-	Luhn Check = "luhn"
-	// Mod97 is ISO 7064 MOD 97-10: two digits over all letters and digits. A letter counts as 10 to 35, whether it
-	// is small or capital, so it is not for numbers with radix 62.
-	Mod97 Check = "mod97"
+	noCheck check = ""
+	luhn    check = "luhn"
+	mod97   check = "mod97"
 )
 
 // len returns how many check digits there are.
-func (c Check) len() int {
+func (c check) len() int {
 	switch c {
-	case Luhn:
+	case luhn:
 		return 1
-	case Mod97:
+	case mod97:
 		return 2
-	case NoCheck:
+	case noCheck:
 	}
 	return 0
 }
 
 // append appends the check digits of what stands in dst behind from.
-func (c Check) append(dst []byte, from int) []byte {
+func (c check) append(dst []byte, from int) []byte {
 	switch c {
-	case Luhn:
-		return append(dst, '0'+luhn(dst[from:]))
-	case Mod97:
-		n := mod97(dst[from:])
+	case luhn:
+		return append(dst, '0'+luhnDigit(dst[from:]))
+	case mod97:
+		n := mod97Digits(dst[from:])
 		return append(dst, '0'+n/10, '0'+n%10)
-	case NoCheck:
+	case noCheck:
 	}
 	return dst
 }
 
-// luhn doubles every second digit, beginning with the last, and returns what the sum of all digits lacks to a multiple
+// luhnDigit doubles every second digit, beginning with the last, and returns what the sum of all digits lacks to a multiple
 // of 10.
-func luhn(text []byte) byte {
+func luhnDigit(text []byte) byte {
 	sum, double := 0, true
 	for _, c := range slices.Backward(text) {
 		if c < '0' || c > '9' {
@@ -67,8 +55,8 @@ func luhn(text []byte) byte {
 	return byte((10 - sum%10) % 10)
 }
 
-// mod97 returns the two digits that make the whole number, letters being 10 to 35, 1 modulo 97.
-func mod97(text []byte) byte {
+// mod97Digits returns the two digits that make the whole number, letters being 10 to 35, 1 modulo 97.
+func mod97Digits(text []byte) byte {
 	rest := 0
 	for _, c := range text {
 		switch {

@@ -25,11 +25,23 @@
 //  3. Texts are ordered, byte by byte, as their IDs are.
 //  4. Parse takes what Format writes, and nothing else. Only digits of Crockford may also have small letters, I and L
 //     for 1, O for 0, and hyphens, as people write them down.
-//  5. A wrong check digit is [ErrCheckDigit]. A wrong character before it, or two neighbours in the wrong order, are
-//     found: see [Check].
+//  5. A text whose check digits do not fit is [ErrCheckDigit]. They find the errors of the table below.
 //  6. When a.Overlaps(b) is false, no text of a is a text of b for another ID, also where small and capital letters are
 //     not told apart.
 //  7. A Template never changes, and is safe for concurrent use. Append allocates nothing but the text.
+//
+// # Check digits
+//
+// They cover everything in front of them. Luhn is the method of payment cards: it counts decimal digits only, so it is
+// refused with another radix. ISO 7064 MOD 97-10 counts letters as 10 to 35, whether they are small or capital, so it is
+// refused with radix 62. What they find:
+//
+//	                         Luhn                MOD 97-10
+//	one wrong digit          always              always
+//	one wrong letter         not covered         always
+//	a letter for a digit     not covered         96 of 97
+//	two neighbours swapped   all but 09 and 90   all but B1, M2, X3 and 1B, 2M, 3X
+//	anything else            9 of 10             96 of 97
 //
 // # What it does not do
 //

@@ -13,6 +13,11 @@ func ParseTemplate(text string) (*Template, error) {
 	if len(text) > MaxTemplate {
 		return nil, p.wrong("must have at most %d characters", MaxTemplate)
 	}
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c > '~' || c == '"' || c == '\\' {
+			return nil, p.unfit(text, i)
+		}
+	}
 	for rest := text; rest != ""; {
 		open := strings.IndexByte(rest, '{')
 		if open < 0 {
@@ -39,11 +44,12 @@ func ParseTemplate(text string) (*Template, error) {
 		return nil, p.wrong("needs the number, such as {seq:08}")
 	case t.Len() > MaxLen:
 		return nil, p.wrong("its texts would have %d characters, and at most %d are allowed", t.Len(), MaxLen)
-	case t.check == Luhn && t.radix.name != "10":
+	case t.check == luhn && t.radix.name != "10":
 		return nil, p.wrong("{check:luhn} covers decimal digits only; use {check:mod97} with radix %s", t.radix.name)
-	case t.check == Mod97 && t.radix.name == "62":
+	case t.check == mod97 && t.radix.name == "62":
 		return nil, p.wrong("{check:mod97} does not tell small letters from capital ones, so it is not for radix 62")
 	}
+	t.largest = t.radix.largest(t.width)
 	return t, nil
 }
 
@@ -54,12 +60,15 @@ func (p *parser) wrong(format string, args ...any) error {
 	return &TemplateError{p.t.text, fmt.Sprintf(format, args...)}
 }
 
+// unfit is the error of a character, which begins at byte i of s.
+func (p *parser) unfit(s string, i int) error {
+	return p.wrong(`%s must not be in a format: it may have visible ASCII characters without ", \, { and }`, quoteByte(s, i))
+}
+
 // literal takes text between two fields.
 func (p *parser) literal(s string) error {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte(`"\}`, c) >= 0 {
-			return p.wrong(`%s must not be in a format: it may have visible ASCII characters without ", \, { and }`, quoteByte(s, i))
-		}
+	if i := strings.IndexByte(s, '}'); i >= 0 {
+		return p.unfit(s, i)
 	}
 	if p.t.width == 0 {
 		p.t.before = s
@@ -113,14 +122,14 @@ func (p *parser) checkDigits(argument string) error {
 	switch {
 	case t.width == 0:
 		return p.wrong("{check} must come behind {seq}: it covers what is in front of it")
-	case t.check != NoCheck:
+	case t.check != noCheck:
 		return p.wrong("must have {check} at most once")
 	}
-	switch c := Check(argument); c {
-	case Luhn, Mod97:
+	switch c := check(argument); c {
+	case luhn, mod97:
 		t.check, t.between, t.after = c, t.after, ""
 		return nil
-	case NoCheck:
+	case noCheck:
 	}
 	return p.wrong("{check:%s}: must be {check:luhn} or {check:mod97}", argument)
 }

@@ -39,15 +39,14 @@ type Template struct {
 	radix   radix
 	width   int    // digits of the number
 	between string // the number and the check digits
-	check   Check
+	check   check
 	after   string // the check digits, or the number without them
+
+	largest int64
 }
 
 // String returns the template as it was parsed.
 func (t *Template) String() string { return t.text }
-
-// Check returns the kind of the check digits.
-func (t *Template) Check() Check { return t.check }
 
 // Len returns the length of every text, in characters.
 func (t *Template) Len() int {
@@ -55,7 +54,7 @@ func (t *Template) Len() int {
 }
 
 // Largest returns the largest ID that fits.
-func (t *Template) Largest() int64 { return t.radix.largest(t.width) }
+func (t *Template) Largest() int64 { return t.largest }
 
 // Format returns the text of an ID. Error: [ErrOverflow] for an ID below 0 or above Largest.
 func (t *Template) Format(id int64) (string, error) {
@@ -65,8 +64,8 @@ func (t *Template) Format(id int64) (string, error) {
 
 // Append appends what Format returns to dst. After an error dst is as it was.
 func (t *Template) Append(dst []byte, id int64) ([]byte, error) {
-	if largest := t.Largest(); id < 0 || id > largest {
-		return dst, fmt.Errorf("%w: %d: format %s is for 0 to %d", ErrOverflow, id, t.text, largest)
+	if id < 0 || id > t.largest {
+		return dst, fmt.Errorf("%w: %d: format %s is for 0 to %d", ErrOverflow, id, t.text, t.largest)
 	}
 	from := len(dst)
 	dst = append(dst, t.before...)
@@ -109,7 +108,7 @@ func (t *Template) Parse(text string) (int64, error) {
 
 // unlike is the error of a text that no ID has. It shows one that an ID has.
 func (t *Template) unlike(text, why string) error {
-	example, _ := t.Format(min(42, t.Largest()))
+	example, _ := t.Format(min(42, t.largest))
 	return fmt.Errorf("%w: %q: %s; the format is %s, as in %s", ErrText, text, why, t.text, example)
 }
 
