@@ -129,7 +129,7 @@ func (c Change) CheckFormat(now Options) error {
 		return err
 	}
 	return fmt.Errorf("%w: format %s may give to an ID the text that format %s has given to another ID of the tag; choose one with another length, or with a character that differs at its place, such as the first. "+
-		"Only if no text of the old format is in use, remove it before you set the new one: leaf tag set TAG --format=", leaf.ErrConflict, after, before)
+		"Only if no text of the old format is in use, and no client asks for texts now: remove it with leaf tag set TAG --format= and set the new one when segment.sync-interval has passed on all nodes", leaf.ErrConflict, after, before)
 }
 
 // Validate returns leaf.ErrBadRequest if a field that is set is outside its limits.
