@@ -16,12 +16,12 @@ import (
 )
 
 type decodeCmd struct {
-	Settings settings `embed:""`
-	ID       *string  `arg:"" optional:"" help:"An ID of snowflake mode, or with --tag or --format a text. Without it the layouts are shown."`
-	Tag      string   `placeholder:"TAG" help:"Print the ID of a text that the format of this tag has written (leaf next --format text)."`
-	Format   string   `placeholder:"TEMPLATE" help:"Print the ID of a text that this template has written; no node and no database is asked."`
-	Layout   string   `placeholder:"LAYOUT" help:"Layout of the ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. (default: snowflake.layout of the configuration)"`
-	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+	storeFlags
+	ID     *string `arg:"" optional:"" help:"An ID of snowflake mode, or with --tag or --format a text. Without it the layouts are shown."`
+	Tag    string  `placeholder:"TAG" help:"Print the ID of a text that the format of this tag has written (leaf next --format text)."`
+	Format string  `placeholder:"TEMPLATE" help:"Print the ID of a text that this template has written; no node and no database is asked."`
+	Layout string  `placeholder:"LAYOUT" help:"Layout of the ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. (default: snowflake.layout of the configuration)"`
+	JSON   bool    `name:"json" help:"Print JSON; 64-bit numbers are strings."`
 }
 
 // Help implements kong.HelpProvider.
@@ -33,7 +33,7 @@ func (decodeCmd) Help() string {
   leaf decode                 the layouts that have a name
   leaf decode --layout dc     one layout
 
-With --tag or --format it reads a number that people read back into its ID (docs/NUMBERS.md). A wrong check digit is an error.
+With --tag or --format it reads a number that people read back into its ID (docs/NUMBERS.md). A wrong check digit is an error. With --tag it asks the node, or the database, for the format of the tag.
 
   leaf decode --tag invoice INV-00001234
   leaf decode --format 'INV-{seq:08}' INV-00001234`
@@ -88,8 +88,7 @@ func (c *decodeCmd) text(ctx context.Context, p Process) error {
 	}
 	template, err := segment.Options{Format: c.Format}.Template(c.Tag)
 	if c.Tag != "" {
-		from := &storeFlags{Settings: c.Settings}
-		err = with(ctx, p, from, func(b manage.Backend) (err error) { template, err = templateOf(ctx, b, c.Tag); return err })
+		err = with(ctx, p, c, func(b manage.Backend) (err error) { template, err = templateOf(ctx, b, c.Tag); return err })
 	}
 	if err != nil {
 		return err
