@@ -249,6 +249,16 @@ func TestStrictFromPlain(t *testing.T) {
 	}
 }
 
+// Options of the step that cross each other count for nothing. The order counts.
+func TestStrictBesideCrossedOptions(t *testing.T) {
+	r := strictRow(10)
+	r.Options.MinStep, r.Options.MaxStep = 7, 3
+	a := node(t, newStore(r), nil, segment.Config{})
+	if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("%d, %v, want ErrNotReady: no node owns the tag", id, err)
+	}
+}
+
 func TestStrictWithoutTerms(t *testing.T) {
 	a := node(t, newStore(strictRow(10)), nil, segment.Config{})
 	if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
