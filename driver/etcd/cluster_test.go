@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -199,6 +200,26 @@ func TestPassword(t *testing.T) {
 	}
 	own.Bound = 300
 	put(t, records, own)
+
+	// A store says what an administrator of etcd does.
+	for name, c := range map[string]struct{ password, prefix, want string }{
+		"a wrong password": {"guess", "/leaf/segment/x", "correct the user or the password"},
+		"no right":         {"rotated", "/elsewhere", "etcdctl role grant-permission ROLE --prefix=true readwrite /elsewhere/"},
+	} {
+		cfg := p.config()
+		cfg.Username, cfg.Password, cfg.Prefix = "leaf", c.password, c.prefix
+		s, err := etcd.NewStore(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Reserve(short(t), order())
+		if !errors.Is(err, segment.ErrDenied) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "guess") {
+			t.Errorf("Reserve with %s: %v; want ErrDenied that says %q", name, err, c.want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestPasswordIsNotNeeded: an etcd that does not ask who is there yet.

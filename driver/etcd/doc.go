@@ -1,7 +1,20 @@
-// Package etcd keeps worker-ID claims, the cluster fence of segment mode and the
-// directory of nodes in etcd: [Records] is a worker.Records, of which worker.NewPool
-// makes a registry of leased numbers, [Fence] is a fence.Cluster, and [Directory]
-// is a discovery.Directory.
+// Package etcd keeps tags, worker-ID claims, the cluster fence of segment mode and the
+// directory of nodes in etcd: [Store] is a segment.Store, [Records] is a worker.Records, of
+// which worker.NewPool makes a registry of leased numbers, [Fence] is a fence.Cluster, and
+// [Directory] is a discovery.Directory.
+//
+// Keys of the store, below its prefix:
+//
+//	owner                  the cluster's ID, and which tag rule the store belongs to
+//	rows/<tag>             the row of a tag with its options
+//	limits/tags/<tag>      the limit of a tag; limits/clients/<name>: of a client
+//	notices/<tag>          the board: what was asked, and where numbers end after a regress
+//	answers/<tag>/<node>   the board: what a node knows of the tag, whose name is escaped
+//	nodes/<node>           the board: a node that takes ranges; on an etcd lease
+//	forgotten              the board: the last question that was removed
+//	audit/<id>             an entry of the audit log; the digits of its ID are turned around
+//	tokens/<name>          a named token
+//	agreed/<name>          what all nodes must have in common
 //
 // Keys of the registry, below the prefix:
 //
@@ -27,17 +40,18 @@
 //  2. A condition cannot come true again by accident. Revisions are never reused,
 //     also not after a deletion. A store that lost its data, or was restored from a
 //     snapshot, counts from an earlier revision again; but the text of a claim holds
-//     a nonce that no other process has.
-//  3. Claims, T and fences are never on a lease: they outlive every session (rule D).
+//     a nonce that no other process has, and of a row the whole text is compared.
+//  3. Rows, claims, T and fences are never on a lease: they outlive every session (rule D).
 //  4. Reads are linearizable: what was acknowledged to any client before is seen.
 //  5. Every call ends soon after its context, and no lock is held over a call. The
 //     first call connects; connections that died are noticed and re-made, within
 //     about 15 s if they died in silence, and at once where etcd tells.
 //  6. A value that this version does not understand is never guessed at. The namespace
 //     is then worker.ErrForeign with the name of the key, a claim or T is the Damage
-//     of its number, the fence an error; the directory leaves it out and names it in
-//     the log. A field that this version does not know is overlooked: one that changes
-//     what the others mean comes with another format.
+//     of its number, a row is leaf.ErrInvalidRow, the fence and the board are an error; the
+//     directory leaves it out and names it in the log. A field that this version does not
+//     know is overlooked, and kept in rows and limits: one that changes what the others mean
+//     comes with another format.
 //  7. Each answer names its etcd cluster. While a second cluster has answered within the last minute, every call
 //     fails. When both answer in turn, the error is worker.ErrLost: the endpoints name two clusters.
 //

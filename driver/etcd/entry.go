@@ -65,9 +65,17 @@ func encode(v any) string {
 	return string(text)
 }
 
-// decode reads the value of a key. It overlooks fields that it does not know, and
-// refuses a format that it does not know.
+// decode reads the value of a key of the registry.
 func decode(key string, value []byte, into interface{ format() int }) error {
+	if err := parse(key, value, into); err != nil {
+		return fmt.Errorf("%w: %w", worker.ErrForeign, err)
+	}
+	return nil
+}
+
+// parse reads the value of a key. It overlooks fields that it does not know, and refuses a
+// format that it does not know.
+func parse(key string, value []byte, into interface{ format() int }) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	err := d.Decode(into)
 	switch {
@@ -82,7 +90,7 @@ func decode(key string, value []byte, into interface{ format() int }) error {
 		}
 	}
 	if err != nil {
-		return foreign(key, value, err)
+		return unreadable(key, value, err)
 	}
 	return nil
 }
@@ -97,7 +105,7 @@ func decodeBound(key string, value []byte) (int64, error) {
 		err = fmt.Errorf("not a moment of 0 to %d", int64(maxMoment))
 	}
 	if err != nil {
-		return 0, foreign(key, value, err)
+		return 0, fmt.Errorf("%w: %w", worker.ErrForeign, unreadable(key, value, err))
 	}
 	return bound, nil
 }
@@ -125,9 +133,9 @@ func shellWord(key string) string {
 	return "'" + strings.ReplaceAll(key, "'", `'\''`) + "'"
 }
 
-func foreign(key string, value []byte, err error) error {
+func unreadable(key string, value []byte, err error) error {
 	const longest = 200 // enough to recognise a value
-	return fmt.Errorf("%w: etcd key %q holds %.*q: %w", worker.ErrForeign, key, longest, value, err)
+	return fmt.Errorf("etcd key %q holds %.*q: %w", key, longest, value, err)
 }
 
 // version is what a record was read with: the revisions of its two keys, 0 for one
