@@ -254,8 +254,9 @@ func (c *conn) options() clientv3.Config {
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			// The library's own limit of two minutes would outlast a claim.
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			// The library's own limit of two minutes would outlast a claim. With a store in etcd, a
+			// node serves soon after etcd answers again (guarantee 13).
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: c.cfg.DialTimeout,
 		}), grpc.WithChainUnaryInterceptor(c.attempted)},
 	}

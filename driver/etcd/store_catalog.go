@@ -16,7 +16,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 	}
 	defer s.done(&err, "create tag %q", row.Tag)
 	key, notice, answers := s.rowKey(row.Tag), s.noticeKey(row.Tag), s.answersOf(row.Tag)
-	r := rowValue{MaxID: row.Start, Step: row.Step, Description: row.Description, UpdateTime: time.Now().UTC(), Options: row.Options}
+	text := rowText("", segment.Row{MaxID: row.Start, Step: row.Step, Description: row.Description, UpdateTime: time.Now().UTC(), Options: row.Options})
 	for {
 		read, revision, err := s.look(ctx, get(key), get(notice), getAll(answers))
 		if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 		// created meanwhile leaves its end there.
 		done, _, err := s.write(ctx,
 			[]clientCmp{isAbsent(key), hasNothingSince(revision, notice), hasNothingSince(revision, answers)},
-			[]clientOp{put(key, r.text(""))}, nil)
+			[]clientOp{put(key, text)}, nil)
 		if done || err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 		return err
 	}
 	defer s.done(&err, "update tag %q", tag)
-	return s.change(ctx, tag, func(r *rowValue) error {
+	return s.change(ctx, tag, func(r *segment.Row) error {
 		if err := c.CheckMaxID(r.MaxID); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 			return nil
 		}
 		r.Options = c.ApplyTo(r.Options)
-		return r.Validate()
+		return r.Options.Validate()
 	})
 }
 
@@ -93,7 +93,7 @@ func (s *Store) Delete(ctx context.Context, tag string) (err error) {
 		if text == "" {
 			return leaf.ErrUnknownTag
 		}
-		r, err := parseRow(key, text)
+		r, err := parseRow(tag, key, []byte(text))
 		if err != nil {
 			return err
 		}

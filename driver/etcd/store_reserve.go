@@ -17,7 +17,7 @@ func (s *Store) Reserve(ctx context.Context, req segment.Request) (res segment.R
 		return res, err
 	}
 	defer s.done(&err, "reserve tag %q", req.Tag)
-	err = s.changeFrom(ctx, req.Tag, s.believed.of(req.Tag), func(r *rowValue) error {
+	err = s.changeFrom(ctx, req.Tag, s.believed.of(req.Tag), func(r *segment.Row) error {
 		length := req.LengthFor(r.Step)
 		if err := segment.CheckRow(req.Tag, r.MaxID, r.Step, length); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (s *Store) ReturnUnused(ctx context.Context, tag string, hi, lo int64) (err
 		return err
 	}
 	defer s.done(&err, "return unused IDs of tag %q", tag)
-	return s.change(ctx, tag, func(r *rowValue) error {
+	return s.change(ctx, tag, func(r *segment.Row) error {
 		if r.MaxID != hi {
 			return fmt.Errorf("%w: max_id is %d, not %d", leaf.ErrConflict, r.MaxID, hi)
 		}
@@ -59,7 +59,7 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (maxID int64
 	if above > segment.MaxMaxID {
 		return 0, fmt.Errorf("%w: must not be above %d", leaf.ErrOverflow, int64(segment.MaxMaxID))
 	}
-	err = s.change(ctx, tag, func(r *rowValue) error {
+	err = s.change(ctx, tag, func(r *segment.Row) error {
 		r.MaxID = max(r.MaxID, above)
 		maxID = r.MaxID
 		return nil
@@ -72,13 +72,13 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (maxID int64
 
 // change lets f change the row of a tag, in one atomic step. f may be called several times, and refuses
 // with an error.
-func (s *Store) change(ctx context.Context, tag string, f func(r *rowValue) error) error {
+func (s *Store) change(ctx context.Context, tag string, f func(r *segment.Row) error) error {
 	return s.changeFrom(ctx, tag, "", f)
 }
 
 // changeFrom is change, and begins with text: what this Store believes the row to be, "" if it
 // believes nothing. No refusal rests on a belief.
-func (s *Store) changeFrom(ctx context.Context, tag, text string, f func(r *rowValue) error) error {
+func (s *Store) changeFrom(ctx context.Context, tag, text string, f func(r *segment.Row) error) error {
 	key, believes := s.rowKey(tag), text != ""
 	for misses := 0; ; {
 		if !believes && misses == 0 {
@@ -92,7 +92,7 @@ func (s *Store) changeFrom(ctx context.Context, tag, text string, f func(r *rowV
 			s.believed.note(tag, "")
 			return leaf.ErrUnknownTag
 		}
-		was, err := parseRow(key, text)
+		was, err := parseRow(tag, key, []byte(text))
 		next := was
 		if err == nil {
 			err = f(&next)
@@ -107,7 +107,7 @@ func (s *Store) changeFrom(ctx context.Context, tag, text string, f func(r *rowV
 			return nil
 		}
 		next.UpdateTime = time.Now().UTC()
-		written := next.text(text)
+		written := rowText(text, next)
 		done, answers, err := s.write(ctx, []clientCmp{is(key, text)}, []clientOp{put(key, written)}, []clientOp{get(key)})
 		if err != nil {
 			return err

@@ -12,13 +12,13 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// rowValue is the value of a key rows/<tag>.
+// rowValue is the value of a key rows/<tag>. A field that is missing is not 0.
 type rowValue struct {
 	formatted
 	segment.Options
 
-	MaxID       int64     `json:"max_id,string"`
-	Step        int64     `json:"step"`
+	MaxID       *int64    `json:"max_id,string"`
+	Step        *int64    `json:"step"`
 	Description string    `json:"description,omitempty"`
 	UpdateTime  time.Time `json:"update_time"` // by the clock of the node that wrote the row
 }
@@ -29,31 +29,25 @@ var rowFields = func() []string {
 	return append([]string{"format", "max_id", "step", "description", "update_time"}, options...)
 }()
 
-// parseRow reads a row. A missing max_id or step is not 0. The error is leaf.ErrInvalidRow and
-// names the key.
-func parseRow(key, text string) (r rowValue, err error) {
-	err = parse(key, []byte(text), &r)
-	if err == nil {
-		fields := fieldsOf(text)
-		for _, name := range []string{"max_id", "step"} {
-			if len(fields[name]) == 0 || string(fields[name]) == "null" {
-				err = unreadable(key, []byte(text), errors.New("it has no field "+name))
-			}
-		}
+// parseRow reads the row of a tag. The error is leaf.ErrInvalidRow and names the key.
+func parseRow(tag, key string, text []byte) (row segment.Row, err error) {
+	var v rowValue
+	err = parse(key, text, &v)
+	if err == nil && (v.MaxID == nil || v.Step == nil) {
+		err = unreadable(key, text, errors.New("it has no max_id or no step"))
 	}
 	if err != nil {
-		return rowValue{}, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
+		return row, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
 	}
-	return r, nil
+	return segment.Row{Tag: tag, MaxID: *v.MaxID, Step: *v.Step, Description: v.Description, UpdateTime: v.UpdateTime, Options: v.Options}, nil
 }
 
-// row returns r as the engine has it.
-func (r rowValue) row(tag string) segment.Row {
-	return segment.Row{Tag: tag, MaxID: r.MaxID, Step: r.Step, Description: r.Description, UpdateTime: r.UpdateTime, Options: r.Options}
+// rowText returns a row as it is stored in place of old.
+func rowText(old string, row segment.Row) string {
+	return encodeOver(old, rowValue{
+		MaxID: &row.MaxID, Step: &row.Step, Description: row.Description, UpdateTime: row.UpdateTime, Options: row.Options,
+	}, rowFields...)
 }
-
-// text returns r as it is stored in place of old.
-func (r rowValue) text(old string) string { return encodeOver(old, r, rowFields...) }
 
 // encodeOver returns v as it is stored in place of old. own are the fields of v; the others of old stay
 // as they are, because a later version of Leaf has written them.

@@ -30,11 +30,7 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 	if text == "" {
 		return row, leaf.ErrUnknownTag
 	}
-	r, err := parseRow(key, text)
-	if err != nil {
-		return row, err
-	}
-	return r.row(tag), nil
+	return parseRow(tag, key, []byte(text))
 }
 
 // Rows implements segment.Store. It reads by pages: a row that is there all the time is in one of
@@ -76,9 +72,9 @@ func (s *Store) rowsFrom(ctx context.Context, from string, limit int) ([]segment
 // listed returns the row of a key below folder. One that cannot be read has a problem.
 func listed(folder string, kv *mvccpb.KeyValue) segment.Row {
 	tag := strings.TrimPrefix(string(kv.Key), folder)
-	r, err := parseRow(string(kv.Key), string(kv.Value))
+	row, err := parseRow(tag, string(kv.Key), kv.Value)
 	if err != nil {
 		return segment.Row{Tag: tag, Problem: fmt.Errorf("read the row: %w", err)}
 	}
-	return r.row(tag)
+	return row
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
@@ -72,7 +71,7 @@ func (a *App) learnClusterOnce(ctx context.Context) (all bool, err error) {
 	return all, a.dbs.remember(a.dir, a.cfg.Segment.Enable)
 }
 
-func readCluster(ctx context.Context, s *sqldb.Store) (string, error) {
+func readCluster(ctx context.Context, s store) (string, error) {
 	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
 	defer cancel()
 	return s.ClusterID(ctx)

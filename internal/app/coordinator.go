@@ -16,9 +16,6 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// etcdWorkers is where worker IDs lie in etcd.
-const etcdWorkers = "/leaf/worker/"
-
 // openZooKeeper returns the registry in ZooKeeper.
 func openZooKeeper(c config.Snowflake, log *slog.Logger) (worker.Registry, error) {
 	servers, chroot, err := zookeeper.ParseServers(strings.Join(c.Addresses, ","))
@@ -41,7 +38,7 @@ func openZooKeeper(c config.Snowflake, log *slog.Logger) (worker.Registry, error
 
 // etcdRegistry returns where the registry is in etcd.
 func etcdRegistry(c config.Snowflake) etcd.Config {
-	cfg := etcdConfig(c.Addresses, etcdWorkers+c.Name)
+	cfg := etcdConfig(c.Addresses, config.EtcdWorkers+"/"+c.Name)
 	cfg.Lease = c.Lease
 	return cfg
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/trace"
 	"github.com/leaf-idgen/leaf/segment"
@@ -33,7 +32,7 @@ const (
 // databases are the opened stores of a configuration with their division of tags.
 // No connection is made until the first call.
 type databases struct {
-	stores   []*sqldb.Store // in the order of the router
+	stores   []store // in the order of the router
 	router   *segment.Router
 	embedded bool   // the SQLite file in the data directory, because no store was configured
 	file     string // its path
@@ -76,12 +75,7 @@ func openDatabases(c config.Config, log *slog.Logger, tracer *trace.Tracer) (_ *
 		if s.Name == "" {
 			s.Name = defaultStoreName
 		}
-		store, err := sqldb.Open(s.URL, sqldb.Config{
-			ConnectTimeout: c.ConnectTimeout,
-			MaxConns:       int(c.Segment.MaxLoads) + spareConns,
-			Lease:          c.Snowflake.Lease,
-			Logger:         log,
-		})
+		store, err := openStore(s.URL, c, log)
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}

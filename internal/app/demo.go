@@ -9,7 +9,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -54,7 +53,7 @@ func prepareEmbedded(dbs *databases, dir *datadir.Dir, mark func(tag string) fen
 // isFresh reports whether no segment mode has used the embedded database yet: it has no
 // table of tags, or a command about worker IDs made it, and no tag was made or deleted. One that is
 // made again in the place of a lost one is not fresh.
-func isFresh(ctx context.Context, store *sqldb.Store, dir *datadir.Dir) (bool, error) {
+func isFresh(ctx context.Context, store store, dir *datadir.Dir) (bool, error) {
 	known, err := rememberedClusters(dir)
 	if _, used := known[embeddedName]; err != nil || used && store.MissingFile() != "" {
 		return false, err

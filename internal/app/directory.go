@@ -59,7 +59,7 @@ func storeDirectory(cfg config.Config, dbs *databases) (*directory, error) {
 	case len(dbs.stores) == 0, !asked && dbs.stores[0].Dialect() == "sqlite":
 		return nil, nil //nolint:nilnil // no directory is a valid configuration
 	}
-	d, err := dbs.stores[0].Directory()
+	d, err := dbs.stores[0].openDirectory()
 	return openedDirectory(d, dbs.stores[0].Redacted(), err)
 }
 

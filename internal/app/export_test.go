@@ -31,6 +31,13 @@ func AskClock(ctx context.Context, p worker.Peer, secure *tls.Config) (time.Time
 // UntilEnd returns when the node is to be stopped.
 func (a *App) UntilEnd(ctx context.Context) error { return a.untilEnd(ctx) }
 
+// BesideStoreIs reports whether the registry and the directory beside a store in etcd have the password.
+func (a *App) BesideStoreIs(password string) bool {
+	beside := *a.dbs.stores[0].(etcdStore).beside
+	other := slices.ContainsFunc(beside, func(p passwords) bool { return p.SetPassword(password) })
+	return len(beside) == 2 && !other
+}
+
 // WeightOf returns the weight that the node publishes from now on.
 func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
 

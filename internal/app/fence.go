@@ -12,7 +12,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
@@ -91,7 +90,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 // boardEnds raises the numbers of tags to what the board knows: where the last repair moved the
 // row, and where nodes said that their ranges end. This node may have said so, too, and does not
 // know it any more. It leaves out what no node wrote: the tag could not be repaired.
-func boardEnds(ctx context.Context, s *sqldb.Store, at map[string]int64) error {
+func boardEnds(ctx context.Context, s store, at map[string]int64) error {
 	notices, err := s.Notices(ctx)
 	if errors.Is(err, segment.ErrSchema) && !errors.Is(err, segment.ErrDenied) {
 		return nil

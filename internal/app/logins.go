@@ -32,7 +32,7 @@ func (a *App) newLogins(next config.Config) (n newLogins, err error) {
 		if err := n.database(registryKey, a.registry.records, is.Addresses[0]); err != nil {
 			return n, err
 		}
-	case a.registry != nil && a.registry.etcd != nil:
+	case a.registry != nil && a.registry.etcd != nil && !was.UsesStores():
 		next := was // but for the addresses: the other settings are keys of their own
 		next.Addresses = is.Addresses
 		n.etcd(registryKey, a.registry.etcd, etcdRegistry(was), etcdRegistry(next))
@@ -70,7 +70,11 @@ func (n *newLogins) stores(dbs *databases, was, is []string) error {
 			n.differ = append(n.differ, fmt.Sprintf("%s: name %q instead of %q", key, after.Name, before.Name))
 			continue
 		}
-		if err := n.database(key, dbs.stores[i], after.URL); err != nil {
+		if config.IsEtcd(before.URL) != config.IsEtcd(after.URL) {
+			n.equal(key, before.URL, after.URL)
+			continue
+		}
+		if err := dbs.stores[i].newLogin(n, key, after.URL); err != nil {
 			return err
 		}
 	}

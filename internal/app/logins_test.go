@@ -92,3 +92,39 @@ func TestReloadPasswords(t *testing.T) {
 		t.Errorf("after a refusal: %+v, %v", r, err)
 	}
 }
+
+// TestReloadPasswordOfEtcd: a store in etcd, with the worker IDs and the directory beside it.
+func TestReloadPasswordOfEtcd(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Stores = []string{"etcd://leaf:one@127.0.0.1:1,127.0.0.1:2/prod"}
+	c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1:1", true
+	c.Node.Discovery = config.DiscoveryStore
+	a, err := app.New(c, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Stop(context.Background()) })
+	for _, tt := range []struct {
+		store     string
+		passwords int
+		restart   []string
+	}{
+		{c.Stores[0], 0, nil},
+		{"etcd://leaf:two@127.0.0.1:1,127.0.0.1:2/prod", 1, nil},
+		{"etcd://leaf:two@127.0.0.1:1,127.0.0.1:2/prod", 0, nil},
+		{"etcd://eve:two@127.0.0.1:1,127.0.0.1:2/prod", 0, []string{`store: user "eve" instead of "leaf"`}},
+		{"etcd://leaf:two@127.0.0.1:1/test", 0, []string{`store: ["http://127.0.0.1:1"] below "/leaf/segment/test" instead of ["http://127.0.0.1:1" "http://127.0.0.1:2"] below "/leaf/segment/prod"`}},
+		{"mysql://leaf:two@127.0.0.1:1/ids", 0, []string{"store"}},
+	} {
+		next := c
+		next.Stores = []string{tt.store}
+		r, err := a.Reload(next)
+		if err != nil || r.Passwords != tt.passwords || !slices.Equal(r.Restart, tt.restart) {
+			t.Errorf("%s: %+v, %v; want %d passwords, %q", tt.store, r, err, tt.passwords, tt.restart)
+		}
+		if tt.passwords > 0 && !a.BesideStoreIs("two") {
+			t.Errorf("%s: the worker IDs or the directory go on with the password of before", tt.store)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -161,7 +160,7 @@ func (r *ruleChange) told(ctx context.Context, i int) (notices []segment.Notice,
 }
 
 // allRows returns the rows of a database.
-func allRows(ctx context.Context, s *sqldb.Store) ([]segment.Row, error) {
+func allRows(ctx context.Context, s segment.Store) ([]segment.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
 	defer cancel()
 	all, err := s.Rows(ctx)

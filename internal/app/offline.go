@@ -91,13 +91,13 @@ func (o *offline) prepare() error {
 	if errors.Is(statErr, fs.ErrNotExist) && o.opts.Warn != nil {
 		o.opts.Warn(fmt.Sprintf("no node runs in the data directory %s, so this command made a new database for itself: %s. Nodes with another data directory or with --store do not see what it changes; to manage those, name the --data-dir of a running node, or their --store", o.dir.Path(), o.dbs.file))
 	}
-	records, err := o.dbs.stores[0].Records()
-	if err != nil {
+	reg := &registry{}
+	if err := o.dbs.stores[0].openRegistry(reg); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return errors.Join(markUnused(ctx, records, o.dir, first), records.Close())
+	return errors.Join(markUnused(ctx, reg.records, o.dir, first), reg.Close())
 }
 
 // lock opens the data directory and reads its fence, once.

@@ -78,15 +78,16 @@ func (r *registry) identify(c config.Snowflake, httpPort uint16, interfaces func
 
 func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logger) (err error) {
 	if cfg.Snowflake.UsesStores() && len(dbs.stores) > 0 {
-		r.records, err = dbs.stores[0].Records()
-	} else {
-		var url string
-		if url, err = registryURL(cfg); err != nil {
-			return err
-		}
-		r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Lease: cfg.Snowflake.Lease, Logger: log})
+		return dbs.stores[0].openRegistry(r)
 	}
-	if err == nil {
+	url, err := registryURL(cfg)
+	if err != nil {
+		return err
+	}
+	if config.IsEtcd(url) {
+		return r.openEtcdBeside(url, cfg)
+	}
+	if r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Lease: cfg.Snowflake.Lease, Logger: log}); err == nil {
 		r.Registry = worker.NewPool(r.records)
 	}
 	return err

@@ -41,7 +41,14 @@ type ruleChange struct {
 }
 
 func (o *offline) newRuleChange(c *RuleChange) (*ruleChange, error) {
-	r := &ruleChange{o: o, command: rand.Text(), lost: c.Lost, stores: slices.Clone(o.dbs.stores)}
+	r := &ruleChange{o: o, command: rand.Text(), lost: c.Lost}
+	for _, s := range o.dbs.stores {
+		db, ok := s.(sqlStore)
+		if !ok {
+			return nil, notInEtcd("a change of the tag rule", s.Redacted())
+		}
+		r.stores = append(r.stores, db.Store)
+	}
 	for _, url := range c.LeaveOut {
 		s, err := sqldb.Open(url, sqldb.Config{ConnectTimeout: o.cfg.ConnectTimeout, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -27,9 +27,12 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		dialect = dbs.stores[0].Dialect()
+		first := dbs.stores[0]
 		if err := dbs.Close(); err != nil {
 			return "", err
+		}
+		if dialect = first.Dialect(); dialect == etcdDialect {
+			return "", notInEtcd("a schema", first.Redacted())
 		}
 	}
 	return sqldb.Schema(dialect)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/trace"
 	"github.com/leaf-idgen/leaf/segment"
@@ -14,7 +13,7 @@ import (
 
 // timed is a store whose loads are timed and traced.
 type timed struct {
-	*sqldb.Store
+	store
 
 	name    string
 	seconds prometheus.Histogram
@@ -23,7 +22,7 @@ type timed struct {
 
 var _ segment.Store = timed{}
 
-func newTimed(s *sqldb.Store, name string, tracer *trace.Tracer) timed {
+func newTimed(s store, name string, tracer *trace.Tracer) timed {
 	return timed{s, name, meter.NewSeconds("leaf_segment_load_seconds", "Time of a call to the database for a range, whatever the outcome.", prometheus.Labels{"store": name}), tracer}
 }
 
@@ -34,7 +33,7 @@ func (t timed) Reserve(ctx context.Context, req segment.Request) (segment.Reserv
 	s := t.tracer.Start(ctx, trace.Client, "segment load")
 	s.Set("leaf.tag", req.Tag)
 	s.Set("leaf.store", t.name)
-	r, err := t.Store.Reserve(ctx, req)
+	r, err := t.store.Reserve(ctx, req)
 	if err == nil {
 		s.Set("leaf.range", r.Range)
 	}

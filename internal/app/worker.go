@@ -34,7 +34,7 @@ func (a *App) openWorker(listening net.Addr, first bool, unused string) error {
 		return errors.Join(err, a.registry.Close())
 	}
 	c := a.workerConfig(ap)
-	if a.cfg.Snowflake.UsesStores() {
+	if a.cfg.Snowflake.UsesStores() && a.registry.records != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)
 		defer cancel()
 		// Segment mode prepares its tables too, so that neither mode waits for the other.

@@ -28,6 +28,8 @@ var documented = []struct {
 	says string // in the output
 }{
 	{section: "Database high availability", command: "leaf tag repair", situation: "TestRepairAsTheTextsSay"},
+	{section: "A store in etcd", command: "leaf schema apply", situation: "TestCommandsInEtcd"},
+	{section: "A store in etcd", command: "leaf tag repair", situation: "TestRepairAsTheTextsSay"},
 	{section: "Backup and restore drill", command: "leaf tag list", situation: "TestOperationsDocument"},
 	{section: "Backup and restore drill", command: "leaf tag repair TAG", situation: "segment TestRestoredRowIsFound"},
 	{section: "Backup and restore drill", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},

@@ -29,10 +29,14 @@ func leafOK(t *testing.T, args ...string) string {
 
 func TestRealServers(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "PostgreSQL": server.Postgres} {
+	for name, url := range map[string]func(*testing.T) string{
+		"MariaDB":    func(t *testing.T) string { return server.MariaDB(t).URL() },
+		"PostgreSQL": func(t *testing.T) string { return server.Postgres(t).URL() },
+		"etcd":       etcdURL,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := database(t).URL()
+			store := url(t)
 			leafOK(t, "schema", "apply", "--store", store, "--data-dir", dataDir(t))
 			leafOK(t, "tag", "create", "leaf-segment-test", "--step", "1000", "--min-step", "10", "--store", store, "--data-dir", dataDir(t))
 

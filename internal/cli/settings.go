@@ -67,7 +67,7 @@ var clientHelp = map[string]string{
 // file.
 var storeHelp = map[string]string{
 	"data-dir":              "Data directory of the node. If a node runs there, the command talks to it.",
-	"store":                 "Open this database, even if a node runs: mysql://user:password@host:3306/db, postgres://user:password@host:5432/db or sqlite:PATH. Several: repeat as NAME=URL.",
+	"store":                 "Open this database, even if a node runs: mysql://user:password@host:3306/db, postgres://user:password@host:5432/db, sqlite:PATH or etcd://HOST:PORT,HOST:PORT/NAME. Several databases: repeat as NAME=URL.",
 	"segment.cluster-fence": "The cluster fence of the nodes: zookeeper://HOST:PORT,…/NAME or etcd://HOST:PORT,…/NAME.",
 	"tag-rule":              "Which database holds which tags, if there are several; the same as the nodes have.",
 }

@@ -9,7 +9,7 @@ type Snowflake struct {
 	Layout     string `key:"layout" default:"leaf" hint:"LAYOUT" help:"Bits of an ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. All nodes of a registry need the same, and IDs of two layouts can be equal: never change it in place. leaf decode --layout shows them."`
 	Datacenter int64  `key:"datacenter" default:"-1" min:"-1" max:"4194303" help:"This node's datacentre: needed if the layout has that field. Every datacentre then has a registry or name of its own. -1: none."`
 
-	Registry  string   `key:"registry" default:"auto" oneof:"auto sql zookeeper zookeeper-recycle etcd static" hint:"KIND" help:"Where worker IDs are claimed. auto: sql, in the first database. static: the number is configured and Leaf does not check that it is given to one node only."`
+	Registry  string   `key:"registry" default:"auto" oneof:"auto sql zookeeper zookeeper-recycle etcd static" hint:"KIND" help:"Where worker IDs are claimed. auto: sql, in the first database, or etcd, if the store is there. static: the number is configured and Leaf does not check that it is given to one node only."`
 	Addresses []string `key:"registry-address" hint:"ADDRESS" secret:"true" help:"Servers of the registry: HOST:PORT of ZooKeeper, HOST:PORT or URL of etcd, one database URL for sql. Repeatable. Default for sql: the first database."`
 	Name      string   `key:"name" default:"leaf" hint:"NAME" help:"Part of the path or prefix in ZooKeeper and etcd, so that several services share one: /snowflake/NAME/forever is the original's path, NAME its leaf.name."`
 	Namespace string   `key:"namespace" default:"default" hint:"NAME" help:"Label of the environment, such as prod. A registry that carries another one is refused."`

@@ -122,7 +122,7 @@ func TestBadConfigurations(t *testing.T) {
 		}
 		return m
 	}
-	prefixes := sqldb.Prefixes()
+	prefixes := append(sqldb.Prefixes(), "etcd://", "etcds://")
 	last := len(prefixes) - 1
 	schemes := strings.Join(prefixes[:last], ", ") + " or " + prefixes[last]
 	keys := config.Keys()
@@ -223,6 +223,10 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "one store with a name", flags: flags("store", "a=sqlite:a"), want: `store="a=sqlite:a" (--store): must have no name, because it is the only store`},
 		{name: "name twice", flags: flags("store", "a=sqlite:a", "store", "a=sqlite:b"), want: `store="a=sqlite:b" (--store): repeats the name a`},
 		{name: "URL twice", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:a"), want: `store="b=sqlite:a" (--store): repeats a database; two names for one database would issue its IDs twice`},
+		{name: "etcd among several stores", flags: flags("store", "a=sqlite:a", "store", "b=etcd://u:hunter2@h:2379/n"), want: `store="b=etcd://u:xxxxx@h:2379/n" (--store): must be the only store: tags are divided between databases of SQL only`},
+		{name: "etcd without a name", flags: flags("store", "etcd://u:hunter2@h:2379,i:2379"), want: `store="etcd://u:xxxxx@h:2379,i:2379" (--store): must be etcd://HOST:PORT,HOST:PORT/NAME (etcds:// with TLS)`},
+		{name: "worker IDs in SQL and the store in etcd", flags: flags("store", "etcd://h:2379/n", "snowflake.registry", "sql"), want: `snowflake.registry="sql" (--snowflake-registry): needs snowflake.registry-address, because the store is in etcd and no database; auto has the worker IDs in etcd, too`},
+		{name: "lease of a fraction beside a store in etcd", flags: flags("store", "etcds://h:2379,i:2379/n", "snowflake.lease", "9500ms"), want: `snowflake.lease="9.5s" (--snowflake-lease): must be at least 2s, in whole seconds, with etcd`},
 		{name: "rule for one store", flags: flags("tag-rule", "order*=a"), want: `tag-rule="order*=a" (--tag-rule): makes sense only with several stores`},
 		{name: "rule without name", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "tag-rule", "order*"), want: `tag-rule="order*" (--tag-rule): must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *`},
 		{name: "rule for an unknown store", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "tag-rule", "order*=c"), want: `tag-rule="order*=c" (--tag-rule): names no store; the stores are a, b`},

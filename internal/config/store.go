@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 )
 
-// CheckStore returns why the driver does not accept a URL, "" if it does.
+// CheckStore returns why the driver does not accept the URL of a database, "" if it does.
 func CheckStore(url string) string {
 	store, err := sqldb.Open(url, sqldb.Config{})
 	if err != nil {

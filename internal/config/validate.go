@@ -53,6 +53,9 @@ func (c Config) validate(node bool) error {
 	for _, err := range c.Snowflake.validate() {
 		add(err)
 	}
+	for _, err := range c.validateEtcdStore() {
+		add(err)
+	}
 	if node && c.Snowflake.Enable {
 		add(c.Snowflake.identity(c.HTTP.Addr))
 	}
@@ -151,7 +154,7 @@ func checkStores(values, rules []string) []error {
 		errs = append(errs, &Error{Key: "store", Value: Redact(value), Limit: limit})
 	}
 	var names, urls []string
-	prefixes := sqldb.Prefixes()
+	prefixes := append(sqldb.Prefixes(), "etcd://", "etcds://")
 	for _, value := range values {
 		s := CutStoreName(value)
 		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.URL, p) && len(s.URL) > len(p) }) {
@@ -169,7 +172,11 @@ func checkStores(values, rules []string) []error {
 		case slices.Contains(urls, s.URL):
 			fail(value, "repeats a database; two names for one database would issue its IDs twice")
 		default:
-			if reason := CheckStore(s.URL); reason != "" {
+			check := CheckStore
+			if IsEtcd(s.URL) {
+				check = func(url string) string { return checkEtcdStore(url, len(values) == 1) }
+			}
+			if reason := check(s.URL); reason != "" {
 				fail(value, reason)
 			}
 		}

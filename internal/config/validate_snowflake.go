@@ -121,8 +121,8 @@ func (c Snowflake) timings() []error {
 			Limit: fmt.Sprintf("must be at least %s, three times snowflake.renew-interval", shortDuration(3*c.Renew)),
 		})
 	}
-	if c.Enable && c.Registry == RegistryEtcd && (c.Lease < 2*time.Second || c.Lease%time.Second != 0) {
-		errs = append(errs, &Error{Key: "snowflake.lease", Value: shortDuration(c.Lease), Limit: "must be at least 2s, in whole seconds, with etcd"})
+	if c.Enable && c.Registry == RegistryEtcd {
+		errs = append(errs, c.etcdLease()...)
 	}
 	return errs
 }
