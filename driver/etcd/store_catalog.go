@@ -72,6 +72,9 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 		if !c.TouchesOptions() {
 			return nil
 		}
+		if err := c.CheckFormat(r.Options); err != nil {
+			return err
+		}
 		r.Options = c.ApplyTo(r.Options)
 		return r.Options.Validate()
 	})

@@ -15,19 +15,19 @@ import (
 // rowValue is the value of a key rows/<tag>. A field that is missing is not 0.
 type rowValue struct {
 	formatted
-	segment.Options
 
-	MaxID       *int64    `json:"max_id,string"`
-	Step        *int64    `json:"step"`
-	Description string    `json:"description,omitempty"`
-	UpdateTime  time.Time `json:"update_time"` // by the clock of the node that wrote the row
+	MaxID       *int64          `json:"max_id,string"`
+	Step        *int64          `json:"step"`
+	Description string          `json:"description,omitempty"`
+	UpdateTime  time.Time       `json:"update_time"`       // by the clock of the node that wrote the row
+	Options     json.RawMessage `json:"options,omitempty"` // segment.Options
 }
 
-// rowFields are the fields of a row that this version knows.
-var rowFields = func() []string {
-	options, _ := new(segment.Options).Columns()
-	return append([]string{"format", "max_id", "step", "description", "update_time"}, options...)
-}()
+// The fields of a row and of its options that this version knows.
+var (
+	rowFields       = []string{"format", "max_id", "step", "description", "update_time", "options"}
+	optionFields, _ = new(segment.Options).Columns()
+)
 
 // parseRow reads the row of a tag. The error is leaf.ErrInvalidRow and names the key.
 func parseRow(tag, key string, text []byte) (row segment.Row, err error) {
@@ -36,17 +36,25 @@ func parseRow(tag, key string, text []byte) (row segment.Row, err error) {
 	if err == nil && (v.MaxID == nil || v.Step == nil) {
 		err = unreadable(key, text, errors.New("it has no max_id or no step"))
 	}
+	var options segment.Options
+	if err == nil && v.Options != nil {
+		if wrong := json.Unmarshal(v.Options, &options); wrong != nil {
+			err = unreadable(key, text, fmt.Errorf("its options: %w", wrong))
+		}
+	}
 	if err != nil {
 		return row, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
 	}
-	return segment.Row{Tag: tag, MaxID: *v.MaxID, Step: *v.Step, Description: v.Description, UpdateTime: v.UpdateTime, Options: v.Options}, nil
+	return segment.Row{Tag: tag, MaxID: *v.MaxID, Step: *v.Step, Description: v.Description, UpdateTime: v.UpdateTime, Options: options}, nil
 }
 
 // rowText returns a row as it is stored in place of old.
 func rowText(old string, row segment.Row) string {
-	return encodeOver(old, rowValue{
-		MaxID: &row.MaxID, Step: &row.Step, Description: row.Description, UpdateTime: row.UpdateTime, Options: row.Options,
-	}, rowFields...)
+	v := rowValue{MaxID: &row.MaxID, Step: &row.Step, Description: row.Description, UpdateTime: row.UpdateTime}
+	if options := encodeOver(string(fieldsOf(old)["options"]), row.Options, optionFields...); options != "{}" {
+		v.Options = json.RawMessage(options)
+	}
+	return encodeOver(old, v, rowFields...)
 }
 
 // encodeOver returns v as it is stored in place of old. own are the fields of v; the others of old stay

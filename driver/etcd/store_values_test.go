@@ -75,7 +75,7 @@ func TestStoreKeepsUnknownFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"/rows/order", "/limits/tags/order"} {
-		p.put(t, p.prefix+key, strings.Replace(p.value(t, key), "{", `{"later":{"a":[1,"<"]},`, 1))
+		p.put(t, p.prefix+key, strings.ReplaceAll(p.value(t, key), "{", `{"later":{"a":[1,"<"]},`)) // also into the options of the row
 	}
 	if _, err := s.Reserve(short(t), order()); err != nil {
 		t.Fatal(err)
@@ -89,12 +89,13 @@ func TestStoreKeepsUnknownFields(t *testing.T) {
 	if _, err := s.SetTagLimit(short(t), "order", limit.Change{Blocked: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"/rows/order": `"fixed_step":true`, "/limits/tags/order": `"rate":5`} {
-		text := p.value(t, key)
-		for _, part := range []string{want, `"later":{"a":[1,`} {
-			if !strings.Contains(text, part) || strings.Contains(text, "max_step") {
-				t.Errorf("%s is %s; want %s, and no max_step", key, text, part)
-			}
+	for _, c := range []struct {
+		key, want string
+		later     int
+	}{{"/rows/order", `"fixed_step":true`, 2}, {"/limits/tags/order", `"rate":5`, 1}} {
+		text := p.value(t, c.key)
+		if !strings.Contains(text, c.want) || strings.Contains(text, "max_step") || strings.Count(text, `"later":{"a":[1,`) != c.later {
+			t.Errorf("%s is %s; want %s, %d fields of a later version, and no max_step", c.key, text, c.want, c.later)
 		}
 	}
 }
