@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -86,6 +87,29 @@ func FuzzVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if again, err := etcd.ParseVersion(text); err == nil && again != text {
 			t.Errorf("%q is read as %q", text, again)
+		}
+	})
+}
+
+// FuzzRow: a row that is read is written with the same numbers, and with all fields that it had.
+func FuzzRow(f *testing.F) {
+	const good = `{"max_id":"9007199254740993","step":7,"update_time":"2026-11-26T20:00:00Z","fixed_step":true}`
+	for _, text := range []string{
+		good, `{"max_id":"5","step":7,"later":{"b":[1,2]}}`, `{"max_id":5,"step":7}`, `{"MAX_ID":"5","step":7}`, `{"max_id":"5","step":null}`, "{}", "null", good + good,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		row, again, err := etcd.RewriteRow(text)
+		if err != nil {
+			if !errors.Is(err, leaf.ErrInvalidRow) || !strings.Contains(err.Error(), "/rows/order") {
+				t.Errorf("%q: %v; want ErrInvalidRow with the key", text, err)
+			}
+			return
+		}
+		twice, last, err := etcd.RewriteRow(again)
+		if err != nil || last != again || twice.MaxID != row.MaxID || twice.Step != row.Step || twice.Options != row.Options || !twice.UpdateTime.Equal(row.UpdateTime) {
+			t.Errorf("%q is %+v, becomes %q and is %+v, %v", text, row, again, twice, err)
 		}
 	})
 }

@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // The parsers, for their tests.
@@ -42,4 +44,13 @@ func SeeClusters() func(id uint64, now time.Time) error {
 		c.saw(id, now)
 		return c.check(now)
 	}
+}
+
+// RewriteRow reads a row, and returns it with its text as a load would write it.
+func RewriteRow(text string) (row segment.Row, again string, err error) {
+	row, err = parseRow("order", "/rows/order", []byte(text))
+	if err != nil {
+		return row, "", err
+	}
+	return row, rowText(text, row), nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/etcd"
@@ -177,6 +178,63 @@ func TestStoreBlackHole(t *testing.T) {
 	}
 	heal()
 	eventually(t, "Reserve", func(c context.Context) error { _, err := s.Reserve(c, order()); return err })
+}
+
+// TestStoreLeaderIsKilled: two nodes take ranges while the leader of three members dies. They go on, no
+// two ranges overlap, and none that was acknowledged is forgotten.
+func TestStoreLeaderIsKilled(t *testing.T) {
+	e := server.OwnEtcd(t, 3)
+	defer e.Kill() // three members that leave in good order take 6 s
+	leader, err := e.Leader(short(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, newPlace(t, e.Servers(), "/leaf/segment/x").store(t), 1)
+	const before, after = 30, 60 // ranges when the leader is killed, and at the end
+	var mu sync.Mutex
+	var ranges []leaf.Range
+	var killed atomic.Bool
+	var nodes sync.WaitGroup
+	for range 2 {
+		s := newPlace(t, e.Servers(), "/leaf/segment/x").store(t)
+		nodes.Go(func() {
+			for ctx := short(t); ctx.Err() == nil; {
+				c, cancel := context.WithTimeout(ctx, time.Second)
+				res, err := s.Reserve(c, order())
+				cancel()
+				mu.Lock()
+				if err == nil {
+					ranges = append(ranges, res.Range)
+				}
+				n := len(ranges)
+				mu.Unlock()
+				if n >= before && killed.CompareAndSwap(false, true) {
+					e.Kill(leader)
+				}
+				if n >= after {
+					return
+				}
+			}
+		})
+	}
+	nodes.Wait()
+	if len(ranges) < after {
+		t.Fatalf("%d ranges in 20 s", len(ranges))
+	}
+	slices.SortFunc(ranges, func(a, b leaf.Range) int { return int(a.Lo - b.Lo) })
+	for i := range ranges[1:] {
+		if ranges[i+1].Lo < ranges[i].Hi {
+			t.Errorf("ranges %v and %v overlap", ranges[i], ranges[i+1])
+		}
+	}
+	last := newPlace(t, e.Servers(), "/leaf/segment/x").store(t)
+	eventually(t, "the row is read", func(c context.Context) error {
+		row, err := last.Lookup(c, "order")
+		if end := ranges[len(ranges)-1].Hi; err == nil && row.MaxID < end {
+			t.Errorf("max_id is %d after a range that ends at %d", row.MaxID, end)
+		}
+		return err
+	})
 }
 
 // TestStoreWithoutMajority: one member of three answers, and knows an old row. It gives no range, and

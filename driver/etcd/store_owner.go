@@ -107,7 +107,7 @@ func parseOwner(key, text string) (v ownerValue, err error) {
 func checkBinding(own segment.Binding, found *bindingValue) error {
 	switch {
 	case found == nil && own.Rule != "":
-		return fmt.Errorf("%w: no tag rule is recorded in this etcd, and its rows may be old copies of rows in another store", segment.ErrSchema)
+		return fmt.Errorf("%w: no tag rule is recorded in this etcd, and its rows may be old copies of rows in another store; Store.RecordRule records one", segment.ErrSchema)
 	case found != nil && !own.Same(segment.Binding{Store: found.Store, Rule: found.Rule}):
 		return fmt.Errorf("%w: the store belongs to %s, this node takes it for %s", segment.ErrRule, describe(found.Store, found.Rule), describe(own.Store, own.Rule))
 	}
