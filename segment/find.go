@@ -164,12 +164,12 @@ func (t *Tag) describe(row Row) {
 			t.shard.retry.add(t)
 		}
 	}
-	wasStrict := t.optionsLocked().Strict
-	var err error
-	t.options, err = t.options.next(row.Options)
-	if t.optionsLocked().Strict != wasStrict {
+	if t.strict != row.Strict {
+		t.strict = row.Strict
 		t.enterLocked(t.buffer(), nil) // calls would take on from a chunk of the other order
 	}
+	var err error
+	t.options, err = t.options.next(row.Options)
 	t.crossedLocked(err)
 	t.fitsLocked(row.MaxID)
 }

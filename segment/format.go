@@ -31,7 +31,7 @@ func (was *tagOptions) next(o Options) (*tagOptions, error) {
 	o.Format = ""
 	err := o.Validate()
 	if err != nil {
-		now.Options = Options{Format: now.Format, Strict: now.Strict}
+		now.Options = Options{Format: now.Format}
 	}
 	return now, err
 }

@@ -16,7 +16,6 @@ type Options struct {
 	MinStep   int64 `json:"min_step,omitempty"`   // lower bound of the dynamic step; 0: the row's own step
 	MaxStep   int64 `json:"max_step,omitempty"`   // upper bound of the dynamic step; 0: the node's limit
 	FixedStep bool  `json:"fixed_step,omitempty"` // true: every range has exactly the row's own step
-	Strict    bool  `json:"-"`                    // true: the tag is in strict order: one node at a time issues it, see Terms
 
 	// Format is the template of package number by which people read the tag's IDs; "": it has none.
 	Format string `json:"format,omitempty"`

@@ -68,7 +68,7 @@ func (o termsOf) Term(tag string) (segment.Term, error) {
 
 func strictRow(step int64) segment.Row {
 	r := row(step)
-	r.Options.Strict = true
+	r.Strict = true
 	return r
 }
 
@@ -219,7 +219,7 @@ func TestStrictFromPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Options.Strict = strict
+		r.Strict = strict
 		s.Put(r)
 	}
 	order(true)
@@ -246,16 +246,6 @@ func TestStrictFromPlain(t *testing.T) {
 	}
 	if _, err := handle.Next(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// Options of the step that cross each other count for nothing. The order counts.
-func TestStrictBesideCrossedOptions(t *testing.T) {
-	r := strictRow(10)
-	r.Options.MinStep, r.Options.MaxStep = 7, 3
-	a := node(t, newStore(r), nil, segment.Config{})
-	if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
-		t.Errorf("%d, %v, want ErrNotReady: no node owns the tag", id, err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Terms tells when this node may issue a tag in strict order (Options.Strict): while it owns the tag,
+// Terms tells when this node may issue a tag in strict order (Row.Strict): while it owns the tag,
 // alone among all nodes. Methods are safe for concurrent use and return at once.
 type Terms interface {
 	// Term returns the term in which this node owns the tag now. Two results are equal only within one
@@ -39,7 +39,7 @@ func (nobody) Term(tag string) (Term, error) {
 // a tag that this node does not own. What was loaded in an earlier term, or while the tag was in plain order,
 // is dropped. t.mu is held.
 func (t *Tag) termLocked(b *buffer) error {
-	if !t.optionsLocked().Strict {
+	if !t.strict {
 		return nil
 	}
 	term, err := t.alloc.cfg.Terms.Term(t.name)

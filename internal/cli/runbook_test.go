@@ -53,6 +53,11 @@ var documented = []struct {
 	{"LeafRow", "leaf tag show TAG", "a row cannot be used", 0, "step"},
 	{"LeafRow", "leaf tag set TAG --step 2000", "a row cannot be used", 0, "2000"},
 
+	{"LeafFormat", "leaf tag show TAG", "a format is used up", 0, "INV-{seq:04}"},
+	{"LeafFormat", "leaf tag set TAG --format INV-{seq:08}", "a format is used up", 0, "INV-{seq:08}"},
+
+	{section: "LeafVanished", command: "leaf tag delete", situation: "segment TestTagsThatACommandHasDeleted"},
+
 	{"LeafRequestsSlow", "leaf status", "callers wait in vain", 0, "LASTS"},
 	{"LeafRequestsFail", "leaf status", "callers wait in vain", 0, "exhausted (leaf-segment-test)"},
 	{"LeafExhausted", "leaf tag set TAG --min-step 400000", "callers wait in vain", 0, "400000"},
@@ -105,6 +110,12 @@ var situations = map[string]func(t *testing.T) situation{
 			p.await(t, "alarm ended")
 			p.awaitIDs(t, seen, 3000)
 		}}
+	},
+	"a format is used up": func(t *testing.T) situation {
+		p := serve(t, dataDir(t), "--no-snowflake-enable")
+		leafOK(t, "tag", "set", "leaf-segment-test", "--format", "INV-{seq:04}", "--max-id", "9500", "--data-dir", p.dir)
+		p.await(t, "code=format")
+		return situation{dir: p.dir, after: func() { p.await(t, "alarm ended") }}
 	},
 	"callers wait in vain": func(t *testing.T) situation {
 		p := serve(t, dataDir(t), "--no-snowflake-enable", "--segment-max-wait", "50ms")

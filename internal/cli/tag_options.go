@@ -12,7 +12,6 @@ type newOptions struct {
 	MinStep   int64 `placeholder:"N" help:"Lower bound of the dynamic step. (default: the step)"`
 	MaxStep   int64 `placeholder:"N" help:"Upper bound of the dynamic step. (default: segment.max-step of the node)"`
 	FixedStep bool  `help:"Every range has exactly the step's length."`
-	Strict    bool  `kong:"-"`
 
 	Format string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}: docs/NUMBERS.md. Clients get it with format=text."`
 }

@@ -40,7 +40,7 @@ type tag struct {
 
 // row is the tag's, as the operator makes it.
 func (t *tag) row(maxID int64) segment.Row {
-	return segment.Row{Tag: t.name, MaxID: maxID, Step: t.step, Options: segment.Options{Strict: t.strict}}
+	return segment.Row{Tag: t.name, MaxID: maxID, Step: t.step, Strict: t.strict}
 }
 
 // series is the tag's in the ledger.
