@@ -14,6 +14,7 @@
 //	1001              an ID, of the key ""
 //	orders 1001       key and ID; separated by blanks, tabs or commas
 //	orders 1001-2000  key and an inclusive range
+//	orders 7 @50-60   the same with the times of its call, see [Call]
 //	"two words",7     a field may be quoted, as strconv.Quote does it
 //	# remark          blank lines and lines that begin with # are skipped
 //

@@ -11,6 +11,10 @@ type Record struct {
 	Key string `json:"key"`       // at most MaxKey bytes, of any content; may be empty
 	Lo  int64  `json:"lo,string"` // at most Hi
 	Hi  int64  `json:"hi,string"`
+
+	// Call is when the call began that got the IDs, and when its answer was there. The
+	// zero Call says that the log has no times.
+	Call Call `json:"call,omitzero"`
 }
 
 // MaxKey is the longest key, in bytes.
@@ -27,6 +31,10 @@ func (r Record) check() error {
 		return fmt.Errorf("idlog: key of %d bytes, limit %d", len(r.Key), MaxKey)
 	case r.Hi < r.Lo:
 		return fmt.Errorf("idlog: range %d to %d: ends before it begins", r.Lo, r.Hi)
+	case r.Call != (Call{}):
+		if limit := r.Call.check(); limit != "" {
+			return fmt.Errorf("idlog: times %v: %s", r.Call, limit)
+		}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ type Duplicate struct {
 const MaxPlaces = 8
 
 // String returns the key and the IDs, as in a log.
-func (d Duplicate) String() string { return Record{d.Key, d.Lo, d.Hi}.String() }
+func (d Duplicate) String() string { return Record{Key: d.Key, Lo: d.Lo, Hi: d.Hi}.String() }
 
 // Disorder is a record that begins at or below the last ID before it of its key in its
 // log.

@@ -25,7 +25,7 @@ type textReader struct {
 	next int64 // offset of the line after it
 	torn *Torn
 
-	first, second []byte // fields that were quoted
+	quoted [3][]byte // fields that were quoted
 }
 
 func (r *textReader) read() (Record, error) {
@@ -67,26 +67,42 @@ func trimFront(line []byte) []byte {
 	return line
 }
 
-// record reads a line without what surrounds its fields.
+// record reads a line without what surrounds its fields: KEY ID @BEGIN-END, where the first
+// and the last may be missing.
 func (r *textReader) record(line []byte) (Record, error) {
-	first, rest, err := r.field(line, &r.first)
-	if err != nil {
-		return Record{}, err
+	var fields [3][]byte
+	n := 0
+	for rest := line; len(rest) > 0; n++ {
+		if n == len(fields) {
+			return Record{}, r.tooMany(line)
+		}
+		var err error
+		if fields[n], rest, err = r.field(rest, &r.quoted[n]); err != nil {
+			return Record{}, err
+		}
 	}
-	if len(rest) == 0 {
-		return r.ids("", first)
+	var call Call
+	if last := fields[n-1]; n > 1 && len(last) > 0 && last[0] == callMark {
+		var err error
+		if call, err = r.call(last); err != nil {
+			return Record{}, err
+		}
+		n--
 	}
-	second, rest, err := r.field(rest, &r.second)
-	if err != nil {
-		return Record{}, err
+	switch n {
+	case 1:
+		return r.ids("", fields[0], call)
+	case 2:
+		if len(fields[0]) > MaxKey {
+			return Record{}, &SyntaxError{r.at, "key", shorten(fields[0]), fmt.Sprintf("has %d bytes, limit %d", len(fields[0]), MaxKey)}
+		}
+		return r.ids(r.keys.of(fields[0]), fields[1], call)
 	}
-	if len(rest) > 0 {
-		return Record{}, &SyntaxError{r.at, "line", shorten(line), "has more than 2 fields, KEY and ID"}
-	}
-	if len(first) > MaxKey {
-		return Record{}, &SyntaxError{r.at, "key", shorten(first), fmt.Sprintf("has %d bytes, limit %d", len(first), MaxKey)}
-	}
-	return r.ids(r.keys.of(first), second)
+	return Record{}, r.tooMany(line)
+}
+
+func (r *textReader) tooMany(line []byte) error {
+	return &SyntaxError{r.at, "line", shorten(line), "has more than 2 fields, KEY and ID (and @BEGIN-END, the times of the call)"}
 }
 
 // field cuts the first field off a line that is not empty. A quoted one is put into
@@ -111,10 +127,10 @@ func (r *textReader) field(line []byte, buf *[]byte) (field, rest []byte, err er
 }
 
 // ids reads "ID" or "LO-HI".
-func (r *textReader) ids(key string, field []byte) (Record, error) {
+func (r *textReader) ids(key string, field []byte, call Call) (Record, error) {
 	lo, n := parseID(field)
 	if n == len(field) && n > 0 {
-		return Record{key, lo, lo}, nil
+		return Record{key, lo, lo, call}, nil
 	}
 	if n == 0 || field[n] != '-' {
 		return Record{}, &SyntaxError{r.at, "ID", shorten(field), idLimit + ", or a range LO-HI of two"}
@@ -126,7 +142,7 @@ func (r *textReader) ids(key string, field []byte) (Record, error) {
 	case hi < lo:
 		return Record{}, &SyntaxError{r.at, "range", shorten(field), "ends before it begins"}
 	}
-	return Record{key, lo, hi}, nil
+	return Record{key, lo, hi, call}, nil
 }
 
 // parseID reads the number that text begins with. It returns its length, 0 if there is
@@ -168,6 +184,9 @@ func appendLine(dst []byte, r Record) []byte {
 	dst = strconv.AppendInt(dst, r.Lo, 10)
 	if r.Hi != r.Lo {
 		dst = strconv.AppendInt(append(dst, '-'), r.Hi, 10)
+	}
+	if r.Call != (Call{}) {
+		dst = r.Call.append(append(dst, ' '))
 	}
 	return dst
 }

@@ -16,7 +16,7 @@ var errClosed = errors.New("idlog: the log is closed")
 // has their records in the order of the calls, and a meaningful order of IDs only if
 // the calls had one.
 //
-// Consecutive IDs of one key become one record. Records are buffered up to 32 KiB:
+// Consecutive IDs of one key become one record, if they have the same times. Records are buffered up to 32 KiB:
 // what was not flushed when the process dies is missing in the log.
 type Writer struct {
 	out    io.Writer
@@ -61,13 +61,16 @@ func Create(path string, format Format) (*Writer, error) {
 }
 
 // ID logs one ID. See [Writer.Append].
-func (w *Writer) ID(key string, id int64) error { return w.Append(Record{key, id, id}) }
+func (w *Writer) ID(key string, id int64) error { return w.Append(Record{Key: key, Lo: id, Hi: id}) }
 
 // Append logs r. An error of the underlying writer, also of an earlier call, is
 // returned by every call from then on; an r that is no record changes nothing.
 func (w *Writer) Append(r Record) error {
 	if err := r.check(); err != nil {
 		return err
+	}
+	if r.Call != (Call{}) && w.format == Binary {
+		return fmt.Errorf("idlog: times %v: the format %q has none, use %q", r.Call, Binary, Text)
 	}
 	w.mu.Lock()
 	switch {
@@ -78,7 +81,7 @@ func (w *Writer) Append(r Record) error {
 	case w.closed:
 		w.mu.Unlock()
 		return errClosed
-	case w.has && w.pending.Key == r.Key && w.pending.Hi != math.MaxInt64 && w.pending.Hi+1 == r.Lo:
+	case w.has && w.pending.Key == r.Key && w.pending.Call == r.Call && w.pending.Hi != math.MaxInt64 && w.pending.Hi+1 == r.Lo:
 		w.pending.Hi = r.Hi
 		w.mu.Unlock()
 		return nil
