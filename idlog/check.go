@@ -31,8 +31,8 @@ func Check(ctx context.Context, o Options, files ...string) (*Report, error) {
 }
 
 // CheckSources reads the logs and reports every ID that repeats, in one log or over
-// several, and every ID that is not larger than the one before it in its log. A torn
-// tail is in the report and is no error. An error means that there is no verdict: a log
+// several, every ID that is not larger than the one before it in its log, and with
+// Options.Strict every call that got too small an ID for its time. A torn tail is in the report and is no error. An error means that there is no verdict: a log
 // that cannot be read ([ErrBroken]), a disk that is too small ([ErrNoSpace]), too many
 // keys ([ErrManyKeys]), or the end of ctx.
 func CheckSources(ctx context.Context, o Options, logs ...Source) (_ *Report, err error) {
@@ -44,50 +44,74 @@ func CheckSources(ctx context.Context, o Options, logs ...Source) (_ *Report, er
 	if plan.Free >= 0 && plan.Disk > plan.Free {
 		return nil, fmt.Errorf("%w: up to %d bytes in %s, where %d are free", ErrNoSpace, plan.Disk, plan.Temp, plan.Free)
 	}
+	c := &collector{Options: o, numbers: map[string]uint32{}}
+	c.ticker.last = time.Now()
+	found, err := c.repeats(ctx, logs)
+	if err != nil {
+		return nil, err
+	}
+	var turned []turned
+	if o.Strict {
+		if turned, err = c.turned(ctx, logs); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.locate(ctx, logs, found, turned); err != nil {
+		return nil, err
+	}
+	c.report.total()
+	return &c.report, nil
+}
+
+// repeats reads the logs, checks the order within each, and returns the first runs of IDs
+// that repeat.
+func (c *collector) repeats(ctx context.Context, logs []Source) ([]entry, error) {
+	sw := &sweep{list: c.List}
+	err := c.sort(ctx, logs, &sorter{}, "", func() error {
+		for _, src := range logs {
+			if err := c.log(ctx, src); err != nil {
+				return err
+			}
+			c.ticker.next(src.Size)
+		}
+		sw.keys = c.report.Keys
+		return nil
+	}, sw.add)
+	sw.closeRun()
+	return sw.found, err
+}
+
+// sort calls read, which reads the logs, and then yield for all entries that read has added,
+// in order. The names of both phases end with suffix.
+func (c *collector) sort(ctx context.Context, logs []Source, s *sorter, suffix string, read func() error, yield func(entry) error) (err error) {
 	size, known := knownSize(logs)
-	s := &sorter{temp: o.Temp, cap: o.bufferLen()}
+	s.temp, s.cap = c.Temp, c.bufferLen()
 	defer func() {
 		if closeErr := s.close(); err == nil && closeErr != nil {
 			err = closeErr
 		}
 	}()
-	c := &collector{Options: o, numbers: map[string]uint32{}, sorter: s, buf: make([]entry, 0, o.firstBuffer(size, known))}
-
-	c.ticker.last = time.Now()
-	c.ticker.begin("read", size, o.Progress)
-	for _, src := range logs {
-		if err := c.log(ctx, src); err != nil {
-			return nil, err
-		}
-		c.ticker.next(src.Size)
+	c.sorter, c.buf = s, make([]entry, 0, c.firstBuffer(size, known))
+	c.ticker.begin("read"+suffix, size, c.Progress)
+	if err := read(); err != nil {
+		return err
 	}
 
-	c.ticker.begin("merge", c.ticker.records, o.Progress)
-	sw := &sweep{keys: c.report.Keys, list: o.List}
+	c.ticker.begin("merge"+suffix, c.ticker.records, c.Progress)
 	n := 0
 	buf := c.buf
 	c.buf = nil
-	err = s.finish(ctx, buf, o.mergeBytes(), func(e entry) error {
+	err = s.finish(ctx, buf, c.mergeBytes(), func(e entry) error {
 		if n++; n%checkEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			c.ticker.tick(int64(n), 0)
 		}
-		return sw.add(e)
+		return yield(e)
 	})
-	if err != nil {
-		return nil, err
-	}
-	sw.closeRun()
-	c.report.Spilled = s.spilled()
-
-	c.ticker.begin("locate", size, o.Progress)
-	if err := c.locate(ctx, logs, sw.found); err != nil {
-		return nil, err
-	}
-	c.report.total()
-	return &c.report, nil
+	c.report.Spilled = max(c.report.Spilled, s.spilled())
+	return err
 }
 
 // ticker calls Progress about once a second.

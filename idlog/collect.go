@@ -108,7 +108,7 @@ const checkEvery = 1 << 14
 
 // add puts an entry into the buffer, and a full buffer on its way.
 func (c *collector) add(e entry) error {
-	if n := len(c.buf); n > 0 && e.follows(c.buf[n-1]) {
+	if n := len(c.buf); n > 0 && !c.sorter.apart && e.follows(c.buf[n-1]) {
 		c.buf[n-1].hi = e.hi
 		return nil
 	}

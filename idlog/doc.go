@@ -24,7 +24,9 @@
 // # What it promises
 //
 //  1. [Check] counts every repeated ID and every ID that is not larger than the one
-//     before it in its log, and nothing else, for all of int64.
+//     before it in its log, and nothing else, for all of int64. With Options.Strict it
+//     also counts every record against real time: one whose call began after another
+//     one of the key had ended, in whatever log, and whose ID is not larger.
 //  2. Its buffers stay within Options.Memory, however large the logs are: it
 //     sorts into one temporary file and merges from there. It says beforehand how
 //     large that file can get, and refuses if the disk has less free.
@@ -36,6 +38,7 @@
 // # What it does not do
 //
 // It cannot know of IDs that are in no log: a reply that was lost, or that its client
-// had received but not written when it died. It does not compare logs by time, so that
-// it sees no order between two clients.
+// had received but not written when it died. Without times in the logs it sees no order
+// between two clients. It believes the times: a clock that is wrong by more than
+// Options.ClockError gives false alarms, or hides a violation.
 package idlog

@@ -3,6 +3,7 @@ package idlog
 import (
 	"fmt"
 	"os"
+	"time"
 )
 
 // Options say how to check. The zero value is ready to use.
@@ -15,7 +16,17 @@ type Options struct {
 	// concurrent requests are mixed.
 	AnyOrder bool
 
-	// List is how many duplicates, and how many violations of the order, are listed
+	// Strict checks real-time order, too: if one call of a key ended before another one
+	// began, in whatever logs, the IDs of the second are larger than those of the first.
+	// Every record must have the times of its call, see [Call].
+	Strict bool
+
+	// ClockError is how far the clock of each machine may be from the true time: with
+	// Strict, a call ended before another one began only if more than twice this lies
+	// between. 0, for times of one clock, to 1 h.
+	ClockError time.Duration
+
+	// List is how many duplicates, and how many violations of each order, are listed
 	// with their places. All are counted. 0 means 10, a negative number none.
 	List int
 
@@ -49,8 +60,8 @@ type Plan struct {
 
 // Progress is how far a check is.
 type Progress struct {
-	Phase   string // "read", "merge", "locate"
-	Done    int64  // bytes, in the phase "merge" records
+	Phase   string // "read", "merge", with Strict "read times" and "merge times", "locate"
+	Done    int64  // bytes, in the phases of merging records
 	Total   int64  // at most, in the same unit; 0 if unknown
 	Records int64  // read so far
 }
@@ -59,6 +70,8 @@ const (
 	defaultMemory = 1 << 30
 	minMemory     = 1 << 20
 	defaultList   = 10
+
+	maxClockError = time.Hour
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -72,6 +85,9 @@ func (o Options) withDefaults() (Options, error) {
 		o.List = defaultList
 	}
 	o.List = max(o.List, 0)
+	if o.ClockError < 0 || o.ClockError > maxClockError {
+		return o, fmt.Errorf("idlog: clock error %v: must be 0 to %v", o.ClockError, maxClockError)
+	}
 	if o.Temp == "" {
 		o.Temp = os.TempDir()
 	}

@@ -3,6 +3,7 @@ package idlog
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Report is what [Check] found. Counts stop at the largest uint64.
@@ -11,9 +12,10 @@ type Report struct {
 	Keys []KeyReport `json:"keys"` // in the order in which they first appear
 
 	// The first of each kind, see Options.List: duplicates by key and ID, violations
-	// of the order by log and line.
+	// of the order by log and line, those of real time by key and begin.
 	Duplicates []Duplicate `json:"duplicates,omitempty"`
 	Disorders  []Disorder  `json:"out_of_order,omitempty"`
+	Inversions []Inversion `json:"against_time,omitempty"` // by key and begin
 
 	// Totals over all keys. Lowest and Highest are those of the whole, Largest is the
 	// largest gap of any key.
@@ -39,6 +41,8 @@ type KeyReport struct {
 	Duplicates uint64 `json:"duplicates,string"`   // different ones that appear more than once
 	Runs       uint64 `json:"runs,string"`         // the duplicates, counted as runs of consecutive IDs
 	Disorders  uint64 `json:"out_of_order,string"` // records not larger than the one before
+	Later      uint64 `json:"later,string"`        // with Options.Strict: records whose call began after another had ended
+	Inversions uint64 `json:"against_time,string"` // those of them that are not larger than the largest ID from before
 	Lowest     int64  `json:"lowest,string"`
 	Highest    int64  `json:"highest,string"`
 	Missing    uint64 `json:"missing,string"` // numbers between Lowest and Highest that do not appear
@@ -82,8 +86,27 @@ func (d Disorder) String() string {
 	return fmt.Sprintf("%v: %v after %d", d.Place, d.Record, d.After)
 }
 
-// Clean reports whether no ID repeats and none is out of order. Gaps do not count.
-func (r *Report) Clean() bool { return r.Total.Duplicates == 0 && r.Total.Disorders == 0 }
+// Inversion is two calls of one key whose IDs are in the wrong order: Before had ended when
+// After began, and the first ID of After is not larger than the last one of Before. Of all
+// calls that had ended, Before is the one with the largest ID.
+type Inversion struct {
+	Before      Record `json:"before"`
+	BeforePlace Place  `json:"before_place"`
+	After       Record `json:"after"`
+	AfterPlace  Place  `json:"after_place"`
+}
+
+// String returns one line.
+func (i Inversion) String() string {
+	return fmt.Sprintf("%v: %v began %v after the end of %v at %v",
+		i.AfterPlace, i.After, time.Duration(i.After.Call.Begin-i.Before.Call.End), i.Before, i.BeforePlace)
+}
+
+// Clean reports whether no ID repeats, and none is out of order or against real time. Gaps
+// do not count.
+func (r *Report) Clean() bool {
+	return r.Total.Duplicates == 0 && r.Total.Disorders == 0 && r.Total.Inversions == 0
+}
 
 // total adds up the keys.
 func (r *Report) total() {
@@ -95,6 +118,8 @@ func (r *Report) total() {
 		t.Duplicates = sum(t.Duplicates, k.Duplicates)
 		t.Runs = sum(t.Runs, k.Runs)
 		t.Disorders = sum(t.Disorders, k.Disorders)
+		t.Later = sum(t.Later, k.Later)
+		t.Inversions = sum(t.Inversions, k.Inversions)
 		t.Lowest = min(t.Lowest, k.Lowest)
 		t.Highest = max(t.Highest, k.Highest)
 		t.Missing = sum(t.Missing, k.Missing)

@@ -17,6 +17,8 @@ type runFile struct {
 	f    *os.File
 	size int64
 	left bool // the file still has its name
+
+	apart bool // entries are never joined
 }
 
 func createRunFile(folder string) (*runFile, error) {
@@ -55,7 +57,7 @@ func (w *runWriter) add(e entry) error {
 	case !w.has:
 		w.last, w.has = e, true
 		return nil
-	case e.follows(w.last):
+	case !w.file.apart && e.follows(w.last):
 		w.last.hi = e.hi
 		return nil
 	}

@@ -8,8 +8,9 @@ import (
 // sorter sorts full buffers and writes them to the temporary file, in a goroutine of
 // its own, while the next buffer is filled. It starts with the first full buffer.
 type sorter struct {
-	temp string
-	cap  int // of a buffer
+	temp  string
+	cap   int  // of a buffer
+	apart bool // entries are never joined
 
 	file *runFile // nil until the first buffer is full
 	work chan []entry
@@ -33,6 +34,7 @@ func (s *sorter) exchange(full []entry) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
+		file.apart = s.apart
 		s.file, s.work, s.back = file, make(chan []entry), make(chan sorted, 1)
 		go s.loop()
 	case s.busy:
