@@ -15,7 +15,7 @@ import (
 type benchCmd struct {
 	loadFlags
 	Log       string `placeholder:"FOLDER" help:"Write all IDs to logs in this folder, one per client and node, for leaf verify. It must have none yet."`
-	LogFormat string `default:"binary" enum:"binary,text" placeholder:"FORMAT" help:"Form of the logs: binary or text. (default binary)"`
+	LogFormat string `default:"binary" enum:"binary,text,times" placeholder:"FORMAT" help:"Form of the logs: binary, text, or times: text with the times of each call, for leaf verify --strict. (default binary)"`
 	Quiet     bool   `short:"q" help:"No progress on standard error."`
 	JSON      bool   `name:"json" help:"Print the report as JSON."`
 }
@@ -56,7 +56,7 @@ func (c *benchCmd) Run(ctx context.Context, p Process) error {
 		return err
 	}
 	if c.Log != "" {
-		if b.logs, err = openLogs(c.Log, c.Clients, len(b.nodes), idlog.Format(c.LogFormat)); err != nil {
+		if err = b.openLogs(c.Log, c.LogFormat); err != nil {
 			return err
 		}
 	}
@@ -82,6 +82,18 @@ func firstError(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// formatTimes is the form of logs that are text with the times of each call.
+const formatTimes = "times"
+
+// openLogs creates the logs of a run.
+func (b *bench) openLogs(folder, format string) (err error) {
+	if b.times = format == formatTimes; b.times {
+		format = string(idlog.Text)
+	}
+	b.logs, err = openLogs(folder, b.clients, len(b.nodes), idlog.Format(format))
+	return err
 }
 
 // openLogs creates a log for each client and node.

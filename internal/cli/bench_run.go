@@ -53,6 +53,7 @@ type bench struct {
 	rate    float64           // requests per second, 0 for no schedule
 	limit   int64             // stop after so many IDs, 0 for none
 	logs    [][]*idlog.Writer // by client and node, or nil
+	times   bool              // the logs have the times of each call
 	tally   *tally
 
 	failed atomic.Pointer[error] // why the run ends early: of a log, or of a request that cannot succeed
@@ -70,7 +71,7 @@ func (b *bench) run(ctx context.Context, stop context.CancelFunc, progress func(
 		others.Go(func() { schedule(ctx, start, b.rate, due) })
 	}
 	for i := range b.clients {
-		clients.Go(func() { b.client(ctx, stop, i, slots) })
+		clients.Go(func() { b.client(ctx, stop, start, i, slots) })
 	}
 	ended := make(chan struct{})
 	others.Go(func() { b.watch(ended, stop, start, progress) })
@@ -87,7 +88,7 @@ func (b *bench) run(ctx context.Context, stop context.CancelFunc, progress func(
 
 // client is one client. It has one request at a time, so that what a node answers it
 // must be increasing for each tag.
-func (b *bench) client(ctx context.Context, stop context.CancelFunc, no int, slots <-chan time.Time) {
+func (b *bench) client(ctx context.Context, stop context.CancelFunc, start time.Time, no int, slots <-chan time.Time) {
 	conns := make([]benchConn, len(b.nodes))
 	for i, n := range b.nodes {
 		conns[i] = n.conn(b.count)
@@ -100,6 +101,10 @@ func (b *bench) client(ctx context.Context, stop context.CancelFunc, no int, slo
 		}
 		node, what := turn%len(conns), turn/len(conns)%len(b.targets)
 		target := b.targets[what]
+		var call idlog.Call
+		if b.times {
+			call.Begin = clock(start)
+		}
 		ranges, err := conns[node].take(target)
 		took := time.Since(begin)
 		if err != nil {
@@ -117,7 +122,10 @@ func (b *bench) client(ctx context.Context, stop context.CancelFunc, no int, slo
 			continue
 		}
 		if b.logs != nil {
-			if err := logRanges(b.logs[no][node], target.key, ranges); err != nil {
+			if b.times {
+				call.End = clock(start)
+			}
+			if err := logRanges(b.logs[no][node], target.key, ranges, call); err != nil {
 				b.failed.CompareAndSwap(nil, &err)
 				stop()
 				return
@@ -153,9 +161,13 @@ func pause(ctx context.Context) {
 	}
 }
 
-func logRanges(w *idlog.Writer, key string, ranges []leaf.Range) error {
+// clock returns nanoseconds since 1970, by a clock that no step of the machine's clock after the
+// start moves back.
+func clock(start time.Time) int64 { return start.UnixNano() + int64(time.Since(start)) }
+
+func logRanges(w *idlog.Writer, key string, ranges []leaf.Range, call idlog.Call) error {
 	for _, r := range ranges {
-		if err := w.Append(idlog.Record{Key: key, Lo: r.Lo, Hi: r.Hi - 1}); err != nil {
+		if err := w.Append(idlog.Record{Key: key, Lo: r.Lo, Hi: r.Hi - 1, Call: call}); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/idlog"
 	"github.com/leaf-idgen/leaf/internal/cli"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
@@ -58,14 +59,14 @@ func runBench(ctx context.Context, t *testing.T, args ...string) (result benchRe
 }
 
 // verifyLogs runs leaf verify and returns its exit code and what it counted.
-func verifyLogs(t *testing.T, folder string) (code int, ids, duplicates string) {
+func verifyLogs(t *testing.T, folder string, flags ...string) (code int, ids, duplicates string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.idlog"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no logs in %s: %v", folder, err)
 	}
 	var out, errs bytes.Buffer
-	code = cli.Run(t.Context(), cli.Process{Args: append([]string{"verify", "--json"}, files...), Stdout: &out, Stderr: &errs})
+	code = cli.Run(t.Context(), cli.Process{Args: slices.Concat([]string{"verify", "--json"}, flags, files), Stdout: &out, Stderr: &errs})
 	var report struct {
 		Total struct{ IDs, Duplicates string }
 	}
@@ -86,6 +87,7 @@ func TestBenchAndVerify(t *testing.T) {
 		{"one ID per request", nil},
 		{"batches", []string{"--count", "701"}},
 		{"by schedule, text logs", []string{"--count", "50", "--rate", "1000", "--log-format", "text"}},
+		{"with times", []string{"--count", "7", "--log-format", "times"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			logs := filepath.Join(t.TempDir(), "logs")
@@ -94,7 +96,11 @@ func TestBenchAndVerify(t *testing.T) {
 			if code != 0 || got.Failed != 0 || got.IDs < 3000 || got.Requests != got.Answered {
 				t.Fatalf("exit code %d, %+v; %s", code, got, stderr)
 			}
-			if code, ids, _ := verifyLogs(t, logs); code != 0 || ids != strconv.FormatUint(got.IDs, 10) {
+			var strict []string
+			if slices.Contains(tt.args, "times") {
+				strict = []string{"--strict"} // one node keeps it by itself
+			}
+			if code, ids, _ := verifyLogs(t, logs, strict...); code != 0 || ids != strconv.FormatUint(got.IDs, 10) {
 				t.Errorf("verify: exit code %d and %s IDs, want 0 and %d", code, ids, got.IDs)
 			}
 		})
@@ -116,6 +122,39 @@ func TestBenchAndVerify(t *testing.T) {
 		b.end(t, syscall.SIGTERM)
 	})
 	a.end(t, syscall.SIGTERM)
+}
+
+// TestBenchLogsTimes: the time at which a service made an ID lies within the times of the call, also
+// when requests are due before they are sent.
+func TestBenchLogsTimes(t *testing.T) {
+	t.Parallel()
+	var made [20]atomic.Int64 // by ID
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if id := n.Add(1); int(id) < len(made) {
+			made[id].Store(time.Now().UnixNano())
+			fmt.Fprintln(w, id)
+		}
+	}))
+	defer s.Close()
+	logs := filepath.Join(t.TempDir(), "logs")
+	_, code, stderr := runBench(t.Context(), t, "--url", s.URL, "--tag", "a", "--clients", "1", "--ids", "10", "--rate", "1e6", "--log", logs, "--log-format", "times")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	file, err := os.Open(filepath.Join(logs, "client-0001-node-1.idlog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	end := int64(0)
+	for r, id := idlog.NewReader(file, "log"), int64(1); id <= 10; id++ {
+		rec, err := r.Next()
+		if at := made[id].Load(); err != nil || rec.Lo != id || rec.Hi != id || rec.Call.Begin < end || rec.Call.Begin > at || rec.Call.End < at {
+			t.Errorf("%v, error %v; want ID %d, made at %d, in a call from %d on", rec, err, id, at, end)
+		}
+		end = rec.Call.End
+	}
 }
 
 // waitReady waits until all modes of a node issue.

@@ -51,7 +51,7 @@ func TestCompletion(t *testing.T) {
 		{"serve --no-segment-f", "--no-segment-fixed-step"},
 		{"serve --config ", "files"},
 		{"verify --one-space ", "files"},
-		{"bench --log-format t", "text"},
+		{"bench --log-format t", "text times"},
 		{"completion z", "zsh"},
 		{"tag show -- --", ""},
 		{"tag show ", ""}, // no node answers

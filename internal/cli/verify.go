@@ -15,18 +15,20 @@ import (
 )
 
 type verifyCmd struct {
-	Files    []string `arg:"" optional:"" name:"file" help:"ID logs."`
-	Live     bool     `help:"Take IDs from running nodes instead of logs, as leaf bench does, and check those."`
-	OneSpace bool     `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
-	AnyOrder bool     `help:"Do not check that IDs increase within a log."`
-	Torn     bool     `name:"allow-torn" help:"Accept logs that end in a piece of a record, as a killed writer leaves them. The piece is reported and not read as an ID. Without it such a log gives no verdict."`
-	AnyKey   bool     `name:"any-key" help:"Accept keys that all are numbers, times or addresses, and IDs without a key beside those with one. Without it such logs give no verdict: IDs of different keys are not compared."`
-	Gaps     bool     `help:"Show the numbers that are missing between the lowest and the highest of each key, and count them as findings."`
-	List     int      `default:"10" placeholder:"N" help:"How many findings of each kind to list with their places; all are counted. (default 10)"`
-	Memory   byteSize `default:"1GiB" placeholder:"SIZE" help:"Limit for buffers, such as 512MiB. (default 1GiB; at least 1MiB)"`
-	Temp     string   `placeholder:"FOLDER" help:"Folder of the temporary file. (default: that of the system)"`
-	Quiet    bool     `short:"q" help:"No progress on standard error."`
-	JSON     bool     `name:"json" help:"Print JSON; 64-bit numbers are strings."`
+	Files    []string      `arg:"" optional:"" name:"file" help:"ID logs."`
+	Live     bool          `help:"Take IDs from running nodes instead of logs, as leaf bench does, and check those."`
+	OneSpace bool          `help:"Compare IDs over all keys, as is right for snowflake IDs. Without it a number may appear once per key."`
+	AnyOrder bool          `help:"Do not check that IDs increase within a log."`
+	Strict   bool          `help:"Check real-time order, too: if one call ended before another one began, in any log, the IDs of the second are larger. Every record needs the times of its call, @BEGIN-END."`
+	Clock    time.Duration `name:"clock-error" placeholder:"TIME" help:"With --strict: how far the clock of each machine may be from the true time, such as 5ms. (default 0, for times of one clock; at most 1h)"`
+	Torn     bool          `name:"allow-torn" help:"Accept logs that end in a piece of a record, as a killed writer leaves them. The piece is reported and not read as an ID. Without it such a log gives no verdict."`
+	AnyKey   bool          `name:"any-key" help:"Accept keys that all are numbers, times or addresses, and IDs without a key beside those with one. Without it such logs give no verdict: IDs of different keys are not compared."`
+	Gaps     bool          `help:"Show the numbers that are missing between the lowest and the highest of each key, and count them as findings."`
+	List     int           `default:"10" placeholder:"N" help:"How many findings of each kind to list with their places; all are counted. (default 10)"`
+	Memory   byteSize      `default:"1GiB" placeholder:"SIZE" help:"Limit for buffers, such as 512MiB. (default 1GiB; at least 1MiB)"`
+	Temp     string        `placeholder:"FOLDER" help:"Folder of the temporary file. (default: that of the system)"`
+	Quiet    bool          `short:"q" help:"No progress on standard error."`
+	JSON     bool          `name:"json" help:"Print JSON; 64-bit numbers are strings."`
 
 	Load loadFlags `embed:"" group:"With --live"`
 }
@@ -44,24 +46,30 @@ A log is what one client received from one node, in that order. Text, one record
   1001              an ID
   orders 1001       key and ID, separated by blanks, tabs or commas
   orders 1001-2000  key and a range, both ends included
+  orders 7 @50-60   with the begin and the end of the call, in nanoseconds, for --strict
   # remark
 
 or the binary form that leaf bench --log writes. IDs are decimal numbers from -2^63 to 2^63-1. UUIDs, ULIDs, hexadecimal numbers and unsigned numbers above that are refused, and so are compressed files and standard input (-).
 
 Any number of files of any size: what does not fit into --memory is sorted in a temporary file. The command says first how large it can get. See docs/VERIFY.md.
 
+With --strict the calls of all logs are compared by time. Two calls are concurrent if the second began before the first ended, or at the same time; then their IDs may be in either order. leaf bench --log-format times writes such logs.
+
 With --live the IDs that are taken are used up, and kept in a temporary folder below --temp. When something is found, the folder stays, and standard error names it. Ctrl-C ends the taking; then the IDs are checked.
 
 Exit codes:
   0  nothing found
-  1  found: repeated IDs, IDs out of order, or with --gaps gaps
-  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, IDs without a key beside others, disk full, interrupted; with --live also: a node gave no IDs, or none of a tag, or replies that are no IDs`
+  1  found: repeated IDs, IDs out of order, with --strict IDs against real time, or with --gaps gaps
+  2  no verdict: command line wrong, a log unreadable or torn, no ID in any log, most IDs alone in their key, keys that look like times, IDs without a key beside others, disk full, interrupted; with --strict also: a record without times, or all calls of each key concurrent; with --live also: a node gave no IDs, or none of a tag, or replies that are no IDs`
 }
 
 // Run checks logs.
 func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 	if c.List < 0 {
 		return leaf.BadField("list", c.List, "must be 0 or more")
+	}
+	if c.Clock != 0 && !c.Strict {
+		return leaf.BadField("clock-error", c.Clock, "needs --strict")
 	}
 	if c.Live {
 		return c.live(ctx, p)
@@ -79,7 +87,7 @@ func (c *verifyCmd) Run(ctx context.Context, p Process) error {
 // not, nil if that is not known.
 func (c *verifyCmd) check(ctx context.Context, p Process, files []string, missed error) error {
 	o := idlog.Options{
-		OneSpace: c.OneSpace, AnyOrder: c.AnyOrder, List: c.List, Memory: int64(c.Memory), Temp: c.Temp,
+		OneSpace: c.OneSpace, AnyOrder: c.AnyOrder, Strict: c.Strict, ClockError: c.Clock, List: c.List, Memory: int64(c.Memory), Temp: c.Temp,
 		Plan: func(plan idlog.Plan) { printPlan(p, plan, c.Quiet) },
 	}
 	if c.List == 0 {
@@ -95,7 +103,7 @@ func (c *verifyCmd) check(ctx context.Context, p Process, files []string, missed
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, allowTorn: c.Torn, anyKey: c.AnyKey, missed: missed, blank: blank(report.Logs)}
+	v := verdict{Report: report, Seconds: time.Since(start).Seconds(), gaps: c.Gaps, anyOrder: c.AnyOrder, strict: c.Strict, allowTorn: c.Torn, anyKey: c.AnyKey, missed: missed, blank: blank(report.Logs)}
 	doubt := v.doubt()
 	v.Clean = v.findings() == "" && doubt == nil
 	if c.JSON {

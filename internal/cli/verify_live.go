@@ -25,11 +25,15 @@ func (c *verifyCmd) live(ctx context.Context, p Process) error {
 	if err != nil {
 		return &noVerdictError{err}
 	}
-	if b.logs, err = openLogs(folder, c.Load.Clients, len(b.nodes), idlog.Binary); err == nil {
+	format, again := string(idlog.Binary), "leaf verify"
+	if c.Strict {
+		format, again = formatTimes, "leaf verify --strict"
+	}
+	if err = b.openLogs(folder, format); err == nil {
 		err = c.judge(ctx, p, b, folder)
 	}
 	if _, none := errors.AsType[*noVerdictError](err); err != nil && !none {
-		fmt.Fprintf(p.Stderr, "leaf: the IDs that were taken are in %s; look at them again with leaf verify %s\n", folder, filepath.Join(folder, "*"))
+		fmt.Fprintf(p.Stderr, "leaf: the IDs that were taken are in %s; look at them again with %s %s\n", folder, again, filepath.Join(folder, "*"))
 		return err
 	}
 	return errors.Join(err, os.RemoveAll(folder))

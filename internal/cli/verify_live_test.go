@@ -61,6 +61,37 @@ func TestVerifyLiveFindsARepeat(t *testing.T) {
 	}
 }
 
+// TestVerifyLiveStrict: a service that once hands out a smaller number than before is found out by
+// the times of the calls, and the text names a command that finds it again.
+func TestVerifyLiveStrict(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		id := 2 * n.Add(1)
+		if id == 140 {
+			id = 101
+		}
+		fmt.Fprintln(w, id)
+	}))
+	defer s.Close()
+	code, out, errs, left := live(t, "--strict", "--any-order", "--url", s.URL, "--tag", "a", "--ids", "100", "--clients", "2")
+	if code != 1 || !strings.Contains(out, "found: IDs against real time: 1\n") || len(left) != 1 {
+		t.Fatalf("exit code %d, %s, %s, left %q", code, out, errs, left)
+	}
+	again := regexp.MustCompile(`look at them again with leaf verify --strict (\S+)\*`).FindStringSubmatch(errs)
+	if again == nil {
+		t.Fatalf("no command in %q", errs)
+	}
+	logs, err := filepath.Glob(again[1] + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out2 bytes.Buffer
+	if code := cli.Run(t.Context(), cli.Process{Args: append([]string{"verify", "-q", "--strict"}, logs...), Stdout: &out2, Stderr: &out2}); code != 1 || !strings.Contains(out2.String(), "IDs against real time: 1") {
+		t.Errorf("what the text says: exit code %d, %s", code, out2.String())
+	}
+}
+
 // TestVerifyLiveWithoutIDs gives no verdict, and leaves nothing behind.
 func TestVerifyLiveWithoutIDs(t *testing.T) {
 	t.Parallel()

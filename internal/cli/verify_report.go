@@ -20,20 +20,21 @@ type verdict struct {
 	*idlog.Report
 	Seconds float64 `json:"seconds"`
 
-	gaps, anyOrder, allowTorn, anyKey bool
+	gaps, anyOrder, strict, allowTorn, anyKey bool
 
 	missed error  // see check
 	blank  string // the first log of text that has lines and no ID, "" if there is none
 }
 
 var (
-	errTorn   = errors.New("a log ends in a piece of a record")
-	errMissed = errors.New("not all were compared")
-	errBlank  = errors.New("a log holds lines and no ID")
-	errNoIDs  = errors.New("the logs hold no ID")
-	errAlone  = errors.New("most IDs were compared with no other one")
-	errNoKey  = errors.New("IDs of different keys are not compared, and some IDs have no key while others have one")
-	errNoTags = errors.New("IDs of different keys are not compared, and all keys are numbers, times or addresses")
+	errTorn       = errors.New("a log ends in a piece of a record")
+	errMissed     = errors.New("not all were compared")
+	errBlank      = errors.New("a log holds lines and no ID")
+	errNoIDs      = errors.New("the logs hold no ID")
+	errAlone      = errors.New("most IDs were compared with no other one")
+	errNoKey      = errors.New("IDs of different keys are not compared, and some IDs have no key while others have one")
+	errConcurrent = errors.New("real-time order was not checked: no call began after another one of its key had ended")
+	errNoTags     = errors.New("IDs of different keys are not compared, and all keys are numbers, times or addresses")
 )
 
 // doubt returns why the logs prove nothing although no finding is in them: a log that is
@@ -41,7 +42,7 @@ var (
 // different keys are not compared, so a column of times, or of the IDs themselves, in the place of
 // the key hides all. A few keys have more than one ID even then: an ID that repeats is one. A column
 // of seconds, or of nodes, has many. The same holds for a list of another service beside a log of
-// leaf bench, which writes the tag.
+// leaf bench, which writes the tag. Of concurrent calls, strict order says nothing.
 func (v *verdict) doubt() error {
 	for _, l := range v.Logs {
 		if l.Torn != nil && !v.allowTorn {
@@ -65,6 +66,9 @@ func (v *verdict) doubt() error {
 	}
 	if n := len(v.Keys); n > 1 && alone > v.Total.IDs/2 {
 		return fmt.Errorf("%w: %d of the %d keys have one ID only", errAlone, alone, n)
+	}
+	if v.strict && v.Total.Later == 0 {
+		return errConcurrent
 	}
 	if v.anyKey || len(v.Keys) < 2 {
 		return nil
@@ -113,6 +117,9 @@ func (v *verdict) findings() string {
 	}
 	if t.Disorders > 0 {
 		found = append(found, fmt.Sprintf("IDs out of order: %d", t.Disorders))
+	}
+	if t.Inversions > 0 {
+		found = append(found, fmt.Sprintf("IDs against real time: %d", t.Inversions))
 	}
 	if v.gaps && t.Gaps > 0 {
 		found = append(found, fmt.Sprintf("gaps: %d", t.Gaps))
@@ -176,9 +183,21 @@ func (v *verdict) print(w io.Writer) error {
 	if more := v.Total.Disorders - uint64(len(v.Disorders)); more > 0 {
 		fmt.Fprintf(out, "  and %d more out of order\n", more)
 	}
+	for i, inv := range v.Inversions {
+		if i == 0 {
+			fmt.Fprintln(out, "\nagainst real time:")
+		}
+		fmt.Fprintf(out, "  %v\n", inv)
+	}
+	if more := v.Total.Inversions - uint64(len(v.Inversions)); more > 0 {
+		fmt.Fprintf(out, "  and %d more against real time\n", more)
+	}
 	repeats, apart := "no ID repeats", ""
 	if len(v.Keys) > 1 {
 		repeats, apart = "no ID repeats within its key", "IDs of different keys are not compared; --one-space compares them, as is right for snowflake IDs\n"
+	}
+	if v.strict {
+		apart = fmt.Sprintf("real-time order: %d of %d records came from a call that began after another one had ended, and have larger IDs\n", v.Total.Later, records) + apart
 	}
 	switch found := v.findings(); {
 	case found != "":
@@ -195,12 +214,18 @@ func (v *verdict) print(w io.Writer) error {
 func (v *verdict) printKeys(out io.Writer) error {
 	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	head := "KEY\tIDS\tDISTINCT\tDUPLICATES\tOUT OF ORDER\tLOWEST\tHIGHEST"
+	if v.strict {
+		head += "\tCOMPARED\tAGAINST TIME"
+	}
 	if v.gaps {
 		head += "\tMISSING\tGAPS\tLARGEST GAP"
 	}
 	fmt.Fprintln(tw, head)
 	row := func(name string, k *idlog.KeyReport) {
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d", name, k.IDs, k.Distinct, k.Duplicates, k.Disorders, k.Lowest, k.Highest)
+		if v.strict {
+			fmt.Fprintf(tw, "\t%d\t%d", k.Later, k.Inversions)
+		}
 		if v.gaps {
 			fmt.Fprintf(tw, "\t%d\t%d\t", k.Missing, k.Gaps)
 			if g := k.Largest; g.Len > 0 {

@@ -178,6 +178,17 @@ func TestVerifyDoubts(t *testing.T) {
 		{"one ID", "orders 7\n", "", 0, nil},
 		{"some keys have one ID", "orders 7\norders 8\nusers 7\n", "", 0, nil},
 		{"remarks only", "# none\n", "leaf: no verdict: the logs hold no ID\n", 2, nil},
+		{"real-time order", "orders 7 @10-20\norders 8 @30-40\n", "", 0, []string{"--strict"}},
+		{"times that nobody looks at", "orders 7 @30-40\norders 8 @10-20\n", "", 0, nil},
+		{"against real time", "orders 7 @30-40\norders 8 @10-20\n", "leaf: IDs against real time: 1\n", 1, []string{"--strict"}},
+		{"against real time, by less than the clocks are wrong", "orders 7 @30-40\norders 8 @10-20\n", "leaf: no verdict: real-time order was not checked: no call began after", 2, []string{"--strict", "--clock-error=5ns"}},
+		{"all calls are concurrent", "orders 7 @10-20\norders 8 @20-40\n", "leaf: no verdict: real-time order was not checked: no call began after another one of its key had ended\n", 2, []string{"--strict"}},
+		{"a repeat counts beside calls that are not compared", "orders 7 @10-20\norders 7 @20-40\n", "leaf: duplicate IDs: 1, IDs out of order: 1\n", 1, []string{"--strict"}},
+		{"no times", "orders 7 @10-20\norders 8\n", "leaf: no verdict: ids:2: record \"orders 8\": has no times of its call, @BEGIN-END, which the check of real-time order needs; see leaf verify --help", 2, []string{"--strict"}},
+		{"a call that ends before it begins", "orders 7 @20-10\n", "leaf: no verdict: ids:1: times \"@20-10\": the call ends before it begins", 2, nil},
+		{"a time is cut off", "orders 7 @10-20\norders 8 @30-4", "leaf: no verdict: a log ends in a piece of a record: ids:2", 2, []string{"--strict"}},
+		{"clock error alone", "orders 7 @10-20\n", "leaf: bad request: clock-error=\"5ms\": needs --strict", 2, []string{"--clock-error=5ms"}},
+		{"clock error of a day", "orders 7 @10-20\n", "leaf: no verdict: idlog: clock error 24h0m0s: must be 0 to 1h0m0s", 2, []string{"--strict", "--clock-error=24h"}},
 		{"only a torn tail, accepted", "7", "leaf: no verdict: the logs hold no ID\n", 2, []string{"--allow-torn"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
