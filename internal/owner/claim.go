@@ -107,9 +107,8 @@ func (s *Slots) wrote(k int, r worker.Record) {
 	delete(s.orphans, r.Number)
 }
 
-// leave ends all terms, gives the slots to the other nodes, and ends the session.
+// leave gives the slots to the other nodes, and ends the session.
 func (s *Slots) leave(ctx context.Context) error {
-	s.endTerms()
 	if s.session == nil || s.namespace == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package owner_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -318,6 +319,35 @@ func TestLongerLease(t *testing.T) {
 		a.set(func(l *faults) { l.cut = true })
 		c.registry.Forget()
 		c.until(20*quiet, "b has all slots", func() bool { return len(b.owned()) == slots })
+	})
+}
+
+// A registry that hangs keeps no stop from ending the terms.
+func TestCloseBesideAHungRegistry(t *testing.T) {
+	run(t, func(c *cluster) {
+		a := c.start("a")
+		c.settle(time.Minute)
+		hangs := make(chan struct{})
+		a.set(func(l *faults) {
+			l.onPut = func(worker.Record) error {
+				<-hangs
+				return errCut
+			}
+		})
+		time.Sleep(2 * pause)
+		before, err := a.Term(tags[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(c.t.Context(), time.Millisecond)
+		defer cancel()
+		if err := a.Close(ctx); err == nil {
+			t.Error("Close gave the slots away through a registry that hangs")
+		}
+		if owned := a.owned(); len(owned) > 0 || before.Valid() {
+			t.Errorf("after Close a serves %v, and the term that it had is valid: %t", owned, before.Valid())
+		}
+		close(hangs)
 	})
 }
 

@@ -114,7 +114,7 @@ func (s *Slots) Start(ctx context.Context) error {
 // error is an *ElsewhereError.
 func (s *Slots) Term(tag string) (segment.Term, error) {
 	slot := Of(tag, len(s.terms))
-	if t := s.terms[slot].Load(); t != nil && t.Valid() {
+	if t := s.terms[slot].Load(); t != nil && t.Valid() && s.base.Err() == nil { // a round under way may begin a term after Close
 		return t, nil
 	}
 	return nil, &ElsewhereError{Tag: tag, Route: (*s.routes.Load())[slot]}
@@ -171,9 +171,11 @@ func (s *Slots) tell(err error) {
 	}
 }
 
-// Close gives the node's slots to others and ends its session. Terms end at once.
+// Close ends all terms, at once, then gives the node's slots to others and ends its session, as far as ctx
+// allows: what is left of that is ended by the other nodes.
 func (s *Slots) Close(ctx context.Context) error {
 	s.stop()
+	s.endTerms()
 	if err := s.tasks.Wait(ctx); err != nil {
 		return err
 	}
