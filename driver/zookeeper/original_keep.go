@@ -107,13 +107,24 @@ func (o *Original) write(ctx context.Context, r worker.Record, v versions) error
 	return err
 }
 
-// reread returns our record as it is now, or worker.ErrLost.
+// reread returns our record as it is now, or worker.ErrLost. Its nodes are read one after the other, and a
+// renewal of ours that was long on its way may arrive in between, when a leader is elected: then it reads again.
 func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record, error) {
-	lost := func(what string) (worker.Record, error) {
-		return own, fmt.Errorf("%w: worker ID %d %s", worker.ErrLost, own.Number, what)
+	for {
+		stored, moved, err := o.rereadOnce(ctx, own)
+		if !moved {
+			return stored, err
+		}
+	}
+}
+
+// rereadOnce is reread, and moved says that we have written between its reads.
+func (o *Original) rereadOnce(ctx context.Context, own worker.Record) (record worker.Record, moved bool, err error) {
+	lost := func(what string) (worker.Record, bool, error) {
+		return own, false, fmt.Errorf("%w: worker ID %d %s", worker.ErrLost, own.Number, what)
 	}
 	if err := o.sync(ctx, o.root); err != nil {
-		return own, err
+		return own, false, err
 	}
 	stored, err := o.readOwner(ctx, own.Address)
 	var c *numbered
@@ -134,7 +145,7 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	case errors.Is(err, worker.ErrForeign):
 		return lost(err.Error())
 	case err != nil:
-		return own, err
+		return own, false, err
 	case stored.node == nil || c == nil:
 		return lost("has no record any more")
 	case stored.Released:
@@ -144,11 +155,18 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	case guard == nil:
 		return lost("has lost the node of its nonce")
 	case !stored.Claimed || !stored.wrote(c):
+		again, err := o.readOwner(ctx, own.Address)
+		switch {
+		case err != nil:
+			return own, false, err
+		case again.node == nil || again.node.stat.Mzxid != stored.node.stat.Mzxid:
+			return own, true, nil
+		}
 		return lost("was written by another process, such as a Java server with the address " + own.Address)
 	}
 	r := stored.record(c)
 	r.Incarnation = own.Incarnation
-	return r, nil
+	return r, false, nil
 }
 
 // Free implements worker.Registry. What belongs to a Java server cannot be freed. Several addresses have had
