@@ -47,10 +47,11 @@ const (
 // the order of calls within this process. Errors as in leaf.Issuer.
 func (t *Tag) Next(ctx context.Context) (int64, error) {
 	c := t.cur.Load()
-	if id := c.cursor.Add(1) - 1; id < c.end && (c.term == nil || c.term.Valid()) {
+	id := c.cursor.Add(1) - 1
+	if id < c.end && c.term == nil {
 		return id, nil
 	}
-	return t.nextSlow(ctx)
+	return t.nextSlow(ctx, c, id)
 }
 
 // NextN returns exactly n IDs, 1 <= n <= leaf.MaxBatch, as increasing ranges, or
@@ -65,7 +66,11 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 // Name returns the tag's name.
 func (t *Tag) Name() string { return t.name }
 
-func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
+// nextSlow is Next when id, which was taken from c, may be issued within c's term only, or not at all.
+func (t *Tag) nextSlow(ctx context.Context, c *chunk, id int64) (int64, error) {
+	if id < c.end && c.term.Valid() {
+		return id, nil
+	}
 	got, err := t.nextN(ctx, 1)
 	if err != nil {
 		return 0, err
