@@ -14,7 +14,7 @@ import (
 func (s *Slots) share() error {
 	began := s.rt.Now()
 	for k := range s.view.slots {
-		if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every() || !s.clock.holds(s.renewal) {
+		if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every() || s.ranOut() {
 			return nil
 		}
 		if err := s.settle(k); err != nil && !errors.Is(err, worker.ErrLost) {
@@ -47,13 +47,13 @@ func (s *Slots) settle(k int) error {
 	return nil
 }
 
-// mark makes the record of a slot that has none, with a session that nobody has. Only what a record shows
-// can be seen to stay as it is: where there is none, an owner may have come and gone since the last look,
-// and its term may run on. From the write on it finds that the slot is not its own.
+// mark makes the record of a slot that has none, and names a session that does not exist. A record can be
+// seen to stay as it is. Where there is none, an owner may have come and gone since the last look, and its
+// term may run on: from this write on it finds that the slot is not its own.
 func (s *Slots) mark(k int) error {
 	stored, err := s.put(s.base, worker.Record{Number: number(k), Nonce: rand.Text(), Address: s.cfg.Address, Floor: s.known[k], Bound: s.cfg.Lease.Milliseconds()})
 	if err == nil {
-		s.view.slots[k] = stored
+		s.wrote(k, stored)
 	}
 	return err
 }
@@ -62,32 +62,28 @@ func (s *Slots) mark(k int) error {
 // hands. The term lasts as long as the session, from its last renewal on: when another node has ended the
 // session since, that node may take over what it holds at once.
 func (s *Slots) take(k int) error {
-	if t := s.terms[k].Load(); t != nil {
-		t.end()
-	}
+	s.endTerm(k)
 	r := s.view.slots[k]
 	stored, err := s.put(s.base, worker.Record{
 		Number: r.Number, Version: r.Version, Nonce: s.session.Nonce, Address: s.cfg.Address,
-		Floor: max(s.known[k], r.Floor) + 1, Bound: s.cfg.Lease.Milliseconds(),
+		Floor: s.known[k] + 1, Bound: s.cfg.Lease.Milliseconds(),
 	})
 	if err != nil {
 		return err
 	}
 	s.wrote(k, stored)
-	t := &Term{slot: k, epoch: stored.Floor, clock: s.clock}
-	t.renewed.Store(s.renewal)
+	t := &Term{epoch: stored.Floor, elapsed: s.cfg.Elapsed}
+	t.until.Store(int64(s.until))
 	s.terms[k].Store(t)
 	return nil
 }
 
-// give ends the term and names the session to as the owner; the zero record: nobody. The node that gets
-// the slot begins a term of its own when it sees this.
+// give ends the term, and writes to whom the slot belongs now: to a session, or to nobody if to is the zero
+// record. The node that gets the slot begins a term of its own when it sees this.
 func (s *Slots) give(ctx context.Context, k int, to worker.Record) error {
-	if t := s.terms[k].Load(); t != nil {
-		t.end()
-	}
+	s.endTerm(k)
 	r := s.view.slots[k]
-	r.Floor = max(s.known[k], r.Floor) + 1
+	r.Floor = s.known[k] + 1
 	if to.Nonce == "" {
 		r.Released = true
 	} else {
@@ -102,8 +98,7 @@ func (s *Slots) give(ctx context.Context, k int, to worker.Record) error {
 
 // wrote notes what this node has written of a slot.
 func (s *Slots) wrote(k int, r worker.Record) {
-	s.view.slots[k] = r
-	s.known[k] = max(s.known[k], r.Floor)
+	s.view.slots[k], s.known[k] = r, r.Floor
 	delete(s.orphans, r.Number)
 }
 

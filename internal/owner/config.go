@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -28,10 +29,8 @@ type Config struct {
 	// It is asked before each renewal. nil: 100.
 	Weight func() int
 
-	// Elapsed returns the time since some fixed moment, which no clock step changes. It
-	// includes the time for which the machine was suspended, or terms outlive their lease by that.
-	// nil: a term ends when the monotonic or the wall clock says so, and when the two disagree about
-	// how long it has lasted.
+	// Elapsed returns the time since some fixed moment, which no clock step changes. Without the
+	// time for which the machine was suspended, terms outlive their lease by that. Required.
 	Elapsed func() time.Duration
 
 	Runtime leaf.Runtime // nil: leaf.SystemRuntime
@@ -40,12 +39,8 @@ type Config struct {
 
 // WithDefaults returns c with defaults for what is not set.
 func (c Config) WithDefaults() Config {
-	if c.Slots == 0 {
-		c.Slots = 64
-	}
-	if c.Lease == 0 {
-		c.Lease = 2 * time.Second
-	}
+	c.Slots = cmp.Or(c.Slots, 64)
+	c.Lease = cmp.Or(c.Lease, 2*time.Second)
 	if c.Weight == nil {
 		c.Weight = func() int { return 100 }
 	}
@@ -69,6 +64,8 @@ func (c Config) Validate() error {
 		return leaf.BadField("slots", c.Slots, fmt.Sprintf("must be 1 to %d", MaxSlots))
 	case c.Lease < MinLease || c.Lease > MaxLease:
 		return leaf.BadField("lease", c.Lease, fmt.Sprintf("must be %v to %v", MinLease, MaxLease))
+	case c.Elapsed == nil:
+		return leaf.BadField("elapsed", "nil", "must be set")
 	}
 	return nil
 }

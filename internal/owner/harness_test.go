@@ -97,13 +97,16 @@ func (n *node) goOn() {
 	}
 }
 
+// epoch is before every test: the clock of a bubble begins in 2000.
+var epoch = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
+
 func (c *cluster) start(address string, change ...func(cfg *owner.Config)) *node {
 	c.t.Helper()
 	n := &node{c: c, address: address, line: &line{Records: c.registry.Open()}}
 	n.weight.Store(100)
 	cfg := owner.Config{
 		Address: address, Namespace: "test", Slots: slots, Weight: func() int { return int(n.weight.Load()) },
-		Runtime: standing{leaf.SystemRuntime(), n},
+		Elapsed: func() time.Duration { return time.Since(epoch) }, Runtime: standing{leaf.SystemRuntime(), n},
 	}
 	for _, f := range change {
 		f(&cfg)

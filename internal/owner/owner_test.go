@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -229,13 +230,40 @@ func TestSlowRegistry(t *testing.T) {
 	})
 }
 
+// The clock of a node may be slow by what the margin is for: its terms last longer, and no other node takes
+// its slots before.
+func TestSlowClock(t *testing.T) {
+	run(t, func(c *cluster) {
+		a := c.start("a", func(cfg *owner.Config) {
+			cfg.Elapsed = func() time.Duration { return time.Since(epoch) * 95 / 100 }
+		})
+		b := c.start("b")
+		c.settle(time.Minute)
+		var puts atomic.Int64
+		a.set(func(l *faults) {
+			l.onPut = func(worker.Record) error {
+				if puts.Add(1) > 1 { // its next renewal is the last one
+					return errCut
+				}
+				return nil
+			}
+		})
+		for range 3 * quiet / (5 * time.Millisecond) {
+			c.watch(5 * time.Millisecond)
+			_ = b.Look(c.t.Context()) // it sees the renewal at once
+		}
+		if len(b.owned()) != slots {
+			t.Errorf("b has %v", b.owned())
+		}
+	})
+}
+
 // While a machine is suspended its monotonic clock stands still, and its wall clock may be set back.
 func TestSuspended(t *testing.T) {
 	run(t, func(c *cluster) {
 		var suspended atomic.Int64
-		began := time.Now()
 		a := c.start("a", func(cfg *owner.Config) {
-			cfg.Elapsed = func() time.Duration { return time.Since(began) + time.Duration(suspended.Load()) }
+			cfg.Elapsed = func() time.Duration { return time.Since(epoch) + time.Duration(suspended.Load()) }
 		})
 		c.settle(time.Minute)
 		suspended.Add(int64(lease))
@@ -358,7 +386,7 @@ func TestAnotherCluster(t *testing.T) {
 			"slots": func(cfg *owner.Config) { cfg.Slots = 16 },
 			"name":  func(cfg *owner.Config) { cfg.Namespace = "other" },
 		} {
-			cfg := owner.Config{Address: "b", Namespace: "test", Slots: slots}
+			cfg := owner.Config{Address: "b", Namespace: "test", Slots: slots, Elapsed: func() time.Duration { return time.Since(epoch) }}
 			change(&cfg)
 			s, err := owner.New(c.registry.Open(), cfg)
 			if err != nil {
@@ -375,15 +403,18 @@ func TestAnotherCluster(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	good := owner.Config{Address: "a", Namespace: "test"}
-	for field, cfg := range map[string]owner.Config{
-		"address":   {Namespace: "test"},
-		"namespace": {Address: "a"},
-		"slots":     {Address: "a", Namespace: "test", Slots: owner.MaxSlots + 1},
-		"lease":     {Address: "a", Namespace: "test", Lease: owner.MinLease - 1},
+	good := owner.Config{Address: "a", Namespace: "test", Elapsed: func() time.Duration { return 0 }}
+	for field, spoil := range map[string]func(c *owner.Config){
+		"address":   func(c *owner.Config) { c.Address = "" },
+		"namespace": func(c *owner.Config) { c.Namespace = "" },
+		"slots":     func(c *owner.Config) { c.Slots = owner.MaxSlots + 1 },
+		"lease":     func(c *owner.Config) { c.Lease = owner.MinLease - 1 },
+		"elapsed":   func(c *owner.Config) { c.Elapsed = nil },
 	} {
-		if _, err := owner.New(nil, cfg); !errors.Is(err, leaf.ErrBadRequest) {
-			t.Errorf("%s: %v, want ErrBadRequest", field, err)
+		cfg := good
+		spoil(&cfg)
+		if _, err := owner.New(nil, cfg); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v, want ErrBadRequest that names it", field, err)
 		}
 	}
 	if _, err := owner.New(nil, good); err != nil {

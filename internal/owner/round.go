@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -19,11 +20,11 @@ func (s *Slots) round() error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	if s.session != nil && !s.clock.holds(s.renewal) {
+	if s.session != nil && s.ranOut() {
 		s.log.Warn("the session of this node in the registry of slots was not renewed in time; a new one begins", "session", s.session.Number)
 		s.endSession() // if it were renewed without an answer, nobody could serve its slots
 	}
-	sent := s.clock.now(s.cfg.Lease)
+	until := s.leaseFromNow()
 	renewed, renewErr := s.renew()
 	records, err := call(s.base, s, s.records.List)
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *Slots) round() error {
 	}
 	s.saw(newView(records, s.cfg.Slots))
 	if renewed && s.session != nil {
-		s.renewal = sent
+		s.until = until
 		s.extend()
 	}
 	err = s.act()
@@ -157,11 +158,21 @@ func (s *Slots) endSession() {
 
 func (s *Slots) endTerms() {
 	for k := range s.terms {
-		if t := s.terms[k].Load(); t != nil {
-			t.end()
-		}
+		s.endTerm(k)
 	}
 }
+
+func (s *Slots) endTerm(k int) {
+	if t := s.terms[k].Load(); t != nil {
+		t.end()
+	}
+}
+
+// leaseFromNow returns until when a write that is sent now lets terms run, by Elapsed.
+func (s *Slots) leaseFromNow() time.Duration { return s.cfg.Elapsed() + s.cfg.Lease }
+
+// ranOut reports whether the terms of the session have run out.
+func (s *Slots) ranOut() bool { return s.cfg.Elapsed() >= s.until }
 
 // extend lets the terms whose slots are still this node's run on, and ends the others.
 func (s *Slots) extend() {
@@ -170,8 +181,9 @@ func (s *Slots) extend() {
 		if t == nil {
 			continue
 		}
-		confirmed := stored.Nonce == s.session.Nonce && stored.Floor == t.epoch && !stored.Released
-		if !confirmed || !t.extend(s.renewal) {
+		if stored.Nonce == s.session.Nonce && stored.Floor == t.epoch && !stored.Released {
+			t.extend(s.until)
+		} else {
 			t.end()
 		}
 	}
@@ -193,7 +205,7 @@ func (s *Slots) join() error {
 	if free < 0 {
 		return fmt.Errorf("%d nodes have a session in the registry of slots, and none has ended", maxSessions)
 	}
-	sent := s.clock.now(s.cfg.Lease)
+	until := s.leaseFromNow()
 	own, err := s.put(s.base, worker.Record{
 		Number: free, Version: s.view.numbers[free].Version, Nonce: rand.Text(), Address: s.cfg.Address,
 		Bound: s.cfg.Lease.Milliseconds(),
@@ -206,7 +218,7 @@ func (s *Slots) join() error {
 	case err != nil:
 		return err
 	}
-	s.session, s.renewal = &own, sent
+	s.session, s.until = &own, until
 	s.view.put(own)
 	s.poke()
 	return nil

@@ -22,7 +22,6 @@ var _ segment.Terms = (*Slots)(nil)
 type Slots struct {
 	cfg     Config
 	rt      leaf.Runtime
-	clock   clock
 	log     *slog.Logger
 	records worker.Records
 
@@ -44,7 +43,7 @@ type Slots struct {
 	// What follows belongs to the goroutine of the rounds, and after that to Close.
 	namespace *worker.StoredNamespace
 	session   *worker.Record  // this node's, as it was written last; nil: it has none
-	renewal   *renewal        // of the session, the last one that was acknowledged
+	until     time.Duration   // by Elapsed, the end of the lease that its last renewal gave
 	past      map[string]bool // nonces of this process's sessions before
 	view      *view
 	silent    sightings     // of sessions
@@ -83,7 +82,7 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 		return nil, err
 	}
 	s := &Slots{
-		cfg: cfg, rt: cfg.Runtime, clock: clock{cfg.Runtime, cfg.Elapsed}, log: cfg.Logger, records: records,
+		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, records: records,
 		terms: make([]atomic.Pointer[Term], cfg.Slots), known: make([]int64, cfg.Slots),
 		tasks: bounded.NewGroup(cfg.Runtime), next: make(chan struct{}), wake: make(chan struct{}, 1),
 		past: map[string]bool{}, longest: cfg.Lease, silent: sightings{}, orphans: sightings{}, view: newView(nil, cfg.Slots),
@@ -184,7 +183,7 @@ func (s *Slots) Close(ctx context.Context) error {
 
 // call is one call of the registry, bounded so that no call keeps a renewal waiting for long.
 func call[T any](ctx context.Context, s *Slots, f func(context.Context) (T, error)) (T, error) {
-	return bounded.Do(ctx, &s.guard, max(s.cfg.every(), 100*time.Millisecond), f)
+	return bounded.Do(ctx, &s.guard, s.cfg.every(), f)
 }
 
 // publish makes what the view says of the owners known.
