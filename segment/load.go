@@ -43,6 +43,7 @@ func (t *Tag) load() (health, error) {
 		t.loadEnded(func(b *buffer) {
 			b.asked = time.Time{}
 			t.shard.retry.drop(t)
+			t.stockedLocked(b) // its callers go to the owner
 		})
 		return unknownHealth, nil
 	}

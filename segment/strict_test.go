@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -247,6 +248,33 @@ func TestStrictFromPlain(t *testing.T) {
 	if _, err := handle.Next(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A node that could not load for its callers, and then loses the tag, ends its alarm: it has nothing to
+// load any more, and its callers go to the owner.
+func TestStrictAlarmEndsWithTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o, alarms := newStore(strictRow(10), segment.Row{Tag: "plain", MaxID: 1, Step: 10}), &terms{}, newAlarms()
+		a := node(t, s, nil, segment.Config{NodeID: "a", Terms: o.node("a"), MaxWait: time.Second, Alarms: alarms})
+		o.own("a")
+		nextOf(t, a)
+		s.set(func(s *store) {
+			s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+				return segment.Reservation{}, errDown
+			}
+		})
+		for err := error(nil); !errors.Is(err, leaf.ErrExhausted); {
+			_, err = a.Next(t.Context(), "order")
+		}
+		alarms.want(t, leaf.AlarmExhausted+" order", leaf.AlarmStore+" default")
+		o.own("b")
+		s.heal()
+		time.Sleep(10 * time.Second)
+		if _, err := a.Next(t.Context(), "plain"); err != nil { // shows that the store can be used
+			t.Error(err)
+		}
+		alarms.want(t)
+	})
 }
 
 func TestStrictWithoutTerms(t *testing.T) {

@@ -68,13 +68,13 @@ func (t *Tag) term() (term Term, owns bool) {
 // within lets the call take from ranges of the term. What it has from another one is lost.
 func (w *waiter) within(term Term) {
 	if w.term != term {
-		w.again()
+		w.lose()
 		w.term = term
 	}
 }
 
-// again takes back what the call has.
-func (w *waiter) again() {
+// lose counts what the call has as lost: it wants as much again.
+func (w *waiter) lose() {
 	var lost int64
 	for _, r := range w.got {
 		lost += r.Len()
@@ -90,7 +90,7 @@ func (w *waiter) done() bool {
 		return false
 	}
 	if w.term != nil && !w.term.Valid() {
-		w.again()
+		w.lose()
 		return false
 	}
 	return true
