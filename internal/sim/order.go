@@ -110,18 +110,14 @@ func (o *owners) faults() []fault {
 		}},
 		{SlotsCut, 10, func() bool {
 			l := way()
-			l.CutRequests, l.CutReplies = w.rng.IntN(3) > 0, true
-			if l.CutRequests {
-				l.CutReplies = w.rng.IntN(2) == 0
-			}
+			w.cut(l)
 			w.sched.After(w.upTo(pick(w.rng, 3*time.Second, 10*time.Second, time.Minute)), func() { l.Cut(false) })
 			return true
 		}},
 		{SlotsWeather, 8, func() bool {
 			l := way()
-			chance := func() float64 { return float64(w.rng.IntN(4)) / 10 }
-			l.LoseRequest, l.LoseReply, l.Late, l.Twice = chance(), chance(), chance(), chance()
-			l.Latency, l.LateBy = 1+w.upTo(time.Second), 1+w.upTo(20*time.Second)
+			w.badWeather(l)
+			l.LateBy = 1 + w.upTo(20*time.Second)
 			w.sched.After(w.upTo(3*time.Minute), func() { fair(l) })
 			return true
 		}},

@@ -28,19 +28,11 @@ func (m *snowflakeMode) registryFaults() []fault {
 			return true
 		})},
 		{RegistryCut, 6, m.onLink(func(l *world.Link) {
-			l.CutRequests, l.CutReplies = true, true
-			switch w.rng.IntN(4) {
-			case 0:
-				l.CutRequests = false
-			case 1:
-				l.CutReplies = false
-			}
+			w.cut(l)
 			w.sched.After(m.trouble(4*time.Minute), func() { l.Cut(false) })
 		})},
 		{RegistryWeather, 8, m.onLink(func(l *world.Link) {
-			chance := func() float64 { return float64(w.rng.IntN(4)) / 10 }
-			l.LoseRequest, l.LoseReply, l.Late, l.Twice = chance(), chance(), chance(), chance()
-			l.Latency = 1 + w.upTo(time.Second)
+			w.badWeather(l)
 			w.sched.After(m.trouble(5*time.Minute), func() { fair(l) })
 		})},
 		{RegistryUnsure, 3, some(func(s *side) bool {
@@ -117,6 +109,24 @@ func (m *snowflakeMode) trouble(d time.Duration) time.Duration {
 // links implements mode.
 func (m *snowflakeMode) links(n *Node) []*world.Link {
 	return slices.DeleteFunc(slices.Clone(m.claimant(n).links), func(l *world.Link) bool { return l == nil })
+}
+
+// cut cuts a way, in one direction or both.
+func (w *World) cut(l *world.Link) {
+	l.CutRequests, l.CutReplies = true, true
+	switch w.rng.IntN(4) {
+	case 0:
+		l.CutRequests = false
+	case 1:
+		l.CutReplies = false
+	}
+}
+
+// badWeather makes a way slow and unsure, until fair.
+func (w *World) badWeather(l *world.Link) {
+	chance := func() float64 { return float64(w.rng.IntN(4)) / 10 }
+	l.LoseRequest, l.LoseReply, l.Late, l.Twice = chance(), chance(), chance(), chance()
+	l.Latency = 1 + w.upTo(time.Second)
 }
 
 func fair(l *world.Link) {
