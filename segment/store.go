@@ -2,6 +2,8 @@ package segment
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -42,6 +44,13 @@ type ClusterError struct {
 // Error implements error.
 func (e *ClusterError) Error() string {
 	return fmt.Sprintf("the database is another cluster's: its table leaf_meta has cluster_id %s, and this node has taken its ranges from cluster %s", e.Found, e.Own)
+}
+
+// NewClusterID returns an ID for a database that has none: 32 hex digits by chance.
+func NewClusterID() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
 }
 
 // Store is one database that holds rows of leaf_alloc. The engine owns this

@@ -3,8 +3,6 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"sync"
 
@@ -186,9 +184,7 @@ func (s *Store) newCluster() string {
 	if known := s.KnownCluster(); known != "" {
 		return known
 	}
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
-	return hex.EncodeToString(random[:])
+	return segment.NewClusterID()
 }
 
 // own reads the key owner, and writes what f makes of it, unless f refuses. b is the binding that this

@@ -2,9 +2,7 @@ package sqldb
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -120,9 +118,7 @@ func (s *Store) SameCluster(ctx context.Context) (err error) {
 // and the next node that starts must not make another one.
 func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 	if id = s.identity.get(); id == "" {
-		var random [16]byte
-		rand.Read(random[:]) // it never fails
-		id = hex.EncodeToString(random[:])
+		id = segment.NewClusterID()
 	}
 	err = s.transact(ctx, func(conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, s.sql.insertName, metaCluster, id)
