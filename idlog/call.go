@@ -9,8 +9,8 @@ import (
 // since 1970. Begin is from before the request was sent, End from after the answer had
 // arrived. The clock must be one that is never set back during the calls.
 //
-// A line of a text log has it as its last field, @BEGIN-END. A call whose end nobody knows
-// has NoEnd, and @BEGIN- in a log.
+// In a text log it is the last field of a line, @BEGIN-END. Without a known end, End is NoEnd, and
+// the field @BEGIN-.
 type Call struct {
 	Begin int64 `json:"begin,string"` // 1 to MaxTime
 	End   int64 `json:"end,string"`   // Begin to MaxTime, or NoEnd

@@ -236,8 +236,8 @@ func (e *entered) replace(node string, lease clientv3.LeaseID) (before clientv3.
 	return before
 }
 
-// Enter implements segment.Board. Each call takes a lease of its own, as an announcement does; the one
-// before would last for a day, so it is ended.
+// Enter implements segment.Board. Each call takes a lease of its own, as an announcement does, and ends
+// the lease of the call before, which would last for a day.
 func (s *Store) Enter(ctx context.Context, m segment.Member) (err error) {
 	defer s.done(&err, "note that node %s is there", m.Node)
 	lease, err := s.lease(ctx)
