@@ -211,6 +211,7 @@ func TestOlderReadingOfMaxID(t *testing.T) {
 		for range 20 {
 			next(t, a, "order")
 		}
+		synctest.Wait() // loads ahead of need have ended: none reads the older row
 		l.want(t, "format order")
 		s.Put(old)
 		if err := a.Refresh(t.Context(), "order"); err != nil {

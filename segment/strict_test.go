@@ -99,37 +99,40 @@ func lostBy(a *segment.Allocator, reason string) int64 {
 
 // Whoever owns the tag issues larger numbers than every owner before, and the others issue none.
 func TestStrictOrder(t *testing.T) {
-	s, o, a, b := pair(t, strictRow(10))
-	last := int64(0)
-	for round, owner := range []string{"a", "b", "a", "a", "b"} {
-		o.own(owner)
-		issues, refuses := a, b
-		if owner == "b" {
-			issues, refuses = b, a
-		}
-		for range 3 {
-			if id := nextOf(t, issues); id <= last {
-				t.Fatalf("round %d: %s issued %d after %d", round, owner, id, last)
-			} else {
-				last = id
+	synctest.Test(t, func(t *testing.T) {
+		s, o, a, b := pair(t, strictRow(10))
+		last := int64(0)
+		for round, owner := range []string{"a", "b", "a", "a", "b"} {
+			o.own(owner)
+			issues, refuses := a, b
+			if owner == "b" {
+				issues, refuses = b, a
+			}
+			for range 3 {
+				if id := nextOf(t, issues); id <= last {
+					t.Fatalf("round %d: %s issued %d after %d", round, owner, id, last)
+				} else {
+					last = id
+				}
+			}
+			got, err := issues.NextN(t.Context(), "order", 15) // more than a range
+			if err != nil || got[0].Lo <= last {
+				t.Fatalf("round %d: a batch after %d: %v, %v", round, last, got, err)
+			}
+			last = got[len(got)-1].Hi - 1
+			synctest.Wait() // loads ahead of need have ended
+			before := s.count()
+			if id, err := refuses.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+				t.Fatalf("round %d: the node that does not own the tag: %d, %v", round, id, err)
+			}
+			if synctest.Wait(); s.count() != before {
+				t.Errorf("round %d: a node that does not own the tag reserved a range", round)
 			}
 		}
-		got, err := issues.NextN(t.Context(), "order", 15) // more than a range
-		if err != nil || got[0].Lo <= last {
-			t.Fatalf("round %d: a batch after %d: %v, %v", round, last, got, err)
+		if lostBy(a, "order") == 0 {
+			t.Error("the ranges of terms that ended are not counted")
 		}
-		last = got[len(got)-1].Hi - 1
-		before := s.count()
-		if id, err := refuses.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
-			t.Fatalf("round %d: the node that does not own the tag: %d, %v", round, id, err)
-		}
-		if s.count() != before {
-			t.Errorf("round %d: a node that does not own the tag reserved a range", round)
-		}
-	}
-	if lostBy(a, "order") == 0 {
-		t.Error("the ranges of terms that ended are not counted")
-	}
+	})
 }
 
 // The process stands still after it has taken a number, and before it asks for its term: at the
@@ -208,46 +211,49 @@ func TestStrictLoadOfAnEarlierTerm(t *testing.T) {
 // What a node holds of a tag in plain order is not issued when the tag is in strict order, on any way
 // by which it learns of the change.
 func TestStrictFromPlain(t *testing.T) {
-	s, o, a, b := pair(t, row(10))
-	handle := a.Tag("order")
-	nextOf(t, a)
-	if _, err := handle.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	nextOf(t, b)
-	order := func(strict bool) {
-		r, err := s.Lookup(t.Context(), "order")
-		if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		s, o, a, b := pair(t, row(10))
+		handle := a.Tag("order")
+		nextOf(t, a)
+		if _, err := handle.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r.Strict = strict
-		s.Put(r)
-	}
-	order(true)
-	o.own("a")
-	for _, n := range []*segment.Allocator{a, b} {
-		if err := n.Refresh(t.Context(), "order"); err != nil {
-			t.Fatal(err)
+		nextOf(t, b)
+		order := func(strict bool) {
+			synctest.Wait() // loads ahead of need have ended: none moves the row between the two steps
+			r, err := s.Lookup(t.Context(), "order")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Strict = strict
+			s.Put(r)
 		}
-	}
-	if id, err := b.Next(t.Context(), "order"); err == nil {
-		t.Errorf("b issued %d, and a owns the tag", id)
-	}
-	id, err := handle.Next(t.Context())
-	if err != nil || id < s.maxID(t, "order")-10 {
-		t.Errorf("a issued %d, %v, below the range that b held", id, err)
-	}
-	order(false)
-	o.end()
-	for _, n := range []*segment.Allocator{a, b} {
-		if err := n.Refresh(t.Context(), "order"); err != nil {
-			t.Fatal(err)
+		order(true)
+		o.own("a")
+		for _, n := range []*segment.Allocator{a, b} {
+			if err := n.Refresh(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
 		}
-		nextOf(t, n)
-	}
-	if _, err := handle.Next(t.Context()); err != nil {
-		t.Error(err)
-	}
+		if id, err := b.Next(t.Context(), "order"); err == nil {
+			t.Errorf("b issued %d, and a owns the tag", id)
+		}
+		id, err := handle.Next(t.Context())
+		if err != nil || id < s.maxID(t, "order")-10 {
+			t.Errorf("a issued %d, %v, below the range that b held", id, err)
+		}
+		order(false)
+		o.end()
+		for _, n := range []*segment.Allocator{a, b} {
+			if err := n.Refresh(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
+			nextOf(t, n)
+		}
+		if _, err := handle.Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A node that could not load for its callers, and then loses the tag, ends its alarm: it has nothing to
