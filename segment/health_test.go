@@ -91,6 +91,31 @@ func TestOneTagThatFails(t *testing.T) {
 	})
 }
 
+// TestStoreAlarmEndsWithTheNeed: the tags that could not be loaded are deleted, so no load shows that the store
+// takes writes again.
+func TestStoreAlarmEndsWithTheNeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tags := []string{"order", "cart"}
+		s, al := newStore(row(10), segment.Row{Tag: "cart", MaxID: 1, Step: 10}), newAlarms()
+		a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second})
+		s.readOnly()
+		for _, tag := range tags {
+			_, err := a.Next(t.Context(), tag)
+			wantErr(t, err, leaf.ErrNotReady)
+		}
+		al.want(t, "store default")
+		s.heal()
+		for _, tag := range tags {
+			if err := errors.Join(s.Delete(t.Context(), tag), a.Refresh(t.Context(), tag)); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		al.want(t)
+		wantReady(t, a, true, "")
+	})
+}
+
 // TestAlarmsEndWithTheOutage although nobody asks any more: load balancers have sent the
 // callers elsewhere.
 func TestAlarmsEndWithTheOutage(t *testing.T) {

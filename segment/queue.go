@@ -215,11 +215,7 @@ func (q *queue) done(t *Tag, slow bool, h health, err error) (alone bool) {
 	}
 	switch h {
 	case healthy:
-		q.failures, q.lastFailed, q.inARow, q.lates, q.probe = 0, "", 0, 0, ""
-		if q.reported {
-			q.reported = false
-			q.report(nil)
-		}
+		q.recovered()
 		q.startRunners()
 		return false
 	case unknownHealth:
@@ -265,6 +261,25 @@ func (q *queue) isDown(why error) {
 	if !q.reported {
 		q.reported = true
 		q.report(why)
+	}
+}
+
+// rest ends what was known of failures, for a store that can be read and of which no tag needs a load
+// any more, such as tags that were deleted, or are issued by another node: no load would end it.
+func (q *queue) rest() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running == 0 && q.others()+q.slow.loads.Len() == 0 {
+		q.recovered()
+	}
+}
+
+// recovered forgets all failures. q.mu is held.
+func (q *queue) recovered() {
+	q.failures, q.lastFailed, q.inARow, q.lates, q.probe = 0, "", 0, 0, ""
+	if q.reported {
+		q.reported = false
+		q.report(nil)
 	}
 }
 

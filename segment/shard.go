@@ -166,6 +166,9 @@ func (s *shard) sync() error {
 	}
 	s.alloc.apply(s, rows, s.deletedByCommand(rows))
 	s.checkBehind(rows, held)
+	if !s.retry.waiting() {
+		s.queue.rest()
+	}
 	if first {
 		s.alloc.preload(s)
 	}
