@@ -159,7 +159,9 @@ type NextResponse struct {
 	// One or more; two that touch are sent as one.
 	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	// One per ID. Opaque IDs are in the order of their IDs, and do not grow.
-	Texts         []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
+	Texts []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
+	// Present exactly if the tag is in strict order.
+	Route         *Route `protobuf:"bytes,3,opt,name=route,proto3" json:"route,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -208,6 +210,69 @@ func (x *NextResponse) GetTexts() []string {
 	return nil
 }
 
+func (x *NextResponse) GetRoute() *Route {
+	if x != nil {
+		return x.Route
+	}
+	return nil
+}
+
+// Route says which node issues a tag in strict order: one at a time, its owner. Every node
+// answers for such a tag, and one that is not the owner asks the owner first.
+type Route struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gRPC address of the owner, HOST:PORT. Empty: not known to the node that answers.
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// A route with a higher one is newer.
+	Epoch         int64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Route) Reset() {
+	*x = Route{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Route) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Route) ProtoMessage() {}
+
+func (x *Route) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Route.ProtoReflect.Descriptor instead.
+func (*Route) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Route) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Route) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // Range is the IDs from lo to below hi.
 type Range struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -221,7 +286,7 @@ type Range struct {
 
 func (x *Range) Reset() {
 	*x = Range{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[2]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -233,7 +298,7 @@ func (x *Range) String() string {
 func (*Range) ProtoMessage() {}
 
 func (x *Range) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[2]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -246,7 +311,7 @@ func (x *Range) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Range.ProtoReflect.Descriptor instead.
 func (*Range) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{2}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Range) GetLo() int64 {
@@ -281,7 +346,7 @@ type StreamRequest struct {
 
 func (x *StreamRequest) Reset() {
 	*x = StreamRequest{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[3]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -293,7 +358,7 @@ func (x *StreamRequest) String() string {
 func (*StreamRequest) ProtoMessage() {}
 
 func (x *StreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[3]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -306,7 +371,7 @@ func (x *StreamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
 func (*StreamRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{3}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StreamRequest) GetTag() string {
@@ -346,14 +411,16 @@ type StreamResponse struct {
 	// Absent: success.
 	Error *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	// One per ID, in a format that is not "number".
-	Texts         []string `protobuf:"bytes,3,rep,name=texts,proto3" json:"texts,omitempty"`
+	Texts []string `protobuf:"bytes,3,rep,name=texts,proto3" json:"texts,omitempty"`
+	// Present exactly if the tag is in strict order, and not with an error.
+	Route         *Route `protobuf:"bytes,4,opt,name=route,proto3" json:"route,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StreamResponse) Reset() {
 	*x = StreamResponse{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[4]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -365,7 +432,7 @@ func (x *StreamResponse) String() string {
 func (*StreamResponse) ProtoMessage() {}
 
 func (x *StreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[4]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -378,7 +445,7 @@ func (x *StreamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
 func (*StreamResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{4}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StreamResponse) GetRanges() []*Range {
@@ -402,6 +469,13 @@ func (x *StreamResponse) GetTexts() []string {
 	return nil
 }
 
+func (x *StreamResponse) GetRoute() *Route {
+	if x != nil {
+		return x.Route
+	}
+	return nil
+}
+
 // Error says why a request got no IDs.
 type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -419,7 +493,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +505,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +518,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{5}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Error) GetCode() string {
@@ -484,10 +558,14 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12!\n" +
 	"\x04mode\x18\x03 \x01(\x0e2\r.leaf.v1.ModeR\x04mode\x12\x16\n" +
-	"\x06format\x18\x04 \x01(\tR\x06format\"L\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\"r\n" +
 	"\fNextResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
-	"\x05texts\x18\x02 \x03(\tR\x05texts\"'\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\x12$\n" +
+	"\x05route\x18\x03 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"3\n" +
+	"\x05Route\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\"'\n" +
 	"\x05Range\x12\x0e\n" +
 	"\x02lo\x18\x01 \x01(\x03R\x02lo\x12\x0e\n" +
 	"\x02hi\x18\x02 \x01(\x03R\x02hi\"r\n" +
@@ -495,11 +573,12 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12!\n" +
 	"\x04mode\x18\x03 \x01(\x0e2\r.leaf.v1.ModeR\x04mode\x12\x16\n" +
-	"\x06format\x18\x04 \x01(\tR\x06format\"t\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\"\x9a\x01\n" +
 	"\x0eStreamResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12$\n" +
 	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\x12\x14\n" +
-	"\x05texts\x18\x03 \x03(\tR\x05texts\"y\n" +
+	"\x05texts\x18\x03 \x03(\tR\x05texts\x12$\n" +
+	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"y\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
@@ -526,31 +605,34 @@ func file_leaf_v1_leaf_proto_rawDescGZIP() []byte {
 }
 
 var file_leaf_v1_leaf_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_leaf_v1_leaf_proto_goTypes = []any{
 	(Mode)(0),              // 0: leaf.v1.Mode
 	(*NextRequest)(nil),    // 1: leaf.v1.NextRequest
 	(*NextResponse)(nil),   // 2: leaf.v1.NextResponse
-	(*Range)(nil),          // 3: leaf.v1.Range
-	(*StreamRequest)(nil),  // 4: leaf.v1.StreamRequest
-	(*StreamResponse)(nil), // 5: leaf.v1.StreamResponse
-	(*Error)(nil),          // 6: leaf.v1.Error
+	(*Route)(nil),          // 3: leaf.v1.Route
+	(*Range)(nil),          // 4: leaf.v1.Range
+	(*StreamRequest)(nil),  // 5: leaf.v1.StreamRequest
+	(*StreamResponse)(nil), // 6: leaf.v1.StreamResponse
+	(*Error)(nil),          // 7: leaf.v1.Error
 }
 var file_leaf_v1_leaf_proto_depIdxs = []int32{
 	0, // 0: leaf.v1.NextRequest.mode:type_name -> leaf.v1.Mode
-	3, // 1: leaf.v1.NextResponse.ranges:type_name -> leaf.v1.Range
-	0, // 2: leaf.v1.StreamRequest.mode:type_name -> leaf.v1.Mode
-	3, // 3: leaf.v1.StreamResponse.ranges:type_name -> leaf.v1.Range
-	6, // 4: leaf.v1.StreamResponse.error:type_name -> leaf.v1.Error
-	1, // 5: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
-	4, // 6: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
-	2, // 7: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
-	5, // 8: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 1: leaf.v1.NextResponse.ranges:type_name -> leaf.v1.Range
+	3, // 2: leaf.v1.NextResponse.route:type_name -> leaf.v1.Route
+	0, // 3: leaf.v1.StreamRequest.mode:type_name -> leaf.v1.Mode
+	4, // 4: leaf.v1.StreamResponse.ranges:type_name -> leaf.v1.Range
+	7, // 5: leaf.v1.StreamResponse.error:type_name -> leaf.v1.Error
+	3, // 6: leaf.v1.StreamResponse.route:type_name -> leaf.v1.Route
+	1, // 7: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
+	5, // 8: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
+	2, // 9: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
+	6, // 10: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
+	9, // [9:11] is the sub-list for method output_type
+	7, // [7:9] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_leaf_proto_init() }
@@ -564,7 +646,7 @@ func file_leaf_v1_leaf_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_leaf_proto_rawDesc), len(file_leaf_v1_leaf_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

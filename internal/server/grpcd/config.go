@@ -49,6 +49,17 @@ type Config struct {
 	// Formats are the keys of opaque IDs and the templates of tags. Default: none, and a client gets numbers only.
 	Formats *format.Formats
 
+	// Route says where a tag in strict order is issued: the gRPC address of its owner, "" if it is not
+	// known, and an epoch that is higher in a newer route. It must not block, and is called after
+	// each request of segment mode that got IDs. Default: no tag is in strict order.
+	Route func(tag string) (owner string, epoch int64, strict bool)
+
+	// Forwarded returns the issuers for a request of another node, which shows the secret and has
+	// checked its client already; nil: the secret is wrong, which it counts and delays as it sees fit.
+	// These issuers must not forward again, so that no request goes round in a circle. A stream keeps
+	// them. Default: a request that another node has forwarded is refused.
+	Forwarded func(secret string) *leaf.Issuers
+
 	// Ready says for which modes the health service answers SERVING. It must not block. It
 	// is asked with every Check and, for Watch, four times a second. Default: both modes
 	// serve.

@@ -24,6 +24,8 @@
 //     answers. It says when it had to cut calls off.
 //  8. The header of a call and a stream shows the cluster's ID. A stream that began before
 //     the node knew it ends with not_ready in place of the next answer.
+//  9. An answer with IDs of a tag in strict order shows where the tag is issued, and no other answer
+//     does.
 //
 // # What it does not do
 //

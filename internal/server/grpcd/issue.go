@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/requestid"
@@ -23,13 +24,18 @@ const maxKept = 256
 // service is leaf.v1.LeafService.
 type service struct {
 	leafpb.UnimplementedLeafServiceServer
-	access  leaf.Access
-	formats *format.Formats
-	log     *slog.Logger
+	access    leaf.Access
+	formats   *format.Formats
+	route     func(tag string) (owner string, epoch int64, strict bool) // nil: no tag is in strict order
+	forwarded func(secret string) *leaf.Issuers                         // nil: no other node forwards to this one
+	log       *slog.Logger
 }
 
 // admit returns what a call may take its IDs from.
 func (s *service) admit(ctx context.Context) (*leaf.Issuers, error) {
+	if secrets := metadata.ValueFromIncomingContext(ctx, forwardedKey); len(secrets) > 0 {
+		return s.admitNode(secrets)
+	}
 	shown, err := credentialsOf(ctx)
 	if err != nil {
 		return nil, err
@@ -44,11 +50,11 @@ func (s *service) Next(ctx context.Context, req *leafpb.NextRequest) (*leafpb.Ne
 		return nil, statusOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 	}
 	var one [1]leaf.Range
-	ranges, texts, err := s.issue(ctx, issuers, req, one[:])
+	got, err := s.issue(ctx, issuers, req, one[:])
 	if err != nil {
 		return nil, statusOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 	}
-	return &leafpb.NextResponse{Ranges: appendRanges(nil, ranges), Texts: texts}, nil
+	return &leafpb.NextResponse{Ranges: appendRanges(nil, got.ranges), Texts: got.texts, Route: got.route}, nil
 }
 
 // Stream answers the requests of a stream one after the other. Its messages are used
@@ -71,15 +77,15 @@ func (s *service) Stream(stream grpc.BidiStreamingServer[leafpb.StreamRequest, l
 			}
 			return err
 		}
-		ranges, texts, err := s.issue(ctx, issuers, &req, one[:])
-		resp.Error, resp.Texts = nil, texts
+		got, err := s.issue(ctx, issuers, &req, one[:])
+		resp.Error, resp.Texts, resp.Route = nil, got.texts, got.route
 		if err != nil {
-			ranges, resp.Error = nil, messageOf(requestid.Log(s.log, requestid.ID(ctx)), err)
+			resp.Error = messageOf(requestid.Log(s.log, requestid.ID(ctx)), err)
 		}
 		if cap(resp.Ranges) > maxKept {
 			resp.Ranges = nil
 		}
-		resp.Ranges = appendRanges(resp.Ranges[:0], ranges)
+		resp.Ranges = appendRanges(resp.Ranges[:0], got.ranges)
 		if err := stream.SendMsg(&resp); err != nil {
 			return err
 		}
@@ -94,19 +100,25 @@ type request interface {
 	GetFormat() string
 }
 
-// issue returns the IDs for req, as ranges or, in a format that is not of numbers, as texts. It
-// uses one for a single ID.
-func (s *service) issue(ctx context.Context, issuers *leaf.Issuers, req request, one []leaf.Range) (ranges []leaf.Range, texts []string, err error) {
+// issued is what a request gets: ranges or, in a format that is not of numbers, texts.
+type issued struct {
+	ranges []leaf.Range
+	texts  []string
+	route  *leafpb.Route // nil: the tag is not in strict order
+}
+
+// issue returns the IDs for req, or an error and nothing else. It uses one for a single ID.
+func (s *service) issue(ctx context.Context, issuers *leaf.Issuers, req request, one []leaf.Range) (_ issued, err error) {
 	defer recoverTo(&err)
 	if err := leaf.ValidateTag(req.GetTag()); err != nil {
-		return nil, nil, err
+		return issued{}, err
 	}
 	n := int(req.GetCount())
 	if n == 0 {
 		n = 1
 	}
 	if n < 1 || n > leaf.MaxBatch {
-		return nil, nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d, or 0 for 1", leaf.MaxBatch))
+		return issued{}, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d, or 0 for 1", leaf.MaxBatch))
 	}
 	var issuer leaf.Issuer
 	var f *format.Format
@@ -121,22 +133,26 @@ func (s *service) issue(ctx context.Context, issuers *leaf.Issuers, req request,
 		err = leaf.BadField("mode", mode, "must be MODE_SEGMENT or MODE_SNOWFLAKE")
 	}
 	if err != nil {
-		return nil, nil, err
+		return issued{}, err
 	}
+	got := issued{ranges: one}
 	if n > 1 {
-		ranges, err = issuer.NextN(ctx, req.GetTag(), n)
+		got.ranges, err = issuer.NextN(ctx, req.GetTag(), n)
 	} else {
-		ranges = one
 		one[0].Lo, err = issuer.Next(ctx, req.GetTag())
 		one[0].Hi = one[0].Lo + 1
 	}
-	if err != nil || f == nil {
-		return ranges, nil, accept.Ended(err)
+	if err != nil {
+		return issued{}, accept.Ended(err)
 	}
-	if err := f.Check(ranges...); err != nil {
-		return nil, nil, err
+	if f != nil {
+		if err := f.Check(got.ranges...); err != nil {
+			return issued{}, err
+		}
+		got = issued{texts: f.Texts(got.ranges)}
 	}
-	return nil, f.Texts(ranges), nil
+	got.route = s.routeOf(req)
+	return got, nil
 }
 
 // appendRanges appends ranges to dst, using again the elements behind its end.
