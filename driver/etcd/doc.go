@@ -15,6 +15,7 @@
 //	audit/<id>             an entry of the audit log; the digits of its ID are turned around
 //	tokens/<name>          a named token
 //	agreed/<name>          what all nodes must have in common
+//	slots/                 the owners of tags in strict order; below it are keys as those of the registry
 //
 // Keys of the registry, below the prefix:
 //

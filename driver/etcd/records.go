@@ -34,6 +34,14 @@ func (r *Records) claimsKey() string      { return r.cfg.Prefix + "/claims/" }
 func (r *Records) boundsKey() string      { return r.cfg.Prefix + "/bounds/" }
 func (r *Records) peersKey() string       { return r.cfg.Prefix + "/peers/" }
 
+// Slots returns the records that say which node serves which tags in strict order, below the prefix of the
+// store, with connections of their own. They have the form of those of worker IDs.
+func (s *Store) Slots() (*Records, error) {
+	cfg := s.cfg
+	cfg.Prefix, cfg.Password = s.key("slots"), s.currentPassword()
+	return NewRecords(cfg)
+}
+
 // Info implements worker.Records.
 func (r *Records) Info() worker.Info {
 	return worker.Info{Name: "etcd", Kind: worker.Leased, Shared: true, Reset: "etcdctl del " + shellWord(r.namespaceKey())}
@@ -136,7 +144,7 @@ func (r *Records) List(ctx context.Context) ([]worker.Record, error) {
 		clientv3.OpGet(r.boundsKey(), clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("list worker IDs below etcd key %q: %w", r.cfg.Prefix, err)
+		return nil, fmt.Errorf("list claims below etcd key %q: %w", r.cfg.Prefix, err)
 	}
 	l := listing{records: map[int64]worker.Record{}, versions: map[int64]version{}, damage: map[int64]string{}}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
@@ -180,10 +188,10 @@ func (r *Records) Put(ctx context.Context, record worker.Record) (string, error)
 	}
 	response, err := r.commit(ctx, conditions, writes, nil)
 	if err != nil {
-		return "", fmt.Errorf("write etcd keys of worker ID %d: %w", record.Number, err)
+		return "", fmt.Errorf("write etcd keys %q and %q: %w", claim, bound, err)
 	}
 	if !response.Succeeded {
-		return "", fmt.Errorf("%w: the etcd keys of worker ID %d are not what they were", worker.ErrLost, record.Number)
+		return "", fmt.Errorf("%w: the etcd keys %q and %q are not what they were", worker.ErrLost, claim, bound)
 	}
 	now := response.Header.Revision
 	return version{claim: now, bound: now, text: text}.String(), nil

@@ -78,6 +78,7 @@ type texts struct {
 	sql       statements
 	board     boardStatements
 	records   recordStatements
+	slots     recordStatements
 	directory directoryStatements
 	audit     auditStatements
 	token     tokenStatements
@@ -88,7 +89,10 @@ var dialects = withTexts(&mysqlDialect, &postgresDialect, &sqliteDialect)
 
 func withTexts(all ...*dialect) []*dialect {
 	for _, d := range all {
-		d.texts = texts{d.statements(), d.boardStatements(), d.recordStatements(), d.directoryStatements(), d.auditStatements(), d.tokenStatements()}
+		d.texts = texts{
+			d.statements(), d.boardStatements(), d.recordStatements("leaf_worker"), d.recordStatements("leaf_slot"),
+			d.directoryStatements(), d.auditStatements(), d.tokenStatements(),
+		}
 	}
 	return all
 }

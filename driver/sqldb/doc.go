@@ -1,7 +1,8 @@
 // Package sqldb is the segment.Store and segment.Catalog on a SQL database, and in the
 // same or in another one a registry of worker IDs (worker.Records) and a directory of
 // nodes (discovery.Directory): one file per dialect (MySQL with MariaDB, PostgreSQL,
-// SQLite). The registry is in the files records*.go, the directory in directory.go, the
+// SQLite). The registry is in the files records*.go, a second one in the same form, for
+// the owners of tags in strict order, in slots.go, the directory in directory.go, the
 // counters of other ID services, which are only read, in the files source*.go, the
 // dialects in mysql*.go, postgres*.go and sqlite*.go, and the store in the others.
 //

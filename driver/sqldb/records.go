@@ -47,16 +47,18 @@ func OpenRecords(url string, cfg Config) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRecords(s, true), nil
+	return newRecords(s, true, &s.dialect.records), nil
 }
 
 // Records returns the registry in the same database. With an embedded one it shares
 // the connections of the store, because a file has one writer, and it must be used
 // before the store is closed only. With a server it opens a few of its own, so that
 // no tag whose row is locked ever keeps a renewal waiting.
-func (s *Store) Records() (*Records, error) {
+func (s *Store) Records() (*Records, error) { return s.recordsIn(&s.dialect.records) }
+
+func (s *Store) recordsIn(tables *recordStatements) (*Records, error) {
 	if s.dialect.embedded {
-		return newRecords(s, false), nil
+		return newRecords(s, false, tables), nil
 	}
 	cfg := s.cfg
 	cfg.MaxConns = recordsConns
@@ -64,11 +66,11 @@ func (s *Store) Records() (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRecords(other, true), nil
+	return newRecords(other, true, tables), nil
 }
 
-func newRecords(s *Store, own bool) *Records {
-	return &Records{store: s, own: own, sql: &s.dialect.records}
+func newRecords(s *Store, own bool, tables *recordStatements) *Records {
+	return &Records{store: s, own: own, sql: tables}
 }
 
 // Redacted returns the URL of the database with xxxxx for the password.
@@ -76,7 +78,7 @@ func (r *Records) Redacted() string { return r.store.Redacted() }
 
 // Info implements worker.Records.
 func (r *Records) Info() worker.Info {
-	return worker.Info{Name: r.store.dialect.name, Kind: worker.Leased, Shared: !r.store.dialect.embedded, Reset: "DELETE FROM leaf_worker_namespace"}
+	return worker.Info{Name: r.store.dialect.name, Kind: worker.Leased, Shared: !r.store.dialect.embedded, Reset: "DELETE FROM " + r.sql.names}
 }
 
 // Prepare creates the file and the tables of an embedded database, as Bind does, and
@@ -173,7 +175,7 @@ func (r *Records) check(ctx context.Context) error {
 	if r.checked.Load() {
 		return nil
 	}
-	if err := r.store.dialect.check(ctx, r.store, "leaf_worker_namespace", "leaf_worker_bound", "leaf_worker"); err != nil {
+	if err := r.store.dialect.check(ctx, r.store, r.sql.names, r.sql.bounds, r.sql.claims); err != nil {
 		return err
 	}
 	r.checked.Store(true)
@@ -204,10 +206,10 @@ func (r *Records) explain(err error) error {
 	case errors.Is(err, worker.ErrSchema), errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrLost):
 		return err
 	case errors.Is(err, errTwoRows):
-		return fmt.Errorf("%w: a table leaf_worker… holds several rows of one key: its primary key is missing", worker.ErrSchema)
+		return fmt.Errorf("%w: a table %s… holds several rows of one key: its primary key is missing", worker.ErrSchema, r.sql.claims)
 	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):
-		return fmt.Errorf("%w: the database has no usable tables leaf_worker…; run: leaf schema apply --store %q (%w)",
-			worker.ErrSchema, r.store.Redacted(), err)
+		return fmt.Errorf("%w: the database has no usable tables %s…; run: leaf schema apply --store %q (%w)",
+			worker.ErrSchema, r.sql.claims, r.store.Redacted(), err)
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func (n number) record(id int64) worker.Record {
 
 // List implements worker.Records.
 func (r *Records) List(ctx context.Context) (all []worker.Record, err error) {
-	defer r.done(ctx, time.Now(), &err, "read the worker IDs")
+	defer r.done(ctx, time.Now(), &err, "read %s", r.sql.claims)
 	err = r.store.again(ctx, func() (err error) {
 		all, err = r.list(ctx)
 		return err
@@ -114,7 +114,7 @@ func (r *Records) list(ctx context.Context) (all []worker.Record, err error) {
 			continue
 		}
 		if id < 0 || min(c.floor, c.bound) < 0 || max(c.floor, c.bound) > maxMoment {
-			damage[max(id, -1)] = fmt.Sprintf("the tables leaf_worker… hold for id %d floor=%d and bound=%d, which are no moments", id, c.floor, c.bound)
+			damage[max(id, -1)] = fmt.Sprintf("the tables %s… hold for id %d floor=%d and bound=%d, which are no moments", r.sql.claims, id, c.floor, c.bound)
 			continue
 		}
 		n := numbers[id]
@@ -163,7 +163,7 @@ func (r *Records) Put(ctx context.Context, rec worker.Record) (version string, e
 	if err := checkRecord(rec); err != nil {
 		return "", err
 	}
-	defer r.done(ctx, time.Now(), &err, "write worker ID %d", rec.Number)
+	defer r.done(ctx, time.Now(), &err, "write number %d of %s", rec.Number, r.sql.claims)
 	seenBound, seenClaim, _ := strings.Cut(rec.Version, "/")
 	word := rand.Text()
 	next := number{

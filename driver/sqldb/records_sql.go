@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// recordStatements are the texts for the tables of a registry.
+// recordStatements are the texts for the tables of a registry, or for those of slots: see Store.Slots.
 type recordStatements struct {
+	claims, bounds, names string // the tables
+
 	namespace       string // one row, or none
 	insertNamespace string // name, fingerprint, issue_from, incarnation, given
 	nameNamespace   string // incarnation, where there is none
@@ -31,37 +33,41 @@ type recordStatements struct {
 	sweep    string // nonce, how long ago in ms
 }
 
-func (d *dialect) recordStatements() recordStatements {
+// recordStatements returns the texts for the tables whose names begin with that of the table of claims.
+func (d *dialect) recordStatements(claims string) recordStatements {
+	bounds, names, peers := claims+"_bound", claims+"_namespace", claims+"_peer"
 	const claim = "address, nonce, floor, bound, released, version"
 	set := func(columns string) string {
 		return "SET " + strings.ReplaceAll(columns, ",", " = ?,") + " = ?, update_time = CURRENT_TIMESTAMP WHERE id = ? AND version = ?"
 	}
 	return recordStatements{
-		namespace:       "SELECT name, fingerprint, issue_from, incarnation, given FROM leaf_worker_namespace",
-		insertNamespace: d.bind("INSERT INTO leaf_worker_namespace (id, name, fingerprint, issue_from, incarnation, given, update_time) VALUES (1, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
-		nameNamespace:   d.bind("UPDATE leaf_worker_namespace SET incarnation = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ''"),
-		amendNamespace:  d.bind("UPDATE leaf_worker_namespace SET issue_from = ?, given = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ? AND issue_from = ? AND given = ?"),
-		count:           d.bind("UPDATE leaf_worker_namespace SET given = given + 1, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ?"),
-		incarnation:     "SELECT incarnation FROM leaf_worker_namespace",
+		claims: claims, bounds: bounds, names: names,
+
+		namespace:       "SELECT name, fingerprint, issue_from, incarnation, given FROM " + names,
+		insertNamespace: d.bind("INSERT INTO " + names + " (id, name, fingerprint, issue_from, incarnation, given, update_time) VALUES (1, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
+		nameNamespace:   d.bind("UPDATE " + names + " SET incarnation = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ''"),
+		amendNamespace:  d.bind("UPDATE " + names + " SET issue_from = ?, given = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ? AND issue_from = ? AND given = ?"),
+		count:           d.bind("UPDATE " + names + " SET given = given + 1, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ?"),
+		incarnation:     "SELECT incarnation FROM " + names,
 
 		// One statement sees one state of both tables.
-		list: "SELECT id, false, '', '', 0, bound, false, version FROM leaf_worker_bound" +
-			" UNION ALL SELECT id, true, " + claim + " FROM leaf_worker",
+		list: "SELECT id, false, '', '', 0, bound, false, version FROM " + bounds +
+			" UNION ALL SELECT id, true, " + claim + " FROM " + claims,
 
-		lockBound:   d.bind("SELECT bound, version FROM leaf_worker_bound WHERE id = ?" + d.forUpdate),
-		insertBound: d.bind("INSERT INTO leaf_worker_bound (id, bound, version, update_time) VALUES (?, ?, ?, CURRENT_TIMESTAMP)"),
-		updateBound: d.bind("UPDATE leaf_worker_bound " + set("bound, version")),
+		lockBound:   d.bind("SELECT bound, version FROM " + bounds + " WHERE id = ?" + d.forUpdate),
+		insertBound: d.bind("INSERT INTO " + bounds + " (id, bound, version, update_time) VALUES (?, ?, ?, CURRENT_TIMESTAMP)"),
+		updateBound: d.bind("UPDATE " + bounds + " " + set("bound, version")),
 
-		lockClaim:   d.bind("SELECT " + claim + " FROM leaf_worker WHERE id = ?" + d.forUpdate),
-		insertClaim: d.bind("INSERT INTO leaf_worker (id, " + claim + ", extends, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, false, CURRENT_TIMESTAMP)"),
-		updateClaim: d.bind("UPDATE leaf_worker " + set(claim)),
+		lockClaim:   d.bind("SELECT " + claim + " FROM " + claims + " WHERE id = ?" + d.forUpdate),
+		insertClaim: d.bind("INSERT INTO " + claims + " (id, " + claim + ", extends, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, false, CURRENT_TIMESTAMP)"),
+		updateClaim: d.bind("UPDATE " + claims + " " + set(claim)),
 
-		announce: d.bind("INSERT INTO leaf_worker_peer (nonce, address, clock, number, expires, update_time) VALUES (?, ?, ?, ?, " +
+		announce: d.bind("INSERT INTO " + peers + " (nonce, address, clock, number, expires, update_time) VALUES (?, ?, ?, ?, " +
 			d.now + " + ?, CURRENT_TIMESTAMP)" + d.onConflict("nonce", "address", "clock", "number", "expires", "update_time")),
-		withdraw: d.bind("DELETE FROM leaf_worker_peer WHERE nonce = ?"),
-		peers:    "SELECT nonce, address, clock, number FROM leaf_worker_peer WHERE expires > " + d.now,
-		expired:  d.bind("SELECT nonce FROM leaf_worker_peer WHERE expires < " + d.now + " - ?"),
-		sweep:    d.bind("DELETE FROM leaf_worker_peer WHERE nonce = ? AND expires < " + d.now + " - ?"),
+		withdraw: d.bind("DELETE FROM " + peers + " WHERE nonce = ?"),
+		peers:    "SELECT nonce, address, clock, number FROM " + peers + " WHERE expires > " + d.now,
+		expired:  d.bind("SELECT nonce FROM " + peers + " WHERE expires < " + d.now + " - ?"),
+		sweep:    d.bind("DELETE FROM " + peers + " WHERE nonce = ? AND expires < " + d.now + " - ?"),
 	}
 }
 

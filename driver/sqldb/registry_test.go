@@ -41,23 +41,36 @@ func applySchema(t testing.TB, url string) {
 // reaches past them.
 func registryTarget(t *testing.T, url string, db *sql.DB) drivertest.RegistryTarget {
 	t.Helper()
+	target := tablesTarget("leaf_worker", db)
+	target.Open = func(t *testing.T) worker.Registry { return worker.NewPool(openRecords(t, url)) }
+	target.Lease = 2 * time.Second
+	wipe := target.Wipe
+	target.Wipe = func(t *testing.T) {
+		t.Helper()
+		wipe(t)
+		execAll(t, db, "DELETE FROM leaf_worker_peer")
+	}
+	return target
+}
+
+// tablesTarget reaches the tables whose names begin with that of the table of claims.
+func tablesTarget(claims string, db *sql.DB) drivertest.RegistryTarget {
 	return drivertest.RegistryTarget{
-		Open: func(t *testing.T) worker.Registry { return worker.NewPool(openRecords(t, url)) },
 		DeleteClaim: func(t *testing.T, number int64) {
 			t.Helper()
-			execAll(t, db, fmt.Sprintf("DELETE FROM leaf_worker WHERE id = %d", number))
+			execAll(t, db, fmt.Sprintf("DELETE FROM %s WHERE id = %d", claims, number))
 		},
 		Overwrite: func(t *testing.T, number int64, nonce string) {
 			t.Helper()
-			execAll(t, db, fmt.Sprintf("UPDATE leaf_worker SET nonce = '%s' WHERE id = %d", strings.ReplaceAll(nonce, "'", "''"), number))
+			execAll(t, db, fmt.Sprintf("UPDATE %s SET nonce = '%s' WHERE id = %d", claims, strings.ReplaceAll(nonce, "'", "''"), number))
 		},
 		Garble: func(t *testing.T, number int64) {
 			t.Helper()
-			execAll(t, db, fmt.Sprintf("UPDATE leaf_worker_bound SET bound = -1 WHERE id = %d", number))
+			execAll(t, db, fmt.Sprintf("UPDATE %s_bound SET bound = -1 WHERE id = %d", claims, number))
 		},
 		Forget: func(t *testing.T) {
 			t.Helper()
-			execAll(t, db, "DELETE FROM leaf_worker_bound", "DELETE FROM leaf_worker")
+			execAll(t, db, "DELETE FROM "+claims+"_bound", "DELETE FROM "+claims)
 		},
 		Reset: func(t *testing.T, command string) {
 			t.Helper()
@@ -65,9 +78,8 @@ func registryTarget(t *testing.T, url string, db *sql.DB) drivertest.RegistryTar
 		},
 		Wipe: func(t *testing.T) {
 			t.Helper()
-			execAll(t, db, "DELETE FROM leaf_worker_namespace", "DELETE FROM leaf_worker_bound", "DELETE FROM leaf_worker", "DELETE FROM leaf_worker_peer")
+			execAll(t, db, "DELETE FROM "+claims+"_namespace", "DELETE FROM "+claims+"_bound", "DELETE FROM "+claims)
 		},
-		Lease: 2 * time.Second,
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // tables are all of them, in the order of the schema.
 var tables = []string{
 	"leaf_alloc", "leaf_tag_option", "leaf_client_option", "leaf_meta", "leaf_worker_namespace", "leaf_worker_bound", "leaf_worker", "leaf_worker_peer", "leaf_node",
-	"leaf_repair", "leaf_repair_node", "leaf_audit", "leaf_token",
+	"leaf_repair", "leaf_repair_node", "leaf_audit", "leaf_token", "leaf_slot_namespace", "leaf_slot_bound", "leaf_slot",
 }
 
 // report is what ApplySchema says where the first tables exist.

@@ -31,11 +31,14 @@ func AskClock(ctx context.Context, p worker.Peer, secure *tls.Config) (time.Time
 // UntilEnd returns when the node is to be stopped.
 func (a *App) UntilEnd(ctx context.Context) error { return a.untilEnd(ctx) }
 
-// BesideStoreIs reports whether the registry and the directory beside a store in etcd have the password.
+// OpenSlots opens the records of slots in the first store.
+func (a *App) OpenSlots() (worker.Records, error) { return a.dbs.stores[0].openSlots() }
+
+// BesideStoreIs reports whether the registry, the directory and the slots of a store in etcd have the password.
 func (a *App) BesideStoreIs(password string) bool {
 	beside := *a.dbs.stores[0].(etcdStore).beside
 	other := slices.ContainsFunc(beside, func(p passwords) bool { return p.SetPassword(password) })
-	return len(beside) == 2 && !other
+	return len(beside) == 3 && !other
 }
 
 // WeightOf returns the weight that the node publishes from now on.

@@ -93,7 +93,7 @@ func TestReloadPasswords(t *testing.T) {
 	}
 }
 
-// TestReloadPasswordOfEtcd: a store in etcd, with the worker IDs and the directory beside it.
+// TestReloadPasswordOfEtcd: a store in etcd, with the worker IDs, the directory and the slots beside it.
 func TestReloadPasswordOfEtcd(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
@@ -105,6 +105,14 @@ func TestReloadPasswordOfEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Stop(context.Background()) })
+	slots, err := a.OpenSlots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slots.Close() })
+	if at := slots.Info().Reset; at != "etcdctl del /leaf/segment/prod/slots/namespace" {
+		t.Errorf("the slots are deleted by %q", at)
+	}
 	for _, tt := range []struct {
 		store     string
 		passwords int
@@ -124,7 +132,7 @@ func TestReloadPasswordOfEtcd(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %d passwords, %q", tt.store, r, err, tt.passwords, tt.restart)
 		}
 		if tt.passwords > 0 && !a.BesideStoreIs("two") {
-			t.Errorf("%s: the worker IDs or the directory go on with the password of before", tt.store)
+			t.Errorf("%s: the worker IDs, the directory or the slots go on with the password of before", tt.store)
 		}
 	}
 }

@@ -52,6 +52,10 @@ type store interface {
 	openRegistry(r *registry) error
 	openDirectory() (discovery.Directory, error)
 
+	// openSlots opens the records that say which node serves which tags in strict order. The caller closes
+	// them before the store.
+	openSlots() (worker.Records, error)
+
 	// newLogin notes in n what the URL in a new configuration changes.
 	newLogin(n *newLogins, key, url string) error
 }
@@ -84,6 +88,8 @@ func (s sqlStore) openRegistry(r *registry) (err error) {
 }
 
 func (s sqlStore) openDirectory() (discovery.Directory, error) { return s.Directory() }
+
+func (s sqlStore) openSlots() (worker.Records, error) { return s.Slots() }
 
 func (s sqlStore) newLogin(n *newLogins, key, url string) error { return n.database(key, s, url) }
 

@@ -14,14 +14,14 @@ import (
 const etcdDialect = "etcd"
 
 // etcdStore is a store in etcd. The registry and the directory of the same URL are beside it, each in a
-// folder of its own.
+// folder of its own. The records of slots are in the folder of the store.
 type etcdStore struct {
 	*etcd.Store
 
 	url    string
 	cfg    config.Config
 	log    *slog.Logger
-	beside *[]passwords // what was opened of the registry and the directory
+	beside *[]passwords // what was opened of the registry, the directory and the slots
 }
 
 func openEtcdStore(url string, c config.Config, log *slog.Logger) (store, error) {
@@ -91,6 +91,15 @@ func (s etcdStore) openDirectory() (discovery.Directory, error) {
 	}
 	*s.beside = append(*s.beside, d)
 	return d, nil
+}
+
+func (s etcdStore) openSlots() (worker.Records, error) {
+	r, err := s.Slots()
+	if err != nil {
+		return nil, err
+	}
+	*s.beside = append(*s.beside, r)
+	return r, nil
 }
 
 func (s etcdStore) newLogin(n *newLogins, key, url string) error {

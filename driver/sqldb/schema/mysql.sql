@@ -138,3 +138,37 @@ CREATE TABLE IF NOT EXISTS leaf_token (
   update_time timestamp     NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (name)
 ) ENGINE=InnoDB;
+
+-- Which node serves which tags in strict order: tables of the form of those of worker IDs. A bound is
+-- a lease in ms here. If they are emptied, those tags stop until the leases are over, and nothing repeats.
+CREATE TABLE IF NOT EXISTS leaf_slot_namespace (
+  id          int          NOT NULL CHECK (id = 1),
+  name        varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  fingerprint varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  issue_from  bigint       NOT NULL,
+  incarnation varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  given       bigint       NOT NULL DEFAULT 0,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS leaf_slot_bound (
+  id          bigint       NOT NULL,
+  bound       bigint       NOT NULL,
+  version     varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;
+
+CREATE TABLE IF NOT EXISTS leaf_slot (
+  id          bigint       NOT NULL,
+  address     varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  nonce       varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  floor       bigint       NOT NULL,
+  bound       bigint       NOT NULL,
+  released    boolean      NOT NULL,
+  extends     boolean      NOT NULL, -- not used, always false
+  version     varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  update_time timestamp    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB;

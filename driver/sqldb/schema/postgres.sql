@@ -125,3 +125,34 @@ CREATE TABLE IF NOT EXISTS leaf_token (
   created     bigint        NOT NULL,
   update_time timestamptz   NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
+
+-- Which node serves which tags in strict order: tables of the form of those of worker IDs. A bound is
+-- a lease in ms here. If they are emptied, those tags stop until the leases are over, and nothing repeats.
+CREATE TABLE IF NOT EXISTS leaf_slot_namespace (
+  id          integer      NOT NULL PRIMARY KEY CHECK (id = 1),
+  name        varchar(64)  NOT NULL,
+  fingerprint varchar(255) NOT NULL,
+  issue_from  bigint       NOT NULL,
+  incarnation varchar(64)  NOT NULL DEFAULT '',
+  given       bigint       NOT NULL DEFAULT 0,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE TABLE IF NOT EXISTS leaf_slot_bound (
+  id          bigint       NOT NULL PRIMARY KEY,
+  bound       bigint       NOT NULL,
+  version     varchar(64)  NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE TABLE IF NOT EXISTS leaf_slot (
+  id          bigint       NOT NULL PRIMARY KEY,
+  address     varchar(255) NOT NULL,
+  nonce       varchar(64)  NOT NULL,
+  floor       bigint       NOT NULL,
+  bound       bigint       NOT NULL,
+  released    boolean      NOT NULL,
+  extends     boolean      NOT NULL, -- not used, always false
+  version     varchar(64)  NOT NULL,
+  update_time timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);

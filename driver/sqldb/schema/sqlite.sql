@@ -125,3 +125,34 @@ CREATE TABLE IF NOT EXISTS leaf_token (
   created     INTEGER NOT NULL,
   update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
 ) STRICT;
+
+-- Which node serves which tags in strict order: tables of the form of those of worker IDs. A bound is
+-- a lease in ms here. If they are emptied, those tags stop until the leases are over, and nothing repeats.
+CREATE TABLE IF NOT EXISTS leaf_slot_namespace (
+  id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+  name        TEXT    NOT NULL,
+  fingerprint TEXT    NOT NULL,
+  issue_from  INTEGER NOT NULL,
+  incarnation TEXT    NOT NULL DEFAULT '',
+  given       INTEGER NOT NULL DEFAULT 0,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS leaf_slot_bound (
+  id          INTEGER NOT NULL PRIMARY KEY,
+  bound       INTEGER NOT NULL,
+  version     TEXT    NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS leaf_slot (
+  id          INTEGER NOT NULL PRIMARY KEY,
+  address     TEXT    NOT NULL,
+  nonce       TEXT    NOT NULL,
+  floor       INTEGER NOT NULL,
+  bound       INTEGER NOT NULL,
+  released    INTEGER NOT NULL,
+  extends     INTEGER NOT NULL, -- not used, always false
+  version     TEXT    NOT NULL,
+  update_time TEXT    NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
