@@ -50,6 +50,9 @@ func TestOptionsLimits(t *testing.T) {
 		{segment.Options{MinStep: 6, MaxStep: 5}, "min_step"},
 		{segment.Options{Format: "INV-{seq:08}"}, ""},
 		{segment.Options{Format: "INV-{seq:8}"}, "format"},
+		{segment.Options{Order: segment.OrderPlain}, ""},
+		{segment.Options{Order: segment.OrderStrict}, ""},
+		{segment.Options{Order: "Strict"}, "order"},
 	} {
 		err := c.options.Validate()
 		if c.field == "" && err != nil || c.field != "" && (!errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), c.field+"=")) {
@@ -63,9 +66,12 @@ func TestChangeApplies(t *testing.T) {
 	if (segment.Change{MaxID: &five, Step: &five}).TouchesOptions() {
 		t.Error("a change of max_id and step needs leaf_tag_option")
 	}
-	c := segment.Change{MinStep: &five, FixedStep: &yes, Format: new("{seq:08}")}
-	if got, want := c.ApplyTo(segment.Options{MaxStep: 9}), (segment.Options{MinStep: 5, MaxStep: 9, FixedStep: true, Format: "{seq:08}"}); got != want || !c.TouchesOptions() {
+	c := segment.Change{MinStep: &five, FixedStep: &yes, Format: new("{seq:08}"), Order: new(segment.OrderStrict)}
+	if got, want := c.ApplyTo(segment.Options{MaxStep: 9}), (segment.Options{MinStep: 5, MaxStep: 9, FixedStep: true, Format: "{seq:08}", Order: segment.OrderStrict}); got != want || !c.TouchesOptions() {
 		t.Errorf("options %+v, want %+v", got, want)
+	}
+	if got := (segment.Change{Order: new(segment.OrderPlain)}).ApplyTo(segment.Options{MaxStep: 9, Order: segment.OrderStrict}); got != (segment.Options{MaxStep: 9}) {
+		t.Errorf("options %+v, want none of the order", got)
 	}
 }
 

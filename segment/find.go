@@ -164,8 +164,8 @@ func (t *Tag) describe(row Row) {
 			t.shard.retry.add(t)
 		}
 	}
-	if t.strict != row.Strict {
-		t.strict = row.Strict
+	if strict := row.Options.Strict(); t.strict != strict {
+		t.strict = strict
 		t.enterLocked(t.buffer(), nil) // calls would take on from a chunk of the other order
 	}
 	var err error

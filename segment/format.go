@@ -14,7 +14,7 @@ type tagOptions struct {
 
 // next returns the options in force after o was read from the row, nil if there are none. Options of
 // the step that cannot be used are left out, with the error; a format that cannot be used only counts
-// where it is asked for.
+// where it is asked for, and what an unknown order counts as, Strict says.
 func (was *tagOptions) next(o Options) (*tagOptions, error) {
 	if o == (Options{}) {
 		return nil, nil //nolint:nilnil // as most tags
@@ -28,10 +28,10 @@ func (was *tagOptions) next(o Options) (*tagOptions, error) {
 	} else {
 		now.template, _ = o.template() // Template says why there is none
 	}
-	o.Format = ""
+	o.Format, o.Order = "", ""
 	err := o.Validate()
 	if err != nil {
-		now.Options = Options{Format: now.Format}
+		now.Options = Options{Format: now.Format, Order: now.Order}
 	}
 	return now, err
 }

@@ -19,10 +19,31 @@ type Options struct {
 
 	// Format is the template of package number by which people read the tag's IDs; "": it has none.
 	Format string `json:"format,omitempty"`
+
+	// Order is OrderStrict or OrderPlain. A Store keeps OrderPlain as "".
+	Order string `json:"order,omitempty"`
+}
+
+// Values of Options.Order.
+const (
+	OrderPlain  = "plain"  // each node issues from ranges of its own, so the IDs of several nodes interleave
+	OrderStrict = "strict" // one node at a time issues the tag, see Terms
+)
+
+// Strict reports whether the tag is in strict order. A value that this program does not know counts as
+// strict: it may be that of a later version.
+func (o Options) Strict() bool { return o.Order != "" && o.Order != OrderPlain }
+
+// Stored returns o as a Store keeps it: an option that has its default value is zero.
+func (o Options) Stored() Options {
+	if o.Order == OrderPlain {
+		o.Order = ""
+	}
+	return o
 }
 
 // Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or
-// cross each other, or if Format is no template.
+// cross each other, if Order is neither order, or if Format is no template.
 func (o Options) Validate() error {
 	switch {
 	case o.MinStep < 0 || o.MinStep > MaxStep:
@@ -31,6 +52,8 @@ func (o Options) Validate() error {
 		return leaf.BadField("max_step", o.MaxStep, fmt.Sprintf("must be 1 to %d, or 0 for the node's limit", MaxStep))
 	case o.MaxStep != 0 && o.MinStep > o.MaxStep:
 		return leaf.BadField("min_step", o.MinStep, fmt.Sprintf("must not be above max_step=%d", o.MaxStep))
+	case o.Strict() && o.Order != OrderStrict:
+		return leaf.BadField("order", o.Order, "must be "+OrderPlain+" or "+OrderStrict)
 	}
 	_, err := o.template()
 	return err
@@ -64,7 +87,7 @@ func (o Options) template() (*number.Template, error) {
 // Columns returns the names of the options in leaf_tag_option, and pointers to their values
 // in o, in the same order.
 func (o *Options) Columns() (names []string, values []any) {
-	return []string{"min_step", "max_step", "fixed_step", "format"}, []any{&o.MinStep, &o.MaxStep, &o.FixedStep, &o.Format}
+	return []string{"min_step", "max_step", "fixed_step", "format", "id_order"}, []any{&o.MinStep, &o.MaxStep, &o.FixedStep, &o.Format, &o.Order}
 }
 
 // Change is an edit of a row. Nil fields stay as they are.
@@ -76,6 +99,7 @@ type Change struct {
 	MaxStep     *int64  `json:"max_step,omitempty"`
 	FixedStep   *bool   `json:"fixed_step,omitempty"`
 	Format      *string `json:"format,omitempty"`
+	Order       *string `json:"order,omitempty"`
 }
 
 // CheckMaxID returns leaf.ErrConflict if the change must not set the max_id of a row whose max_id is
@@ -98,7 +122,7 @@ func (c Change) TouchesOptions() bool {
 	return c != Change{MaxID: c.MaxID, Step: c.Step, Description: c.Description}
 }
 
-// ApplyTo returns o with c's option fields set.
+// ApplyTo returns o with c's option fields set, as a Store keeps it.
 func (c Change) ApplyTo(o Options) Options {
 	if c.MinStep != nil {
 		o.MinStep = *c.MinStep
@@ -112,7 +136,10 @@ func (c Change) ApplyTo(o Options) Options {
 	if c.Format != nil {
 		o.Format = *c.Format
 	}
-	return o
+	if c.Order != nil {
+		o.Order = *c.Order
+	}
+	return o.Stored()
 }
 
 // CheckFormat returns leaf.ErrConflict if the change replaces the format of a row by one that may give

@@ -163,7 +163,6 @@ type Row struct {
 	Description string
 	UpdateTime  time.Time // zero if unknown
 	Options     Options
-	Strict      bool // the tag is in strict order, see Terms; no driver for a database has a column for it yet
 
 	Problem error // why the row cannot be read; then the other fields but Tag are zero
 }

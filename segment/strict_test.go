@@ -69,7 +69,7 @@ func (o termsOf) Term(tag string) (segment.Term, error) {
 
 func strictRow(step int64) segment.Row {
 	r := row(step)
-	r.Strict = true
+	r.Options.Order = segment.OrderStrict
 	return r
 }
 
@@ -219,16 +219,16 @@ func TestStrictFromPlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		nextOf(t, b)
-		order := func(strict bool) {
+		order := func(order string) {
 			synctest.Wait() // loads ahead of need have ended: none moves the row between the two steps
 			r, err := s.Lookup(t.Context(), "order")
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Strict = strict
+			r.Options.Order = order
 			s.Put(r)
 		}
-		order(true)
+		order(segment.OrderStrict)
 		o.own("a")
 		for _, n := range []*segment.Allocator{a, b} {
 			if err := n.Refresh(t.Context(), "order"); err != nil {
@@ -242,7 +242,7 @@ func TestStrictFromPlain(t *testing.T) {
 		if err != nil || id < s.maxID(t, "order")-10 {
 			t.Errorf("a issued %d, %v, below the range that b held", id, err)
 		}
-		order(false)
+		order(segment.OrderPlain)
 		o.end()
 		for _, n := range []*segment.Allocator{a, b} {
 			if err := n.Refresh(t.Context(), "order"); err != nil {
@@ -284,5 +284,20 @@ func TestStrictWithoutTerms(t *testing.T) {
 	a := node(t, newStore(strictRow(10)), nil, segment.Config{})
 	if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("%d, %v, want ErrNotReady", id, err)
+	}
+}
+
+// An order that a later version has set counts as strict. It takes no other option with it.
+func TestOrderThatIsNotKnown(t *testing.T) {
+	o := &terms{}
+	s := newStore(withOptions(10, segment.Options{MinStep: 50, Order: "later"}))
+	a := node(t, s, nil, segment.Config{NodeID: "a", Terms: o.node("a")})
+	if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("without a term: %d, %v, want ErrNotReady", id, err)
+	}
+	o.own("a")
+	nextOf(t, a)
+	if st := a.Snapshot(); len(st) != 1 || st[0].Length != 50 {
+		t.Errorf("%+v, want a range of 50", st)
 	}
 }

@@ -25,7 +25,7 @@ type Tag struct {
 	news    uint64      // how often the row was taken over
 	step    int64       // the row's own step as last seen, 0 if unknown or invalid
 	options *tagOptions // nil: none, as most tags
-	strict  bool        // as in Row
+	strict  bool        // as in Options, also where the others cannot be used
 	buf     *buffer     // nil until the tag is first used
 	tight   bool        // the alarm format is raised
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// Terms tells when this node may issue a tag in strict order (Row.Strict): while it owns the tag,
+// Terms tells when this node may issue a tag in strict order (OrderStrict): while it owns the tag,
 // alone among all nodes. Methods are safe for concurrent use and return at once.
 type Terms interface {
 	// Term returns the term in which this node owns the tag now. Two results are equal only within one

@@ -69,6 +69,7 @@ func createBad(t *testing.T, b Backend) {
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{MinStep: 7, MaxStep: 5}},
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{MaxStep: segment.MaxStep + 1}},
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Format: "INV"}},
+		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Order: "any"}},
 	} {
 		if err := b.Store.Create(ctx(t), row); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("Create(%+v): %v; want ErrBadRequest", row, err)
@@ -129,7 +130,9 @@ func update(t *testing.T, b Backend) {
 			segment.Change{Format: new("INV-{seq:08}")},
 			segment.Change{Format: new("INV-{seq:09}"), MinStep: new(int64(2))},
 			segment.Change{Format: new("")},
-			segment.Change{Format: new("INV-{seq:08:36}")})
+			segment.Change{Format: new("INV-{seq:08:36}")},
+			segment.Change{Order: new(segment.OrderStrict)},
+			segment.Change{Order: new(segment.OrderPlain), MinStep: new(int64(0))})
 	}
 	for _, c := range changes {
 		if err := b.Store.Update(ctx(t), "a", c); err != nil {
@@ -175,6 +178,7 @@ func updateBad(t *testing.T, b Backend) {
 		{segment.Change{MinStep: new(int64(8)), MaxStep: new(int64(7)), Step: new(int64(13))}, leaf.ErrBadRequest},
 		{segment.Change{Format: new("INV-{seq:8}"), Step: new(int64(13))}, leaf.ErrBadRequest},
 		{segment.Change{Format: new("INV-{yyyy}-{seq:08}")}, leaf.ErrBadRequest},
+		{segment.Change{Order: new("STRICT"), Step: new(int64(13))}, leaf.ErrBadRequest},
 	} {
 		if err := b.Store.Update(ctx(t), "a", c.change); !errors.Is(err, c.want) {
 			t.Errorf("Update(%+v): %v; want %v", c.change, err, c.want)
@@ -240,7 +244,7 @@ func deleteRow(t *testing.T, b Backend) {
 	}
 	row := segment.NewRow{Tag: "a", Start: 100, Step: 7}
 	if !b.NoOptions {
-		row.Options = segment.Options{FixedStep: true}
+		row.Options = segment.Options{FixedStep: true, Order: segment.OrderStrict}
 	}
 	if err := b.Store.Create(ctx(t), row); err != nil {
 		t.Fatal(err)
@@ -255,7 +259,7 @@ func deleteRow(t *testing.T, b Backend) {
 	if _, err := b.Store.Reserve(ctx(t), request("a", 7, 7)); !errors.Is(err, leaf.ErrUnknownTag) {
 		t.Errorf("Reserve of a deleted tag: %v; want ErrUnknownTag", err)
 	}
-	if err := b.Store.Create(ctx(t), segment.NewRow{Tag: "a", Start: 100, Step: 7}); err != nil {
+	if err := b.Store.Create(ctx(t), segment.NewRow{Tag: "a", Start: 100, Step: 7, Options: segment.Options{Order: segment.OrderPlain}}); err != nil {
 		t.Fatal(err)
 	}
 	if row, err := b.Store.Lookup(ctx(t), "a"); err != nil || row.Options != (segment.Options{}) {

@@ -14,6 +14,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 	if err := row.Validate(); err != nil {
 		return err
 	}
+	row.Options = row.Stored()
 	defer s.done(&err, "create tag %q", row.Tag)
 	key, notice, answers := s.rowKey(row.Tag), s.noticeKey(row.Tag), s.answersOf(row.Tag)
 	text := rowText("", segment.Row{MaxID: row.Start, Step: row.Step, Description: row.Description, UpdateTime: time.Now().UTC(), Options: row.Options})

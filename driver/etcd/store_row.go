@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -25,9 +27,18 @@ type rowValue struct {
 
 // The fields of a row and of its options that this version knows.
 var (
-	rowFields       = []string{"format", "max_id", "step", "description", "update_time", "options"}
-	optionFields, _ = new(segment.Options).Columns()
+	rowFields    = []string{"format", "max_id", "step", "description", "update_time", "options"}
+	optionFields = fieldNames(reflect.TypeFor[segment.Options]())
 )
+
+// fieldNames returns the names of a struct's fields in JSON.
+func fieldNames(of reflect.Type) (names []string) {
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
 
 // parseRow reads the row of a tag. The error is leaf.ErrInvalidRow and names the key.
 func parseRow(tag, key string, text []byte) (row segment.Row, err error) {

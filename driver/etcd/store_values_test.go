@@ -69,7 +69,7 @@ func TestStoreKeepsUnknownFields(t *testing.T) {
 	ns := server.Etcd(t)
 	p := newPlace(t, ns.Servers, ns.Root)
 	s := p.store(t)
-	if err := s.Create(short(t), segment.NewRow{Tag: "order", Start: 1, Step: 7, Options: segment.Options{MaxStep: 9, FixedStep: true}}); err != nil {
+	if err := s.Create(short(t), segment.NewRow{Tag: "order", Start: 1, Step: 7, Options: segment.Options{MaxStep: 9, FixedStep: true, Order: segment.OrderStrict}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.SetTagLimit(short(t), "order", limit.ChangeTo(limit.Rule{Rate: 5})); err != nil {
@@ -81,7 +81,7 @@ func TestStoreKeepsUnknownFields(t *testing.T) {
 	if _, err := s.Reserve(short(t), order()); err != nil {
 		t.Fatal(err)
 	}
-	if row, err := s.Lookup(short(t), "order"); err != nil || row.Options != (segment.Options{MaxStep: 9, FixedStep: true}) {
+	if row, err := s.Lookup(short(t), "order"); err != nil || row.Options != (segment.Options{MaxStep: 9, FixedStep: true, Order: segment.OrderStrict}) {
 		t.Errorf("options after Reserve: %+v, %v", row, err)
 	}
 	if err := s.Update(short(t), "order", segment.Change{MaxStep: new(int64(0))}); err != nil {

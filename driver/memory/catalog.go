@@ -16,6 +16,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) error {
 	if err := row.Validate(); err != nil {
 		return err
 	}
+	row.Options = row.Stored()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("create tag %q: %w", row.Tag, err)
 	}

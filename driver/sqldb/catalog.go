@@ -17,6 +17,7 @@ func (s *Store) Create(ctx context.Context, row segment.NewRow) (err error) {
 	if err := row.Validate(); err != nil {
 		return err
 	}
+	row.Options = row.Stored()
 	defer s.done(ctx, time.Now(), &err, "create tag %q", row.Tag)
 	return s.withOptions(ctx, row.Options != segment.Options{}, func(l *layout) error {
 		if row.Description != "" && l.text == "" {

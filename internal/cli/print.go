@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 func printJSON(w io.Writer, v any) error {
@@ -55,24 +57,27 @@ func printTable(w io.Writer, rows [][]string) error {
 }
 
 func printTags(w io.Writer, tags []manage.Tag) error {
-	stores := false
+	stores, orders := false, false
 	for _, t := range tags {
-		stores = stores || t.Store != ""
+		stores, orders = stores || t.Store != "", orders || t.Order != ""
 	}
 	var rows [][]string
-	row := func(store string, cells ...string) {
+	row := func(store, order string, cells ...string) {
 		if stores {
 			cells = slices.Insert(cells, 4, store)
 		}
+		if orders {
+			cells = slices.Insert(cells, 3, order)
+		}
 		rows = append(rows, cells)
 	}
-	row("STORE", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
+	row("STORE", "ORDER", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
 	for _, t := range tags {
 		description := ""
 		if t.Description != "" {
 			description = printable(t.Description)
 		}
-		row(t.Store, printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
+		row(t.Store, cmp.Or(t.Order, segment.OrderPlain), printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
 	}
 	return printTable(w, rows)
 }
@@ -90,6 +95,7 @@ func printTag(w io.Writer, t manage.Tag) error {
 	if t.Format != "" {
 		line("format", printable(t.Format))
 	}
+	line("order", t.Order)
 	if t.Description != "" {
 		line("description", printable(t.Description))
 	}

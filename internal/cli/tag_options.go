@@ -14,6 +14,7 @@ type newOptions struct {
 	FixedStep bool  `help:"Every range has exactly the step's length."`
 
 	Format string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}: docs/NUMBERS.md. Clients get it with format=text."`
+	Order  string `placeholder:"ORDER" help:"plain: every node issues, from ranges of its own. strict: one node at a time issues the tag, so that a request that begins after the answer of another one gets a larger ID. (default plain)"`
 }
 
 // tagChange is segment.Change as flags.
@@ -25,6 +26,7 @@ type tagChange struct {
 	MaxStep     *int64  `placeholder:"N" help:"Upper bound of the dynamic step; 0 for the limit of the node."`
 	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
 	Format      *string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}; empty for none. A template that could repeat a text of the one before is refused."`
+	Order       *string `placeholder:"ORDER" help:"plain or strict. Strict order holds from the moment when every node has read the change: segment.sync-interval later, if all of them reach the database and none is of a version without this option."`
 }
 
 // stepText is the row's step with its options: "1000", "1000 (100 to 5000)",

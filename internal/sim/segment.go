@@ -40,7 +40,11 @@ type tag struct {
 
 // row is the tag's, as the operator makes it.
 func (t *tag) row(maxID int64) segment.Row {
-	return segment.Row{Tag: t.name, MaxID: maxID, Step: t.step, Strict: t.strict}
+	row := segment.Row{Tag: t.name, MaxID: maxID, Step: t.step}
+	if t.strict {
+		row.Options.Order = segment.OrderStrict
+	}
+	return row
 }
 
 // series is the tag's in the ledger.

@@ -263,7 +263,7 @@ func (m *segmentMode) edit(t *tag, k world.Kind, step int64) bool {
 	if k == world.StepEdited {
 		t.step = step
 		if m.w.rng.IntN(3) == 0 {
-			row.Options = segment.Options{MinStep: 1 + m.w.rng.Int64N(50), MaxStep: 50 + m.w.rng.Int64N(500), FixedStep: m.w.rng.IntN(3) == 0}
+			row.Options = segment.Options{Order: row.Options.Order, MinStep: 1 + m.w.rng.Int64N(50), MaxStep: 50 + m.w.rng.Int64N(500), FixedStep: m.w.rng.IntN(3) == 0}
 		}
 	}
 	t.db.Put(k, row, false)

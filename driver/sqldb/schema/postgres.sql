@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   max_step    integer      NOT NULL DEFAULT 0,
   fixed_step  boolean      NOT NULL DEFAULT false,
   format      varchar(64)  NOT NULL DEFAULT '',
+  id_order    varchar(16)  NOT NULL DEFAULT '',
   rate_limit  bigint       NOT NULL DEFAULT 0,
   quota       bigint       NOT NULL DEFAULT 0,
   blocked     boolean      NOT NULL DEFAULT false,

@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   max_step    INTEGER NOT NULL DEFAULT 0,
   fixed_step  INTEGER NOT NULL DEFAULT 0,
   format      TEXT    NOT NULL DEFAULT '',
+  id_order    TEXT    NOT NULL DEFAULT '',
   rate_limit  INTEGER NOT NULL DEFAULT 0,
   quota       INTEGER NOT NULL DEFAULT 0,
   blocked     INTEGER NOT NULL DEFAULT 0,

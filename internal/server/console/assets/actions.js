@@ -44,6 +44,7 @@ export async function editTag(name, done) {
       { name: 'min_step', label: t('tag.min_step'), value: row.min_step || 0, mode: 'numeric', hint: t('tag.min_step.hint') },
       { name: 'max_step', label: t('tag.max_step'), value: row.max_step || 0, mode: 'numeric', hint: t('tag.max_step.hint') },
       { name: 'fixed_step', label: t('tag.fixed_step'), value: row.fixed_step, type: 'checkbox' },
+      { name: 'strict', label: t('tag.strict'), value: row.order === 'strict', type: 'checkbox', hint: t('tag.strict.hint') },
       { name: 'format', label: t('tag.format'), value: row.format || '', hint: t('tag.format.hint') },
       { name: 'description', label: t('tag.description'), value: row.description || '' },
     ],
@@ -54,6 +55,7 @@ export async function editTag(name, done) {
         if (n !== undefined && n !== (row[key] || 0)) change[key] = n;
       }
       if (v.fixed_step !== Boolean(row.fixed_step)) change.fixed_step = v.fixed_step;
+      if (v.strict !== (row.order === 'strict')) change.order = v.strict ? 'strict' : 'plain';
       for (const key of ['format', 'description']) {
         if (v[key] !== (row[key] || '')) change[key] = v[key];
       }
