@@ -4,22 +4,42 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/leaf-idgen/leaf/worker"
 )
 
 // share takes the slots that are this node's share and free, and gives away those that are another
-// node's. When that has lasted for the pause between two rounds, the rest waits for the next round: no
-// renewal waits for it.
+// node's: first the slots that callers wait for. When that has lasted for the pause between two rounds, or a
+// caller begins to wait, the rest waits for the next round: no renewal and no caller waits for it.
 func (s *Slots) share() error {
 	began := s.rt.Now()
+	var others []int
 	for k := range s.view.slots {
-		if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every() || s.ranOut() {
-			return nil
-		}
-		if err := s.settle(k); err != nil && !errors.Is(err, worker.ErrLost) {
+		if !s.wanted[k].Swap(false) {
+			others = append(others, k)
+		} else if err := s.settleInTime(k, began); err != nil {
 			return err
 		}
+	}
+	for _, k := range others {
+		if len(s.wake) > 0 {
+			return nil
+		}
+		if err := s.settleInTime(k, began); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleInTime is settle, unless the round that began then has lasted too long.
+func (s *Slots) settleInTime(k int, began time.Time) error {
+	if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every() || s.ranOut() {
+		return nil
+	}
+	if err := s.settle(k); !errors.Is(err, worker.ErrLost) {
+		return err
 	}
 	return nil
 }
@@ -71,10 +91,10 @@ func (s *Slots) take(k int) error {
 	if err != nil {
 		return err
 	}
-	s.wrote(k, stored)
 	t := &Term{epoch: stored.Floor, elapsed: s.cfg.Elapsed}
 	t.until.Store(int64(s.until))
 	s.terms[k].Store(t)
+	s.wrote(k, stored)
 	return nil
 }
 
@@ -96,10 +116,11 @@ func (s *Slots) give(ctx context.Context, k int, to worker.Record) error {
 	return err
 }
 
-// wrote notes what this node has written of a slot.
+// wrote notes what this node has written of a slot, and lets calls find the new owner at once.
 func (s *Slots) wrote(k int, r worker.Record) {
 	s.view.slots[k], s.known[k] = r, r.Floor
 	delete(s.orphans, r.Number)
+	s.publish()
 }
 
 // leave gives the slots to the other nodes, and ends the session.

@@ -35,6 +35,7 @@ type Config struct {
 
 	Runtime leaf.Runtime // nil: leaf.SystemRuntime
 	Logger  *slog.Logger // nil: none
+	Alarms  leaf.Alarms  // nil: none
 }
 
 // WithDefaults returns c with defaults for what is not set.
@@ -49,6 +50,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Alarms == nil {
+		c.Alarms = leaf.NoAlarms()
 	}
 	return c
 }

@@ -31,6 +31,7 @@ func (s *Slots) round() error {
 		return errors.Join(renewErr, err)
 	}
 	s.saw(newView(records, s.cfg.Slots))
+	s.publish()
 	if renewed && s.session != nil {
 		s.until = until
 		s.extend()
@@ -79,9 +80,15 @@ func (s *Slots) put(ctx context.Context, r worker.Record) (worker.Record, error)
 	return r, err
 }
 
-// renew writes the session anew. After any error the listing tells what is stored: see saw.
+// isFresh reports whether the session was renewed a moment ago, and says what it should: rounds that callers
+// ask for need not write it again.
+func (s *Slots) isFresh() bool {
+	return s.session.Floor == s.cfg.weight() && s.until-s.cfg.Elapsed() > s.cfg.Lease-s.cfg.every()/2
+}
+
+// renew writes the session anew, unless it is fresh. After any error the listing tells what is stored: see saw.
 func (s *Slots) renew() (renewed bool, err error) {
-	if s.session == nil {
+	if s.session == nil || s.isFresh() {
 		return false, nil
 	}
 	next := *s.session

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,7 @@ type Slots struct {
 
 	terms  []atomic.Pointer[Term] // by slot; nil: never owned
 	routes atomic.Pointer[[]Route]
+	secret atomic.Pointer[string] // nonce of the session; nil: there is none
 
 	tasks *bounded.Group
 	base  context.Context //nolint:containedctx // parent of all calls, cancelled when Close begins to give away
@@ -35,10 +37,13 @@ type Slots struct {
 
 	abandoned atomic.Int64 // calls that outlived their deadline
 
-	mu    sync.Mutex
-	next  chan struct{} // closed at the end of the next round
-	wake  chan struct{}
-	first error // of the first round that the registry answered; nil before
+	wanted []atomic.Bool // by slot: a caller waits for its owner
+	wake   chan struct{}
+
+	mu           sync.Mutex
+	begun, ended int           // rounds
+	news         chan struct{} // closed when the owners that are known, or these numbers, change
+	first        error         // of the first round that the registry answered; nil before
 
 	// What follows belongs to the goroutine of the rounds, and after that to Close.
 	namespace *worker.StoredNamespace
@@ -50,13 +55,16 @@ type Slots struct {
 	orphans   sightings     // of slots
 	known     []int64       // the highest epoch of each slot that this node has seen
 	longest   time.Duration // the longest lease of a session that this node has seen
-	failing   bool
+	failing   bool          // the last round failed
 }
 
 // Route says where a slot is served.
 type Route struct {
 	Address string // of the owner; "": no node is known to own the slot
 	Epoch   int64  // a route with a higher one is newer
+
+	// Secret shows the owner that a call comes from a node of the cluster, see Slots.Admits. It is not to be logged.
+	Secret string
 }
 
 // ElsewhereError says that this node does not own a tag's slot. It is a leaf.ErrNotReady.
@@ -65,12 +73,12 @@ type ElsewhereError struct {
 	Route Route
 }
 
-// Error implements error.
+// Error implements error. The text goes to clients, so it names no host.
 func (e *ElsewhereError) Error() string {
 	if e.Route.Address == "" {
 		return fmt.Sprintf("%v: tag %q is in strict order, and no node owns it at the moment", leaf.ErrNotReady, e.Tag)
 	}
-	return fmt.Sprintf("%v: tag %q is in strict order, and only node %s issues it now", leaf.ErrNotReady, e.Tag, e.Route.Address)
+	return fmt.Sprintf("%v: tag %q is in strict order, and another node issues it now", leaf.ErrNotReady, e.Tag)
 }
 
 func (e *ElsewhereError) Unwrap() error { return leaf.ErrNotReady }
@@ -84,7 +92,7 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 	s := &Slots{
 		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, records: records,
 		terms: make([]atomic.Pointer[Term], cfg.Slots), known: make([]int64, cfg.Slots),
-		tasks: bounded.NewGroup(cfg.Runtime), next: make(chan struct{}), wake: make(chan struct{}, 1),
+		tasks: bounded.NewGroup(cfg.Runtime), wanted: make([]atomic.Bool, cfg.Slots), wake: make(chan struct{}, 1), news: make(chan struct{}),
 		past: map[string]bool{}, longest: cfg.Lease, silent: sightings{}, orphans: sightings{}, view: newView(nil, cfg.Slots),
 	}
 	s.guard = bounded.Guard{Runtime: cfg.Runtime, What: "the registry of slots", Limit: 4, Total: &s.abandoned}
@@ -97,11 +105,8 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 // Slots must be closed: worker.ErrForeign if the cluster has another number of slots or another name,
 // worker.ErrSchema. Without an answer of the registry Start returns nil, and the rounds go on.
 func (s *Slots) Start(ctx context.Context) error {
-	s.mu.Lock()
-	first := s.next
-	s.mu.Unlock()
 	s.tasks.Start(s.run)
-	if err := s.rt.Wait(ctx, first, 0); err != nil {
+	if err := s.await(ctx, 1, func() bool { return false }); err != nil {
 		return fmt.Errorf("first contact with the registry of slots: %w", err)
 	}
 	s.mu.Lock()
@@ -122,29 +127,89 @@ func (s *Slots) Term(tag string) (segment.Term, error) {
 // Routes returns the owners of all slots, as this node knows them. The result must not be changed.
 func (s *Slots) Routes() []Route { return *s.routes.Load() }
 
-// Look reads the registry now, and claims what is this node's share.
-func (s *Slots) Look(ctx context.Context) error {
-	s.mu.Lock()
-	next := s.next
-	s.mu.Unlock()
-	s.poke()
-	return s.rt.Wait(ctx, next, 0)
+// Admits reports whether a call shows that it comes from a node: only nodes read the registry, and find
+// there the nonce of this node's session.
+func (s *Slots) Admits(secret string) bool {
+	own := s.secret.Load()
+	return own != nil && subtle.ConstantTimeCompare([]byte(*own), []byte(secret)) == 1
 }
 
-// poke lets the next round begin at once.
-func (s *Slots) poke() {
+// Owned returns how many slots this node owns.
+func (s *Slots) Owned() (n int) {
+	for k := range s.terms {
+		if t := s.terms[k].Load(); t != nil && t.Valid() {
+			n++
+		}
+	}
+	return n
+}
+
+// Look reads the registry now, and claims what is this node's share.
+func (s *Slots) Look(ctx context.Context) error {
+	return s.await(ctx, s.poke(), func() bool { return false })
+}
+
+// Find is Look for a caller that waits for the owner of one tag: the tag's slot comes before the others,
+// and Find returns as soon as this node owns it, or knows of a new owner.
+func (s *Slots) Find(ctx context.Context, tag string) error {
+	slot := Of(tag, len(s.terms))
+	before := s.Routes()[slot].Epoch
+	s.wanted[slot].Store(true)
+	return s.await(ctx, s.poke(), func() bool {
+		if t := s.terms[slot].Load(); t != nil && t.Valid() {
+			return true
+		}
+		now := s.Routes()[slot]
+		return now.Epoch != before && now.Address != s.cfg.Address
+	})
+}
+
+// await returns at the end of the round of this number, or when found holds.
+func (s *Slots) await(ctx context.Context, round int, found func() bool) error {
+	for {
+		s.mu.Lock()
+		ended, news := s.ended, s.news
+		s.mu.Unlock()
+		switch {
+		case ended >= round, found():
+			return nil
+		case s.base.Err() != nil:
+			return fmt.Errorf("%w: shutting down", leaf.ErrNotReady)
+		}
+		if err := s.rt.Wait(ctx, news, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// tellNews lets all that await look again.
+func (s *Slots) tellNews(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// betweenRounds is the shortest pause between two rounds, however many callers wait for an owner.
+const betweenRounds = 5 * time.Millisecond
+
+// poke lets the next round begin soon, and returns its number.
+func (s *Slots) poke() (round int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	return s.begun + 1
 }
 
 // run makes rounds until Close.
 func (s *Slots) run() {
 	for s.base.Err() == nil {
 		s.mu.Lock()
-		done := s.next
-		s.next = make(chan struct{})
+		s.begun++
 		s.mu.Unlock()
 		err := s.round()
 		s.mu.Lock()
@@ -153,28 +218,41 @@ func (s *Slots) run() {
 		}
 		s.mu.Unlock()
 		s.tell(err)
-		close(done)
-		_ = s.rt.Wait(s.base, s.wake, s.cfg.every())
+		s.tellNews(func() { s.ended = s.begun })
+		_ = s.rt.Wait(s.base, nil, betweenRounds)
+		_ = s.rt.Wait(s.base, s.wake, s.cfg.every()-betweenRounds)
 	}
 }
 
-// tell logs the first error of a row of them, and its end.
+// tell logs the first error of a row of them, and its end. The alarm begins when the terms have run out.
 func (s *Slots) tell(err error) {
-	switch failing := err != nil && s.base.Err() == nil; {
+	failing := err != nil && s.base.Err() == nil
+	switch {
 	case failing && !s.failing:
 		s.log.Warn("the registry of slots cannot be used; strict tags of this node stop when their terms run out", "error", err)
-		s.failing = true
 	case !failing && s.failing:
 		s.log.Info("the registry of slots answers again")
-		s.failing = false
+	}
+	switch s.failing = failing; {
+	case !failing:
+		s.cfg.Alarms.Clear(leaf.AlarmRegistry, alarmSubject)
+	case s.session == nil || s.ranOut():
+		s.cfg.Alarms.Raise(leaf.Alarm{
+			Code: leaf.AlarmRegistry, Subject: alarmSubject, Text: "this node issues no tag in strict order, because the registry of slots cannot be used: " + err.Error(),
+			Do: "bring the database back, or do what the text says; the node goes on by itself",
+		})
 	}
 }
+
+// alarmSubject is the subject of the alarm that this package raises.
+const alarmSubject = "slots"
 
 // Close ends all terms, at once, then gives the node's slots to others and ends its session, as far as ctx
 // allows: what is left of that is ended by the other nodes.
 func (s *Slots) Close(ctx context.Context) error {
 	s.stop()
 	s.endTerms()
+	s.tellNews(func() {})
 	if err := s.tasks.Wait(ctx); err != nil {
 		return err
 	}
@@ -192,8 +270,14 @@ func (s *Slots) publish() {
 	for k, r := range s.view.slots {
 		routes[k].Epoch = r.Floor
 		if !r.Released && s.view.alive(r.Nonce) {
-			routes[k].Address = s.view.sessions[r.Nonce].Address
+			routes[k].Address, routes[k].Secret = s.view.sessions[r.Nonce].Address, r.Nonce
 		}
 	}
 	s.routes.Store(&routes)
+	if s.session == nil {
+		s.secret.Store(nil)
+	} else {
+		s.secret.Store(&s.session.Nonce)
+	}
+	s.tellNews(func() {})
 }

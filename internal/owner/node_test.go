@@ -1,0 +1,126 @@
+package owner_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/owner"
+)
+
+// A node shows the owner of a slot that it is a node, and nobody else can: the secret ends with the
+// owner's session.
+func TestAdmits(t *testing.T) {
+	run(t, func(c *cluster) {
+		a, b := c.start("a"), c.start("b")
+		c.settle(time.Minute)
+		c.watch(2 * pause)
+		secret := b.Routes()[a.owned()[0]].Secret
+		if !a.Admits(secret) || b.Admits(secret) || a.Admits("") || a.Admits(secret+"x") || secret == "" {
+			t.Errorf("secret %q: a admits it: %v, b admits it: %v", secret, a.Admits(secret), b.Admits(secret))
+		}
+		a.set(func(l *faults) { l.cut = true })
+		c.watch(2 * quiet)
+		a.set(func(l *faults) { l.cut = false })
+		c.watch(2 * pause)
+		if a.Admits(secret) {
+			t.Error("the secret outlives the session")
+		}
+		if a.Owned() == 0 || a.Owned() != len(a.owned()) {
+			t.Errorf("owns %d, want %d", a.Owned(), len(a.owned()))
+		}
+	})
+}
+
+// alarms remembers what is active.
+type alarms struct {
+	mu     sync.Mutex
+	active map[string]leaf.Alarm
+}
+
+func (a *alarms) Raise(alarm leaf.Alarm) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active[alarm.Code+" "+alarm.Subject] = alarm
+}
+
+func (a *alarms) Clear(code, subject string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.active, code+" "+subject)
+}
+
+func (a *alarms) raised() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, found := a.active[leaf.AlarmRegistry+" slots"]
+	return found
+}
+
+// The alarm begins when the terms have run out, not with the first error, and ends with the first answer.
+func TestAlarm(t *testing.T) {
+	run(t, func(c *cluster) {
+		al := &alarms{active: map[string]leaf.Alarm{}}
+		a := c.start("a", func(cfg *owner.Config) { cfg.Alarms = al })
+		c.settle(time.Minute)
+		a.set(func(l *faults) { l.cut = true })
+		c.watch(lease - 2*pause)
+		if al.raised() {
+			t.Error("the alarm is raised although terms are valid")
+		}
+		c.watch(4 * pause)
+		if !al.raised() || len(a.owned()) > 0 {
+			t.Errorf("alarms %v, a owns %v", al.active, a.owned())
+		}
+		a.set(func(l *faults) { l.cut = false })
+		c.watch(2 * pause)
+		if al.raised() {
+			t.Error("the alarm outlives its cause")
+		}
+	})
+}
+
+// A caller waits for the owner of its slot, and not until all other slots have one.
+func TestFind(t *testing.T) {
+	const write = 50 * time.Millisecond
+	run(t, func(c *cluster) {
+		a, b := c.start("a"), c.start("b")
+		c.settle(time.Minute)
+		c.watch(2 * pause)
+		b.set(func(l *faults) { l.answersAfter = write })
+		if err := a.Close(c.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		moved := notOwnedBy(b)
+		if len(moved) < 4 {
+			t.Fatalf("only %v move", moved)
+		}
+		last := moved[len(moved)-1]
+		began := time.Now()
+		if err := b.Find(c.t.Context(), tags[last]); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*write || !slices.Contains(b.owned(), last) {
+			t.Errorf("after %v b owns %v, want %d first", took, b.owned(), last)
+		}
+		c.settle(pause)
+		if err := b.Close(c.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Find(c.t.Context(), tags[0]); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+func notOwnedBy(n *node) (others []int) {
+	for k := range tags {
+		if !slices.Contains(n.owned(), k) {
+			others = append(others, k)
+		}
+	}
+	return others
+}
