@@ -1,0 +1,22 @@
+// Package forward lets every node answer calls for tags in strict order: a node that does not own a tag
+// takes the call to the node that does.
+//
+// [Issuer] stands in front of the engine of segment mode. A call that the engine answers costs one
+// comparison more. One that it refuses with an [owner.ElsewhereError] goes to the owner over gRPC
+// ([Peers]). The owner trusts it, because it shows the nonce of the owner's session, which only nodes
+// read: the client was checked where it came in.
+//
+// The promises:
+//
+//  1. A call is answered by the engine of one node, within a term of that node. So the promise of
+//     strict order holds for forwarded calls as it does for direct ones: the number is taken between the
+//     begin and the end of the call.
+//  2. A forwarded call is not forwarded again ([Here]), so there are no loops. A node that is not the
+//     owner any more says so, and the node that asked reads the registry and tries again.
+//  3. A call waits while no node owns its slot, or while the owner does not answer, at most for
+//     Config.MaxWait and until its deadline. It asks for admission before it waits.
+//  4. What the owner answers about the tag or the request ends the call. A call without an answer is
+//     asked again: its IDs, if it had any, are lost.
+//
+// What it does not do: it limits nothing, and it checks no client.
+package forward

@@ -1,0 +1,183 @@
+package forward
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/owner"
+)
+
+// Remote takes calls to other nodes.
+type Remote interface {
+	// NextN asks the owner of a route for n IDs of a tag. Errors: of the table ([leaf.ClassOf]) in the
+	// owner's words; leaf.ErrNotReady if there was no answer. It ends with ctx.
+	NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error)
+}
+
+// Config configures an Issuer.
+type Config struct {
+	Local  leaf.Issuer // the engine; its error for a tag that another node owns is an *owner.ElsewhereError
+	Remote Remote
+	Self   string // the address of this node in routes
+
+	// Look reads from the registry who owns the tag now, or waits for the reading under way.
+	Look func(ctx context.Context, tag string) error
+
+	MaxWait time.Duration // longest time of a call that another node must answer
+	Attempt time.Duration // longest wait for the answer of one owner
+	Runtime leaf.Runtime  // nil: leaf.SystemRuntime
+}
+
+// Issuer is the segment mode of a node with tags in strict order. All methods are safe for concurrent use.
+type Issuer struct {
+	cfg Config
+	rt  leaf.Runtime
+
+	forwarded, failed atomic.Int64
+}
+
+// The pauses between two attempts of a call, which grow.
+const (
+	firstPause   = 5 * time.Millisecond
+	longestPause = 100 * time.Millisecond
+)
+
+// New returns an Issuer.
+func New(cfg Config) *Issuer {
+	if cfg.Runtime == nil {
+		cfg.Runtime = leaf.SystemRuntime()
+	}
+	return &Issuer{cfg: cfg, rt: cfg.Runtime}
+}
+
+// Next implements leaf.Issuer.
+func (i *Issuer) Next(ctx context.Context, tag string) (int64, error) {
+	id, err := i.cfg.Local.Next(ctx, tag)
+	if err == nil {
+		return id, nil
+	}
+	got, err := i.follow(ctx, tag, 1, err)
+	if err != nil {
+		return 0, err
+	}
+	return got[0].Lo, nil
+}
+
+// NextN implements leaf.Issuer.
+func (i *Issuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	got, err := i.cfg.Local.NextN(ctx, tag, n)
+	if err == nil {
+		return got, nil
+	}
+	return i.follow(ctx, tag, n, err)
+}
+
+// Forwarded returns how many calls other nodes have answered, and how many of those that another node was
+// to answer have failed.
+func (i *Issuer) Forwarded() (answered, failed int64) { return i.forwarded.Load(), i.failed.Load() }
+
+// follow goes on with a call that the engine refused with err: it takes the call to the owner, wherever that is
+// by then.
+func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got []leaf.Range, _ error) {
+	elsewhere, ok := errors.AsType[*owner.ElsewhereError](err)
+	if !ok {
+		return nil, err
+	}
+	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.MaxWait)
+	defer cancel()
+	defer func() {
+		if got == nil {
+			i.failed.Add(1)
+		}
+	}()
+	admitted := false
+	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), longestPause) {
+		if to := elsewhere.Route; to.Address != "" && to.Address != i.cfg.Self {
+			got, err = i.ask(ctx, to, tag, n)
+			if err == nil {
+				i.forwarded.Add(1)
+				return got, nil
+			}
+			if !again(err) {
+				return nil, err
+			}
+		}
+		if !admitted {
+			if err := leaf.Admit(ctx); err != nil {
+				return nil, err
+			}
+			admitted = true
+		}
+		if pause > 0 && i.rt.Wait(ctx, nil, pause) != nil || i.cfg.Look(ctx, tag) != nil {
+			return nil, gaveUp(tag, err)
+		}
+		if got, err = i.cfg.Local.NextN(ctx, tag, n); err == nil {
+			return got, nil
+		}
+		if elsewhere, ok = errors.AsType[*owner.ElsewhereError](err); !ok {
+			return nil, err
+		}
+	}
+}
+
+// ask is one attempt: an owner that hangs is not the owner for long.
+func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
+	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
+	defer cancel()
+	return i.cfg.Remote.NextN(ctx, to, tag, n)
+}
+
+// again reports whether another attempt may find another owner, or the same one in better health. A
+// secret that is refused is that of a session before.
+func again(err error) bool {
+	return errors.Is(err, leaf.ErrNotReady) || errors.Is(err, leaf.ErrUnauthenticated)
+}
+
+// gaveUp returns the error of a call that has waited for as long as it could.
+func gaveUp(tag string, said error) error {
+	if errors.Is(said, leaf.ErrNotReady) {
+		return fmt.Errorf("%w; no answer from an owner in time", said)
+	}
+	return fmt.Errorf("%w: tag %q is in strict order, and no owner of it has answered in time", leaf.ErrNotReady, tag)
+}
+
+// Here returns the issuer for calls that other nodes forward to this one. If this node does not own the tag, as
+// far as it knows, it reads the registry once: the owner before may have given it the tag a moment ago.
+func Here(local leaf.Issuer, look func(ctx context.Context, tag string) error) leaf.Issuer {
+	return here{local, look}
+}
+
+type here struct {
+	local leaf.Issuer
+	look  func(ctx context.Context, tag string) error
+}
+
+func (h here) Next(ctx context.Context, tag string) (int64, error) {
+	id, err := h.local.Next(ctx, tag)
+	if h.looked(ctx, tag, err) {
+		return h.local.Next(ctx, tag)
+	}
+	return id, err
+}
+
+func (h here) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	got, err := h.local.NextN(ctx, tag, n)
+	if h.looked(ctx, tag, err) {
+		return h.local.NextN(ctx, tag, n)
+	}
+	return got, err
+}
+
+// looked reports whether the call may be tried again, with what the registry says now.
+func (h here) looked(ctx context.Context, tag string, err error) bool {
+	if err == nil {
+		return false
+	}
+	_, elsewhere := errors.AsType[*owner.ElsewhereError](err)
+	return elsewhere && cmp.Or(leaf.Admit(ctx), h.look(ctx, tag)) == nil
+}

@@ -1,0 +1,213 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/forward"
+	"github.com/leaf-idgen/leaf/internal/owner"
+)
+
+// cluster is one tag that is always issued by its owner. What a node believes is the route that it
+// has read last.
+type cluster struct {
+	mu    sync.Mutex
+	owner string
+	next  int64
+	looks int
+	nodes map[string]*node
+
+	onAsk func(ctx context.Context, to string) error // before a node answers another one; nil: nothing
+}
+
+type node struct {
+	c        *cluster
+	name     string
+	believed string
+}
+
+func newCluster(owner string, names ...string) *cluster {
+	c := &cluster{owner: owner, next: 1, nodes: map[string]*node{}}
+	for _, name := range names {
+		c.nodes[name] = &node{c: c, name: name, believed: owner}
+	}
+	return c
+}
+
+func (c *cluster) own(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owner = name
+}
+
+// Next and NextN are those of the node's engine, which knows at once that it does not own the tag any more, and
+// that it owns it when it has looked.
+func (n *node) Next(ctx context.Context, tag string) (int64, error) {
+	got, err := n.NextN(ctx, tag, 1)
+	if err != nil {
+		return 0, err
+	}
+	return got[0].Lo, nil
+}
+
+func (n *node) NextN(_ context.Context, tag string, count int) ([]leaf.Range, error) {
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	switch {
+	case tag != "order":
+		return nil, leaf.ErrUnknownTag
+	case n.believed != n.name || n.c.owner != n.name:
+		return nil, &owner.ElsewhereError{Tag: tag, Route: owner.Route{Address: n.believed}}
+	}
+	n.c.next += int64(count)
+	return []leaf.Range{{Lo: n.c.next - int64(count), Hi: n.c.next}}, nil
+}
+
+func (n *node) look(context.Context, string) error {
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	n.c.looks++
+	n.believed = n.c.owner
+	return nil
+}
+
+// remote takes calls to the other nodes of the cluster.
+type remote struct{ c *cluster }
+
+func (r remote) NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
+	if r.c.onAsk != nil {
+		if err := r.c.onAsk(ctx, to.Address); err != nil {
+			return nil, err
+		}
+	}
+	of := r.c.nodes[to.Address]
+	return forward.Here(of, of.look).NextN(ctx, tag, n)
+}
+
+// issuer is that of node a.
+func (c *cluster) issuer() *forward.Issuer {
+	n := c.nodes["a"]
+	return forward.New(forward.Config{Local: n, Remote: remote{c}, Self: "a", Look: n.look, MaxWait: 5 * time.Second, Attempt: time.Second})
+}
+
+func TestCalls(t *testing.T) {
+	hangs := func(ctx context.Context, to string) error {
+		if to != "b" {
+			return nil
+		}
+		<-ctx.Done()
+		return leaf.ErrNotReady
+	}
+	for _, tt := range []struct {
+		name   string
+		owner  string
+		happen func(c *cluster)
+		tag    string
+		takes  time.Duration // at most
+		want   error         // nil: IDs
+	}{
+		{"this node owns the tag", "a", func(*cluster) {}, "order", 0, nil},
+		{"another node owns it", "b", func(*cluster) {}, "order", 0, nil},
+		{"the owner has changed", "b", func(c *cluster) { c.own("c") }, "order", 10 * time.Millisecond, nil},
+		{"the tag is this node's since a moment ago", "b", func(c *cluster) { c.own("a") }, "order", 10 * time.Millisecond, nil},
+		{"the tag was this node's until a moment ago", "a", func(c *cluster) { c.own("b") }, "order", 10 * time.Millisecond, nil},
+		{"nobody owns it for a while", "", func(c *cluster) { time.AfterFunc(2*time.Second, func() { c.own("c") }) }, "order", 2200 * time.Millisecond, nil},
+		{"nobody owns it", "", func(*cluster) {}, "order", 5 * time.Second, leaf.ErrNotReady},
+		{"the owner hangs", "b", func(c *cluster) { c.onAsk = hangs }, "order", 5 * time.Second, leaf.ErrNotReady},
+		{"the owner hangs until it is replaced", "b", func(c *cluster) {
+			c.onAsk = hangs
+			time.AfterFunc(2*time.Second, func() { c.own("c") })
+		}, "order", 3200 * time.Millisecond, nil},
+		{"the owner refuses the secret of an earlier session", "b", func(c *cluster) {
+			c.onAsk = func(context.Context, string) error {
+				c.onAsk = nil
+				return leaf.ErrUnauthenticated
+			}
+		}, "order", 10 * time.Millisecond, nil},
+		{"an error of this node", "b", func(*cluster) {}, "other", 0, leaf.ErrUnknownTag},
+		{"an answer of the owner", "b", func(c *cluster) {
+			c.onAsk = func(context.Context, string) error { return leaf.ErrExhausted }
+		}, "order", 0, leaf.ErrExhausted},
+	} {
+		for name, take := range map[string]func(ctx context.Context, i *forward.Issuer) (int64, error){
+			"one": func(ctx context.Context, i *forward.Issuer) (int64, error) { return i.Next(ctx, tt.tag) },
+			"a batch": func(ctx context.Context, i *forward.Issuer) (int64, error) {
+				got, err := i.NextN(ctx, tt.tag, 3)
+				if err != nil {
+					return 0, err
+				}
+				return got[0].Lo, nil
+			},
+		} {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(tt.owner, "a", "b", "c")
+					tt.happen(c)
+					began := time.Now()
+					id, err := take(t.Context(), c.issuer())
+					if !errors.Is(err, tt.want) || tt.want == nil && id != 1 {
+						t.Errorf("%d, %v, want 1, %v", id, err, tt.want)
+					}
+					if took := time.Since(began); took > tt.takes {
+						t.Errorf("took %v, want at most %v", took, tt.takes)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A call that must wait asks whether it may; one that another node answers at once does not.
+func TestAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, refuses{})
+		c := newCluster("b", "a", "b")
+		if _, err := c.issuer().Next(ctx, "order"); err != nil {
+			t.Error(err)
+		}
+		c = newCluster("", "a", "b")
+		if _, err := c.issuer().Next(ctx, "order"); !errors.Is(err, leaf.ErrThrottled) {
+			t.Errorf("%v, want ErrThrottled", err)
+		}
+	})
+}
+
+type refuses struct{}
+
+func (refuses) Admit() error { return leaf.ErrThrottled }
+
+// A caller that leaves ends its call.
+func TestCallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		i := newCluster("", "a", "b").issuer()
+		if _, err := i.Next(ctx, "order"); !errors.Is(err, leaf.ErrNotReady) || time.Since(began) != 300*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if answered, failed := i.Forwarded(); answered != 0 || failed != 1 {
+			t.Errorf("%d answered, %d failed", answered, failed)
+		}
+	})
+}
+
+// What was forwarded is not forwarded again, and the node looks once whether it owns the tag now.
+func TestHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		_, err := forward.Here(c.nodes["a"], c.nodes["a"].look).Next(t.Context(), "order")
+		if _, elsewhere := errors.AsType[*owner.ElsewhereError](err); !elsewhere || c.looks != 1 {
+			t.Errorf("%v after %d looks", err, c.looks)
+		}
+		c.own("a")
+		if id, err := forward.Here(c.nodes["a"], c.nodes["a"].look).Next(t.Context(), "order"); err != nil || c.looks != 2 {
+			t.Errorf("%d, %v after %d looks", id, err, c.looks)
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/forward"
+	"github.com/leaf-idgen/leaf/internal/owner"
+	"github.com/leaf-idgen/leaf/internal/server/grpcd"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// says is a leaf.Issuer whose tags are codes of errors; every other tag has IDs.
+type says struct{}
+
+func (says) Next(ctx context.Context, tag string) (int64, error) {
+	got, err := says{}.NextN(ctx, tag, 1)
+	if err != nil {
+		return 0, err
+	}
+	return got[0].Lo, nil
+}
+
+func (says) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	if tag == "hangs" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if class, known := leaf.ClassByCode(tag); known {
+		if class.Err == nil {
+			return nil, errors.New("the password is 12345")
+		}
+		return nil, leaf.Later(class.Err, "wait", 3*time.Second)
+	}
+	return []leaf.Range{{Lo: 100, Hi: 100 + int64(n)}}, nil
+}
+
+// serve returns the address of a node that takes calls from nodes which know the secret.
+func serve(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := grpcd.New(ln, grpcd.Config{
+		Access: leaf.Anyone(nil, nil),
+		Forwarded: func(secret string) *leaf.Issuers {
+			if secret != "secret" {
+				return nil
+			}
+			return &leaf.Issuers{Segment: says{}, Snowflake: leaf.Disabled("snowflake")}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve() }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(s.Shutdown(ctx), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+func TestPeers(t *testing.T) {
+	peers := forward.NewPeers(nil)
+	defer func() { _ = peers.Close() }()
+	address := serve(t)
+	to := owner.Route{Address: address, Secret: "secret"}
+	got, err := peers.NextN(t.Context(), to, "order", 7)
+	if err != nil || len(got) != 1 || got[0] != (leaf.Range{Lo: 100, Hi: 107}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, class := range leaf.Classes() {
+		_, err := peers.NextN(t.Context(), to, class.Code, 1)
+		if err == nil || leaf.ClassOf(err).Code != class.Code {
+			t.Errorf("%s: %v, of class %s", class.Code, err, leaf.ClassOf(err).Code)
+		}
+		if class.Retryable && leaf.RetryAfter(err) != 3*time.Second {
+			t.Errorf("%s: retry after %v", class.Code, leaf.RetryAfter(err))
+		}
+		if err != nil && strings.Contains(err.Error(), "12345") {
+			t.Errorf("%s: %v", class.Code, err)
+		}
+	}
+	if _, err := peers.NextN(t.Context(), owner.Route{Address: address, Secret: "another"}, "order", 1); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("with a wrong secret: %v", err)
+	}
+}
+
+// A call without an answer is one that another attempt may help, and its text names no host.
+func TestNoAnswer(t *testing.T) {
+	peers := forward.NewPeers(nil)
+	defer func() { _ = peers.Close() }()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	for name, call := range map[string]func() error{
+		"nobody listens": func() error {
+			_, err := peers.NextN(t.Context(), owner.Route{Address: closed, Secret: "secret"}, "order", 1)
+			return err
+		},
+		"no answer in time": func() error {
+			_, err := peers.NextN(short, owner.Route{Address: serve(t), Secret: "secret"}, "hangs", 1)
+			return err
+		},
+		"no address": func() error {
+			_, err := peers.NextN(t.Context(), owner.Route{Address: "no\x00address", Secret: "secret"}, "order", 1)
+			return err
+		},
+	} {
+		err := call()
+		if !errors.Is(err, leaf.ErrNotReady) || strings.Contains(err.Error(), "127.0.0.1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := peers.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := peers.NextN(t.Context(), owner.Route{Address: closed}, "order", 1); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("after Close: %v", err)
+	}
+}
