@@ -28,6 +28,17 @@ type Term interface {
 // earlier terms are smaller, and those of later terms larger. The other way round, the process could stand
 // still between answer and number for as long as the next owner needs to issue larger ones.
 
+// Strict reports whether the tag is in strict order, as far as this node knows.
+func (a *Allocator) Strict(tag string) bool {
+	t := a.tag(tag)
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.strict
+}
+
 // nobody is the Terms of a node without any.
 type nobody struct{}
 

@@ -70,7 +70,7 @@ func advertised(c config.Snowflake, shared bool, httpPort uint16, interfaces fun
 		if ip, err = detect(c, list); err != nil {
 			return "", err
 		}
-	} else if why := ambiguous(ip, owner(ip, list)); why != "" {
+	} else if why := ambiguous(ip, interfaceWith(ip, list)); why != "" {
 		return "", &config.Error{Key: "snowflake.address", Value: c.Address, Limit: why + ", which other machines cannot tell from their own; name another one, or set snowflake.force-address"}
 	}
 	return netip.AddrPortFrom(ip, port).String(), nil
@@ -139,9 +139,9 @@ func ambiguous(ip netip.Addr, on string) string {
 	return ""
 }
 
-// owner returns the name of the interface with the address, "" if there is none, as
+// interfaceWith returns the name of the interface with the address, "" if there is none, as
 // behind address translation.
-func owner(ip netip.Addr, list []Interface) string {
+func interfaceWith(ip netip.Addr, list []Interface) string {
 	for _, i := range list {
 		if slices.Contains(i.Addrs, ip) {
 			return i.Name

@@ -47,6 +47,7 @@ type App struct {
 	registry *registry          // nil: snowflake mode is off
 	worker   *worker.Holder     // nil: snowflake mode is off
 	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
+	order    *order             // nil: this node takes no part in strict order
 	fence    io.Closer          // of the cluster fence; nil: none
 	presence *presence          // nil: in no directory
 	cluster  cluster

@@ -77,6 +77,7 @@ func (d *drain) setUsual(delay time.Duration) {
 func (a *App) leave(ctx context.Context) {
 	a.drain.enter(stageLeaving)
 	a.presence.withdraw(ctx, a.log)
+	a.order.giveAway(ctx)
 	delay := a.drainDelay()
 	if delay <= 0 {
 		return

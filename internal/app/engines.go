@@ -82,6 +82,12 @@ func (a *App) openSegment() error {
 		a.fence = fence
 		a.closers.add(fence.Close)
 	}
+	if a.order, err = a.openOrder(); err != nil {
+		return err
+	}
+	if a.order != nil {
+		c.Terms = a.order
+	}
 	if a.alloc, err = segment.New(a.dbs.router, a.dir, c); err != nil {
 		return err
 	}
@@ -151,6 +157,7 @@ func (a *App) closeEngines(ctx context.Context) (ended bool, err error) {
 	var segment, snowflake error
 	if a.alloc != nil {
 		both.Go(func() { segment = a.alloc.Close(ctx) })
+		both.Go(func() { a.order.leaveNow(ctx, a.log) })
 	}
 	if a.worker != nil {
 		both.Go(func() { snowflake = a.worker.Close(ctx) })

@@ -9,7 +9,7 @@ import (
 func (a *App) openLimits() (err error) {
 	a.issuers = leaf.Issuers{Segment: leaf.Disabled("segment"), Snowflake: leaf.Disabled("snowflake")}
 	if a.alloc != nil {
-		a.issuers.Segment = a.files.guard(a.alloc)
+		a.issuers.Segment = a.order.inFrontOf(a.files.guard(a.alloc))
 	}
 	if a.worker != nil {
 		a.issuers.Snowflake = a.files.guard(a.worker)

@@ -43,6 +43,7 @@ func (a *App) sample(s samples, now time.Time) {
 		s.flag("leaf_segment_ready", "1 if segment mode issues IDs on this node now.", modes.Segment.Ready)
 		a.sampleSegment(s)
 		a.sampleTags(s, now)
+		a.order.sample(s)
 	}
 	if a.worker != nil {
 		s.flag("leaf_snowflake_ready", "1 if snowflake mode issues IDs on this node now.", modes.Snowflake.Ready)

@@ -51,7 +51,7 @@ func openHTTP(a *App, on seat) (server, error) {
 		MaxConns:      on.conns,
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
-		WriteTimeout:  a.cfg.Segment.MaxWait + replyTime,
+		WriteTimeout:  max(a.cfg.Segment.MaxWait, a.cfg.Order.MaxWait) + replyTime,
 		RequestIDs:    a.accessLog.Load,
 		Logger:        a.log,
 	}
@@ -71,9 +71,13 @@ func openHTTP(a *App, on seat) (server, error) {
 }
 
 func openGRPC(a *App, on seat) (server, error) {
-	g, err := grpcd.New(on.ln, grpcd.Config{
+	c := grpcd.Config{
 		Access: on.access, Formats: &a.opaque.formats, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, RequestIDs: a.accessLog.Load, Logger: a.log,
-	})
+	}
+	if a.order != nil {
+		c.Route, c.Forwarded = a.order.route, a.order.forwarded
+	}
+	g, err := grpcd.New(on.ln, c)
 	if err != nil {
 		return server{}, err
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	Auth      Auth      `key:"auth" title:"Authentication"`
 	TLS       TLS       `key:"tls" title:"TLS"`
 	Segment   Segment   `key:"segment" title:"Segment mode"`
+	Order     Order     `key:"order" title:"Strict order"`
 	Snowflake Snowflake `key:"snowflake" title:"Snowflake mode"`
 	Opaque    Opaque    `key:"opaque" title:"Opaque IDs"`
 	Limit     Limit     `key:"limit" title:"Limits"`

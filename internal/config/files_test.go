@@ -25,7 +25,7 @@ func TestFiles(t *testing.T) {
 	put("token", "one")
 	put("store", "mysql://u:p@h/db")
 	yaml := put("leaf.yaml", "store-file: "+path("store")+"\nauth:\n  token-file: "+path("token")+"\n  named: file:"+path("named")+
-		"\ntls:\n  cert: "+path("cert.pem")+"\n  key: "+path("key.pem")+"\n  client-ca: "+path("clients.pem")+"\nopaque:\n  keys: "+path("opaque")+"\n")
+		"\ntls:\n  cert: "+path("cert.pem")+"\n  key: "+path("key.pem")+"\n  client-ca: "+path("clients.pem")+"\nopaque:\n  keys: "+path("opaque")+"\norder:\n  ca: "+path("nodes.pem")+"\n")
 	l, err := config.Load(config.Input{File: yaml, Environ: home})
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestFiles(t *testing.T) {
 	// Certificates of databases, which Load would read.
 	l.Stores = []string{"a=mysql://u:p@h/db?tls=true&tls-ca=" + path("ca.pem")}
 	l.Snowflake.Registry, l.Snowflake.Addresses = "sql", []string{"postgres://u:p@h/db?sslmode=verify-full&sslrootcert=" + path("root.pem") + "&sslcert=" + path("client.pem") + "&sslkey=" + path("client.key")}
-	want := []string{"ca.pem", "cert.pem", "client.key", "client.pem", "clients.pem", "key.pem", "leaf.yaml", "opaque", "root.pem", "store", "token"}
+	want := []string{"ca.pem", "cert.pem", "client.key", "client.pem", "clients.pem", "key.pem", "leaf.yaml", "nodes.pem", "opaque", "root.pem", "store", "token"}
 	var got []string
 	for _, file := range slices.Sorted(maps.Keys(l.Files())) {
 		got = append(got, filepath.Base(file))

@@ -137,11 +137,9 @@ type held struct {
 
 // Next implements leaf.Issuer.
 func (h *held) Next(ctx context.Context, tag string) (int64, error) {
-	ctx, done, err := h.wait(ctx, tag)
-	if err != nil {
+	if err := h.wait(ctx, tag); err != nil {
 		return 0, err
 	}
-	defer done()
 	return h.inner.Next(ctx, tag)
 }
 
@@ -150,20 +148,17 @@ func (h *held) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, erro
 	if n < 1 || n > leaf.MaxBatch {
 		return h.inner.NextN(ctx, tag, n) // which says what is wrong
 	}
-	ctx, done, err := h.wait(ctx, tag)
-	if err != nil {
+	if err := h.wait(ctx, tag); err != nil {
 		return nil, err
 	}
-	defer done()
 	return h.inner.NextN(ctx, tag, n)
 }
 
 // retryHeld is when one request too many may come again: the next reading is over then.
 const retryHeld = firstInterval
 
-// wait returns when the rules for tag are known. What it has waited for counts towards the
-// deadline of the context that it returns.
-func (h *held) wait(ctx context.Context, tag string) (context.Context, context.CancelFunc, error) {
+// wait returns when the rules for tag are known. The engine then bounds its own wait.
+func (h *held) wait(ctx context.Context, tag string) error {
 	f := h.follower
 	known := f.start.clients
 	var source *followed
@@ -171,22 +166,22 @@ func (h *held) wait(ctx context.Context, tag string) (context.Context, context.C
 		source = h.sourceOf(tag)
 	}
 	if f.start.over.Load() || isClosed(known) && (source == nil || isClosed(source.known)) {
-		return ctx, func() {}, nil
+		return nil
 	}
 	defer f.start.waiting.Add(-1)
 	if f.start.waiting.Add(1) > int64(f.c.MaxWaiting) {
-		return nil, nil, leaf.Later(leaf.ErrNotReady, "too many requests wait until the limits are known", retryHeld)
+		return leaf.Later(leaf.ErrNotReady, "too many requests wait until the limits are known", retryHeld)
 	}
 	ctx, cancel := f.c.Runtime.WithTimeout(ctx, f.c.MaxWait)
+	defer cancel()
 	err := f.c.Runtime.Wait(ctx, known, 0)
 	if err == nil && source != nil {
 		err = f.c.Runtime.Wait(ctx, source.known, 0)
 	}
 	if err != nil {
-		cancel()
-		return nil, nil, fmt.Errorf("%w: the limits of tags and clients could not be read from the database yet", leaf.ErrNotReady)
+		return fmt.Errorf("%w: the limits of tags and clients could not be read from the database yet", leaf.ErrNotReady)
 	}
-	return ctx, cancel, nil
+	return nil
 }
 
 func isClosed(c <-chan struct{}) bool {
