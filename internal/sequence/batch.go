@@ -1,0 +1,94 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Request asks for the next Count numbers of an entity, 1 to leaf.MaxBatch.
+type Request struct {
+	Entity Entity
+	Count  int
+}
+
+// Result is what one Request of a batch got: numbers, or an error as of Positions.Next.
+type Result struct {
+	Range leaf.Range
+	Err   error
+}
+
+// NextEach answers 1 to MaxRequests requests, each by itself; the results have the order of the requests. An entity may
+// be in several requests: they count as calls at the same time.
+// The error is leaf.ErrBadRequest, for the whole batch.
+func (p *Positions) NextEach(ctx context.Context, requests []Request) ([]Result, error) {
+	if len(requests) < 1 || len(requests) > MaxRequests {
+		return nil, leaf.BadField("requests", len(requests), fmt.Sprintf("must be 1 to %d", MaxRequests))
+	}
+	left := make([]int, len(requests)) // the indices of those without a result
+	for i, r := range requests {
+		if err := checkCount(r.Count); err != nil {
+			return nil, fmt.Errorf("request %d: %w", i, err)
+		}
+		left[i] = i
+	}
+	ctx, cancel := p.rt.WithTimeout(ctx, p.cfg.MaxWait)
+	defer cancel()
+	results := make([]Result, len(requests))
+	for rounds := 0; len(left) > 0; {
+		short, missing, lost := p.takeEach(requests, left, results)
+		if len(lost) > 0 {
+			rounds++
+		}
+		left = left[:0]
+		for _, i := range lost {
+			if rounds < maxLost {
+				left = append(left, i)
+			} else {
+				results[i].Err = p.restless(requests[i].Entity.Section())
+			}
+		}
+		errs := p.loadAll(ctx, missing)
+		for _, i := range short {
+			if err := errs[requests[i].Entity.Section()]; err == nil {
+				left = append(left, i)
+			} else {
+				results[i].Err = err
+			}
+		}
+	}
+	return results, nil
+}
+
+// takeEach answers the requests for which there are numbers. It returns those whose section is short of numbers, which
+// blocks these sections miss, and those whose numbers are lost because the term had ended. All numbers are taken before
+// the first term is asked.
+func (p *Positions) takeEach(requests []Request, todo []int, results []Result) (short []int, missing map[int]outcome, lost []int) {
+	type taken struct {
+		index, section int
+		term           Term
+	}
+	all := make([]taken, 0, len(todo))
+	missing = make(map[int]outcome)
+	for _, i := range todo {
+		r := requests[i]
+		section := r.Entity.Section()
+		out := p.sections[section].do(p, op{key: p.key(r.Entity), count: int64(r.Count)})
+		if out.term == nil {
+			short = append(short, i)
+			out.want = max(out.want, missing[section].want)
+			missing[section] = out
+			continue
+		}
+		results[i].Range = leaf.Range{Lo: out.first, Hi: out.first + int64(r.Count)}
+		all = append(all, taken{i, section, out.term})
+	}
+	for _, t := range all {
+		if !p.confirm(&p.sections[t.section], t.term) {
+			results[t.index].Range = leaf.Range{}
+			lost = append(lost, t.index)
+		}
+	}
+	return short, missing, lost
+}

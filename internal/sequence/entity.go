@@ -1,0 +1,72 @@
+package sequence
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leaf-idgen/leaf"
+)
+
+// Sections is the number of sections of every tag. It must never change: see the comment of the package.
+const Sections = 1024
+
+// MaxText is the length of the longest text that names an entity, in bytes.
+const MaxText = 64
+
+// Entity is what has numbers of its own: a number or a text. Two entities are the same if they are equal.
+// The zero Entity is the number 0.
+type Entity struct {
+	text   string // "": the entity is a number
+	number uint64
+}
+
+// Number returns the entity that is a number.
+func Number(n uint64) Entity { return Entity{number: n} }
+
+// Parse returns the entity of that name. A decimal number below 2^64 without leading zeros is a number, everything
+// else a text: 1 to MaxText bytes of valid UTF-8 without U+0000, compared byte by byte. Error: leaf.ErrBadRequest.
+func Parse(name string) (Entity, error) {
+	if n, err := strconv.ParseUint(name, 10, 64); err == nil && strconv.FormatUint(n, 10) == name {
+		return Number(n), nil
+	}
+	switch {
+	case name == "" || len(name) > MaxText:
+		return Entity{}, leaf.BadField("entity", name, fmt.Sprintf("has %d bytes, must have 1 to %d", len(name), MaxText))
+	case !utf8.ValidString(name):
+		return Entity{}, leaf.BadField("entity", name, "must be valid UTF-8")
+	case strings.IndexByte(name, 0) >= 0:
+		return Entity{}, leaf.BadField("entity", name, "must not contain the character U+0000")
+	}
+	return Entity{text: name}, nil
+}
+
+// String returns the name of the entity, from which Parse makes the same entity.
+func (e Entity) String() string {
+	if e.text != "" {
+		return e.text
+	}
+	return strconv.FormatUint(e.number, 10)
+}
+
+// Section returns the section of the entity, 0 to Sections-1. It is the same on every node and in every version.
+func (e Entity) Section() int {
+	x := e.number
+	if e.text != "" {
+		h := fnv.New64a()
+		h.Write([]byte(e.text))
+		x = h.Sum64()
+	}
+	return int(mix(x) % Sections)
+}
+
+// mix spreads a change of any bit over all bits (the finaliser of MurmurHash3).
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

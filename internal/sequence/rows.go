@@ -1,0 +1,53 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+var _ Blocks = Rows{}
+
+// Rows takes the blocks of a tag's sections from segment mode: every section is a tag of its own, RowName. These tags
+// must be in strict order (segment.Row.Strict), with a fixed step: a dynamic one grows to 1,000,000, and so would
+// the jumps. The fences, the latch and the repair of segment mode hold for them as for all tags.
+type Rows struct {
+	Tag    string
+	Issuer leaf.Issuer   // a segment.Allocator
+	Terms  segment.Terms // as in its Config
+}
+
+// maxGaps is how often Reserve asks again because another node has numbers between two ranges.
+const maxGaps = 4
+
+// RowName returns the name of the tag that holds the end of a section.
+func RowName(tag string, section int) string { return fmt.Sprintf("%s/seq/%04d", tag, section) }
+
+// Reserve implements Blocks. The term is asked first. If it is valid when a number was taken from the block, it was
+// valid all the time between, and so all ranges of the block were reserved in it.
+func (r Rows) Reserve(ctx context.Context, section int, n int64) (Block, error) {
+	row := RowName(r.Tag, section)
+	term, err := r.Terms.Term(row)
+	if err != nil {
+		return Block{}, err
+	}
+	var block leaf.Range
+	for range maxGaps {
+		ranges, err := r.Issuer.NextN(ctx, row, int(n-block.Len()))
+		if err != nil {
+			return Block{}, err
+		}
+		for _, g := range ranges {
+			if block.Hi != g.Lo {
+				block.Lo = g.Lo // another node has the numbers between
+			}
+			block.Hi = g.Hi
+		}
+		if block.Len() == n {
+			return Block{Range: block, Term: term}, nil
+		}
+	}
+	return Block{}, fmt.Errorf("%w: tag %q gives no %d numbers in a row", leaf.ErrNotReady, row, n)
+}
