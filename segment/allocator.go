@@ -45,6 +45,7 @@ type Allocator struct {
 	retired  atomic.Bool   // ranges were returned; later ones are dropped
 
 	counters counters
+	drops    sync.Map // of *Drops, by tag
 
 	// mu guards the writers of table and what follows. Order of locks: mu, then
 	// Tag.mu, then queue.mu, then shard.mu; those of a.fence, the groups and the alarms come

@@ -128,6 +128,7 @@ func (a *Allocator) dropStock() {
 		t.mu.Lock()
 		if t.state == listed {
 			a.counters.lost[lossDatabase].Add(t.dropStockLocked())
+			a.dropped(t.name)
 		}
 		t.mu.Unlock()
 	}

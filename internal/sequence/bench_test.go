@@ -146,7 +146,7 @@ func BenchmarkRestart(b *testing.B) {
 		requests[i] = sequence.Request{Entity: scattered(i), Count: 1}
 	}
 	for b.Loop() {
-		a := stored(b, store, "a", always{})
+		a := stored(b, store, "a", always{}, 10)
 		results, err := a.NextEach(context.Background(), requests)
 		if err != nil {
 			b.Fatal(err)

@@ -54,7 +54,7 @@
 // # What it does not do
 //
 // It forwards nothing: a node that does not own a section answers leaf.ErrNotReady. It stores nothing, and
-// knows no fence: [Rows] takes blocks from tags of segment mode in strict order, whose fences, latch and repair hold for the
-// row of a section as for any other. The number of sections can never change: an entity in another
-// section would repeat its numbers.
+// knows no fence: [Rows] takes blocks from tags of segment mode in strict order, whose fences, latch and repair hold
+// for the row of a section as for any other. The number of sections can never change: an entity in another section
+// would repeat its numbers.
 package sequence

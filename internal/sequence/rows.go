@@ -10,14 +10,33 @@ import (
 
 var _ Blocks = Rows{}
 
+// Tags is a segment.Allocator.
+type Tags interface {
+	leaf.Issuer
+
+	// Drops counts how often the node has dropped what it held of a tag.
+	Drops(tag string) *segment.Drops
+}
+
 // Rows takes the blocks of a tag's sections from segment mode: every section is a tag of its own, RowName. These tags
 // must be in strict order (segment.Row.Strict), with a fixed step: a dynamic one grows to 1,000,000, and so would
-// the jumps. The fences, the latch and the repair of segment mode hold for them as for all tags.
+// the jumps. The fences, the latch and the repair of segment mode hold for them as for all tags: when segment mode drops
+// what it has of a tag, the blocks taken from there are dropped as well.
 type Rows struct {
-	Tag    string
-	Issuer leaf.Issuer   // a segment.Allocator
-	Terms  segment.Terms // as in its Config
+	Tag   string
+	Tags  Tags
+	Terms segment.Terms // as in the Config of the Allocator
 }
+
+// rowTerm ends with the owner's term, and when segment mode drops what it has of the tag.
+type rowTerm struct {
+	owner segment.Term
+	drops *segment.Drops
+	count int64
+}
+
+// Valid implements Term.
+func (t rowTerm) Valid() bool { return t.drops.Count() == t.count && t.owner.Valid() }
 
 // maxGaps is how often Reserve asks again because another node has numbers between two ranges.
 const maxGaps = 4
@@ -25,17 +44,19 @@ const maxGaps = 4
 // RowName returns the name of the tag that holds the end of a section.
 func RowName(tag string, section int) string { return fmt.Sprintf("%s/seq/%04d", tag, section) }
 
-// Reserve implements Blocks. The term is asked first. If it is valid when a number was taken from the block, it was
-// valid all the time between, and so all ranges of the block were reserved in it.
+// Reserve implements Blocks. The term is asked before the ranges. If it is valid when a number was taken from the block,
+// it was valid all the time between, and so all ranges of the block were reserved in it.
 func (r Rows) Reserve(ctx context.Context, section int, n int64) (Block, error) {
 	row := RowName(r.Tag, section)
-	term, err := r.Terms.Term(row)
+	drops := r.Tags.Drops(row)
+	count := drops.Count()
+	owner, err := r.Terms.Term(row)
 	if err != nil {
 		return Block{}, err
 	}
 	var block leaf.Range
 	for range maxGaps {
-		ranges, err := r.Issuer.NextN(ctx, row, int(n-block.Len()))
+		ranges, err := r.Tags.NextN(ctx, row, int(n-block.Len()))
 		if err != nil {
 			return Block{}, err
 		}
@@ -46,7 +67,7 @@ func (r Rows) Reserve(ctx context.Context, section int, n int64) (Block, error) 
 			block.Hi = g.Hi
 		}
 		if block.Len() == n {
-			return Block{Range: block, Term: term}, nil
+			return Block{Range: block, Term: rowTerm{owner, drops, count}}, nil
 		}
 	}
 	return Block{}, fmt.Errorf("%w: tag %q gives no %d numbers in a row", leaf.ErrNotReady, row, n)

@@ -23,7 +23,7 @@ func (always) Term(string) (segment.Term, error) { return always{}, nil }
 func (always) Valid() bool                       { return true }
 
 // stored is a node whose sections are rows of the store.
-func stored(t testing.TB, store *memory.Store, name string, terms segment.Terms) *sequence.Positions {
+func stored(t testing.TB, store *memory.Store, name string, terms segment.Terms, step int64) *sequence.Positions {
 	t.Helper()
 	dir, err := datadir.Open(t.TempDir())
 	if err != nil {
@@ -45,22 +45,24 @@ func stored(t testing.TB, store *memory.Store, name string, terms segment.Terms)
 			t.Errorf("%s: %v", name, err)
 		}
 	})
-	c, err := sequence.New(sequence.Rows{Tag: "chat", Issuer: alloc, Terms: terms}, sequence.Config{Tag: "chat", Step: 10})
+	c, err := sequence.New(sequence.Rows{Tag: "chat", Tags: alloc, Terms: terms}, sequence.Config{Tag: "chat", Step: step})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func putRow(store *memory.Store, section int, maxID int64) {
-	store.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: maxID, Step: 10, Strict: true})
+func putRow(store *memory.Store, section int, maxID int64) { putRowOf(store, section, maxID, 10) }
+
+func putRowOf(store *memory.Store, section int, maxID, step int64) {
+	store.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: maxID, Step: step, Strict: true})
 }
 
 func TestRows(t *testing.T) {
 	store := memory.New()
 	e := sequence.Number(7)
 	putRow(store, e.Section(), 1)
-	a := stored(t, store, "a", always{})
+	a := stored(t, store, "a", always{}, 10)
 	for want := int64(1); want <= 35; want++ {
 		if got := next(t, a, e); got != want {
 			t.Fatalf("got %d, want %d", got, want)
@@ -81,6 +83,8 @@ type gaps struct {
 	ranges [][]leaf.Range
 }
 
+func (*gaps) Drops(string) *segment.Drops { return new(segment.Drops) }
+
 func (g *gaps) NextN(context.Context, string, int) (r []leaf.Range, _ error) {
 	r, g.ranges = g.ranges[0], g.ranges[1:]
 	return r, nil
@@ -98,7 +102,7 @@ func TestRowsWithGaps(t *testing.T) {
 		{"between", [][]leaf.Range{{{Lo: 1, Hi: 8}, {Lo: 20, Hi: 23}}, {{Lo: 40, Hi: 47}}, {{Lo: 47, Hi: 50}}}, leaf.Range{Lo: 40, Hi: 50}},
 		{"for ever", [][]leaf.Range{{{Lo: 1, Hi: 8}, {Lo: 20, Hi: 23}}, {{Lo: 40, Hi: 47}}, {{Lo: 50, Hi: 53}}, {{Lo: 60, Hi: 67}}}, leaf.Range{}},
 	} {
-		b, err := sequence.Rows{Tag: "chat", Issuer: &gaps{ranges: tt.ranges}, Terms: always{}}.Reserve(t.Context(), 3, 10)
+		b, err := sequence.Rows{Tag: "chat", Tags: &gaps{ranges: tt.ranges}, Terms: always{}}.Reserve(t.Context(), 3, 10)
 		if b.Range != tt.want || (err != nil) != (tt.want == leaf.Range{}) {
 			t.Errorf("%s: %v, %v, want %v", tt.name, b, err, tt.want)
 		}
@@ -111,6 +115,8 @@ type handOver struct {
 
 	c *cluster
 }
+
+func (handOver) Drops(string) *segment.Drops { return new(segment.Drops) }
 
 func (h handOver) NextN(_ context.Context, _ string, n int) ([]leaf.Range, error) {
 	h.c.own("a")
@@ -126,7 +132,7 @@ func (o termsOf) Term(string) (segment.Term, error) { return o.owner, nil }
 func TestRowsTermFirst(t *testing.T) {
 	c := newCluster()
 	c.own("a")
-	b, err := sequence.Rows{Tag: "chat", Issuer: handOver{c: c}, Terms: termsOf{c}}.Reserve(t.Context(), 3, 10)
+	b, err := sequence.Rows{Tag: "chat", Tags: handOver{c: c}, Terms: termsOf{c}}.Reserve(t.Context(), 3, 10)
 	if err != nil || b.Term.Valid() {
 		t.Errorf("%v, %v: the term began after the ranges were asked for", b, err)
 	}
@@ -137,7 +143,7 @@ func TestRowsGoBack(t *testing.T) {
 	store := memory.New()
 	e := sequence.Number(7)
 	putRow(store, e.Section(), 1)
-	a := stored(t, store, "a", always{})
+	a := stored(t, store, "a", always{}, 10)
 	if _, err := a.NextN(t.Context(), e, 100); err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +155,38 @@ func TestRowsGoBack(t *testing.T) {
 			t.Fatalf("%d, %v, want ErrRegress", n, err)
 		}
 	}
+}
+
+// A node that holds a whole block hears from another one that the row went back: the other one may have been given the
+// same numbers. It drops the block, as segment mode drops its ranges.
+func TestRowsHearOfARegress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 1000
+		store := memory.New()
+		e := sequence.Number(7)
+		putRowOf(store, e.Section(), 1, step)
+		a, b := stored(t, store, "a", always{}, step), stored(t, store, "b", always{}, step)
+		next(t, a, e)
+		next(t, b, e)
+		synctest.Wait() // loads ahead of need have ended
+		putRowOf(store, e.Section(), 5, step)
+		for {
+			if _, err := b.NextN(t.Context(), e, step); errors.Is(err, leaf.ErrRegress) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range step / 2 {
+			time.Sleep(time.Second)
+			if _, err := a.Next(t.Context(), e); errors.Is(err, leaf.ErrRegress) {
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Error("the node gives numbers of a block that it took before the regress")
+	})
 }
 
 // Two nodes with real owners and the engine of segment mode: the owner leaves, or another node joins, again and again,
@@ -173,7 +211,7 @@ func TestRowsChangeOwners(t *testing.T) {
 			if err := slots.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			nodes[name] = stored(t, store, name, slots)
+			nodes[name] = stored(t, store, name, slots, 10)
 			for range 100 {
 				for at, n := range nodes {
 					for _, e := range entities {
