@@ -45,7 +45,7 @@ func fill(tb testing.TB, n int) (*sequence.Positions, float64) {
 
 // A position costs at most 16 bytes, wherever the tables of the sections are in their growth.
 func TestBytesOfAnEntity(t *testing.T) {
-	const sections = 16
+	const sections = 6
 	_, a := one(t, sequence.Config{MaxResident: many})
 	before := heap()
 	for i, n := uint64(0), 0; n < 9500*sections; i++ {
@@ -54,7 +54,7 @@ func TestBytesOfAnEntity(t *testing.T) {
 			continue
 		}
 		next(t, a, e)
-		if n++; n > 4000*sections && n%(100*sections) == 0 {
+		if n++; n > 4000*sections && n%(200*sections) == 0 {
 			if bytes := float64(heap()-before) / float64(n); bytes > 16 {
 				t.Errorf("%d entities: %.2f bytes each, want at most 16", n, bytes)
 			}

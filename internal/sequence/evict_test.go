@@ -37,14 +37,14 @@ func TestEviction(t *testing.T) {
 
 // An eviction costs the smallest jump that makes the room: a quiet entity in front does not push the others ahead.
 func TestEvictionJumpsLittle(t *testing.T) {
-	_, a := one(t, sequence.Config{Step: 10_000, MaxResident: 100 * sequence.Sections})
-	entities := inSection(3, 1000)
+	_, a := one(t, sequence.Config{Step: 10_000, MaxResident: 40 * sequence.Sections})
+	entities := inSection(3, 300)
 	front := entities[0]
 	if _, err := a.NextN(t.Context(), front, 5000); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entities[1:] {
-		if n := next(t, a, e); n > 50 {
+		if n := next(t, a, e); n > 40 {
 			t.Fatalf("entity %v got %d as its first number", e, n)
 		}
 	}

@@ -173,7 +173,7 @@ func TestCallersBesideTakeovers(t *testing.T) {
 	}
 	for w := range 4 {
 		callers.Go(func() {
-			for i := 0; i < 3000 && !t.Failed(); i++ {
+			for i := 0; i < 1000 && !t.Failed(); i++ {
 				n, k := nodes[(i/3+w)%2], (i*7+w)%len(entities)
 				j := (k + 1) % len(entities)
 				floors := [2]int64{done[k].Load(), done[j].Load()}
@@ -202,7 +202,7 @@ func TestCallersBesideTakeovers(t *testing.T) {
 	callers.Wait()
 	close(stop)
 	changes.Wait()
-	if n := answers.Load(); n < 1000 {
+	if n := answers.Load(); n < 300 {
 		t.Errorf("only %d answers: nothing was proved", n)
 	}
 }
