@@ -8,7 +8,10 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-var _ Blocks = Rows{}
+var (
+	_ Blocks = Rows{}
+	_ Tags   = (*segment.Allocator)(nil)
+)
 
 // Tags is a segment.Allocator.
 type Tags interface {
