@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/owner"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // A node shows the owner of a slot that it is a node, and nobody else can: the secret ends with the
@@ -24,10 +25,13 @@ func TestAdmits(t *testing.T) {
 		}
 		a.set(func(l *faults) { l.cut = true })
 		c.watch(2 * quiet)
+		if a.Admits(secret) {
+			t.Error("the secret outlives the session")
+		}
 		a.set(func(l *faults) { l.cut = false })
 		c.watch(2 * pause)
 		if a.Admits(secret) {
-			t.Error("the secret outlives the session")
+			t.Error("the secret of a session is that of the next one")
 		}
 		if a.Owned() == 0 || a.Owned() != len(a.owned()) {
 			t.Errorf("owns %d, want %d", a.Owned(), len(a.owned()))
@@ -86,32 +90,75 @@ func TestAlarm(t *testing.T) {
 // A caller waits for the owner of its slot, and not until all other slots have one.
 func TestFind(t *testing.T) {
 	const write = 50 * time.Millisecond
+	for name, before := range map[string]func(b *node){
+		"at rest": func(*node) {},
+		"while a round takes the others": func(b *node) {
+			go func() { _ = b.Look(b.c.t.Context()) }()
+			time.Sleep(write / 2)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(c *cluster) {
+				a, b := c.start("a"), c.start("b")
+				c.settle(time.Minute)
+				c.watch(2 * pause)
+				b.set(func(l *faults) { l.answersAfter = write })
+				if err := a.Close(c.t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				moved := notOwnedBy(b)
+				if len(moved) < 4 {
+					t.Fatalf("only %v move", moved)
+				}
+				last := moved[len(moved)-1]
+				before(b)
+				began := time.Now()
+				if err := b.Find(c.t.Context(), tags[last]); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > 2*write || !slices.Contains(b.owned(), last) {
+					t.Errorf("after %v b owns %v, want %d first", took, b.owned(), last)
+				}
+				c.settle(pause)
+				if err := b.Close(c.t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Find(c.t.Context(), tags[0]); !errors.Is(err, leaf.ErrNotReady) {
+					t.Errorf("after Close: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// However often callers ask, the session is written as often as it must be; and at once when the weight changes.
+func TestSessionIsWrittenSeldom(t *testing.T) {
 	run(t, func(c *cluster) {
 		a, b := c.start("a"), c.start("b")
 		c.settle(time.Minute)
 		c.watch(2 * pause)
-		b.set(func(l *faults) { l.answersAfter = write })
-		if err := a.Close(c.t.Context()); err != nil {
-			t.Fatal(err)
+		writes := 0
+		a.set(func(l *faults) {
+			l.done = func(r worker.Record) {
+				if !isSlot(r) {
+					writes++
+				}
+			}
+		})
+		for range 20 {
+			if err := a.Look(c.t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-		moved := notOwnedBy(b)
-		if len(moved) < 4 {
-			t.Fatalf("only %v move", moved)
+		if writes > 1 {
+			t.Errorf("20 looks in a moment wrote the session %d times", writes)
 		}
-		last := moved[len(moved)-1]
-		began := time.Now()
-		if err := b.Find(c.t.Context(), tags[last]); err != nil {
-			t.Fatal(err)
+		a.weight.Store(0)
+		if err := a.Look(c.t.Context()); err != nil || len(a.owned()) > 0 {
+			t.Errorf("%v; with the weight 0 it owns %v after a look", err, a.owned())
 		}
-		if took := time.Since(began); took > 2*write || !slices.Contains(b.owned(), last) {
-			t.Errorf("after %v b owns %v, want %d first", took, b.owned(), last)
-		}
-		c.settle(pause)
-		if err := b.Close(c.t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Find(c.t.Context(), tags[0]); !errors.Is(err, leaf.ErrNotReady) {
-			t.Errorf("after Close: %v", err)
+		if err := b.Look(c.t.Context()); err != nil || len(b.owned()) != slots {
+			t.Errorf("%v; the other node owns %v", err, b.owned())
 		}
 	})
 }

@@ -160,6 +160,7 @@ func (s *Slots) orphaned(slot int, r worker.Record) bool {
 func (s *Slots) endSession() {
 	s.past[s.session.Nonce] = true
 	s.session, s.namespace = nil, nil
+	s.secret.Store(nil)
 	s.endTerms()
 }
 

@@ -274,9 +274,7 @@ func (s *Slots) publish() {
 		}
 	}
 	s.routes.Store(&routes)
-	if s.session == nil {
-		s.secret.Store(nil)
-	} else {
+	if s.session != nil {
 		s.secret.Store(&s.session.Nonce)
 	}
 	s.tellNews(func() {})

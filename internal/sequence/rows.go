@@ -22,7 +22,7 @@ type Tags interface {
 }
 
 // Rows takes the blocks of a tag's sections from segment mode: every section is a tag of its own, RowName. These tags
-// must be in strict order (segment.Row.Strict), with a fixed step: a dynamic one grows to 1,000,000, and so would
+// must be in strict order (segment.OrderStrict), with a fixed step: a dynamic one grows to 1,000,000, and so would
 // the jumps. The fences, the latch and the repair of segment mode hold for them as for all tags: when segment mode drops
 // what it has of a tag, the blocks taken from there are dropped as well.
 type Rows struct {

@@ -55,7 +55,7 @@ func stored(t testing.TB, store *memory.Store, name string, terms segment.Terms,
 func putRow(store *memory.Store, section int, maxID int64) { putRowOf(store, section, maxID, 10) }
 
 func putRowOf(store *memory.Store, section int, maxID, step int64) {
-	store.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: maxID, Step: step, Strict: true})
+	store.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: maxID, Step: step, Options: segment.Options{Order: segment.OrderStrict}})
 }
 
 func TestRows(t *testing.T) {

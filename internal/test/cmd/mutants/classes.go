@@ -59,6 +59,7 @@ var rules = []class{
 	{"rule U", "whoever finds T gone knows that it was lost"},
 	{"rule V", "what separates two ID spaces is compared at each renewal"},
 	{"rule W", "shared with private does not mix"},
+	{"rule X", "a tag in strict order has one owner; take first, then ask"},
 }
 
 var peers = []class{
