@@ -13,7 +13,9 @@ import (
 type balance struct {
 	rt   leaf.Runtime
 	zone string
-	list atomic.Pointer[[]*node]
+	list atomic.Pointer[[]*node] // that requests are spread over
+
+	linked atomic.Pointer[[]*node] // these, and others that are asked as owners of tags in strict order
 }
 
 // The ranks of nodes, the best first: a node is chosen only if none of a better rank is

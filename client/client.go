@@ -128,6 +128,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 		c.cache = held
 	}
 	c.nodes.list.Store(new([]*node))
+	c.nodes.linked.Store(new([]*node))
 	c.members = newMembers(c, o.maxNodes, o.zone)
 	c.fly = func(l *lane) { l.fly(ctx, c) }
 	c.tasks.Start(func() { c.follow(ctx) })
@@ -137,7 +138,8 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 
 // Next implements leaf.Issuer for segment mode. Calls that run at the same time share
 // requests. IDs of one tag that are asked for one after the other grow as long as one
-// node answers them; those of different nodes come in any order.
+// node answers them; those of different nodes come in any order, unless the tag is in
+// strict order.
 func (c *Client) Next(ctx context.Context, tag string) (int64, error) {
 	if c.cache != nil {
 		return c.cache.Next(ctx, tag)

@@ -22,6 +22,9 @@
 //  8. A function of the application (a Resolver, a log handler, those of the options) may
 //     fail, block or panic: it holds no call beyond its deadline, ejects no node, and the
 //     error of the call names it. A panic is logged.
+//  9. No call gets an ID that was asked for before the call began. So for a tag in strict order
+//     an ID is larger than that of every call, of any program, that had ended before its own call
+//     began: also while nodes fail, streams end, and another node becomes the owner of the tag.
 //
 // # How a call goes
 //
@@ -52,6 +55,11 @@
 // tenth of its share, which grows to the whole in 10 s. If no node is left those that
 // failed are asked anyway.
 //
+// A tag in strict order is issued by one node, its owner. Other nodes forward, and every answer
+// names the owner. From then on the requests for the tag go to the owner first, if the list has its
+// address and the node works, also if it is not among the few nodes that are used; it then gets a link
+// for such tags only. An owner that fails is left for other nodes, until an answer names it again.
+//
 // # What it does not do
 //
 // It cannot tell which of two clusters is the right one: without [WithCluster] it uses the one
@@ -61,8 +69,8 @@
 // tls.Config, and the methods of the connections of [WithDialer]. Such a panic ends the
 // process.
 //
-// It keeps no IDs unless it is told to ([WithCache]). It promises no order between nodes: two
-// calls that different nodes answer may get IDs in any order. It does not try another
+// It keeps no IDs unless it is told to ([WithCache]). It promises no order between nodes for a
+// tag in plain order: two calls that different nodes answer may get IDs in any order. It does not try another
 // node when one says that its store went backwards (leaf.ErrRegress): a node that has
 // not noticed is one that may repeat IDs.
 package client

@@ -157,10 +157,14 @@ func (f *flight) step(now time.Time) (ended bool) {
 }
 
 // pick chooses a node that was not tried in this round, one that the lane shuns only if
-// there is no other that works.
+// there is no other that works. The owner of a tag in strict order comes first.
 func (f *flight) pick(now time.Time, hedge bool) (_ *node, remote bool) {
 	nodes := &f.client.nodes
-	if others := f.lane.others(now, f.tried); len(others) > len(f.tried) {
+	others := f.lane.others(now, f.tried)
+	if n := f.owner(now); n != nil && !slices.Contains(others, n) {
+		return n, false
+	}
+	if len(others) > len(f.tried) {
 		if n, remote := nodes.pick(now, others, true); n != nil {
 			return n, remote
 		}
@@ -209,6 +213,7 @@ func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
 		c.stats.lost.Add(e.ids)
 	}
 	if err == nil {
+		a.batch.lane.learn(a.Route)
 		if err = c.observe(a, ranges); err != nil {
 			c.stats.lost.Add(int64(a.count)) // the checker refused them: no caller gets them
 		}

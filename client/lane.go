@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -24,6 +25,8 @@ type lane struct {
 	rt      leaf.Runtime
 	timeout time.Duration // of callers without a deadline
 	share   share         // of the budget, which guards it
+
+	route atomic.Pointer[route] // nil: the tag is in plain order, as far as is known
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival; not empty: a flight is under way

@@ -53,6 +53,9 @@ type request struct {
 	// requests. No two streams of a client share it.
 	Stream string
 
+	// Route is set before Done is called with IDs: where the tag is issued; nil: it is in plain order.
+	Route *leafpb.Route
+
 	attempt *attempt // that it is part of
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf/discovery"
@@ -25,12 +26,15 @@ const (
 
 // members are the nodes that the client uses: the first ones of the list, in its order of
 // preference, that work. Each that fails is kept and looked at, and one more is used in
-// its place. At most size nodes that work and size that fail have a link, so neither the
-// length of the list nor an outage multiplies connections and health checks.
+// its place. At most size nodes that work and size that fail have a link, and size that are asked
+// as owners of tags in strict order only, so neither the length of the list nor an outage multiplies
+// connections and health checks.
 type members struct {
 	client  *Client
 	subset  subset
-	changed chan struct{} // holds one: a node fails, or works again
+	changed chan struct{} // holds one: a node fails, or works again, or is sought as an owner
+
+	addresses atomic.Pointer[map[string]*listing] // of the current list, by gRPC address; it never changes
 
 	mu      sync.Mutex
 	entries []*listing           // of the current list, in the order of preference
@@ -40,7 +44,7 @@ type members struct {
 }
 
 func newMembers(c *Client, size int, zone string) *members {
-	return &members{
+	m := &members{
 		client:  c,
 		subset:  subset{seed: uint64(c.rt.Jitter(math.MaxInt64)), size: size, zone: zone}, //nolint:gosec // it is not negative
 		changed: make(chan struct{}, 1),
@@ -48,9 +52,11 @@ func newMembers(c *Client, size int, zone string) *members {
 		needed:  make(map[string]time.Time),
 		resting: make(map[string]time.Time),
 	}
+	m.addresses.Store(&map[string]*listing{})
+	return m
 }
 
-// poke says that a node fails, or works again. It may be called with any lock held.
+// poke asks for another choice of nodes: one fails, or works again, or is sought. It may be called with any lock held.
 func (m *members) poke() {
 	select {
 	case m.changed <- struct{}{}:
@@ -83,10 +89,16 @@ func (m *members) apply(ctx context.Context, list []discovery.Node) int {
 	defer m.mu.Unlock()
 	before := m.entries
 	m.entries = entries
+	m.soughtAsLocked(before)
 	if m.chooseLocked(ctx) == 0 {
 		m.entries = before
 		return 0
 	}
+	addresses := make(map[string]*listing, len(entries))
+	for _, e := range slices.Backward(entries) { // of two with one address the preferred one
+		addresses[e.info.GRPC] = e
+	}
+	m.addresses.Store(&addresses)
 	left := 0
 	for _, e := range entries {
 		if !e.useless {
@@ -129,12 +141,21 @@ func (m *members) usable(list []discovery.Node) (entries []*listing) {
 func (m *members) chooseLocked(ctx context.Context) int {
 	now := m.client.rt.Now()
 	size := m.subset.size
-	var chosen, spare []*node
+	var chosen, spare, owners []*node
 	working, failing := 0, 0
 	for _, e := range m.entries {
 		n := m.linked[e.key]
 		switch {
 		case e.useless:
+			continue
+		case working >= size && len(owners) < size && e.soughtLately(now):
+			if n == nil && !now.Before(m.resting[e.key]) {
+				n = m.linkLocked(ctx, e, now)
+			}
+			if n != nil {
+				n.info.Store(&e.info)
+				owners = append(owners, n)
+			}
 			continue
 		case working >= size:
 			if n != nil && n.works() && now.Sub(m.needed[e.key]) < lingerTime {
@@ -171,21 +192,28 @@ func (m *members) chooseLocked(ctx context.Context) int {
 		return 0
 	}
 	chosen = append(chosen, spare[:min(len(spare), max(2*size-len(chosen), 0))]...)
-	m.publishLocked(chosen, now)
+	m.publishLocked(chosen, owners, now)
 	return len(chosen)
 }
 
-// publishLocked makes the chosen nodes those of the next request, and ends the links to
-// all others.
-func (m *members) publishLocked(chosen []*node, now time.Time) {
-	slices.SortFunc(chosen, func(a, b *node) int { return cmp.Compare(a.key, b.key) })
+// publishLocked makes the chosen nodes those of the next request, and the owners those of lanes that
+// seek them, and ends the links to all others.
+func (m *members) publishLocked(chosen, owners []*node, now time.Time) {
+	byKey := func(a, b *node) int { return cmp.Compare(a.key, b.key) }
+	slices.SortFunc(chosen, byKey)
 	m.client.nodes.list.Store(&chosen)
+	linked := slices.Concat(chosen, owners)
+	slices.SortFunc(linked, byKey)
+	m.client.nodes.linked.Store(&linked)
 	for key, n := range m.linked {
-		if !slices.Contains(chosen, n) {
+		if !slices.Contains(linked, n) {
 			n.stop()
 			delete(m.linked, key)
 			delete(m.needed, key)
 		}
+	}
+	for _, e := range m.entries {
+		e.node.Store(m.linked[e.key])
 	}
 	for key, until := range m.resting {
 		if !now.Before(until) {

@@ -165,6 +165,13 @@ func (n *node) works() bool {
 	return n.state != StateEjected && n.state != StateDraining && !n.foreign.Load()
 }
 
+// usable says whether the node answers, as far as is known.
+func (n *node) usable() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state == StateUsable
+}
+
 // suspect is called when a request that was sent at started has no answer for too long.
 // If nothing else has come from the node since, it may be gone: watch asks it.
 func (n *node) suspect(now, started time.Time) {

@@ -15,6 +15,9 @@ func (f *flight) refused(a answer) bool {
 	if v != final && !isBroken(a.err) && !isOwn(a.err) {
 		f.lane.shun(a.attempt.node, now)
 	}
+	if v != final && !isOwn(a.err) {
+		f.lane.forget(a.attempt.node)
+	}
 	switch v {
 	case final:
 		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.halve(b) {

@@ -21,7 +21,7 @@ type counters struct {
 
 // Stats is a snapshot of a client. Its counters begin at the start of the client.
 type Stats struct {
-	Nodes  []NodeStats // that the client uses (WithMaxNodes), ordered by ID
+	Nodes  []NodeStats // that the client uses (WithMaxNodes, and owners of tags in strict order), by ID
 	Listed int         // entries of the current list that can be used
 
 	Hedges     int64   // requests sent again to another node because the answer was late
@@ -69,7 +69,7 @@ func (c *Client) Stats() Stats {
 	if c.cache != nil {
 		s.Cache = c.cache.Stats()
 	}
-	for _, n := range *c.nodes.list.Load() {
+	for _, n := range *c.nodes.linked.Load() {
 		info := n.info.Load()
 		n.mu.Lock()
 		state, latency, why := n.state, n.p95, n.why

@@ -205,7 +205,7 @@ func (s *stream) receive() {
 			s.sending, flush = true, true
 		}
 		mu.Unlock()
-		r.Stream = s.name
+		r.Stream, r.Route = s.name, answer.GetRoute()
 		r.Done(ranges, failed)
 		switch {
 		case flush && s.conn.link.intercepted: // other answers do not wait for an interceptor that sends

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 
 	"github.com/leaf-idgen/leaf/discovery"
 )
@@ -32,6 +33,9 @@ type listing struct {
 	key     string // of the node
 	info    discovery.Node
 	useless bool // no link can be made to it
+
+	sought atomic.Int64         // when a lane last looked for it as the owner of its tag, in ns since 1970; 0: never
+	node   atomic.Pointer[node] // that is linked; nil: none
 }
 
 // sort puts the entries in the order of preference. A quarter of the places belongs to
