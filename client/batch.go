@@ -77,9 +77,9 @@ func (b *batch) signal() {
 }
 
 // deal hands ranges out in order, each ID to at most one waiter, and returns how many
-// were received. There are at least as many IDs as waiters want; what is left over is
+// were received; strict is what the answer says of the tag. There are at least as many IDs as waiters want; what is left over is
 // lost.
-func (b *batch) deal(ranges []leaf.Range) (received int64) {
+func (b *batch) deal(ranges []leaf.Range, strict bool) (received int64) {
 	var first, last *waiter // of a chain that was not woken yet
 	length := 0
 	for k, w := range b.waiters {
@@ -88,6 +88,7 @@ func (b *batch) deal(ranges []leaf.Range) (received int64) {
 			continue
 		}
 		ranges = w.give(ranges)
+		w.strict = strict
 		size := int64(w.size())
 		if !w.claim() {
 			continue

@@ -15,8 +15,8 @@ import (
 // call then costs nanoseconds, and an outage of all nodes is ridden out for a while. IDs
 // are unique as ever; they may be older when they are used, those of two ranges come in
 // any order, and what is in memory when the process ends is lost (Stats.Cache.Unused
-// after a Close). The Runtime of config is that of the client. Snowflake mode is not
-// cached. See package client/cache for the fields and their limits.
+// after a Close). The Runtime of config is that of the client. Snowflake mode and tags in
+// strict order are not cached. See package client/cache for the fields and their limits.
 func WithCache(config cache.Config) Option {
 	return func(o *options) { o.cache = &config } // New copies it: the option may be used again
 }
@@ -39,6 +39,12 @@ func (u uncached) Next(ctx context.Context, tag string) (int64, error) {
 
 // NextN implements leaf.Issuer.
 func (u uncached) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
+	ranges, _, err := u.NextNStrict(ctx, tag, n)
+	return ranges, err
+}
+
+// NextNStrict implements cache.StrictIssuer.
+func (u uncached) NextNStrict(ctx context.Context, tag string, n int) (ranges []leaf.Range, strict bool, err error) {
 	return u.c.nextN(ctx, leafpb.Mode_MODE_SEGMENT, tag, n)
 }
 

@@ -152,7 +152,8 @@ func (c *Client) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, er
 	if c.cache != nil {
 		return c.cache.NextN(ctx, tag, n)
 	}
-	return c.nextN(ctx, leafpb.Mode_MODE_SEGMENT, tag, n)
+	ranges, _, err := c.nextN(ctx, leafpb.Mode_MODE_SEGMENT, tag, n)
+	return ranges, err
 }
 
 // Snowflake returns the Issuer of snowflake mode. The tag is a name for the nodes' log
@@ -168,7 +169,8 @@ func (s snowflake) Next(ctx context.Context, tag string) (int64, error) {
 
 // NextN implements leaf.Issuer.
 func (s snowflake) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) {
-	return s.c.nextN(ctx, leafpb.Mode_MODE_SNOWFLAKE, tag, n)
+	ranges, _, err := s.c.nextN(ctx, leafpb.Mode_MODE_SNOWFLAKE, tag, n)
+	return ranges, err
 }
 
 // Close ends the client. Calls that come later fail with leaf.ErrNotReady. Those that
@@ -222,17 +224,17 @@ func (c *Client) next(ctx context.Context, mode leafpb.Mode, tag string) (int64,
 	return id, nil
 }
 
-func (c *Client) nextN(ctx context.Context, mode leafpb.Mode, tag string, n int) ([]leaf.Range, error) {
+func (c *Client) nextN(ctx context.Context, mode leafpb.Mode, tag string, n int) (ranges []leaf.Range, strict bool, err error) {
 	if n < 1 || n > leaf.MaxBatch {
-		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
+		return nil, false, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
 	}
 	w, err := c.wait(ctx, mode, tag, n)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	ranges := w.ranges
+	ranges, strict = w.ranges, w.strict
 	c.waiters.put(w)
-	return ranges, nil
+	return ranges, strict, nil
 }
 
 // wait returns a waiter that was served IDs.

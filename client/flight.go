@@ -249,7 +249,7 @@ func (f *flight) land(a answer) {
 	others := f.end(a.attempt.node)
 	c, b := f.client, f.batch
 	deal := func() {
-		c.stats.lost.Add(int64(a.attempt.count) - b.deal(a.ranges))
+		c.stats.lost.Add(int64(a.attempt.count) - b.deal(a.ranges, a.attempt.Route != nil))
 		b.lane.recycle(b.waiters)
 	}
 	if !others || !c.flights.Start(deal) {

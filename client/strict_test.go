@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
+	"github.com/leaf-idgen/leaf/client/cache"
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 )
 
@@ -59,6 +60,7 @@ func TestRealTimeOrder(t *testing.T) {
 	}{
 		{"client", nil},
 		{"hedges", []client.Option{client.WithHedgeAfter(time.Millisecond), client.WithRetryBudget(1, 10_000)}},
+		{"cache", []client.Option{client.WithCache(cache.Config{})}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -22,6 +22,7 @@ type waiter struct {
 	// The outcome, written before the state says served.
 	ranges []leaf.Range // of NextN
 	id     int64        // of Next, which allocates nothing: n is 0 then
+	strict bool         // the tag is in strict order, as the answer says
 	err    error
 	next   *waiter // served too, and woken by this one; nil: the chain's last
 }

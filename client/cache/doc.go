@@ -17,7 +17,10 @@
 //     time, it is that of a fetch that began after the call. Only leaf.ErrRegress makes
 //     the cache drop what it has of the tag: the source's store went backwards, and may
 //     have given these IDs twice.
-//  6. The hot path takes no lock and allocates nothing. All waiting is leaf.Runtime's,
+//  6. Of a tag in strict order the cache keeps nothing: its calls go to the source, and so does every
+//     call that waits for the fetch by which the cache hears of it ([StrictIssuer]). A cache that holds
+//     IDs from before hands them out until its next fetch.
+//  7. The hot path takes no lock and allocates nothing. All waiting is leaf.Runtime's,
 //     so that the simulation drives the cache like an engine.
 //
 // What it does not do: it does not see restarts of its own process as a gap to be

@@ -29,6 +29,8 @@ func (t *Tag) turn(n int) (_ *flight, began bool, _ error) {
 		return nil, false, errClosed
 	case t.gone:
 		return nil, false, errGone
+	case t.strict:
+		return nil, false, errStrict
 	case t.cur.Load().left() > 0: // another caller was here first
 		return nil, false, nil
 	case len(t.queue) > 0:
@@ -62,7 +64,7 @@ func (t *Tag) install() {
 func (t *Tag) prefetch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed && t.flight == nil && t.cur.Load().left()+length(t.queue) <= t.last/2 {
+	if !t.closed && !t.strict && t.flight == nil && t.cur.Load().left()+length(t.queue) <= t.last/2 {
 		t.fetch(0)
 	}
 }
@@ -88,7 +90,7 @@ func (t *Tag) run(f *flight) {
 	n := f.n
 	rt := t.cache.cfg.Runtime
 	ctx, cancel := rt.WithTimeout(t.cache.base, t.cache.cfg.FetchTimeout)
-	ranges, err := t.ask(ctx, n)
+	ranges, strict, err := t.ask(ctx, n)
 	late := ctx.Err()
 	cancel()
 	switch {
@@ -104,28 +106,35 @@ func (t *Tag) run(f *flight) {
 		return
 	}
 	t.cache.fetches.Add(1)
-	t.arrived(f, ranges, rt.Now())
+	t.arrived(f, ranges, strict, rt.Now())
 }
 
 // ask calls the source. Its panic is an error of the fetch: the goroutine is not the
 // application's, which could not catch it.
-func (t *Tag) ask(ctx context.Context, n int) (ranges []leaf.Range, err error) {
+func (t *Tag) ask(ctx context.Context, n int) (ranges []leaf.Range, strict bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			ranges, err = nil, fmt.Errorf("tag %q: fetch %d IDs: the source panicked: %v\n%s", t.name, n, p, debug.Stack())
+			ranges, strict, err = nil, false, fmt.Errorf("tag %q: fetch %d IDs: the source panicked: %v\n%s", t.name, n, p, debug.Stack())
 		}
 	}()
-	return t.cache.source.NextN(ctx, t.name, n)
+	return t.fromSource(ctx, n)
 }
 
-// arrived takes the IDs of a fetch in.
-func (t *Tag) arrived(f *flight, ranges []leaf.Range, now time.Time) {
+// arrived takes the IDs of a fetch in. Callers of a tag in strict order get none of them: some have
+// begun to wait when the fetch was under way.
+func (t *Tag) arrived(f *flight, ranges []leaf.Range, strict bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = length(ranges)
 	t.cache.fetched.Add(t.last)
 	t.flight, t.rest, t.cramped = nil, 0, false
 	defer close(f.done)
+	t.orderLocked(strict)
+	if strict {
+		f.err = errStrict
+		t.waste(ranges)
+		return
+	}
 	if t.closed || f.doubtful {
 		t.waste(ranges)
 		return

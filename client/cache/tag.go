@@ -37,6 +37,7 @@ type Tag struct {
 	cramped bool          // the last fetch was refused: the next one is smaller
 	gone    bool          // no longer in the index, and never to hold an ID
 	closed  bool
+	strict  bool // the last answer said so: calls go to the source
 }
 
 // errGone: the tag was forgotten, and another one may stand for its name now.
@@ -58,6 +59,13 @@ func (t *Tag) Next(ctx context.Context) (int64, error) {
 		return r.Lo, nil
 	}
 	r, err := t.wait(ctx, 1)
+	if errors.Is(err, errStrict) {
+		ranges, err := t.pass(ctx, 1)
+		if err != nil {
+			return 0, err
+		}
+		return ranges[0].Lo, nil
+	}
 	return r.Lo, err
 }
 
@@ -70,9 +78,7 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 		return nil, badCount(n)
 	}
 	if t.passes(n) {
-		ranges, err := t.cache.source.NextN(ctx, t.name, n)
-		t.heed(err)
-		return ranges, err
+		return t.pass(ctx, n)
 	}
 	var out []leaf.Range
 	for need := int64(n); need > 0; {
@@ -84,6 +90,9 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 			var err error
 			if r, err = t.wait(ctx, need); err != nil {
 				t.waste(out)
+				if errors.Is(err, errStrict) {
+					return t.pass(ctx, n)
+				}
 				return nil, err
 			}
 		}
@@ -97,12 +106,12 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 	return out, nil
 }
 
-// passes reports whether a call for n IDs goes to the source: it needs as many as a
-// fetch would bring, so the cache would only pass them on.
+// passes reports whether a call for n IDs goes to the source: the tag is in strict order, or the
+// call needs as many as a fetch would bring, so the cache would only pass them on.
 func (t *Tag) passes(n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return n >= t.size && !t.closed
+	return (t.strict || n >= t.size) && !t.closed
 }
 
 func badCount(n int) error {
