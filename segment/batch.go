@@ -19,6 +19,25 @@ func (t *Tag) hasStock() bool {
 	return t.state == listed && t.stockLocked() > 0
 }
 
+// Stocked reports whether IDs of a tag are in memory. If not, it asks for a range, for no caller in particular, as soon
+// as the back-off of a failed load has passed. It returns at once, and knows nothing of a tag that is not in use yet.
+func (a *Allocator) Stocked(name string) bool {
+	t := a.tag(name)
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.state != listed:
+		return false
+	case t.stockLocked() > 0:
+		return true
+	}
+	t.ask(t.buffer(), true)
+	return false
+}
+
 // gather is advance for a batch that the current chunk cannot fill. While the batch wants
 // more than what is in memory, it takes nothing until a load has succeeded since the call
 // began or last took something. In an outage the stock so stays for the calls that it can

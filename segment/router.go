@@ -18,16 +18,17 @@ type NamedStore struct {
 
 // TagRule sends the tags that match Pattern to the database named Store. A
 // pattern is a tag name, or a prefix followed by one '*' at the end; "*" alone
-// matches every tag.
+// matches every tag. A Store of the form NAME,NAME*BLOCK gives each of these tags
+// several databases, see Masters.
 type TagRule struct {
 	Pattern string
 	Store   string
 }
 
-// ParseTagRule parses PATTERN=NAME. The last '=' separates, because a tag may
-// contain one and a name may not.
+// ParseTagRule parses PATTERN=NAME or PATTERN=NAME,NAME*BLOCK. The last '=' separates,
+// because a tag may contain one and a name may not.
 func ParseTagRule(text string) (TagRule, error) {
-	const form = "must be PATTERN=NAME, PATTERN a tag name or a prefix with * at the end"
+	form := fmt.Sprintf("must be PATTERN=NAME, PATTERN a tag name or a prefix with * at the end; or PATTERN=NAME,NAME*BLOCK with 2 to %d different names, BLOCK %d to %d", MaxMasters, MinBlock, int64(MaxBlock))
 	i := strings.LastIndexByte(text, '=')
 	if i < 0 {
 		return TagRule{}, leaf.BadField("tag rule", text, form)
@@ -42,7 +43,18 @@ func ParseTagRule(text string) (TagRule, error) {
 			return TagRule{}, leaf.BadField("tag rule", text, form)
 		}
 	}
+	if names, _ := parseMasters(r.Store); names == nil && strings.ContainsAny(r.Store, "*,") {
+		return TagRule{}, leaf.BadField("tag rule", text, form)
+	}
 	return r, nil
+}
+
+// Names returns the names of the rule's databases.
+func (r TagRule) Names() []string {
+	if names, _ := parseMasters(r.Store); names != nil {
+		return names
+	}
+	return []string{r.Store}
 }
 
 // Matches reports whether the rule applies to tag.
@@ -55,12 +67,15 @@ func (r TagRule) Matches(tag string) bool {
 
 // Router divides tags over databases. The first rule that matches decides; the
 // other tags are spread by the FNV-1a hash of their name over the databases that
-// no rule names. A Router never changes and is safe for concurrent use.
+// no rule names. A rule with several databases does not count there: it names none for
+// itself. A Router never changes and is safe for concurrent use.
 type Router struct {
-	stores []NamedStore
-	rules  []TagRule
-	target []int // target[i] is the database of rules[i]
-	spread []int // databases without a rule
+	stores  []NamedStore
+	rules   []TagRule
+	target  []int      // target[i] is the database of rules[i], -1 if it has several
+	masters []*Masters // masters[i] are the databases of rules[i], nil if it has one
+	several bool       // a rule has several
+	spread  []int      // databases without a rule
 }
 
 // maxNames is what a database records of the names of all databases, in bytes.
@@ -87,12 +102,20 @@ func NewRouter(stores []NamedStore, rules []TagRule) (*Router, error) {
 	}
 	named := make([]bool, len(stores))
 	for _, rule := range rules {
-		i, ok := index[rule.Store]
-		if !ok {
-			return nil, leaf.BadField("tag rule", rule.Pattern+"="+rule.Store, "names no configured store")
+		var at []int
+		for _, name := range rule.Names() {
+			i, ok := index[name]
+			if !ok {
+				return nil, leaf.BadField("tag rule", rule.Pattern+"="+rule.Store, "names no configured store")
+			}
+			at = append(at, i)
 		}
-		named[i] = true
-		r.target = append(r.target, i)
+		if names, block := parseMasters(rule.Store); names != nil {
+			r.target, r.masters, r.several = append(r.target, -1), append(r.masters, &Masters{Block: block, Stores: at}), true
+			continue
+		}
+		named[at[0]] = true
+		r.target, r.masters = append(r.target, at[0]), append(r.masters, nil)
 	}
 	for i := range stores {
 		if !named[i] {
@@ -105,9 +128,13 @@ func NewRouter(stores []NamedStore, rules []TagRule) (*Router, error) {
 // Stores returns the databases in the order of NewRouter.
 func (r *Router) Stores() []NamedStore { return r.stores }
 
-// Route returns the index of the tag's database, or -1 if no rule matches and
-// every database has one: such a tag is unknown.
+// Route returns the index of the tag's database. It is -1 for a tag with several, of
+// which each part has one, and for a tag that is unknown because no rule matches and
+// every database has one.
 func (r *Router) Route(tag string) int {
+	if _, store := r.part(tag); store >= 0 {
+		return store
+	}
 	for i, rule := range r.rules {
 		if rule.Matches(tag) {
 			return r.target[i]
@@ -122,6 +149,47 @@ func (r *Router) Route(tag string) int {
 	h := fnv.New64a()
 	h.Write([]byte(tag))
 	return r.spread[h.Sum64()%uint64(len(r.spread))]
+}
+
+// Masters returns the databases of a tag that lives in several, nil if it lives in one.
+func (r *Router) Masters(tag string) *Masters {
+	if !r.several {
+		return nil
+	}
+	for i, rule := range r.rules {
+		if !rule.Matches(tag) {
+			continue
+		}
+		if r.masters[i] != nil {
+			if _, store := r.part(tag); store >= 0 {
+				return nil
+			}
+		}
+		return r.masters[i]
+	}
+	return nil
+}
+
+// TagOfPart returns the tag whose part a row with this name is by the rule, "" if it is not a part.
+func (r *Router) TagOfPart(name string) string {
+	tag, _ := r.part(name)
+	return tag
+}
+
+// part returns whose part name is, and its database; -1 if it is not a part by the rule.
+func (r *Router) part(name string) (tag string, store int) {
+	if !r.several {
+		return "", -1
+	}
+	tag, m, i, ok := ParsePart(name)
+	if !ok {
+		return "", -1
+	}
+	own := r.Masters(tag)
+	if own == nil || own.Block != m.Block || len(own.Stores) != len(m.Stores) {
+		return "", -1
+	}
+	return tag, own.Stores[i]
 }
 
 // Binding returns what the database at index i records of the rule.
