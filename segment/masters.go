@@ -73,6 +73,16 @@ func ParsePart(name string) (tag string, m *Masters, i int, ok bool) {
 	return tag, m, n - 1, m.Part(tag, n-1) == name // else 01of2
 }
 
+// EndOf returns the tag that a row with this name belongs to by its name alone, and the end of the IDs of that tag if
+// numbers of the row below high are in use.
+func EndOf(name string, high int64) (tag string, end int64) {
+	tag, m, i, ok := ParsePart(name)
+	if !ok {
+		return name, high
+	}
+	return tag, m.End(i, high)
+}
+
 func cutLast(s string, sep byte) (before, after string, found bool) {
 	i := strings.LastIndexByte(s, sep)
 	if i < 0 {

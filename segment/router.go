@@ -151,6 +151,9 @@ func (r *Router) Route(tag string) int {
 	return r.spread[h.Sum64()%uint64(len(r.spread))]
 }
 
+// HasMasters reports whether a rule has several databases.
+func (r *Router) HasMasters() bool { return r.several }
+
 // Masters returns the databases of a tag that lives in several, nil if it lives in one.
 func (r *Router) Masters(tag string) *Masters {
 	if !r.several {

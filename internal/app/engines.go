@@ -91,7 +91,7 @@ func (a *App) openSegment() error {
 	if a.alloc, err = segment.New(a.dbs.router, a.dir, c); err != nil {
 		return err
 	}
-	a.opaque.formats.Templates = a.alloc.Template
+	a.opaque.formats.Templates = a.template
 	a.closers.add(a.withDeadline(a.alloc.Close))
 	return nil
 }

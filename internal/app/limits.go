@@ -9,7 +9,11 @@ import (
 func (a *App) openLimits() (err error) {
 	a.issuers = leaf.Issuers{Segment: leaf.Disabled("segment"), Snowflake: leaf.Disabled("snowflake")}
 	if a.alloc != nil {
-		a.issuers.Segment = a.order.inFrontOf(a.files.guard(a.alloc))
+		all, err := a.dbs.issuer(a.alloc, a.cfg.Segment)
+		if err != nil {
+			return err
+		}
+		a.issuers.Segment = a.order.inFrontOf(a.files.guard(all))
 	}
 	if a.worker != nil {
 		a.issuers.Snowflake = a.files.guard(a.worker)

@@ -36,7 +36,10 @@ func (r *ruleChange) checkMoved(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.checkOwnFence(rows)
+	if err := r.checkOwnFence(rows); err != nil {
+		return err
+	}
+	return r.checkDivisions(ctx, rows)
 }
 
 // checkOldStore compares what the database i knows of tags with their rows in the databases

@@ -215,7 +215,13 @@ func (o *offline) Engine(ctx context.Context) (*manage.Catalog, error) {
 func (o *offline) Limits(ctx context.Context) (*manage.Catalog, error) { return o.Catalog(ctx) }
 
 // Issuer implements manage.StoreSite.
-func (o *offline) Issuer(ctx context.Context) (leaf.Issuer, error) { return o.engine(ctx) }
+func (o *offline) Issuer(ctx context.Context) (leaf.Issuer, error) {
+	engine, err := o.engine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.dbs.issuer(engine, o.cfg.Segment)
+}
 
 // tagChanged makes a change hold for the IDs that are issued after it.
 func (o *offline) tagChanged(ctx context.Context, tag string) error {

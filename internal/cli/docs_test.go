@@ -84,6 +84,7 @@ var examples = map[string]struct {
 	"data-dir":                   {value: "/data"},
 	"store":                      {value: "sqlite:/x.db"},
 	"tag-rule":                   {"a*=a", []string{"--store=a=sqlite:/a.db", "--store=b=sqlite:/b.db"}},
+	"segment.near":               {"a", []string{"--store=a=sqlite:/a.db", "--store=b=sqlite:/b.db"}},
 	"segment.cluster-fence":      {"etcd://h:2379/leaf", []string{"--store-private"}},
 	"snowflake.registry-address": {"h:2379", []string{"--snowflake-registry=etcd", "--store-private"}},
 	"snowflake.worker-range":     {value: "0-511"},

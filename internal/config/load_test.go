@@ -228,7 +228,10 @@ func TestBadConfigurations(t *testing.T) {
 		{name: "worker IDs in SQL and the store in etcd", flags: flags("store", "etcd://h:2379/n", "snowflake.registry", "sql"), want: `snowflake.registry="sql" (--snowflake-registry): needs snowflake.registry-address, because the store is in etcd and no database; auto has the worker IDs in etcd, too`},
 		{name: "lease of a fraction beside a store in etcd", flags: flags("store", "etcds://h:2379,i:2379/n", "snowflake.lease", "9500ms"), want: `snowflake.lease="9.5s" (--snowflake-lease): must be at least 2s, in whole seconds, with etcd`},
 		{name: "rule for one store", flags: flags("tag-rule", "order*=a"), want: `tag-rule="order*=a" (--tag-rule): makes sense only with several stores`},
-		{name: "rule without name", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "tag-rule", "order*"), want: `tag-rule="order*" (--tag-rule): must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *`},
+		{name: "rule without name", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "tag-rule", "order*"), want: `tag-rule="order*" (--tag-rule): must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *; or PATTERN=NAME,NAME*BLOCK with 16 databases at most, BLOCK from 1000 to 1073741824`},
+		{name: "rule for two stores, one unknown", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "tag-rule", "order*=a,c*1000"), want: `tag-rule="order*=a,c*1000" (--tag-rule): names no store; the stores are a, b`},
+		{name: "near an unknown store", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "segment.near", "c"), want: `segment.near="c" (--segment-near): must name a store, each one once; the stores are a, b`},
+		{name: "near a store twice", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "segment.near", "a", "segment.near", "a"), want: `segment.near="a" (--segment-near): must name a store, each one once; the stores are a, b`},
 		{name: "rule for an unknown store", flags: flags("store", "a=sqlite:a", "store", "b=sqlite:b", "tag-rule", "order*=c"), want: `tag-rule="order*=c" (--tag-rule): names no store; the stores are a, b`},
 	}
 	for _, tc := range cases {

@@ -44,7 +44,7 @@ func (c Config) validate(node bool) error {
 	for _, err := range c.Node.validate() {
 		add(err)
 	}
-	for _, err := range checkStores(c.Stores, c.TagRules) {
+	for _, err := range checkStores(c.Stores, c.TagRules, c.Segment.Near) {
 		add(err)
 	}
 	if !c.Segment.Enable && !c.Snowflake.Enable {
@@ -148,7 +148,7 @@ func CutStoreName(value string) NamedURL {
 	return NamedURL{"", value}
 }
 
-func checkStores(values, rules []string) []error {
+func checkStores(values, rules, near []string) []error {
 	var errs []error
 	fail := func(value, limit string) {
 		errs = append(errs, &Error{Key: "store", Value: Redact(value), Limit: limit})
@@ -182,15 +182,25 @@ func checkStores(values, rules []string) []error {
 		}
 		names, urls = append(names, s.Name), append(urls, s.URL)
 	}
+	return append(errs, checkRules(names, rules, near)...)
+}
+
+// checkRules checks what names stores. names are those of all stores, in which a store without a name is "".
+func checkRules(names, rules, near []string) (errs []error) {
 	for _, text := range rules {
 		rule, err := segment.ParseTagRule(text)
 		switch {
-		case len(values) < 2:
+		case len(names) < 2:
 			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: "makes sense only with several stores"})
 		case err != nil:
-			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: "must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *"})
-		case !slices.Contains(names, rule.Store):
+			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: fmt.Sprintf("must be PATTERN=NAME, PATTERN an exact tag or a prefix that ends in *; or PATTERN=NAME,NAME*BLOCK with %d databases at most, BLOCK from %d to %d", segment.MaxMasters, segment.MinBlock, int64(segment.MaxBlock))})
+		case slices.ContainsFunc(rule.Names(), func(name string) bool { return !slices.Contains(names, name) }):
 			errs = append(errs, &Error{Key: "tag-rule", Value: text, Limit: fmt.Sprintf("names no store; the stores are %s", strings.Join(names, ", "))})
+		}
+	}
+	for i, name := range near {
+		if !slices.Contains(names, name) || name == "" || slices.Contains(near[:i], name) {
+			errs = append(errs, &Error{Key: "segment.near", Value: name, Limit: fmt.Sprintf("must name a store, each one once; the stores are %s", strings.Join(names, ", "))})
 		}
 	}
 	return errs

@@ -97,6 +97,10 @@ func (c *Catalog) route(tag string) (int, error) {
 		return 0, err
 	}
 	i := c.Router.Route(tag)
+	if m := c.Router.Masters(tag); m != nil {
+		parts, _ := m.Parts(tag)
+		return 0, fmt.Errorf("%w: tag %q lives in several databases; name one of its rows: %s", leaf.ErrBadRequest, tag, strings.Join(parts, ", "))
+	}
 	if i < 0 {
 		return 0, fmt.Errorf("%w: %q: no tag-rule covers it", leaf.ErrUnknownTag, tag)
 	}

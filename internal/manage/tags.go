@@ -57,6 +57,12 @@ func (q CreateTag) validate() error {
 }
 
 func (q CreateTag) run(ctx context.Context, c *Catalog) (Tag, error) {
+	if err := errPart(q.Tag); err != nil {
+		return Tag{}, err
+	}
+	if m := c.Router.Masters(q.Tag); m != nil {
+		return c.createMasters(ctx, m, q.NewRow)
+	}
 	if err := c.change(ctx, q.Tag, func() error { return c.create(ctx, q.NewRow) }); err != nil {
 		return Tag{}, err
 	}

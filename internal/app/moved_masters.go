@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// division is how the IDs of a tag are divided over rows; the zero division is one row.
+type division struct {
+	parts int
+	block int64
+}
+
+func divisionOf(m *segment.Masters) division {
+	if m == nil {
+		return division{}
+	}
+	return division{len(m.Stores), m.Block}
+}
+
+// checkDivisions refuses a new rule by which a row of a tag would repeat IDs that rows of another division of the tag have
+// handed out: the tag was in another number of databases, or in one. Without a row, leaf tag create compares; for a tag
+// that is in one database again, the end is kept for it.
+func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64) error {
+	ends, err := r.endsByDivision(ctx, rows)
+	if err != nil {
+		return err
+	}
+	for _, tag := range slices.Sorted(maps.Keys(ends)) {
+		m := r.o.dbs.router.Masters(tag)
+		delete(ends[tag], divisionOf(m))
+		end := int64(0)
+		for _, other := range ends[tag] {
+			end = max(end, other)
+		}
+		if end == 0 || leaf.ValidateTag(tag) != nil {
+			continue
+		}
+		if m == nil {
+			err = r.checkUndivided(tag, end, rows)
+		} else {
+			err = r.checkParts(tag, m, end, rows)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endsByDivision returns where the IDs of each tag end, by what rows, boards and the fence of this data directory say of
+// each division.
+func (r *ruleChange) endsByDivision(ctx context.Context, rows []map[string]int64) (map[string]map[division]int64, error) {
+	ends := map[string]map[division]int64{}
+	note := func(name string, high int64) {
+		tag, end := segment.EndOf(name, high)
+		_, m, _, _ := segment.ParsePart(name)
+		if ends[tag] == nil {
+			ends[tag] = map[division]int64{}
+		}
+		d := divisionOf(m)
+		ends[tag][d] = max(ends[tag][d], end)
+	}
+	for i := range r.stores {
+		for name, maxID := range rows[i] {
+			note(name, max(maxID, r.o.mark(name).High))
+		}
+		notices, answers, err := r.told(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range notices {
+			note(n.Tag, max(n.Regress, n.Repaired))
+		}
+		for _, x := range answers {
+			note(x.Tag, x.High)
+		}
+	}
+	return ends, nil
+}
+
+func (r *ruleChange) checkUndivided(tag string, end int64, rows []map[string]int64) error {
+	to := max(r.o.dbs.router.Route(tag), 0) // a tag without a database: a later rule may have one
+	if at, there := rows[to][tag]; there {
+		return r.divided(tag, tag, to, at, end, end)
+	}
+	if r.ends[to] == nil {
+		r.ends[to] = map[string]int64{}
+	}
+	r.ends[to][tag] = max(r.ends[to][tag], min(end, segment.MaxMaxID))
+	return nil
+}
+
+func (r *ruleChange) checkParts(tag string, m *segment.Masters, end int64, rows []map[string]int64) error {
+	for i, store := range m.Stores {
+		least, err := m.Start(i, end)
+		if err != nil {
+			return fmt.Errorf("tag %q has IDs up to %d: %w", tag, end, err)
+		}
+		part := m.Part(tag, i)
+		if at, there := rows[store][part]; there {
+			if err := r.divided(tag, part, store, at, least, end); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// divided returns an error if the row's max_id, at, is below least.
+func (r *ruleChange) divided(tag, row string, store int, at, least, end int64) error {
+	if at >= least {
+		return nil
+	}
+	return fmt.Errorf("%w: the new rule would repeat IDs of tag %q: rows of an earlier rule have handed out IDs below %d, and its row %q in store %q has max_id=%d. "+
+		"Stop all nodes, set max_id of that row to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, end, row, r.name(store), at, least)
+}

@@ -1,0 +1,115 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	aboveKnown = regexp.MustCompile(`could repeat some; .*use (--start \d+) or more`)
+	raiseRow   = regexp.MustCompile(`its row "(.*)" in store "(.)" has max_id=\d+. Stop all nodes, set max_id of that row to (\d+) or more with SQL`)
+)
+
+// TestMastersAsTheTextsSay: a tag in one database comes into two, then into four, then back into one, and into two again.
+// What each refusal says is typed. No ID repeats, although the rows of each division stay where they are.
+func TestMastersAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	folder, dir, seen := t.TempDir(), dataDir(t), distinct{}
+	with := func(rule string, words ...string) []string {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			words = append(words, "--store", name+"=sqlite:"+filepath.Join(folder, name+".db"))
+		}
+		return append(words, "--tag-rule", "order="+rule, "--data-dir", dir)
+	}
+	take := func(rule string) {
+		t.Helper()
+		for line := range strings.Lines(leafOK(t, with(rule, "next", "order", "-n", "2500")...)) {
+			id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.add(t, []int64{id})
+		}
+	}
+	create := func(rule string, refusals int) {
+		t.Helper()
+		words := []string{"tag", "create", "order", "--step", "700"}
+		for range refusals {
+			words = append(words[:5:5], strings.Fields(leafFails(t, aboveKnown, with(rule, words...)...))...)
+		}
+		leafOK(t, with(rule, words...)...)
+	}
+	leafOK(t, with("a", "schema", "apply")...)
+	leafOK(t, with("a", "tag", "create", "order", "--step", "100")...)
+	take("a")
+
+	for _, rule := range []string{"a,b*1000", "d,c,b,a*1000"} {
+		leafOK(t, with(rule, "schema", "apply", "--accept-rule")...)
+		leafFails(t, regexp.MustCompile(`(unknown tag): "order"`), with(rule, "next", "order")...)
+		create(rule, 1)
+		leafFails(t, regexp.MustCompile(`tag "order" (exists)`), with(rule, "tag", "create", "order", "--start", "1000000")...)
+		take(rule)
+	}
+
+	fix := func(rule string, rows int) {
+		t.Helper()
+		for range rows {
+			m := raiseRow.FindStringSubmatch(leafFails(t, regexp.MustCompile(`(?s)(.*)`), with(rule, "schema", "apply", "--accept-rule")...))
+			if m == nil {
+				t.Fatalf("rule %s is not refused because of a row", rule)
+			}
+			operate(t, "sqlite:"+filepath.Join(folder, m[2]+".db"), "UPDATE leaf_alloc SET max_id = "+m[3]+" WHERE biz_tag = '"+m[1]+"'")
+		}
+		leafOK(t, with(rule, "schema", "apply", "--accept-rule")...)
+	}
+	// In one database again. Its board alone knows what was issued: this data directory is new.
+	dir = dataDir(t)
+	leafOK(t, with("c", "schema", "apply", "--accept-rule")...)
+	create("c", 2) // because of the row in a, and of the board
+	take("c")
+	// Back to rows that were there before.
+	fix("a,b*1000", 2)
+	take("a,b*1000")
+	fix("c", 1)
+	take("c")
+	if len(seen) != 15000 {
+		t.Errorf("%d IDs, want 15000", len(seen))
+	}
+}
+
+// TestMastersWords: what a command says that names a tag in several databases, or one of its rows.
+func TestMastersWords(t *testing.T) {
+	t.Parallel()
+	folder, dir := t.TempDir(), dataDir(t)
+	with := func(words ...string) []string {
+		return append(words, "--store", "a=sqlite:"+filepath.Join(folder, "a.db"), "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order*=a,b*1000", "--data-dir", dir)
+	}
+	leafOK(t, with("schema", "apply")...)
+	if out := leafOK(t, with("tag", "create", "order", "--json")...); !strings.Contains(out, `"store": "a,b"`) && !strings.Contains(out, `"store":"a,b"`) {
+		t.Errorf("create says:\n%s", out)
+	}
+	if got := strings.Fields(leafOK(t, with("next", "order", "-n", "3")...)); strings.Join(got, " ") != "1 2 3" {
+		t.Errorf("the first IDs are %v", got)
+	}
+	for _, tt := range []struct{ want, words string }{
+		{`lives in several databases; name one of its rows: (order~1of2~1000, order~2of2~1000)`, "tag show order"},
+		{`lives in several databases; name (one) of its rows`, "tag delete order --yes"},
+		{`lives in several databases; name (one) of its rows`, "limit set order --rate 5"},
+		{`is the (form) of the rows of a tag in several databases`, "tag create order~1of2~2000"},
+		{`format="\{seq\}": must be (empty) for a tag in several databases`, "tag create orders --format {seq}"},
+		{`(unknown tag): "order~1of2~1000" is a row of the tag "order"`, "next order~1of2~1000"},
+	} {
+		leafFails(t, regexp.MustCompile(tt.want), with(strings.Fields(tt.words)...)...)
+	}
+	leafOK(t, with("tag", "show", "order~2of2~1000")...)
+
+	// A row that was deleted comes back above its numbers, which are IDs of the tag to the command.
+	leafOK(t, with("tag", "delete", "order~1of2~1000", "--yes")...)
+	dir = dataDir(t)
+	start := leafFails(t, aboveKnown, with("tag", "create", "order")...)
+	leafOK(t, with(append([]string{"tag", "create", "order"}, strings.Fields(start)...)...)...)
+	leafOK(t, with("next", "order")...)
+}

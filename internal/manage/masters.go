@@ -1,0 +1,217 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// errPart refuses a tag that has the name of a part: it would be taken for one.
+func errPart(name string) error {
+	tag, _, _, ok := segment.ParsePart(name)
+	if !ok {
+		return nil
+	}
+	return leaf.BadField("tag", name, fmt.Sprintf("is the form of the rows of a tag in several databases; leaf tag create makes those of a tag such as %q by itself", tag))
+}
+
+// createMasters makes the rows of a tag in several databases, and returns the tag as one. Rows that are there already
+// stay: a command that was interrupted is run again. Error: leaf.ErrConflict if all rows are there, or if an ID of the
+// tag could be repeated.
+func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row segment.NewRow) (Tag, error) {
+	parts, err := m.Parts(row.Tag)
+	if err == nil && row.Format != "" {
+		err = leaf.BadField("format", row.Format, "must be empty for a tag in several databases")
+	}
+	if err == nil {
+		err = row.Validate()
+	}
+	if err != nil {
+		return Tag{}, err
+	}
+	for _, part := range parts {
+		if err := c.bound(ctx, part); err != nil {
+			return Tag{}, err
+		}
+	}
+	known, err := c.readMasters(ctx, row.Tag, m, parts)
+	if err != nil {
+		return Tag{}, err
+	}
+	missing, err := known.check(row)
+	if err != nil {
+		return Tag{}, err
+	}
+	for _, i := range missing {
+		of := row
+		of.Tag = parts[i]
+		if of.Start, err = m.Start(i, row.Start); err != nil {
+			return Tag{}, err
+		}
+		if err := c.create(ctx, of); err != nil {
+			return Tag{}, fmt.Errorf("row %q of tag %q, which counts its own numbers: %w; run the command again: rows that are there stay as they are", parts[i], row.Tag, err)
+		}
+		if err := made(c.TagChanged(ctx, parts[i])); err != nil {
+			return Tag{}, err
+		}
+	}
+	var names []string
+	for _, store := range m.Stores {
+		names = append(names, c.storeName(store))
+	}
+	return Tag{Name: row.Tag, MaxID: row.Start, Step: row.Step, Description: row.Description, Options: row.Options, Store: strings.Join(names, ","), State: TagOK}, nil
+}
+
+// mastersKnown is what is known of a tag in several databases before its rows are made.
+type mastersKnown struct {
+	masters *segment.Masters
+	parts   []string
+	rows    map[string]int64 // max_id of the parts that are there
+
+	others  int64 // the end of the IDs of rows of the tag that the rule does not use
+	missing int64 // the end of the IDs of parts that are not there
+}
+
+// note takes over that numbers of a row with this name, of the tag, are in use below high.
+func (k *mastersKnown) note(name string, high int64) {
+	_, end := segment.EndOf(name, high)
+	switch _, there := k.rows[name]; {
+	case there: // its next number is what its row says
+	case slices.Contains(k.parts, name):
+		k.missing = max(k.missing, end)
+	default:
+		k.others = max(k.others, end)
+	}
+}
+
+// check returns the parts that are missing.
+func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
+	for i, part := range k.parts {
+		at, there := k.rows[part]
+		if !there {
+			missing = append(missing, i)
+			continue
+		}
+		least, err := k.masters.Start(i, k.others)
+		switch {
+		case err != nil:
+			return nil, err
+		case at < least:
+			return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use from rows that the tag rule does not use now, and row %q would repeat some; stop all nodes, and run: leaf tag set '%[4]s' --max-id %d",
+				leaf.ErrConflict, row.Tag, k.others, part, least)
+		}
+	}
+	end := max(k.others, k.missing)
+	switch {
+	case len(missing) == 0:
+		return nil, fmt.Errorf("%w: tag %q exists: its rows are %s", leaf.ErrConflict, row.Tag, strings.Join(k.parts, ", "))
+	case row.Start < end:
+		return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more", leaf.ErrConflict, row.Tag, end, row.Start, end)
+	}
+	return missing, nil
+}
+
+// readMasters reads what all databases of the rule, this node and the cluster fence know of a tag.
+func (c *Catalog) readMasters(ctx context.Context, tag string, m *segment.Masters, parts []string) (*mastersKnown, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
+	defer cancel()
+	k := &mastersKnown{masters: m, parts: parts, rows: map[string]int64{}}
+	said := map[string]int64{tag: 0} // by name of a row
+	for _, part := range parts {
+		said[part] = 0
+	}
+	say := func(name string, high int64) {
+		if of, _ := segment.EndOf(name, 0); of == tag {
+			said[name] = max(said[name], high)
+		}
+	}
+	for i, s := range c.Stores {
+		if err := c.readRows(ctx, i, k, tag, say); err != nil {
+			return nil, StoreError(fmt.Errorf("look for tag %q in store %q: %w", tag, c.storeName(i), err))
+		}
+		if err := readBoard(ctx, s, say); err != nil {
+			return nil, StoreError(fmt.Errorf("look for tag %q on the board of store %q: %w", tag, c.storeName(i), err))
+		}
+	}
+	for name, high := range said {
+		high = max(high, c.Mark(name).High)
+		if c.ClusterEnd != nil {
+			end, err := c.ClusterEnd(ctx, name)
+			if err != nil {
+				return nil, fmt.Errorf("look for tag %q in the cluster fence: %w", name, err)
+			}
+			high = max(high, end)
+		}
+		k.note(name, high)
+	}
+	return k, nil
+}
+
+func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag string, say func(name string, high int64)) error {
+	s := c.Stores[store]
+	row, err := s.Lookup(ctx, tag)
+	switch {
+	case errors.Is(err, segment.ErrSchema):
+		return nil // without a table there are no rows
+	case err == nil:
+		say(tag, row.MaxID)
+	case !errors.Is(err, leaf.ErrUnknownTag):
+		return err
+	}
+	for after := tag + partsAfter; ; {
+		const page = 100
+		rows, err := s.RowsAfter(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			switch of, _ := segment.EndOf(row.Tag, 0); {
+			case of != tag:
+			case row.Problem != nil:
+				return fmt.Errorf("%w: its row %q cannot be read, so it is not known where its numbers end: %w", leaf.ErrConflict, row.Tag, row.Problem)
+			case slices.Contains(k.parts, row.Tag) && c.Router.Route(row.Tag) == store:
+				k.rows[row.Tag] = row.MaxID
+			default:
+				say(row.Tag, row.MaxID)
+			}
+			after = row.Tag
+		}
+		if len(rows) < page || !strings.HasPrefix(after, tag+partsAfter) {
+			return nil
+		}
+	}
+}
+
+// partsAfter comes behind the name of a tag in the names of its parts.
+const partsAfter = "~"
+
+// readBoard says what nodes have told the board of a database, if it has one.
+func readBoard(ctx context.Context, s Store, say func(name string, high int64)) error {
+	board, ok := s.(interface {
+		Notices(ctx context.Context) ([]segment.Notice, error)
+		AllAnswers(ctx context.Context) ([]segment.Answer, error)
+	})
+	if !ok {
+		return nil
+	}
+	answers, err := board.AllAnswers(ctx)
+	if errors.Is(err, segment.ErrSchema) && !errors.Is(err, segment.ErrDenied) {
+		return nil
+	}
+	for _, x := range answers {
+		say(x.Tag, x.High)
+	}
+	if err != nil {
+		return err
+	}
+	notices, err := board.Notices(ctx)
+	for _, n := range notices {
+		say(n.Tag, max(n.Regress, n.Repaired))
+	}
+	return err
+}
