@@ -60,8 +60,20 @@ func (d *database) Reserve(ctx context.Context, req segment.Request) (segment.Re
 	return d.Store.Reserve(ctx, req)
 }
 
+// alarms fails the test if a node says that it rejects callers.
+type alarms struct{ t *testing.T }
+
+func (a alarms) Raise(x leaf.Alarm) {
+	if x.Code == leaf.AlarmExhausted {
+		a.t.Errorf("alarm: %s", x.Text)
+	}
+}
+
+func (alarms) Clear(string, string) {}
+
 // TestOneDatabaseAtATime: two nodes, one near each database, and callers with a deadline of 5 s. Each database is
-// away for a while, one of them already when the nodes start. No call fails, and no ID is issued twice.
+// away for a while, one of them already when the nodes start. No call fails, no alarm says that one does, and no ID
+// is issued twice.
 func TestOneDatabaseAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		west, east := &database{Store: memory.New()}, &database{Store: memory.New()}
@@ -74,7 +86,7 @@ func TestOneDatabaseAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, d := range []*database{west, east} {
-			d.Put(segment.Row{Tag: router.Masters("orders").Part("orders", i), MaxID: 1, Step: 100})
+			d.Put(segment.Row{Tag: router.Masters("orders").Part("orders", i), MaxID: 1, Step: 100, Options: segment.Options{FixedStep: true}})
 			if err := d.RecordRule(router.Binding(i)); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +153,7 @@ func startNode(t *testing.T, router *segment.Router, near string) *masters.Issue
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID(), LoadTimeout: time.Second, MaxWait: 5 * time.Second})
+	engine, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID(), LoadTimeout: time.Second, MaxWait: 5 * time.Second, Alarms: alarms{t}})
 	if err != nil {
 		t.Fatal(err)
 	}
