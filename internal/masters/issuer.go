@@ -35,13 +35,14 @@ func New(engine Engine, router *segment.Router, cfg Config) (*Issuer, error) {
 	return &Issuer{engine: engine, router: router, near: near, cfg: cfg.withDefaults()}, nil
 }
 
-// tag is a tag in several databases. It never changes, but for avoided.
+// tag is a tag in several databases. It never changes, but for avoided and kept.
 type tag struct {
 	name    string
 	masters *segment.Masters
 	parts   []string // names of the parts
 	order   []int    // the parts, the nearest first
 	avoided []atomic.Bool
+	kept    atomic.Bool // in Issuer.tags, or another one of its name is
 }
 
 // find returns what is known of a tag, nil if it lives in one database.
@@ -133,8 +134,9 @@ func (x *Issuer) NextN(ctx context.Context, name string, n int) (ids []leaf.Rang
 
 // remember keeps a tag that has issued an ID. Any name matches a pattern, so others are not kept.
 func (x *Issuer) remember(t *tag) {
-	if _, ok := x.tags.Load(t.name); !ok {
+	if !t.kept.Load() {
 		x.tags.LoadOrStore(t.name, t)
+		t.kept.Store(true)
 	}
 }
 
