@@ -89,8 +89,10 @@ func (k *mastersKnown) note(name string, high int64) {
 	}
 }
 
-// check returns the parts that are missing.
+// check returns the parts that are missing. Beside rows that have issued IDs, a missing row was perhaps lost with its
+// database, and nothing is known of it.
 func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
+	begun := int64(0) // the end of the IDs of rows that are no longer as this command makes them
 	for i, part := range k.parts {
 		at, there := k.rows[part]
 		if !there {
@@ -105,11 +107,17 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 			return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use from rows that the tag rule does not use now, and row %q would repeat some; stop all nodes, and run: leaf tag set '%[4]s' --max-id %d",
 				leaf.ErrConflict, row.Tag, k.others, part, least)
 		}
+		if first, err := k.masters.Start(i, row.Start); err != nil || at != first {
+			begun = max(begun, k.masters.End(i, at))
+		}
 	}
 	end := max(k.others, k.missing)
 	switch {
 	case len(missing) == 0:
 		return nil, fmt.Errorf("%w: tag %q exists: its rows are %s", leaf.ErrConflict, row.Tag, strings.Join(k.parts, ", "))
+	case row.Start < begun:
+		return nil, fmt.Errorf("%w: tag %q has issued IDs already, and its row %q is not there. If it was lost with its database, nobody knows here which IDs it has issued: use a --start above every ID of the tag in your own tables, "+
+			"with all that clients and nodes may still hold, and not below %d. If it was never there, --start %[4]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], max(begun, end))
 	case row.Start < end:
 		return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more", leaf.ErrConflict, row.Tag, end, row.Start, end)
 	}
