@@ -6,16 +6,18 @@
 //	R{seq:06:crockford}            R00016J
 //	{seq:010}-{check:luhn}         0000001234-4
 //	DE{seq:07:36}-{check:mod97}    DE00000YA-79
+//	INV-{yyyyMMdd}-{seq:06}        INV-20261127-000042
 //
 // The fields:
 //
 //	{seq:0WIDTH}         the ID in decimal, with zeros in front until it has WIDTH digits
 //	{seq:0WIDTH:RADIX}   the same with another RADIX: 10, 16, 36, 62 or crockford
+//	{yyyyMMdd}           the day in the high bits of the ID, see [PeriodBits]; also {yyyy-MM-dd}, {yyyyMM}, {yyyy-MM}, {yyyy}
 //	{check:luhn}         one check digit, by the method of Luhn
 //	{check:mod97}        two check digits, by ISO 7064 MOD 97-10, as in an IBAN
 //
-// Everything else is written as it stands: visible ASCII characters without ", \, { and }. A template has one {seq}, and
-// behind it at most one {check}, which covers everything in front of it.
+// Everything else is written as it stands: visible ASCII characters without ", \, { and }. A template has one {seq}, in
+// front of it at most one date, and behind it at most one {check}, which covers everything in front of it.
 //
 // # What it promises
 //
@@ -45,8 +47,7 @@
 //
 // # What it does not do
 //
-//   - It reads no clock. Fields such as {yyyyMMdd} are refused: the date of a number belongs to the sequence that the
-//     number comes from, and must come with it.
+//   - It reads no clock. The date of a number belongs to the sequence that the number comes from, and comes with the ID.
 //   - It hides nothing: package opaque does. {opaque} is refused.
 //   - It does not know which IDs were issued. A text that is well formed may belong to no ID.
 //   - It gives no promise across templates, nor across tags: two tags with the same template have the same texts.

@@ -49,7 +49,9 @@ func ParseTemplate(text string) (*Template, error) {
 	case t.check == mod97 && t.radix.name == "62":
 		return nil, p.wrong("{check:mod97} does not tell small letters from capital ones, so it is not for radix 62")
 	}
-	t.largest = t.radix.largest(t.width)
+	if t.largest = t.radix.largest(t.width); t.date != nil {
+		t.largest = min(t.largest, 1<<PeriodBits-1)
+	}
 	return t, nil
 }
 
@@ -70,10 +72,13 @@ func (p *parser) literal(s string) error {
 	if i := strings.IndexByte(s, '}'); i >= 0 {
 		return p.unfit(s, i)
 	}
-	if p.t.width == 0 {
-		p.t.before = s
-	} else {
+	switch {
+	case p.t.width != 0:
 		p.t.after = s // or between, if check digits follow
+	case p.t.date != nil:
+		p.t.lead = s
+	default:
+		p.t.before = s
 	}
 	return nil
 }
@@ -89,10 +94,10 @@ func (p *parser) field(s string) error {
 	case "opaque":
 		return p.wrong("{%s}: a format has no opaque IDs; ask for them with format=opaque", s)
 	}
-	if strings.Trim(s, "yMdHms-/.") == "" && s != "" {
-		return p.wrong("{%s}: a date needs numbers that begin anew in each period, which this version does not have", s)
+	if isDate(s) {
+		return p.date(s)
 	}
-	return p.wrong("{%s} is no field: the fields are {seq:0WIDTH}, {seq:0WIDTH:RADIX}, {check:luhn} and {check:mod97}", s)
+	return p.wrong("{%s} is no field: the fields are {seq:0WIDTH}, {seq:0WIDTH:RADIX}, {check:luhn}, {check:mod97}, and dates such as {yyyyMMdd}", s)
 }
 
 func (p *parser) seq(argument string) error {

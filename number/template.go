@@ -35,7 +35,9 @@ var (
 type Template struct {
 	text string
 
-	before  string // in front of the number
+	before  string // in front of the date and the number
+	date    *date  // of the period, nil: none
+	lead    string // the date and the number
 	radix   radix
 	width   int    // digits of the number
 	between string // the number and the check digits
@@ -50,13 +52,17 @@ func (t *Template) String() string { return t.text }
 
 // Len returns the length of every text, in characters.
 func (t *Template) Len() int {
-	return len(t.before) + t.width + len(t.between) + t.check.len() + len(t.after)
+	n := 0
+	if t.date != nil {
+		n = len(t.date.layout)
+	}
+	return len(t.before) + n + len(t.lead) + t.width + len(t.between) + t.check.len() + len(t.after)
 }
 
-// Largest returns the largest ID that fits.
+// Largest returns the largest ID that fits, or with a date the largest number in each period: see Sequence.
 func (t *Template) Largest() int64 { return t.largest }
 
-// Format returns the text of an ID. Error: [ErrOverflow] for an ID below 0 or above Largest.
+// Format returns the text of an ID. Error: [ErrOverflow] for an ID that does not fit.
 func (t *Template) Format(id int64) (string, error) {
 	text, err := t.Append(make([]byte, 0, MaxLen), id)
 	return string(text), err
@@ -64,12 +70,16 @@ func (t *Template) Format(id int64) (string, error) {
 
 // Append appends what Format returns to dst. After an error dst is as it was.
 func (t *Template) Append(dst []byte, id int64) ([]byte, error) {
-	if id < 0 || id > t.largest {
-		return dst, fmt.Errorf("%w: %d: format %s is for 0 to %d", ErrOverflow, id, t.text, t.largest)
+	if !t.Fits(id) {
+		return dst, fmt.Errorf("%w: %d: format %s is for 0 to %d%s", ErrOverflow, id, t.text, t.largest, t.each())
 	}
 	from := len(dst)
 	dst = append(dst, t.before...)
-	dst = t.radix.append(dst, id, t.width)
+	if t.date != nil {
+		dst = t.date.append(dst, id>>PeriodBits)
+	}
+	dst = append(dst, t.lead...)
+	dst = t.radix.append(dst, t.Sequence(id), t.width)
 	dst = append(dst, t.between...)
 	dst = t.check.append(dst, from)
 	return append(dst, t.after...), nil
@@ -89,12 +99,29 @@ func (t *Template) Parse(text string) (int64, error) {
 		return 0, t.unlike(text, "it is too short")
 	}
 	digits, check := digits[:n], digits[n:]
+	var day int64
+	if t.date != nil {
+		at := min(len(t.date.layout), len(digits))
+		if day, ok = t.date.day(digits[:at]); !ok {
+			return 0, t.unlike(text, digits[:at]+" is no date")
+		}
+		digits = digits[at:]
+	}
+	if digits, ok = strings.CutPrefix(digits, t.lead); !ok {
+		return 0, t.unlike(text, "there is no "+t.lead+" behind the date")
+	}
 	if digits, ok = strings.CutSuffix(digits, t.between); !ok {
 		return 0, t.unlike(text, "there is no "+t.between+" behind the number")
 	}
 	id, why := t.radix.parse(digits, t.width)
 	if why != "" {
 		return 0, t.unlike(text, why)
+	}
+	if t.date != nil {
+		if id > t.largest {
+			return 0, t.unlike(text, fmt.Sprintf("the number must be 0 to %d", t.largest))
+		}
+		id |= day << PeriodBits
 	}
 	want, err := t.Format(id)
 	if err != nil {
@@ -106,9 +133,21 @@ func (t *Template) Parse(text string) (int64, error) {
 	return id, nil
 }
 
+// each ends a limit of numbers: " in each day", or nothing.
+func (t *Template) each() string {
+	if t.date == nil {
+		return ""
+	}
+	return " in each " + t.date.period
+}
+
 // unlike is the error of a text that no ID has. It shows one that an ID has.
 func (t *Template) unlike(text, why string) error {
-	example, _ := t.Format(min(42, t.largest))
+	id := min(42, t.largest)
+	if t.date != nil {
+		id |= exampleDay << PeriodBits
+	}
+	example, _ := t.Format(id)
 	return fmt.Errorf("%w: %q: %s; the format is %s, as in %s", ErrText, text, why, t.text, example)
 }
 
@@ -141,6 +180,16 @@ func (t *Template) characters() []string {
 		}
 	}
 	literal(t.before)
+	if t.date != nil {
+		for _, c := range t.date.layout {
+			if c == '-' {
+				literal("-")
+			} else {
+				many(1, "0123456789")
+			}
+		}
+	}
+	literal(t.lead)
 	many(t.width, t.radix.alphabet)
 	literal(t.between)
 	many(t.check.len(), "0123456789")

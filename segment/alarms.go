@@ -67,6 +67,14 @@ func formatAlarm(tag string, err error) leaf.Alarm {
 	}
 }
 
+// periodAlarm is for a period that was written by hand, or by a newer program.
+func periodAlarm(tag string, err error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmFormat, Subject: tag, Text: fmt.Sprintf("this node issues no IDs of tag %q, because it cannot tell when its numbers begin anew: %s", tag, firstLine(err)),
+		Do: "if another program version has set the period, update this node; if not, correct the columns period and period_zone of leaf_tag_option to what they were",
+	}
+}
+
 // widthAlarm is for a format that 90 % of its IDs are used up of.
 func widthAlarm(tag string, maxID int64, t *number.Template) leaf.Alarm {
 	text := fmt.Sprintf("the IDs of tag %q soon do not fit its format: max_id is %d, and %s is for IDs up to %d", tag, maxID, t, t.Largest())

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -51,6 +52,9 @@ type NewRow struct {
 func (r NewRow) Validate() error {
 	if err := leaf.ValidateTag(r.Tag); err != nil {
 		return err
+	}
+	if next, beyond := r.beyondPeriod(r.Start); beyond {
+		return leaf.BadField("start", r.Start, fmt.Sprintf("must be below %d, with which the next period begins", next))
 	}
 	return Change{MaxID: &r.Start, Step: &r.Step, Description: &r.Description}.validate(r.Options)
 }

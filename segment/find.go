@@ -169,8 +169,10 @@ func (t *Tag) describe(row Row) {
 		t.enterLocked(t.buffer(), nil) // calls would take on from a chunk of the other order
 	}
 	var err error
-	t.options, err = t.options.next(row.Options)
+	was := t.options
+	t.options, err = was.next(row.Options)
 	t.crossedLocked(err)
+	t.sawLocked(was, row.MaxID)
 	t.fitsLocked(row.MaxID)
 }
 

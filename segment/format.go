@@ -9,6 +9,7 @@ import (
 type tagOptions struct {
 	Options                   // without those of the step if they cross
 	template *number.Template // nil: no format, or one that cannot be used
+	period   *period          // nil: no period, or one that cannot be used
 	maxID    int64            // the highest that was seen since the tag has options: a reading may be older than a load
 }
 
@@ -23,15 +24,20 @@ func (was *tagOptions) next(o Options) (*tagOptions, error) {
 	if was != nil {
 		now.maxID = was.maxID
 	}
-	if was != nil && was.Format == o.Format {
+	if was != nil && was.Format == o.Format && was.Period == o.Period {
 		now.template = was.template
 	} else {
 		now.template, _ = o.template() // Template says why there is none
 	}
-	o.Format, o.Order = "", ""
+	if was != nil && was.Period == o.Period && was.PeriodZone == o.PeriodZone {
+		now.period = was.period
+	} else {
+		now.period, _ = o.period() // periodLocked says why there is none
+	}
+	o.Format, o.Order, o.Period, o.PeriodZone = "", "", "", ""
 	err := o.Validate()
 	if err != nil {
-		now.Options = Options{Format: now.Format, Order: now.Order}
+		now.Options = Options{Format: now.Format, Order: now.Order, Period: now.Period, PeriodZone: now.PeriodZone}
 	}
 	return now, err
 }
@@ -66,13 +72,17 @@ func (t *Tag) fitsLocked(maxID int64) {
 		o.maxID = max(o.maxID, maxID)
 	}
 	switch {
+	case o != nil && o.period == nil && o.Stored().Period != "":
+		_, err := o.Options.period()
+		t.tight = true
+		t.alloc.alarms.Raise(periodAlarm(t.name, err))
 	case o != nil && o.Format != "" && o.template == nil:
 		_, err := o.Template(t.name)
 		t.tight = true
 		t.alloc.alarms.Raise(formatAlarm(t.name, err))
-	case o != nil && o.template != nil && o.maxID > o.template.Largest()-o.template.Largest()/10:
+	case o != nil && o.template != nil && o.template.Sequence(o.maxID) > o.template.Largest()-o.template.Largest()/10:
 		t.tight = true
-		t.alloc.alarms.Raise(widthAlarm(t.name, o.maxID, o.template))
+		t.alloc.alarms.Raise(widthAlarm(t.name, o.template.Sequence(o.maxID), o.template))
 	case t.tight:
 		t.tight = false
 		t.alloc.alarms.Clear(leaf.AlarmFormat, t.name)

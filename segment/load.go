@@ -48,6 +48,12 @@ func (t *Tag) load() (health, error) {
 		return unknownHealth, nil
 	}
 	r, err := t.reserve()
+	in, hasPeriod := term.(periodTerm)
+	if err == nil && hasPeriod {
+		r, err = t.inPeriod(in.of, r)
+		in.day = periodOf(r.Range.Lo)
+		term = in
+	}
 	r.term = term
 	if err != nil {
 		return t.loadFailed(err), err
@@ -169,7 +175,7 @@ func (t *Tag) loadDone(r reserved) {
 			return
 		}
 		if err := t.termLocked(b); err != nil || r.term != b.term {
-			a.counters.lost[lossOrder].Add(r.Range.Len())
+			a.counters.lost[lossOf(r.term)].Add(r.Range.Len())
 			b.asked = time.Time{}
 			return
 		}

@@ -22,7 +22,17 @@ type Options struct {
 
 	// Order is OrderStrict or OrderPlain. A Store keeps OrderPlain as "".
 	Order string `json:"order,omitempty"`
+
+	// Period is how long numbers count on before they begin at 1 again: PeriodNone, number.Day, number.Month or
+	// number.Year, in the time zone PeriodZone, an IANA name. A Store keeps PeriodNone and UTC as "".
+	Period     string `json:"period,omitempty"`
+	PeriodZone string `json:"period_zone,omitempty"`
 }
+
+// PeriodNone is the period of a tag whose numbers never begin anew.
+const PeriodNone = "none"
+
+const zoneUTC = "UTC"
 
 // Values of Options.Order.
 const (
@@ -39,11 +49,18 @@ func (o Options) Stored() Options {
 	if o.Order == OrderPlain {
 		o.Order = ""
 	}
+	if o.Period == PeriodNone {
+		o.Period = ""
+	}
+	if o.PeriodZone == zoneUTC {
+		o.PeriodZone = ""
+	}
 	return o
 }
 
 // Validate returns leaf.ErrBadRequest if the bounds are outside 1..MaxStep or
-// cross each other, if Order is neither order, or if Format is no template.
+// cross each other, if Order is neither order, or if Format is no template, or one that does
+// not show the period.
 func (o Options) Validate() error {
 	switch {
 	case o.MinStep < 0 || o.MinStep > MaxStep:
@@ -55,9 +72,15 @@ func (o Options) Validate() error {
 	case o.Strict() && o.Order != OrderStrict:
 		return leaf.BadField("order", o.Order, "must be "+OrderPlain+" or "+OrderStrict)
 	}
+	if _, err := o.period(); err != nil {
+		return err
+	}
 	_, err := o.template()
 	return err
 }
+
+// dateFields are the fields of a format that show a period.
+var dateFields = map[string]string{number.Day: "{yyyyMMdd}", number.Month: "{yyyyMM}", number.Year: "{yyyy}"}
 
 // Template returns the template of Format. The error is leaf.ErrBadRequest, for a person who asked for the texts of
 // this tag: there is no format, or one that this program cannot use.
@@ -74,12 +97,28 @@ func (o Options) Template(tag string) (*number.Template, error) {
 
 // template returns the template of Format, nil if there is none.
 func (o Options) template() (*number.Template, error) {
-	if o.Format == "" {
+	t, err := parseFormat(o.Format)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	switch period := o.Stored().Period; {
+	case t.Period() == period:
+		return t, nil
+	case period == "":
+		return nil, leaf.BadField("format", o.Format, "has a date, which needs the period "+t.Period()+" of the tag")
+	default:
+		return nil, leaf.BadField("format", o.Format, "must show the "+period+", because the numbers begin anew in each: "+dateFields[period])
+	}
+}
+
+// parseFormat returns the template of a format, nil if there is none.
+func parseFormat(format string) (*number.Template, error) {
+	if format == "" {
 		return nil, nil //nolint:nilnil // a tag without a format is valid
 	}
-	t, err := number.ParseTemplate(o.Format)
+	t, err := number.ParseTemplate(format)
 	if wrong, ok := errors.AsType[*number.TemplateError](err); ok {
-		return nil, leaf.BadField("format", o.Format, wrong.Why)
+		return nil, leaf.BadField("format", format, wrong.Why)
 	}
 	return t, err
 }
@@ -87,7 +126,8 @@ func (o Options) template() (*number.Template, error) {
 // Columns returns the names of the options in leaf_tag_option, and pointers to their values
 // in o, in the same order.
 func (o *Options) Columns() (names []string, values []any) {
-	return []string{"min_step", "max_step", "fixed_step", "format", "id_order"}, []any{&o.MinStep, &o.MaxStep, &o.FixedStep, &o.Format, &o.Order}
+	return []string{"min_step", "max_step", "fixed_step", "format", "id_order", "period", "period_zone"},
+		[]any{&o.MinStep, &o.MaxStep, &o.FixedStep, &o.Format, &o.Order, &o.Period, &o.PeriodZone}
 }
 
 // Change is an edit of a row. Nil fields stay as they are.
@@ -100,6 +140,8 @@ type Change struct {
 	FixedStep   *bool   `json:"fixed_step,omitempty"`
 	Format      *string `json:"format,omitempty"`
 	Order       *string `json:"order,omitempty"`
+	Period      *string `json:"period,omitempty"`
+	PeriodZone  *string `json:"period_zone,omitempty"`
 }
 
 // CheckMaxID returns leaf.ErrConflict if the change must not set the max_id of a row whose max_id is
@@ -139,7 +181,29 @@ func (c Change) ApplyTo(o Options) Options {
 	if c.Order != nil {
 		o.Order = *c.Order
 	}
+	if c.Period != nil {
+		o.Period = *c.Period
+	}
+	if c.PeriodZone != nil {
+		o.PeriodZone = *c.PeriodZone
+	}
 	return o.Stored()
+}
+
+// CheckPeriod returns leaf.ErrConflict if the change gives another period to a row that has one, or a period to a row
+// whose max_id is in a later period than the one that is now. Drivers call CheckPeriod within the transaction of the change.
+func (c Change) CheckPeriod(now Options, maxID int64) error {
+	now, next := now.Stored(), c.ApplyTo(now)
+	switch {
+	case next.Period == now.Period && next.PeriodZone == now.PeriodZone:
+		return nil
+	case now.Period != "":
+		return fmt.Errorf("%w: the tag has the period %s, which it keeps with its time zone: its numbers could have the texts of others; create another tag", leaf.ErrConflict, now.Period)
+	}
+	if first, beyond := next.beyondPeriod(maxID); beyond {
+		return fmt.Errorf("%w: max_id is %d, and must be below %d, with which the next period begins; create another tag", leaf.ErrConflict, maxID, first)
+	}
+	return nil
 }
 
 // CheckFormat returns leaf.ErrConflict if the change replaces the format of a row by one that may give
@@ -160,7 +224,16 @@ func (c Change) CheckFormat(now Options) error {
 
 // Validate returns leaf.ErrBadRequest if a field that is set is outside its limits.
 // Whether the options fit those that the row has shows only with them: ApplyTo.
-func (c Change) Validate() error { return c.validate(c.ApplyTo(Options{})) }
+func (c Change) Validate() error {
+	o := c.ApplyTo(Options{})
+	if _, err := parseFormat(o.Format); err != nil {
+		return err
+	}
+	if o.Format = ""; c.Period == nil { // a format and a zone fit the period of the row, or they do not
+		o.PeriodZone = ""
+	}
+	return c.validate(o)
+}
 
 func (c Change) validate(o Options) error {
 	switch {

@@ -27,6 +27,7 @@ const (
 	lossDatabase                   // the database belongs to another tag rule or cluster now
 	lossStop                       // Close could not return them
 	lossOrder                      // the tag is in strict order, and the term in which they were reserved is over
+	lossPeriod                     // the numbers begin anew in each period, and theirs is over
 	lossReasons
 )
 
@@ -38,7 +39,7 @@ type Loss struct {
 
 // losses returns all reasons.
 func (c *counters) losses() (all []Loss, sum int64) {
-	for i, name := range [lossReasons]string{"refused", "late", "repair", "database", "stop", "order"} {
+	for i, name := range [lossReasons]string{"refused", "late", "repair", "database", "stop", "order", "period"} {
 		n := c.lost[i].Load()
 		all, sum = append(all, Loss{name, n}), sum+n
 	}

@@ -48,12 +48,15 @@ func (nobody) Term(tag string) (Term, error) {
 
 // termLocked brings the stock of a tag in line with who may issue it, and returns the error for a caller of
 // a tag that this node does not own. What was loaded in an earlier term, or while the tag was in plain order,
-// is dropped. t.mu is held.
-func (t *Tag) termLocked(b *buffer) error {
-	if !t.strict {
-		return nil
+// is dropped, and what is of an earlier period. t.mu is held.
+func (t *Tag) termLocked(b *buffer) (err error) {
+	var term Term
+	if t.strict {
+		term, err = t.alloc.cfg.Terms.Term(t.name)
 	}
-	term, err := t.alloc.cfg.Terms.Term(t.name)
+	if err == nil && t.options != nil && t.options.Stored().Period != "" {
+		term, err = t.periodLocked(term)
+	}
 	if err != nil || term != b.term {
 		t.enterLocked(b, term)
 	}
@@ -62,7 +65,10 @@ func (t *Tag) termLocked(b *buffer) error {
 
 // enterLocked drops the stock of the term before; nil is that of a tag in plain order. t.mu is held.
 func (t *Tag) enterLocked(b *buffer, term Term) {
-	t.alloc.counters.lost[lossOrder].Add(t.dropStockLocked())
+	t.alloc.counters.lost[lossOf(b.term)].Add(t.dropStockLocked())
+	if lossOf(term) == lossPeriod {
+		b.last.step = 0 // a step that has grown until midnight would be too long for the night
+	}
 	b.term = term
 }
 
@@ -90,7 +96,7 @@ func (w *waiter) lose() {
 	for _, r := range w.got {
 		lost += r.Len()
 	}
-	w.alloc.counters.lost[lossOrder].Add(lost)
+	w.alloc.counters.lost[lossOf(w.term)].Add(lost)
 	w.wants += lost
 	w.got, w.term = w.got[:0], nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // the time zones of periods, also where the machine has none
 
 	"github.com/leaf-idgen/leaf/internal/cli"
 )

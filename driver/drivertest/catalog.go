@@ -70,6 +70,11 @@ func createBad(t *testing.T, b Backend) {
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{MaxStep: segment.MaxStep + 1}},
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Format: "INV"}},
 		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Order: "any"}},
+		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Period: "day", PeriodZone: "Local"}},
+		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{PeriodZone: "Europe/Berlin"}},
+		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Period: "day", Format: "{seq:08}"}},
+		{Tag: "a", Start: 1, Step: 1, Options: segment.Options{Period: "day", Format: "{yyyyMM}{seq:08}"}},
+		{Tag: "a", Start: 1 << 60, Step: 1, Options: segment.Options{Period: "year"}},
 	} {
 		if err := b.Store.Create(ctx(t), row); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("Create(%+v): %v; want ErrBadRequest", row, err)
@@ -177,8 +182,9 @@ func updateBad(t *testing.T, b Backend) {
 		{segment.Change{MinStep: new(int64(-1))}, leaf.ErrBadRequest},
 		{segment.Change{MinStep: new(int64(8)), MaxStep: new(int64(7)), Step: new(int64(13))}, leaf.ErrBadRequest},
 		{segment.Change{Format: new("INV-{seq:8}"), Step: new(int64(13))}, leaf.ErrBadRequest},
-		{segment.Change{Format: new("INV-{yyyy}-{seq:08}")}, leaf.ErrBadRequest},
+		{segment.Change{Format: new("INV-{yy}-{seq:08}")}, leaf.ErrBadRequest},
 		{segment.Change{Order: new("STRICT"), Step: new(int64(13))}, leaf.ErrBadRequest},
+		{segment.Change{Period: new("week")}, leaf.ErrBadRequest},
 	} {
 		if err := b.Store.Update(ctx(t), "a", c.change); !errors.Is(err, c.want) {
 			t.Errorf("Update(%+v): %v; want %v", c.change, err, c.want)
@@ -197,11 +203,24 @@ func updateBad(t *testing.T, b Backend) {
 	if err := b.Store.Update(ctx(t), "a", segment.Change{MaxStep: new(int64(7))}); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.Store.Update(ctx(t), "a", segment.Change{Format: new("INV-{yyyy}-{seq:08}")}); !errors.Is(err, leaf.ErrBadRequest) {
+		t.Errorf("Update to a format with a date, without a period: %v; want ErrBadRequest", err)
+	}
 	if err := b.Store.Update(ctx(t), "a", segment.Change{MinStep: new(int64(8)), Step: new(int64(13))}); !errors.Is(err, leaf.ErrBadRequest) {
 		t.Errorf("Update to a min_step above the stored max_step: %v; want ErrBadRequest", err)
 	}
 	if row, err := b.Store.Lookup(ctx(t), "a"); err != nil || row.Step != 7 || row.Options != (segment.Options{MaxStep: 7}) {
 		t.Errorf("after the refused update: %v, %v; it must be all or nothing", row, err)
+	}
+	daily := segment.NewRow{Tag: "daily", Start: 1, Step: 7, Options: segment.Options{Period: "day", PeriodZone: "Europe/Berlin", Format: "{yyyyMMdd}{seq:06}"}}
+	if err := b.Store.Create(ctx(t), daily); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Store.Update(ctx(t), "daily", segment.Change{PeriodZone: new("UTC")}); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("Update to another time zone: %v; want ErrConflict", err)
+	}
+	if row, err := b.Store.Lookup(ctx(t), "daily"); err != nil || row.Options != daily.Options {
+		t.Errorf("after the refused time zone: %v, %v; want %v", row, err, daily.Options)
 	}
 	decimal := segment.Options{MaxStep: 7, Format: "INV-{seq:08}"}
 	if err := b.Store.Update(ctx(t), "a", segment.Change{Format: &decimal.Format}); err != nil {

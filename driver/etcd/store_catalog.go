@@ -73,6 +73,9 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 		if !c.TouchesOptions() {
 			return nil
 		}
+		if err := c.CheckPeriod(r.Options, r.MaxID); err != nil {
+			return err
+		}
 		if err := c.CheckFormat(r.Options); err != nil {
 			return err
 		}

@@ -55,6 +55,9 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) error 
 		if err := next.Options.Validate(); err != nil && c.TouchesOptions() {
 			return err
 		}
+		if err := c.CheckPeriod(row.Options, row.MaxID); err != nil {
+			return err
+		}
 		if err := c.CheckFormat(row.Options); err != nil {
 			return err
 		}

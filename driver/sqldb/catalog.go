@@ -176,6 +176,9 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if err != nil {
 		return err
 	}
+	if err := c.CheckPeriod(options, row.maxID); err != nil {
+		return err
+	}
 	if err := c.CheckFormat(options); err != nil {
 		return err
 	}

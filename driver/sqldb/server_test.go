@@ -104,7 +104,11 @@ var flavours = []flavour{
 	},
 	{
 		name: "mysql/options without limits", database: server.MariaDB, put: mysqlPut, lock: mysqlLock,
-		table: []string{javaTable("`description` varchar(256) DEFAULT NULL, "), oldOptions, "ALTER TABLE leaf_tag_option ADD COLUMN format varchar(64) NOT NULL DEFAULT ''", "ALTER TABLE leaf_tag_option ADD COLUMN id_order varchar(16) NOT NULL DEFAULT ''"}, only: columns,
+		table: []string{
+			javaTable("`description` varchar(256) DEFAULT NULL, "), oldOptions,
+			"ALTER TABLE leaf_tag_option ADD COLUMN format varchar(64) NOT NULL DEFAULT ''", "ALTER TABLE leaf_tag_option ADD COLUMN id_order varchar(16) NOT NULL DEFAULT ''",
+			"ALTER TABLE leaf_tag_option ADD COLUMN period varchar(16) NOT NULL DEFAULT ''", "ALTER TABLE leaf_tag_option ADD COLUMN period_zone varchar(64) NOT NULL DEFAULT ''",
+		}, only: columns,
 		same: mysqlCI, holds: threeBytes, noLimits: true, noMeta: true,
 	},
 	{

@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -86,7 +87,11 @@ func (c *decodeCmd) text(ctx context.Context, p Process) error {
 	case c.Tag != "" && c.Format != "", c.Layout != "":
 		return &usageError{errors.New("only one of --tag, --format and --layout says what the text is"), "leaf decode --help"}
 	}
-	template, err := segment.Options{Format: c.Format}.Template(c.Tag)
+	options := segment.Options{Format: c.Format}
+	if t, err := number.ParseTemplate(c.Format); err == nil {
+		options.Period = t.Period()
+	}
+	template, err := options.Template(c.Tag)
 	if c.Tag != "" {
 		err = with(ctx, p, c, func(b manage.Backend) (err error) { template, err = templateOf(ctx, b, c.Tag); return err })
 	}
@@ -98,7 +103,12 @@ func (c *decodeCmd) text(ctx context.Context, p Process) error {
 		return fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
 	}
 	if c.JSON {
-		return printJSON(p.Stdout, map[string]string{"id": strconv.FormatInt(id, 10)})
+		shown := map[string]string{"id": strconv.FormatInt(id, 10)}
+		if period := template.Period(); period != "" {
+			shown[period] = time.Unix(id>>number.PeriodBits*86400, 0).UTC().Format(time.DateOnly)
+			shown["sequence"] = strconv.FormatInt(template.Sequence(id), 10)
+		}
+		return printJSON(p.Stdout, shown)
 	}
 	_, err = fmt.Fprintln(p.Stdout, id)
 	return err

@@ -96,6 +96,9 @@ func printTag(w io.Writer, t manage.Tag) error {
 		line("format", printable(t.Format))
 	}
 	line("order", t.Order)
+	if t.Period != "" {
+		line("period", t.Period+" in "+cmp.Or(t.PeriodZone, "UTC"))
+	}
 	if t.Description != "" {
 		line("description", printable(t.Description))
 	}

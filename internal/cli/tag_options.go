@@ -15,6 +15,9 @@ type newOptions struct {
 
 	Format string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}: docs/NUMBERS.md. Clients get it with format=text."`
 	Order  string `placeholder:"ORDER" help:"plain: every node issues, from ranges of its own. strict: one node at a time issues the tag, so that a request that begins after the answer of another one gets a larger ID. (default plain)"`
+
+	Period     string `placeholder:"PERIOD" help:"Numbers begin at 1 again in each day, month or year. A format shows the period, such as INV-{yyyyMMdd}-{seq:06}: docs/NUMBERS.md. It cannot be changed later. (default none)"`
+	PeriodZone string `placeholder:"ZONE" help:"Time zone of the period, such as Europe/Berlin. (default UTC)"`
 }
 
 // tagChange is segment.Change as flags.
@@ -27,6 +30,8 @@ type tagChange struct {
 	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
 	Format      *string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}; empty for none. A template that could repeat a text of the one before is refused."`
 	Order       *string `placeholder:"ORDER" help:"plain or strict. Strict order holds from the moment when every node has read the change: segment.sync-interval later, if all of them reach the database and none is of a version without this option."`
+	Period      *string `placeholder:"PERIOD" help:"day, month or year, for a tag without a period: its numbers begin at 1 again in each. A tag keeps its period."`
+	PeriodZone  *string `placeholder:"ZONE" help:"Time zone of the period, such as Europe/Berlin. (default UTC)"`
 }
 
 // stepText is the row's step with its options: "1000", "1000 (100 to 5000)",

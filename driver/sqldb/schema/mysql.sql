@@ -17,6 +17,8 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   fixed_step  boolean      NOT NULL DEFAULT false,
   format      varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
   id_order    varchar(16)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  period      varchar(16)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  period_zone varchar(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
   rate_limit  bigint       NOT NULL DEFAULT 0,
   quota       bigint       NOT NULL DEFAULT 0,
   blocked     boolean      NOT NULL DEFAULT false,

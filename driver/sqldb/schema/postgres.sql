@@ -15,6 +15,8 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   fixed_step  boolean      NOT NULL DEFAULT false,
   format      varchar(64)  NOT NULL DEFAULT '',
   id_order    varchar(16)  NOT NULL DEFAULT '',
+  period      varchar(16)  NOT NULL DEFAULT '',
+  period_zone varchar(64)  NOT NULL DEFAULT '',
   rate_limit  bigint       NOT NULL DEFAULT 0,
   quota       bigint       NOT NULL DEFAULT 0,
   blocked     boolean      NOT NULL DEFAULT false,

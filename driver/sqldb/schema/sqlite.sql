@@ -15,6 +15,8 @@ CREATE TABLE IF NOT EXISTS leaf_tag_option (
   fixed_step  INTEGER NOT NULL DEFAULT 0,
   format      TEXT    NOT NULL DEFAULT '',
   id_order    TEXT    NOT NULL DEFAULT '',
+  period      TEXT    NOT NULL DEFAULT '',
+  period_zone TEXT    NOT NULL DEFAULT '',
   rate_limit  INTEGER NOT NULL DEFAULT 0,
   quota       INTEGER NOT NULL DEFAULT 0,
   blocked     INTEGER NOT NULL DEFAULT 0,

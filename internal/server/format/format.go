@@ -17,8 +17,8 @@ type Format struct {
 
 // writer is how a Format writes.
 type writer interface {
-	largest() int64 // ID that it can write
-	what() string   // names it, and ends with a verb: "the keys encode"
+	fits(r leaf.Range) bool // it can write these IDs, of which there is one or more
+	what() string           // names it, and says which IDs it can write
 	append(dst []byte, id int64) ([]byte, error)
 }
 
@@ -35,8 +35,8 @@ func (f *Format) Check(ranges ...leaf.Range) error {
 		f.by, f.find = by, nil
 	}
 	for _, r := range ranges {
-		if r.Len() > 0 && (r.Lo < 0 || r.Hi-1 > f.by.largest()) {
-			return leaf.BadField("format", f.name, fmt.Sprintf("%s IDs from 0 to %d, and the next IDs are %v; the IDs of this request are lost", f.by.what(), f.by.largest(), r))
+		if r.Len() > 0 && !f.by.fits(r) {
+			return leaf.BadField("format", f.name, fmt.Sprintf("%s, and the next IDs are %v; the IDs of this request are lost", f.by.what(), r))
 		}
 	}
 	return nil
@@ -61,9 +61,11 @@ type opaqueWriter struct {
 	permutation *opaque.Permutation
 }
 
-func (w *opaqueWriter) largest() int64 { return w.most }
+func (w *opaqueWriter) fits(r leaf.Range) bool { return r.Lo >= 0 && r.Hi-1 <= w.most }
 
-func (w *opaqueWriter) what() string { return "this node's keys (" + KeysKey + ") encode" }
+func (w *opaqueWriter) what() string {
+	return fmt.Sprintf("this node's keys (%s) encode IDs from 0 to %d", KeysKey, w.most)
+}
 
 func (w *opaqueWriter) append(dst []byte, id int64) ([]byte, error) {
 	encoded, err := w.permutation.Encode(id)

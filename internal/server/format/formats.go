@@ -71,8 +71,15 @@ func (f *Formats) text(tag string) (*Format, error) {
 // template writes IDs by the template of a tag.
 type template struct{ t *number.Template }
 
-func (w template) largest() int64 { return w.t.Largest() }
+func (w template) fits(r leaf.Range) bool {
+	return w.t.Fits(r.Lo) && w.t.Fits(r.Hi-1) && r.Hi-1-r.Lo == w.t.Sequence(r.Hi-1)-w.t.Sequence(r.Lo)
+}
 
-func (w template) what() string { return "the format of the tag, " + w.t.String() + ", is for" }
+func (w template) what() string {
+	if period := w.t.Period(); period != "" {
+		return fmt.Sprintf("the format of the tag, %s, is for numbers from 0 to %d in each %s", w.t, w.t.Largest(), period)
+	}
+	return fmt.Sprintf("the format of the tag, %s, is for IDs from 0 to %d", w.t, w.t.Largest())
+}
 
 func (w template) append(dst []byte, id int64) ([]byte, error) { return w.t.Append(dst, id) }

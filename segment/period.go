@@ -1,0 +1,192 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
+	"github.com/leaf-idgen/leaf/number"
+)
+
+// How numbers begin anew in each period. No number is used twice: an ID is the day on which its period begins, in days
+// since 1970-01-01, and below that number.PeriodBits bits that count from 1 in each period. When the first node's clock
+// is in a new period, it raises the row to the first number of that period; the row never goes back. What is left of the
+// period before is dropped, never issued late. The row decides: a node whose clock is behind takes what the row says.
+
+const (
+	// longestAhead is how far a node's clock may be ahead of the database's when the node moves a row to a new period.
+	// The row can never be moved back.
+	longestAhead = time.Minute
+	// longestEarly is how long before a period begins by a node's clock the node issues numbers of it, because the row
+	// has them.
+	longestEarly = time.Hour
+)
+
+// period is a length of time in a zone. In force it is one pointer as long as the options do not change.
+type period struct {
+	unit string // number.Day, number.Month or number.Year
+	zone *time.Location
+}
+
+// period returns the period of o, nil if it has none. Error: leaf.ErrBadRequest.
+func (o Options) period() (*period, error) {
+	switch o.Period {
+	case "", PeriodNone:
+		if o.PeriodZone != "" && o.PeriodZone != zoneUTC {
+			return nil, leaf.BadField("period_zone", o.PeriodZone, "needs a period")
+		}
+		return nil, nil //nolint:nilnil // as most tags
+	case number.Day, number.Month, number.Year:
+	default:
+		return nil, leaf.BadField("period", o.Period, "must be none, day, month or year")
+	}
+	zone, err := time.LoadLocation(o.PeriodZone)
+	if err != nil || o.PeriodZone == "Local" {
+		return nil, leaf.BadField("period_zone", o.PeriodZone, "must be a name of the IANA time zone database, such as Europe/Berlin")
+	}
+	return &period{o.Period, zone}, nil
+}
+
+// begin returns the first day of the period that a moment lies in, in days since 1970-01-01.
+func (p *period) begin(at time.Time) int64 {
+	year, month, day := at.In(p.zone).Date()
+	switch p.unit {
+	case number.Year:
+		month, day = 1, 1
+	case number.Month:
+		day = 1
+	}
+	return max(0, time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()/86400)
+}
+
+// beyondPeriod reports whether a number lies in a later period than the one that is now or begins soon, and returns the
+// first number of such periods.
+func (o Options) beyondPeriod(n int64) (first int64, beyond bool) {
+	p, err := o.period()
+	if err != nil || p == nil {
+		return 0, false
+	}
+	latest := p.begin(leaf.SystemRuntime().Now().Add(longestEarly))
+	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
+}
+
+// periodOf returns the period of an ID.
+func periodOf(id int64) int64 { return id >> number.PeriodBits }
+
+func dateOf(day int64) string { return time.Unix(day*86400, 0).UTC().Format(time.DateOnly) }
+
+// periodTerm is the Term of ranges of one period: until the node's clock is in a later one.
+type periodTerm struct {
+	of    *period
+	day   int64 // the first of the period
+	alloc *Allocator
+	outer Term // of strict order, nil in plain order
+}
+
+// Valid implements Term.
+func (p periodTerm) Valid() bool {
+	return p.of.begin(p.alloc.rt.Now()) <= p.day && (p.outer == nil || p.outer.Valid())
+}
+
+// lossOf is the reason why what was reserved in a term is dropped.
+func lossOf(term Term) lossReason {
+	if _, ok := term.(periodTerm); ok {
+		return lossPeriod
+	}
+	return lossOrder
+}
+
+// periodLocked puts the period around a term of strict order: that of the node's clock, or a later one that the row has
+// been seen in. t.mu is held.
+func (t *Tag) periodLocked(outer Term) (Term, error) {
+	o := t.options
+	if o.period == nil {
+		_, err := o.Options.period()
+		return nil, fmt.Errorf("%w: the period of tag %q cannot be used: %w", leaf.ErrNotReady, t.name, err)
+	}
+	now := t.alloc.rt.Now()
+	if t.seen > o.period.begin(now.Add(longestEarly)) {
+		return nil, fmt.Errorf("%w: the row of tag %q is in the period from %s, which begins later than in %v by this node's clock: compare the clocks, "+
+			"or the numbers of the period are used up", leaf.ErrNotReady, t.name, dateOf(t.seen), longestEarly)
+	}
+	return periodTerm{o.period, max(o.period.begin(now), t.seen), t.alloc, outer}, nil
+}
+
+// sawLocked takes note of the options' period and of the number that the row has reached. What is in memory of an earlier
+// period, or of another option, is dropped. t.mu is held.
+func (t *Tag) sawLocked(was *tagOptions, maxID int64) {
+	if of := t.options.inForce(); of != nil {
+		t.seen = max(t.seen, periodOf(maxID))
+	}
+	b := t.buf
+	if b == nil {
+		return
+	}
+	if in, ok := b.term.(periodTerm); was.inForce() != t.options.inForce() || ok && in.day < t.seen {
+		t.enterLocked(b, nil)
+	}
+}
+
+// inForce returns the period of options that are in force, nil if there is none.
+func (o *tagOptions) inForce() *period {
+	if o == nil {
+		return nil
+	}
+	return o.period
+}
+
+// inPeriod returns a range of the period that is now, after moving the row there if r is of an earlier one.
+func (t *Tag) inPeriod(of *period, r reserved) (reserved, error) {
+	lost := &t.alloc.counters.lost[lossPeriod]
+	if now := of.begin(t.alloc.rt.Now()); periodOf(r.Range.Lo) < now {
+		lost.Add(r.Range.Len())
+		if err := t.beginPeriod(now); err != nil {
+			return reserved{}, err
+		}
+		var err error
+		if r, err = t.reserve(); err != nil {
+			return reserved{}, err
+		}
+		if periodOf(r.Range.Lo) < now {
+			lost.Add(r.Range.Len())
+			return reserved{}, fmt.Errorf("store answered %v for tag %q after its row was moved to the period from %s: dropped", r.Range, t.name, dateOf(now))
+		}
+	}
+	day := periodOf(r.Range.Lo)
+	t.mu.Lock()
+	seen := t.seen
+	t.seen = max(seen, day)
+	t.mu.Unlock()
+	switch {
+	case day < seen:
+		lost.Add(r.Range.Len())
+		return reserved{}, fmt.Errorf("store answered %v for tag %q, whose row was in the period from %s before: dropped", r.Range, t.name, dateOf(seen))
+	case periodOf(r.Range.Hi-1) != day:
+		lost.Add(r.Range.Len())
+		return reserved{}, fmt.Errorf("%w: the %d numbers of tag %q in the period from %s are used up", leaf.ErrOverflow, int64(1)<<number.PeriodBits, t.name, dateOf(day))
+	}
+	return r, nil
+}
+
+// beginPeriod moves the row to the first number of a period. A load has just moved the row, so its time of change is what
+// the database's clock says.
+func (t *Tag) beginPeriod(day int64) error {
+	a := t.alloc
+	row, err := t.shard.lookup(a.base, t.name)
+	if err != nil {
+		return err
+	}
+	if ahead := a.rt.Now().Sub(row.UpdateTime); !row.UpdateTime.IsZero() && ahead > longestAhead {
+		return fmt.Errorf("%w: tag %q is not moved to the period from %s: this node's clock is %v ahead of the database's, and at most %v is allowed",
+			leaf.ErrNotReady, t.name, dateOf(day), ahead.Round(time.Second), longestAhead)
+	}
+	_, err = bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+		return t.shard.store.Raise(ctx, t.name, day<<number.PeriodBits+1)
+	})
+	if err != nil {
+		return fmt.Errorf("move the row of tag %q to the period from %s: %w", t.name, dateOf(day), err)
+	}
+	return nil
+}
