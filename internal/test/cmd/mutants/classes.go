@@ -60,6 +60,7 @@ var rules = []class{
 	{"rule V", "what separates two ID spaces is compared at each renewal"},
 	{"rule W", "shared with private does not mix"},
 	{"rule X", "a tag in strict order has one owner; take first, then ask"},
+	{"rule Y", "a number of a period is issued in its period"},
 }
 
 var peers = []class{
