@@ -11,8 +11,9 @@ const MaxBatch = 100_000
 // Uniqueness: for one tag no ID is ever returned twice, by this process or by
 // any other that shares its store. Order: within one process the IDs of a tag
 // increase in the order in which they were taken, unless the tag lives in several
-// databases; across processes they only trend upwards. An ID whose reply was lost on the way to the caller is lost, not
-// issued again, so every call may be retried.
+// databases; across processes they only trend upwards, unless the tag is in strict order.
+// An ID whose reply was lost on the way to the caller is lost, not issued again, so every
+// call may be retried.
 //
 // Errors are those of the table ([ClassOf]); in particular [ErrUnknownTag],
 // [ErrBadRequest], [ErrNotReady], [ErrExhausted], [ErrRegress], [ErrThrottled],
