@@ -27,6 +27,7 @@ type order struct {
 	router  *segment.Router
 	strict  func(tag string) bool // whether a tag is in strict order
 	self    string                // the address of this node for the others
+	hidden  error                 // why the others do not reach it; nil: they do
 	weight  func() int
 	slots   []*owner.Slots // by database
 	stores  []io.Closer    // the registries of slots
@@ -56,11 +57,11 @@ func (a *App) openOrder() (*order, error) {
 	if ln == nil {
 		return nil, nil //nolint:nilnil // as documented
 	}
-	self, err := clientAddress(a.cfg, ln.Addr(), a.opts.interfaces)
-	if err != nil { // the directory says so, if it is used
+	self, hidden := clientAddress(a.cfg, ln.Addr(), a.opts.interfaces)
+	if hidden != nil {
 		self = ln.Addr().String()
 	}
-	o := &order{cfg: a.cfg.Order, maxWait: a.cfg.Segment.MaxWait, router: a.dbs.router, self: self, log: a.log, strict: func(tag string) bool { return a.alloc.Strict(tag) }}
+	o := &order{hidden: hidden, cfg: a.cfg.Order, maxWait: a.cfg.Segment.MaxWait, router: a.dbs.router, self: self, log: a.log, strict: func(tag string) bool { return a.alloc.Strict(tag) }}
 	o.weight = func() int {
 		switch {
 		case o.leaving.Load():
@@ -141,7 +142,9 @@ func (o *order) begin(i int) {
 		return
 	}
 	o.begun[i] = true
-	o.used.Store(true)
+	if !o.used.Swap(true) && o.hidden != nil {
+		o.log.Warn("other nodes cannot take requests for tags in strict order to this one; set node.advertise", "reason", o.hidden)
+	}
 	o.starts.Go(func() {
 		if err := o.slots[i].Start(o.ctx); err != nil && o.ctx.Err() == nil {
 			o.log.Error("this node cannot issue tags in strict order", "error", err)
