@@ -476,6 +476,246 @@ func (x *StreamResponse) GetRoute() *Route {
 	return nil
 }
 
+// DecodeRequest names an ID.
+type DecodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An ID of snowflake mode, 0 or more.
+	Id            int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecodeRequest) Reset() {
+	*x = DecodeRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecodeRequest) ProtoMessage() {}
+
+func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecodeRequest.ProtoReflect.Descriptor instead.
+func (*DecodeRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DecodeRequest) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+// DecodeResponse is what the ID says.
+type DecodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Start of the unit of time, in milliseconds since 1970.
+	UnixMs int64 `protobuf:"varint,1,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// Worker ID.
+	Worker int64 `protobuf:"varint,2,opt,name=worker,proto3" json:"worker,omitempty"`
+	// Number within the unit.
+	Sequence int64 `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// Absent: the layout has no datacentres.
+	Datacenter *int64 `protobuf:"varint,4,opt,name=datacenter,proto3,oneof" json:"datacenter,omitempty"`
+	// The layout, as the node has it configured.
+	Layout        string `protobuf:"bytes,5,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecodeResponse) Reset() {
+	*x = DecodeResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecodeResponse) ProtoMessage() {}
+
+func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecodeResponse.ProtoReflect.Descriptor instead.
+func (*DecodeResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DecodeResponse) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetDatacenter() int64 {
+	if x != nil && x.Datacenter != nil {
+		return *x.Datacenter
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetLayout() string {
+	if x != nil {
+		return x.Layout
+	}
+	return ""
+}
+
+// TimeRangeRequest names a time, from the first moment to before the second one. Both must
+// lie in the time of the layout.
+type TimeRangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In milliseconds since 1970.
+	FromUnixMs int64 `protobuf:"varint,1,opt,name=from_unix_ms,json=fromUnixMs,proto3" json:"from_unix_ms,omitempty"`
+	// In milliseconds since 1970, after from_unix_ms. 0: the end of the unit of time that
+	// from_unix_ms lies in.
+	ToUnixMs      int64 `protobuf:"varint,2,opt,name=to_unix_ms,json=toUnixMs,proto3" json:"to_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimeRangeRequest) Reset() {
+	*x = TimeRangeRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimeRangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimeRangeRequest) ProtoMessage() {}
+
+func (x *TimeRangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimeRangeRequest.ProtoReflect.Descriptor instead.
+func (*TimeRangeRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *TimeRangeRequest) GetFromUnixMs() int64 {
+	if x != nil {
+		return x.FromUnixMs
+	}
+	return 0
+}
+
+func (x *TimeRangeRequest) GetToUnixMs() int64 {
+	if x != nil {
+		return x.ToUnixMs
+	}
+	return 0
+}
+
+// TimeRangeResponse holds every ID whose unit of time overlaps the time.
+type TimeRangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One, never empty.
+	Range *Range `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
+	// The layout, as the node has it configured.
+	Layout        string `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimeRangeResponse) Reset() {
+	*x = TimeRangeResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimeRangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimeRangeResponse) ProtoMessage() {}
+
+func (x *TimeRangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimeRangeResponse.ProtoReflect.Descriptor instead.
+func (*TimeRangeResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TimeRangeResponse) GetRange() *Range {
+	if x != nil {
+		return x.Range
+	}
+	return nil
+}
+
+func (x *TimeRangeResponse) GetLayout() string {
+	if x != nil {
+		return x.Layout
+	}
+	return ""
+}
+
 // Error says why a request got no IDs.
 type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -493,7 +733,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +745,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +758,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Error) GetCode() string {
@@ -578,7 +818,26 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12$\n" +
 	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\x12\x14\n" +
 	"\x05texts\x18\x03 \x03(\tR\x05texts\x12$\n" +
-	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"y\n" +
+	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"\x1f\n" +
+	"\rDecodeRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\xa9\x01\n" +
+	"\x0eDecodeResponse\x12\x17\n" +
+	"\aunix_ms\x18\x01 \x01(\x03R\x06unixMs\x12\x16\n" +
+	"\x06worker\x18\x02 \x01(\x03R\x06worker\x12\x1a\n" +
+	"\bsequence\x18\x03 \x01(\x03R\bsequence\x12#\n" +
+	"\n" +
+	"datacenter\x18\x04 \x01(\x03H\x00R\n" +
+	"datacenter\x88\x01\x01\x12\x16\n" +
+	"\x06layout\x18\x05 \x01(\tR\x06layoutB\r\n" +
+	"\v_datacenter\"R\n" +
+	"\x10TimeRangeRequest\x12 \n" +
+	"\ffrom_unix_ms\x18\x01 \x01(\x03R\n" +
+	"fromUnixMs\x12\x1c\n" +
+	"\n" +
+	"to_unix_ms\x18\x02 \x01(\x03R\btoUnixMs\"Q\n" +
+	"\x11TimeRangeResponse\x12$\n" +
+	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x16\n" +
+	"\x06layout\x18\x02 \x01(\tR\x06layout\"y\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
@@ -587,10 +846,12 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_SEGMENT\x10\x01\x12\x12\n" +
-	"\x0eMODE_SNOWFLAKE\x10\x022\x81\x01\n" +
+	"\x0eMODE_SNOWFLAKE\x10\x022\x80\x02\n" +
 	"\vLeafService\x123\n" +
 	"\x04Next\x12\x14.leaf.v1.NextRequest\x1a\x15.leaf.v1.NextResponse\x12=\n" +
-	"\x06Stream\x12\x16.leaf.v1.StreamRequest\x1a\x17.leaf.v1.StreamResponse(\x010\x01B*Z(github.com/leaf-idgen/leaf/leafpb;leafpbb\x06proto3"
+	"\x06Stream\x12\x16.leaf.v1.StreamRequest\x1a\x17.leaf.v1.StreamResponse(\x010\x01\x129\n" +
+	"\x06Decode\x12\x16.leaf.v1.DecodeRequest\x1a\x17.leaf.v1.DecodeResponse\x12B\n" +
+	"\tTimeRange\x12\x19.leaf.v1.TimeRangeRequest\x1a\x1a.leaf.v1.TimeRangeResponseB*Z(github.com/leaf-idgen/leaf/leafpb;leafpbb\x06proto3"
 
 var (
 	file_leaf_v1_leaf_proto_rawDescOnce sync.Once
@@ -605,34 +866,43 @@ func file_leaf_v1_leaf_proto_rawDescGZIP() []byte {
 }
 
 var file_leaf_v1_leaf_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_leaf_v1_leaf_proto_goTypes = []any{
-	(Mode)(0),              // 0: leaf.v1.Mode
-	(*NextRequest)(nil),    // 1: leaf.v1.NextRequest
-	(*NextResponse)(nil),   // 2: leaf.v1.NextResponse
-	(*Route)(nil),          // 3: leaf.v1.Route
-	(*Range)(nil),          // 4: leaf.v1.Range
-	(*StreamRequest)(nil),  // 5: leaf.v1.StreamRequest
-	(*StreamResponse)(nil), // 6: leaf.v1.StreamResponse
-	(*Error)(nil),          // 7: leaf.v1.Error
+	(Mode)(0),                 // 0: leaf.v1.Mode
+	(*NextRequest)(nil),       // 1: leaf.v1.NextRequest
+	(*NextResponse)(nil),      // 2: leaf.v1.NextResponse
+	(*Route)(nil),             // 3: leaf.v1.Route
+	(*Range)(nil),             // 4: leaf.v1.Range
+	(*StreamRequest)(nil),     // 5: leaf.v1.StreamRequest
+	(*StreamResponse)(nil),    // 6: leaf.v1.StreamResponse
+	(*DecodeRequest)(nil),     // 7: leaf.v1.DecodeRequest
+	(*DecodeResponse)(nil),    // 8: leaf.v1.DecodeResponse
+	(*TimeRangeRequest)(nil),  // 9: leaf.v1.TimeRangeRequest
+	(*TimeRangeResponse)(nil), // 10: leaf.v1.TimeRangeResponse
+	(*Error)(nil),             // 11: leaf.v1.Error
 }
 var file_leaf_v1_leaf_proto_depIdxs = []int32{
-	0, // 0: leaf.v1.NextRequest.mode:type_name -> leaf.v1.Mode
-	4, // 1: leaf.v1.NextResponse.ranges:type_name -> leaf.v1.Range
-	3, // 2: leaf.v1.NextResponse.route:type_name -> leaf.v1.Route
-	0, // 3: leaf.v1.StreamRequest.mode:type_name -> leaf.v1.Mode
-	4, // 4: leaf.v1.StreamResponse.ranges:type_name -> leaf.v1.Range
-	7, // 5: leaf.v1.StreamResponse.error:type_name -> leaf.v1.Error
-	3, // 6: leaf.v1.StreamResponse.route:type_name -> leaf.v1.Route
-	1, // 7: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
-	5, // 8: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
-	2, // 9: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
-	6, // 10: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
-	9, // [9:11] is the sub-list for method output_type
-	7, // [7:9] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	0,  // 0: leaf.v1.NextRequest.mode:type_name -> leaf.v1.Mode
+	4,  // 1: leaf.v1.NextResponse.ranges:type_name -> leaf.v1.Range
+	3,  // 2: leaf.v1.NextResponse.route:type_name -> leaf.v1.Route
+	0,  // 3: leaf.v1.StreamRequest.mode:type_name -> leaf.v1.Mode
+	4,  // 4: leaf.v1.StreamResponse.ranges:type_name -> leaf.v1.Range
+	11, // 5: leaf.v1.StreamResponse.error:type_name -> leaf.v1.Error
+	3,  // 6: leaf.v1.StreamResponse.route:type_name -> leaf.v1.Route
+	4,  // 7: leaf.v1.TimeRangeResponse.range:type_name -> leaf.v1.Range
+	1,  // 8: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
+	5,  // 9: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
+	7,  // 10: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
+	9,  // 11: leaf.v1.LeafService.TimeRange:input_type -> leaf.v1.TimeRangeRequest
+	2,  // 12: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
+	6,  // 13: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
+	8,  // 14: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
+	10, // 15: leaf.v1.LeafService.TimeRange:output_type -> leaf.v1.TimeRangeResponse
+	12, // [12:16] is the sub-list for method output_type
+	8,  // [8:12] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_leaf_proto_init() }
@@ -640,13 +910,14 @@ func file_leaf_v1_leaf_proto_init() {
 	if File_leaf_v1_leaf_proto != nil {
 		return
 	}
+	file_leaf_v1_leaf_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_leaf_proto_rawDesc), len(file_leaf_v1_leaf_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,8 +22,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LeafService_Next_FullMethodName   = "/leaf.v1.LeafService/Next"
-	LeafService_Stream_FullMethodName = "/leaf.v1.LeafService/Stream"
+	LeafService_Next_FullMethodName      = "/leaf.v1.LeafService/Next"
+	LeafService_Stream_FullMethodName    = "/leaf.v1.LeafService/Stream"
+	LeafService_Decode_FullMethodName    = "/leaf.v1.LeafService/Decode"
+	LeafService_TimeRange_FullMethodName = "/leaf.v1.LeafService/TimeRange"
 )
 
 // LeafServiceClient is the client API for LeafService service.
@@ -42,6 +44,11 @@ type LeafServiceClient interface {
 	// number may be in flight; one that waits holds up those after it. A request that
 	// fails is answered with an error, and the stream goes on.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
+	// Decode takes an ID of snowflake mode apart, by the layout of the node.
+	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
+	// TimeRange returns the IDs of snowflake mode that a time has, of any worker, issued or
+	// not, by the layout of the node.
+	TimeRange(ctx context.Context, in *TimeRangeRequest, opts ...grpc.CallOption) (*TimeRangeResponse, error)
 }
 
 type leafServiceClient struct {
@@ -75,6 +82,26 @@ func (c *leafServiceClient) Stream(ctx context.Context, opts ...grpc.CallOption)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeafService_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 
+func (c *leafServiceClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DecodeResponse)
+	err := c.cc.Invoke(ctx, LeafService_Decode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leafServiceClient) TimeRange(ctx context.Context, in *TimeRangeRequest, opts ...grpc.CallOption) (*TimeRangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TimeRangeResponse)
+	err := c.cc.Invoke(ctx, LeafService_TimeRange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LeafServiceServer is the server API for LeafService service.
 // All implementations must embed UnimplementedLeafServiceServer
 // for forward compatibility.
@@ -91,6 +118,11 @@ type LeafServiceServer interface {
 	// number may be in flight; one that waits holds up those after it. A request that
 	// fails is answered with an error, and the stream goes on.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
+	// Decode takes an ID of snowflake mode apart, by the layout of the node.
+	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)
+	// TimeRange returns the IDs of snowflake mode that a time has, of any worker, issued or
+	// not, by the layout of the node.
+	TimeRange(context.Context, *TimeRangeRequest) (*TimeRangeResponse, error)
 	mustEmbedUnimplementedLeafServiceServer()
 }
 
@@ -106,6 +138,12 @@ func (UnimplementedLeafServiceServer) Next(context.Context, *NextRequest) (*Next
 }
 func (UnimplementedLeafServiceServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
+}
+func (UnimplementedLeafServiceServer) Decode(context.Context, *DecodeRequest) (*DecodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Decode not implemented")
+}
+func (UnimplementedLeafServiceServer) TimeRange(context.Context, *TimeRangeRequest) (*TimeRangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TimeRange not implemented")
 }
 func (UnimplementedLeafServiceServer) mustEmbedUnimplementedLeafServiceServer() {}
 func (UnimplementedLeafServiceServer) testEmbeddedByValue()                     {}
@@ -153,6 +191,42 @@ func _LeafService_Stream_Handler(srv interface{}, stream grpc.ServerStream) erro
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeafService_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
 
+func _LeafService_Decode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeafServiceServer).Decode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LeafService_Decode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeafServiceServer).Decode(ctx, req.(*DecodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LeafService_TimeRange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TimeRangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeafServiceServer).TimeRange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LeafService_TimeRange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeafServiceServer).TimeRange(ctx, req.(*TimeRangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LeafService_ServiceDesc is the grpc.ServiceDesc for LeafService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -163,6 +237,14 @@ var LeafService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Next",
 			Handler:    _LeafService_Next_Handler,
+		},
+		{
+			MethodName: "Decode",
+			Handler:    _LeafService_Decode_Handler,
+		},
+		{
+			MethodName: "TimeRange",
+			Handler:    _LeafService_TimeRange_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

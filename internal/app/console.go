@@ -13,14 +13,13 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/console"
-	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // adminConsole is the console of the administrator's listener. Without admin.token it has
 // no actions and needs no token: the listener is then on loopback only.
-func (a *App) adminConsole(n *node, l snowflake.Layout) *console.Console {
+func (a *App) adminConsole(n *node, t times) *console.Console {
 	return console.New(console.Config{
-		Source: view{a, n, l, false}, Monitor: a.monitor, Logger: a.log,
+		Source: view{t, a, n, false}, Monitor: a.monitor, Logger: a.log,
 		Check: func(token string, from netip.Addr) error {
 			return a.tokens.admin.MayRead(leaf.Credentials{Token: token, Address: from})
 		}, Required: a.tokens.admin.Required,
@@ -40,7 +39,7 @@ func (a *App) publicConsole(on seat) *console.Console {
 		told = nil
 	}
 	return console.New(console.Config{
-		Source: view{a, on.node, on.layout, strangers}, Told: told, Monitor: a.monitor, Logger: a.log,
+		Source: view{on.times, a, on.node, strangers}, Told: told, Monitor: a.monitor, Logger: a.log,
 		Check: func(token string, from netip.Addr) error {
 			return a.tokens.clients.MayRead(leaf.Credentials{Token: token, Address: from}) // not the gate, which counts and logs requests for IDs
 		},
@@ -98,9 +97,9 @@ const maxAlarms = 100
 
 // view is a node as a console shows it.
 type view struct {
-	app    *App
-	node   *node
-	layout snowflake.Layout
+	times
+	app  *App
+	node *node
 
 	// strangers may look: texts that name hosts, users and files are left out.
 	strangers bool

@@ -1,12 +1,8 @@
 package app
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
@@ -54,15 +50,6 @@ func (v view) Snowflake() console.Snowflake {
 	return s
 }
 
-// Decode implements console.Source.
-func (v view) Decode(text string) (any, error) {
-	id, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		return nil, leaf.BadField("id", text, "must be a decimal number of 64 bits")
-	}
-	return Decode(v.app.cfg.Snowflake.Layout, id, time.Now())
-}
-
 // encoded is the answer to an encoding. 64-bit numbers are strings in JSON.
 type encoded struct {
 	ID     int64  `json:"id,string"`
@@ -77,23 +64,7 @@ func (v view) Encode(p console.Parts) (any, error) {
 		id, err = v.layout.Encode(snowflake.Parts{Unit: unit, Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", leaf.ErrBadRequest, strings.TrimPrefix(err.Error(), snowflake.ErrInvalid.Error()+": "))
+		return nil, badRequest(err)
 	}
 	return encoded{id, v.app.cfg.Snowflake.Layout}, nil
-}
-
-// span is the answer to a time. 64-bit numbers are strings in JSON.
-type span struct {
-	Lo     int64  `json:"lo,string"`
-	Hi     int64  `json:"hi,string"` // the first ID behind
-	Layout string `json:"layout"`
-}
-
-// Span implements console.Source.
-func (v view) Span(from, to time.Time) (any, error) {
-	r := v.layout.IDs(from, to)
-	if r.Len() == 0 {
-		return nil, leaf.BadField("to", to.Format(time.RFC3339), "must lie after from, and within the layout")
-	}
-	return span{r.Lo, r.Hi, v.app.cfg.Snowflake.Layout}, nil
 }

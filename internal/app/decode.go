@@ -5,38 +5,54 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaf-idgen/leaf/internal/config"
-
 	"github.com/leaf-idgen/leaf"
-	"github.com/leaf-idgen/leaf/internal/server/httpd"
-	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
-// Decoded is an ID of snowflake mode, taken apart. 64-bit numbers are strings in JSON.
-type Decoded struct {
-	ID         int64     `json:"id,string"`
-	Time       time.Time `json:"time"` // start of the unit, UTC
-	UnixMilli  int64     `json:"unix_ms,string"`
-	Datacenter *int64    `json:"datacenter,omitempty"` // nil if the layout has none
-	Worker     int64     `json:"worker"`
-	Sequence   int64     `json:"sequence"`
-	Layout     string    `json:"layout"`
-	Warning    string    `json:"warning,omitempty"` // why it is most likely no ID of this layout
-}
-
 // Decode takes an ID apart, without a node. now is what the time of the ID is compared
 // with. Errors are leaf.ErrBadRequest: a bad layout, or a number outside of it.
-func Decode(layout string, id int64, now time.Time) (Decoded, error) {
+func Decode(layout string, id int64, now time.Time) (idtime.Decoded, error) {
+	t, err := timesOf(layout)
+	if err != nil {
+		return idtime.Decoded{}, err
+	}
+	return t.decode(id, now)
+}
+
+// IDsOf returns the IDs of a time, without a node, as idtime.Layout has it. Errors are
+// leaf.ErrBadRequest: a bad layout, or times outside of it.
+func IDsOf(layout string, from, to time.Time) (idtime.Range, error) {
+	t, err := timesOf(layout)
+	if err != nil {
+		return idtime.Range{}, err
+	}
+	return t.Range(from, to)
+}
+
+// times is the idtime.Layout of a layout. It needs no worker ID, so it does not depend on
+// whether the mode is on.
+type times struct {
+	layout snowflake.Layout
+	name   string // as configured
+}
+
+func timesOf(layout string) (times, error) {
 	l, err := config.ParseLayout(layout)
+	return times{l, layout}, err
+}
+
+// Decode implements idtime.Layout.
+func (t times) Decode(id int64) (idtime.Decoded, error) { return t.decode(id, time.Now()) }
+
+func (t times) decode(id int64, now time.Time) (idtime.Decoded, error) {
+	l := t.layout
+	p, err := l.Decode(id)
 	if err != nil {
-		return Decoded{}, err
+		return idtime.Decoded{}, badRequest(err)
 	}
-	p, err := decodeParts(l, id)
-	if err != nil {
-		return Decoded{}, err
-	}
-	d := Decoded{ID: id, UnixMilli: l.Millis(p.Unit), Worker: p.Worker, Sequence: p.Sequence, Layout: layout}
+	d := idtime.Decoded{ID: id, UnixMilli: l.Millis(p.Unit), Worker: p.Worker, Sequence: p.Sequence, Layout: t.name}
 	d.Time = time.UnixMilli(d.UnixMilli).UTC()
 	if l.DatacenterBits > 0 {
 		d.Datacenter = &p.Datacenter
@@ -48,6 +64,30 @@ func Decode(layout string, id int64, now time.Time) (Decoded, error) {
 		d.Warning = "the time lies in the future: the ID has another layout or epoch, or a clock was wrong"
 	}
 	return d, nil
+}
+
+// Range implements idtime.Layout.
+func (t times) Range(from, to time.Time) (idtime.Range, error) {
+	l := t.layout
+	begin, end := time.UnixMilli(l.Epoch).UTC(), l.End()
+	limits := begin.Format(time.RFC3339Nano) + " to " + end.Format(time.RFC3339Nano) + ", the time of the layout"
+	switch {
+	case from.Before(begin) || !from.Before(end):
+		return idtime.Range{}, leaf.BadField("from", from.Format(time.RFC3339Nano), "must lie in "+limits)
+	case to.IsZero():
+		to = from.Add(1)
+	case !to.After(from):
+		return idtime.Range{}, leaf.BadField("to", to.Format(time.RFC3339Nano), "must be after from="+from.Format(time.RFC3339Nano))
+	case to.After(end):
+		return idtime.Range{}, leaf.BadField("to", to.Format(time.RFC3339Nano), "must lie in "+limits)
+	}
+	r := l.IDs(from, to)
+	return idtime.Range{Lo: r.Lo, Hi: r.Hi, Layout: t.name}, nil
+}
+
+// badRequest returns an error of package snowflake as one of a request.
+func badRequest(err error) error {
+	return fmt.Errorf("%w: %s", leaf.ErrBadRequest, strings.TrimPrefix(err.Error(), snowflake.ErrInvalid.Error()+": "))
 }
 
 // LayoutInfo describes a layout. 64-bit numbers are strings in JSON.
@@ -83,32 +123,4 @@ func Layouts(layout string) ([]LayoutInfo, error) {
 		})
 	}
 	return out, nil
-}
-
-func decodeParts(l snowflake.Layout, id int64) (snowflake.Parts, error) {
-	p, err := l.Decode(id)
-	if err != nil {
-		return p, fmt.Errorf("%w: %s", leaf.ErrBadRequest, strings.TrimPrefix(err.Error(), snowflake.ErrInvalid.Error()+": "))
-	}
-	return p, nil
-}
-
-// decoder is what /decodeSnowflakeId answers. It needs no worker ID, so it does not
-// depend on whether the mode is on.
-func decoder(l snowflake.Layout) func(id int64) (httpd.Decoded, error) {
-	return func(id int64) (httpd.Decoded, error) {
-		p, err := decodeParts(l, id)
-		return httpd.Decoded{
-			UnixMilli: l.Millis(p.Unit), Worker: p.Worker, Sequence: p.Sequence, Datacenter: p.Datacenter, HasDatacenter: l.DatacenterBits > 0,
-		}, err
-	}
-}
-
-// decodeRESP is decoder for the command LEAF.DECODE.
-func decodeRESP(l snowflake.Layout) func(int64) (respd.Decoded, error) {
-	decode := decoder(l)
-	return func(id int64) (respd.Decoded, error) {
-		d, err := decode(id)
-		return respd.Decoded(d), err
-	}
 }

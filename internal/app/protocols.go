@@ -8,7 +8,6 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/grpcd"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
-	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // protocol is one in which clients ask for IDs. A new one needs its package below
@@ -24,10 +23,10 @@ type protocol struct {
 // seat is what the server of a protocol gets from the node.
 type seat struct {
 	ln     net.Listener
-	conns  int              // most connections at once
-	access leaf.Access      // where it takes IDs
-	node   *node            // what an administrator sees
-	layout snowflake.Layout // of what it decodes
+	conns  int         // most connections at once
+	access leaf.Access // where it takes IDs
+	node   *node       // what an administrator sees
+	times  times       // of the layout of snowflake mode
 }
 
 // protocols are all there are, HTTP first.
@@ -47,7 +46,7 @@ func openHTTP(a *App, on seat) (server, error) {
 		TLS:           a.secure,
 		Ready:         a.publicReady,
 		Metrics:       a.metrics,
-		Decode:        decoder(on.layout),
+		Times:         on.times,
 		MaxConns:      on.conns,
 		HeaderTimeout: a.cfg.HTTP.HeaderTimeout,
 		IdleTimeout:   a.cfg.HTTP.IdleTimeout,
@@ -72,7 +71,7 @@ func openHTTP(a *App, on seat) (server, error) {
 
 func openGRPC(a *App, on seat) (server, error) {
 	c := grpcd.Config{
-		Access: on.access, Formats: &a.opaque.formats, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, RequestIDs: a.accessLog.Load, Logger: a.log,
+		Access: on.access, Formats: &a.opaque.formats, Times: on.times, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, RequestIDs: a.accessLog.Load, Logger: a.log,
 	}
 	if a.order != nil {
 		c.Route, c.Forwarded = a.order.route, a.order.forwarded
@@ -88,7 +87,7 @@ func openGRPC(a *App, on seat) (server, error) {
 
 func openRESP(a *App, on seat) (server, error) {
 	r, err := respd.New(on.ln, respd.Config{
-		Access: on.access, Formats: &a.opaque.formats, TLS: a.secure, Version: a.opts.Version, Decode: decodeRESP(on.layout),
+		Access: on.access, Formats: &a.opaque.formats, TLS: a.secure, Version: a.opts.Version, Times: on.times,
 		MaxConns: on.conns, IdleTimeout: a.cfg.RESP.IdleTimeout, Logger: a.log,
 	})
 	if err != nil {

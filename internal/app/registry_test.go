@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -115,7 +116,7 @@ func TestDecodeCommand(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	d, err := app.Decode("leaf", 1541815603606036480, now)
-	want := app.Decoded{ID: 1541815603606036480, Time: time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC), UnixMilli: 1656432460105, Worker: 378, Layout: "leaf"}
+	want := idtime.Decoded{ID: 1541815603606036480, Time: time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC), UnixMilli: 1656432460105, Worker: 378, Layout: "leaf"}
 	if diff := cmp.Diff(want, d); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}

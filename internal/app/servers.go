@@ -60,7 +60,7 @@ func (a *App) bind() (err error) {
 // openServers makes the servers: the public ones, which a stop ends first, and those for
 // the administrator, which it ends last.
 func (a *App) openServers() error {
-	layout, err := config.ParseLayout(a.cfg.Snowflake.Layout)
+	layout, err := timesOf(a.cfg.Snowflake.Layout)
 	if err != nil {
 		return err
 	}

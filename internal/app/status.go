@@ -17,7 +17,7 @@ func (n *node) Status(tags int) manage.Status {
 		Node: a.dir.NodeID(), Version: a.opts.Version, PID: os.Getpid(), Started: a.created.Truncate(time.Second), Now: time.Now().UTC().Truncate(time.Millisecond), DataDir: a.dir.Path(),
 		Addresses: a.listening(),
 		Stage:     stage, Ready: r.Segment.Ready || r.Snowflake.Ready, Reasons: r.Reasons, Segment: manage.Mode(r.Segment), Snowflake: manage.Mode(r.Snowflake),
-		Alarms: []manage.Alarm{}, Tags: []manage.TagStock{},
+		Layout: a.cfg.Snowflake.Layout, Alarms: []manage.Alarm{}, Tags: []manage.TagStock{},
 	}
 	for i, alarm := range a.alarms.Active() {
 		if i < manage.MaxStatusAlarms {

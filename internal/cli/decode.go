@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/segment"
@@ -21,18 +22,25 @@ type decodeCmd struct {
 	ID     *string `arg:"" optional:"" help:"An ID of snowflake mode, or with --tag or --format a text. Without it the layouts are shown."`
 	Tag    string  `placeholder:"TAG" help:"Print the ID of a text that the format of this tag has written (leaf next --format text)."`
 	Format string  `placeholder:"TEMPLATE" help:"Print the ID of a text that this template has written; no node and no database is asked."`
-	Layout string  `placeholder:"LAYOUT" help:"Layout of the ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. (default: snowflake.layout of the configuration)"`
+	From   string  `placeholder:"TIME" help:"Print the range of the IDs of a time that begins here: 2026-01-31T12:00:00Z, or milliseconds since 1970."`
+	To     string  `placeholder:"TIME" help:"The end of the time; it does not belong to it. (default: the end of the unit that --from lies in)"`
+	Layout string  `placeholder:"LAYOUT" help:"Layout of the ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. (default: that of the node at --endpoint; without an endpoint snowflake.layout of the configuration)"`
 	JSON   bool    `name:"json" help:"Print JSON; 64-bit numbers are strings."`
 }
 
 // Help implements kong.HelpProvider.
 func (decodeCmd) Help() string {
-	return `Shows when, by which worker and as which number of its unit of time an ID was made. It asks no node and no registry: a wrong layout gives wrong answers.
+	return `Shows when, by which worker and as which number of its unit of time an ID was made. A wrong layout gives wrong answers: with --endpoint the node there says which one it has; otherwise no node and no registry is asked.
 
   leaf decode 1541815603606036480
   leaf decode 1541815603606036480 --layout dc
   leaf decode                 the layouts that have a name
   leaf decode --layout dc     one layout
+
+With --from it prints the range of the IDs whose unit of time overlaps a time, of all workers, issued or not: lo is the first one, hi the first one behind. The time must lie within the layout.
+
+  leaf decode --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
+  leaf decode --from 1769860800000
 
 With --tag or --format it reads a number that people read back into its ID (docs/NUMBERS.md). A wrong check digit is an error. With --tag it asks the node, or the database, for the format of the tag.
 
@@ -45,22 +53,21 @@ func (c *decodeCmd) Run(ctx context.Context, p Process) error {
 	if c.Tag != "" || c.Format != "" {
 		return c.text(ctx, p)
 	}
+	if c.From != "" || c.To != "" {
+		return c.span(ctx, p)
+	}
 	if c.ID == nil {
 		return c.layouts(p.Stdout)
 	}
-	id, err := strconv.ParseUint(*c.ID, 10, 63)
+	id, err := idtime.ParseID("ID", *c.ID)
 	if err != nil {
-		return leaf.BadField("ID", *c.ID, "must be a decimal number from 0 to 2^63-1")
+		return err
 	}
-	layout := c.Layout
-	if layout == "" {
-		l, err := c.Settings.load(p)
-		if err != nil {
-			return err
-		}
-		layout = l.Snowflake.Layout
+	layout, err := c.layout(ctx, p)
+	if err != nil {
+		return err
 	}
-	d, err := app.Decode(layout, int64(id), time.Now())
+	d, err := app.Decode(layout, id, time.Now())
 	if err != nil {
 		return err
 	}
@@ -84,8 +91,8 @@ func (c *decodeCmd) text(ctx context.Context, p Process) error {
 	switch {
 	case c.ID == nil:
 		return &usageError{errors.New("--tag and --format need a text, such as INV-00001234"), "leaf decode --help"}
-	case c.Tag != "" && c.Format != "", c.Layout != "":
-		return &usageError{errors.New("only one of --tag, --format and --layout says what the text is"), "leaf decode --help"}
+	case c.Tag != "" && c.Format != "", c.Layout != "", c.From != "", c.To != "":
+		return &usageError{errors.New("only one of --tag, --format, --layout and --from says what is asked"), "leaf decode --help"}
 	}
 	options := segment.Options{Format: c.Format}
 	if t, err := number.ParseTemplate(c.Format); err == nil {

@@ -93,7 +93,7 @@ func elsewhere(t *testing.T, environ []string, args ...string) (code int, out st
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
 	f, dir := makeRemoteFiles(t), dataDir(t)
-	p := serve(t, dir, "--admin-addr", "0.0.0.0:0", "--admin-token-file", f.token, "--tls-cert", f.cert, "--tls-key", f.key)
+	p := serve(t, dir, "--admin-addr", "0.0.0.0:0", "--admin-token-file", f.token, "--tls-cert", f.cert, "--tls-key", f.key, "--snowflake-layout", "dc", "--snowflake-datacenter", "3")
 	p.await(t, `msg="snowflake mode" state=serving`)
 	info, err := waitForNode(dir)
 	if err != nil {
@@ -115,6 +115,8 @@ func TestEndpoint(t *testing.T) {
 		{"limit set order --quota 5000000", 0, "order"},
 		{"limit list", 0, "5000000"},
 		{"worker list", 0, "this node"},
+		{"decode 1541815603606036480", 0, "layout      dc\n"},
+		{"decode --from 2022-06-28T16:07:40.105Z --layout js53", 0, "layout  js53\n"},
 		{"status", 0, "snowflake  ready\n"},
 		{"status --quiet", 0, ""},
 		{"status --watch --tags 1001", 2, "must be 0 to 1000"},

@@ -36,6 +36,8 @@ type Status struct {
 	Tags     []TagStock `json:"tags"`      // the shortest stocks first
 	TagsUsed int        `json:"tags_used"` // since the node started; Tags may have fewer
 
+	Layout string `json:"layout"` // of IDs of snowflake mode, as configured
+
 	Claim *Claim `json:"claim,omitempty"` // nil without snowflake mode
 }
 

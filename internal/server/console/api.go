@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
@@ -89,9 +90,9 @@ func (c *Console) readings() map[string]read {
 		"rows":    c.rows,
 		"workers": func(ctx context.Context, _ url.Values) (any, error) { return c.workers.get(ctx) },
 		"cluster": func(ctx context.Context, _ url.Values) (any, error) { return c.cluster.get(ctx) },
-		"decode":  func(_ context.Context, v url.Values) (any, error) { return c.cfg.Source.Decode(v.Get("id")) },
+		"decode":  func(_ context.Context, v url.Values) (any, error) { return idtime.AskDecode(c.cfg.Source, v) },
 		"encode":  c.encode,
-		"span":    c.span,
+		"span":    func(_ context.Context, v url.Values) (any, error) { return idtime.AskRange(c.cfg.Source, v) },
 	}
 	maps.Copy(all, c.views())
 	return all
@@ -134,7 +135,7 @@ func (c *Console) rows(ctx context.Context, v url.Values) (any, error) {
 }
 
 func (c *Console) encode(_ context.Context, v url.Values) (any, error) {
-	at, err := moment(v, "time")
+	at, err := idtime.ParseTime("time", v.Get("time"))
 	if err != nil {
 		return nil, err
 	}
@@ -147,24 +148,4 @@ func (c *Console) encode(_ context.Context, v url.Values) (any, error) {
 		}
 	}
 	return c.cfg.Source.Encode(p)
-}
-
-func (c *Console) span(_ context.Context, v url.Values) (any, error) {
-	from, err := moment(v, "from")
-	if err != nil {
-		return nil, err
-	}
-	to, err := moment(v, "to")
-	if err != nil {
-		return nil, err
-	}
-	return c.cfg.Source.Span(from, to)
-}
-
-func moment(v url.Values, name string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339Nano, v.Get(name))
-	if err != nil {
-		return at, leaf.BadField(name, v.Get(name), "must be a time such as 2026-01-31T12:00:00Z")
-	}
-	return at, nil
 }

@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/console"
 )
 
 // fake is a node without engines.
 type fake struct {
+	idtime.None
 	tags    int
 	alarms  []console.Alarm
 	issued  atomic.Int64 // of each tag
@@ -43,10 +45,8 @@ func (f *fake) Cluster(ctx context.Context) (any, error) {
 	}
 	return f.cluster(ctx)
 }
-func (f *fake) Decode(id string) (any, error)        { return id, nil }
-func (f *fake) Encode(p console.Parts) (any, error)  { return p, nil }
-func (f *fake) Span(from, to time.Time) (any, error) { return []time.Time{from, to}, nil }
-func (f *fake) Counters() console.Counters           { return console.Counters{Issued: f.issued.Load()} }
+func (f *fake) Encode(p console.Parts) (any, error) { return p, nil }
+func (f *fake) Counters() console.Counters          { return console.Counters{Issued: f.issued.Load()} }
 
 func (f *fake) Tags() []console.Usage {
 	f.walks.Add(1)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 )
 
 // Source is what a console shows. All methods are safe for concurrent use; those without a
@@ -20,9 +21,8 @@ type Source interface {
 	Workers(ctx context.Context) (any, error)
 	Cluster(ctx context.Context) (any, error)
 
-	Decode(id string) (any, error)
 	Encode(p Parts) (any, error)
-	Span(from, to time.Time) (any, error)
+	idtime.Layout
 }
 
 // Meter is what a Monitor measures.

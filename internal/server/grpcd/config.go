@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 )
@@ -48,6 +49,9 @@ type Config struct {
 
 	// Formats are the keys of opaque IDs and the templates of tags. Default: none, and a client gets numbers only.
 	Formats *format.Formats
+
+	// Times translates between IDs of snowflake mode and time. Default: disabled.
+	Times idtime.Layout
 
 	// Route says where a tag in strict order is issued: the gRPC address of its owner, "" if it is not
 	// known, and an epoch that is higher in a newer route. It must not block, and is called after
@@ -121,6 +125,9 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	if c.Access == nil {
 		c.Access = leaf.Anyone(nil, nil)
+	}
+	if c.Times == nil {
+		c.Times = idtime.None{}
 	}
 	if c.Ready == nil {
 		serves := leaf.ModeReadiness{Enabled: true, Ready: true}

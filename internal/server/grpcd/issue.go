@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/format"
@@ -26,6 +27,7 @@ type service struct {
 	leafpb.UnimplementedLeafServiceServer
 	access    leaf.Access
 	formats   *format.Formats
+	times     idtime.Layout
 	route     func(tag string) (owner string, epoch int64, strict bool) // nil: no tag is in strict order
 	forwarded func(secret string) *leaf.Issuers                         // nil: no other node forwards to this one
 	log       *slog.Logger

@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // keeper is an Access that notes what it is shown and refuses what refuse says.
@@ -177,7 +179,7 @@ func TestUnauthenticated(t *testing.T) {
 	cfg := wireConfig()
 	cfg.Access = k
 	cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "leaf_build_info 1") })
-	cfg.Decode = func(int64) (httpd.Decoded, error) { return httpd.Decoded{}, nil }
+	cfg.Times = servertest.Times(func(int64) (idtime.Decoded, error) { return idtime.Decoded{}, nil })
 	s := start(t, cfg)
 	for _, rt := range httpd.Routes(cfg) {
 		target := strings.NewReplacer("{tag}", "order", "{key}", "order").Replace(rt.Path)

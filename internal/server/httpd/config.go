@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 )
@@ -50,9 +51,8 @@ type Config struct {
 	Cache func(ctx context.Context, ask PageRequest) (Page, error)
 	DB    func(ctx context.Context, ask PageRequest) (Page, error)
 
-	// Decode takes an ID of snowflake mode apart, for /decodeSnowflakeId. Its error is
-	// leaf.ErrBadRequest for a number that is none. Default: 501.
-	Decode func(id int64) (Decoded, error)
+	// Times translates between IDs of snowflake mode and time. Default: 501.
+	Times idtime.Layout
 
 	// Metrics serves GET /metrics. Default: no such route.
 	Metrics http.Handler
@@ -112,8 +112,8 @@ func (c Config) WithDefaults() Config {
 	if c.DB == nil {
 		c.DB = notMounted("/db")
 	}
-	if c.Decode == nil {
-		c.Decode = func(int64) (Decoded, error) { return Decoded{}, fmt.Errorf("%w: /decodeSnowflakeId", leaf.ErrDisabled) }
+	if c.Times == nil {
+		c.Times = idtime.None{}
 	}
 	if c.Ready == nil {
 		serves := leaf.ModeReadiness{Enabled: true, Ready: true}

@@ -7,16 +7,8 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 )
-
-// Decoded is an ID of snowflake mode, taken apart.
-type Decoded struct {
-	UnixMilli     int64 // the moment, in ms since 1970
-	Worker        int64
-	Sequence      int64
-	Datacenter    int64
-	HasDatacenter bool // the layout has such a field
-}
 
 // javaTime is the original's "yyyy-MM-dd HH:mm:ss.SSS".
 const javaTime = "2006-01-02 15:04:05.000"
@@ -30,11 +22,11 @@ func (a *api) serveDecode(w http.ResponseWriter, r *http.Request) error {
 	if len(values) != 1 {
 		return leaf.BadField("snowflakeId", strings.Join(values, ","), "must be given once")
 	}
-	id, err := strconv.ParseUint(values[0], 10, 63)
+	id, err := idtime.ParseID("snowflakeId", values[0])
 	if err != nil {
-		return leaf.BadField("snowflakeId", values[0], "must be a decimal number from 0 to 2^63-1")
+		return err
 	}
-	d, err := a.decode(int64(id))
+	d, err := a.times.Decode(id)
 	if err != nil {
 		return err
 	}
@@ -43,8 +35,26 @@ func (a *api) serveDecode(w http.ResponseWriter, r *http.Request) error {
 		"workerId":   strconv.FormatInt(d.Worker, 10),
 		"sequenceId": strconv.FormatInt(d.Sequence, 10),
 	}
-	if d.HasDatacenter {
-		fields["datacenterId"] = strconv.FormatInt(d.Datacenter, 10)
+	if d.Datacenter != nil {
+		fields["datacenterId"] = strconv.FormatInt(*d.Datacenter, 10)
 	}
 	return writeJSON(w, http.StatusOK, fields)
+}
+
+// serveDecoded is serveDecode for programs.
+func (a *api) serveDecoded(w http.ResponseWriter, r *http.Request) error {
+	d, err := idtime.AskDecode(a.times, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, d)
+}
+
+// serveRange answers with the IDs of a time.
+func (a *api) serveRange(w http.ResponseWriter, r *http.Request) error {
+	ids, err := idtime.AskRange(a.times, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, ids)
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // ask returns the reply to a request behind net/http.
@@ -25,12 +27,13 @@ func ask(t *testing.T, cfg httpd.Config, method, target string) *httptest.Respon
 }
 
 func decodeConfig(dc bool) httpd.Config {
-	return httpd.Config{Decode: func(id int64) (httpd.Decoded, error) {
-		if id < 0 {
-			return httpd.Decoded{}, leaf.BadField("id", id, "must not be negative")
+	return httpd.Config{Times: servertest.Times(func(id int64) (idtime.Decoded, error) {
+		d := idtime.Decoded{ID: id, Time: time.UnixMilli(1_700_000_000_000).UTC(), UnixMilli: 1_700_000_000_000, Worker: 5, Sequence: id, Layout: "test"}
+		if dc {
+			d.Datacenter = new(int64(3))
 		}
-		return httpd.Decoded{UnixMilli: 1_700_000_000_000, Worker: 5, Sequence: id, Datacenter: 3, HasDatacenter: dc}, nil
-	}}
+		return d, nil
+	})}
 }
 
 func TestDecode(t *testing.T) {

@@ -12,6 +12,9 @@
 //	GET /cache, /db                 JSON: the buffers in memory, the rows of the database
 //	GET /decodeSnowflakeId?snowflakeId=n
 //	                                JSON: the fields of an ID, as the Java server shows them
+//	GET /v1/snowflake/decode?id=n   the same for programs
+//	GET /v1/snowflake/range?from=t&to=t
+//	                                {"lo":"1","hi":"2",...}: the IDs of that time; without to of one unit
 //	GET /v1/clock                   {"unix_ms":n}, the wall clock of this machine
 //	GET /metrics                    what Config.Metrics serves
 //	GET /openapi.json               all of this as an OpenAPI 3.1 document

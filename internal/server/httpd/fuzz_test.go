@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // FuzzDecodeQuery: /decodeSnowflakeId takes one decimal number and nothing else, and
@@ -23,13 +24,10 @@ func FuzzDecodeQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		var asked []int64
-		cfg := quiet(httpd.Config{Decode: func(id int64) (httpd.Decoded, error) {
+		cfg := quiet(httpd.Config{Times: servertest.Times(func(id int64) (idtime.Decoded, error) {
 			asked = append(asked, id)
-			if id < 0 {
-				return httpd.Decoded{}, leaf.BadField("id", id, "must not be negative")
-			}
-			return httpd.Decoded{Sequence: id}, nil
-		}})
+			return idtime.Decoded{Sequence: id}, nil
+		})})
 		w := httptest.NewRecorder()
 		httpd.Handler(cfg).ServeHTTP(w, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/decodeSnowflakeId", RawQuery: query}})
 		var body map[string]any

@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/httpd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/opaque"
 )
@@ -71,9 +74,9 @@ var servers = map[string]func() httpd.Config{
 			DB: func(context.Context, httpd.PageRequest) (httpd.Page, error) {
 				return httpd.Page{Rows: []any{map[string]any{"biz_tag": "order", "step": 1000}}}, nil
 			},
-			Decode: func(int64) (httpd.Decoded, error) {
-				return httpd.Decoded{UnixMilli: 1795132800000, Worker: 7, Sequence: 5}, nil
-			},
+			Times: servertest.Times(func(id int64) (idtime.Decoded, error) {
+				return idtime.Decoded{ID: id, Time: time.UnixMilli(1795132800000).UTC(), UnixMilli: 1795132800000, Worker: 7, Sequence: 5, Layout: "leaf"}, nil
+			}),
 			Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "leaf_build_info 1") }),
 		}
 	},
@@ -147,7 +150,7 @@ func samples() (all []*sample) {
 			}
 		}
 	}
-	for _, path := range []string{"/v1/next", "/cache", "/db", "/decodeSnowflakeId"} {
+	for _, path := range []string{"/v1/next", "/cache", "/db", "/decodeSnowflakeId", "/v1/snowflake/decode", "/v1/snowflake/range"} {
 		add("guarded", path, path)
 		add("broken", path, path)
 		add("serving", path, path, "Authorization: Bearer a", "Authorization: Bearer b")
@@ -165,6 +168,18 @@ func samples() (all []*sample) {
 	add("serving", "/decodeSnowflakeId", "/decodeSnowflakeId?snowflakeId=42")
 	for _, id := range []string{"?snowflakeId=abc", "?snowflakeId=-1", "?snowflakeId=", ""} {
 		add("serving", "/decodeSnowflakeId", "/decodeSnowflakeId"+id)
+	}
+	for path, queries := range map[string][]string{
+		"/v1/snowflake/decode": {"?id=42", "?id=abc", "?id=-1", "?id=", ""},
+		"/v1/snowflake/range": {
+			"?from=1795132800000", "?from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00%2B01:00", "?from=2026-11-20", "?from=", "", "?to=1795132800000",
+			"?from=1795132800000&to=", "?from=1795132800000&to=1.5",
+		},
+	} {
+		add("off", path, path+queries[0])
+		for _, query := range queries {
+			add("serving", path, path+query)
+		}
 	}
 	for _, path := range []string{"/cache", "/db", "/healthz", "/readyz", "/v1/clock", "/metrics", "/openapi.json"} {
 		add("serving", path, path)

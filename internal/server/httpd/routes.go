@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/requestid"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
@@ -25,7 +26,7 @@ type api struct {
 	routes    []route
 	cache     func(context.Context, PageRequest) (Page, error)
 	db        func(context.Context, PageRequest) (Page, error)
-	decode    func(id int64) (Decoded, error)
+	times     idtime.Layout
 	metrics   http.Handler // nil: no such route
 	console   http.Handler // nil: no such route
 	ready     func() leaf.Readiness
@@ -46,7 +47,7 @@ func newAPI(cfg Config) *api {
 		formats:   cfg.Formats,
 		cache:     cfg.Cache,
 		db:        cfg.DB,
-		decode:    cfg.Decode,
+		times:     cfg.Times,
 		metrics:   cfg.Metrics,
 		console:   cfg.Console,
 		ready:     cfg.Ready,
@@ -85,6 +86,8 @@ func (a *api) table() []route {
 		{"/cache", read, false, a.servePages("/cache", a.cache)},
 		{"/db", read, false, a.servePages("/db", a.db)},
 		{"/decodeSnowflakeId", read, false, view(a.serveDecode)},
+		{"/v1/snowflake/decode", read, false, view(a.serveDecoded)},
+		{"/v1/snowflake/range", read, false, view(a.serveRange)},
 		{"/v1/clock", read, true, view(a.serveClock)},
 		{"/healthz", read, true, view(a.serveHealth)},
 		{"/readyz", read, true, view(a.serveReady)},

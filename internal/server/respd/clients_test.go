@@ -20,7 +20,9 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -60,7 +62,7 @@ func engineServer(t *testing.T) *respd.Server {
 	})
 	return start(t, quiet(respd.Config{
 		Access: &gate{token: password, issuers: leaf.Issuers{Segment: engine, Snowflake: &largeIDs{id: 1 << 62}}},
-		Decode: func(id int64) (respd.Decoded, error) { return respd.Decoded{UnixMilli: id}, nil },
+		Times:  servertest.Times(func(id int64) (idtime.Decoded, error) { return idtime.Decoded{UnixMilli: id}, nil }),
 	}))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
 	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
@@ -160,12 +161,13 @@ func TestReplies(t *testing.T) {
 			t.Run(tt.name+" in RESP"+protocol, func(t *testing.T) {
 				t.Parallel()
 				cfg := both()
-				cfg.Decode = func(id int64) (respd.Decoded, error) {
-					if id < 0 {
-						return respd.Decoded{}, leaf.BadField("id", id, "must not be negative")
+				cfg.Times = servertest.Times(func(id int64) (idtime.Decoded, error) {
+					d := idtime.Decoded{UnixMilli: 1000, Worker: 2, Sequence: id}
+					if id == 8 {
+						d.Datacenter = new(int64(3))
 					}
-					return respd.Decoded{UnixMilli: 1000, Worker: 2, Sequence: id, Datacenter: 3, HasDatacenter: id == 8}, nil
-				}
+					return d, nil
+				})
 				c := dial(t, start(t, cfg))
 				if protocol == "3" {
 					c.send("HELLO 3\r\n")

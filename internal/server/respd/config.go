@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 )
@@ -38,9 +39,8 @@ type Config struct {
 	// Formats are the keys of opaque IDs and the templates of tags. Default: none, and a client gets numbers only.
 	Formats *format.Formats
 
-	// Decode takes an ID of snowflake mode apart, for LEAF.DECODE. Its error is
-	// leaf.ErrBadRequest for a number that is none. Default: leaf.ErrDisabled.
-	Decode func(id int64) (Decoded, error)
+	// Times takes an ID of snowflake mode apart, for LEAF.DECODE. Default: leaf.ErrDisabled.
+	Times idtime.Layout
 
 	// TLS makes every connection a TLS connection. nil: none is.
 	TLS *tls.Config
@@ -77,22 +77,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Decoded is an ID of snowflake mode, taken apart.
-type Decoded struct {
-	UnixMilli     int64 // the moment, in ms since 1970
-	Worker        int64
-	Sequence      int64
-	Datacenter    int64
-	HasDatacenter bool // the layout has such a field
-}
-
 // WithDefaults returns c with every zero field set to its default.
 func (c Config) WithDefaults() Config {
 	if c.Access == nil {
 		c.Access = leaf.Anyone(nil, nil)
 	}
-	if c.Decode == nil {
-		c.Decode = func(int64) (Decoded, error) { return Decoded{}, fmt.Errorf("%w: LEAF.DECODE", leaf.ErrDisabled) }
+	if c.Times == nil {
+		c.Times = idtime.None{}
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)

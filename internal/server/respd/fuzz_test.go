@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/respd"
+	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
 // FuzzServer: whatever a client sends, in whatever pieces, each request gets exactly
@@ -40,7 +42,7 @@ func FuzzServer(f *testing.F) {
 		p := newPipes()
 		s, err := respd.New(p, respd.Config{
 			Access: g,
-			Decode: func(id int64) (respd.Decoded, error) { return respd.Decoded{Sequence: id}, nil },
+			Times:  servertest.Times(func(id int64) (idtime.Decoded, error) { return idtime.Decoded{Sequence: id}, nil }),
 			Logger: slog.New(slog.NewTextHandler(stringWriter{&mu, &log}, nil)),
 		})
 		if err != nil {

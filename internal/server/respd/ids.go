@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/idtime"
 	"github.com/leaf-idgen/leaf/internal/server/format"
 )
 
@@ -212,24 +213,24 @@ func (c *conn) issue(issuer leaf.Issuer, tag string, f *format.Format, o options
 }
 
 func decode(c *conn, a args) error {
-	id, err := strconv.ParseUint(a.text(1), 10, 63)
+	id, err := idtime.ParseID("id", a.text(1))
 	if err != nil {
-		return leaf.BadField("id", a.text(1), "must be a decimal number from 0 to 2^63-1")
+		return err
 	}
-	d, err := c.srv.limits.Decode(int64(id))
+	d, err := c.srv.limits.Times.Decode(id)
 	if err != nil {
 		return err
 	}
 	fields := 3
-	if d.HasDatacenter {
+	if d.Datacenter != nil {
 		fields++
 	}
 	c.out.mapping(fields)
 	c.field("timestamp", d.UnixMilli)
 	c.field("workerId", d.Worker)
 	c.field("sequenceId", d.Sequence)
-	if d.HasDatacenter {
-		c.field("datacenterId", d.Datacenter)
+	if d.Datacenter != nil {
+		c.field("datacenterId", *d.Datacenter)
 	}
 	return nil
 }
