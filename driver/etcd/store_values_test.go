@@ -3,7 +3,6 @@ package etcd_test
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -168,19 +167,5 @@ func TestStoreUnreadableBoard(t *testing.T) {
 				t.Errorf("Create beside %s=%q: %v; want an error that names the key", key, text, err)
 			}
 		}
-	}
-}
-
-// TestOptionsHaveOneName: an option has one name in JSON and in SQL. By the latter a store in etcd knows
-// which fields of a row are its own: it would keep the old value of an option that is set to zero.
-func TestOptionsHaveOneName(t *testing.T) {
-	columns, _ := new(segment.Options).Columns()
-	var fields []string
-	for f := range reflect.TypeFor[segment.Options]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		fields = append(fields, name)
-	}
-	if !slices.Equal(columns, fields) {
-		t.Errorf("the columns are %q, and the fields in JSON %q", columns, fields)
 	}
 }

@@ -34,11 +34,12 @@ func (a *App) UntilEnd(ctx context.Context) error { return a.untilEnd(ctx) }
 // OpenSlots opens the records of slots in the first store.
 func (a *App) OpenSlots() (worker.Records, error) { return a.dbs.stores[0].openSlots() }
 
-// BesideStoreIs reports whether the registry, the directory and the slots of a store in etcd have the password.
+// BesideStoreIs reports whether the registry, the directory, the slots of the node, and those that a test has opened
+// in a store in etcd have the password.
 func (a *App) BesideStoreIs(password string) bool {
 	beside := *a.dbs.stores[0].(etcdStore).beside
 	other := slices.ContainsFunc(beside, func(p passwords) bool { return p.SetPassword(password) })
-	return len(beside) == 3 && !other
+	return len(beside) == 4 && !other
 }
 
 // WeightOf returns the weight that the node publishes from now on.

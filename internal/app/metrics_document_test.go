@@ -127,6 +127,8 @@ func metricPages(t *testing.T) map[string]string {
 	segment.Snowflake.Enable = false
 	a, _ := start(t, segment)
 	get(t, a, "/api/segment/get/leaf-segment-test") // a tag that is named
+	createStrict(t, a, "strict")
+	get(t, a, "/api/segment/get/strict")
 	_, pages["segment mode"] = get(t, a, "/metrics")
 
 	snowflake := embedded(shortDir(t))

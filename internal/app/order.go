@@ -239,9 +239,8 @@ func (o *order) close(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
-	started := o.started()
 	var errs []error
-	for _, s := range started {
+	for _, s := range o.slots {
 		errs = append(errs, s.Close(ctx))
 	}
 	o.cancel()

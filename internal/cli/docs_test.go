@@ -102,6 +102,7 @@ var examples = map[string]struct {
 	"node.advertise":             {value: "leaf-1.example.org"},
 	"auth.named":                 {value: "store"},
 	"opaque.keys":                {value: "/opaque.keys"},
+	"order.ca":                   {value: "/ca.pem"},
 	"auth.certificate":           {"shop.example=issue:order*", []string{"--tls-client-ca=/ca.pem", "--tls-cert=/cert.pem", "--tls-key=/key.pem"}},
 	"auth.token":                 {value: "xxxxx"},
 	"admin.token":                {value: "xxxxx"},

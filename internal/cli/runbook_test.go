@@ -72,6 +72,7 @@ var documented = []struct {
 	{section: "LeafSnowflakeNotReady", command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
 	{section: "LeafClock", command: "leaf worker confirm-clock", situation: "internal/test/proof TestConfirmClockAsTheAlarmSays"},
 
+	{section: "LeafRegistry", command: "leaf schema apply", situation: "driver/sqldb TestSlotsWithoutTables"},
 	{"LeafConfiguration", "leaf config check --diff", "the configuration is wrong", 2, `log.level="loud"`},
 	{"LeafConfiguration", "leaf reload", "the configuration is wrong", 0, "warn"},
 

@@ -43,12 +43,14 @@ func TestAdmits(t *testing.T) {
 type alarms struct {
 	mu     sync.Mutex
 	active map[string]leaf.Alarm
+	total  int // that began
 }
 
 func (a *alarms) Raise(alarm leaf.Alarm) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.active[alarm.Code+" "+alarm.Subject] = alarm
+	a.total++
 }
 
 func (a *alarms) Clear(code, subject string) {
@@ -62,6 +64,27 @@ func (a *alarms) raised() bool {
 	defer a.mu.Unlock()
 	_, found := a.active[leaf.AlarmRegistry+" slots"]
 	return found
+}
+
+// Two nodes begin at the same moment, and want the same number for their session. Nobody is woken.
+func TestJoinsBesideAnother(t *testing.T) {
+	run(t, func(c *cluster) {
+		al, asked := &alarms{active: map[string]leaf.Alarm{}}, 0
+		a := c.start("a", func(cfg *owner.Config) {
+			cfg.Alarms = al
+			cfg.Elapsed = func() time.Duration {
+				if asked++; asked == 2 { // it has read the registry, and is about to write its session
+					c.start("b")
+				}
+				return time.Since(epoch)
+			}
+		})
+		c.settle(time.Minute)
+		c.watch(2 * pause)
+		if al.total > 0 || len(a.owned()) == 0 {
+			t.Errorf("%d alarms; a owns %v", al.total, a.owned())
+		}
+	})
 }
 
 // The alarm begins when the terms have run out, not with the first error, and ends with the first answer.

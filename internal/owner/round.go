@@ -222,7 +222,7 @@ func (s *Slots) join() error {
 	case errors.Is(err, worker.ErrLost): // another node took the number, or the namespace was replaced: again
 		s.namespace = nil
 		s.poke()
-		return err
+		return nil
 	case err != nil:
 		return err
 	}

@@ -56,6 +56,7 @@ type Slots struct {
 	known     []int64       // the highest epoch of each slot that this node has seen
 	longest   time.Duration // the longest lease of a session that this node has seen
 	failing   bool          // the last round failed
+	since     time.Duration // by Elapsed, when the first of the rounds that failed ended
 }
 
 // Route says where a slot is served.
@@ -101,9 +102,9 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 	return s, nil
 }
 
-// Start begins the rounds and returns after the first one, or with ctx. Errors, after which the
-// Slots must be closed: worker.ErrForeign if the cluster has another number of slots or another name,
-// worker.ErrSchema. Without an answer of the registry Start returns nil, and the rounds go on.
+// Start begins the rounds and returns after the first one, or with ctx. Errors: worker.ErrForeign if the
+// cluster has another number of slots or another name, worker.ErrSchema. Without an answer of the registry
+// Start returns nil. The rounds go on in any case, until Close.
 func (s *Slots) Start(ctx context.Context) error {
 	s.tasks.Start(s.run)
 	if err := s.await(ctx, 1, func() bool { return false }); err != nil {
@@ -229,17 +230,21 @@ func (s *Slots) tell(err error) {
 	failing := err != nil && s.base.Err() == nil
 	switch {
 	case failing && !s.failing:
-		s.log.Warn("the registry of slots cannot be used; strict tags of this node stop when their terms run out", "error", err)
+		s.log.Warn("the registry of slots cannot be used; strict tags of this node stop when it stays so for a lease", "error", err)
 	case !failing && s.failing:
 		s.log.Info("the registry of slots answers again")
+	}
+	now := s.cfg.Elapsed()
+	if !failing || !s.failing {
+		s.since = now
 	}
 	switch s.failing = failing; {
 	case !failing:
 		s.cfg.Alarms.Clear(leaf.AlarmRegistry, alarmSubject)
-	case s.session == nil || s.ranOut():
+	case now-s.since >= s.cfg.Lease && (s.session == nil || s.ranOut()):
 		s.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmRegistry, Subject: alarmSubject, Text: "this node issues no tag in strict order, because the registry of slots cannot be used: " + err.Error(),
-			Do: "bring the database back, or do what the text says; the node goes on by itself",
+			Do: "do what the text says; if it names no cure, bring the database back; the node goes on by itself",
 		})
 	}
 }
