@@ -1,0 +1,146 @@
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/test/server"
+)
+
+// call is one request for a tag in strict order that was answered.
+type call struct {
+	began, ended time.Duration
+	id           int64
+}
+
+// calls are those of one tag, of all clients.
+type calls struct {
+	mu   sync.Mutex
+	all  []call
+	late int // callers that waited for longer than lateAfter
+}
+
+// lateAfter is how long a caller waits at most, with all its attempts.
+const lateAfter = 5 * time.Second
+
+// ask lets a caller ask a node until ctx ends. An attempt that fails, or takes longer than the caller's patience, is made
+// again at the next node, where the caller stays. A caller with much patience gets what a node answers that stood still.
+func (c *calls) ask(ctx context.Context, began time.Time, tag string, nodes []*node, patience time.Duration) {
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	wanted := time.Since(began)
+	for at := 0; ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
+		start := time.Since(began)
+		_, ids, err := get(ctx, client, nodes[at%len(nodes)], tag, 1)
+		end := time.Since(began)
+		if err != nil || len(ids) == 0 {
+			at++
+			continue
+		}
+		c.mu.Lock()
+		c.all = append(c.all, call{start, end, ids[0]})
+		if patience < lateAfter && end-wanted > lateAfter {
+			c.late++
+		}
+		c.mu.Unlock()
+		wanted = time.Since(began)
+	}
+}
+
+// check fails for each call that began after another one had ended, and got no larger ID.
+func (c *calls) check(t *testing.T, tag string) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	byEnd := slices.Clone(c.all)
+	slices.SortFunc(byEnd, func(a, b call) int { return int(a.ended - b.ended) })
+	slices.SortFunc(c.all, func(a, b call) int { return int(a.began - b.began) })
+	ended, highest := 0, int64(0)
+	for _, late := range c.all {
+		for ; byEnd[ended].ended < late.began; ended++ {
+			highest = max(highest, byEnd[ended].id)
+		}
+		if late.id <= highest {
+			t.Errorf("%s: %d, asked for at %v, and %d was answered before", tag, late.id, late.began, highest)
+		}
+	}
+	if c.late > 0 {
+		t.Errorf("%s: %d callers had no answer for %v", tag, c.late, lateAfter)
+	}
+	if len(c.all) < 100 {
+		t.Errorf("%s: only %d calls were answered", tag, len(c.all))
+	}
+}
+
+// TestStrictOrder: callers ask three nodes for tags in strict order, which all of them own some of. One node is killed and
+// begins again, the next one stands still for longer than its lease, and the last one stops in an orderly way. The IDs of
+// each tag are in real-time order, and no caller waits for longer than 5 s.
+func TestStrictOrder(t *testing.T) {
+	t.Parallel()
+	db := server.MariaDB(t)
+	mustLeaf(t, "schema", "apply", "--store", db.URL())
+	var nodes []*node
+	for i := range 3 {
+		n := newNode(t, fmt.Sprint("n", i), db.URL())
+		n.args = append(n.args, "--segment-sync-interval", "1s")
+		n.start(t)
+		nodes = append(nodes, n)
+	}
+	for _, n := range nodes {
+		n.waitReady(t)
+	}
+	tags := map[string]*calls{}
+	for i := range 6 {
+		tag := fmt.Sprint("order", i)
+		mustLeaf(t, "tag", "create", tag, "--step", "100", "--fixed-step", "--order", "strict", "--store", db.URL())
+		tags[tag] = &calls{}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	began := time.Now()
+	var clients sync.WaitGroup
+	for tag, c := range tags {
+		for i := range nodes {
+			from := slices.Concat(nodes[i:], nodes[:i])
+			clients.Go(func() { c.ask(ctx, began, tag, from, 2*time.Second) })
+		}
+		clients.Go(func() { c.ask(ctx, began, tag, nodes[1:], time.Minute) })
+	}
+	answered := func() (least int) {
+		least = 1 << 30
+		for _, c := range tags {
+			c.mu.Lock()
+			least = min(least, len(c.all))
+			c.mu.Unlock()
+		}
+		return least
+	}
+	more := func(what string) {
+		t.Helper()
+		from := answered()
+		waitFor(t, 20*time.Second, "answers for all tags "+what, func() bool { return answered() > from+60 })
+	}
+	more("at the start")
+	nodes[0].kill()
+	more("after a crash")
+	nodes[0].start(t)
+	more("after a restart")
+	nodes[1].signal(t, syscall.SIGSTOP)
+	time.Sleep(4 * time.Second) // longer than the lease and the margin
+	more("beside a node that stands still")
+	nodes[1].signal(t, syscall.SIGCONT)
+	more("after it went on")
+	nodes[2].stop()
+	more("after a clean stop")
+	stop()
+	clients.Wait()
+	for tag, c := range tags {
+		c.check(t, tag)
+	}
+}
