@@ -24,7 +24,7 @@ func first() worker.Record {
 }
 
 // put expects to write r, and returns it with its version.
-func put(t *testing.T, s *sqldb.Records, r worker.Record) worker.Record {
+func put(t *testing.T, s worker.Records, r worker.Record) worker.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

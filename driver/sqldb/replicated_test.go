@@ -95,11 +95,16 @@ func writeEverything(t *testing.T, s *sqldb.Store, claims *sqldb.Records, nodes 
 	}
 	must(s.RevokeToken(ctx, "gone"))
 
-	_, err = claims.Namespace(ctx, &worker.StoredNamespace{Namespace: worker.Namespace{Name: "leaf", Fingerprint: "x"}, IssueFrom: 1})
+	slots, err := s.Slots()
 	must(err)
-	r := put(t, claims, first())
-	r.Bound += 1000
-	put(t, claims, r)
+	defer slots.Close()
+	for _, records := range []worker.Records{claims, slots} {
+		_, err = records.Namespace(ctx, &worker.StoredNamespace{Namespace: worker.Namespace{Name: "leaf", Fingerprint: "x"}, IssueFrom: 1})
+		must(err)
+		r := put(t, records, first())
+		r.Bound += 1000
+		put(t, records, r)
+	}
 	for range 2 {
 		must(claims.Announce(ctx, worker.Peer{Nonce: "mine", Address: "10.0.0.1:8080", Clock: "10.0.0.1:8080", Number: 5}))
 		must(nodes.Put(ctx, discovery.Node{ID: "n1", HTTP: "10.0.0.1:8080"}, time.Hour))

@@ -290,6 +290,15 @@ func (c *Catalog) set(ctx context.Context, name string, change segment.Change) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if change.MaxID != nil {
+		row, err := c.Stores[i].Lookup(ctx, name)
+		if err != nil {
+			return StoreError(err)
+		}
+		if err := row.Options.CheckMaxID(*change.MaxID); err != nil {
+			return err
+		}
+	}
 	return StoreError(c.Stores[i].Update(ctx, name, change))
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,11 +70,12 @@ func (a *alarms) raised() bool {
 // Two nodes begin at the same moment, and want the same number for their session. Nobody is woken.
 func TestJoinsBesideAnother(t *testing.T) {
 	run(t, func(c *cluster) {
-		al, asked := &alarms{active: map[string]leaf.Alarm{}}, 0
+		al := &alarms{active: map[string]leaf.Alarm{}}
+		var asked atomic.Int64
 		a := c.start("a", func(cfg *owner.Config) {
 			cfg.Alarms = al
 			cfg.Elapsed = func() time.Duration {
-				if asked++; asked == 2 { // it has read the registry, and is about to write its session
+				if asked.Add(1) == 2 { // it has read the registry, and is about to write its session
 					c.start("b")
 				}
 				return time.Since(epoch)
