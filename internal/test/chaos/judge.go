@@ -150,10 +150,12 @@ func (r *run) judgeLateness(starved bool) {
 	r.report.check(starved || len(slow) == 0, "a tag with stock is answered within %v at nodes that ran, in every kind of fault at least 99.5 %% or all but one: %s in all%s", deadline, delayed, text)
 }
 
-// judgeSplits checks that what was called a split brain was one.
+// judgeSplits checks that what was called a split brain was one. On a machine that was too busy, the nodes of one side may
+// have had no time to use up their stock.
 func (r *run) judgeSplits() {
+	starved := r.report.Machine.Starved(r.report.Ran)
 	for _, s := range r.cluster.splits {
-		r.report.check(s.former > 0 && s.new > 0, "in the split brain both sides took writes: %d numbers reserved in the former primary, %d in the new one", s.former, s.new)
+		r.report.checkUnless(starved, s.former > 0 && s.new > 0, "in the split brain both sides took writes: %d numbers reserved in the former primary, %d in the new one", s.former, s.new)
 	}
 }
 
