@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client/check"
+	"github.com/leaf-idgen/leaf/internal/answers"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -54,12 +54,6 @@ func (e *brokenError) Error() string {
 }
 func (e *brokenError) Unwrap() []error { return []error{leaf.ErrNotReady, e.cause} }
 
-// answerError is an error that a node answered, in its words.
-type answerError struct {
-	text  string
-	cause error // the sentinel; leaf.Throttled with the time to wait; nil: internal
-}
-
 // unauthenticated is what calls get that have no token.
 type unauthenticated struct{ cause *tokenError }
 
@@ -68,9 +62,6 @@ func (e *unauthenticated) Error() string {
 }
 
 func (e *unauthenticated) Unwrap() []error { return []error{leaf.ErrUnauthenticated, e.cause} }
-
-func (e *answerError) Error() string { return e.text }
-func (e *answerError) Unwrap() error { return e.cause }
 
 // lateError is the end of a call that ran out of time.
 type lateError struct {
@@ -103,38 +94,14 @@ func late(said, ctx error) error {
 	return &lateError{said, ctx}
 }
 
-// answered restores the error that a node gave.
-func answered(code, message string, after time.Duration) error {
-	class, _ := leaf.ClassByCode(code)
-	if message == "" {
-		message = class.Title
+// answerOf returns the IDs of an answer, all of them or none.
+func answerOf(a *leafpb.StreamResponse, count int) ([]leaf.Range, error) {
+	if e := a.GetError(); e != nil {
+		return nil, answers.Error(e.GetCode(), e.GetMessage(), time.Duration(e.GetRetryAfterMs())*time.Millisecond)
 	}
-	cause := class.Err
-	if after > 0 && class.Retryable {
-		cause = leaf.Later(cause, "the node says", after)
-	}
-	return &answerError{message, cause}
-}
-
-// answerOf returns the IDs of an answer. An answer that is not exactly what was asked for is
-// thrown away as a whole: an ID from a faulty node or a mixed-up stream may be meant for
-// another client.
-func answerOf(answer *leafpb.StreamResponse, count int) ([]leaf.Range, error) {
-	if e := answer.GetError(); e != nil {
-		return nil, answered(e.GetCode(), e.GetMessage(), time.Duration(e.GetRetryAfterMs())*time.Millisecond)
-	}
-	ranges := make([]leaf.Range, 0, len(answer.GetRanges()))
-	total, end := int64(0), int64(0)
-	for _, r := range answer.GetRanges() {
-		if r.GetLo() < end || r.GetHi() <= r.GetLo() || r.GetHi()-r.GetLo() > leaf.MaxBatch {
-			return nil, &brokenError{cause: fmt.Errorf("ranges %v are not in order", answer.GetRanges())}
-		}
-		end = r.GetHi()
-		total += r.GetHi() - r.GetLo()
-		ranges = leaf.AppendRange(ranges, leaf.Range{Lo: r.GetLo(), Hi: r.GetHi()})
-	}
-	if total != int64(count) {
-		return nil, &brokenError{cause: fmt.Errorf("%d IDs in place of %d", total, count), ids: total}
+	ranges, other, err := answers.Ranges(a.GetRanges(), count)
+	if err != nil {
+		return nil, &brokenError{cause: err, ids: other}
 	}
 	return ranges, nil
 }
@@ -156,22 +123,11 @@ func statusError(err error) error {
 	if !ok {
 		return &brokenError{cause: err}
 	}
-	code, after := "", time.Duration(0)
-	for _, detail := range s.Details() {
-		switch d := detail.(type) {
-		case *errdetails.ErrorInfo:
-			if d.GetDomain() == "leaf" {
-				code = d.GetReason()
-			}
-		case *errdetails.RetryInfo:
-			after = d.GetRetryDelay().AsDuration()
-		}
-	}
-	switch {
+	switch code, after := answers.Reason(s); {
 	case code != "":
-		return answered(code, s.Message(), after)
+		return answers.Error(code, s.Message(), after)
 	case s.Code() == codes.Unauthenticated:
-		return &answerError{fmt.Sprintf("%v: %s", leaf.ErrUnauthenticated, s.Message()), leaf.ErrUnauthenticated}
+		return answers.Error("unauthenticated", fmt.Sprintf("%v: %s", leaf.ErrUnauthenticated, s.Message()), 0)
 	}
 	return &brokenError{cause: err}
 }

@@ -1,6 +1,9 @@
 package client
 
-import "github.com/leaf-idgen/leaf/discovery"
+import (
+	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/internal/answers"
+)
 
 // The seam below the flights, for nodes that live in a bubble.
 type (
@@ -23,7 +26,7 @@ func WithLinks(dial func(discovery.Node) (Link, error)) Option {
 func Broken(cause error) error { return &brokenError{cause: cause} }
 
 // Answered is the error that a node gave.
-var Answered = answered
+var Answered = answers.Error
 
 // Options is several options as one.
 func Options(all ...Option) Option {

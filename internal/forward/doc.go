@@ -14,7 +14,7 @@
 //  2. A forwarded call is not forwarded again ([Here]), so there are no loops. A node that is not the
 //     owner any more says so, and the node that asked reads the registry and tries again.
 //  3. A call waits while no node owns its slot, or while the owner does not answer, at most for
-//     Config.MaxWait and until its deadline. It asks for admission before it waits.
+//     Config.MaxWait and until its deadline. It asks for admission before it waits for an owner to appear.
 //  4. What the owner answers about the tag or the request ends the call. A call without an answer is
 //     asked again: its IDs, if it had any, are lost.
 //

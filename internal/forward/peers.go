@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -18,12 +17,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/answers"
 	"github.com/leaf-idgen/leaf/internal/owner"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
-// Metadata is the key under which a call shows the secret of its owner.
-const Metadata = "leaf-forwarded"
+// forwardedKey is the metadata in which a call shows the secret of its owner; that of grpcd has the same name.
+const forwardedKey = "leaf-forwarded"
 
 const (
 	connectTimeout = time.Second
@@ -64,22 +64,14 @@ func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 	if err != nil {
 		return nil, err
 	}
-	ctx = metadata.AppendToOutgoingContext(ctx, Metadata, to.Secret)
-	answer, err := leafpb.NewLeafServiceClient(conn).Next(ctx, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: leafpb.Mode_MODE_SEGMENT}) //nolint:gosec // at most leaf.MaxBatch
+	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
+	said, err := leafpb.NewLeafServiceClient(conn).Next(ctx, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: leafpb.Mode_MODE_SEGMENT}) //nolint:gosec // at most leaf.MaxBatch
 	if err != nil {
-		return nil, answered(to.Address, err)
+		return nil, answered(err)
 	}
-	got, total, end := make([]leaf.Range, 0, len(answer.GetRanges())), int64(0), int64(0)
-	for _, r := range answer.GetRanges() {
-		if r.GetLo() < end || r.GetHi() <= r.GetLo() {
-			return nil, broken(to.Address, fmt.Errorf("ranges %v are not in order", answer.GetRanges()))
-		}
-		end = r.GetHi()
-		total += r.GetHi() - r.GetLo()
-		got = append(got, leaf.Range{Lo: r.GetLo(), Hi: r.GetHi()})
-	}
-	if total != int64(n) {
-		return nil, broken(to.Address, fmt.Errorf("%d IDs in place of %d", total, n))
+	got, _, err := answers.Ranges(said.GetRanges(), n)
+	if err != nil {
+		return nil, &brokenError{err}
 	}
 	return got, nil
 }
@@ -102,7 +94,7 @@ func (p *Peers) conn(address string) (*grpc.ClientConn, error) {
 	}
 	c, err := grpc.NewClient("passthrough:///"+address, p.settings...)
 	if err != nil {
-		return nil, broken(address, err)
+		return nil, &brokenError{err}
 	}
 	p.conns[address] = c
 	return c, nil
@@ -122,46 +114,17 @@ func (p *Peers) Close() error {
 }
 
 // answered returns the error that the owner gave, in its words, or that there was no answer.
-func answered(address string, err error) error {
+func answered(err error) error {
 	s, _ := status.FromError(err)
-	code, after := "", time.Duration(0)
-	for _, detail := range s.Details() {
-		switch d := detail.(type) {
-		case *errdetails.ErrorInfo:
-			if d.GetDomain() == "leaf" {
-				code = d.GetReason()
-			}
-		case *errdetails.RetryInfo:
-			after = d.GetRetryDelay().AsDuration()
-		}
+	code, after := answers.Reason(s)
+	if _, known := leaf.ClassByCode(code); !known {
+		return &brokenError{err}
 	}
-	class, known := leaf.ClassByCode(code)
-	if !known {
-		return broken(address, err)
-	}
-	cause := class.Err
-	if after > 0 && class.Retryable {
-		cause = leaf.Later(cause, "the owner says", after)
-	}
-	return &answerError{s.Message(), cause}
+	return answers.Error(code, s.Message(), after)
 }
-
-// answerError is an error that the owner answered, in its words.
-type answerError struct {
-	text  string
-	cause error // the sentinel, or nil if the owner has an internal error
-}
-
-func (e *answerError) Error() string { return e.text }
-func (e *answerError) Unwrap() error { return e.cause }
 
 // brokenError is a call without an answer. Its text goes to clients, so it names no host.
-type brokenError struct {
-	address string
-	cause   error
-}
-
-func broken(address string, cause error) error { return &brokenError{address, cause} }
+type brokenError struct{ cause error }
 
 func (e *brokenError) Error() string {
 	return fmt.Sprintf("%v: the node that issues the tag, which is in strict order, does not answer", leaf.ErrNotReady)

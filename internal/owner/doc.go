@@ -2,9 +2,9 @@
 //
 // Tags are hashed to slots ([Of]), a fixed number for the cluster. Each node has a session, which it
 // renews in a registry that the nodes share, and each slot has a record there that names the session
-// of its owner. Sessions and slots are stored as worker IDs are, in a [worker.Records]: a write takes
-// effect only if nobody else has written. [Slots] is a node's part: it renews its session, claims the slots that are its share, and
-// knows who has the others. A [Term] is one time of owning one slot.
+// of its owner. Both are stored as worker IDs are, in a [worker.Records]: a write counts only if the
+// record is as the writer has read it. [Slots] is a node's part: it renews its session, claims its
+// share of the slots, and knows who has the others. A [Term] is one time of owning one slot.
 //
 // Who should have a slot follows from the sessions alone, by rendezvous hashing with weights. So the
 // nodes agree without talking, and a node that joins or leaves moves only its own share.

@@ -107,7 +107,7 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 // Start returns nil. The rounds go on in any case, until Close.
 func (s *Slots) Start(ctx context.Context) error {
 	s.tasks.Start(s.run)
-	if err := s.await(ctx, 1, func() bool { return false }); err != nil {
+	if err := s.await(ctx, 1, never); err != nil {
 		return fmt.Errorf("first contact with the registry of slots: %w", err)
 	}
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Slots) Owned() (n int) {
 
 // Look reads the registry now, and claims what is this node's share.
 func (s *Slots) Look(ctx context.Context) error {
-	return s.await(ctx, s.poke(), func() bool { return false })
+	return s.await(ctx, s.poke(), never)
 }
 
 // Find is Look for a caller that waits for the owner of one tag: the tag's slot comes before the others,
@@ -182,6 +182,8 @@ func (s *Slots) await(ctx context.Context, round int, found func() bool) error {
 		}
 	}
 }
+
+func never() bool { return false }
 
 // tellNews lets all that await look again.
 func (s *Slots) tellNews(change func()) {

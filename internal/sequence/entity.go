@@ -2,12 +2,12 @@ package sequence
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/spread"
 )
 
 // Sections is the number of sections of every tag. It must never change: see the comment of the package.
@@ -55,18 +55,7 @@ func (e Entity) String() string {
 func (e Entity) Section() int {
 	x := e.number
 	if e.text != "" {
-		h := fnv.New64a()
-		h.Write([]byte(e.text))
-		x = h.Sum64()
+		x = spread.Sum(e.text)
 	}
-	return int(mix(x) % Sections)
-}
-
-// mix spreads a change of any bit over all bits (the finaliser of MurmurHash3).
-func mix(x uint64) uint64 {
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	x *= 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
+	return int(spread.Mix(x) % Sections)
 }

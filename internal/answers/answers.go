@@ -1,0 +1,72 @@
+// Package answers reads what a node says over gRPC: its IDs, and its errors in its words. The Go client and nodes that
+// forward calls read answers by it. An answer counts only as a whole, and only if it is what was asked for: an ID from a
+// faulty node or a mixed-up stream may be meant for another caller.
+package answers
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/leafpb"
+)
+
+// Ranges returns the IDs of an answer to a request for count of them. After an error, other is how many IDs came in
+// their place; 0: that is not known.
+func Ranges(answer []*leafpb.Range, count int) (ranges []leaf.Range, other int64, err error) {
+	ranges = make([]leaf.Range, 0, len(answer))
+	total, end := int64(0), int64(0)
+	for _, r := range answer {
+		if r.GetLo() < end || r.GetHi() <= r.GetLo() || r.GetHi()-r.GetLo() > leaf.MaxBatch {
+			return nil, 0, fmt.Errorf("ranges %v are not in order", answer)
+		}
+		end = r.GetHi()
+		total += r.GetHi() - r.GetLo()
+		ranges = leaf.AppendRange(ranges, leaf.Range{Lo: r.GetLo(), Hi: r.GetHi()})
+	}
+	if total != int64(count) {
+		return nil, total, fmt.Errorf("%d IDs in place of %d", total, count)
+	}
+	return ranges, 0, nil
+}
+
+// Reason returns the code of leaf's error in a status, "" if it is not leaf's, and when a retry may help.
+func Reason(s *status.Status) (code string, after time.Duration) {
+	for _, detail := range s.Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == "leaf" {
+				code = d.GetReason()
+			}
+		case *errdetails.RetryInfo:
+			after = d.GetRetryDelay().AsDuration()
+		}
+	}
+	return code, after
+}
+
+// Error returns the error that a node gave, in its words. It is of the class of the code, an internal one if this program
+// does not know it.
+func Error(code, message string, after time.Duration) error {
+	class, _ := leaf.ClassByCode(code)
+	if message == "" {
+		message = class.Title
+	}
+	cause := class.Err
+	if after > 0 && class.Retryable {
+		cause = leaf.Later(cause, "the node says", after)
+	}
+	return &said{message, cause}
+}
+
+// said is an error in the words of a node.
+type said struct {
+	text  string
+	cause error // the sentinel; leaf.Throttled with the time to wait; nil: internal
+}
+
+func (e *said) Error() string { return e.text }
+func (e *said) Unwrap() error { return e.cause }
