@@ -100,6 +100,9 @@ func TestMastersWords(t *testing.T) {
 		{`lives in several databases; name (one) of its rows`, "limit set order --rate 5"},
 		{`is the (form) of the rows of a tag in several databases`, "tag create order~1of2~2000"},
 		{`format="\{seq\}": must be (empty) for a tag in several databases`, "tag create orders --format {seq}"},
+		{`order="strict": must be (plain) for a tag in several databases`, "tag create orders --order strict"},
+		{`order="strict": must be (plain) for a tag in several databases`, "tag set order~1of2~1000 --order strict"},
+		{`period="day": must be (none) for a tag in several databases`, "tag create orders --period day"},
 		{`(unknown tag): "order~1of2~1000" is a row of the tag "order"`, "next order~1of2~1000"},
 	} {
 		leafFails(t, regexp.MustCompile(tt.want), with(strings.Fields(tt.words)...)...)

@@ -288,15 +288,18 @@ func (c *Catalog) set(ctx context.Context, name string, change segment.Change) e
 	if change == (segment.Change{}) {
 		return fmt.Errorf("%w: nothing to change: name at least one field", leaf.ErrBadRequest)
 	}
+	if c.Router.TagOfPart(name) != "" {
+		if err := fitsMasters(change.ApplyTo(segment.Options{})); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	if change.MaxID != nil {
-		row, err := c.Stores[i].Lookup(ctx, name)
-		if err != nil {
-			return StoreError(err)
-		}
-		if err := row.Options.CheckMaxID(*change.MaxID); err != nil {
-			return err
+		if row, err := c.Stores[i].Lookup(ctx, name); err == nil { // else Update says what is wrong
+			if err := row.Options.CheckMaxID(*change.MaxID); err != nil {
+				return err
+			}
 		}
 	}
 	return StoreError(c.Stores[i].Update(ctx, name, change))

@@ -25,8 +25,8 @@ func errPart(name string) error {
 // tag could be repeated.
 func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row segment.NewRow) (Tag, error) {
 	parts, err := m.Parts(row.Tag)
-	if err == nil && row.Format != "" {
-		err = leaf.BadField("format", row.Format, "must be empty for a tag in several databases")
+	if err == nil {
+		err = fitsMasters(row.Options)
 	}
 	if err == nil {
 		err = row.Validate()
@@ -65,6 +65,20 @@ func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row seg
 		names = append(names, c.storeName(store))
 	}
 	return Tag{Name: row.Tag, MaxID: row.Start, Step: row.Step, Description: row.Description, Options: row.Options, Store: strings.Join(names, ","), State: TagOK}, nil
+}
+
+// fitsMasters refuses options that say something of IDs: rows count numbers of their own, in no order with one another.
+func fitsMasters(o segment.Options) error {
+	const limit = " for a tag in several databases"
+	switch o = o.Stored(); {
+	case o.Format != "":
+		return leaf.BadField("format", o.Format, "must be empty"+limit)
+	case o.Strict():
+		return leaf.BadField("order", o.Order, "must be plain"+limit)
+	case o.Period != "":
+		return leaf.BadField("period", o.Period, "must be none"+limit)
+	}
+	return nil
 }
 
 // mastersKnown is what is known of a tag in several databases before its rows are made.
