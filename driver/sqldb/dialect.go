@@ -29,19 +29,19 @@ type dialect struct {
 	// needs. nil: of an embedded database.
 	dialer func(t target) (*dialer, error)
 
-	numbered  bool   // placeholders are $1, $2 instead of ?
-	quote     string // around a column name
-	begin     string // starts a transaction that may write
-	forUpdate string // appended to a SELECT to lock its row
-	share     string // appended to a SELECT that begins a transaction, so that it opens no view of the database; see change
-	exact     string // a condition with one parameter: biz_tag equals it byte by byte
-	bytes     string // the expression: biz_tag as what is compared and ordered byte by byte
-	after     string // a condition with one parameter: bytes comes after it
-	epoch     string // the expression: update_time in seconds since 1970
-	now       string // the expression: the database's clock in ms since 1970
-	upsert    string // follows an INSERT whose key may exist; %s: the key
-	proposed  string // in it, the value that the INSERT would have written; %s: the column
-	greatest  string // the function: the largest of its arguments
+	numbered  bool              // placeholders are $1, $2 instead of ?
+	quote     string            // around a column name
+	begin     func(idle) string // starts a transaction that may write
+	forUpdate string            // appended to a SELECT to lock its row
+	share     string            // appended to a SELECT that begins a transaction, so that it opens no view of the database; see change
+	exact     string            // a condition with one parameter: biz_tag equals it byte by byte
+	bytes     string            // the expression: biz_tag as what is compared and ordered byte by byte
+	after     string            // a condition with one parameter: bytes comes after it
+	epoch     string            // the expression: update_time in seconds since 1970
+	now       string            // the expression: the database's clock in ms since 1970
+	upsert    string            // follows an INSERT whose key may exist; %s: the key
+	proposed  string            // in it, the value that the INSERT would have written; %s: the column
+	greatest  string            // the function: the largest of its arguments
 
 	// reserveOnce tries to reserve in one round trip. matched is false if it wrote
 	// nothing, because the row is not there, not valid, or not as req believes; the

@@ -95,8 +95,8 @@ func TestFrozenNode(t *testing.T) {
 			d := c.database(t)
 			applySchema(t, d.URL())
 			calls := []frozenCall{
-				frozenRenewal(t, d, 1, "FROM leaf_worker WHERE"),
-				frozenRenewal(t, d, 2, c.commit),
+				frozenRenewal(t, d, openRegistry, 1, "FROM leaf_worker WHERE"),
+				frozenRenewal(t, d, openRegistry, 2, c.commit),
 				frozenTag(t, d, "raise", c.commit, func(ctx context.Context, s *sqldb.Store) error {
 					_, err := s.Raise(ctx, "raise", 1000)
 					return err
@@ -146,11 +146,47 @@ func insist(t *testing.T, limit time.Duration, calls []frozenCall) {
 	}
 }
 
+// TestFrozenOwner: an owner of slots that stops in the middle of a renewal keeps the row of its session for less time
+// than a node keeps that of its worker ID: its tags wait for it.
+func TestFrozenOwner(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, commit string
+		database     func(t testing.TB) server.Database
+	}{
+		{"mysql", "COMMIT", server.MariaDB},
+		{"mysql itself", "COMMIT", server.MySQL},
+		{"postgres", "COMMIT\x00", server.Postgres}, // not COMMITTED
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := c.database(t)
+			applySchema(t, d.URL())
+			node := frozenRenewal(t, d, openRegistry, 1, c.commit)
+			owner := frozenRenewal(t, d, func(t testing.TB, url string) worker.Records { return openSlots(t, open(t, url)) }, 1, c.commit)
+			insist(t, patience(t, d), []frozenCall{owner})
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := node.other(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the worker ID, which was locked before the slot: %v; want that it is locked for longer", err)
+			}
+			owner.release()
+			owner.check(t, <-owner.ended)
+			node.release()
+			if err := <-node.ended; err != nil {
+				t.Logf("the node woke up too late: %v", err)
+			}
+		})
+	}
+}
+
+func openRegistry(t testing.TB, url string) worker.Records { return openRecords(t, url) }
+
 // frozenRenewal is one that stops before it sends text.
-func frozenRenewal(t *testing.T, d server.Database, number int64, text string) frozenCall {
+func frozenRenewal(t *testing.T, d server.Database, openIn func(t testing.TB, url string) worker.Records, number int64, text string) frozenCall {
 	t.Helper()
 	w := startWire(t, d)
-	s, other := openRecords(t, d.Via(w.Addr()).URL()), openRecords(t, d.URL())
+	s, other := openIn(t, d.Via(w.Addr()).URL()), openIn(t, d.URL())
 	r := first()
 	r.Number = number
 	r = put(t, s, r)

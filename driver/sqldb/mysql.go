@@ -32,7 +32,7 @@ var mysqlDialect = dialect{
 	open:         openMySQL,
 	dialer:       dialMySQL,
 	quote:        "`",
-	begin:        "START TRANSACTION",
+	begin:        func(idle) string { return "START TRANSACTION" },
 	forUpdate:    " FOR UPDATE",
 	share:        " LOCK IN SHARE MODE", // MariaDB and MySQL 5.7 have no FOR SHARE
 	exact:        mysqlExact,
@@ -78,23 +78,25 @@ const (
 // parameters into the text of a statement, which saves the round trip of a
 // prepare. A list of rows is whole, whatever sql_select_limit a server has for its users, and
 // sql_safe_updates does not refuse mysqlTouch. A lock wait ends on the server soon after its client gave up, and so
-// does the transaction of a client that is frozen, see idleTransaction.
-var mysqlSession = "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.completion_type = 0," +
-	" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10," +
-	" @@session.sql_select_limit = 18446744073709551615, @@session.sql_safe_updates = 0" +
-	mariaDBIdle + mysqlIdle
+// does the transaction of a client that is frozen, see idle.
+func mysqlSession(i idle) string {
+	return "SET NAMES utf8mb4, @@session.autocommit = 1, @@session.completion_type = 0," +
+		" @@session.sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', @@session.innodb_lock_wait_timeout = 10," +
+		" @@session.sql_select_limit = 18446744073709551615, @@session.sql_safe_updates = 0" +
+		i.mariaDB() + i.mysql()
+}
 
 func openMySQL(_ target, l *login, cfg Config) (pools, error) {
 	base := loginConnector{l, cfg}
 	galera := new(atomic.Bool)
 	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: func(ctx context.Context, c driver.Conn) error {
-		if err := prepareMySQL(ctx, c); err != nil {
+		if err := prepareMySQL(ctx, c, cfg.idle); err != nil {
 			return err
 		}
 		return noteGalera(ctx, c, galera)
 	}}, cfg)
 	p.galera = galera
-	p.write.SetConnMaxIdleTime(mysqlPoolIdle)
+	p.write.SetConnMaxIdleTime(cfg.idle.mysqlPool)
 	return p, nil
 }
 
@@ -151,8 +153,8 @@ func mysqlTLS(t target) (*tls.Config, string, error) {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, "", nil
 }
 
-func prepareMySQL(ctx context.Context, c driver.Conn) error {
-	for _, statement := range []string{mysqlSession, mysqlIsolation} {
+func prepareMySQL(ctx context.Context, c driver.Conn, i idle) error {
+	for _, statement := range []string{mysqlSession(i), mysqlIsolation} {
 		if _, err := c.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
 			return err
 		}

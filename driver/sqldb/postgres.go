@@ -28,7 +28,9 @@ var postgresDialect = dialect{
 	quote:       `"`,
 	// The level is given because the default of a database may be a stricter one,
 	// which answers concurrent loads with serialization failures.
-	begin:        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + postgresIdle + "; SELECT " + postgresSession,
+	begin: func(i idle) string {
+		return "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + i.postgres() + "; SELECT " + postgresSession
+	},
 	forUpdate:    " FOR UPDATE",
 	exact:        postgresExact,
 	bytes:        postgresBytes,

@@ -54,14 +54,14 @@ func OpenRecords(url string, cfg Config) (*Records, error) {
 // the connections of the store, because a file has one writer, and it must be used
 // before the store is closed only. With a server it opens a few of its own, so that
 // no tag whose row is locked ever keeps a renewal waiting.
-func (s *Store) Records() (*Records, error) { return s.recordsIn(&s.dialect.records) }
+func (s *Store) Records() (*Records, error) { return s.recordsIn(&s.dialect.records, idleRows) }
 
-func (s *Store) recordsIn(tables *recordStatements) (*Records, error) {
+func (s *Store) recordsIn(tables *recordStatements, bounds idle) (*Records, error) {
 	if s.dialect.embedded {
 		return newRecords(s, false, tables), nil
 	}
 	cfg := s.cfg
-	cfg.MaxConns = recordsConns
+	cfg.MaxConns, cfg.idle = recordsConns, bounds
 	other, err := openTarget(s.target, s.login, cfg)
 	if err != nil {
 		return nil, err

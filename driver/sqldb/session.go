@@ -114,7 +114,7 @@ func (s *Store) begin(ctx context.Context) (*sql.Conn, error) {
 	for dead := 0; ; {
 		conn, err := s.write.Conn(ctx)
 		if err == nil {
-			if _, err = conn.ExecContext(ctx, s.dialect.begin); err == nil {
+			if _, err = conn.ExecContext(ctx, s.dialect.begin(s.cfg.idle)); err == nil {
 				return conn, nil
 			}
 			if s.dialect.kindOf(err) != kindBusy {

@@ -16,7 +16,7 @@ type slots struct{ *Records }
 
 // Slots returns the records of slots in the same database, with connections as those of Records.
 func (s *Store) Slots() (worker.Records, error) {
-	r, err := s.recordsIn(&s.dialect.slots)
+	r, err := s.recordsIn(&s.dialect.slots, idleSlots)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ var sqliteDialect = dialect{
 	embedded: true,
 	open:     openSQLite,
 	quote:    `"`,
-	begin:    "BEGIN IMMEDIATE", // takes the write lock now, not at the first write, where it could not wait
+	begin:    func(idle) string { return "BEGIN IMMEDIATE" }, // takes the write lock now, not at the first write, where it could not wait
 	exact:    "biz_tag = ? COLLATE BINARY",
 	bytes:    "biz_tag COLLATE BINARY",
 	after:    "biz_tag COLLATE BINARY > ?",

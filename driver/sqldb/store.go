@@ -41,6 +41,9 @@ type Config struct {
 	// is left out of a list of nodes. nil: discarded. Errors are returned, not logged.
 	Logger *slog.Logger
 
+	// idle bounds what a silent client may keep. The zero value: idleRows.
+	idle idle
+
 	// faults stands between this package and the drivers, in tests. nil: nothing does.
 	faults func(driver.Connector) driver.Connector
 }
@@ -65,6 +68,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.idle == (idle{}) {
+		c.idle = idleRows
 	}
 	switch {
 	case c.Lease < time.Millisecond:
