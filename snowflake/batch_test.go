@@ -27,7 +27,7 @@ func TestNextN(t *testing.T) {
 				if r.Lo <= last || first.Unit != end.Unit || first.Worker != 1 || end.Worker != 1 {
 					t.Fatalf("range %d is %+v to %+v after %d", i, first, end, last)
 				}
-				if i == 0 && r.Lo != one+1 || i > 0 && first.Sequence != 0 && c.n != 2049 || i < len(ranges)-1 && end.Sequence != 2047 && end.Sequence != 4095 {
+				if i == 0 && r.Lo != one+1 || i > 0 && first.Sequence != 0 && r.Lo != last+1 || i < len(ranges)-1 && end.Sequence != 2047 && end.Sequence != 4095 {
 					t.Fatalf("range %d is %+v to %+v", i, first, end)
 				}
 				last = r.Hi - 1

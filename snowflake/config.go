@@ -71,7 +71,7 @@ type Config struct {
 	Admit func(ctx context.Context) error
 
 	// Rand chooses where a fresh unit starts; nil means math/rand/v2. It must be
-	// safe for concurrent use and uniform in its low bits.
+	// safe for concurrent use and uniform.
 	Rand func() uint64
 }
 

@@ -43,7 +43,7 @@ func (g *Generator) take(ctx context.Context, n uint64) (first, count uint64, er
 		start := used
 		switch {
 		case unit > at || used == 0:
-			start = g.start(at, used, unit)
+			start = g.start(at, used, unit, n)
 		case used >= most:
 			if err := g.wait(ctx, rest); err != nil {
 				return 0, 0, fmt.Errorf("%w: %w", ErrSaturated, err)
@@ -90,19 +90,24 @@ func (g *Generator) most(n uint64) uint64 {
 	return g.capacity
 }
 
-// start returns the sequence that a fresh unit begins with, when the one before
-// it is (at, used): random, but 0 right after a unit that is too full for a batch.
-func (g *Generator) start(at int64, used uint64, unit int64) uint64 {
+// start returns the sequence that a fresh unit begins with for a call for n IDs, when
+// the unit before it is (at, used): random, but 0 right after a unit that is too full for
+// a batch. A large batch starts early enough to find all it needs, up to half, in the unit.
+func (g *Generator) start(at int64, used uint64, unit int64, n uint64) uint64 {
 	if unit == at+1 && used >= g.half {
 		return 0
 	}
-	return g.c.Rand() & (g.spread - 1)
+	below := g.spread
+	if n > g.small {
+		below = min(below, g.half-min(n, g.half)+1)
+	}
+	return g.c.Rand() % below
 }
 
-// startBelow returns the limit of a random start: 128, so that the residues of any
-// id % n up to 128 are equally likely, but at most a quarter of a small unit
+// startBelow returns the limit of a random start: 1,024, so that the residues of any
+// id % n up to 1,024 are equally likely, but at most a quarter of a small unit
 // (docs/adr/0009). It is a power of two.
-func startBelow(capacity uint64) uint64 { return max(1, min(128, capacity/4)) }
+func startBelow(capacity uint64) uint64 { return max(1, min(1024, capacity/4)) }
 
 // patience is how long one call still waits for a clock that is behind: twice the
 // offset that it met first.

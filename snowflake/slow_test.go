@@ -86,14 +86,14 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestFreshStart: a unit starts at random, below 128 and below a quarter of its
-// capacity, all values occur; also the very first one, and one after a gap behind a
+// TestFreshStart: a unit starts at random, below 1,024 and below a quarter of its
+// capacity, all values occur (of many, most); also the very first one, and one after a gap behind a
 // unit that was used up.
 func TestFreshStart(t *testing.T) {
 	for _, c := range []struct {
 		bits  int
 		below int64
-	}{{0, 1}, {1, 1}, {2, 1}, {3, 2}, {6, 16}, {8, 64}, {9, 128}, {12, 128}, {22, 128}} {
+	}{{0, 1}, {1, 1}, {2, 1}, {3, 2}, {6, 16}, {8, 64}, {9, 128}, {12, 1024}, {22, 1024}} {
 		t.Run(fmt.Sprintf("%d bits", c.bits), func(t *testing.T) {
 			l := snowflake.Layout{Epoch: start - 1000, Unit: time.Millisecond, TimeBits: 30, WorkerBits: 1, SequenceBits: c.bits}
 			clk := newClock(start)
@@ -118,7 +118,7 @@ func TestFreshStart(t *testing.T) {
 				}
 			}
 			for kind, seen := range kinds {
-				if len(seen) != int(c.below) && (c.bits < 7 || kind != "after a gap") {
+				if len(seen) != int(c.below) && (c.below < 1000 || len(seen) < 600) && (c.bits < 7 || kind != "after a gap") {
 					t.Errorf("%s: %d of %d values", kind, len(seen), c.below)
 				}
 			}
