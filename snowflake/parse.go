@@ -18,11 +18,13 @@ func (l Layout) String() string {
 // ("epoch=1288834974657,unit=1ms,time=41,datacenter=0,worker=10,sequence=12"), or
 // a preset followed by the fields that differ ("leaf,epoch=1700000000000").
 // Without a preset, an omitted epoch is that of Leaf, an omitted unit 1ms, and an
-// omitted width 0. The layout is validated; every error is an ErrInvalid.
+// omitted width 0. The layout is validated; every error is an ErrInvalid. A change
+// of js53 keeps to 53 bits and lasts until 2050.
 func ParseLayout(text string) (Layout, error) {
 	l := Layout{Epoch: LeafEpoch, Unit: time.Millisecond}
 	fields := strings.Split(text, ",")
-	if name := strings.TrimSpace(fields[0]); !strings.Contains(name, "=") {
+	name := strings.TrimSpace(fields[0])
+	if !strings.Contains(name, "=") {
 		preset, ok := Preset(name)
 		if !ok {
 			return Layout{}, invalid("layout", quote(text),
@@ -42,7 +44,11 @@ func ParseLayout(text string) (Layout, error) {
 			return Layout{}, err
 		}
 	}
-	if err := l.Validate(); err != nil {
+	err := l.Validate()
+	if err == nil && name == "js53" {
+		err = l.keepsJS53()
+	}
+	if err != nil {
 		return Layout{}, err
 	}
 	return l, nil

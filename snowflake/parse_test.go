@@ -69,6 +69,28 @@ func TestParseLayoutRefuses(t *testing.T) {
 	}
 }
 
+// TestJS53KeepsItsPromise: whatever is changed on js53, a JavaScript number holds every ID exactly,
+// and the IDs last until 2050.
+func TestJS53KeepsItsPromise(t *testing.T) {
+	for _, c := range []struct{ text, refused string }{
+		{"js53,worker=10,sequence=5", ""},
+		{"js53,epoch=1700000000000,time=37,worker=7", ""},
+		{"js53,unit=1s,time=31,worker=8,sequence=14", ""},
+		{"time=38,unit=10ms,worker=8,sequence=9", ""}, // no js53
+		{"js53,worker=7", "time+datacenter+worker+sequence=54: must be at most 53 bits with js53"},
+		{"js53,datacenter=1", "time+datacenter+worker+sequence=54"},
+		{"js53,time=39", "time+datacenter+worker+sequence=54"},
+		{"js53,sequence=10", "time+datacenter+worker+sequence=54"},
+		{"js53,time=36,worker=8", "time=36: must last until 2050-01-01 with js53; from epoch=1288834974657, with unit=10ms, it lasts until 2032-08-13"},
+		{"js53,unit=1ms", "with unit=1ms, it lasts until 2019-07-21"},
+	} {
+		l, err := snowflake.ParseLayout(c.text)
+		if c.refused == "" && (err != nil || l.Bits() < 53) || c.refused != "" && (!errors.Is(err, snowflake.ErrInvalid) || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s: %v, %v; want refused: %q", c.text, l, err, c.refused)
+		}
+	}
+}
+
 // TestLayoutText: what String writes, ParseLayout reads.
 func TestLayoutText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

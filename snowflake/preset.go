@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -25,7 +26,8 @@ func Seconds() Layout {
 }
 
 // JS53 fits into the 53 bits that a JavaScript number holds exactly: 38 bits of
-// 10 ms (to 2097), 64 workers, 512 IDs per 10 ms.
+// 10 ms (to 2097), 64 workers, 512 IDs per 10 ms. [ParseLayout] refuses a change
+// of it that is wider, or that ends before 2050.
 func JS53() Layout {
 	return Layout{Epoch: LeafEpoch, Unit: 10 * time.Millisecond, TimeBits: 38, WorkerBits: 6, SequenceBits: 9}
 }
@@ -38,6 +40,27 @@ var presets = []struct {
 	{"dc", DC()},
 	{"seconds", Seconds()},
 	{"js53", JS53()},
+}
+
+const jsBits = 53 // of an integer that a JavaScript number holds exactly
+
+// js53Lasts is until when a changed js53 lasts at least. With units of 1 ms, its 38 bits of
+// time would have been over in 2019.
+var js53Lasts = time.Date(2050, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// keepsJS53 returns an ErrInvalid if l, which is js53 with other fields, has IDs of more
+// than 53 bits or ends too early. A layout of the same fields without the name js53
+// promises neither.
+func (l Layout) keepsJS53() error {
+	if sum := l.Bits(); sum > jsBits {
+		return invalid("time+datacenter+worker+sequence", sum,
+			"must be at most 53 bits with js53, so that JavaScript reads every ID exactly; without the name js53, wider fields are possible")
+	}
+	if end := l.End(); end.Before(js53Lasts) {
+		return invalid("time", l.TimeBits, fmt.Sprintf("must last until %s with js53; from epoch=%d, with unit=%v, it lasts until %s",
+			js53Lasts.Format(time.DateOnly), l.Epoch, l.Unit, end.Format(time.DateOnly)))
+	}
+	return nil
 }
 
 // Presets returns the names that [ParseLayout] knows.
