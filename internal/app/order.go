@@ -84,8 +84,12 @@ func (a *App) openOrder() (*order, error) {
 			return nil, err
 		}
 		o.stores = append(o.stores, records)
+		database := ""
+		if len(a.dbs.stores) > 1 {
+			database = a.dbs.name(i)
+		}
 		slots, err := owner.New(records, owner.Config{
-			Address: self, Namespace: orderNamespace, Slots: int(o.cfg.Slots), Lease: o.cfg.Lease, Weight: o.weight, Elapsed: elapsed,
+			Address: self, Namespace: orderNamespace, Database: database, Slots: int(o.cfg.Slots), Lease: o.cfg.Lease, Weight: o.weight, Elapsed: elapsed,
 			Logger: a.log.With("store", a.dbs.name(i)), Alarms: a.alarms,
 		})
 		if err != nil {

@@ -22,6 +22,7 @@ const (
 type Config struct {
 	Address   string        // how other nodes and clients reach this node; required
 	Namespace string        // label of the environment, as of worker IDs; required
+	Database  string        // name of the database that has the records, in alarms; "": there is only one
 	Slots     int           // of the cluster, the same on all nodes; default 64, 1 to MaxSlots
 	Lease     time.Duration // how long a term outlives its last renewal; default 2 s, MinLease to MaxLease
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/internal/owner"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -60,10 +61,10 @@ func (a *alarms) Clear(code, subject string) {
 	delete(a.active, code+" "+subject)
 }
 
-func (a *alarms) raised() bool {
+func (a *alarms) raised(subject string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, found := a.active[leaf.AlarmRegistry+" slots"]
+	_, found := a.active[leaf.AlarmRegistry+" "+subject]
 	return found
 }
 
@@ -97,17 +98,39 @@ func TestAlarm(t *testing.T) {
 		c.settle(time.Minute)
 		a.set(func(l *faults) { l.cut = true })
 		c.watch(lease - 2*pause)
-		if al.raised() {
+		if al.raised("slots") {
 			t.Error("the alarm is raised although terms are valid")
 		}
 		c.watch(4 * pause)
-		if !al.raised() || len(a.owned()) > 0 {
+		if !al.raised("slots") || len(a.owned()) > 0 {
 			t.Errorf("alarms %v, a owns %v", al.active, a.owned())
 		}
 		a.set(func(l *faults) { l.cut = false })
 		c.watch(2 * pause)
-		if al.raised() {
+		if al.raised("slots") {
 			t.Error("the alarm outlives its cause")
+		}
+	})
+}
+
+// A node has slots in each of its databases. While one of them does not answer, its alarm stays, whatever the others say.
+func TestAlarmsOfTwoDatabases(t *testing.T) {
+	run(t, func(c *cluster) {
+		al := &alarms{active: map[string]leaf.Alarm{}}
+		in := func(database string) func(*owner.Config) {
+			return func(cfg *owner.Config) { cfg.Alarms, cfg.Database = al, database }
+		}
+		a := c.start("a", in("east"))
+		other := &cluster{t: c.t, registry: memory.NewRegistry()}
+		other.start("a", in("west"))
+		defer func() { _ = other.nodes[0].Close(c.t.Context()) }()
+		c.settle(time.Minute)
+		a.set(func(l *faults) { l.cut = true })
+		c.until(2*lease, "the alarm begins", func() bool { return al.raised("slots of east") })
+		for range 10 {
+			if c.watch(pause / 5); !al.raised("slots of east") {
+				t.Fatal("the alarm ends although its cause is there")
+			}
 		}
 	})
 }

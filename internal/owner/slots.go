@@ -242,17 +242,23 @@ func (s *Slots) tell(err error) {
 	}
 	switch s.failing = failing; {
 	case !failing:
-		s.cfg.Alarms.Clear(leaf.AlarmRegistry, alarmSubject)
+		s.cfg.Alarms.Clear(leaf.AlarmRegistry, s.cfg.alarmSubject())
 	case now-s.since >= s.cfg.Lease && (s.session == nil || s.ranOut()):
 		s.cfg.Alarms.Raise(leaf.Alarm{
-			Code: leaf.AlarmRegistry, Subject: alarmSubject, Text: "this node issues no tag in strict order, because the registry of slots cannot be used: " + err.Error(),
+			Code: leaf.AlarmRegistry, Subject: s.cfg.alarmSubject(), Text: "this node issues no tag in strict order, because the registry of slots cannot be used: " + err.Error(),
 			Do: "do what the text says; if it names no cure, bring the database back; the node goes on by itself",
 		})
 	}
 }
 
-// alarmSubject is the subject of the alarm that this package raises.
-const alarmSubject = "slots"
+// alarmSubject is the subject of the alarm that this package raises. Each database has its own: what one of them
+// answers does not end the alarm of another.
+func (c Config) alarmSubject() string {
+	if c.Database == "" {
+		return "slots"
+	}
+	return "slots of " + c.Database
+}
 
 // Close ends all terms, at once, then gives the node's slots to others and ends its session, as far as ctx
 // allows: what is left of that is ended by the other nodes.
