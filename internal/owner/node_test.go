@@ -61,10 +61,12 @@ func (a *alarms) Clear(code, subject string) {
 	delete(a.active, code+" "+subject)
 }
 
-func (a *alarms) raised(subject string) bool {
+func (a *alarms) raised(subject string) bool { return a.has(leaf.AlarmRegistry + " " + subject) }
+
+func (a *alarms) has(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, found := a.active[leaf.AlarmRegistry+" "+subject]
+	_, found := a.active[name]
 	return found
 }
 
@@ -208,6 +210,48 @@ func TestSessionIsWrittenSeldom(t *testing.T) {
 		if err := b.Look(c.t.Context()); err != nil || len(b.owned()) != slots {
 			t.Errorf("%v; the other node owns %v", err, b.owned())
 		}
+	})
+}
+
+// A node behind a proxy of its own machine may have an address that leads each other machine to itself. It owns slots
+// among its like only.
+func TestAddressOfOneMachine(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:9090", "[::1]:9090", "localhost:9090", "[::]:9090", "0.0.0.0:9090"} {
+		t.Run(address, func(t *testing.T) {
+			run(t, func(c *cluster) {
+				a := c.start(address)
+				if c.settle(time.Minute); len(a.owned()) != slots {
+					t.Errorf("alone it owns %v", a.owned())
+				}
+				b := c.start("10.0.0.2:9090")
+				c.until(time.Minute, "the node that others reach has all slots", func() bool { return len(b.owned()) == slots })
+				b.weight.Store(0)
+				c.until(time.Minute, "with the weight 0 it has none", func() bool { return len(a.owned()) == slots })
+			})
+		})
+	}
+}
+
+// Two nodes with one address: calls for the tags of one of them fail where they reach the other one. Both say so. A node
+// that starts again with its address after a crash does not.
+func TestTwoNodesWithOneAddress(t *testing.T) {
+	run(t, func(c *cluster) {
+		al := &alarms{active: map[string]leaf.Alarm{}}
+		told := func(cfg *owner.Config) { cfg.Alarms = al }
+		a := c.start("a")
+		c.settle(time.Minute)
+		a.set(func(l *faults) { l.cut = true })
+		b := c.start("a", told)
+		c.until(time.Minute, "it has all slots after the crash", func() bool { return len(b.owned()) == slots })
+		if c.watch(5 * lease); al.total > 0 {
+			t.Errorf("after a crash: %v", al.active)
+		}
+		twin := c.start("a")
+		c.until(5*lease, "the alarm begins", func() bool { return al.has(leaf.AlarmConfiguration + " node.advertise") })
+		if err := twin.Close(c.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.until(2*pause, "the alarm ends", func() bool { return !al.has(leaf.AlarmConfiguration + " node.advertise") })
 	})
 }
 

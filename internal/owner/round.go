@@ -136,6 +136,7 @@ func (s *Slots) saw(v *view) {
 		}
 		s.known[k] = max(s.known[k], r.Floor)
 	}
+	s.tellShared(now)
 }
 
 // orphaned reports whether a slot may have an owner that its record does not tell of: the record is older

@@ -55,6 +55,7 @@ type Slots struct {
 	orphans   sightings     // of slots
 	known     []int64       // the highest epoch of each slot that this node has seen
 	longest   time.Duration // the longest lease of a session that this node has seen
+	shared    shared        // this node's address
 	failing   bool          // the last round failed
 	since     time.Duration // by Elapsed, when the first of the rounds that failed ended
 }

@@ -51,25 +51,32 @@ func (v *view) alive(nonce string) bool {
 }
 
 // best returns the session whose share the slot is, without any of the nonce except. The weight 0 counts
-// only where no session has more. Without a session the result is the zero record.
+// only where no session has more, and then an address of one machine only where no session has another one.
+// Without a session the result is the zero record.
 func (v *view) best(slot int, except string) (best worker.Record) {
 	var top float64
-	weighted := false
+	rank := -1
 	for nonce, r := range v.sessions {
-		if r.Released || nonce == except {
+		own := rankOf(r)
+		if r.Released || nonce == except || own < rank {
 			continue
 		}
-		if r.Floor > 0 && !weighted {
-			weighted, top, best = true, 0, worker.Record{}
-		}
-		if weighted && r.Floor == 0 {
-			continue
-		}
-		if bid := score(r.Address, max(r.Floor, 1), slot); bid > top || bid == top && nonce < best.Nonce {
-			top, best = bid, r
+		if bid := score(r.Address, max(r.Floor, 1), slot); own > rank || bid > top || bid == top && nonce < best.Nonce {
+			rank, top, best = own, bid, r
 		}
 	}
 	return best
+}
+
+// rankOf returns what counts before all bids.
+func rankOf(session worker.Record) (rank int) {
+	if session.Floor > 0 {
+		rank += 2
+	}
+	if !ofOneMachine(session.Address) {
+		rank++
+	}
+	return rank
 }
 
 // sighting is since when, by this node's clock, something has been as it is.
