@@ -76,7 +76,7 @@ func (a *App) openOrder() (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.peers = forward.NewPeers(secure)
+	o.peers = forward.NewPeers(secure, a.log)
 	a.closers.add(a.withDeadline(o.close))
 	for i, s := range a.dbs.stores {
 		records, err := s.openSlots()

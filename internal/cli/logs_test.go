@@ -33,7 +33,7 @@ type event struct {
 func TestLogsDocument(t *testing.T) {
 	t.Parallel()
 	var all []event
-	for _, room := range []string{"driver", "segment", "worker", "snowflake", "discovery", "internal/alarm", "internal/app", "internal/auth", "internal/limit", "internal/manage", "internal/server", "internal/trace"} {
+	for _, room := range []string{"driver", "segment", "worker", "snowflake", "discovery", "internal/alarm", "internal/app", "internal/auth", "internal/forward", "internal/limit", "internal/manage", "internal/owner", "internal/server", "internal/trace"} {
 		all = append(all, eventsIn(t, room)...)
 	}
 	if len(all) < 40 {

@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -34,18 +37,26 @@ const (
 // Peers are the connections to other nodes. All methods are safe for concurrent use.
 type Peers struct {
 	settings []grpc.DialOption
+	log      *slog.Logger
 
 	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn // by address; nil: closed
+	conns map[string]*peer // by address; nil: closed
+}
+
+// peer is the connection to one node.
+type peer struct {
+	*grpc.ClientConn
+
+	failing atomic.Bool // it was logged that the node does not answer
 }
 
 // NewPeers returns Peers. secure is nil for plain TCP.
-func NewPeers(secure *tls.Config) *Peers {
+func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
 	transport := insecure.NewCredentials()
 	if secure != nil {
 		transport = credentials.NewTLS(secure)
 	}
-	return &Peers{conns: map[string]*grpc.ClientConn{}, settings: []grpc.DialOption{
+	return &Peers{log: log, conns: map[string]*peer{}, settings: []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
@@ -67,8 +78,13 @@ func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
 	said, err := leafpb.NewLeafServiceClient(conn).Next(ctx, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: leafpb.Mode_MODE_SEGMENT}) //nolint:gosec // at most leaf.MaxBatch
 	if err != nil {
-		return nil, answered(err)
+		fault := answered(err)
+		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Canceled { // else perhaps the caller left
+			p.note(conn, to.Address, fault, err)
+		}
+		return nil, fault
 	}
+	p.note(conn, to.Address, nil, nil)
 	got, _, err := answers.Ranges(said.GetRanges(), n)
 	if err != nil {
 		return nil, &brokenError{err}
@@ -76,8 +92,20 @@ func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 	return got, nil
 }
 
+// note logs the first call of a row of them that the node did not answer, or did not take for one of a node, and the
+// end of the row. cause is what gRPC said, with hosts and certificates, which clients do not hear.
+func (p *Peers) note(to *peer, address string, fault, cause error) {
+	_, broken := errors.AsType[*brokenError](fault)
+	switch failing := broken || errors.Is(fault, leaf.ErrUnauthenticated); {
+	case failing && !to.failing.Swap(true):
+		p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", cause)
+	case fault == nil && to.failing.Load() && to.failing.Swap(false):
+		p.log.Info("the node takes requests for tags in strict order again", "address", address)
+	}
+}
+
 // conn returns the connection to an address. When there are very many, those to nodes that are gone make room.
-func (p *Peers) conn(address string) (*grpc.ClientConn, error) {
+func (p *Peers) conn(address string) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
@@ -92,10 +120,11 @@ func (p *Peers) conn(address string) (*grpc.ClientConn, error) {
 			delete(p.conns, old)
 		}
 	}
-	c, err := grpc.NewClient("passthrough:///"+address, p.settings...)
+	conn, err := grpc.NewClient("passthrough:///"+address, p.settings...)
 	if err != nil {
 		return nil, &brokenError{err}
 	}
+	c := &peer{ClientConn: conn}
 	p.conns[address] = c
 	return c, nil
 }

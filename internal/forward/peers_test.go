@@ -1,8 +1,10 @@
 package forward_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -75,7 +77,7 @@ func serve(t *testing.T) string {
 }
 
 func TestPeers(t *testing.T) {
-	peers := forward.NewPeers(nil)
+	peers := forward.NewPeers(nil, slog.New(slog.DiscardHandler))
 	defer func() { _ = peers.Close() }()
 	address := serve(t)
 	to := owner.Route{Address: address, Secret: "secret"}
@@ -102,7 +104,7 @@ func TestPeers(t *testing.T) {
 
 // A call without an answer is one that another attempt may help, and its text names no host.
 func TestNoAnswer(t *testing.T) {
-	peers := forward.NewPeers(nil)
+	peers := forward.NewPeers(nil, slog.New(slog.DiscardHandler))
 	defer func() { _ = peers.Close() }()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -138,5 +140,33 @@ func TestNoAnswer(t *testing.T) {
 	}
 	if _, err := peers.NextN(t.Context(), owner.Route{Address: closed}, "order", 1); !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// An operator learns once why a node cannot be reached, and when it can be again. A caller that leaves is no reason.
+func TestUnreachableNodeIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	peers := forward.NewPeers(nil, slog.New(slog.NewTextHandler(&log, nil)))
+	defer func() { _ = peers.Close() }()
+	address := serve(t)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for _, call := range []struct {
+		ctx         context.Context //nolint:containedctx // of the table
+		secret, tag string
+	}{
+		{t.Context(), "secret", "order"},
+		{short, "secret", "hangs"},
+		{t.Context(), "another", "order"},
+		{t.Context(), "another", "order"},
+		{t.Context(), "secret", "not_ready"},
+		{t.Context(), "secret", "order"},
+	} {
+		_, _ = peers.NextN(call.ctx, owner.Route{Address: address, Secret: call.secret}, call.tag, 1)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], address) || !strings.Contains(lines[0], "secret of this cluster") ||
+		!strings.Contains(lines[1], "level=INFO") {
+		t.Errorf("logged:\n%s", log.String())
 	}
 }
