@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,5 +71,32 @@ func TestOptionsArriveWhileNodesRun(t *testing.T) {
 			}
 			check(segment.Options{MinStep: 4, MaxStep: 9, FixedStep: true, Format: "INV-{seq:08}"})
 		})
+	}
+}
+
+// TestTagIsCreatedDuringAList: a node that lists all tags while one is created sees it with its options, or not
+// at all. Without its order it would issue a strict tag beside the owner until the next list.
+func TestTagIsCreatedDuringAList(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")
+	other := open(t, url)
+	bind(t, other)
+	var statements int
+	node := openThrough(t, url, (&seam{trip: func(call string, after bool) {
+		if after || !strings.HasPrefix(call, "Query SELECT biz_tag") {
+			return
+		}
+		if statements++; statements == 2 {
+			err := other.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: segment.Options{Order: segment.OrderStrict}})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}}).below)
+	for list := range 2 {
+		rows, err := node.Rows(t.Context())
+		if err != nil || len(rows) != list || list > 0 && !rows[0].Options.Strict() {
+			t.Errorf("list %d: %+v, %v", list, rows, err)
+		}
 	}
 }

@@ -50,21 +50,19 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 }
 
 // Rows implements segment.Store. It reads the options with a statement of their
-// own: a join would compare two columns that may have different collations.
+// own: a join would compare two columns that may have different collations. The rows
+// come first: a tag that is created between the statements is not seen without its options.
 func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 	defer s.done(ctx, time.Now(), &err, "read rows")
 	if l := s.layout.Load(); l != nil && !l.complete() {
 		s.layout.CompareAndSwap(l, nil) // a schema may have been applied
 	}
 	err = s.withLayout(ctx, func(l *layout) error {
-		var options map[string]readOption
 		var err error
-		if l.options != nil {
-			if options, err = s.readManyOptions(ctx, l.options.all); err != nil {
-				return err
-			}
+		if all, err = scanRows(ctx, s.read, l.readAll); err != nil || l.options == nil {
+			return err
 		}
-		all, err = scanRows(ctx, s.read, l.readAll)
+		options, err := s.readManyOptions(ctx, l.options.all)
 		join(all, options)
 		return err
 	})
