@@ -64,7 +64,7 @@ func (a *App) openOrder() (*order, error) {
 	o := &order{hidden: hidden, cfg: a.cfg.Order, maxWait: a.cfg.Segment.MaxWait, router: a.dbs.router, self: self, log: a.log, strict: func(tag string) bool { return a.alloc.Strict(tag) }}
 	o.weight = func() int {
 		switch {
-		case o.leaving.Load():
+		case o.leaving.Load(), a.files.lostError() != nil: // the node issues nothing any more
 			return 0
 		case a.presence != nil:
 			return a.presence.announcer.Status().Node.Weight

@@ -3,9 +3,11 @@ package app_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
@@ -39,7 +42,12 @@ func ordered(t *testing.T, dir string) config.Config {
 func createStrict(t *testing.T, a *app.App, tag string) {
 	t.Helper()
 	row := segment.NewRow{Tag: tag, Start: 1, Step: 10, Options: segment.Options{Order: segment.OrderStrict}}
-	if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: row}); err != nil {
+	var err error
+	until(t, "the node has reached its database", func() bool {
+		_, err = manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: row})
+		return !errors.Is(err, leaf.ErrNotReady)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -184,5 +192,39 @@ func TestStrictOrderWithoutGRPC(t *testing.T) {
 	createStrict(t, a, "order")
 	if code, text := get(t, a, "/api/segment/get/order"); code != http.StatusServiceUnavailable || !strings.Contains(text, "takes no part in it") {
 		t.Errorf("%d %s", code, text)
+	}
+}
+
+// TestLostFileGivesTagsAway: a node that lost a file issues nothing more, so the other one issues its tags in strict order.
+func TestLostFileGivesTagsAway(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	broken := ordered(t, dir)
+	first, err := app.New(broken, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Stop(context.Background()) }) // it says that nothing can be written any more
+	if err := first.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tags := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for _, tag := range tags {
+		createStrict(t, first, tag)
+	}
+	second, _ := start(t, ordered(t, dir))
+	for _, a := range []*app.App{first, second} {
+		if code, text := get(t, a, "/api/segment/get/a"); code != http.StatusOK {
+			t.Fatalf("%d %s", code, text)
+		}
+	}
+	if err := os.Remove(filepath.Join(broken.DataDir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, first, "/api/segment/get/a", http.StatusServiceUnavailable)
+	for _, tag := range tags {
+		if code, text := get(t, second, "/api/segment/get/"+tag); code != http.StatusOK {
+			t.Fatalf("tag %s: %d %s", tag, code, text)
+		}
 	}
 }
