@@ -92,12 +92,13 @@ func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 	return got, nil
 }
 
-// note logs the first call of a row of them that the node did not answer, or did not take for one of a node, and the
-// end of the row. cause is what gRPC said, with hosts and certificates, which clients do not hear.
+// note logs the first call of a row of them that the node did not answer, and the end of the row. cause is what gRPC
+// said, with hosts and certificates, which clients do not hear. A secret that is refused is that of a session before,
+// and no fault.
 func (p *Peers) note(to *peer, address string, fault, cause error) {
 	_, broken := errors.AsType[*brokenError](fault)
-	switch failing := broken || errors.Is(fault, leaf.ErrUnauthenticated); {
-	case failing && !to.failing.Swap(true):
+	switch {
+	case broken && !to.failing.Swap(true):
 		p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", cause)
 	case fault == nil && to.failing.Load() && to.failing.Swap(false):
 		p.log.Info("the node takes requests for tags in strict order again", "address", address)

@@ -48,7 +48,12 @@ func (says) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) 
 // serve returns the address of a node that takes calls from nodes which know the secret.
 func serve(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	return serveAt(t, "127.0.0.1:0")
+}
+
+func serveAt(t *testing.T, address string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,30 +148,40 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// An operator learns once why a node cannot be reached, and when it can be again. A caller that leaves is no reason.
+// An operator learns once why a node cannot be reached, and when it can be again. A caller that leaves is no reason,
+// nor is the secret of a session that has ended.
 func TestUnreachableNodeIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	peers := forward.NewPeers(nil, slog.New(slog.NewTextHandler(&log, nil)))
 	defer func() { _ = peers.Close() }()
-	address := serve(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	for _, call := range []struct {
-		ctx         context.Context //nolint:containedctx // of the table
-		secret, tag string
-	}{
-		{t.Context(), "secret", "order"},
-		{short, "secret", "hangs"},
-		{t.Context(), "another", "order"},
-		{t.Context(), "another", "order"},
-		{t.Context(), "secret", "not_ready"},
-		{t.Context(), "secret", "order"},
-	} {
-		_, _ = peers.NextN(call.ctx, owner.Route{Address: address, Secret: call.secret}, call.tag, 1)
+	call := func(ctx context.Context, secret, tag string) {
+		_, _ = peers.NextN(ctx, owner.Route{Address: address, Secret: secret}, tag, 1)
 	}
-	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], address) || !strings.Contains(lines[0], "secret of this cluster") ||
-		!strings.Contains(lines[1], "level=INFO") {
+	call(short, "secret", "order") // nobody accepts the connection
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		call(t.Context(), "secret", "order")
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), address) {
 		t.Errorf("logged:\n%s", log.String())
+	}
+	log.Reset()
+	serveAt(t, address)
+	for err = leaf.ErrNotReady; errors.Is(err, leaf.ErrNotReady) && t.Context().Err() == nil; { // gRPC connects again after a pause
+		_, err = peers.NextN(t.Context(), owner.Route{Address: address, Secret: "secret"}, "order", 1)
+	}
+	call(t.Context(), "another", "order")
+	call(t.Context(), "secret", "not_ready")
+	if n := strings.Count(log.String(), "\n"); err != nil || n != 1 || !strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("%v; logged:\n%s", err, log.String())
 	}
 }
