@@ -97,6 +97,48 @@ func lostBy(a *segment.Allocator, reason string) int64 {
 	return -1
 }
 
+// A database loses the ranges of the owner, and the owner is gone. Another node has no fence of the tag, but knows the
+// IDs that the owner gave to its callers.
+func TestStrictOwnerIsGoneWithItsRanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o, a, b := pair(t, strictRow(10))
+		backup, err := s.Lookup(t.Context(), "order")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.own("a")
+		got, err := a.NextN(t.Context(), "order", 25)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := got[len(got)-1].Hi
+		b.Heard("order", end)
+		b.Heard("order", 2) // an older one, late
+		o.own("b")
+		s.Put(backup)
+		if id, err := b.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
+			t.Errorf("%d, %v, although IDs below %d are in use", id, err, end)
+		}
+	})
+}
+
+// The answer of the database arrives after the next owner has issued, and is above nothing: no regress.
+func TestStrictHeardDuringALoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o, a, _ := pair(t, strictRow(10))
+		o.own("a")
+		s.set(func(s *store) {
+			s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+				r, err := do()
+				s.heal()
+				a.Heard("order", r.Range.Hi+5)
+				return r, err
+			}
+		})
+		nextOf(t, a)
+	})
+}
+
 // Whoever owns the tag issues larger numbers than every owner before, and the others issue none.
 func TestStrictOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,7 @@ type Tag struct {
 	step    int64       // the row's own step as last seen, 0 if unknown or invalid
 	options *tagOptions // nil: none, as most tags
 	strict  bool        // as in Options, also where the others cannot be used
+	heard   int64       // the end of what other nodes have issued, as far as this one was told
 	seen    int64       // the latest period that the row was in; of tags with a period
 	buf     *buffer     // nil until the tag is first used
 	tight   bool        // the alarm format is raised

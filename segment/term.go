@@ -39,6 +39,17 @@ func (a *Allocator) Strict(tag string) bool {
 	return t.strict
 }
 
+// Heard tells that the owner of a tag in strict order has issued IDs below end. Only owners have a fence of such a
+// tag. So a node that took calls to the owner refuses what the owner has issued, when it is the owner itself and the
+// database has lost the owner's ranges.
+func (a *Allocator) Heard(tag string, end int64) {
+	if t := a.tag(tag); t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.heard = max(t.heard, end)
+	}
+}
+
 // nobody is the Terms of a node without any.
 type nobody struct{}
 

@@ -25,9 +25,10 @@ type order struct {
 	cfg     config.Order
 	maxWait time.Duration // of a call of the engine
 	router  *segment.Router
-	strict  func(tag string) bool // whether a tag is in strict order
-	self    string                // the address of this node for the others
-	hidden  error                 // why the others do not reach it; nil: they do
+	strict  func(tag string) bool       // whether a tag is in strict order
+	heard   func(tag string, end int64) // as forward.Config.Heard
+	self    string                      // the address of this node for the others
+	hidden  error                       // why the others do not reach it; nil: they do
 	weight  func() int
 	slots   []*owner.Slots // by database
 	stores  []io.Closer    // the registries of slots
@@ -61,7 +62,7 @@ func (a *App) openOrder() (*order, error) {
 	if hidden != nil {
 		self = ln.Addr().String()
 	}
-	o := &order{hidden: hidden, cfg: a.cfg.Order, maxWait: a.cfg.Segment.MaxWait, router: a.dbs.router, self: self, log: a.log, strict: func(tag string) bool { return a.alloc.Strict(tag) }}
+	o := &order{hidden: hidden, cfg: a.cfg.Order, maxWait: a.cfg.Segment.MaxWait, router: a.dbs.router, self: self, log: a.log, strict: func(tag string) bool { return a.alloc.Strict(tag) }, heard: func(tag string, end int64) { a.alloc.Heard(tag, end) }}
 	o.weight = func() int {
 		switch {
 		case o.leaving.Load(), a.files.lostError() != nil: // the node issues nothing any more
@@ -171,7 +172,7 @@ func (o *order) inFrontOf(local leaf.Issuer) leaf.Issuer {
 		return local
 	}
 	o.issuer = forward.New(forward.Config{
-		Local: local, Remote: o.peers, Self: o.self, Look: o.look, MaxWait: o.cfg.MaxWait,
+		Local: local, Remote: o.peers, Self: o.self, Heard: o.heard, Look: o.look, MaxWait: o.cfg.MaxWait,
 		Attempt: max(o.cfg.Lease/2, o.maxWait+replyWithin),
 	})
 	o.here = &leaf.Issuers{Segment: forward.Here(local, o.look), Snowflake: leaf.Disabled("snowflake")}

@@ -25,6 +25,9 @@ type Config struct {
 	Remote Remote
 	Self   string // the address of this node in routes
 
+	// Heard learns which IDs of a tag the owner has issued: those below end, and others. nil: it does not.
+	Heard func(tag string, end int64)
+
 	// Look reads from the registry who owns the tag now, or waits for the reading under way.
 	Look func(ctx context.Context, tag string) error
 
@@ -101,6 +104,9 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			got, err = i.ask(ctx, to, tag, n)
 			if err == nil {
 				i.forwarded.Add(1)
+				if i.cfg.Heard != nil {
+					i.cfg.Heard(tag, got[len(got)-1].Hi)
+				}
 				return got, nil
 			}
 			if !again(err) {

@@ -20,6 +20,7 @@ type cluster struct {
 	owner string
 	next  int64
 	looks int
+	heard int64
 	nodes map[string]*node
 
 	onAsk func(ctx context.Context, to string) error // before a node answers another one; nil: nothing
@@ -92,7 +93,10 @@ func (r remote) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 // issuer is that of node a.
 func (c *cluster) issuer() *forward.Issuer {
 	n := c.nodes["a"]
-	return forward.New(forward.Config{Local: n, Remote: remote{c}, Self: "a", Look: n.look, MaxWait: 5 * time.Second, Attempt: time.Second})
+	return forward.New(forward.Config{
+		Local: n, Remote: remote{c}, Self: "a", Look: n.look, MaxWait: 5 * time.Second, Attempt: time.Second,
+		Heard: func(_ string, end int64) { c.heard = end },
+	})
 }
 
 func TestCalls(t *testing.T) {
@@ -180,6 +184,18 @@ func TestAdmission(t *testing.T) {
 type refuses struct{}
 
 func (refuses) Admit() error { return leaf.ErrThrottled }
+
+// The node learns what the owner has issued, and needs nobody to tell it what it has issued itself.
+func TestHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for owner, want := range map[string]int64{"a": 0, "b": 4} {
+			c := newCluster(owner, "a", "b")
+			if _, err := c.issuer().NextN(t.Context(), "order", 3); err != nil || c.heard != want {
+				t.Errorf("owner %s: heard %d, %v, want %d", owner, c.heard, err, want)
+			}
+		}
+	})
+}
 
 // A caller that leaves ends its call.
 func TestCallerLeaves(t *testing.T) {
