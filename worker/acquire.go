@@ -118,7 +118,7 @@ func (h *Holder) claim(nonce string, last, filed *Previous) (Record, error) {
 		Now:       now.UnixMilli(),
 		Bound:     h.unit(now.Add(h.cfg.Horizon)),
 		Latest:    h.unit(now.Add(2 * h.cfg.longest())), // twice: other nodes may have other clocks, and a longer horizon
-		End:       h.cfg.Layout.End().UnixMilli(),
+		End:       h.clock.end.UnixMilli(),
 		Margin:    h.cfg.Margin.Milliseconds(),
 		Previous:  last,
 		QuietLater: func() int64 {

@@ -19,6 +19,12 @@ type Config struct {
 	Layout     snowflake.Layout
 	Datacenter int64
 
+	// Layouts are further layouts, each as a text of snowflake.ParseLayout. A request whose key
+	// is such a text, or another text of the same layout, gets an ID of it. All other keys get
+	// Layout, unless they read as a layout: then they are leaf.ErrBadRequest. Without Layouts,
+	// keys are ignored. IDs are unique within one layout; those of two can be equal.
+	Layouts []string
+
 	// Namespace is the label that all nodes of a registry share. 1 to 64 characters.
 	Namespace string
 
@@ -169,6 +175,9 @@ func (c Config) Validate(info Info) error {
 	}
 	if most := int64(1) << c.Layout.DatacenterBits; c.Datacenter < 0 || c.Datacenter >= most {
 		return leaf.BadField("datacenter", c.Datacenter, fmt.Sprintf("must be 0 to %d", most-1))
+	}
+	if _, err := c.layouts(); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		field    string

@@ -20,6 +20,7 @@ var _ leaf.Issuer = (*Holder)(nil)
 // Start, and Close it. All methods are safe for concurrent use.
 type Holder struct {
 	cfg       Config
+	layouts   []snowflake.Layout // that of cfg, then the further ones
 	rt        leaf.Runtime
 	log       *slog.Logger
 	reg       guarded
@@ -91,11 +92,15 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	if err := cfg.Validate(info); err != nil {
 		return nil, err
 	}
+	layouts, err := cfg.layouts()
+	if err != nil {
+		return nil, err
+	}
 	if disk == nil || info.Kind == Leased {
 		disk = noDisk{}
 	}
 	h := &Holder{
-		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, info: info, disk: disk,
+		cfg: cfg, layouts: layouts, rt: cfg.Runtime, log: cfg.Logger, info: info, disk: disk,
 		namespace: NewNamespace(cfg.Namespace, cfg.Layout, cfg.Datacenter),
 		first:     make(chan struct{}),
 		done:      make(chan struct{}),
@@ -112,7 +117,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	h.clock.limit, h.clock.reach = cfg.Jump, cfg.Horizon
-	h.clock.first, h.clock.end = time.UnixMilli(cfg.Layout.Epoch).UTC(), cfg.Layout.End()
+	h.clock.first, h.clock.end = common(layouts)
 	h.made = h.rt.Now()
 	h.base, h.cancel = context.WithCancel(context.Background())
 	return h, nil
@@ -136,13 +141,17 @@ func (h *Holder) Start(ctx context.Context) error {
 	return h.firstErr
 }
 
-// Next implements leaf.Issuer. Every key shares the one sequence of this worker.
-func (h *Holder) Next(ctx context.Context, _ string) (int64, error) {
+// Next implements leaf.Issuer. The key chooses a layout of Config.Layouts; all other keys share one sequence.
+func (h *Holder) Next(ctx context.Context, key string) (int64, error) {
 	s := h.session.Load()
 	if s == nil {
 		return 0, h.refusal()
 	}
-	id, err := s.gen.Next(ctx)
+	gen, err := s.gen.of(key)
+	if err != nil {
+		return 0, err
+	}
+	id, err := gen.Next(ctx)
 	if err != nil {
 		return 0, h.explain(err)
 	}
@@ -151,7 +160,7 @@ func (h *Holder) Next(ctx context.Context, _ string) (int64, error) {
 
 // NextN implements leaf.Issuer. The ranges of a batch that needs several units of
 // time lie apart.
-func (h *Holder) NextN(ctx context.Context, _ string, n int) ([]leaf.Range, error) {
+func (h *Holder) NextN(ctx context.Context, key string, n int) ([]leaf.Range, error) {
 	if n < 1 || n > leaf.MaxBatch {
 		return nil, leaf.BadField("count", n, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
 	}
@@ -159,7 +168,11 @@ func (h *Holder) NextN(ctx context.Context, _ string, n int) ([]leaf.Range, erro
 	if s == nil {
 		return nil, h.refusal()
 	}
-	runs, err := s.gen.NextN(ctx, n)
+	gen, err := s.gen.of(key)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := gen.NextN(ctx, n)
 	if err != nil {
 		return nil, h.explain(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
-// session is a claim session: one generator on one number, from a claim to its loss.
+// session is a claim session: the generators of one number, from a claim to its loss.
 type session struct {
-	gen  *snowflake.Generator
+	gen  generators
 	from int64 // the floor of the claim: nothing below is issued
 
 	after string   // whose T from is, as Record.After says
@@ -47,7 +48,7 @@ func (s *session) proof() (own Record, asked []string) {
 
 // begin makes the bound of a new claim durable and prepares its generator.
 func (h *Holder) begin(own Record, confirmed bool) (*session, error) {
-	s := &session{from: own.Floor, after: own.After, ended: make(chan struct{}), extended: make(chan struct{})}
+	s := &session{after: own.After, ended: make(chan struct{}), extended: make(chan struct{})}
 	own.After = ""
 	if !confirmed {
 		s.asked = h.asked
@@ -58,7 +59,7 @@ func (h *Holder) begin(own Record, confirmed bool) (*session, error) {
 	inner := min(own.Bound, max(own.Floor, h.unit(h.rt.Now().Add(h.cfg.Ahead))))
 	s.inner.Store(inner)
 	cfg := snowflake.Config{
-		Layout: h.cfg.Layout, Datacenter: h.cfg.Datacenter, Worker: own.Number,
+		Datacenter: h.cfg.Datacenter, Worker: own.Number,
 		Floor: own.Floor, Bound: inner,
 		Tolerance: h.cfg.Tolerance, Policy: h.cfg.Policy, Admit: leaf.Admit,
 	}
@@ -66,13 +67,14 @@ func (h *Holder) begin(own Record, confirmed bool) (*session, error) {
 		cfg.Now, cfg.Sleep, cfg.Rand = h.rt.Now, h.sleep, h.chance
 	}
 	var err error
-	switch s.gen, err = snowflake.New(cfg); {
+	switch s.gen, err = newGenerators(cfg, h.layouts, h.cfg.Layouts); {
 	case errors.Is(err, snowflake.ErrOverflow): // of this number only: the start is not refused
 		return nil, fmt.Errorf("%w: worker ID %d can never be used, because an earlier owner, perhaps a Java server with the address of this node, had a clock that was past the end of the layout: %w. Give the node another worker ID; with registry zookeeper that is another --snowflake-address",
 			ErrAhead, own.Number, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", leaf.ErrBadRequest, err)
 	}
+	s.from = s.gen.from(own.Floor)
 	h.held = s // Close releases it, also if it interrupts the write
 	if err := h.writeFile(h.base, own, s.asked, inner, own.Bound); err != nil {
 		return nil, err
@@ -264,12 +266,16 @@ func (h *Holder) registryAlarm(err error, until int64) {
 // warnOfEnd raises an alarm in the last year of the layout.
 func (h *Holder) warnOfEnd() {
 	const year = 365 * 24 * time.Hour
-	end := h.cfg.Layout.End()
+	end := h.clock.end
 	if left := end.Sub(h.rt.Now()); left < year {
+		which, do := "", "plan a new epoch or layout, with a new registry and new tables: its IDs can be equal to those of this one"
+		if i := slices.IndexFunc(h.layouts, func(l snowflake.Layout) bool { return l.End().Equal(end) }); i > 0 {
+			which, do = " "+h.cfg.Layouts[i-1], "take it out of snowflake.layouts before; with it, the node issues nothing from then on, also of other layouts"
+		}
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmExhausted, Subject: layoutSubject,
-			Text: fmt.Sprintf("the layout has no more IDs from %s on, in %d days", end.Format(time.DateOnly), int(left.Hours()/24)),
-			Do:   "plan a new epoch or layout, with a new registry and new tables: its IDs can be equal to those of this one",
+			Text: fmt.Sprintf("the layout%s has no more IDs from %s on, in %d days", which, end.Format(time.DateOnly), int(left.Hours()/24)),
+			Do:   do,
 		})
 		return
 	}

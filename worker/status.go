@@ -34,7 +34,7 @@ type Status struct {
 
 	Clock Offsets   // the last comparison with the peers
 	Asked time.Time // when that was; zero: never
-	End   time.Time // of the layout
+	End   time.Time // of the layout, or of one of the further layouts if that is earlier
 
 	Claims, Losses, Refusals, RenewFailures, ClockErrors int64
 }
@@ -42,7 +42,7 @@ type Status struct {
 // Status returns a snapshot.
 func (h *Holder) Status() Status {
 	s := Status{
-		Info: h.info, Number: -1, Address: h.cfg.Address, End: h.cfg.Layout.End(), Horizon: h.cfg.Horizon,
+		Info: h.info, Number: -1, Address: h.cfg.Address, End: h.clock.end, Horizon: h.cfg.Horizon,
 		Claims: h.counters.claims.Load(), Losses: h.counters.losses.Load(), Refusals: h.counters.refusals.Load(),
 		RenewFailures: h.counters.renewFailures.Load(), ClockErrors: h.counters.clockErrors.Load(),
 	}
