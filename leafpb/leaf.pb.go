@@ -480,7 +480,10 @@ func (x *StreamResponse) GetRoute() *Route {
 type DecodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An ID of snowflake mode, 0 or more.
-	Id            int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// A layout, as snowflake.layout has it. Empty: that of the node. A node of an older
+	// version answers by its own; the reply names the layout.
+	Layout        string `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -520,6 +523,13 @@ func (x *DecodeRequest) GetId() int64 {
 		return x.Id
 	}
 	return 0
+}
+
+func (x *DecodeRequest) GetLayout() string {
+	if x != nil {
+		return x.Layout
+	}
+	return ""
 }
 
 // DecodeResponse is what the ID says.
@@ -612,7 +622,9 @@ type TimeRangeRequest struct {
 	FromUnixMs int64 `protobuf:"varint,1,opt,name=from_unix_ms,json=fromUnixMs,proto3" json:"from_unix_ms,omitempty"`
 	// In milliseconds since 1970, after from_unix_ms. 0: the end of the unit of time that
 	// from_unix_ms lies in.
-	ToUnixMs      int64 `protobuf:"varint,2,opt,name=to_unix_ms,json=toUnixMs,proto3" json:"to_unix_ms,omitempty"`
+	ToUnixMs int64 `protobuf:"varint,2,opt,name=to_unix_ms,json=toUnixMs,proto3" json:"to_unix_ms,omitempty"`
+	// As in DecodeRequest.
+	Layout        string `protobuf:"bytes,3,opt,name=layout,proto3" json:"layout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -659,6 +671,13 @@ func (x *TimeRangeRequest) GetToUnixMs() int64 {
 		return x.ToUnixMs
 	}
 	return 0
+}
+
+func (x *TimeRangeRequest) GetLayout() string {
+	if x != nil {
+		return x.Layout
+	}
+	return ""
 }
 
 // TimeRangeResponse holds every ID whose unit of time overlaps the time.
@@ -818,9 +837,10 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12$\n" +
 	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\x12\x14\n" +
 	"\x05texts\x18\x03 \x03(\tR\x05texts\x12$\n" +
-	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"\x1f\n" +
+	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"7\n" +
 	"\rDecodeRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\xa9\x01\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
+	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xa9\x01\n" +
 	"\x0eDecodeResponse\x12\x17\n" +
 	"\aunix_ms\x18\x01 \x01(\x03R\x06unixMs\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\x03R\x06worker\x12\x1a\n" +
@@ -829,12 +849,13 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"datacenter\x18\x04 \x01(\x03H\x00R\n" +
 	"datacenter\x88\x01\x01\x12\x16\n" +
 	"\x06layout\x18\x05 \x01(\tR\x06layoutB\r\n" +
-	"\v_datacenter\"R\n" +
+	"\v_datacenter\"j\n" +
 	"\x10TimeRangeRequest\x12 \n" +
 	"\ffrom_unix_ms\x18\x01 \x01(\x03R\n" +
 	"fromUnixMs\x12\x1c\n" +
 	"\n" +
-	"to_unix_ms\x18\x02 \x01(\x03R\btoUnixMs\"Q\n" +
+	"to_unix_ms\x18\x02 \x01(\x03R\btoUnixMs\x12\x16\n" +
+	"\x06layout\x18\x03 \x01(\tR\x06layout\"Q\n" +
 	"\x11TimeRangeResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\"y\n" +

@@ -46,6 +46,15 @@ func timesOf(layout string) (times, error) {
 // Decode implements idtime.Layout.
 func (t times) Decode(id int64) (idtime.Decoded, error) { return t.decode(id, time.Now()) }
 
+// Of implements idtime.Layout.
+func (times) Of(text string) (idtime.Layout, error) {
+	l, err := snowflake.ParseLayout(text)
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	return times{l, text}, nil
+}
+
 func (t times) decode(id int64, now time.Time) (idtime.Decoded, error) {
 	l := t.layout
 	p, err := l.Decode(id)

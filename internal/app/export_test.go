@@ -48,11 +48,11 @@ func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
 // Property is one entry of a .properties file.
 // StaticNumber returns the worker ID of a static node with this address and host name.
 func StaticNumber(c config.Snowflake, address, host string) (int64, error) {
-	layout, err := config.ParseLayout(c.Layout)
+	workers, err := c.Workers()
 	if err != nil {
 		return 0, err
 	}
-	return staticNumber(c, layout, address, func() (string, error) { return host, nil })
+	return staticNumber(c, workers, address, func() (string, error) { return host, nil })
 }
 
 // WithSelfCheck returns o with another self-check of the watchdog.

@@ -27,8 +27,9 @@ type registry struct {
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
 	layout  snowflake.Layout
-	numbers leaf.Range // that this node may have
-	address string     // of this node
+	workers config.Workers // of it and of the further layouts
+	numbers leaf.Range     // that this node may have
+	address string         // of this node
 }
 
 // namespace is what all nodes of the registry must agree on.
@@ -43,6 +44,9 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 	c := cfg.Snowflake
 	r := &registry{}
 	if r.layout, err = config.ParseLayout(c.Layout); err != nil {
+		return nil, err
+	}
+	if r.workers, err = c.Workers(); err != nil {
 		return nil, err
 	}
 	switch c.Registry {
@@ -64,14 +68,14 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 // identify finds out which numbers a node may have, the address of the node, whose HTTP server
 // listens on httpPort, and the number of a static one, which may depend on the address.
 func (r *registry) identify(c config.Snowflake, httpPort uint16, interfaces func() ([]Interface, error)) (err error) {
-	if r.numbers, err = config.WorkerRange(c.WorkerRange, r.layout); err != nil {
+	if r.numbers, err = config.WorkerRange(c.WorkerRange, r.workers); err != nil {
 		return err
 	}
 	shared := r.Registry != nil && r.Info().Shared
 	if r.address, err = advertised(c, shared, httpPort, interfaces); err != nil || r.Registry != nil {
 		return err
 	}
-	number, err := staticNumber(c, r.layout, r.address, os.Hostname)
+	number, err := staticNumber(c, r.workers, r.address, os.Hostname)
 	r.Registry = worker.NewStatic(number)
 	return err
 }
@@ -96,12 +100,12 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 var ordinal = regexp.MustCompile(`-([0-9]+)$`)
 
 // staticNumber returns the worker ID that the configuration gives to this node.
-func staticNumber(c config.Snowflake, layout snowflake.Layout, address string, hostname func() (string, error)) (int64, error) {
+func staticNumber(c config.Snowflake, workers config.Workers, address string, hostname func() (string, error)) (int64, error) {
 	switch {
 	case c.WorkerID != "":
-		return config.WorkerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout)
+		return config.WorkerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, workers)
 	case len(c.WorkerMap) > 0:
-		byAddress, err := config.WorkerMap(c.WorkerMap, layout)
+		byAddress, err := config.WorkerMap(c.WorkerMap, workers)
 		if err != nil {
 			return 0, err
 		}
@@ -125,8 +129,8 @@ func staticNumber(c config.Snowflake, layout snowflake.Layout, address string, h
 		return 0, &config.Error{Key: key, Value: host, Limit: "must be a host name that ends in a hyphen and a number, such as leaf-0"}
 	}
 	n, err := strconv.ParseInt(m[1], 10, 32)
-	if most := int64(1)<<layout.WorkerBits - 1; err != nil || n+c.WorkerOffset < 0 || n+c.WorkerOffset > most {
-		return 0, &config.Error{Key: key, Value: host, Limit: fmt.Sprintf("plus snowflake.worker-offset=%d must be a worker ID from 0 to %d", c.WorkerOffset, most)}
+	if err != nil || n+c.WorkerOffset < 0 || n+c.WorkerOffset > workers.Most {
+		return 0, &config.Error{Key: key, Value: host, Limit: fmt.Sprintf("plus snowflake.worker-offset=%d must be a worker ID within %v", c.WorkerOffset, workers)}
 	}
 	return n + c.WorkerOffset, nil
 }

@@ -38,8 +38,8 @@ func TestStaticNumber(t *testing.T) {
 		{name: "fully qualified", c: c{FromHostname: true}, host: "leaf-3.leaf.default.svc.cluster-1.local", want: 3},
 		{name: "offset", c: c{FromHostname: true, WorkerOffset: 512}, host: "leaf-3", want: 515},
 		{name: "negative offset", c: c{FromHostname: true, WorkerOffset: -1}, host: "leaf-1", want: 0},
-		{name: "below 0", c: c{FromHostname: true, WorkerOffset: -1}, host: "leaf-0", err: `snowflake.worker-from-hostname="leaf-0": plus snowflake.worker-offset=-1 must be a worker ID from 0 to 1023`},
-		{name: "above the layout", c: c{FromHostname: true, WorkerOffset: 1000}, host: "leaf-24", err: "must be a worker ID from 0 to 1023"},
+		{name: "below 0", c: c{FromHostname: true, WorkerOffset: -1}, host: "leaf-0", err: `snowflake.worker-from-hostname="leaf-0": plus snowflake.worker-offset=-1 must be a worker ID within 0-1023, the workers of the layout`},
+		{name: "above the layout", c: c{FromHostname: true, WorkerOffset: 1000}, host: "leaf-24", err: "must be a worker ID within 0-1023, the workers of the layout"},
 		{name: "no ordinal", c: c{FromHostname: true}, host: "web7", err: `snowflake.worker-from-hostname="web7": must be a host name that ends in a hyphen and a number, such as leaf-0`},
 		{name: "a random suffix", c: c{FromHostname: true}, host: "leaf-5d4f", err: "must be a host name that ends"},
 	}

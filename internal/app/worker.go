@@ -68,6 +68,7 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 	c := a.cfg.Snowflake
 	w := worker.Config{
 		Layout:     a.registry.layout,
+		Layouts:    c.Layouts,
 		Datacenter: max(0, c.Datacenter),
 		Namespace:  c.Namespace,
 		Address:    a.registry.address,

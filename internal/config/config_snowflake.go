@@ -6,8 +6,9 @@ import "time"
 type Snowflake struct {
 	Enable bool `key:"enable" default:"true" help:"Serve snowflake mode."`
 
-	Layout     string `key:"layout" default:"leaf" hint:"LAYOUT" help:"Bits of an ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. All nodes of a registry need the same, and IDs of two layouts can be equal: never change it in place. leaf decode --layout shows them."`
-	Datacenter int64  `key:"datacenter" default:"-1" min:"-1" max:"4194303" help:"This node's datacentre: needed if the layout has that field. Every datacentre then has a registry or name of its own. -1: none."`
+	Layout     string   `key:"layout" default:"leaf" hint:"LAYOUT" help:"Bits of an ID: leaf, dc, seconds, js53, or fields such as leaf,epoch=1700000000000. All nodes of a registry need the same, and IDs of two layouts can be equal: never change it in place. leaf decode --layout shows them."`
+	Layouts    []string `key:"layouts" hint:"LAYOUT" help:"Further layouts, such as js53: a request of snowflake mode whose key is one of these texts gets an ID of that layout, with the same worker ID. The same list on all nodes. The worker ID fits all layouts, so there are as many as the narrowest has. Repeatable."`
+	Datacenter int64    `key:"datacenter" default:"-1" min:"-1" max:"4194303" help:"This node's datacentre: needed if the layout has that field. Every datacentre then has a registry or name of its own. -1: none."`
 
 	Registry  string   `key:"registry" default:"auto" oneof:"auto sql zookeeper zookeeper-recycle etcd static" hint:"KIND" help:"Where worker IDs are claimed. auto: sql, in the first database, or etcd, if the store is there. static: the number is configured and Leaf does not check that it is given to one node only."`
 	Addresses []string `key:"registry-address" hint:"ADDRESS" secret:"true" help:"Servers of the registry: HOST:PORT of ZooKeeper, HOST:PORT or URL of etcd, one database URL for sql. Repeatable. Default for sql: the first database."`

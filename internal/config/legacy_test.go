@@ -99,7 +99,7 @@ func TestLegacySnowflake(t *testing.T) {
 		{name: "no database", text: on + "leaf.snowflake.mode=mysql", err: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
 		{name: "no map", text: on + "leaf.snowflake.mode=local", err: `leaf.snowflake.local.workIdMap (leaf.properties): must be a JSON object of ip:port and worker ID, such as {"10.1.46.33:8080":1}`},
 		{name: "a number twice", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":2}`, err: `snowflake.worker-map="10.1.46.33:8081=2" (leaf.properties:4): repeats the worker ID 2: two nodes would issue the same IDs`},
-		{name: "a number too large", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":1024}`, err: `snowflake.worker-map="10.1.46.33:8081=1024" (leaf.properties:4): must be a worker ID from 0 to 1023`},
+		{name: "a number too large", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":1024}`, err: `snowflake.worker-map="10.1.46.33:8081=1024" (leaf.properties:4): must be a worker ID within 0-1023, the workers of the layout`},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

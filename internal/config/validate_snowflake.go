@@ -16,7 +16,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
-	"github.com/leaf-idgen/leaf/snowflake"
 )
 
 // validate returns everything that is wrong beyond the limits of single keys.
@@ -35,7 +34,11 @@ func (c Snowflake) validate() []error {
 	case c.Datacenter > most, c.Enable && most > 0 && c.Datacenter < 0:
 		fail("datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("must be 0 to %d in the layout %s, another one in each datacentre", most, c.Layout))
 	}
-	if _, err := WorkerRange(c.WorkerRange, layout); err != nil {
+	workers, err := c.Workers()
+	if err != nil {
+		return append(errs, err)
+	}
+	if _, err := WorkerRange(c.WorkerRange, workers); err != nil {
 		errs = append(errs, err)
 	}
 	if _, _, err := ParseAddress(c.Address); err != nil {
@@ -54,7 +57,7 @@ func (c Snowflake) validate() []error {
 	}
 	errs = append(errs, c.timings()...)
 	if c.Enable {
-		errs = append(errs, c.numbering(layout)...)
+		errs = append(errs, c.numbering(workers)...)
 		errs = append(errs, c.addresses()...)
 	}
 	return errs
@@ -128,18 +131,18 @@ func (c Snowflake) timings() []error {
 }
 
 // numbering checks how a static node gets its number, and that no other one does.
-func (c Snowflake) numbering(layout snowflake.Layout) []error {
+func (c Snowflake) numbering(workers Workers) []error {
 	var errs []error
 	fail := func(key, value, limit string) {
 		errs = append(errs, &Error{Key: "snowflake." + key, Value: value, Limit: limit})
 	}
 	if c.WorkerID != "" {
-		if _, err := WorkerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, layout); err != nil {
+		if _, err := WorkerNumber("snowflake.worker-id", c.WorkerID, c.WorkerID, workers); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	if len(c.WorkerMap) > 0 {
-		if _, err := WorkerMap(c.WorkerMap, layout); err != nil {
+		if _, err := WorkerMap(c.WorkerMap, workers); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -201,34 +204,32 @@ func isEndpoint(text string, urls bool) bool {
 	return err == nil && portErr == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/@, ")
 }
 
-// WorkerRange reads FIRST-LAST; nothing means every worker of the layout.
-func WorkerRange(text string, layout snowflake.Layout) (leaf.Range, error) {
-	most := int64(1)<<layout.WorkerBits - 1
+// WorkerRange reads FIRST-LAST; nothing means all workers.
+func WorkerRange(text string, workers Workers) (leaf.Range, error) {
 	if text == "" {
-		return leaf.Range{Lo: 0, Hi: most + 1}, nil
+		return leaf.Range{Lo: 0, Hi: workers.Most + 1}, nil
 	}
 	first, last, found := strings.Cut(text, "-")
 	lo, err1 := strconv.ParseUint(first, 10, 32)
 	hi, err2 := strconv.ParseUint(last, 10, 32)
-	if !found || err1 != nil || err2 != nil || lo > hi || int64(hi) > most {
-		return leaf.Range{}, &Error{Key: "snowflake.worker-range", Value: text, Limit: fmt.Sprintf("must be FIRST-LAST within 0-%d, the workers of the layout", most)}
+	if !found || err1 != nil || err2 != nil || lo > hi || int64(hi) > workers.Most {
+		return leaf.Range{}, &Error{Key: "snowflake.worker-range", Value: text, Limit: "must be FIRST-LAST within " + workers.String()}
 	}
 	return leaf.Range{Lo: int64(lo), Hi: int64(hi) + 1}, nil
 }
 
 // WorkerNumber reads a worker ID. value is what the error shows.
-func WorkerNumber(key, value, text string, layout snowflake.Layout) (int64, error) {
-	most := int64(1)<<layout.WorkerBits - 1
+func WorkerNumber(key, value, text string, workers Workers) (int64, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || int64(n) > most {
-		return 0, &Error{Key: key, Value: value, Limit: fmt.Sprintf("must be a worker ID from 0 to %d", most)}
+	if err != nil || int64(n) > workers.Most {
+		return 0, &Error{Key: key, Value: value, Limit: "must be a worker ID within " + workers.String()}
 	}
 	return int64(n), nil
 }
 
 // WorkerMap reads the worker IDs by address. No number may stand there twice: that
 // would be two nodes with the same IDs.
-func WorkerMap(entries []string, layout snowflake.Layout) (map[string]int64, error) {
+func WorkerMap(entries []string, workers Workers) (map[string]int64, error) {
 	const key = "snowflake.worker-map"
 	byAddress := make(map[string]int64, len(entries))
 	var numbers []int64
@@ -238,7 +239,7 @@ func WorkerMap(entries []string, layout snowflake.Layout) (map[string]int64, err
 		if !found || err != nil {
 			return nil, &Error{Key: key, Value: entry, Limit: "must be IP:PORT=N"}
 		}
-		n, err := WorkerNumber(key, entry, strings.TrimSpace(number), layout)
+		n, err := WorkerNumber(key, entry, strings.TrimSpace(number), workers)
 		if err != nil {
 			return nil, err
 		}

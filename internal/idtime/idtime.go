@@ -17,6 +17,10 @@ type Layout interface {
 	// if to is not after from, or if a time lies outside of the layout: an answer that is cut
 	// to the layout would hide a time in another unit.
 	Range(from, to time.Time) (Range, error)
+
+	// Of returns the Layout that text names, as snowflake.layout does, whether or not a node
+	// issues IDs of it. Error: leaf.ErrBadRequest.
+	Of(text string) (Layout, error)
 }
 
 // Decoded is an ID taken apart. 64-bit numbers are strings in JSON.
@@ -48,3 +52,6 @@ func (None) Decode(int64) (Decoded, error) { return Decoded{}, errNone }
 
 // Range implements Layout.
 func (None) Range(time.Time, time.Time) (Range, error) { return Range{}, errNone }
+
+// Of implements Layout.
+func (None) Of(string) (Layout, error) { return nil, errNone }

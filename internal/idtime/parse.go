@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// AskDecode answers a query with the parameter id. Error: leaf.ErrBadRequest.
+// AskDecode answers a query with the parameter id and, for another layout than l, layout. Error: leaf.ErrBadRequest.
 func AskDecode(l Layout, query url.Values) (Decoded, error) {
 	text, err := once(query, "id")
 	if err != nil {
@@ -19,11 +19,14 @@ func AskDecode(l Layout, query url.Values) (Decoded, error) {
 	if err != nil {
 		return Decoded{}, err
 	}
+	if l, err = asked(l, query); err != nil {
+		return Decoded{}, err
+	}
 	return l.Decode(id)
 }
 
 // AskRange answers a query with the parameters from and, unless it asks for one unit of time,
-// to. Error: leaf.ErrBadRequest.
+// to, and for another layout than l, layout. Error: leaf.ErrBadRequest.
 func AskRange(l Layout, query url.Values) (Range, error) {
 	var times [2]time.Time
 	for i, field := range []string{"from", "to"} {
@@ -38,7 +41,24 @@ func AskRange(l Layout, query url.Values) (Range, error) {
 			return Range{}, err
 		}
 	}
+	l, err := asked(l, query)
+	if err != nil {
+		return Range{}, err
+	}
 	return l.Range(times[0], times[1])
+}
+
+// asked returns the layout that the query names; without that parameter it is l.
+func asked(l Layout, query url.Values) (Layout, error) {
+	const field = "layout"
+	if !query.Has(field) {
+		return l, nil
+	}
+	text, err := once(query, field)
+	if err != nil {
+		return nil, err
+	}
+	return l.Of(text)
 }
 
 func once(query url.Values, field string) (string, error) {

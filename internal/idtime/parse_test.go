@@ -11,9 +11,25 @@ import (
 )
 
 // echo is a layout that answers with what it was asked.
-type echo struct{ idtime.None }
+type echo struct {
+	js53 bool
 
-func (echo) Decode(id int64) (idtime.Decoded, error) { return idtime.Decoded{ID: id}, nil }
+	idtime.None
+}
+
+func (e echo) Decode(id int64) (idtime.Decoded, error) {
+	if e.js53 {
+		id = -id
+	}
+	return idtime.Decoded{ID: id}, nil
+}
+
+func (echo) Of(text string) (idtime.Layout, error) {
+	if text != "js53" {
+		return nil, leaf.BadField("layout", text, "must be js53")
+	}
+	return echo{true, idtime.None{}}, nil
+}
 
 func (echo) Range(from, to time.Time) (idtime.Range, error) {
 	if to.IsZero() {
@@ -31,6 +47,8 @@ func TestAskRange(t *testing.T) {
 		{"from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:20.001%2B00:00", 1700000000000, 1700000000001},
 		{"from=2023-11-15T00:13:20%2B02:00", 1700000000000, -1},
 		{"from=1&to=9223372036854775807", 1, 9223372036854775807},
+		{"from=5&layout=js53", 5, -1},
+		{"from=5&layout=lief", 0, 0},
 		{"", 0, 0},
 		{"to=5", 0, 0},
 		{"from=1&from=2", 0, 0},
@@ -56,13 +74,13 @@ func TestAskRange(t *testing.T) {
 }
 
 func TestAskDecode(t *testing.T) {
-	for query, want := range map[string]int64{"id=7": 7, "id=9223372036854775807": 9223372036854775807, "id=9223372036854775808": -1, "id=-1": -1, "id=+7": -1, "id=": -1, "": -1, "id=1&id=1": -1} {
+	for query, want := range map[string]int64{"id=7": 7, "id=7&layout=js53": -7, "id=7&layout=lief": -1, "id=7&layout=js53&layout=js53": -1, "id=7&layout=": -1, "id=9223372036854775807": 9223372036854775807, "id=9223372036854775808": -1, "id=-1": -1, "id=+7": -1, "id=": -1, "": -1, "id=1&id=1": -1} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d, err := idtime.AskDecode(echo{}, values)
-		if want < 0 && !errors.Is(err, leaf.ErrBadRequest) || want >= 0 && (err != nil || d.ID != want) {
+		if want == -1 && !errors.Is(err, leaf.ErrBadRequest) || want != -1 && (err != nil || d.ID != want) {
 			t.Errorf("%s: %+v, %v", query, d, err)
 		}
 	}

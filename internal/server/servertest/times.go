@@ -14,6 +14,9 @@ type Times func(id int64) (idtime.Decoded, error)
 // Decode implements idtime.Layout.
 func (f Times) Decode(id int64) (idtime.Decoded, error) { return f(id) }
 
+// Of implements idtime.Layout.
+func (f Times) Of(string) (idtime.Layout, error) { return f, nil }
+
 // Range implements idtime.Layout.
 func (Times) Range(from, to time.Time) (idtime.Range, error) {
 	if to.IsZero() {
