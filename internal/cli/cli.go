@@ -67,28 +67,29 @@ func Run(ctx context.Context, p Process) int {
 // grammar is the command line. Its commands have a method Run. A group is declared beside its
 // commands.
 type grammar struct {
-	Serve   serveCmd    `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
-	Status  statusCmd   `cmd:"" help:"Show the state of the running node on one screen."`
-	Next    nextCmd     `cmd:"" help:"Issue IDs, one per line."`
-	Tag     tagGroup    `cmd:"" help:"Manage tags."`
-	Fence   fenceGroup  `cmd:"" help:"Manage what a node remembers of its ranges."`
-	Limit   limitGroup  `cmd:"" help:"Limit what tags and clients get from each node."`
-	Worker  workerGroup `cmd:"" help:"Manage the worker IDs of snowflake mode."`
-	Token   tokenGroup  `cmd:"" help:"Manage named tokens and their roles."`
-	Audit   auditCmd    `cmd:"" help:"Show the administrative changes, the newest first."`
-	Reload  reloadCmd   `cmd:"" help:"Make the running node read its configuration again."`
-	Drain   drainCmd    `cmd:"" help:"Take the running node out of service, and end it."`
-	Node    nodeGroup   `cmd:"" help:"Manage the nodes of the cluster."`
-	Decode  decodeCmd   `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
-	Opaque  opaqueGroup `cmd:"" help:"Turn IDs into numbers that tell nothing, and back."`
-	Schema  schemaGroup `cmd:"" help:"Manage the tables of a database."`
-	Config  configGroup `cmd:"" help:"Inspect the configuration."`
-	Import  importCmd   `cmd:"" help:"Take over the numbers of another ID service: tags that begin above them."`
-	Compare compareCmd  `cmd:"" help:"Say whether the numbers of another ID service and those of Leaf can meet."`
-	Bench   benchCmd    `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
-	Verify  verifyCmd   `cmd:"" help:"Check logs of IDs, or IDs of running nodes, for duplicates and order."`
-	Help    helpCmd     `cmd:"" help:"Show the help of a command."`
-	Version versionCmd  `cmd:"" help:"Print the version."`
+	Serve    serveCmd      `cmd:"" help:"Run a node until SIGINT or SIGTERM."`
+	Status   statusCmd     `cmd:"" help:"Show the state of the running node on one screen."`
+	Next     nextCmd       `cmd:"" help:"Issue IDs, one per line."`
+	Tag      tagGroup      `cmd:"" help:"Manage tags."`
+	Sequence sequenceGroup `cmd:"" help:"Manage sequences: numbers of its own for each entity of a tag, such as a user."`
+	Fence    fenceGroup    `cmd:"" help:"Manage what a node remembers of its ranges."`
+	Limit    limitGroup    `cmd:"" help:"Limit what tags and clients get from each node."`
+	Worker   workerGroup   `cmd:"" help:"Manage the worker IDs of snowflake mode."`
+	Token    tokenGroup    `cmd:"" help:"Manage named tokens and their roles."`
+	Audit    auditCmd      `cmd:"" help:"Show the administrative changes, the newest first."`
+	Reload   reloadCmd     `cmd:"" help:"Make the running node read its configuration again."`
+	Drain    drainCmd      `cmd:"" help:"Take the running node out of service, and end it."`
+	Node     nodeGroup     `cmd:"" help:"Manage the nodes of the cluster."`
+	Decode   decodeCmd     `cmd:"" help:"Take an ID of snowflake mode apart, or show the layouts."`
+	Opaque   opaqueGroup   `cmd:"" help:"Turn IDs into numbers that tell nothing, and back."`
+	Schema   schemaGroup   `cmd:"" help:"Manage the tables of a database."`
+	Config   configGroup   `cmd:"" help:"Inspect the configuration."`
+	Import   importCmd     `cmd:"" help:"Take over the numbers of another ID service: tags that begin above them."`
+	Compare  compareCmd    `cmd:"" help:"Say whether the numbers of another ID service and those of Leaf can meet."`
+	Bench    benchCmd      `cmd:"" help:"Take IDs from running nodes as load, and report rates, latencies and errors."`
+	Verify   verifyCmd     `cmd:"" help:"Check logs of IDs, or IDs of running nodes, for duplicates and order."`
+	Help     helpCmd       `cmd:"" help:"Show the help of a command."`
+	Version  versionCmd    `cmd:"" help:"Print the version."`
 
 	Completion completionCmd `cmd:"" help:"Print the script with which a shell completes commands, flags and tags."`
 	Complete   completeCmd   `cmd:"" hidden:""`

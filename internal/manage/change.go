@@ -25,6 +25,9 @@ func (q SetTag) change() Change    { return tagChange("tag set", q.Name, q.Chang
 func (q DeleteTag) change() Change { return tagChange("tag delete", q.Name, nil) }
 func (q RepairTag) change() Change { return tagChange("tag repair", q.Name, q) }
 
+func (q CreateSequence) change() Change { return tagChange("sequence create", q.Name, q) }
+func (q DeleteSequence) change() Change { return tagChange("sequence delete", q.Name, nil) }
+
 func (q SetTag) was(ctx context.Context, c *Catalog) (any, error) { return c.rowBefore(ctx, q.Name) }
 
 func (q DeleteTag) was(ctx context.Context, c *Catalog) (any, error) { return c.rowBefore(ctx, q.Name) }

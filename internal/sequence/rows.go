@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
@@ -44,8 +46,32 @@ func (t rowTerm) Valid() bool { return t.drops.Count() == t.count && t.owner.Val
 // maxGaps is how often Reserve asks again because another node has numbers between two ranges.
 const maxGaps = 4
 
+// MinStep and MaxStep are the limits of the step of a row. A block takes Config.Step numbers at once from the ranges of the
+// row, so a shorter step would cost several writes for a block; a longer one lets entities jump far.
+const (
+	MinStep = 100
+	MaxStep = 1_000_000
+)
+
+// rowMark stands between tag and section in the name of a row.
+const rowMark = "/seq/"
+
 // RowName returns the name of the tag that holds the end of a section.
-func RowName(tag string, section int) string { return fmt.Sprintf("%s/seq/%04d", tag, section) }
+func RowName(tag string, section int) string { return fmt.Sprintf("%s%s%04d", tag, rowMark, section) }
+
+// ParseRow is the opposite of RowName. It returns false for every other name.
+func ParseRow(name string) (tag string, section int, ok bool) {
+	at := strings.LastIndex(name, rowMark)
+	if at < 1 {
+		return "", 0, false
+	}
+	tag = name[:at]
+	section, err := strconv.Atoi(name[at+len(rowMark):])
+	if err != nil || section < 0 || section >= Sections || RowName(tag, section) != name {
+		return "", 0, false
+	}
+	return tag, section, true
+}
 
 // Reserve implements Blocks. The term is asked before the ranges. If it is valid when a number was taken from the block,
 // it was valid all the time between, and so all ranges of the block were reserved in it.
