@@ -1,19 +1,24 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/leaf-idgen/leaf"
 )
 
-// Request asks for the next Count numbers of an entity, 1 to leaf.MaxBatch.
+// Request asks for the next Count numbers of an entity, 0 to leaf.MaxBatch, which are From or larger. It is all that
+// Positions can do: NextN is one without From, Peek one without both, and SkipTo one without Count.
 type Request struct {
 	Entity Entity
 	Count  int
+	From   int64
 }
 
-// Result is what one Request of a batch got: numbers, or an error as of Positions.Next.
+// Result is what one Request of a batch got: numbers, or an error as of Positions.SkipTo. Without Count the range is
+// empty, and begins at the smallest number that can come next.
 type Result struct {
 	Range leaf.Range
 	Err   error
@@ -28,14 +33,19 @@ func (p *Positions) NextEach(ctx context.Context, requests []Request) ([]Result,
 	}
 	left := make([]int, len(requests)) // the indices of those without a result
 	for i, r := range requests {
-		if err := checkCount(r.Count); err != nil {
-			return nil, fmt.Errorf("request %d: %w", i, err)
+		err := checkFrom(r.From)
+		if r.Count != 0 {
+			err = cmp.Or(err, checkCount(r.Count))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("requests[%d]: %w", i, err)
 		}
 		left[i] = i
 	}
 	ctx, cancel := p.rt.WithTimeout(ctx, p.cfg.MaxWait)
 	defer cancel()
 	results := make([]Result, len(requests))
+	admission := sync.OnceValues(func() (context.Context, error) { return admit(ctx) })
 	for rounds := 0; len(left) > 0; {
 		short, missing, lost := p.takeEach(requests, left, results)
 		if len(lost) > 0 {
@@ -49,9 +59,16 @@ func (p *Positions) NextEach(ctx context.Context, requests []Request) ([]Result,
 				results[i].Err = p.restless(requests[i].Entity.Section())
 			}
 		}
-		errs := p.loadAll(ctx, missing)
+		var errs map[int]error
+		var admitted error
+		if len(short) > 0 {
+			var loading context.Context
+			if loading, admitted = admission(); admitted == nil {
+				errs = p.loadAll(loading, missing)
+			}
+		}
 		for _, i := range short {
-			if err := errs[requests[i].Entity.Section()]; err == nil {
+			if err := cmp.Or(admitted, errs[requests[i].Entity.Section()]); err == nil {
 				left = append(left, i)
 			} else {
 				results[i].Err = err
@@ -74,7 +91,11 @@ func (p *Positions) takeEach(requests []Request, todo []int, results []Result) (
 	for _, i := range todo {
 		r := requests[i]
 		section := r.Entity.Section()
-		out := p.sections[section].do(p, op{key: p.key(r.Entity), count: int64(r.Count)})
+		out := p.sections[section].do(p, op{key: p.key(r.Entity), count: int64(r.Count), to: r.From})
+		if out.want > MaxSkip {
+			results[i].Err = tooFar(r.From, out)
+			continue
+		}
 		if out.term == nil {
 			short = append(short, i)
 			out.want = max(out.want, missing[section].want)

@@ -10,7 +10,8 @@ import (
 
 // Limits of a call and of a Config.
 const (
-	// MaxRequests is the largest number of requests in one batch.
+	// MaxRequests is the largest number of requests in one batch. leaf.MaxEntities is smaller, because the messages
+	// of a protocol are.
 	MaxRequests = 10_000
 
 	// MaxSkip is how far behind the end of its section an entity can be skipped to. A long skip costs

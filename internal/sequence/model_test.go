@@ -185,7 +185,7 @@ func TestCallersBesideTakeovers(t *testing.T) {
 					}
 					continue
 				}
-				results, err := n.NextEach(context.Background(), []sequence.Request{{entities[k], 2}, {entities[j], 1}})
+				results, err := n.NextEach(context.Background(), []sequence.Request{{Entity: entities[k], Count: 2}, {Entity: entities[j], Count: 1}})
 				if err != nil {
 					t.Error(err)
 				}

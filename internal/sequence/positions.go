@@ -79,10 +79,28 @@ func (p *Positions) Peek(ctx context.Context, e Entity) (int64, error) { return 
 // next. It never lowers that, and may be repeated. leaf.ErrBadRequest if number is more than MaxSkip above the end of the
 // section; other errors as of Next.
 func (p *Positions) SkipTo(ctx context.Context, e Entity, number int64) (int64, error) {
-	if number < 0 || number > MaxEnd {
-		return 0, leaf.BadField("number", number, fmt.Sprintf("must be 0 to %d", int64(MaxEnd)))
+	if err := checkFrom(number); err != nil {
+		return 0, err
 	}
 	return p.do(ctx, e, op{to: number})
+}
+
+func checkFrom(number int64) error {
+	if number < 0 || number > MaxEnd {
+		return leaf.BadField("number", number, fmt.Sprintf("must be 0 to %d", int64(MaxEnd)))
+	}
+	return nil
+}
+
+// tooFar is the error of a skip for which a block would have to be too long.
+func tooFar(number int64, out outcome) error {
+	return leaf.BadField("number", number, fmt.Sprintf("must be at most %d now, %d above the end of the section", out.end+MaxSkip, MaxSkip))
+}
+
+// admit asks for admission before a call waits for a block, once, in the goroutine of the call. The context that it
+// returns asks no more.
+func admit(ctx context.Context) (context.Context, error) {
+	return context.WithValue(ctx, leaf.AdmissionKey{}, nil), leaf.Admit(ctx)
 }
 
 func checkCount(n int) error {
@@ -100,6 +118,10 @@ func (p *Positions) do(ctx context.Context, e Entity, o op) (int64, error) {
 	if out := s.do(p, o); out.term != nil && p.confirm(s, out.term) {
 		return out.first, nil
 	}
+	ctx, err := admit(ctx)
+	if err != nil {
+		return 0, err
+	}
 	ctx, cancel := p.rt.WithTimeout(ctx, p.cfg.MaxWait)
 	defer cancel()
 	for lost := 0; lost < maxLost; {
@@ -111,7 +133,7 @@ func (p *Positions) do(ctx context.Context, e Entity, o op) (int64, error) {
 			lost++
 			continue
 		case out.want > MaxSkip:
-			return 0, leaf.BadField("number", o.to, fmt.Sprintf("must be at most %d now, %d above the end of the section", out.end+MaxSkip, MaxSkip))
+			return 0, tooFar(o.to, out)
 		}
 		if err := p.load(ctx, number, out); err != nil {
 			return 0, err

@@ -62,13 +62,59 @@ func TestSkipTo(t *testing.T) {
 	}
 }
 
+// All that Positions can do is a request of a batch.
+func TestBatchOfAll(t *testing.T) {
+	_, a := one(t, sequence.Config{Step: 10})
+	e := inSection(3, 4)
+	got, err := a.NextEach(t.Context(), []sequence.Request{{Entity: e[0], Count: 2, From: 5}, {Entity: e[1]}, {Entity: e[2], From: 30}, {Entity: e[3], From: sequence.MaxEnd}})
+	want := []leaf.Range{{Lo: 5, Hi: 7}, {Lo: 1, Hi: 1}, {Lo: 30, Hi: 30}, {}}
+	for i, r := range got {
+		if r.Range != want[i] || errors.Is(r.Err, leaf.ErrBadRequest) != (i == 3) {
+			t.Errorf("request %d: %v, %v, want %v", i, r.Range, r.Err, want[i])
+		}
+	}
+	if err != nil || next(t, a, e[0]) != 7 || next(t, a, e[1]) != 1 || next(t, a, e[2]) != 30 {
+		t.Errorf("%v, or the entities go on elsewhere", err)
+	}
+}
+
+// admission counts who asks for it.
+type admission struct {
+	err   error
+	asked int
+}
+
+func (a *admission) Admit() error { a.asked++; return a.err }
+
+// A call asks once whether it may wait for blocks, in its own goroutine, and loads nothing if it may not.
+func TestAdmission(t *testing.T) {
+	c, a := one(t, sequence.Config{Step: 10})
+	for _, refusal := range []error{leaf.ErrExhausted, nil} {
+		ad := &admission{err: refusal}
+		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, leaf.Admission(ad))
+		got, err := a.NextEach(ctx, []sequence.Request{{Entity: sequence.Number(1), Count: 1}, {Entity: sequence.Number(2), Count: 1}})
+		if err != nil || !errors.Is(got[0].Err, refusal) || !errors.Is(got[1].Err, refusal) || ad.asked != 1 {
+			t.Errorf("refusal %v: %v, %v, asked %d times", refusal, got, err, ad.asked)
+		}
+		if _, err := a.NextN(ctx, sequence.Number(3), 50); !errors.Is(err, refusal) || ad.asked != 2 {
+			t.Errorf("refusal %v: %v, asked %d times", refusal, err, ad.asked)
+		}
+	}
+	if c.count() != 3 {
+		t.Errorf("%d blocks were asked for", c.count())
+	}
+}
+
 func TestLimits(t *testing.T) {
 	c, a := one(t, sequence.Config{})
 	for _, n := range []int{0, -1, leaf.MaxBatch + 1} {
 		if r, err := a.NextN(t.Context(), sequence.Number(1), n); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%d numbers: %v, %v", n, r, err)
 		}
-		if r, err := a.NextEach(t.Context(), []sequence.Request{{sequence.Number(1), 1}, {sequence.Number(2), n}}); !errors.Is(err, leaf.ErrBadRequest) {
+		if n == 0 {
+			continue // a look
+		}
+		if r, err := a.NextEach(t.Context(), []sequence.Request{{Count: 1}, {Entity: sequence.Number(2), Count: n}}); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%d numbers in a batch: %v, %v", n, r, err)
 		}
 	}
@@ -136,7 +182,7 @@ func TestTakesFirst(t *testing.T) {
 		"peek": func(a *sequence.Positions) (int64, error) { return a.Peek(context.Background(), e) },
 		"skip": func(a *sequence.Positions) (int64, error) { return a.SkipTo(context.Background(), e, 5) },
 		"a batch": func(a *sequence.Positions) (int64, error) {
-			got, err := a.NextEach(context.Background(), []sequence.Request{{e, 3}})
+			got, err := a.NextEach(context.Background(), []sequence.Request{{Entity: e, Count: 3}})
 			return got[0].Range.Lo, errors.Join(err, got[0].Err)
 		},
 	} {
@@ -284,7 +330,7 @@ func TestErrors(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if got, err := a.NextEach(ctx, []sequence.Request{{e, 1}}); err != nil || !errors.Is(got[0].Err, context.Canceled) {
+		if got, err := a.NextEach(ctx, []sequence.Request{{Entity: e, Count: 1}}); err != nil || !errors.Is(got[0].Err, context.Canceled) {
 			t.Errorf("a caller that has left: %v, %v", got, err)
 		}
 		if got, err := a.Next(ctx, inSection(9, 1)[0]); !errors.Is(err, context.Canceled) || c.count() != 3 {
@@ -350,7 +396,7 @@ func TestRestlessOwner(t *testing.T) {
 	if _, err := a.Next(t.Context(), e); !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("one: %v", err)
 	}
-	if got, err := a.NextEach(t.Context(), []sequence.Request{{e, 1}}); err != nil || !errors.Is(got[0].Err, leaf.ErrNotReady) {
+	if got, err := a.NextEach(t.Context(), []sequence.Request{{Entity: e, Count: 1}}); err != nil || !errors.Is(got[0].Err, leaf.ErrNotReady) {
 		t.Errorf("a batch: %v, %v", got, err)
 	}
 	if n := c.count(); n > 10 {

@@ -21,6 +21,9 @@ type Tags interface {
 
 	// Drops counts how often the node has dropped what it held of a tag.
 	Drops(tag string) *segment.Drops
+
+	// Strict reports whether a tag of which it has issued IDs is in strict order.
+	Strict(tag string) bool
 }
 
 // Rows takes the blocks of a tag's sections from segment mode: every section is a tag of its own, RowName. These tags
@@ -88,6 +91,9 @@ func (r Rows) Reserve(ctx context.Context, section int, n int64) (Block, error) 
 		ranges, err := r.Tags.NextN(ctx, row, int(n-block.Len()))
 		if err != nil {
 			return Block{}, err
+		}
+		if !r.Tags.Strict(row) {
+			return Block{}, fmt.Errorf("%w: tag %q is a row of a sequence, and is not in strict order", leaf.ErrInvalidRow, row)
 		}
 		for _, g := range ranges {
 			if block.Hi != g.Lo {

@@ -76,6 +76,16 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// A row in plain order would give this node numbers from before its term.
+func TestRowsInPlainOrder(t *testing.T) {
+	store := memory.New()
+	e := sequence.Number(7)
+	store.Put(segment.Row{Tag: sequence.RowName("chat", e.Section()), MaxID: 1, Step: 10})
+	if n, err := stored(t, store, "a", always{}, 10).Next(t.Context(), e); !errors.Is(err, leaf.ErrInvalidRow) {
+		t.Errorf("%d, %v, want ErrInvalidRow", n, err)
+	}
+}
+
 // gaps issues ranges of a row in which another node has numbers.
 type gaps struct {
 	leaf.Issuer
@@ -84,6 +94,7 @@ type gaps struct {
 }
 
 func (*gaps) Drops(string) *segment.Drops { return new(segment.Drops) }
+func (*gaps) Strict(string) bool          { return true }
 
 func (g *gaps) NextN(context.Context, string, int) (r []leaf.Range, _ error) {
 	r, g.ranges = g.ranges[0], g.ranges[1:]
@@ -117,6 +128,7 @@ type handOver struct {
 }
 
 func (handOver) Drops(string) *segment.Drops { return new(segment.Drops) }
+func (handOver) Strict(string) bool          { return true }
 
 func (h handOver) NextN(_ context.Context, _ string, n int) ([]leaf.Range, error) {
 	h.c.own("a")
