@@ -34,6 +34,17 @@ type Access interface {
 type Issuers struct {
 	Segment   Issuer
 	Snowflake Issuer
+
+	// Sequence gives numbers of sequences, which segment mode keeps. nil: there are none.
+	Sequence Sequencer
+}
+
+// Sequencer returns Sequence, or what refuses every call.
+func (i *Issuers) Sequencer() Sequencer {
+	if i.Sequence == nil {
+		return DisabledSequence(SegmentMode)
+	}
+	return i.Sequence
 }
 
 // Anyone is the Access that gives the same issuers to every client, without limits. A nil
@@ -45,7 +56,7 @@ func Anyone(segment, snowflake Issuer) Access {
 	if snowflake == nil {
 		snowflake = Disabled("snowflake")
 	}
-	return anyone{Issuers{segment, snowflake}}
+	return anyone{Issuers{Segment: segment, Snowflake: snowflake}}
 }
 
 type anyone struct{ issuers Issuers }

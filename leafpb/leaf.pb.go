@@ -476,6 +476,237 @@ func (x *StreamResponse) GetRoute() *Route {
 	return nil
 }
 
+// SequenceRequest asks for numbers of entities.
+type SequenceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 119 characters.
+	Sequence string `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// 1 to 1,000. Those for the same entity count as calls at the same time.
+	Requests      []*EntityRequest `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SequenceRequest) Reset() {
+	*x = SequenceRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SequenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SequenceRequest) ProtoMessage() {}
+
+func (x *SequenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SequenceRequest.ProtoReflect.Descriptor instead.
+func (*SequenceRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SequenceRequest) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
+func (x *SequenceRequest) GetRequests() []*EntityRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+// EntityRequest asks for the next numbers of one entity.
+type EntityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 64 bytes.
+	Entity string `protobuf:"bytes,1,opt,name=entity,proto3" json:"entity,omitempty"`
+	// How many numbers, at most 100,000 in all requests. 0 means 1.
+	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// Gives no number: the range of the answer is empty, and begins at the smallest that can come next.
+	// count must be 0.
+	Peek bool `protobuf:"varint,3,opt,name=peek,proto3" json:"peek,omitempty"`
+	// This number and all later ones of the entity are as large or larger. At most 100,000 above the
+	// numbers that are reserved for the entity and others.
+	From          int64 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EntityRequest) Reset() {
+	*x = EntityRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EntityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EntityRequest) ProtoMessage() {}
+
+func (x *EntityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EntityRequest.ProtoReflect.Descriptor instead.
+func (*EntityRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *EntityRequest) GetEntity() string {
+	if x != nil {
+		return x.Entity
+	}
+	return ""
+}
+
+func (x *EntityRequest) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *EntityRequest) GetPeek() bool {
+	if x != nil {
+		return x.Peek
+	}
+	return false
+}
+
+func (x *EntityRequest) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+// SequenceResponse has the answers in the order of the requests.
+type SequenceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each request.
+	Results       []*EntityResponse `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SequenceResponse) Reset() {
+	*x = SequenceResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SequenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SequenceResponse) ProtoMessage() {}
+
+func (x *SequenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SequenceResponse.ProtoReflect.Descriptor instead.
+func (*SequenceResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SequenceResponse) GetResults() []*EntityResponse {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// EntityResponse answers one EntityRequest: exactly as many numbers as asked for, or an error and none.
+type EntityResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent with an error.
+	Range *Range `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
+	// Absent: success.
+	Error         *Error `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EntityResponse) Reset() {
+	*x = EntityResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EntityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EntityResponse) ProtoMessage() {}
+
+func (x *EntityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EntityResponse.ProtoReflect.Descriptor instead.
+func (*EntityResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *EntityResponse) GetRange() *Range {
+	if x != nil {
+		return x.Range
+	}
+	return nil
+}
+
+func (x *EntityResponse) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 // DecodeRequest names an ID.
 type DecodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -490,7 +721,7 @@ type DecodeRequest struct {
 
 func (x *DecodeRequest) Reset() {
 	*x = DecodeRequest{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +733,7 @@ func (x *DecodeRequest) String() string {
 func (*DecodeRequest) ProtoMessage() {}
 
 func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +746,7 @@ func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecodeRequest.ProtoReflect.Descriptor instead.
 func (*DecodeRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DecodeRequest) GetId() int64 {
@@ -551,7 +782,7 @@ type DecodeResponse struct {
 
 func (x *DecodeResponse) Reset() {
 	*x = DecodeResponse{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +794,7 @@ func (x *DecodeResponse) String() string {
 func (*DecodeResponse) ProtoMessage() {}
 
 func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +807,7 @@ func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecodeResponse.ProtoReflect.Descriptor instead.
 func (*DecodeResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{7}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecodeResponse) GetUnixMs() int64 {
@@ -631,7 +862,7 @@ type TimeRangeRequest struct {
 
 func (x *TimeRangeRequest) Reset() {
 	*x = TimeRangeRequest{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +874,7 @@ func (x *TimeRangeRequest) String() string {
 func (*TimeRangeRequest) ProtoMessage() {}
 
 func (x *TimeRangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +887,7 @@ func (x *TimeRangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimeRangeRequest.ProtoReflect.Descriptor instead.
 func (*TimeRangeRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{8}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TimeRangeRequest) GetFromUnixMs() int64 {
@@ -693,7 +924,7 @@ type TimeRangeResponse struct {
 
 func (x *TimeRangeResponse) Reset() {
 	*x = TimeRangeResponse{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +936,7 @@ func (x *TimeRangeResponse) String() string {
 func (*TimeRangeResponse) ProtoMessage() {}
 
 func (x *TimeRangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +949,7 @@ func (x *TimeRangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimeRangeResponse.ProtoReflect.Descriptor instead.
 func (*TimeRangeResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{9}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TimeRangeResponse) GetRange() *Range {
@@ -752,7 +983,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +995,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +1008,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{10}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Error) GetCode() string {
@@ -837,7 +1068,20 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12$\n" +
 	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\x12\x14\n" +
 	"\x05texts\x18\x03 \x03(\tR\x05texts\x12$\n" +
-	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"7\n" +
+	"\x05route\x18\x04 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"a\n" +
+	"\x0fSequenceRequest\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\tR\bsequence\x122\n" +
+	"\brequests\x18\x02 \x03(\v2\x16.leaf.v1.EntityRequestR\brequests\"e\n" +
+	"\rEntityRequest\x12\x16\n" +
+	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x12\n" +
+	"\x04peek\x18\x03 \x01(\bR\x04peek\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\x03R\x04from\"E\n" +
+	"\x10SequenceResponse\x121\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.leaf.v1.EntityResponseR\aresults\"\\\n" +
+	"\x0eEntityResponse\x12$\n" +
+	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12$\n" +
+	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\"7\n" +
 	"\rDecodeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xa9\x01\n" +
@@ -867,10 +1111,11 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_SEGMENT\x10\x01\x12\x12\n" +
-	"\x0eMODE_SNOWFLAKE\x10\x022\x80\x02\n" +
+	"\x0eMODE_SNOWFLAKE\x10\x022\xc1\x02\n" +
 	"\vLeafService\x123\n" +
 	"\x04Next\x12\x14.leaf.v1.NextRequest\x1a\x15.leaf.v1.NextResponse\x12=\n" +
-	"\x06Stream\x12\x16.leaf.v1.StreamRequest\x1a\x17.leaf.v1.StreamResponse(\x010\x01\x129\n" +
+	"\x06Stream\x12\x16.leaf.v1.StreamRequest\x1a\x17.leaf.v1.StreamResponse(\x010\x01\x12?\n" +
+	"\bSequence\x12\x18.leaf.v1.SequenceRequest\x1a\x19.leaf.v1.SequenceResponse\x129\n" +
 	"\x06Decode\x12\x16.leaf.v1.DecodeRequest\x1a\x17.leaf.v1.DecodeResponse\x12B\n" +
 	"\tTimeRange\x12\x19.leaf.v1.TimeRangeRequest\x1a\x1a.leaf.v1.TimeRangeResponseB*Z(github.com/leaf-idgen/leaf/leafpb;leafpbb\x06proto3"
 
@@ -887,7 +1132,7 @@ func file_leaf_v1_leaf_proto_rawDescGZIP() []byte {
 }
 
 var file_leaf_v1_leaf_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_leaf_v1_leaf_proto_goTypes = []any{
 	(Mode)(0),                 // 0: leaf.v1.Mode
 	(*NextRequest)(nil),       // 1: leaf.v1.NextRequest
@@ -896,11 +1141,15 @@ var file_leaf_v1_leaf_proto_goTypes = []any{
 	(*Range)(nil),             // 4: leaf.v1.Range
 	(*StreamRequest)(nil),     // 5: leaf.v1.StreamRequest
 	(*StreamResponse)(nil),    // 6: leaf.v1.StreamResponse
-	(*DecodeRequest)(nil),     // 7: leaf.v1.DecodeRequest
-	(*DecodeResponse)(nil),    // 8: leaf.v1.DecodeResponse
-	(*TimeRangeRequest)(nil),  // 9: leaf.v1.TimeRangeRequest
-	(*TimeRangeResponse)(nil), // 10: leaf.v1.TimeRangeResponse
-	(*Error)(nil),             // 11: leaf.v1.Error
+	(*SequenceRequest)(nil),   // 7: leaf.v1.SequenceRequest
+	(*EntityRequest)(nil),     // 8: leaf.v1.EntityRequest
+	(*SequenceResponse)(nil),  // 9: leaf.v1.SequenceResponse
+	(*EntityResponse)(nil),    // 10: leaf.v1.EntityResponse
+	(*DecodeRequest)(nil),     // 11: leaf.v1.DecodeRequest
+	(*DecodeResponse)(nil),    // 12: leaf.v1.DecodeResponse
+	(*TimeRangeRequest)(nil),  // 13: leaf.v1.TimeRangeRequest
+	(*TimeRangeResponse)(nil), // 14: leaf.v1.TimeRangeResponse
+	(*Error)(nil),             // 15: leaf.v1.Error
 }
 var file_leaf_v1_leaf_proto_depIdxs = []int32{
 	0,  // 0: leaf.v1.NextRequest.mode:type_name -> leaf.v1.Mode
@@ -908,22 +1157,28 @@ var file_leaf_v1_leaf_proto_depIdxs = []int32{
 	3,  // 2: leaf.v1.NextResponse.route:type_name -> leaf.v1.Route
 	0,  // 3: leaf.v1.StreamRequest.mode:type_name -> leaf.v1.Mode
 	4,  // 4: leaf.v1.StreamResponse.ranges:type_name -> leaf.v1.Range
-	11, // 5: leaf.v1.StreamResponse.error:type_name -> leaf.v1.Error
+	15, // 5: leaf.v1.StreamResponse.error:type_name -> leaf.v1.Error
 	3,  // 6: leaf.v1.StreamResponse.route:type_name -> leaf.v1.Route
-	4,  // 7: leaf.v1.TimeRangeResponse.range:type_name -> leaf.v1.Range
-	1,  // 8: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
-	5,  // 9: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
-	7,  // 10: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
-	9,  // 11: leaf.v1.LeafService.TimeRange:input_type -> leaf.v1.TimeRangeRequest
-	2,  // 12: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
-	6,  // 13: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
-	8,  // 14: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
-	10, // 15: leaf.v1.LeafService.TimeRange:output_type -> leaf.v1.TimeRangeResponse
-	12, // [12:16] is the sub-list for method output_type
-	8,  // [8:12] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	8,  // 7: leaf.v1.SequenceRequest.requests:type_name -> leaf.v1.EntityRequest
+	10, // 8: leaf.v1.SequenceResponse.results:type_name -> leaf.v1.EntityResponse
+	4,  // 9: leaf.v1.EntityResponse.range:type_name -> leaf.v1.Range
+	15, // 10: leaf.v1.EntityResponse.error:type_name -> leaf.v1.Error
+	4,  // 11: leaf.v1.TimeRangeResponse.range:type_name -> leaf.v1.Range
+	1,  // 12: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
+	5,  // 13: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
+	7,  // 14: leaf.v1.LeafService.Sequence:input_type -> leaf.v1.SequenceRequest
+	11, // 15: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
+	13, // 16: leaf.v1.LeafService.TimeRange:input_type -> leaf.v1.TimeRangeRequest
+	2,  // 17: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
+	6,  // 18: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
+	9,  // 19: leaf.v1.LeafService.Sequence:output_type -> leaf.v1.SequenceResponse
+	12, // 20: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
+	14, // 21: leaf.v1.LeafService.TimeRange:output_type -> leaf.v1.TimeRangeResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_leaf_proto_init() }
@@ -931,14 +1186,14 @@ func file_leaf_v1_leaf_proto_init() {
 	if File_leaf_v1_leaf_proto != nil {
 		return
 	}
-	file_leaf_v1_leaf_proto_msgTypes[7].OneofWrappers = []any{}
+	file_leaf_v1_leaf_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_leaf_proto_rawDesc), len(file_leaf_v1_leaf_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	LeafService_Next_FullMethodName      = "/leaf.v1.LeafService/Next"
 	LeafService_Stream_FullMethodName    = "/leaf.v1.LeafService/Stream"
+	LeafService_Sequence_FullMethodName  = "/leaf.v1.LeafService/Sequence"
 	LeafService_Decode_FullMethodName    = "/leaf.v1.LeafService/Decode"
 	LeafService_TimeRange_FullMethodName = "/leaf.v1.LeafService/TimeRange"
 )
@@ -44,6 +45,9 @@ type LeafServiceClient interface {
 	// number may be in flight; one that waits holds up those after it. A request that
 	// fails is answered with an error, and the stream goes on.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
+	// Sequence gives entities of a sequence, such as users, the next of their own numbers. Each request is
+	// answered by itself, so the status is OK also if all of them fail.
+	Sequence(ctx context.Context, in *SequenceRequest, opts ...grpc.CallOption) (*SequenceResponse, error)
 	// Decode takes an ID of snowflake mode apart, by the layout of the node.
 	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
 	// TimeRange returns the IDs of snowflake mode that a time has, of any worker, issued or
@@ -82,6 +86,16 @@ func (c *leafServiceClient) Stream(ctx context.Context, opts ...grpc.CallOption)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeafService_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 
+func (c *leafServiceClient) Sequence(ctx context.Context, in *SequenceRequest, opts ...grpc.CallOption) (*SequenceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SequenceResponse)
+	err := c.cc.Invoke(ctx, LeafService_Sequence_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *leafServiceClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DecodeResponse)
@@ -118,6 +132,9 @@ type LeafServiceServer interface {
 	// number may be in flight; one that waits holds up those after it. A request that
 	// fails is answered with an error, and the stream goes on.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
+	// Sequence gives entities of a sequence, such as users, the next of their own numbers. Each request is
+	// answered by itself, so the status is OK also if all of them fail.
+	Sequence(context.Context, *SequenceRequest) (*SequenceResponse, error)
 	// Decode takes an ID of snowflake mode apart, by the layout of the node.
 	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)
 	// TimeRange returns the IDs of snowflake mode that a time has, of any worker, issued or
@@ -138,6 +155,9 @@ func (UnimplementedLeafServiceServer) Next(context.Context, *NextRequest) (*Next
 }
 func (UnimplementedLeafServiceServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
+}
+func (UnimplementedLeafServiceServer) Sequence(context.Context, *SequenceRequest) (*SequenceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Sequence not implemented")
 }
 func (UnimplementedLeafServiceServer) Decode(context.Context, *DecodeRequest) (*DecodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Decode not implemented")
@@ -191,6 +211,24 @@ func _LeafService_Stream_Handler(srv interface{}, stream grpc.ServerStream) erro
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeafService_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
 
+func _LeafService_Sequence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SequenceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeafServiceServer).Sequence(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LeafService_Sequence_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeafServiceServer).Sequence(ctx, req.(*SequenceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _LeafService_Decode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DecodeRequest)
 	if err := dec(in); err != nil {
@@ -237,6 +275,10 @@ var LeafService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Next",
 			Handler:    _LeafService_Next_Handler,
+		},
+		{
+			MethodName: "Sequence",
+			Handler:    _LeafService_Sequence_Handler,
 		},
 		{
 			MethodName: "Decode",

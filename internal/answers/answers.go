@@ -33,6 +33,26 @@ func Ranges(answer []*leafpb.Range, count int) (ranges []leaf.Range, other int64
 	return ranges, 0, nil
 }
 
+// Sequence returns the results of an answer to requests for numbers of a sequence.
+func Sequence(answer []*leafpb.EntityResponse, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	if len(answer) != len(requests) {
+		return nil, fmt.Errorf("%d answers to %d requests", len(answer), len(requests))
+	}
+	results := make([]leaf.SequenceResult, len(answer))
+	for i, a := range answer {
+		if e := a.GetError(); e != nil {
+			results[i].Err = Error(e.GetCode(), e.GetMessage(), time.Duration(e.GetRetryAfterMs())*time.Millisecond)
+			continue
+		}
+		r, asked := leaf.Range{Lo: a.GetRange().GetLo(), Hi: a.GetRange().GetHi()}, requests[i]
+		if r.Hi-r.Lo != int64(asked.Count) || r.Lo < asked.From || a.GetRange() == nil {
+			return nil, fmt.Errorf("%v in place of %d numbers from %d", r, asked.Count, asked.From)
+		}
+		results[i].Range = r
+	}
+	return results, nil
+}
+
 // Reason returns the code of leaf's error in a status, "" if it is not leaf's, and when a retry may help.
 func Reason(s *status.Status) (code string, after time.Duration) {
 	for _, detail := range s.Details() {

@@ -25,6 +25,7 @@ type loggedIssuers struct {
 	of      *leaf.Issuers
 	client  string
 	modes   [2]loggedIssuer
+	each    loggedSequencer
 	issuers leaf.Issuers // of modes
 }
 
@@ -57,7 +58,8 @@ func (l *accessLog) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 		{l, issuers.Segment, leaf.SegmentMode, client},
 		{l, issuers.Snowflake, leaf.SnowflakeMode, client},
 	}}
-	opened.issuers = leaf.Issuers{Segment: &opened.modes[0], Snowflake: &opened.modes[1]}
+	opened.each = loggedSequencer{loggedIssuer{l, nil, "sequence", client}, issuers.Sequencer()}
+	opened.issuers = leaf.Issuers{Segment: &opened.modes[0], Snowflake: &opened.modes[1], Sequence: &opened.each}
 	l.last.Store(opened)
 	return &opened.issuers, nil
 }
@@ -93,6 +95,31 @@ func (l *loggedIssuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Ran
 	}
 	l.line(ctx, tag, n, first, err, begin)
 	return ranges, err
+}
+
+// loggedSequencer is the Sequencer of one client.
+type loggedSequencer struct {
+	loggedIssuer
+
+	sequencer leaf.Sequencer
+}
+
+// NextEach implements leaf.Sequencer. The line of a call has the first number or error of its requests.
+func (l *loggedSequencer) NextEach(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	if !l.on.Load() {
+		return l.sequencer.NextEach(ctx, sequence, requests)
+	}
+	begin := time.Now()
+	results, err := l.sequencer.NextEach(ctx, sequence, requests)
+	n, first, said := 0, int64(0), err
+	for i, r := range requests {
+		n += r.Count
+		if i == 0 && err == nil {
+			first, said = results[0].Range.Lo, results[0].Err
+		}
+	}
+	l.line(ctx, sequence, n, first, said, begin)
+	return results, err
 }
 
 func (l *loggedIssuer) line(ctx context.Context, tag string, n int, first int64, err error, begin time.Time) {

@@ -40,23 +40,24 @@ type App struct {
 	log     *slog.Logger
 	created time.Time
 
-	dir      *datadir.Dir
-	dbs      *databases
-	alarms   *alarm.Board
-	alloc    *segment.Allocator // nil: segment mode is off
-	registry *registry          // nil: snowflake mode is off
-	worker   *worker.Holder     // nil: snowflake mode is off
-	leftOut  error              // why snowflake mode is off although it is enabled; nil: it is not
-	order    *order             // nil: this node takes no part in strict order
-	fence    io.Closer          // of the cluster fence; nil: none
-	presence *presence          // nil: in no directory
-	cluster  cluster
-	files    *files          // that unique IDs rest on
-	issuers  leaf.Issuers    // the engines, as long as no file is lost
-	gate     *limit.Gate     // what all protocols take their IDs from
-	limits   *limit.Follower // of the gate; before it until the limits are known
-	audit    *manage.AuditLog
-	tracer   *trace.Tracer // nil: trace.url is not set
+	dir       *datadir.Dir
+	dbs       *databases
+	alarms    *alarm.Board
+	alloc     *segment.Allocator // nil: segment mode is off
+	registry  *registry          // nil: snowflake mode is off
+	worker    *worker.Holder     // nil: snowflake mode is off
+	leftOut   error              // why snowflake mode is off although it is enabled; nil: it is not
+	order     *order             // nil: this node takes no part in strict order
+	sequences *sequences         // nil: it has none
+	fence     io.Closer          // of the cluster fence; nil: none
+	presence  *presence          // nil: in no directory
+	cluster   cluster
+	files     *files          // that unique IDs rest on
+	issuers   leaf.Issuers    // the engines, as long as no file is lost
+	gate      *limit.Gate     // what all protocols take their IDs from
+	limits    *limit.Follower // of the gate; before it until the limits are known
+	audit     *manage.AuditLog
+	tracer    *trace.Tracer // nil: trace.url is not set
 
 	metrics   http.Handler    // the page for Prometheus
 	meters    []*meter.Access // of the public servers

@@ -14,6 +14,7 @@ func (a *App) openLimits() (err error) {
 			return err
 		}
 		a.issuers.Segment = a.order.inFrontOf(a.files.guard(all))
+		a.issuers.Sequence = a.openSequences()
 	}
 	if a.worker != nil {
 		a.issuers.Snowflake = a.files.guard(a.worker)

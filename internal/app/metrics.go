@@ -44,6 +44,7 @@ func (a *App) sample(s samples, now time.Time) {
 		a.sampleSegment(s)
 		a.sampleTags(s, now)
 		a.order.sample(s)
+		a.sequences.sample(s)
 	}
 	if a.worker != nil {
 		s.flag("leaf_snowflake_ready", "1 if snowflake mode issues IDs on this node now.", modes.Snowflake.Ready)

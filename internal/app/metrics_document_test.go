@@ -21,6 +21,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/internal/test/port"
 )
 
@@ -129,6 +130,8 @@ func metricPages(t *testing.T) map[string]string {
 	get(t, a, "/api/segment/get/leaf-segment-test") // a tag that is named
 	createStrict(t, a, "strict")
 	get(t, a, "/api/segment/get/strict")
+	createStrict(t, a, sequence.RowName("chat", sequence.Number(1).Section()))
+	get(t, a, "/v1/sequence/next/chat/1")
 	_, pages["segment mode"] = get(t, a, "/metrics")
 
 	snowflake := embedded(shortDir(t))

@@ -228,3 +228,87 @@ func TestLostFileGivesTagsAway(t *testing.T) {
 		}
 	}
 }
+
+// TestSequence: callers ask two nodes for numbers of entities, by HTTP and by batches over gRPC, while one of the nodes
+// stops. Each call gets numbers, and those of each entity are in real-time order.
+func TestSequence(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	node := func() (*app.App, func(), leafpb.LeafServiceClient) {
+		a, stop := start(t, ordered(t, dir))
+		conn, err := grpc.NewClient(a.AddrOf("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return a, stop, leafpb.NewLeafServiceClient(conn)
+	}
+	first, stop, firstGRPC := node()
+	if _, err := manage.Ask(t.Context(), first.Backend(), manage.CreateSequence{Name: "chat", Start: 1, Step: 100}); err != nil {
+		t.Fatal(err)
+	}
+	second, _, secondGRPC := node()
+	const entities = 20 // in as many sections, of both nodes
+	var mu sync.Mutex
+	all := map[string][]answered{}
+	note := func(entity string, began time.Time, id int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		all[entity] = append(all[entity], answered{began, time.Now(), id})
+	}
+	load := func(nodes []*app.App, clients []leafpb.LeafServiceClient) {
+		var done sync.WaitGroup
+		for k := range 4 {
+			done.Go(func() {
+				for i := range 15 {
+					entity, began := fmt.Sprint((7*k+i)%entities), time.Now()
+					code, text := get(t, nodes[(k+i)%len(nodes)], "/v1/sequence/next/chat/"+entity)
+					id, err := strconv.ParseInt(text, 10, 64)
+					if code != http.StatusOK || err != nil {
+						t.Errorf("%d %s", code, text)
+						return
+					}
+					note(entity, began, id)
+
+					asked := &leafpb.SequenceRequest{Sequence: "chat"}
+					for e := range entities {
+						asked.Requests = append(asked.Requests, &leafpb.EntityRequest{Entity: fmt.Sprint(e)})
+					}
+					began = time.Now()
+					said, err := clients[(k+i+1)%len(clients)].Sequence(t.Context(), asked)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for e, r := range said.GetResults() {
+						if r.GetError() != nil {
+							t.Error(e, r.GetError())
+							return
+						}
+						note(fmt.Sprint(e), began, r.GetRange().GetLo())
+					}
+				}
+			})
+		}
+		done.Wait()
+	}
+	load([]*app.App{first, second}, []leafpb.LeafServiceClient{firstGRPC, secondGRPC})
+	var stopped sync.WaitGroup
+	stopped.Go(stop)
+	load([]*app.App{second}, []leafpb.LeafServiceClient{secondGRPC})
+	stopped.Wait()
+	for _, calls := range all {
+		inRealTimeOrder(t, calls)
+	}
+	if len(all) != entities || all["0"][0].id > 4*15 {
+		t.Errorf("%d entities, the first answer is %d", len(all), all["0"][0].id)
+	}
+	for path, want := range map[string]int{"/v1/sequence/next/nosuch/1": http.StatusNotFound, "/v1/sequence/peek/chat/1": http.StatusOK} {
+		if code, text := get(t, second, path); code != want {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	if _, text := get(t, second, "/metrics"); !strings.Contains(text, "\nleaf_sequences 1\n") {
+		t.Error("a name that is no sequence is kept in memory")
+	}
+}

@@ -17,6 +17,10 @@ type Remote interface {
 	// NextN asks the owner of a route for n IDs of a tag. Errors: of the table ([leaf.ClassOf]) in the
 	// owner's words; leaf.ErrNotReady if there was no answer. It ends with ctx.
 	NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error)
+
+	// NextEach asks the owner of a route for numbers of a sequence, as leaf.Sequencer. Errors as of NextN, also those
+	// of the results.
+	NextEach(ctx context.Context, to owner.Route, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error)
 }
 
 // Config configures an Issuer.

@@ -90,6 +90,10 @@ func (r remote) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 	return forward.Here(of, of.look).NextN(ctx, tag, n)
 }
 
+func (remote) NextEach(context.Context, owner.Route, string, []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	return nil, leaf.ErrDisabled
+}
+
 // issuer is that of node a.
 func (c *cluster) issuer() *forward.Issuer {
 	n := c.nodes["a"]

@@ -71,25 +71,58 @@ func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
 
 // NextN implements Remote.
 func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
-	conn, err := p.conn(to.Address)
+	var said *leafpb.NextResponse
+	err := p.ask(ctx, to, func(ctx context.Context, service leafpb.LeafServiceClient) (err error) {
+		said, err = service.Next(ctx, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: leafpb.Mode_MODE_SEGMENT}) //nolint:gosec // at most leaf.MaxBatch
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
-	said, err := leafpb.NewLeafServiceClient(conn).Next(ctx, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: leafpb.Mode_MODE_SEGMENT}) //nolint:gosec // at most leaf.MaxBatch
-	if err != nil {
-		fault := answered(err)
-		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Canceled { // else perhaps the caller left
-			p.note(conn, to.Address, fault, err)
-		}
-		return nil, fault
-	}
-	p.note(conn, to.Address, nil, nil)
 	got, _, err := answers.Ranges(said.GetRanges(), n)
 	if err != nil {
 		return nil, &brokenError{err}
 	}
 	return got, nil
+}
+
+// NextEach implements Remote.
+func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	asked := &leafpb.SequenceRequest{Sequence: sequence, Requests: make([]*leafpb.EntityRequest, len(requests))}
+	for i, r := range requests {
+		asked.Requests[i] = &leafpb.EntityRequest{Entity: r.Entity, Count: int32(r.Count), Peek: r.Count == 0, From: r.From} //nolint:gosec // at most leaf.MaxBatch
+	}
+	var said *leafpb.SequenceResponse
+	err := p.ask(ctx, to, func(ctx context.Context, service leafpb.LeafServiceClient) (err error) {
+		said, err = service.Sequence(ctx, asked)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	results, err := answers.Sequence(said.GetResults(), requests)
+	if err != nil {
+		return nil, &brokenError{err}
+	}
+	return results, nil
+}
+
+// ask makes a call at an owner, with the secret in the metadata.
+func (p *Peers) ask(ctx context.Context, to owner.Route, call func(ctx context.Context, service leafpb.LeafServiceClient) error) error {
+	conn, err := p.conn(to.Address)
+	if err != nil {
+		return err
+	}
+	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
+	if err := call(ctx, leafpb.NewLeafServiceClient(conn)); err != nil {
+		fault := answered(err)
+		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Canceled { // else perhaps the caller left
+			p.note(conn, to.Address, fault, err)
+		}
+		return fault
+	}
+	p.note(conn, to.Address, nil, nil)
+	return nil
 }
 
 // note logs the first call of a row of them that the node did not answer, and the end of the row. cause is what gRPC

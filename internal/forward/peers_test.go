@@ -45,6 +45,21 @@ func (says) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) 
 	return []leaf.Range{{Lo: 100, Hi: 100 + int64(n)}}, nil
 }
 
+// NextEach is for sequences whose entities are codes of errors; every other one has numbers from 100.
+func (says) NextEach(ctx context.Context, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, _ error) {
+	for _, q := range requests {
+		lo := max(q.From, 100)
+		r := leaf.SequenceResult{Range: leaf.Range{Lo: lo, Hi: lo + int64(q.Count)}}
+		if q.Entity == "more" {
+			r.Range.Hi++
+		} else if _, known := leaf.ClassByCode(q.Entity); known {
+			_, r.Err = says{}.Next(ctx, q.Entity)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
 // serve returns the address of a node that takes calls from nodes which know the secret.
 func serve(t *testing.T) string {
 	t.Helper()
@@ -63,7 +78,7 @@ func serveAt(t *testing.T, address string) string {
 			if secret != "secret" {
 				return nil
 			}
-			return &leaf.Issuers{Segment: says{}, Snowflake: leaf.Disabled("snowflake")}
+			return &leaf.Issuers{Segment: says{}, Snowflake: leaf.Disabled("snowflake"), Sequence: says{}}
 		},
 	})
 	if err != nil {

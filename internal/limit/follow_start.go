@@ -111,6 +111,7 @@ func (a access) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	all := *issuers
 	if _, off := f.gate.inner[segment].(leaf.Disabled); !off { // else it says so at once
 		all.Segment = &held{f, issuers.Segment, f.sourceOf}
+		all.Sequence = &heldSequences{held{f, nil, f.sourceOf}, issuers.Sequence}
 	}
 	if _, off := f.gate.inner[snowflake].(leaf.Disabled); !off {
 		all.Snowflake = &held{f, issuers.Snowflake, nil}

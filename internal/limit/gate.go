@@ -62,6 +62,8 @@ type Gate struct {
 	inner   [modes]leaf.Issuer
 	unnamed *client // without a name; shared
 
+	sequences leaf.Sequencer
+
 	refused refusals
 	set     sync.Mutex // held by Set
 }
@@ -84,7 +86,7 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 	if issuers.Segment == nil || issuers.Snowflake == nil {
 		return nil, fmt.Errorf("%w: a mode that is off is leaf.Disabled, not nil", leaf.ErrBadRequest)
 	}
-	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}}
+	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}, sequences: issuers.Sequencer()}
 	for i := range g.waiting {
 		g.waiting[i] = newAdaptive(c, i == segment)
 	}

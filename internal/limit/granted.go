@@ -11,7 +11,7 @@ import (
 // for each request, because a server keeps the issuers of a connection: a revoked
 // token is refused at once.
 func granted(g *auth.Grant, inner *leaf.Issuers) *leaf.Issuers {
-	return &leaf.Issuers{Segment: &segmentOf{g, inner.Segment}, Snowflake: &snowflakeOf{g, inner.Snowflake}}
+	return &leaf.Issuers{Segment: &segmentOf{g, inner.Segment}, Snowflake: &snowflakeOf{g, inner.Snowflake}, Sequence: &sequencesOf{g, inner.Sequence}}
 }
 
 type segmentOf struct {

@@ -21,7 +21,7 @@ func named(t testing.TB, words ...string) (g *limit.Gate, tokens *auth.Tokens, s
 		t.Fatal(err)
 	}
 	set.Set([]auth.Token{{Name: "shop", Digest: digest, Roles: r}}, time.Now())
-	g, err = limit.New(leaf.Issuers{Segment: new(counting), Snowflake: new(counting)}, limit.Config{Tokens: tokens})
+	g, err = limit.New(leaf.Issuers{Segment: new(counting), Snowflake: new(counting), Sequence: new(counted)}, limit.Config{Tokens: tokens})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +40,18 @@ func TestNamedToken(t *testing.T) {
 	}
 	next := func(tag string) error { _, err := all.Segment.Next(t.Context(), tag); return err }
 	nextN := func(n int) error { _, err := all.Segment.NextN(t.Context(), "orders", n); return err }
+	sequence := func(name string) error {
+		_, err := all.Sequencer().NextEach(t.Context(), name, []leaf.SequenceRequest{{Entity: "7", Count: 1}})
+		return err
+	}
 	snowflake := func() error { _, err := all.Snowflake.Next(t.Context(), ""); return err }
 	for name, c := range map[string]struct{ got, want error }{
 		"a tag of the token":      {next("order"), nil},
 		"a batch of it":           {nextN(2), nil},
 		"another tag":             {next("user"), leaf.ErrForbidden},
 		"snowflake mode":          {snowflake(), leaf.ErrForbidden},
+		"a sequence":              {sequence("order:messages"), nil},
+		"another sequence":        {sequence("chat"), leaf.ErrForbidden},
 		"more than its limit":     {nextN(11), leaf.ErrThrottled},
 		"reading":                 {tokens.MayRead(leaf.Credentials{Token: secret}), leaf.ErrForbidden},
 		"reading with auth.token": {tokens.MayRead(leaf.Credentials{Token: "fixed"}), nil},

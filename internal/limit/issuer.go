@@ -13,6 +13,8 @@ type client struct {
 	name    string
 	issuers leaf.Issuers
 	modes   [modes]issuer
+
+	sequences sequencer
 }
 
 func (g *Gate) client(name string) *client {
@@ -20,7 +22,8 @@ func (g *Gate) client(name string) *client {
 	for i := range c.modes {
 		c.modes[i] = issuer{c, i}
 	}
-	c.issuers = leaf.Issuers{Segment: &c.modes[segment], Snowflake: &c.modes[snowflake]}
+	c.sequences = sequencer{c}
+	c.issuers = leaf.Issuers{Segment: &c.modes[segment], Snowflake: &c.modes[snowflake], Sequence: &c.sequences}
 	return c
 }
 

@@ -31,6 +31,8 @@ type opened struct {
 	of      *leaf.Issuers
 	issuers leaf.Issuers
 	modes   [modes]issuer
+
+	sequences sequencer
 }
 
 // buckets are in seconds. A request in stock takes about a microsecond, and one that waits for
@@ -80,7 +82,8 @@ func (a *Access) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	for mode, inner := range []leaf.Issuer{issuers.Segment, issuers.Snowflake} {
 		o.modes[mode] = issuer{shard: &a.shards[n], counts: &a.shards[n].modes[mode], seconds: a.seconds, inner: inner}
 	}
-	o.issuers = leaf.Issuers{Segment: &o.modes[segmentMode], Snowflake: &o.modes[snowflakeMode]}
+	o.sequences = sequencer{&o.modes[segmentMode], issuers.Sequencer()}
+	o.issuers = leaf.Issuers{Segment: &o.modes[segmentMode], Snowflake: &o.modes[snowflakeMode], Sequence: &o.sequences}
 	last.Store(o)
 	return &o.issuers, nil
 }

@@ -22,6 +22,40 @@ func (e *engine) NextN(_ context.Context, _ string, n int) ([]leaf.Range, error)
 	return []leaf.Range{{Lo: 1, Hi: int64(n) + 1}}, e.err
 }
 
+// NextEach gives numbers to the first request only.
+func (e *engine) NextEach(_ context.Context, _ string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	results := make([]leaf.SequenceResult, len(requests))
+	for i := range results {
+		results[i].Err = leaf.ErrNotReady
+	}
+	results[0] = leaf.SequenceResult{Range: leaf.Range{Lo: 1, Hi: 1 + int64(requests[0].Count)}}
+	return results, e.err
+}
+
+// with is an Access to issuers.
+type with struct{ issuers leaf.Issuers }
+
+func (w with) Open(leaf.Credentials) (*leaf.Issuers, error) { return &w.issuers, nil }
+func (with) Guarded() bool                                  { return false }
+
+// TestCountsOfSequences: each request of a call counts by itself, in segment mode.
+func TestCountsOfSequences(t *testing.T) {
+	t.Parallel()
+	a := meter.New(with{leaf.Issuers{Segment: &engine{}, Snowflake: &engine{}, Sequence: &engine{}}}, "test")
+	issuers, err := a.Open(leaf.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = issuers.Sequence.NextEach(t.Context(), "chat", []leaf.SequenceRequest{{Entity: "1", Count: 5}, {Entity: "2", Count: 5}})
+	_, _ = issuers.Sequence.NextEach(t.Context(), "chat", []leaf.SequenceRequest{{Entity: "1"}})
+	for _, c := range a.Counts() {
+		want := map[string]meter.Count{"ok": {Requests: 2, IDs: 5}, "not_ready": {Requests: 1}}[c.Result]
+		if c.Mode == "segment" && (c.Requests != want.Requests || c.IDs != want.IDs) {
+			t.Errorf("%+v, want %+v", c, want)
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	segment, snowflake := &engine{}, &engine{}

@@ -17,12 +17,12 @@ import (
 
 func TestMessageTooLarge(t *testing.T) {
 	c := client(t, start(t, serves(newIssuer())))
-	_, err := c.Next(within(t, 20*time.Second), &leafpb.NextRequest{Tag: strings.Repeat("a", 5000)})
+	_, err := c.Next(within(t, 20*time.Second), &leafpb.NextRequest{Tag: strings.Repeat("a", 100_000)})
 	if status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("Next got %v", err)
 	}
 	st := stream(t, c)
-	if err := st.Send(&leafpb.StreamRequest{Tag: strings.Repeat("a", 5000)}); err != nil {
+	if err := st.Send(&leafpb.StreamRequest{Tag: strings.Repeat("a", 100_000)}); err != nil {
 		t.Fatal(err)
 	}
 	if resp, err := st.Recv(); status.Code(err) != codes.ResourceExhausted {

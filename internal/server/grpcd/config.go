@@ -28,10 +28,10 @@ const (
 	// minKeepAlive: grpc-go raises a smaller one without a word.
 	minKeepAlive = time.Second
 
-	// maxRequestBytes: a tag has at most 128 characters of 4 bytes, and the rest of a
-	// request a few numbers. A client of a later protocol may send fields that this one
-	// does not know.
-	maxRequestBytes = 4 << 10
+	// maxRequestBytes: a call for a sequence has leaf.MaxEntities requests, of an entity of 64 bytes and two
+	// numbers, at most 85 bytes each. Every other request is below 1 KB. A client of a later protocol may send fields
+	// that this one does not know.
+	maxRequestBytes = 96 << 10
 
 	// maxMetadataBytes bounds the metadata of a call, counted as HTTP/2 does.
 	maxMetadataBytes = 16 << 10

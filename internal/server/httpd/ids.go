@@ -27,7 +27,8 @@ func (c client) appendID(ctx context.Context, mode Mode, key string, body []byte
 // serveIDs answers an ID route as the Java server does unless the query asks for more: one ID is
 // bare digits in every media type. RestTemplate and Feign read them as a number if they are JSON.
 func (a *api) serveIDs(mode Mode) handler {
-	return func(w http.ResponseWriter, r *http.Request, c client, key string) error {
+	return func(w http.ResponseWriter, r *http.Request, c client, open []string) error {
+		key := open[0]
 		ask, err := parseQuery(r.URL.RawQuery)
 		if err != nil {
 			return err
@@ -138,17 +139,13 @@ func parseQuery(text string) (ask query, err error) {
 	if !ok {
 		return ask, nil
 	}
-	limit := fmt.Sprintf("must be one number from 1 to %d", leaf.MaxBatch)
+	count := counts[0]
 	if len(counts) > 1 {
-		return ask, leaf.BadField("count", counts, limit)
+		count = fmt.Sprint(counts)
 	}
-	// ParseUint takes no sign, unlike Atoi.
-	count, err := strconv.ParseUint(counts[0], 10, 32)
-	if err != nil || count < 1 || count > leaf.MaxBatch {
-		return ask, leaf.BadField("count", counts[0], limit)
-	}
-	ask.count, ask.batch = int(count), true
-	return ask, nil
+	ask.batch = true
+	ask.count, err = parseCount(count)
+	return ask, err
 }
 
 // writeIDs writes all IDs of ranges, which f can write, each between before and after, sep between

@@ -11,7 +11,7 @@ import (
 
 // view is the handler of a route that takes no IDs.
 func view(serve func(http.ResponseWriter, *http.Request) error) handler {
-	return func(w http.ResponseWriter, r *http.Request, _ client, _ string) error { return serve(w, r) }
+	return func(w http.ResponseWriter, r *http.Request, _ client, _ []string) error { return serve(w, r) }
 }
 
 func (a *api) serveHealth(w http.ResponseWriter, _ *http.Request) error {

@@ -43,7 +43,7 @@ type answers struct {
 }
 
 // serveNext answers POST /v1/next. A request that is wrong in any part takes no ID.
-func (a *api) serveNext(w http.ResponseWriter, r *http.Request, c client, _ string) error {
+func (a *api) serveNext(w http.ResponseWriter, r *http.Request, c client, _ []string) error {
 	asks, err := readAsks(w, r)
 	if err != nil {
 		return err

@@ -48,6 +48,24 @@ func (d documented) NextN(ctx context.Context, tag string, n int) ([]leaf.Range,
 	return d.issuer.NextN(ctx, tag, n)
 }
 
+// NextEach is for sequences; their entities have no number yet.
+func (d documented) NextEach(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	q := requests[0]
+	lo := max(q.From, 1)
+	_, err := d.Next(ctx, sequence) // its errors
+	return []leaf.SequenceResult{{Range: leaf.Range{Lo: lo, Hi: lo + int64(q.Count)}, Err: err}}, nil
+}
+
+// documentedAccess gives documented for everything.
+type documentedAccess struct{}
+
+func (documentedAccess) Open(leaf.Credentials) (*leaf.Issuers, error) {
+	d := documented{newIssuer()}
+	return &leaf.Issuers{Segment: d, Snowflake: documented{newIssuer()}, Sequence: d}, nil
+}
+
+func (documentedAccess) Guarded() bool { return false }
+
 // newKeys returns keys of zeros.
 func newKeys() *format.Formats {
 	t, err := number.ParseTemplate("INV-{seq:08}")
@@ -66,7 +84,7 @@ func newKeys() *format.Formats {
 var servers = map[string]func() httpd.Config{
 	"serving": func() httpd.Config {
 		return httpd.Config{
-			Access:  leaf.Anyone(documented{newIssuer()}, documented{newIssuer()}),
+			Access:  documentedAccess{},
 			Formats: newKeys(),
 			Cache: func(context.Context, httpd.PageRequest) (httpd.Page, error) {
 				return httpd.Page{Rows: []any{map[string]any{"tag": "order", "value": "5"}}}, nil
@@ -126,7 +144,25 @@ func samples() (all []*sample) {
 		if path == "/v1/next" {
 			method, body = http.MethodPost, `{"requests":[{"tag":"order"}]}`
 		}
+		if strings.HasPrefix(path, "/v1/sequence/skip/") {
+			method = http.MethodPost
+		}
 		all = append(all, &sample{server: server, method: method, path: path, target: target, fields: fields, body: body})
+	}
+	for verb, queries := range map[string][]string{"next": {"", "?count=3", "?count=0"}, "peek": {""}, "skip": {"?to=500", "?to=-1", "?to=x", ""}} {
+		path := "/v1/sequence/" + verb + "/{sequence}/{entity}"
+		for _, query := range queries {
+			add("serving", path, "/v1/sequence/"+verb+"/order/7"+query)
+			add("serving", path, "/v1/sequence/"+verb+"/order/7"+query, "Accept: application/json")
+		}
+		for name := range errorOf {
+			add("serving", path, "/v1/sequence/"+verb+"/"+name+"/7"+queries[0])
+		}
+		add("serving", path, "/v1/sequence/"+verb+"/slow/7"+queries[0])
+		add("serving", path, "/v1/sequence/"+verb+"/order/7"+queries[0], "Authorization: Bearer a", "Authorization: Bearer b")
+		for _, server := range []string{"guarded", "off", "broken"} {
+			add(server, path, "/v1/sequence/"+verb+"/order/7"+queries[0])
+		}
 	}
 	for mode, path := range map[string]string{"segment": "/api/segment/get/{tag}", "snowflake": "/api/snowflake/get/{key}"} {
 		get := "/api/" + mode + "/get/"
@@ -191,7 +227,7 @@ func samples() (all []*sample) {
 		add("broken", path, path)
 	}
 	for _, rt := range httpd.Routes(servers["serving"]()) {
-		add("crowded", rt.Path, strings.NewReplacer("{tag}", "order", "{key}", "order").Replace(rt.Path))
+		add("crowded", rt.Path, strings.NewReplacer("{tag}", "order", "{key}", "order", "{sequence}", "order", "{entity}", "7").Replace(rt.Path))
 	}
 	for _, body := range []string{
 		`{"requests":[{"tag":"a"},{"tag":"b","count":0}]}`, `{"requests":[]}`, `{"requests":[{}]}`, `{"requests":[{"mode":"snowflake","tag":"k"}]}`,

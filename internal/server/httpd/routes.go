@@ -71,9 +71,9 @@ type route struct {
 	serve   handler
 }
 
-// handler answers a request, or returns an error if it has written nothing. The text is
-// the segment that the path leaves open, decoded.
-type handler func(w http.ResponseWriter, r *http.Request, c client, text string) error
+// handler answers a request, or returns an error if it has written nothing. open is
+// the segments that the path leaves open, decoded.
+type handler func(w http.ResponseWriter, r *http.Request, c client, open []string) error
 
 // table returns the routes.
 func (a *api) table() []route {
@@ -82,6 +82,9 @@ func (a *api) table() []route {
 	routes := []route{
 		{"/api/segment/get/{tag}", get, false, a.serveIDs(Segment)},
 		{"/api/snowflake/get/{key}", get, false, a.serveIDs(Snowflake)},
+		{"/v1/sequence/next/{sequence}/{entity}", get, false, a.serveSequence("count", askNext)},
+		{"/v1/sequence/peek/{sequence}/{entity}", get, false, a.serveSequence("", askPeek)},
+		{"/v1/sequence/skip/{sequence}/{entity}", []string{http.MethodPost}, false, a.serveSequence("to", askSkip)},
 		{"/v1/next", []string{http.MethodPost}, false, a.serveNext},
 		{"/cache", read, false, a.servePages("/cache", a.cache)},
 		{"/db", read, false, a.servePages("/db", a.db)},
@@ -127,7 +130,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 		return nil
 	}
 	for _, rt := range a.routes {
-		text, ok := rt.match(segments)
+		open, ok := rt.match(segments)
 		if !ok {
 			continue
 		}
@@ -155,15 +158,15 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 				}
 			}
 		}
-		return rt.serve(w, r, c, text)
+		return rt.serve(w, r, c, open)
 	}
 	return problem.NotFound(r.URL.Path)
 }
 
-// match reports whether a path with these segments belongs to route rt, and returns the text
-// in the open segment of rt. A slash at the end is ignored, as in the Java server. It is no
+// match reports whether a path with these segments belongs to route rt, and returns the texts
+// in the open segments of rt. A slash at the end is ignored, as in the Java server. It is no
 // part of a tag: clients percent-encode the slashes of a tag.
-func (rt route) match(segments []string) (text string, ok bool) {
+func (rt route) match(segments []string) (open []string, ok bool) {
 	rest := rt.path[1:]
 	if last := len(segments) - 1; segments[last] == "" && last == strings.Count(rt.path, "/") {
 		segments = segments[:last]
@@ -171,16 +174,16 @@ func (rt route) match(segments []string) (text string, ok bool) {
 	for i, s := range segments {
 		want, after, more := strings.Cut(rest, "/")
 		if more != (i+1 < len(segments)) {
-			return "", false
+			return nil, false
 		}
 		if strings.HasPrefix(want, "{") {
-			text = s
+			open = append(open, s)
 		} else if s != want {
-			return "", false
+			return nil, false
 		}
 		rest = after
 	}
-	return text, true
+	return open, true
 }
 
 // splitPath returns the segments of the path, each percent-decoded once.

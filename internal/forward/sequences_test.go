@@ -1,0 +1,143 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/forward"
+	"github.com/leaf-idgen/leaf/internal/owner"
+)
+
+// sections is a sequence whose entities have owners, by name. Node a believes what it has looked up.
+type sections struct {
+	mu       sync.Mutex
+	owners   map[string]string
+	believed map[string]string
+	calls    []string // to other nodes: who was asked for how many
+}
+
+// at is the sequences of one node.
+type at struct {
+	*sections
+
+	node string
+}
+
+func (a at) NextEach(_ context.Context, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, _ error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, q := range requests {
+		r := leaf.SequenceResult{Range: leaf.Range{Lo: 1, Hi: 1 + int64(q.Count)}}
+		switch {
+		case q.Entity == "unknown":
+			r = leaf.SequenceResult{Err: leaf.ErrUnknownTag}
+		case a.owners[q.Entity] != a.node || a.believed[q.Entity] != a.node && a.node == "a":
+			r = leaf.SequenceResult{Err: &owner.ElsewhereError{Tag: q.Entity, Route: owner.Route{Address: a.believed[q.Entity]}}}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func (s *sections) look(_ context.Context, tags []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, tag := range tags {
+		s.believed[tag] = s.owners[tag]
+	}
+	return nil
+}
+
+// theOthers takes calls to other nodes.
+type theOthers struct {
+	remote
+	*sections
+}
+
+func (o theOthers) NextEach(ctx context.Context, to owner.Route, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	o.mu.Lock()
+	o.calls = append(o.calls, fmt.Sprint(to.Address, len(requests)))
+	o.mu.Unlock()
+	if to.Address == "dead" {
+		<-ctx.Done()
+		return nil, leaf.ErrNotReady
+	}
+	return at{o.sections, to.Address}.NextEach(ctx, sequence, requests)
+}
+
+// TestSequences: a batch is divided by owners, and each request is answered by itself.
+func TestSequences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sections{
+			owners:   map[string]string{"mine": "a", "b1": "b", "b2": "b", "c1": "c", "moved": "c", "died": "b", "lost": ""},
+			believed: map[string]string{"mine": "a", "b1": "b", "b2": "b", "c1": "c", "moved": "b", "died": "dead"},
+		}
+		issuer := forward.New(forward.Config{Remote: theOthers{remote{}, s}, Self: "a", MaxWait: 5 * time.Second, Attempt: time.Second})
+		var requests []leaf.SequenceRequest
+		names := []string{"mine", "b1", "c1", "b2", "unknown", "moved", "died", "lost"}
+		for i, name := range names {
+			requests = append(requests, leaf.SequenceRequest{Entity: name, Count: i + 1})
+		}
+		ask := func(requests []leaf.SequenceRequest) []leaf.SequenceResult {
+			t.Helper()
+			got, err := issuer.Sequences(at{s, "a"}, s.look).NextEach(t.Context(), "chat", requests)
+			if err != nil || len(got) != len(requests) {
+				t.Fatal(got, err)
+			}
+			return got
+		}
+		for i, r := range ask(requests) {
+			want := map[string]error{"unknown": leaf.ErrUnknownTag, "lost": leaf.ErrNotReady}[names[i]]
+			if !errors.Is(r.Err, want) || want == nil && r.Range.Len() != int64(i+1) {
+				t.Errorf("%s: %v, %v, want %v", names[i], r.Range, r.Err, want)
+			}
+		}
+		slices.Sort(s.calls)
+		if want := []string{"b1", "b3", "c1", "c1", "dead1"}; !slices.Equal(s.calls, want) {
+			t.Errorf("calls %q, want %q", s.calls, want)
+		}
+		if answered, failed := issuer.Forwarded(); answered != 5 || failed != 1 {
+			t.Errorf("%d answered, %d failed", answered, failed)
+		}
+		s.calls = nil
+		if ask(requests[:1]); s.calls != nil {
+			t.Errorf("what the node owns was taken to %q", s.calls)
+		}
+	})
+}
+
+// TestSequencesHere: a call that was forwarded waits for the registry once, and is not forwarded again.
+func TestSequencesHere(t *testing.T) {
+	t.Parallel()
+	s := &sections{owners: map[string]string{"new": "a", "gone": "b"}, believed: map[string]string{"new": "b", "gone": "b"}}
+	got, err := forward.SequencesHere(at{s, "a"}, s.look).NextEach(t.Context(), "chat", []leaf.SequenceRequest{{Entity: "gone", Count: 1}, {Entity: "new", Count: 2}})
+	if err != nil || got[1].Range.Len() != 2 || !errors.Is(got[0].Err, leaf.ErrNotReady) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestPeersSequence: answers and errors of an owner arrive as it gave them, and what does not fit is no answer.
+func TestPeersSequence(t *testing.T) {
+	t.Parallel()
+	peers := forward.NewPeers(nil, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = peers.Close() })
+	to := owner.Route{Address: serve(t), Secret: "secret"}
+	got, err := peers.NextEach(t.Context(), to, "chat", []leaf.SequenceRequest{{Entity: "7", Count: 2}, {Entity: "8", From: 300}, {Entity: "unknown_tag", Count: 1}})
+	if err != nil || got[0].Range != (leaf.Range{Lo: 100, Hi: 102}) || got[1].Range != (leaf.Range{Lo: 300, Hi: 300}) || !errors.Is(got[2].Err, leaf.ErrUnknownTag) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := peers.NextEach(t.Context(), to, "chat", []leaf.SequenceRequest{{Entity: "more", Count: 1}}); !errors.Is(err, leaf.ErrNotReady) {
+		t.Errorf("two numbers in place of one: %v, %v", got, err)
+	}
+	to.Secret = "guess"
+	if got, err := peers.NextEach(t.Context(), to, "chat", []leaf.SequenceRequest{{Entity: "7", Count: 1}}); !errors.Is(err, leaf.ErrUnauthenticated) {
+		t.Errorf("with a wrong secret: %v, %v", got, err)
+	}
+}
