@@ -82,6 +82,7 @@ var examples = map[string]struct {
 	dependent []string
 }{
 	"data-dir":                   {value: "/data"},
+	"snowflake.layouts":          {value: "js53"},
 	"store":                      {value: "sqlite:/x.db"},
 	"tag-rule":                   {"a*=a", []string{"--store=a=sqlite:/a.db", "--store=b=sqlite:/b.db"}},
 	"segment.near":               {"a", []string{"--store=a=sqlite:/a.db", "--store=b=sqlite:/b.db"}},
