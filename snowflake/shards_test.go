@@ -15,7 +15,10 @@ import (
 // slower services, for one node and for several. A layout whose units have fewer than four times
 // n numbers fills a part of n shards only: docs/SNOWFLAKE.md says so.
 func TestShards(t *testing.T) {
-	ten, _ := snowflake.ParseLayout("js53,time=36,worker=5,sequence=12")
+	ten, err := snowflake.ParseLayout("unit=10ms,time=36,worker=5,sequence=12")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, l := range []snowflake.Layout{snowflake.Leaf(), snowflake.Seconds(), ten} {
 		for _, workers := range [][]int64{{0}, {7}, {0, 1, 2, 31}} {
 			for _, every := range []int{1, 1000} {
