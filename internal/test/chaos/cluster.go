@@ -224,12 +224,10 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return c.makeTags(ctx, store)
 }
 
-// makeTags makes the tables, which etcd has none of, and the tags.
+// makeTags makes the tables and the tags.
 func (c *cluster) makeTags(ctx context.Context, store string) error {
-	if !strings.HasPrefix(store, "etcd:") {
-		if err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
-			return err
-		}
+	if err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
+		return err
 	}
 	for _, t := range tags {
 		args := append([]string{"tag", "create", t.name, "--step", strconv.Itoa(t.step), "--store", store}, t.flags...)

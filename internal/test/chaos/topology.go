@@ -54,10 +54,6 @@ var definitions = []topologyDef{
 		expect: neverTwice + ordered + noLatch, build: buildGalera,
 	},
 	{
-		name: "etcd", about: "Three etcd, for tags and worker IDs. No database, no cluster fence.",
-		expect: neverTwice + ordered + " No tag latches.", build: buildEtcd,
-	},
-	{
 		name: "postgres", about: "PostgreSQL primary and synchronous standby, failovers that lose commits. Cluster fence and worker IDs (recycled) on three ZooKeeper.",
 		expect: neverTwice + fenced, regress: true, unordered: true, build: buildPostgres,
 	},
