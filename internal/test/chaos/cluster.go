@@ -38,37 +38,17 @@ type tag struct {
 }
 
 // tags of all runs: a step that lasts, one that divides nothing, one that batches
-// straddle, one that is edited, and one whose row is deleted. Those in strict order are so
-// many that in most runs each node owns some.
+// straddle, one that is edited, and one whose row is deleted.
 var tags = []tag{
 	{"stock", 200_000, nil},
 	{"short", 7, []string{"--fixed-step"}},
 	{"batch", 1000, []string{"--max-step", "2000"}},
 	{edited, editedStep, []string{"--max-step", "10000"}},
 	{reborn, 10, []string{"--fixed-step"}},
-	{"order-a", 100, strictOrder},
-	{"order-b", 100, strictOrder},
-	{"order-c", 100, strictOrder},
-	{"order-d", 100, strictOrder},
-	{"order-e", 100, strictOrder},
-	{"order-f", 100, strictOrder},
 }
 
-var strictOrder = []string{"--fixed-step", "--order", "strict"}
-
-// strictTags are the names of the tags in strict order.
-func strictTags() (names []string) {
-	for _, t := range tags {
-		if strings.HasPrefix(t.name, "order-") {
-			names = append(names, t.name)
-		}
-	}
-	return names
-}
-
-// streams are what the clients of one node ask for, over all protocols: each tag in strict order over
-// another one at each node.
-func streams(snowflake bool, number int) []stream {
+// streams are what the clients of one node ask for, over all protocols.
+func streams(snowflake bool) []stream {
 	all := []stream{
 		{name: "stock", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 20, stock: true},
 		{name: "stock-grpc", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 10, stock: true, protocol: overGRPC},
@@ -77,10 +57,6 @@ func streams(snowflake bool, number int) []stream {
 		{name: "batch", space: "batch", path: "/api/segment/get/batch", count: 17, rate: 10, protocol: overGRPC},
 		{name: edited, space: edited, path: "/api/segment/get/" + edited, count: 3, rate: 5, protocol: overRESP},
 		{name: reborn, space: reborn, path: "/api/segment/get/" + reborn, count: 1, rate: 5},
-	}
-	for i, tag := range strictTags() {
-		protocol := []string{"", overGRPC, overRESP}[(i+number)%3]
-		all = append(all, stream{name: tag, space: tag, path: "/api/segment/get/" + tag, count: 1 + i%2*3, rate: 5, strict: true, protocol: protocol})
 	}
 	if snowflake {
 		all = append(all,

@@ -138,8 +138,8 @@ func (r *run) play(ctx context.Context) error {
 	c := r.cluster
 	r.begin = time.Now()
 	layout := &fields{layout: snowflake.Leaf(), ahead: 15 * time.Second, behind: 75 * time.Second}
-	for i, n := range c.nodes {
-		for _, s := range streams(c.registry, i) {
+	for _, n := range c.nodes {
+		for _, s := range streams(c.registry) {
 			f := layout
 			if s.space != "snowflake" {
 				f = nil
@@ -148,7 +148,6 @@ func (r *run) play(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			l.strict = s.strict
 			cl, err := newClient(n, s, r.begin, l.write)
 			if err != nil {
 				return err
