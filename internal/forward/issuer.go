@@ -88,6 +88,13 @@ func (i *Issuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, er
 // to answer have failed.
 func (i *Issuer) Forwarded() (answered, failed int64) { return i.forwarded.Load(), i.failed.Load() }
 
+// heard passes on what an owner has issued.
+func (i *Issuer) heard(tag string, end int64) {
+	if i.cfg.Heard != nil {
+		i.cfg.Heard(tag, end)
+	}
+}
+
 // follow goes on with a call that the engine refused with err: it takes the call to the owner, wherever that is
 // by then.
 func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got []leaf.Range, _ error) {
@@ -108,9 +115,7 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			got, err = i.ask(ctx, to, tag, n)
 			if err == nil {
 				i.forwarded.Add(1)
-				if i.cfg.Heard != nil {
-					i.cfg.Heard(tag, got[len(got)-1].Hi)
-				}
+				i.heard(tag, got[len(got)-1].Hi)
 				return got, nil
 			}
 			if !again(err) {

@@ -189,7 +189,7 @@ type refuses struct{}
 
 func (refuses) Admit() error { return leaf.ErrThrottled }
 
-// The node learns what the owner has issued, and needs nobody to tell it what it has issued itself.
+// The node learns what the owner has issued, and already knows what it has issued itself.
 func TestHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for owner, want := range map[string]int64{"a": 0, "b": 4} {

@@ -179,7 +179,7 @@ func TestUnreachableNodeIsLogged(t *testing.T) {
 	call := func(ctx context.Context, secret, tag string) {
 		_, _ = peers.NextN(ctx, owner.Route{Address: address, Secret: secret}, tag, 1)
 	}
-	call(short, "secret", "order") // nobody accepts the connection
+	call(short, "secret", "order") // the connection is not accepted
 	if err := ln.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -177,6 +177,7 @@ func (s sequences) askAll(ctx context.Context, b *batch) {
 			switch {
 			case r.Err == nil:
 				s.forwarded.Add(1)
+				s.heard(b.left[i].Tag, r.Range.Hi) // what comes next of an entity is not above the end of its row
 			case again(r.Err):
 				continue
 			default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -112,6 +113,24 @@ func TestSequences(t *testing.T) {
 			t.Errorf("what the node owns was taken to %q", s.calls)
 		}
 	})
+}
+
+// TestSequencesAreHeard: the node learns how far each section is that it has taken a request to, and of no other.
+func TestSequencesAreHeard(t *testing.T) {
+	t.Parallel()
+	s := &sections{owners: map[string]string{"mine": "a", "b": "b", "c": "c"}, believed: map[string]string{"mine": "a", "b": "b", "c": "c"}}
+	heard := map[string]int64{}
+	issuer := forward.New(forward.Config{
+		Remote: theOthers{remote{}, s}, Self: "a", MaxWait: time.Minute, Attempt: time.Minute,
+		Heard: func(tag string, end int64) { heard[tag] = end },
+	})
+	requests := []leaf.SequenceRequest{{Entity: "mine", Count: 9}, {Entity: "b", Count: 2}, {Entity: "unknown", Count: 1}, {Entity: "c", Count: 5}}
+	if _, err := issuer.Sequences(at{s, "a"}, s.look).NextEach(t.Context(), "chat", requests); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]int64{"b": 3, "c": 6}; !maps.Equal(heard, want) {
+		t.Errorf("heard %v, want %v", heard, want)
+	}
 }
 
 // TestSequencesHere: a call that was forwarded waits for the registry once, and is not forwarded again.
