@@ -25,6 +25,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/leafpb"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -225,6 +226,20 @@ func TestLostFileGivesTagsAway(t *testing.T) {
 	for _, tag := range tags {
 		if code, text := get(t, second, "/api/segment/get/"+tag); code != http.StatusOK {
 			t.Fatalf("tag %s: %d %s", tag, code, text)
+		}
+	}
+}
+
+// TestSequencesAreBounded: what a node keeps of sequences is bounded, because it never drops one.
+func TestSequencesAreBounded(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, ordered(t, shortDir(t)))
+	for n := range 129 {
+		name := fmt.Sprint("s", n)
+		createStrict(t, a, sequence.RowName(name, sequence.Number(7).Section()))
+		code, text := get(t, a, "/v1/sequence/next/"+name+"/7")
+		if n < 128 && code != http.StatusOK || n == 128 && (code == http.StatusOK || !strings.Contains(text, "has served 128 sequences")) {
+			t.Fatalf("%s: %d %s", name, code, text)
 		}
 	}
 }
