@@ -76,20 +76,23 @@ func (w wire) freeze(t *testing.T, name, text string, call func(ctx context.Cont
 	return f
 }
 
+// frozenServers are the servers that free what a frozen client holds, with the text of a COMMIT on the wire.
+var frozenServers = []struct {
+	name, commit string
+	database     func(t testing.TB) server.Database
+}{
+	{"mysql", "COMMIT", server.MariaDB},
+	{"mysql itself", "COMMIT", server.MySQL},
+	{"postgres", "COMMIT\x00", server.Postgres}, // not COMMITTED
+}
+
 // TestFrozenNode: a node that stops in the middle of a transaction and keeps its
 // connection does not keep the rows. The server takes the transaction back, another node
 // gets the worker ID or the tag, and what the first one sends when it wakes up, once,
 // changes nothing.
 func TestFrozenNode(t *testing.T) {
 	t.Parallel() // MySQL frees what a frozen client holds after half a minute
-	for _, c := range []struct {
-		name, commit string
-		database     func(t testing.TB) server.Database
-	}{
-		{"mysql", "COMMIT", server.MariaDB},
-		{"mysql itself", "COMMIT", server.MySQL},
-		{"postgres", "COMMIT\x00", server.Postgres}, // not COMMITTED
-	} {
+	for _, c := range frozenServers {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := c.database(t)
@@ -150,14 +153,7 @@ func insist(t *testing.T, limit time.Duration, calls []frozenCall) {
 // than a node keeps that of its worker ID: its tags wait for it.
 func TestFrozenOwner(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, commit string
-		database     func(t testing.TB) server.Database
-	}{
-		{"mysql", "COMMIT", server.MariaDB},
-		{"mysql itself", "COMMIT", server.MySQL},
-		{"postgres", "COMMIT\x00", server.Postgres}, // not COMMITTED
-	} {
+	for _, c := range frozenServers {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := c.database(t)

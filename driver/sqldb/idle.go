@@ -29,7 +29,7 @@ var (
 	idleRows = idle{transaction: 5 * time.Second, mysqlSilent: 30 * time.Second, mysqlPool: 20 * time.Second}
 
 	// idleSlots is for slots. All bounds are below the time after which another node takes a slot over (2.2 s by
-	// default), so that a row which a dead owner locked keeps nobody waiting. Owners renew twice a second.
+	// default), so a row that a dead owner has locked is free by then. Owners renew twice a second.
 	idleSlots = idle{transaction: time.Second, mysqlSilent: 2 * time.Second, mysqlPool: time.Second}
 )
 
