@@ -23,7 +23,7 @@ type Sequence struct {
 type CreateSequence struct {
 	Name        string `json:"sequence"`
 	Start       int64  `json:"start,string"` // the first number of each entity
-	Step        int64  `json:"step"`         // of each row, sequence.MinStep to segment.MaxStep
+	Step        int64  `json:"step"`         // of each row, sequence.MinStep to sequence.MaxStep
 	Description string `json:"description,omitempty"`
 }
 
