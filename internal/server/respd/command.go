@@ -88,9 +88,12 @@ func newTable() *table {
 	return t
 }
 
+// longestName is that of a command.
+const longestName = 32
+
 // find returns the command of this name, nil if there is none.
 func (t *table) find(name []byte) *command {
-	var room [32]byte
+	var room [longestName]byte
 	if len(name) > len(room) {
 		return nil
 	}
@@ -104,6 +107,26 @@ func (t *table) find(name []byte) *command {
 	return t.byName[string(lower)]
 }
 
+// lastCommand is the last command of a connection, as the client spelled it: most clients send
+// the same one again and again, and to find it by its name takes longer than to issue an ID.
+type lastCommand struct {
+	spelled [longestName]byte
+	n       int // bytes of spelled
+	found   *command
+}
+
+// find returns the command of this name, nil if there is none.
+func (l *lastCommand) find(t *table, name []byte) *command {
+	if l.found != nil && string(name) == string(l.spelled[:l.n]) {
+		return l.found
+	}
+	cmd := t.find(name)
+	if cmd != nil {
+		l.n, l.found = copy(l.spelled[:], name), cmd
+	}
+	return cmd
+}
+
 // execute answers one request.
 func (c *conn) execute(a args) {
 	c.commands++
@@ -113,7 +136,7 @@ func (c *conn) execute(a args) {
 }
 
 func (c *conn) dispatch(a args) error {
-	cmd := c.srv.table.find(a.get(0))
+	cmd := c.last.find(c.srv.table, a.get(0))
 	switch {
 	case cmd == nil:
 		return c.unknown(a)

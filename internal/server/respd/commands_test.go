@@ -30,6 +30,14 @@ func TestReplies(t *testing.T) {
 			{"INCRBY order 100000", ":100011\r\n", ""},
 			{"INCR order", ":100012\r\n", ""},
 		}},
+		{"a name after one that begins like it, and the other way round", []step{
+			{"INCR order", ":1\r\n", ""},
+			{"INCRBY order 5", ":6\r\n", ""},
+			{"incr order", ":7\r\n", ""},
+			{"INC order", "-ERR unknown command 'INC', with args beginning with: 'order' \r\n", ""},
+			{"iNCR order", ":8\r\n", ""},
+			{"iNCRBY order 2", ":10\r\n", ""},
+		}},
 		{"INCRBY over a gap", []step{{"INCRBY 'gap once' 4", ":1008\r\n", ""}, {"INCR 'gap once'", ":1009\r\n", ""}}},
 		{"INCRBY over gaps only", []step{
 			{"INCRBY gap 4", "-ERR leaf: increment=4: the next IDs of this tag are not consecutive, 2 times in a row, because its ranges end between them; " +

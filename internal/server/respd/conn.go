@@ -38,6 +38,7 @@ type conn struct {
 	failed error  // of the last write
 	ending bool   // no further request is read
 	memory recent // of tags
+	last   lastCommand
 
 	commands, failures int64 // not yet in the server's counters
 
