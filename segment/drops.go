@@ -17,7 +17,8 @@ func (a *Allocator) Drops(tag string) *Drops {
 	return d.(*Drops)
 }
 
-// dropped counts that what was held of the tag is dropped.
+// dropped counts that what was held of the tag is dropped. Call it last: a program that has read the new count must not
+// find a chunk that can still be taken from.
 func (a *Allocator) dropped(tag string) {
 	if d, counted := a.drops.Load(tag); counted {
 		d.(*Drops).n.Add(1)

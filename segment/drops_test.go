@@ -48,3 +48,21 @@ func TestDrops(t *testing.T) {
 		})
 	}
 }
+
+// A drop is counted after the chunk is shut. A program that had read the new count before could take IDs from the chunk,
+// and would give them out for good.
+func TestDropIsCountedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := node(t, newStore(row(10)), nil, segment.Config{MaxWait: time.Second, FixedStep: true})
+		drops := a.Drops("order")
+		next(t, a, "order")
+		during := int64(-1)
+		defer segment.SetDuringShut(func() { during = drops.Count() })()
+		if _, err := a.Repair(t.Context(), "order", 1000); err != nil {
+			t.Fatal(err)
+		}
+		if during != 0 || drops.Count() == 0 {
+			t.Errorf("the count is %d while the chunk can be taken from, and %d at the end", during, drops.Count())
+		}
+	})
+}

@@ -185,7 +185,7 @@ func (t *Tag) detach() {
 		return // its handle may share the chunk of the tag's successor
 	}
 	t.state = detached
-	t.alloc.dropped(t.name)
+	defer t.alloc.dropped(t.name)
 	t.options = nil
 	t.fitsLocked(0)
 	t.cur.Load().shut()

@@ -105,7 +105,7 @@ func (t *Tag) dropBelow(floor int64) {
 	if b == nil || b.floor >= floor {
 		return
 	}
-	t.alloc.dropped(t.name)
+	defer t.alloc.dropped(t.name)
 	b.floor, b.prior = floor, max(b.prior, floor)
 	if b.whole.Len() > 0 && b.whole.Lo < floor {
 		b.prior = max(b.prior, b.whole.Hi) // some of it is issued, perhaps above floor
