@@ -92,22 +92,22 @@ func (p *Positions) takeEach(requests []Request, todo []int, results []Result) (
 		r := requests[i]
 		section := r.Entity.Section()
 		out := p.sections[section].do(p, op{key: p.key(r.Entity), count: int64(r.Count), to: r.From})
-		if out.want > MaxSkip {
-			results[i].Err = tooFar(r.From, out)
-			continue
-		}
 		if out.term == nil {
 			short = append(short, i)
 			out.want = max(out.want, missing[section].want)
 			missing[section] = out
 			continue
 		}
-		results[i].Range = leaf.Range{Lo: out.first, Hi: out.first + int64(r.Count)}
+		if first, err := out.answer(r.From); err != nil {
+			results[i].Err = err
+		} else {
+			results[i].Range = leaf.Range{Lo: first, Hi: first + int64(r.Count)}
+		}
 		all = append(all, taken{i, section, out.term})
 	}
 	for _, t := range all {
 		if !p.confirm(&p.sections[t.section], t.term) {
-			results[t.index].Range = leaf.Range{}
+			results[t.index] = Result{}
 			lost = append(lost, t.index)
 		}
 	}

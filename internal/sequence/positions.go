@@ -116,7 +116,7 @@ func (p *Positions) do(ctx context.Context, e Entity, o op) (int64, error) {
 	number := e.Section()
 	s := &p.sections[number]
 	if out := s.do(p, o); out.term != nil && p.confirm(s, out.term) {
-		return out.first, nil
+		return out.answer(o.to)
 	}
 	ctx, err := admit(ctx)
 	if err != nil {
@@ -128,12 +128,10 @@ func (p *Positions) do(ctx context.Context, e Entity, o op) (int64, error) {
 		out := s.do(p, o)
 		switch {
 		case out.term != nil && p.confirm(s, out.term):
-			return out.first, nil
+			return out.answer(o.to)
 		case out.term != nil:
 			lost++
 			continue
-		case out.want > MaxSkip:
-			return 0, tooFar(o.to, out)
 		}
 		if err := p.load(ctx, number, out); err != nil {
 			return 0, err

@@ -62,6 +62,30 @@ func TestSkipTo(t *testing.T) {
 	}
 }
 
+// A node that owned the section before does not know its end any more: it refuses no skip.
+func TestSkipAtAnEarlierOwner(t *testing.T) {
+	c := newCluster()
+	a, b := c.node(t, "a", sequence.Config{Step: 10}), c.node(t, "b", sequence.Config{Step: 10})
+	e, to := sequence.Number(7), int64(1+2*sequence.MaxSkip)
+	for name, skip := range map[string]func() error{
+		"one": func() error { _, err := a.SkipTo(t.Context(), e, to); return err },
+		"a batch": func() error {
+			got, err := a.NextEach(t.Context(), []sequence.Request{{Entity: e, From: to}})
+			return errors.Join(err, got[0].Err)
+		},
+	} {
+		c.own("a")
+		next(t, a, e)
+		c.own("b")
+		if err := skip(); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("%s: %v, want ErrNotReady, for the owner can be asked", name, err)
+		}
+	}
+	if got, err := b.SkipTo(t.Context(), e, 5+sequence.MaxSkip); err != nil || got != 5+sequence.MaxSkip {
+		t.Errorf("at the owner: %d, %v", got, err)
+	}
+}
+
 // All that Positions can do is a request of a batch.
 func TestBatchOfAll(t *testing.T) {
 	_, a := one(t, sequence.Config{Step: 10})

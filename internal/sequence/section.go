@@ -33,8 +33,16 @@ type op struct {
 type outcome struct {
 	first int64 // the numbers are [first, first+count); without count: the smallest that can come next
 	term  Term  // must be valid, asked after this outcome; nil: a block is missing
-	want  int64 // how many numbers the block must have, or more than leaf.MaxBatch if a skip goes too far
-	end   int64 // of the section, when a block was missing
+	want  int64 // how many numbers the block must have, or more than MaxSkip if a skip goes too far
+	end   int64 // of the section, when a block was missing, or the skip goes too far
+}
+
+// answer returns the result of an outcome whose term is valid: also where a section ends is known in a term only.
+func (out outcome) answer(to int64) (first int64, err error) {
+	if out.want > MaxSkip {
+		return 0, tooFar(to, out)
+	}
+	return out.first, nil
 }
 
 // do does the op, or says which block is missing.
@@ -48,7 +56,11 @@ func (s *section) do(p *Positions, o op) outcome {
 	first := max(next, o.to)
 	after := first + o.count
 	if after > s.end {
-		return outcome{want: max(o.count, after-s.end), end: s.end}
+		out := outcome{want: max(o.count, after-s.end), end: s.end}
+		if out.want > MaxSkip {
+			out.term = s.term
+		}
+		return out
 	}
 	if after > next {
 		s.rememberLocked(p, o.key, after)
