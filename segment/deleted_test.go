@@ -2,6 +2,8 @@ package segment_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -185,6 +187,21 @@ func TestRepairOfADeletedTag(t *testing.T) {
 		wantErr(t, err, leaf.ErrUnknownTag)
 		if m := a.Mark("nobody"); m != (fence.Mark{}) {
 			t.Errorf("mark of an unknown tag: %+v", m)
+		}
+	})
+}
+
+// A batch waits for more than is in stock, and the row is gone: the text says what the protocols' code says.
+func TestTextOfABatchOfADeletedTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{MaxWait: time.Second, FixedStep: true, SyncInterval: time.Hour})
+		next(t, a, "order")
+		synctest.Wait()
+		s.Remove("order")
+		_, err := a.NextN(t.Context(), "order", 50)
+		if !errors.Is(err, leaf.ErrUnknownTag) || !strings.Contains(err.Error(), leaf.ErrUnknownTag.Error()) {
+			t.Errorf("%v, of class %s", err, leaf.ClassOf(err).Code)
 		}
 	})
 }

@@ -259,7 +259,7 @@ func Cause(err error) error {
 }
 
 func (e *unservedError) Error() string {
-	return fmt.Sprintf("%v: no range for tag %q arrived in time", e.sentinel, e.tag)
+	return fmt.Sprintf("%v: no range for tag %q arrived in time", leaf.ClassOf(e).Err, e.tag) // as the protocols say by the cause
 }
 
 func (e *unservedError) Unwrap() []error { return []error{e.sentinel, e.cause} }

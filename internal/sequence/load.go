@@ -96,7 +96,7 @@ func (p *Positions) gaveUp(section int, cause error) error {
 	return &waitError{section, p.cfg.Tag, cause}
 }
 
-// waitError is a leaf.ErrExhausted. The cause is for errors.Is, not for clients.
+// waitError is a leaf.ErrExhausted. The cause is for errors.Is; of it clients hear the class only.
 type waitError struct {
 	section int
 	tag     string
@@ -104,7 +104,7 @@ type waitError struct {
 }
 
 func (e *waitError) Error() string {
-	return fmt.Sprintf("%v: no block for section %d of tag %q arrived in time", leaf.ErrExhausted, e.section, e.tag)
+	return fmt.Sprintf("%v: no block for section %d of tag %q arrived in time", leaf.ClassOf(e).Err, e.section, e.tag) // as the protocols say by the cause
 }
 
 func (e *waitError) Unwrap() []error { return []error{leaf.ErrExhausted, e.cause} }

@@ -352,12 +352,20 @@ func TestErrors(t *testing.T) {
 		if _, err := a.Next(t.Context(), e); !errors.Is(err, leaf.ErrExhausted) || time.Since(begun) != time.Second || !strings.Contains(err.Error(), `of tag "chat"`) {
 			t.Errorf("beside a hung call: %v after %v", err, time.Since(begun))
 		}
+		late, cancel := context.WithCancel(t.Context())
+		c.intercept(func(string, int, func() sequence.Block) (sequence.Block, error) {
+			cancel()
+			return sequence.Block{}, leaf.ErrUnknownTag
+		})
+		if _, err := a.Next(late, inSection(8, 1)[0]); !errors.Is(err, leaf.ErrUnknownTag) || !strings.Contains(err.Error(), leaf.ErrUnknownTag.Error()) {
+			t.Errorf("of a row that is gone, too late: %v, of class %s", err, leaf.ClassOf(err).Code)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if got, err := a.NextEach(ctx, []sequence.Request{{Entity: e, Count: 1}}); err != nil || !errors.Is(got[0].Err, context.Canceled) {
 			t.Errorf("a caller that has left: %v, %v", got, err)
 		}
-		if got, err := a.Next(ctx, inSection(9, 1)[0]); !errors.Is(err, context.Canceled) || c.count() != 3 {
+		if got, err := a.Next(ctx, inSection(9, 1)[0]); !errors.Is(err, context.Canceled) || c.count() != 4 {
 			t.Errorf("a caller that has left reserved a block: %d, %v", got, err)
 		}
 		close(hang)
