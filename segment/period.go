@@ -149,12 +149,12 @@ func (o *tagOptions) inForce() *period {
 // inPeriod returns a range of the period that is now, after moving the row there if r is of an earlier one.
 func (t *Tag) inPeriod(of *period, r reserved) (reserved, error) {
 	lost := &t.alloc.counters.lost[lossPeriod]
-	if now := of.begin(t.alloc.rt.Now()); periodOf(r.Range.Lo) < now {
+	if periodOf(r.Range.Lo) < of.begin(t.alloc.rt.Now()) {
 		lost.Add(r.Range.Len())
-		if err := t.beginPeriod(now); err != nil {
+		now, err := t.beginPeriod(of)
+		if err != nil {
 			return reserved{}, err
 		}
-		var err error
 		if r, err = t.reserve(); err != nil {
 			return reserved{}, err
 		}
@@ -179,23 +179,26 @@ func (t *Tag) inPeriod(of *period, r reserved) (reserved, error) {
 	return r, nil
 }
 
-// beginPeriod moves the row to the first number of a period. A load has just moved the row, so its time of change is what
-// the database's clock says.
-func (t *Tag) beginPeriod(day int64) error {
+// beginPeriod moves the row to the first number of the period that is now, and returns the period. A load has just moved
+// the row, so its time of change is what the database's clock says. One reading of the node's clock is compared with
+// that and says which period it is: the clock may be set between two readings.
+func (t *Tag) beginPeriod(of *period) (day int64, err error) {
 	a := t.alloc
 	row, err := t.shard.lookup(a.base, t.name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if ahead := a.rt.Now().Sub(row.UpdateTime); !row.UpdateTime.IsZero() && ahead > longestAhead {
-		return fmt.Errorf("%w: tag %q is not moved to the period from %s: this node's clock is %v ahead of the database's, and at most %v is allowed",
+	now := a.rt.Now()
+	day = of.begin(now)
+	if ahead := now.Sub(row.UpdateTime); !row.UpdateTime.IsZero() && ahead > longestAhead {
+		return 0, fmt.Errorf("%w: tag %q is not moved to the period from %s: this node's clock is %v ahead of the database's, and at most %v is allowed",
 			leaf.ErrNotReady, t.name, dateOf(day), ahead.Round(time.Second), longestAhead)
 	}
 	_, err = bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return t.shard.store.Raise(ctx, t.name, day<<number.PeriodBits+1)
 	})
 	if err != nil {
-		return fmt.Errorf("move the row of tag %q to the period from %s: %w", t.name, dateOf(day), err)
+		return 0, fmt.Errorf("move the row of tag %q to the period from %s: %w", t.name, dateOf(day), err)
 	}
-	return nil
+	return day, nil
 }

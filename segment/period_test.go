@@ -161,6 +161,21 @@ func TestPeriodByFastClock(t *testing.T) {
 	})
 }
 
+// TestPeriodByClockThatIsSetRight: the reading that says which period it is, is the one that is compared with the
+// database's clock. A clock that was a day ahead, and is set right between the two, moves no row.
+func TestPeriodByClockThatIsSetRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newStore(daily()), shiftedBy(25*time.Hour)
+		s.set(func(s *store) {
+			s.onLookup = func(context.Context, string) error {
+				clock.by.Store(0)
+				return nil
+			}
+		})
+		wantNumber(t, nextOf(t, node(t, s, nil, segment.Config{Runtime: clock})), "2000-01-01", 1)
+	})
+}
+
 // TestPeriodIsUsedUp: the numbers of the next day are not those of this one.
 func TestPeriodIsUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
