@@ -33,6 +33,10 @@
 //  10. A call for a tag in strict order gets larger IDs than every call that ended before it began, by
 //     true time and whatever nodes they asked, unless the tag's row went back. Runs with such tags are a
 //     mode of their own ("order"), which no seed draws.
+//  11. A number of a period (rule Y) is not issued by a call that begins after the period has ended by the node's
+//     clock, or after the node has read that the row is in a later one; nor more than an hour before the period
+//     begins by the node's clock, or a minute by the database's. Such runs are a mode of their own ("period"), which
+//     no seed draws.
 //
 // # Operators
 //

@@ -27,6 +27,8 @@ var (
 	}
 	orderKinds = []world.Kind{SlotsDown, SlotsCut, SlotsWeather, SlotsUnsure, SlotDeleted, SlotsForgotten, SlotsWiped, SlotsRenamed}
 
+	periodKinds = []world.Kind{PeriodLate}
+
 	snowflakeKinds = []world.Kind{
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,
 		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers, NamespaceMended,
@@ -36,7 +38,7 @@ var (
 )
 
 // Kinds returns the kinds of faults that can take effect in runs of one mode,
-// "segment", "snowflake" or "order", or as the seed says for "", in order of their names.
+// "segment", "snowflake", "order" or "period", or as the seed says for "", in order of their names.
 func Kinds(only string) []world.Kind {
 	all := slices.Clone(commonKinds)
 	if only != "snowflake" {
@@ -45,8 +47,11 @@ func Kinds(only string) []world.Kind {
 	if only == "" || only == "snowflake" {
 		all = append(all, snowflakeKinds...)
 	}
-	if only == "order" {
+	switch only {
+	case "order":
 		all = append(all, orderKinds...)
+	case "period":
+		all = append(all, periodKinds...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

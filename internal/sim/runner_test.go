@@ -187,7 +187,7 @@ func TestKindsAreComplete(t *testing.T) {
 			})
 		}
 	}
-	got := append(sim.Kinds(""), sim.Kinds("order")...)
+	got := slices.Concat(sim.Kinds(""), sim.Kinds("order"), sim.Kinds("period"))
 	for k, name := range want {
 		if !slices.Contains(got, k) {
 			t.Errorf("%s (%q) is in no list of internal/sim/kinds.go", name, k)

@@ -24,6 +24,7 @@ type segmentMode struct {
 	nodes     map[*Node]*segmentNode
 	apps      []*application
 	owners    *owners          // nil: no tag is in strict order
+	periods   *periods         // nil: no numbers begin anew
 	stopped   map[string]bool  // tags that a regress or a repair took stock from
 	floors    map[string]int64 // the numbers below which a repair said that nothing is issued, by tag
 	exposures
@@ -33,18 +34,15 @@ type segmentMode struct {
 type tag struct {
 	name   string
 	db     *world.Database
-	step   int64 // as it should be
-	strict bool  // it is in strict order
+	step   int64  // as it should be
+	strict bool   // it is in strict order
+	period string // in which its numbers begin anew, "" if they do not
 	exists bool
 }
 
 // row is the tag's, as the operator makes it.
 func (t *tag) row(maxID int64) segment.Row {
-	row := segment.Row{Tag: t.name, MaxID: maxID, Step: t.step}
-	if t.strict {
-		row.Options.Order = segment.OrderStrict
-	}
-	return row
+	return segment.Row{Tag: t.name, MaxID: maxID, Step: t.step, Options: t.options()}
 }
 
 // series is the tag's in the ledger.
@@ -62,7 +60,7 @@ type segmentNode struct {
 	before *segmentEngine // of the last process that had one
 }
 
-func newSegment(w *World, strict bool) mode {
+func newSegment(w *World, only string, start time.Time) mode {
 	m := &segmentMode{w: w, nodes: map[*Node]*segmentNode{}, stopped: map[string]bool{}, floors: map[string]int64{}}
 	m.exposures = exposures{mode: m, exposed: map[string][]exposure{}, regress: map[string]bool{}, alone: map[string]int64{}}
 	rng := w.rng
@@ -75,6 +73,7 @@ func newSegment(w *World, strict bool) mode {
 	}
 	for _, name := range names {
 		d := world.NewDatabase(w.sched, name, w.faults)
+		d.Start = start
 		d.Changed = func(k world.Kind) { m.expose(k, d) }
 		m.dbs = append(m.dbs, d)
 	}
@@ -104,8 +103,13 @@ func newSegment(w *World, strict bool) mode {
 	steps := []int64{1, 3, 7, 10, 30, 60, 100, 1000}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	steps[0] = max(steps[0], 100) // a run without long ranges issues little
-	if strict {
+	if only == "order" {
 		m.owners = newOwners(m)
+	}
+	if only == "period" {
+		if m.periods = (&periods{m, start}); rng.IntN(4) == 0 {
+			m.owners = newOwners(m)
+		}
 	}
 	for i, name := range []string{"order", "user", "order/item", "Pay"}[:2+rng.IntN(3)] {
 		m.create(name, steps[i])
@@ -141,6 +145,9 @@ func (m *segmentMode) makeFence() {
 // create inserts the row of a new tag.
 func (m *segmentMode) create(name string, step int64) {
 	t := &tag{name: name, step: step, strict: m.owners != nil && len(m.tags) < 2, exists: true, db: m.dbs[m.router(nil).Route(name)]}
+	if m.periods != nil {
+		t.period = m.periods.unit()
+	}
 	m.tags = append(m.tags, t)
 	t.db.Put(world.RowCreated, t.row(1), false)
 }
@@ -179,11 +186,11 @@ func (m *segmentMode) node(n *Node) *segmentNode {
 // open implements mode.
 func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	s := m.node(n)
-	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, since: map[[2]string]time.Duration{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}, known: map[string]int64{}, version: map[string]int64{}, missed: map[string]int64{}, members: map[*world.Database]segment.Member{}}
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, since: map[[2]string]time.Duration{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}, known: map[string]int64{}, version: map[string]int64{}, missed: map[string]int64{}, told: map[string]period{}, members: map[*world.Database]segment.Member{}}
 	var stores []segment.NamedStore
 	for i, c := range s.dbs {
 		store := c.For(p)
-		store.Delivered = e.delivered
+		store.Delivered, store.Read = e.delivered, e.read
 		store.Entered = func(member segment.Member) { e.members[m.dbs[i]] = member }
 		stores = append(stores, segment.NamedStore{Name: m.dbs[i].Name, Store: store})
 	}

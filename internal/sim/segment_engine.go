@@ -39,10 +39,11 @@ type segmentEngine struct {
 	opened  int              // how often the cluster fence had lost something at the last Open
 	found   bool             // it knows that the cluster fence lost something, and has not merged since
 	missed  map[string]int64 // the ends of repairs that the node was not on the list for, by tag
-	mending bool             // an operator repairs a tag through it
-	looked  bool             // it read the cluster fence after the calm
-	closing bool             // it stops
-	dropped bool             // a tag was deleted in this life: its stock is lost
+	told    map[string]period
+	mending bool // an operator repairs a tag through it
+	looked  bool // it read the cluster fence after the calm
+	closing bool // it stops
+	dropped bool // a tag was deleted in this life: its stock is lost
 
 	members map[*world.Database]segment.Member // as what it entered the list of nodes last
 }
@@ -204,6 +205,7 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	c := &clientCall{tag: name, n: n, began: e.now(), limit: min(limit, time.Second)}
 	e.calls = append(e.calls, c)
 	high, floor := e.state.high[name], e.mode.floors[name]
+	begun := e.moment(name)
 	var before int64
 	if e.mode.owners != nil {
 		before = e.mode.owners.done[name]
@@ -240,6 +242,9 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	e.check(name, n, got, high)
 	if e.mode.owners != nil {
 		e.mode.owners.check(e, name, got, before)
+	}
+	if e.mode.periods != nil {
+		e.mode.periods.check(e, name, got, begun)
 	}
 	if id := got[0].Lo; id < floor && floor != e.missed[name] && !e.node.Forgot {
 		w.Failf("%s issues %d of %q after a repair that ended with %d", e.node.Name, id, name, floor)

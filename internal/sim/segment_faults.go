@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/world"
-	"github.com/leaf-idgen/leaf/segment"
 )
 
 // The kinds of faults that only segment mode knows, beside those of databases and of
@@ -263,7 +262,8 @@ func (m *segmentMode) edit(t *tag, k world.Kind, step int64) bool {
 	if k == world.StepEdited {
 		t.step = step
 		if m.w.rng.IntN(3) == 0 {
-			row.Options = segment.Options{Order: row.Options.Order, MinStep: 1 + m.w.rng.Int64N(50), MaxStep: 50 + m.w.rng.Int64N(500), FixedStep: m.w.rng.IntN(3) == 0}
+			row.Options = t.options()
+			row.Options.MinStep, row.Options.MaxStep, row.Options.FixedStep = 1+m.w.rng.Int64N(50), 50+m.w.rng.Int64N(500), m.w.rng.IntN(3) == 0
 		}
 	}
 	t.db.Put(k, row, false)

@@ -162,7 +162,7 @@ func (e *segmentEngine) waste() []string {
 	whole, flaky := int64(0), int64(0)
 	var problems []string
 	for _, tag := range slices.Sorted(maps.Keys(e.taken)) {
-		if t := e.mode.tag(tag); e.twice[tag] || e.mode.stopped[tag] || t != nil && t.strict { // a term that ends drops its stock
+		if t := e.mode.tag(tag); e.twice[tag] || e.mode.stopped[tag] || t != nil && (t.strict || t.period != "") { // a term that ends drops its stock
 			continue
 		}
 		left := int64(0)

@@ -21,7 +21,7 @@ const (
 // Options of Run.
 type Options struct {
 	Log  io.Writer // a line per event; nil: none
-	Only string    // "segment", "snowflake" or "order"; "": as the seed says, never "order"
+	Only string    // "segment", "snowflake", "order" or "period"; "": as the seed says, never one of the last two
 
 	// Strict makes the scheduler check itself (sched.Scheduler.Strict).
 	Strict bool
@@ -143,7 +143,7 @@ func (w *World) Failf(format string, args ...any) {
 
 // build draws the modes and nodes.
 func (w *World) build(only string) {
-	segment, snowflake := only == "segment" || only == "order", only == "snowflake"
+	segment, snowflake := only == "segment" || only == "order" || only == "period", only == "snowflake"
 	if only == "" {
 		switch w.rng.IntN(8) {
 		case 0:
@@ -155,6 +155,9 @@ func (w *World) build(only string) {
 		}
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(w.rng.Int64N(int64(1000 * time.Hour))))
+	if only == "period" {
+		start = newYear(w)
+	}
 	for i := range 3 + w.rng.IntN(2) {
 		m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), start.Add(time.Duration(w.rng.IntN(4001)-2000)*time.Millisecond))
 		m.Drift(int64(w.rng.IntN(401) - 200))
@@ -163,7 +166,7 @@ func (w *World) build(only string) {
 		})
 	}
 	if segment {
-		w.modes = append(w.modes, newSegment(w, only == "order"))
+		w.modes = append(w.modes, newSegment(w, only, start))
 	}
 	if snowflake {
 		w.modes = append(w.modes, newSnowflake(w))

@@ -75,6 +75,9 @@ func (m *Machine) Step(d time.Duration) {
 	}
 }
 
+// Steps returns how often the wall clock was stepped.
+func (m *Machine) Steps() int { return len(m.steps) }
+
 // smallStep is a step that a node takes for drift: the default of snowflake.clock-jump.
 const smallStep = 10 * time.Second
 

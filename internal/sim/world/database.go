@@ -44,6 +44,7 @@ var ErrCommit = errors.New("world: commit failed")
 type Database struct {
 	Name   string
 	Faults *Faults
+	Start  time.Time // what its clock, which is right, showed at the beginning of the run
 
 	CommitError float64       // chance per write to fail after its commit
 	CutList     float64       // chance per reading of all rows to return none, or few
@@ -270,6 +271,16 @@ func (d *Database) note(x *side, tag string) {
 	if err != nil {
 		x.past[len(x.past)-1].row.Tag = tag
 	}
+}
+
+// changed returns when a row was changed last, by the database's clock.
+func (d *Database) changed(x *side, tag string) time.Time {
+	for _, c := range slices.Backward(x.past) {
+		if c.row.Tag == tag {
+			return d.Start.Add(c.at)
+		}
+	}
+	return time.Time{}
 }
 
 func (d *Database) reserved(tag string, r leaf.Range) {

@@ -49,6 +49,9 @@ type Store struct {
 	// given up before.
 	Delivered func(tag string, r leaf.Range, sure bool)
 
+	// Read is told each row that Lookup and Rows returned to a caller that still waited.
+	Read func(row segment.Row)
+
 	// Entered is told each entry on the list of nodes that is tried.
 	Entered func(m segment.Member)
 
@@ -188,14 +191,18 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (int64, erro
 
 // Lookup implements segment.Store.
 func (s *Store) Lookup(ctx context.Context, tag string) (segment.Row, error) {
-	return ask(ctx, s, "look up", tag, Repeatable, func(x *side) (segment.Row, error) {
-		return x.store.Lookup(context.Background(), tag)
+	row, err := ask(ctx, s, "look up", tag, Repeatable, func(x *side) (segment.Row, error) {
+		row, err := x.store.Lookup(context.Background(), tag)
+		row.UpdateTime = s.c.db.changed(x, tag)
+		return row, err
 	})
+	s.read(ctx, err, row)
+	return row, err
 }
 
 // Rows implements segment.Store. The rows are sorted: equal seeds, equal order.
 func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
-	return ask(ctx, s, "read rows", "", Repeatable, func(x *side) ([]segment.Row, error) {
+	rows, err := ask(ctx, s, "read rows", "", Repeatable, func(x *side) ([]segment.Row, error) {
 		rows, err := x.store.Rows(context.Background())
 		slices.SortFunc(rows, func(a, b segment.Row) int { return cmp.Compare(a.Tag, b.Tag) })
 		if d := s.c.db; err == nil && draw(d.s.Rand(), d.CutList) {
@@ -204,4 +211,15 @@ func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
 		}
 		return rows, err
 	})
+	s.read(ctx, err, rows...)
+	return rows, err
+}
+
+func (s *Store) read(ctx context.Context, err error, rows ...segment.Row) {
+	if s.Read == nil || err != nil || ctx.Err() != nil {
+		return
+	}
+	for _, row := range rows {
+		s.Read(row)
+	}
 }
