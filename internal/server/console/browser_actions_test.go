@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -50,6 +51,24 @@ func TestActions(t *testing.T) {
 	b.until(`!document.querySelector('dialog')`)
 	if tag, err := manage.Ask(t.Context(), a.Backend(), manage.GetTag{Name: script}); err != nil || tag.Step != 5000 {
 		t.Errorf("edited: %+v, %v", tag, err)
+	}
+
+	b.click("#create") // a period is for a new tag
+	b.put("#field-tag", "invoice")
+	b.put("#field-period", "week")
+	b.click("#confirm")
+	b.until(`document.querySelector('dialog .fault').textContent.includes('none, day, month or year')`)
+	b.put("#field-period", "day")
+	b.put("#field-period_zone", "Europe/Berlin")
+	b.put("#field-format", "INV-{yyyyMMdd}-{seq:06}")
+	b.click("#field-strict")
+	b.shot("create")
+	b.click("#confirm")
+	b.until(`!document.querySelector('dialog')`)
+	b.shows("begins anew each day")
+	want := segment.Options{Order: segment.OrderStrict, Format: "INV-{yyyyMMdd}-{seq:06}", Period: number.Day, PeriodZone: "Europe/Berlin"}
+	if tag, err := manage.Ask(t.Context(), a.Backend(), manage.GetTag{Name: "invoice"}); err != nil || tag.Options != want {
+		t.Errorf("created: %+v, %v; want %+v", tag, err, want)
 	}
 
 	b.click(`tbody tr [data-do="limit"]`)

@@ -15,6 +15,25 @@ const small = (text, field) => {
   return n === undefined ? undefined : Number(n);
 };
 
+// optionFields are those of a tag whose IDs people read, and of strict order. row is what the tag has.
+const optionFields = (row) => [
+  { name: 'strict', label: t('tag.strict'), value: row.order === 'strict', type: 'checkbox', hint: t('tag.strict.hint') },
+  { name: 'format', label: t('tag.format'), value: row.format || '', hint: t('tag.format.hint') },
+  { name: 'period', label: t('tag.period'), value: row.period || '', hint: t('tag.period.hint') },
+  { name: 'period_zone', label: t('tag.period_zone'), value: row.period_zone || '', placeholder: 'UTC', hint: t('tag.period_zone.hint') },
+  { name: 'description', label: t('tag.description'), value: row.description || '' },
+];
+
+// optionChange returns what differs from row.
+function optionChange(v, row) {
+  const change = {};
+  if (v.strict !== (row.order === 'strict')) change.order = v.strict ? 'strict' : 'plain';
+  for (const key of ['format', 'period', 'period_zone', 'description']) {
+    if (v[key] !== (row[key] || '')) change[key] = v[key];
+  }
+  return change;
+}
+
 export function createTag(done) {
   dialog({
     title: t('tag.create'), lead: t('tag.create.lead'), confirm: t('tag.create.do'),
@@ -22,9 +41,9 @@ export function createTag(done) {
       { name: 'tag', label: t('tag.name') },
       { name: 'start', label: t('tag.start'), value: 1, mode: 'numeric', hint: t('tag.start.hint') },
       { name: 'step', label: t('tag.step'), value: 1000, mode: 'numeric', hint: t('tag.step.hint') },
-      { name: 'description', label: t('tag.description') },
+      ...optionFields({}),
     ],
-    run: (v) => admin('POST', 'tag', null, { tag: v.tag, start: number(v.start, t('tag.start')) || '1', step: small(v.step, t('tag.step')) || 1000, description: v.description || undefined }),
+    run: (v) => admin('POST', 'tag', null, { tag: v.tag, start: number(v.start, t('tag.start')) || '1', step: small(v.step, t('tag.step')) || 1000, ...optionChange(v, {}) }),
     done: (tag) => { tell(t('tag.created', { tag: tag.tag })); done(); },
   });
 }
@@ -44,21 +63,15 @@ export async function editTag(name, done) {
       { name: 'min_step', label: t('tag.min_step'), value: row.min_step || 0, mode: 'numeric', hint: t('tag.min_step.hint') },
       { name: 'max_step', label: t('tag.max_step'), value: row.max_step || 0, mode: 'numeric', hint: t('tag.max_step.hint') },
       { name: 'fixed_step', label: t('tag.fixed_step'), value: row.fixed_step, type: 'checkbox' },
-      { name: 'strict', label: t('tag.strict'), value: row.order === 'strict', type: 'checkbox', hint: t('tag.strict.hint') },
-      { name: 'format', label: t('tag.format'), value: row.format || '', hint: t('tag.format.hint') },
-      { name: 'description', label: t('tag.description'), value: row.description || '' },
+      ...optionFields(row),
     ],
     run: (v) => {
-      const change = {};
+      const change = optionChange(v, row);
       for (const key of ['step', 'min_step', 'max_step']) {
         const n = small(v[key], t('tag.' + key));
         if (n !== undefined && n !== (row[key] || 0)) change[key] = n;
       }
       if (v.fixed_step !== Boolean(row.fixed_step)) change.fixed_step = v.fixed_step;
-      if (v.strict !== (row.order === 'strict')) change.order = v.strict ? 'strict' : 'plain';
-      for (const key of ['format', 'description']) {
-        if (v[key] !== (row[key] || '')) change[key] = v[key];
-      }
       return admin('PATCH', 'tag', { tag: name }, change);
     },
     done: () => { tell(t('tag.edited', { tag: name })); done(); },
