@@ -61,14 +61,15 @@ func TestMovesARunningProgram(t *testing.T) {
 			c.Set(offset)
 			from := p.tell(t)
 			var to reading
-			for to = p.tell(t); to.ticks < from.ticks+5; to = p.tell(t) {
+			for to = p.tell(t); to.before < from.after+5; to = p.tell(t) {
 				if to.monotonic > from.monotonic+near {
-					t.Fatalf("offset %v: %d ticks of 10 ms in %v", offset, to.ticks-from.ticks, to.monotonic-from.monotonic)
+					t.Fatalf("offset %v: %d ticks of 10 ms in %v", offset, to.before-from.after, to.monotonic-from.monotonic)
 				}
 			}
-			// A ticker of 10 ms cannot be ahead of elapsed time by more than one.
-			if most := int64((to.monotonic-from.monotonic)/(10*time.Millisecond)) + 2; to.ticks-from.ticks > most {
-				t.Errorf("offset %v: %d ticks, want at most %d", offset, to.ticks-from.ticks, most)
+			// One tick lies at the beginning of the span, one in the ticker's channel, and one is received and not
+			// counted yet. The program may stand still at any place: so these are ticks that it counted in between.
+			if most := int64((to.monotonic-from.monotonic)/(10*time.Millisecond)) + 3; to.before-from.after > most {
+				t.Errorf("offset %v: %d ticks, want at most %d", offset, to.before-from.after, most)
 			}
 		}
 	})
@@ -172,7 +173,7 @@ func open(t *testing.T, path string) *clock.File {
 type reading struct {
 	wall, library         time.Time
 	monotonic, sinceStart time.Duration
-	ticks                 int64
+	before, after         int64 // ticks
 }
 
 // running is one run of the program.
@@ -211,11 +212,11 @@ func (r *running) tell(t *testing.T) reading {
 	if !r.out.Scan() {
 		t.Fatalf("the program has ended: %v", r.out.Err())
 	}
-	var wall, monotonic, sinceStart, library, ticks int64
-	if _, err := fmt.Sscan(r.out.Text(), &wall, &monotonic, &sinceStart, &library, &ticks); err != nil {
+	var wall, monotonic, sinceStart, library, before, after int64
+	if _, err := fmt.Sscan(r.out.Text(), &wall, &monotonic, &sinceStart, &library, &before, &after); err != nil {
 		t.Fatalf("%q: %v", r.out.Text(), err)
 	}
-	return reading{time.Unix(0, wall), time.Unix(0, library), time.Duration(monotonic), time.Duration(sinceStart), ticks}
+	return reading{time.Unix(0, wall), time.Unix(0, library), time.Duration(monotonic), time.Duration(sinceStart), before, after}
 }
 
 // TestUnknownRelease: an overlay of a time.Now that has changed would not move

@@ -1,7 +1,7 @@
 // Command tell answers each line of its input by what its clocks say, as
 // nanoseconds: the wall clock, the monotonic time since its start, the wall time
 // since its start, the wall clock as a library sees it, and the number of ticks
-// of 10 ms that it has counted.
+// of 10 ms that it had counted before it looked at these clocks, and after.
 package main
 
 import (
@@ -35,7 +35,8 @@ func main() {
 	logger := slog.New(slog.NewTextHandler(library, nil))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		logger.Info("")
+		before := ticks.Load()
 		now := time.Now()
-		fmt.Println(now.UnixNano(), int64(now.Sub(start)), int64(now.Round(0).Sub(start.Round(0))), library.last.UnixNano(), ticks.Load())
+		fmt.Println(now.UnixNano(), int64(now.Sub(start)), int64(now.Round(0).Sub(start.Round(0))), library.last.UnixNano(), before, ticks.Load())
 	}
 }
