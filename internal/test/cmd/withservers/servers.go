@@ -122,7 +122,7 @@ withservers: *******************************************************************
 // environment returns ours and what the command needs to know. Its temporary
 // files lie in a folder that is removed even if it was killed.
 func (s *servers) environment() []string {
-	env := append(os.Environ(), "TMPDIR="+s.folder.Path())
+	env := append(os.Environ(), "TMPDIR="+s.folder.Path(), asked+"=asked")
 	for variable, r := range s.started {
 		env = append(env, variable+"="+r.text)
 	}
