@@ -61,7 +61,7 @@ func engineServer(t *testing.T) *respd.Server {
 		}
 	})
 	return start(t, quiet(respd.Config{
-		Access: &gate{token: password, issuers: leaf.Issuers{Segment: engine, Snowflake: &largeIDs{id: 1 << 62}}},
+		Access: &gate{token: password, issuers: leaf.Issuers{Segment: engine, Snowflake: &largeIDs{id: 1 << 62}, Sequence: newEntities()}},
 		Times:  servertest.Times(func(id int64) (idtime.Decoded, error) { return idtime.Decoded{UnixMilli: id}, nil }),
 	}))
 }
@@ -194,6 +194,9 @@ func TestRedisCLI(t *testing.T) {
 	}{
 		{[]string{"PING"}, "PONG\n"},
 		{[]string{"-3", "LEAF.DECODE", "5"}, "timestamp 5\nworkerId 0\nsequenceId 0\n"},
+		{[]string{"HINCRBY", "chat", "user-7", "5"}, "5\n"},
+		{[]string{"HINCRBY", "chat", "user-7", "1"}, "6\n"},
+		{[]string{"HELP", "HINCRBY"}, "\n  \x1b[1mHINCRBY\x1b[0m \x1b[90msequence entity n\x1b[0m\n"},
 		{[]string{"-n", "0", "ECHO", "a b"}, "a b\n"},
 		{[]string{"GET", "order"}, "ERR unknown command 'GET', with args beginning with: 'order' \n\n"},
 		{[]string{"INCR", "none"}, "UNKNOWNTAG leaf: unknown tag: \"none\"\n\n"},
@@ -287,6 +290,17 @@ func TestGoRedis(t *testing.T) {
 			}
 			if err := rdb.Set(ctx, "order", 1, 0).Err(); err == nil || !strings.Contains(err.Error(), "IDs only grow") {
 				t.Errorf("SET: %v", err)
+			}
+			numbers, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+				return errors.Join(p.HIncrBy(ctx, "chat", "7", 1).Err(), p.HIncrBy(ctx, "chat", "7", 10).Err(), p.HIncrBy(ctx, "chat", "8", 1).Err())
+			})
+			if err != nil {
+				t.Fatalf("HINCRBY: %v", err)
+			}
+			for i, want := range []int64{1, 11, 1} {
+				if got := numbers[i].(*redis.IntCmd).Val(); got != want {
+					t.Errorf("HINCRBY %d: %d, want %d", i, got, want)
+				}
 			}
 			before := rdb.Incr(ctx, "order").Val()
 			if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {

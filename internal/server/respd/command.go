@@ -75,7 +75,7 @@ type table struct {
 
 func newTable() *table {
 	t := &table{byName: map[string]*command{}}
-	for _, rows := range [][]command{idCommands, sessionCommands, aboutCommands, transactionCommands} {
+	for _, rows := range [][]command{idCommands, sequenceCommands, sessionCommands, aboutCommands, transactionCommands} {
 		for i := range rows {
 			cmd := &rows[i]
 			t.byName[cmd.name] = cmd

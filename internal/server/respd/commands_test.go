@@ -137,7 +137,7 @@ func TestReplies(t *testing.T) {
 			{"DEL order", "-ERR leaf: IDs only grow: a tag's number can be neither set, lowered nor deleted by a client\r\n", ""},
 		}},
 		{"COMMAND", []step{
-			{"COMMAND COUNT", ":15\r\n", ""},
+			{"COMMAND COUNT", ":16\r\n", ""},
 			{
 				"COMMAND INFO incr nope set", "*3\r\n*10\r\n$4\r\nincr\r\n:2\r\n*3\r\n+write\r\n+denyoom\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n$-1\r\n$-1\r\n",
 				"*3\r\n*10\r\n$4\r\nincr\r\n:2\r\n~3\r\n+write\r\n+denyoom\r\n+fast\r\n:1\r\n:1\r\n:1\r\n~0\r\n*0\r\n*0\r\n*0\r\n_\r\n_\r\n",
@@ -231,7 +231,7 @@ func TestEveryClass(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, quiet(respd.Config{})))
-	for _, words := range [][]string{{"INCR", "a"}, {"INCRBY", "a", "2"}, {"LEAF.NEXT", "a"}, {"LEAF.SNOWFLAKE"}, {"LEAF.SNOWFLAKE", "COUNT", "3"}, {"LEAF.DECODE", "1"}} {
+	for _, words := range [][]string{{"INCR", "a"}, {"INCRBY", "a", "2"}, {"HINCRBY", "a", "7", "2"}, {"LEAF.NEXT", "a"}, {"LEAF.SNOWFLAKE"}, {"LEAF.SNOWFLAKE", "COUNT", "3"}, {"LEAF.DECODE", "1"}} {
 		c.fails("DISABLED leaf: ", words...)
 	}
 }
@@ -316,7 +316,7 @@ func TestCommandTable(t *testing.T) {
 		for _, words := range [][]string{{"COMMAND"}, {"COMMAND", "INFO"}, {"COMMAND", "LIST"}, {"COMMAND", "DOCS"}} {
 			c.send(request(words...))
 			got := c.reply()
-			for _, name := range []string{"incr", "incrby", "leaf.next", "leaf.snowflake", "leaf.decode", "auth", "hello", "client", "select", "reset", "quit", "ping", "echo", "info", "command"} {
+			for _, name := range []string{"incr", "incrby", "leaf.next", "leaf.snowflake", "leaf.decode", "hincrby", "auth", "hello", "client", "select", "reset", "quit", "ping", "echo", "info", "command"} {
 				if !strings.Contains(got, fmt.Sprintf("$%d\r\n%s\r\n", len(name), name)) {
 					t.Errorf("%q lacks %s", words, name)
 				}

@@ -3,6 +3,7 @@
 //
 //	INCR tag                     the next ID of a tag
 //	INCRBY tag n                 the last of n consecutive IDs
+//	HINCRBY sequence entity n    the last of the next n numbers of an entity
 //	LEAF.NEXT tag [COUNT n] [TEXT] [FORMAT f]         one ID, or an array of n
 //	LEAF.SNOWFLAKE [key] [COUNT n] [TEXT] [FORMAT f]  the same in snowflake mode
 //	LEAF.DECODE id               the fields of an ID of snowflake mode
@@ -18,7 +19,7 @@
 //  1. An ID that a client has seen was issued for this one request. What a client did
 //     not see, because its connection broke or an INCRBY met a gap, is lost and not
 //     issued again.
-//  2. A reply to INCR, INCRBY or LEAF.* is an integer, a string, or an array
+//  2. A reply to INCR, INCRBY, HINCRBY or LEAF.* is an integer, a string, or an array
 //     of them only if the Issuer has issued exactly those; every failure is an error
 //     reply whose first word is the class of the one table (leaf.Class.RESP). An error
 //     has one line. The cause of an internal error goes to the log only.
@@ -41,9 +42,9 @@
 //
 // # What it does not do
 //
-// It issues nothing and decides nothing: it translates to the leaf.Issuer that
-// Config.Access gives to a client. It stores nothing, so there is no GET, SET or DEL,
-// no transaction and no publishing. A client's disconnection does not cancel the
+// It issues nothing and decides nothing: it translates to the leaf.Issuer and the
+// leaf.Sequencer that Config.Access gives to a client. It stores nothing, so there is no
+// GET, SET, DEL or HGET, no transaction and no publishing. A client's disconnection does not cancel the
 // request that it waits for. The package is part of the program leaf: its Go API may
 // change with every release.
 package respd

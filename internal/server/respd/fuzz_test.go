@@ -22,6 +22,7 @@ import (
 func FuzzServer(f *testing.F) {
 	for _, seed := range []string{
 		request("INCR", "a") + request("INCRBY", "a", "10") + request("PING"),
+		request("HINCRBY", "a", "7", "10") + request("HINCRBY", "a", "\x00", "1") + request("HINCRBY", "a", "7", "-1") + request("HSET", "a", "7", "1"),
 		request("HELLO", "3") + request("COMMAND", "DOCS") + request("INFO") + request("CLIENT", "INFO") + request("RESET"),
 		request("HELLO", "3", "AUTH", "default", "s3cret", "SETNAME", "x") + request("LEAF.NEXT", "a", "COUNT", "100", "TEXT"),
 		request("AUTH", "s3cret") + request("LEAF.SNOWFLAKE", "COUNT", "3") + request("LEAF.DECODE", "7") + request("CLIENT", "GETNAME"),
@@ -35,7 +36,7 @@ func FuzzServer(f *testing.F) {
 	var log strings.Builder
 	servers := map[bool]*pipes{}
 	for _, locked := range []bool{false, true} {
-		g := &gate{issuers: leaf.Issuers{Segment: &counter{}, Snowflake: &counter{}}}
+		g := &gate{issuers: leaf.Issuers{Segment: &counter{}, Snowflake: &counter{}, Sequence: newEntities()}}
 		if locked {
 			g.token = "s3cret"
 		}
