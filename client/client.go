@@ -51,7 +51,7 @@ type Client struct {
 	cache *cache.Cache   // nil: none
 	seen  *check.Checker // nil: none
 
-	lanes [2]sync.Map // by mode: tag to *lane
+	lanes [3]sync.Map // by mode, the last one of sequences: tag to *lane
 	swept time.Time   // of follow
 
 	closed  atomic.Bool

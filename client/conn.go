@@ -42,6 +42,8 @@ type grpcLink struct {
 	tasks sync.WaitGroup // goroutines of streams
 	of    *cluster
 
+	calls chan struct{} // of sequences, under way
+
 	intercepted bool // the application's code runs when a request is sent
 
 	mu       sync.Mutex

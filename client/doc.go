@@ -60,6 +60,9 @@
 // address and the node works, also if it is not among the few nodes that are used; it then gets a link
 // for such tags only. An owner that fails is left for other nodes, until an answer names it again.
 //
+// A call for numbers of a sequence ([Client.Sequence]) joins no lane: it is one request, and what a node
+// does not answer in half of the time that is left is asked of another node. It sends no hedges.
+//
 // # What it does not do
 //
 // It cannot tell which of two clusters is the right one: without [WithCluster] it uses the one
@@ -69,7 +72,7 @@
 // tls.Config, and the methods of the connections of [WithDialer]. Such a panic ends the
 // process.
 //
-// It keeps no IDs unless it is told to ([WithCache]). It promises no order between nodes for a
+// It keeps no IDs unless it is told to ([WithCache]), and no numbers of sequences. It promises no order between nodes for a
 // tag in plain order: two calls that different nodes answer may get IDs in any order. It does not try another
 // node when one says that its store went backwards (leaf.ErrRegress): a node that has
 // not noticed is one that may repeat IDs.

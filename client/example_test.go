@@ -267,6 +267,34 @@ func ExampleClient_Snowflake() {
 	// Output: true <nil>
 }
 
+// Each user of a chat has numbers of its own. A node makes a sequence with leaf sequence create.
+func ExampleClient_Sequence() {
+	server := leaftest.NewServer()
+	defer server.Close()
+	server.AddSequence("chat")
+	chat := server.Client().Sequence("chat")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	fmt.Println(chat.Next(ctx, "user-7"))
+	fmt.Println(chat.Next(ctx, "user-7"))
+
+	// Many users in one request: each is answered by itself.
+	results, err := chat.NextEach(ctx, []leaf.SequenceRequest{{Entity: "user-7", Count: 1}, {Entity: "user-8", Count: 3}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range results {
+		fmt.Println(r.Range, r.Err)
+	}
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// [3, 4) <nil>
+	// [1, 4) <nil>
+}
+
 // Calls under way are answered before Close returns, if its context allows.
 func ExampleClient_Close() {
 	server := leaftest.NewServer("order")

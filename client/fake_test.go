@@ -19,6 +19,7 @@ var errDown = errors.New("connection refused")
 // is given twice was given twice by the client.
 type cluster struct {
 	issuer counter
+	last   map[string]int64 // of entities
 
 	mu    sync.Mutex
 	nodes map[string]*fake
@@ -27,7 +28,7 @@ type cluster struct {
 }
 
 func newCluster(nodes ...discovery.Node) *cluster {
-	c := &cluster{nodes: make(map[string]*fake), list: nodes}
+	c := &cluster{nodes: make(map[string]*fake), list: nodes, last: make(map[string]int64)}
 	for _, n := range nodes {
 		c.add(n)
 	}
@@ -85,6 +86,8 @@ type fake struct {
 	latency  time.Duration // of an answer
 	draining bool
 	answer   func(r *client.Request) ([]leaf.Range, error) // instead of IDs
+	each     func(e leaf.SequenceRequest) error            // of an entity; nil: none fails
+	entities []string                                      // that were asked for
 	requests []int                                         // the counts
 	tags     []string
 	thawed   chan struct{} // closed: it runs
@@ -213,6 +216,58 @@ func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range,
 		return answer(r)
 	}
 	return l.cluster.issuer.NextN(context.Background(), r.Tag, r.Count)
+}
+
+func (l *fakeLink) Sequence(ctx context.Context, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, err error) {
+	l.mu.Lock()
+	down, latency, thawed, mute, each := l.down, l.latency, l.thawed, l.mute, l.each
+	for _, r := range requests {
+		l.entities = append(l.entities, r.Entity)
+	}
+	l.mu.Unlock()
+	if mute {
+		thawed = nil
+	}
+	if down {
+		return nil, client.Broken(errDown)
+	}
+	select {
+	case <-thawed:
+		time.Sleep(latency)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for _, r := range requests {
+		if each != nil {
+			if err := each(r); err != nil {
+				results = append(results, leaf.SequenceResult{Err: err})
+				continue
+			}
+		}
+		results = append(results, l.cluster.entity(r))
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the numbers are lost
+	}
+	return results, nil
+}
+
+// entity gives an entity its next numbers.
+func (c *cluster) entity(r leaf.SequenceRequest) leaf.SequenceResult {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lo := max(c.last[r.Entity]+1, r.From)
+	c.last[r.Entity] = lo + int64(r.Count) - 1
+	return leaf.SequenceResult{Range: leaf.Range{Lo: lo, Hi: lo + int64(r.Count)}}
+}
+
+// askedEntities returns which entities were asked for, and forgets them.
+func (f *fake) askedEntities() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := f.entities
+	f.entities = nil
+	return asked
 }
 
 func (l *fakeLink) Check(ctx context.Context) error {

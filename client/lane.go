@@ -70,6 +70,13 @@ func (l *lane) join(w *waiter) (start, retired bool, err error) {
 	return l.startLocked(), false, nil
 }
 
+// use keeps the lane from being retired soon.
+func (l *lane) use() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used = true
+}
+
 // startLocked reports whether one more flight must start, and counts it.
 func (l *lane) startLocked() bool {
 	if len(l.waiting) == 0 || l.flights > l.slow || l.flights == maxFlights {

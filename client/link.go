@@ -15,6 +15,10 @@ type link interface {
 	// breaks or is closed.
 	Ask(r *request)
 
+	// Sequence asks for numbers of entities and returns their results, or an error for all of them. It returns when
+	// ctx ends, if not before; whether the node has given numbers is unknown then.
+	Sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error)
+
 	// Check asks whether the node serves: nil if it does, errNotServing if it says that
 	// it does not, another error if it does not answer before ctx ends.
 	Check(ctx context.Context) error

@@ -95,8 +95,8 @@ func (n *node) asked() {
 	n.requests.Add(1)
 }
 
-// answered is the end of a request that was sent at started. An error that the node has
-// answered is a matter of the lane: the node works.
+// answered is the end of a request that was sent at started, zero if its latency is not to be measured. An error
+// that the node has answered is a matter of the lane: the node works.
 func (n *node) answered(now, started time.Time, err error) {
 	n.inFlight.Add(-1)
 	if errors.Is(err, errGivenUp) || isOwn(err) {
@@ -119,7 +119,7 @@ func (n *node) answered(now, started time.Time, err error) {
 		n.state = StateUsable
 	}
 	n.row = 0
-	if err == nil {
+	if err == nil && !started.IsZero() {
 		n.measureLocked(now.Sub(started))
 	}
 }

@@ -11,8 +11,8 @@
 //
 // Promises:
 //
-//  1. IDs of a tag begin at 1 and grow without gaps, so a test can name them. That is
-//     more than a cluster promises.
+//  1. IDs of a tag, and numbers of an entity of a sequence (AddSequence), begin at 1 and grow
+//     without gaps, so a test can name them. That is more than a cluster promises.
 //  2. The errors of Fail reach the caller as a node's do: errors.Is finds them.
 //  3. After the test, or Close, nothing of the server and of its clients runs.
 //

@@ -24,6 +24,7 @@ type Server struct {
 	t                  testing.TB // nil: not of a test
 	addr               string
 	segment, snowflake *issuer
+	each               *sequences
 
 	mu      sync.Mutex
 	running *grpcd.Server // nil: stopped
@@ -50,6 +51,7 @@ func newServer(t testing.TB, tags []string) *Server {
 		segment:   &issuer{last: map[string]int64{}},
 		snowflake: &issuer{last: map[string]int64{}, any: true},
 	}
+	s.each = &sequences{like: s.segment, next: map[string]map[string]int64{}}
 	for _, tag := range tags {
 		s.segment.last[tag] = 0
 	}
@@ -125,7 +127,7 @@ func (s *Server) Start() {
 	if err != nil {
 		s.fatal(fmt.Errorf("listen: %w", err))
 	}
-	g, err := grpcd.New(ln, grpcd.Config{Access: leaf.Anyone(s.segment, s.snowflake), Logger: slog.New(slog.DiscardHandler)})
+	g, err := grpcd.New(ln, grpcd.Config{Access: access{leaf.Issuers{Segment: s.segment, Snowflake: s.snowflake, Sequence: s.each}}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.fatal(err)
 	}
