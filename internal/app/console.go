@@ -193,7 +193,7 @@ func (v view) Rows(ctx context.Context, after string, limit int) (rows any, next
 	if err != nil {
 		return nil, "", err
 	}
-	return c.TagsAfter(ctx, after, limit)
+	return c.List(ctx, after, limit)
 }
 
 // Workers implements console.Source.

@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
-	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -73,35 +72,18 @@ func printTags(w io.Writer, tags []manage.Tag) error {
 		rows = append(rows, cells)
 	}
 	row("STORE", "ORDER", "TAG", "MAX_ID", "STEP", "STATE", "DESCRIPTION")
-	for _, t := range foldSections(tags) {
+	for _, t := range tags {
 		description := ""
 		if t.Description != "" {
 			description = printable(t.Description)
 		}
-		row(t.Store, cmp.Or(t.Order, segment.OrderPlain), printable(t.Name), strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
+		name := printable(t.Name)
+		if t.Rows > 0 {
+			name = printable(t.Name + " (sequence)")
+		}
+		row(t.Store, cmp.Or(t.Order, segment.OrderPlain), name, strconv.FormatInt(t.MaxID, 10), stepText(t), stateText(t), description)
 	}
 	return printTable(w, rows)
-}
-
-// foldSections makes one line of the rows of a sequence. Rows that need an administrator stay by themselves.
-func foldSections(tags []manage.Tag) (out []manage.Tag) {
-	at := map[string]int{} // by sequence, where its line is
-	for _, t := range tags {
-		name, _, ok := sequence.ParseRow(t.Name)
-		if !ok || t.State != manage.TagOK {
-			out = append(out, t)
-			continue
-		}
-		name += " (sequence)"
-		if i, begun := at[name]; begun {
-			out[i].MaxID = max(out[i].MaxID, t.MaxID)
-			continue
-		}
-		at[name] = len(out)
-		t.Name = name
-		out = append(out, t)
-	}
-	return out
 }
 
 func printTag(w io.Writer, t manage.Tag) error {

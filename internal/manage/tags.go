@@ -23,6 +23,10 @@ type Tag struct {
 
 	Fence int64  `json:"fence,string,omitempty"` // highest end of this node's ranges, 0 if none
 	State string `json:"state"`                  // TagOK or one of its neighbours
+
+	// Rows is of a sequence in a list, which is one entry: of how many rows. MaxID and Fence are the largest of them. 0:
+	// a tag.
+	Rows int `json:"rows,omitempty"`
 }
 
 // States of a Tag on the node that answers.
@@ -33,11 +37,6 @@ const (
 	// TagUnreadable: the row has something that is no number; no range is taken of it.
 	TagUnreadable = "unreadable"
 )
-
-// ListTags returns all tags, sorted by name.
-type ListTags struct{}
-
-func (ListTags) run(ctx context.Context, c *Catalog) ([]Tag, error) { return c.Tags(ctx) }
 
 // GetTag returns one tag. Error: leaf.ErrUnknownTag.
 type GetTag struct {

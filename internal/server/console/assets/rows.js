@@ -38,11 +38,11 @@ export function rows(ctx) {
   const options = (r) => [r.fixed_step && t('row.fixed'), r.min_step && '≥ ' + count(r.min_step), r.max_step && '≤ ' + count(r.max_step)].filter(Boolean).join(', ');
   const act = (f, name) => () => f(name, load);
   const row = (r) => h('tr', null,
-    h('td.name', null, r.tag, r.description && h('small', null, r.description), r.format && h('small', null, r.format), r.order === 'strict' && h('small', null, t('row.strict')), r.period && h('small', null, t('row.period.' + r.period))),
+    h('td.name', null, r.tag, r.description && h('small', null, r.description), r.format && h('small', null, r.format), r.rows && h('small', null, t('row.sequence')), r.order === 'strict' && h('small', null, t('row.strict')), r.period && h('small', null, t('row.period.' + r.period))),
     h('td', null, pill(r.state === 'ok' ? 'ok' : 'bad', t('row.state.' + r.state))),
     h('td.num', null, r.max_id), h('td.num', null, count(r.step), options(r) && h('small', null, options(r))), h('td.num', null, r.fence || '–'), h('td', null, r.update_time ? moment(r.update_time) : '–'),
     ctx.session.actions && h('td.do', null,
-      h('button', { onclick: act(editTag, r.tag), 'data-do': 'edit' }, t('action.edit')),
+      !r.rows && h('button', { onclick: act(editTag, r.tag), 'data-do': 'edit' }, t('action.edit')),
       h('button', { onclick: act((tag, done) => limitOf('tag', tag, done), r.tag), 'data-do': 'limit' }, t('action.limit')),
       r.state === 'latched' && h('button', { onclick: act(repair, r.tag), 'data-do': 'repair' }, t('action.repair'))));
 
