@@ -15,6 +15,7 @@ func TestAlerts(t *testing.T) {
 			"etcd is cut off":                   coordinatorGone,
 			"a certificate ends":                certificateEnds,
 			"the registry is cut off":           registryGone,
+			"an owner cannot be reached":        ownerUnreached,
 			"the clocks of two nodes are apart": clocksDiffer,
 		} {
 			t.Run(name, func(t *testing.T) {
