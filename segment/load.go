@@ -17,18 +17,17 @@ import (
 // and what it brings is kept for the next caller.
 func (t *Tag) load() (health, error) {
 	t.mu.Lock()
-	state := t.state
+	state, neverRead := t.state, t.news == 0
 	t.mu.Unlock()
 	if err := t.shard.refuses(); err != nil {
 		err = fence.Blocked(err)
 		return t.loadFailed(err), err
 	}
-	switch state {
-	case listed:
-	case detached: // deleted meanwhile: reserving would only waste a range
+	switch {
+	case state == detached: // deleted meanwhile: reserving would only waste a range
 		t.loadEnded(func(b *buffer) { b.asked = time.Time{} })
 		return unknownHealth, nil
-	case provisional:
+	case neverRead: // its options may say that another node owns it, or that its numbers begin anew
 		row, err := t.shard.lookup(t.alloc.base, t.name)
 		if err != nil {
 			return t.loadFailed(err), err

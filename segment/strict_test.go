@@ -343,3 +343,31 @@ func TestOrderThatIsNotKnown(t *testing.T) {
 		t.Errorf("%+v, want a range of 50", st)
 	}
 }
+
+// TestOptionsThatWereNeverRead: a node that has never read the options of a tag does not know that it is in strict order,
+// and so issues none of it. A node that has read them goes on with what they were.
+func TestOptionsThatWereNeverRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o, a, _ := pair(t, strictRow(10))
+		o.own("a")
+		nextOf(t, a)
+		problem := fmt.Errorf("%w: options: column order_by is NULL", leaf.ErrInvalidRow)
+		s.set(func(s *store) {
+			s.rows = func([]segment.Row) []segment.Row { return []segment.Row{{Tag: "order", Problem: problem}} }
+			s.onLookup = func(context.Context, string) error { return problem }
+		})
+		time.Sleep(2 * time.Minute)
+		late := node(t, s, nil, segment.Config{NodeID: "late", Terms: o.node("late"), MaxWait: time.Second})
+		if id, err := late.Next(t.Context(), "order"); err == nil {
+			t.Errorf("a node that has not read the options issued %d", id)
+		}
+		nextOf(t, a)
+		s.heal()
+		time.Sleep(2 * time.Minute)
+		if id, err := late.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("a node that does not own the tag: %d, %v", id, err)
+		}
+		o.own("late")
+		nextOf(t, late)
+	})
+}
