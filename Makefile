@@ -74,8 +74,8 @@ test-outside:
 .PHONY: test-release
 test-release: runners ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
 	for module in tools/release tools/helm tools/rules; do (cd $$module && go mod tidy -diff && go vet .); done
-	for module in tools/release tools/helm; do (cd $$module && go test -count=1 .); done
-	cd tools/rules && ../../bin/withservers -- ../../bin/summary -again 3 go test -count=1 -parallel=8 -json .
+	for module in tools/release tools/helm; do (cd $$module && go test $(QUICKLY) -count=1 .); done
+	cd tools/rules && ../../bin/withservers -- ../../bin/summary -again 3 go test $(QUICKLY) -count=1 -parallel=8 -json .
 
 .PHONY: test-kubernetes
 test-kubernetes: ## Build a kube-apiserver, and see it take the objects of the Helm chart; needs kubectl and etcd, the first time some minutes

@@ -353,7 +353,7 @@ func write(t *testing.T, path, text string) {
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "leaf")
-	c := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/leaf")
+	c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", program, "./cmd/leaf")
 	c.Dir = "../.."
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
