@@ -2,7 +2,8 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-LINT      := go tool -modfile=tools/go.mod golangci-lint
+# Compiled as go tool does by hand, not with the flags below, so that a machine has each tool once.
+LINT      := $$(GOFLAGS= CGO_ENABLED= go tool -modfile=tools/go.mod -n golangci-lint)
 BENCHSTAT := go tool -modfile=tools/go.mod benchstat
 
 # Which benchmarks run, and how often each.
@@ -10,12 +11,15 @@ BENCH    ?= .
 COUNT    ?= 6
 # Packages of check and test.
 PKG      ?= ./...
-# The packages whose tests last longest begin first, so that none of them runs alone at the end.
-LONGEST  := ./driver/sqldb ./driver/zookeeper ./segment ./internal/app ./client ./worker
-# What drives programs from outside, and the simulation, which runs one goroutine at a time: the race
-# detector would look at the drivers of the tests, and make a seed take ten times as long. Most tests of
-# internal/cli start programs; those of internal/app look at the same node with the race detector.
+# Two groups of packages run without the race detector (ADR 0046); make test-long runs them with it.
+# DRIVERS wait for real servers. The tests of driver/sqldb that need none, such as those on SQLite, run with it, too.
+DRIVERS  := ./driver/sqldb ./driver/zookeeper ./driver/etcd
+# OUTSIDE drives programs from outside, or simulates, which runs one goroutine at a time: the race detector would look
+# at the drivers of the tests, and make a seed take ten times as long. Most tests of internal/cli start programs; those
+# of internal/app look at the same node with the race detector.
 OUTSIDE  := ./internal/test/proof ./internal/cli ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
+# The packages whose tests last longest begin first, so that none of them runs alone at the end.
+LONGEST  := ./segment ./internal/app ./internal/server/console ./client ./worker
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
 # Most tests wait for servers and clocks, so more of them run at once than the machine has processors.
 QUICKLY  := -vet=off -ldflags=-s -parallel=4
@@ -23,6 +27,10 @@ QUICKLY  := -vet=off -ldflags=-s -parallel=4
 RACE     := -race -gcflags=modernc.org/...=-race=false
 # A process with the race detector sleeps for a second before it ends, unless it is told not to.
 export GORACE ?= atexit_sleep_ms=0
+# Everything is compiled as a release is, without cgo and without the path of this folder. So linters, tests, the
+# programs that tests build, the release and further clones compile each package once. Only -race needs cgo.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 
 # Tests and their servers write to memory where 8 GB are free and programs may run: in driver/sqldb a third of the
 # processor time went into writing to the disk. TMPDIR=/tmp make test writes to the disk.
@@ -48,7 +56,7 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	go vet ./...
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
-	leafpb/check.sh
+	GOFLAGS= CGO_ENABLED= leafpb/check.sh
 	go build -ldflags=-w -o bin/ ./internal/test/cmd/summary
 	bin/summary -again 3 go test -short $(QUICKLY) -parallel=8 -timeout 3m -json $(PKG)
 
@@ -56,20 +64,22 @@ TEST := bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json
 
 .PHONY: test
 ifeq ($(PKG),./...)
-test: runners ## All tests on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients, with the race detector for all of the product
-	bin/withservers -- $(MAKE) --no-print-directory -j3 test-raced test-outside test-release
+test: runners ## All tests on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients, engines, protocols and client with the race detector
+	bin/withservers -- $(MAKE) --no-print-directory -j3 test-plain test-raced test-release
 else
 test: runners
-	bin/withservers -- $(TEST) $(RACE) $(PKG)
+	CGO_ENABLED=1 bin/withservers -- $(TEST) $(RACE) $(PKG)
 endif
 
-# The tests of test-outside mostly wait, so they run beside the others.
-.PHONY: test-raced test-outside
-test-raced:
-	$(TEST) $(RACE) $(LONGEST) $(filter-out $(shell go list $(OUTSIDE)),$(shell go list ./...))
+# The tests of test-plain mostly wait, so they run beside the others.
+.PHONY: test-plain test-raced
+test-plain:
+	$(TEST) -p 2 $(DRIVERS) $(OUTSIDE)
 
-test-outside:
-	$(TEST) -p 2 $(OUTSIDE)
+test-raced: export CGO_ENABLED := 1
+test-raced:
+	$(TEST) $(RACE) $(LONGEST) $(filter-out $(shell go list $(DRIVERS) $(OUTSIDE)),$(shell go list ./...))
+	$(TEST) $(RACE) -short ./driver/sqldb
 
 .PHONY: test-release
 test-release: runners ## Build the release twice and compare; install its Debian package; run its container image; render the Helm chart; drive each alert
@@ -96,7 +106,7 @@ test-long: runners ## The same with the full loads and outages; report in bin/re
 	@mkdir -p bin/reports
 	@{ date -u '+%F %T UTC'; uname -srm; grep -m1 'model name' /proc/cpuinfo || true; nproc; go version; \
 		git log -1 --format='commit %H'; git status --short; \
-		LEAF_LONG=1 bin/withservers -- bin/summary -logs internal/test/proof go test $(RACE) -count=1 -timeout 4h -json $(PKG); \
+		CGO_ENABLED=1 LEAF_LONG=1 bin/withservers -- bin/summary -logs internal/test/proof go test $(RACE) -count=1 -timeout 4h -json $(PKG); \
 	} 2>&1 | tee bin/reports/test-long.txt
 
 .PHONY: bench
