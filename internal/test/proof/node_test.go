@@ -211,6 +211,11 @@ func get(ctx context.Context, c *http.Client, n *node, tag string, count int) (i
 	if count > 1 {
 		target += "?count=" + strconv.Itoa(count)
 	}
+	return fetch(ctx, c, target, count)
+}
+
+// fetch is get for a URL.
+func fetch(ctx context.Context, c *http.Client, target string, count int) (int, []int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return 0, nil, err
