@@ -183,6 +183,7 @@ func WithDialer(dial func(ctx context.Context, address string) (net.Conn, error)
 // checks, the first one outermost. A stream carries many calls; [WithTrace] sees each call.
 // An interceptor that fails or panics ends the stream, and the client asks again; it may
 // take 10 s to open a stream. It may keep messages, and must pass on each one once. With interceptors a call costs one change of goroutine more.
+// A call for numbers of a sequence is a stream of its own, with one message each way.
 func WithStreamInterceptors(interceptors ...grpc.StreamClientInterceptor) Option {
 	return func(o *options) { o.intercept = append(slices.Clone(o.intercept), interceptors...) }
 }
@@ -194,9 +195,9 @@ func WithKeepAlive(every time.Duration) Option { return func(o *options) { o.kee
 
 // Call is what a trace is told of a call.
 type Call struct {
-	Tag       string
-	Snowflake bool // the mode; false: segment
-	Count     int  // IDs
+	Tag       string // or the name of a sequence
+	Snowflake bool   // the mode; false: segment
+	Count     int    // IDs; of a sequence numbers of all entities, 0 if the call gives none
 }
 
 // WithTrace sets a hook for tracing, overriding the default of none: it is called when a
