@@ -38,3 +38,8 @@ func RereadRule(b *segment.Binding) (*segment.Binding, error) {
 
 // Again repeats f as a transaction that ended by a deadlock.
 func (s *Store) Again(ctx context.Context, f func() error) error { return s.again(ctx, f) }
+
+// WithLatecomers returns a connector whose callers wait for at most timeout.
+func WithLatecomers(c driver.Connector, timeout time.Duration) driver.Connector {
+	return withLatecomers(c, timeout)
+}

@@ -89,7 +89,7 @@ func mysqlSession(i idle) string {
 func openMySQL(_ target, l *login, cfg Config) (pools, error) {
 	base := loginConnector{l, cfg}
 	galera := new(atomic.Bool)
-	p := openPool(connector{Connector: cfg.below(base), timeout: cfg.ConnectTimeout, prepare: func(ctx context.Context, c driver.Conn) error {
+	p := openPool(connector{Connector: cfg.below(base), prepare: func(ctx context.Context, c driver.Conn) error {
 		if err := prepareMySQL(ctx, c, cfg.idle); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func dialMySQL(t target) (*dialer, error) {
 	}
 	return &dialer{c.Passwd, func(ctx context.Context, cfg Config) (driver.Conn, error) {
 		own := c.Clone()
-		own.Timeout, own.Logger = cfg.ConnectTimeout, mysqlLog{cfg.Logger}
+		own.Timeout, own.Logger = attemptTimes*cfg.ConnectTimeout, mysqlLog{cfg.Logger}
 		connector, err := mysql.NewConnector(own)
 		if err != nil {
 			return nil, err

@@ -102,7 +102,7 @@ var (
 var postgresSettle = []string{"SET LOCAL row_security = off", "LOCK TABLE leaf_alloc IN EXCLUSIVE MODE", "UPDATE leaf_alloc SET step = step"}
 
 func openPostgres(_ target, l *login, cfg Config) (pools, error) {
-	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg}), timeout: cfg.ConnectTimeout}, cfg), nil
+	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg})}, cfg), nil
 }
 
 func dialPostgres(t target) (*dialer, error) {
@@ -116,7 +116,7 @@ func dialPostgres(t target) (*dialer, error) {
 	c.RuntimeParams["client_encoding"] = "UTF8"
 	return &dialer{c.Password, func(ctx context.Context, cfg Config) (driver.Conn, error) {
 		own := c.Copy()
-		own.ConnectTimeout = cfg.ConnectTimeout
+		own.ConnectTimeout = attemptTimes * cfg.ConnectTimeout
 		return connectPostgres(ctx, own)
 	}}, nil
 }

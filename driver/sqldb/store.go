@@ -16,13 +16,13 @@ import (
 
 // Config tunes a store. The zero value is usable.
 type Config struct {
-	// ConnectTimeout bounds one attempt to connect, from the first packet until
+	// ConnectTimeout is how long a call waits for a connection, from the first packet until
 	// the session can be used. 0: 250 ms, which keeps the time from the database's
-	// return to the first range below a second. Raise it for a database that is far
-	// away: a value below a few round trips means that nothing ever connects.
+	// return to the first range below a second. A session that comes later, within ten times as
+	// long, serves the next call.
 	ConnectTimeout time.Duration
 
-	// MaxConns bounds the connections to a server. 0: 20. It must exceed the
+	// MaxConns bounds the connections to a server, but for one that comes late. 0: 20. It must exceed the
 	// number of loads that the engine runs at once: a load whose row is locked
 	// keeps its connection until its deadline. SQLite has one writer and four
 	// readers, whatever MaxConns is.
@@ -159,7 +159,7 @@ func (c Config) below(base driver.Connector) driver.Connector {
 
 // openPool returns the pool of a server.
 func openPool(c connector, cfg Config) pools {
-	db := sql.OpenDB(track(cfg.Logger)(c))
+	db := sql.OpenDB(withLatecomers(track(cfg.Logger)(c), cfg.ConnectTimeout))
 	db.SetMaxOpenConns(cfg.MaxConns)
 	db.SetMaxIdleConns(cfg.maxIdle())
 	return pools{write: db, read: db}
