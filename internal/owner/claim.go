@@ -10,7 +10,7 @@ import (
 )
 
 // share takes the slots that are this node's share and free, and gives away those that are another
-// node's: first the slots that callers wait for. When that has lasted for the pause between two rounds, or a
+// node's: first the slots that callers wait for. When that has lasted for half the time between two rounds, or a
 // caller begins to wait, the rest waits for the next round: no renewal and no caller waits for it.
 func (s *Slots) share() error {
 	began := s.rt.Now()
@@ -35,7 +35,7 @@ func (s *Slots) share() error {
 
 // settleInTime is settle, unless the round that began then has lasted too long.
 func (s *Slots) settleInTime(k int, began time.Time) error {
-	if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every() || s.ranOut() {
+	if s.session == nil || s.rt.Now().Sub(began) > s.cfg.every()/2 || s.ranOut() {
 		return nil
 	}
 	if err := s.settle(k); !errors.Is(err, worker.ErrLost) {

@@ -197,6 +197,8 @@ type faults struct {
 	done  func(r worker.Record)       // after it
 
 	answersAfter time.Duration // how long the answer to a write takes
+	listsAfter   time.Duration // how long a listing takes
+	hang         int           // this many writes get no answer before their deadline
 }
 
 func (l *line) set(change func(*faults)) {
@@ -212,9 +214,11 @@ func (l *line) now() faults {
 }
 
 func (l *line) List(ctx context.Context) ([]worker.Record, error) {
-	if l.now().cut {
+	f := l.now()
+	if f.cut {
 		return nil, errCut
 	}
+	time.Sleep(f.listsAfter)
 	return l.Records.List(ctx)
 }
 
@@ -235,11 +239,20 @@ func (l *line) Put(ctx context.Context, r worker.Record) (string, error) {
 	if f.cut {
 		return "", errCut
 	}
+	if f.hang > 0 {
+		l.set(func(f *faults) { f.hang-- })
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
 	version, err := l.Records.Put(context.WithoutCancel(ctx), r)
 	if f.done != nil && err == nil {
 		f.done(r)
 	}
-	time.Sleep(f.answersAfter)
+	select {
+	case <-time.After(f.answersAfter):
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 	if f.deaf && err == nil {
 		return "", errCut
 	}

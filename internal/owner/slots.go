@@ -215,6 +215,7 @@ func (s *Slots) run() {
 		s.mu.Lock()
 		s.begun++
 		s.mu.Unlock()
+		began := s.rt.Now()
 		err := s.round()
 		s.mu.Lock()
 		if s.first == nil && (errors.Is(err, worker.ErrForeign) || errors.Is(err, worker.ErrSchema)) {
@@ -224,7 +225,9 @@ func (s *Slots) run() {
 		s.tell(err)
 		s.tellNews(func() { s.ended = s.begun })
 		_ = s.rt.Wait(s.base, nil, betweenRounds)
-		_ = s.rt.Wait(s.base, s.wake, s.cfg.every()-betweenRounds)
+		if rest := s.cfg.every() - s.rt.Now().Sub(began); rest > 0 {
+			_ = s.rt.Wait(s.base, s.wake, rest)
+		}
 	}
 }
 
@@ -273,9 +276,9 @@ func (s *Slots) Close(ctx context.Context) error {
 	return s.leave(ctx)
 }
 
-// call is one call of the registry, bounded so that no call keeps a renewal waiting for long.
+// call is one call of the registry. After a renewal that hangs, another one is in time.
 func call[T any](ctx context.Context, s *Slots, f func(context.Context) (T, error)) (T, error) {
-	return bounded.Do(ctx, &s.guard, s.cfg.every(), f)
+	return bounded.Do(ctx, &s.guard, s.cfg.Lease/2, f)
 }
 
 // publish makes what the view says of the owners known.
