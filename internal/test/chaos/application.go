@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,30 +15,33 @@ import (
 	goclient "github.com/leaf-idgen/leaf/client" // client is one of a node here
 	"github.com/leaf-idgen/leaf/client/cache"
 	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/idlog"
 )
 
 const (
-	// callerTime is the deadline of an application's calls.
+	// callerTime is the deadline of an application's calls, but for tags in strict order.
 	callerTime = 2 * time.Second
 	// callerRate is how many it makes in a second.
 	callerRate = 20
 )
 
-// application takes the IDs of the tag with stock with the Go client, which knows all
-// nodes. It is not a client of one node, so what it gets stands by itself in the report.
+// application takes the IDs of some tags with the Go client, which knows all nodes. It is not a client of one node, so what it gets stands by itself in the report.
 type application struct {
 	name   string
+	tags   []string
+	within time.Duration // the deadline of a call
+	strict bool          // the tags are in strict order
 	client *goclient.Client
 	begin  time.Time
 
 	mu      sync.Mutex
 	samples []sample
-	ids     []int64
+	answers []idlog.Record
 
 	violations int64 // answers that the client's own check did not like; set when run returns
 }
 
-// newApplication makes a client of all nodes.
+// newApplication makes a client of all nodes, for the tag with stock.
 func newApplication(name string, nodes []*node, begin time.Time, options ...goclient.Option) (*application, error) {
 	var all []discovery.Node
 	for _, n := range nodes {
@@ -52,25 +56,33 @@ func newApplication(name string, nodes []*node, begin time.Time, options ...gocl
 	if err != nil {
 		return nil, err
 	}
-	return &application{name: name, client: c, begin: begin}, nil
+	return &application{name: name, tags: []string{"stock"}, within: callerTime, client: c, begin: begin}, nil
 }
 
-// applications are one without and one with a cache.
-func applications(nodes []*node, begin time.Time) ([]*application, error) {
+// applications are one without and one with a cache, and one for the tags in strict order.
+func applications(nodes []*node, inOrder []string, begin time.Time) ([]*application, error) {
 	plain, err := newApplication("Go client", nodes, begin)
 	if err != nil {
 		return nil, err
 	}
 	cached, err := newApplication("Go client with cache", nodes, begin, goclient.WithCache(cache.Config{Span: 300 * time.Millisecond}))
-	return []*application{plain, cached}, err
+	if err != nil {
+		return nil, err
+	}
+	strict, err := newApplication("Go client, strict order", nodes, begin)
+	if err != nil {
+		return nil, err
+	}
+	strict.tags, strict.within, strict.strict = inOrder, strictDeadline, true
+	return []*application{plain, cached, strict}, nil
 }
 
 // run calls until ctx ends, each call in a goroutine of its own: one that waits does
 // not keep others from being made.
 func (a *application) run(ctx context.Context) {
 	var calls sync.WaitGroup
-	for pause(ctx, time.Second/callerRate) == nil {
-		calls.Go(func() { a.call(context.WithoutCancel(ctx)) })
+	for i := 0; pause(ctx, time.Second/callerRate) == nil; i++ {
+		calls.Go(func() { a.call(context.WithoutCancel(ctx), a.tags[i%len(a.tags)]) })
 	}
 	calls.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -79,11 +91,13 @@ func (a *application) run(ctx context.Context) {
 	a.violations = a.client.Stats().Violations
 }
 
-func (a *application) call(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, callerTime)
+func (a *application) call(ctx context.Context, tag string) {
+	ctx, cancel := context.WithTimeout(ctx, a.within)
 	defer cancel()
-	due := time.Since(a.begin)
-	id, err := a.client.Next(ctx, "stock")
+	sent := time.Now()
+	due := sent.Sub(a.begin)
+	id, err := a.client.Next(ctx, tag)
+	call := callSince(a.begin, sent)
 	outcome := ok
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -95,19 +109,30 @@ func (a *application) call(ctx context.Context) {
 	defer a.mu.Unlock()
 	a.samples = append(a.samples, sample{due, time.Since(a.begin) - due, outcome})
 	if err == nil {
-		a.ids = append(a.ids, id)
+		a.answers = append(a.answers, idlog.Record{Key: tag, Lo: id, Hi: id, Call: call})
 	}
 }
 
 // write logs all IDs, in growing order: those of several nodes come in any.
 func (a *application) write(l *idLog) error {
-	slices.Sort(a.ids)
-	return l.write("stock", 1, a.ids)
+	l.strict = a.strict
+	slices.SortFunc(a.answers, func(x, y idlog.Record) int { return cmp.Compare(x.Lo, y.Lo) })
+	for _, answer := range a.answers {
+		if err := l.write(answer.Key, 1, []int64{answer.Lo}, answer.Call); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// judgeApplications checks what the Go client promises: when one node is killed, no call
-// fails.
-func (r *run) judgeApplications() {
+// survives reports whether no call may fail while the fault is on: when one node is killed, and for tags in strict order
+// also when it leaves.
+func (a *application) survives(fault string) bool {
+	return fault == nodeKilled || a.strict && leaves(fault)
+}
+
+// judgeApplications checks what the Go client promises.
+func (r *run) judgeApplications(t topologyDef) {
 	for _, a := range r.apps {
 		var killed, whole Share
 		outcomes := Kind{Outcomes: map[string]int{}}
@@ -120,23 +145,26 @@ func (r *run) judgeApplications() {
 			if s.outcome != ok {
 				outcomes.Outcomes[s.outcome]++
 			}
-			if e := r.at(s.due); e == nil || e.Pair || e.Fault != nodeKilled {
+			if e := r.at(s.due); e == nil || e.Pair || !a.survives(e.Fault) {
 				continue
 			}
 			if killed.count(s.outcome == ok); s.outcome != ok && first == "" {
 				first = fmt.Sprintf("; the first after %.2f s: %s", s.due.Seconds(), s.outcome)
 			}
 		}
-		r.report.check(a.violations == 0, "%s: %d answers that repeat IDs or step back", a.name, a.violations)
+		r.report.check(a.violations == 0 || a.strict && t.unordered, "%s: %d answers that repeat IDs or step back", a.name, a.violations)
 		if killed.All > 0 {
-			failures := killed.All - killed.InTime
+			failures, what := killed.All-killed.InTime, "killed"
+			if a.strict {
+				what = "killed, or stops"
+			}
 			busy := r.report.Machine.Starved(r.report.Ran)
-			r.report.checkUnless(busy, failures == 0, "%s, while one of three nodes is killed: %d failed requests of %d%s", a.name, failures, killed.All, first)
+			r.report.checkUnless(busy, failures == 0, "%s, while one of three nodes is %s: %d failed requests of %d%s", a.name, what, failures, killed.All, first)
 		}
 		rest := outcomes.outcomes()
 		if rest != "" {
 			rest = "; the others: " + rest
 		}
-		r.report.check(true, "%s, all faults together, a tag with stock within %v: %s of %d calls%s", a.name, callerTime, whole, whole.All, rest)
+		r.report.check(true, "%s, all faults together, within %v: %s of %d calls%s", a.name, a.within, whole, whole.All, rest)
 	}
 }

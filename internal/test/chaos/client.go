@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leaf-idgen/leaf/idlog"
 )
 
 // The outcomes of a request, beside the codes of the program's own errors.
@@ -24,6 +26,12 @@ const (
 	deadline = time.Second
 	// patience is how long a client waits for a reply, from when it was sent.
 	patience = 3 * time.Second
+
+	// strictDeadline is deadline for tags in strict order, whose owner may have to be replaced.
+	strictDeadline = 5 * time.Second
+	// strictPatience is patience for them. It is longer than a node is frozen: the reply of one that
+	// goes on is what order must survive.
+	strictPatience = 12 * time.Second
 )
 
 // stream is what one client asks a node for.
@@ -35,6 +43,8 @@ type stream struct {
 	rate  float64 // requests per second
 	stock bool    // a range lasts for longer than any outage
 
+	strict bool // the tag is in strict order
+
 	protocol string // "" is HTTP
 }
 
@@ -43,6 +53,14 @@ func (s stream) key() string { return path.Base(s.path) }
 
 // snowflake says which mode makes the IDs.
 func (s stream) snowflake() bool { return strings.HasPrefix(s.path, "/api/snowflake/") }
+
+// limits returns when a reply counts as too late, and how long a client waits for it.
+func (s stream) limits() (late, patient time.Duration) {
+	if s.strict {
+		return strictDeadline, strictPatience
+	}
+	return deadline, patience
+}
 
 // sample is one request.
 type sample struct {
@@ -57,14 +75,14 @@ type client struct {
 	stream stream
 	begin  time.Time // of the run
 	source source
-	write  func(space string, life int, ids []int64) error // into the log
+	write  func(space string, life int, ids []int64, call idlog.Call) error // into the log
 
 	mu      sync.Mutex
 	samples []sample
 	fault   error // of the log, or a reply that makes no sense
 }
 
-func newClient(n *node, s stream, begin time.Time, write func(string, int, []int64) error) (*client, error) {
+func newClient(n *node, s stream, begin time.Time, write func(string, int, []int64, idlog.Call) error) (*client, error) {
 	from, err := sourceOf(n, s)
 	if err != nil {
 		return nil, err
@@ -78,6 +96,7 @@ func (c *client) run(ctx context.Context) {
 	defer c.source.close()
 	beat := time.Duration(float64(time.Second) / c.stream.rate)
 	first := time.Since(c.begin)
+	deadline, patience := c.stream.limits()
 	for i := 0; ; i++ {
 		due := first + time.Duration(i)*beat
 		if pause(ctx, due-time.Since(c.begin)) != nil {
@@ -85,7 +104,7 @@ func (c *client) run(ctx context.Context) {
 		}
 		outcome := unsent
 		if time.Since(c.begin)-due <= deadline {
-			outcome = c.ask(context.WithoutCancel(ctx))
+			outcome = c.ask(context.WithoutCancel(ctx), patience)
 		}
 		latency := time.Since(c.begin) - due
 		if outcome == ok && latency > deadline {
@@ -98,17 +117,18 @@ func (c *client) run(ctx context.Context) {
 }
 
 // ask sends one request and logs what came.
-func (c *client) ask(ctx context.Context) string {
+func (c *client) ask(ctx context.Context, patience time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	before := c.node.life()
+	before, sent := c.node.life(), time.Now()
 	ids, outcome, err := c.source.fetch(ctx)
+	call := callSince(c.begin, sent)
 	if err == nil && ids != nil {
 		life := before
 		if c.node.life() != before {
 			life = 0 // whose reply it is cannot be told
 		}
-		err = c.write(c.stream.space, life, ids)
+		err = c.write(c.stream.space, life, ids, call)
 	}
 	if err != nil {
 		c.mu.Lock()
@@ -116,6 +136,13 @@ func (c *client) ask(ctx context.Context) string {
 		c.mu.Unlock()
 	}
 	return outcome
+}
+
+// callSince returns the times of a call that was sent then and has its answer now, in nanoseconds since begin by
+// the monotonic clock.
+func callSince(begin, sent time.Time) idlog.Call {
+	end := time.Since(begin)
+	return idlog.Call{Begin: max(1, int64(sent.Sub(begin))), End: max(1, int64(end))}
 }
 
 // servedSince reports whether the client has been served by a request that was due

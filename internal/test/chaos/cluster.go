@@ -38,17 +38,54 @@ type tag struct {
 }
 
 // tags of all runs: a step that lasts, one that divides nothing, one that batches
-// straddle, one that is edited, and one whose row is deleted.
+// straddle, one that is edited, and one whose row is deleted. Those in strict order are so
+// many that in most runs each node owns some.
 var tags = []tag{
 	{"stock", 200_000, nil},
 	{"short", 7, []string{"--fixed-step"}},
 	{"batch", 1000, []string{"--max-step", "2000"}},
 	{edited, editedStep, []string{"--max-step", "10000"}},
 	{reborn, 10, []string{"--fixed-step"}},
+	{"order-a", 100, strictOrder},
+	{"order-b", 100, strictOrder},
+	{"order-c", 100, strictOrder},
+	{"order-d", 100, strictOrder},
+	{"order-e", 100, strictOrder},
+	{"order-f", 100, strictOrder},
 }
 
-// streams are what the clients of one node ask for, over all protocols.
-func streams(snowflake bool) []stream {
+var strictOrder = []string{"--fixed-step", "--order", "strict"}
+
+// tags are those of the run.
+func (c *cluster) tags() (all []tag) {
+	strict := 0
+	for _, t := range tags {
+		if t.strict() {
+			if strict++; c.cfg.Strict > 0 && strict > c.cfg.Strict {
+				continue
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// strict reports whether the tag is in strict order.
+func (t tag) strict() bool { return strings.HasPrefix(t.name, "order-") }
+
+// strictTags are the names of the tags in strict order.
+func (c *cluster) strictTags() (names []string) {
+	for _, t := range c.tags() {
+		if t.strict() {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// streams are what the clients of one node ask for, over all protocols: each tag in strict order over
+// another one at each node.
+func streams(snowflake bool, strict []string, number int) []stream {
 	all := []stream{
 		{name: "stock", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 20, stock: true},
 		{name: "stock-grpc", space: "stock", path: "/api/segment/get/stock", count: 1, rate: 10, stock: true, protocol: overGRPC},
@@ -57,6 +94,10 @@ func streams(snowflake bool) []stream {
 		{name: "batch", space: "batch", path: "/api/segment/get/batch", count: 17, rate: 10, protocol: overGRPC},
 		{name: edited, space: edited, path: "/api/segment/get/" + edited, count: 3, rate: 5, protocol: overRESP},
 		{name: reborn, space: reborn, path: "/api/segment/get/" + reborn, count: 1, rate: 5},
+	}
+	for i, tag := range strict {
+		protocol := []string{"", overGRPC, overRESP}[(i+number)%3]
+		all = append(all, stream{name: tag, space: tag, path: "/api/segment/get/" + tag, count: 1 + i%2*3, rate: 5, strict: true, protocol: protocol})
 	}
 	if snowflake {
 		all = append(all,
@@ -160,10 +201,10 @@ func (c *cluster) sql(ctx context.Context, statements ...string) error {
 	})
 }
 
-// tags returns the names of the tags.
-func (*cluster) tags() []string {
+// names returns the names of the tags.
+func (c *cluster) names() []string {
 	var names []string
-	for _, t := range tags {
+	for _, t := range c.tags() {
 		names = append(names, t.name)
 	}
 	return names
@@ -200,12 +241,14 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return c.makeTags(ctx, store)
 }
 
-// makeTags makes the tables and the tags.
+// makeTags makes the tables, which etcd has none of, and the tags.
 func (c *cluster) makeTags(ctx context.Context, store string) error {
-	if err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
-		return err
+	if !strings.HasPrefix(store, "etcd:") {
+		if err := c.leaf(ctx, "schema", "apply", "--store", store); err != nil {
+			return err
+		}
 	}
-	for _, t := range tags {
+	for _, t := range c.tags() {
 		args := append([]string{"tag", "create", t.name, "--step", strconv.Itoa(t.step), "--store", store}, t.flags...)
 		if err := c.leaf(ctx, args...); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leaf-idgen/leaf/idlog"
 	"github.com/leaf-idgen/leaf/internal/test/echo"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
@@ -25,7 +26,15 @@ func NewLog(folder, node, name string, ofSnowflake bool) (*Log, error) {
 }
 
 // Write logs a reply.
-func (l *idLog) Write(space string, life int, ids ...int64) error { return l.write(space, life, ids) }
+func (l *idLog) Write(space string, life int, ids ...int64) error {
+	return l.write(space, life, ids, idlog.Call{})
+}
+
+// WriteCall logs a reply of a tag in strict order to a call with these times.
+func (l *idLog) WriteCall(space string, call idlog.Call, ids ...int64) error {
+	l.strict = true
+	return l.write(space, 1, ids, call)
+}
 
 // Close ends the log's file.
 func (l *idLog) Close() error { return l.close() }
@@ -40,7 +49,7 @@ func Verify(ctx context.Context, folder string, logs ...*Log) (Verdict, error) {
 func Ask(ctx context.Context, addr string, s Stream, d time.Duration) (samples []Sample, logged []int64, fault error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	c, err := newClient(&node{addr: addr}, s, time.Now(), func(_ string, _ int, ids []int64) error {
+	c, err := newClient(&node{addr: addr}, s, time.Now(), func(_ string, _ int, ids []int64, _ idlog.Call) error {
 		logged = append(logged, ids...)
 		return nil
 	})
@@ -97,6 +106,7 @@ type Scene struct {
 	Lost    time.Duration // by a machine that was busy
 	Events  []Event
 	Stock   bool // what the stream asks for
+	Strict  bool
 	Samples map[string][]Sample
 }
 
@@ -119,6 +129,21 @@ func Judge(s Scene) (broken []string, kinds []Kind) {
 
 // Judged returns the report about a scene.
 func Judged(s Scene) *Report {
+	r, samples := s.play()
+	r.count(samples)
+	r.judgeFaults(topologyDef{regress: s.Fenced}, samples)
+	return r.report
+}
+
+// JudgeOrder returns the promises about tags in strict order that were broken in a scene whose logs showed v.
+func JudgeOrder(s Scene, v Verdict, unordered bool) (broken []string) {
+	r, samples := s.play()
+	r.report.Verdict = v
+	r.judgeOrder(topologyDef{unordered: unordered}, samples)
+	return r.broken()
+}
+
+func (s Scene) play() (*run, [][]sample) {
 	r := &run{cluster: &cluster{}, report: &Report{Ran: s.Ran, Enough: s.Enough, Events: s.Events, Machine: echo.Machine{Lost: s.Lost}}}
 	for _, name := range s.Kinds {
 		f := fault{name: name, group: ofServers}
@@ -132,19 +157,17 @@ func Judged(s Scene) *Report {
 	for _, name := range []string{"a", "b", "c"} {
 		n := &node{name: name}
 		r.cluster.nodes = append(r.cluster.nodes, n)
-		r.clients = append(r.clients, &client{node: n, stream: stream{name: "test", space: "test", stock: s.Stock}})
+		r.clients = append(r.clients, &client{node: n, stream: stream{name: "test", space: "test", stock: s.Stock, strict: s.Strict}})
 		samples = append(samples, s.Samples[name])
 	}
-	r.count(samples)
-	r.judgeFaults(topologyDef{regress: s.Fenced}, samples)
-	return r.report
+	return r, samples
 }
 
 // JudgeApplication returns the promises that an application found broken: one that got
 // samples while the events took place.
 func JudgeApplication(violations int64, events []Event, samples ...Sample) (broken []string) {
 	r := &run{report: &Report{Ran: time.Minute, Events: events}, apps: []*application{{name: "app", samples: samples, violations: violations}}}
-	r.judgeApplications()
+	r.judgeApplications(topologyDef{})
 	return r.broken()
 }
 

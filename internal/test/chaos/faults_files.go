@@ -118,10 +118,10 @@ func (c *cluster) stoppedFor(ctx context.Context, file string, nodes []int) erro
 }
 
 // without reports whether a node had lost a file at that time, or was not yet serving
-// again since: one that makes its fence anew latches every tag.
-func (r *run) without(number int, at time.Duration) bool {
+// again since: one that makes its fence anew latches every tag. A tag in strict order is latched everywhere then.
+func (r *run) without(s stream, number int, at time.Duration) bool {
 	e := r.at(at)
-	return e != nil && strings.HasPrefix(e.Fault, fileDeleted) && slices.Contains(e.Nodes, number)
+	return e != nil && strings.HasPrefix(e.Fault, fileDeleted) && (s.strict || slices.Contains(e.Nodes, number))
 }
 
 // judgeFiles checks that a node which lost a file stopped at once, in all modes and over
@@ -137,8 +137,8 @@ func (r *run) judgeFiles(samples [][]sample) {
 		worst = max(worst, l.took)
 		from, until := l.stopped.Sub(r.begin), l.healed.Sub(r.begin)-under
 		for i, c := range r.clients {
-			if !slices.Contains(l.nodes, slices.Index(r.cluster.nodes, c.node)) {
-				continue
+			if c.stream.strict || !slices.Contains(l.nodes, slices.Index(r.cluster.nodes, c.node)) {
+				continue // the answer may be another node's
 			}
 			for _, s := range samples[i] {
 				if s.due > from && s.due < until && !failed(s.outcome) && s.outcome != unsent {

@@ -2,13 +2,18 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"syscall"
 	"time"
 )
 
-// nodeKilled has a target of its own in the issue: the other nodes notice nothing.
-const nodeKilled = "node killed"
+// The faults that end a process, of which the other nodes notice nothing.
+const (
+	nodeKilled  = "node killed"
+	nodeStopped = "node stopped"
+	nodeDrained = "node drained"
+)
 
 // nodeTargets are the nodes, each by itself.
 func (c *cluster) nodeTargets() []target {
@@ -32,10 +37,18 @@ func (c *cluster) nodeFaults() []fault {
 			},
 		},
 		{
-			name: "node stopped", about: "SIGTERM, a clean stop; it is started again.",
+			name: nodeStopped, about: "SIGTERM, a clean stop; it is started again.",
 			group: ofNodes, targets: c.nodeTargets(), hold: seconds(0.5, 4),
 			begin: func(_ context.Context, t target, _ *rand.Rand) (func(context.Context) error, string, error) {
 				return on(t).start, "", on(t).stop()
+			},
+		},
+		{
+			name: nodeDrained, about: "leaf drain, with which it serves on for a second; it is started again.",
+			group: ofNodes, targets: c.nodeTargets(), hold: seconds(0.5, 4), extra: time.Second,
+			begin: func(ctx context.Context, t target, _ *rand.Rand) (func(context.Context) error, string, error) {
+				err := c.leafAt(ctx, on(t).dir, "drain", "--delay", "1s")
+				return on(t).start, "", errors.Join(err, on(t).stop())
 			},
 		},
 		{

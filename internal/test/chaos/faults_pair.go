@@ -128,7 +128,7 @@ func (c *cluster) lossyFailover(p *server.Pair) fault {
 				if err := p.Rebuild(ctx); err != nil {
 					return err
 				}
-				return c.repair(ctx, c.tags()...)
+				return c.repair(ctx, c.names()...)
 			}, fmt.Sprintf("%d commits lost", lost), err
 		},
 	}
@@ -179,7 +179,7 @@ func (c *cluster) splitBrain(p *server.Pair) fault {
 				if err := p.Rebuild(ctx); err != nil {
 					return err
 				}
-				return c.repair(ctx, c.tags()...)
+				return c.repair(ctx, c.names()...)
 			}, t.name + " stays with the former primary", nil
 		},
 	}

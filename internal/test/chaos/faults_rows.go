@@ -70,7 +70,7 @@ func (c *cluster) rowFaults() []fault {
 				if err := c.untilReserved(ctx); err != nil { // at the beginning it would bring back what is there
 					return nil, "", err
 				}
-				return func(ctx context.Context) error { return c.repair(ctx, c.tags()...) }, "", c.sql(ctx, c.dump...)
+				return func(ctx context.Context) error { return c.repair(ctx, c.names()...) }, "", c.sql(ctx, c.dump...)
 			},
 		})
 	}
@@ -85,7 +85,7 @@ func (c *cluster) takeDump(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	for _, tag := range c.tags() {
+	for _, tag := range c.names() {
 		var highest int64
 		if err := db.QueryRowContext(ctx, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'").Scan(&highest); err != nil {
 			return fmt.Errorf("read the row of %s: %w", tag, err)

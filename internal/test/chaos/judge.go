@@ -28,7 +28,8 @@ func (r *run) judge(ctx context.Context, t topologyDef) error {
 	r.count(samples)
 	r.judgeIDs(t)
 	r.judgeFaults(t, samples)
-	r.judgeApplications()
+	r.judgeOrder(t, samples)
+	r.judgeApplications(t)
 	r.judgeSplits()
 	r.judgeFiles(samples)
 	r.judgeIdle()
@@ -85,7 +86,7 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 		number := slices.Index(r.cluster.nodes, c.node)
 		for _, s := range samples[i] {
 			bad := failed(s.outcome)
-			if s.outcome == "regress" && !t.regress && c.stream.space != reborn && !r.without(number, s.due) {
+			if s.outcome == "regress" && !t.regress && c.stream.space != reborn && !r.without(c.stream, number, s.due) {
 				complain(&regress, c, s)
 			}
 			if !bad {
@@ -97,7 +98,7 @@ func (r *run) judgeFaults(t topologyDef, samples [][]sample) {
 			if c.stream.stock && s.due >= r.served && !r.down(number, s.due) {
 				complain(&stock, c, s)
 			}
-			if e := r.at(s.due); e != nil && !e.Pair && e.Fault == nodeKilled && !slices.Contains(e.Nodes, number) {
+			if e := r.at(s.due); e != nil && !e.Pair && e.Fault == nodeKilled && !slices.Contains(e.Nodes, number) && !c.stream.strict {
 				complain(&others, c, s)
 			}
 		}
@@ -259,6 +260,15 @@ func (r *run) count(samples [][]sample) {
 				}
 			}
 			inTime := s.outcome == ok
+			if c.stream.strict {
+				if s.due >= r.served && !r.down(number, s.due) {
+					k.Strict.count(inTime)
+					if !inTime {
+						k.Outcomes["strict "+s.outcome]++
+					}
+				}
+				continue
+			}
 			k.All.count(inTime)
 			switch {
 			case aimed == nil:

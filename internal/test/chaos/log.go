@@ -16,6 +16,7 @@ type idLog struct {
 	node   string
 	stream string
 	fields *fields // nil if the IDs are no snowflake IDs
+	strict bool    // the tags are in strict order: the log has the times of the calls
 
 	writer *idlog.Writer // nil when there is none
 	life   int           // of the process that writer is about
@@ -36,8 +37,14 @@ func newLog(folder, node, stream string, f *fields) (*idLog, error) {
 }
 
 // write logs a reply. Life 0 means that its process is unknown: such a reply has a
-// file of its own, since nothing is known of its order.
-func (l *idLog) write(space string, life int, ids []int64) error {
+// file of its own, since nothing is known of its order. Replies of a tag in strict order may be
+// those of any node, so only their times say what their order must be.
+func (l *idLog) write(space string, life int, ids []int64, call idlog.Call) error {
+	if l.strict {
+		life = 1
+	} else {
+		call = idlog.Call{}
+	}
 	if l.writer == nil || l.life != life || life == 0 {
 		if err := l.close(); err != nil {
 			return err
@@ -55,7 +62,7 @@ func (l *idLog) write(space string, life int, ids []int64) error {
 	}
 	arrival := time.Now()
 	for _, id := range ids {
-		if err := l.writer.ID(space, id); err != nil {
+		if err := l.writer.Append(idlog.Record{Key: space, Lo: id, Hi: id, Call: call}); err != nil {
 			return err
 		}
 		if l.fields != nil {

@@ -127,7 +127,7 @@ func (c *cluster) restart(ctx context.Context, n *node, refuses bool) error {
 	if err != nil {
 		return err
 	}
-	return c.follow(ctx, since, c.tags()...)
+	return c.follow(ctx, since, c.names()...)
 }
 
 // removesOwnNumber removes the file of a configured worker ID, if the node says so: its

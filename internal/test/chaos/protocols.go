@@ -47,9 +47,10 @@ func sourceOf(n *node, s stream) (source, error) {
 	case overGRPC:
 		return newGRPC(net.JoinHostPort(host, grpcPort), s)
 	case overRESP:
+		_, patient := s.limits()
 		return &respSource{s, redis.NewClient(&redis.Options{
 			Addr: net.JoinHostPort(host, respPort), PoolSize: 1, MaxRetries: -1, DialerRetries: 1,
-			DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
+			DialTimeout: patience, ReadTimeout: patient, WriteTimeout: patient, ContextTimeoutEnabled: true,
 		})}, nil
 	}
 	return newHTTP(n, s), nil

@@ -38,6 +38,9 @@ type Kind struct {
 	Aimed Share         // those of them to nodes that it was aimed at
 	Other Share         // those to other nodes
 	Stock Share         // those of tags with stock, to nodes that ran
+	// Strict is the requests for tags in strict order, to nodes that ran, and how many of them were answered within
+	// strictDeadline. The numbers above leave such tags out.
+	Strict Share
 	// Slowest is the longest time from a heal until all clients were served.
 	Slowest  time.Duration
 	Outcomes map[string]int // of requests that were not answered in time

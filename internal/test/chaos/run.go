@@ -31,6 +31,9 @@ type Config struct {
 	// Recovery is how long after the heal of a fault clients may have to wait until
 	// all are served. 0 means 60 s.
 	Recovery time.Duration
+	// Strict is how many of the tags in strict order there are; 0: all. With few of them, some node may own none.
+	Strict int
+
 	// Only selects the faults of the run: those whose name contains one of these texts.
 	// Empty means all faults of the topology.
 	Only []string
@@ -138,8 +141,8 @@ func (r *run) play(ctx context.Context) error {
 	c := r.cluster
 	r.begin = time.Now()
 	layout := &fields{layout: snowflake.Leaf(), ahead: 15 * time.Second, behind: 75 * time.Second}
-	for _, n := range c.nodes {
-		for _, s := range streams(c.registry) {
+	for i, n := range c.nodes {
+		for _, s := range streams(c.registry, c.strictTags(), i) {
 			f := layout
 			if s.space != "snowflake" {
 				f = nil
@@ -148,6 +151,7 @@ func (r *run) play(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			l.strict = s.strict
 			cl, err := newClient(n, s, r.begin, l.write)
 			if err != nil {
 				return err
@@ -157,7 +161,7 @@ func (r *run) play(ctx context.Context) error {
 		}
 	}
 	var err error
-	if r.apps, err = applications(c.nodes, r.begin); err != nil {
+	if r.apps, err = applications(c.nodes, c.strictTags(), r.begin); err != nil {
 		return err
 	}
 	asking, stop := context.WithCancel(ctx)

@@ -54,15 +54,15 @@ func (r *Report) text(b *bytes.Buffer) {
 	if r.Kept != "" {
 		fmt.Fprintf(b, "  logs of nodes and clients: %s\n", r.Kept)
 	}
-	fmt.Fprintf(b, "\nRequests answered within %v, while the fault was on:\n\n", deadline)
+	fmt.Fprintf(b, "\nRequests answered within %v, for tags in strict order within %v, while the fault was on:\n\n", deadline, strictDeadline)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "times\ton\tall\tits nodes\tothers\ttags with stock\tslowest return\t  fault\n")
+	fmt.Fprint(t, "times\ton\tall\tits nodes\tothers\ttags with stock\tstrict order\tslowest return\t  fault\n")
 	for _, k := range r.Kinds {
 		fired, slowest := fmt.Sprint(k.Fired), k.Slowest.Round(10*time.Millisecond).String()
 		if k.Name == noFault || k.Name == afterHeal {
 			fired, slowest = "", ""
 		}
-		fmt.Fprintf(t, "%s\t%.1fs\t%s\t%s\t%s\t%s\t%s\t  %s\n", fired, k.On.Seconds(), k.All, k.Aimed, k.Other, k.Stock, slowest, k.Name)
+		fmt.Fprintf(t, "%s\t%.1fs\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", fired, k.On.Seconds(), k.All, k.Aimed, k.Other, k.Stock, k.Strict, slowest, k.Name)
 	}
 	_ = t.Flush() // into a buffer
 	fmt.Fprint(b, "\nWhat the others got:\n\n")

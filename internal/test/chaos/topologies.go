@@ -67,6 +67,34 @@ func buildSQLite(ctx context.Context, c *cluster) error {
 	return nil
 }
 
+// buildEtcd is three etcd for everything: tags, owners of tags in strict order, and worker IDs.
+func buildEtcd(ctx context.Context, c *cluster) error {
+	e, err := c.ensemble(ctx, etcd)
+	if err != nil {
+		return err
+	}
+	store := func(addrs []string) string { return "etcd://" + list(addrs) + "/chaos" }
+	for i := range 3 {
+		n, err := newNode(i, c.cfg.Binary, c.folder)
+		if err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, n)
+		if n.ways["database"], err = through(e.Servers()...); err != nil {
+			return err
+		}
+		n.args = append(n.args, "--store", store(n.ways["database"].addrs()))
+	}
+	if err := c.makeTags(ctx, store(e.Servers())); err != nil {
+		return err
+	}
+	if err := c.withNamedRegistry(ctx, "etcd", e.Servers()); err != nil {
+		return err
+	}
+	c.add(c.nodeFaults(), c.clockFaults(), c.networkFaults("database"), c.networkFaults("registry"), c.ensembleFaults("etcd", e))
+	return c.withDisks()
+}
+
 // oneMariaDB starts a server and prepares nodes that use it.
 func (c *cluster) oneMariaDB(ctx context.Context) (*server.Instance, error) {
 	db, err := server.StartMariaDB(ctx, "")
