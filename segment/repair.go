@@ -282,9 +282,9 @@ func (r *repair) post(ctx context.Context, n Notice) error {
 // must find a number above those that a lost node may have issued.
 const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before)"
 
-// AboveAll is a number above all that were issued of a tag, for an operator who makes a row of which
-// no node and no database knows any more.
-const AboveAll = "the highest ID of the tag in your own tables, plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions"
+// AboveAll says with what an operator makes a row again of which no node and no database knows any more: the
+// options, without which a tag in strict order would be in plain order, and a number above all that were issued.
+const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
 
 // generously is what to add to the highest number that is found: IDs that are on their way
 // to a table, and ranges of which no ID is in one yet.

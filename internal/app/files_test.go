@@ -166,6 +166,7 @@ func TestLostFileTextCountsWhatIsUnderWay(t *testing.T) {
 	// A 503 can come before the alarm: a load may fail before the node looks at its files.
 	until(t, "the alarm asks for a number that counts IDs which no table has yet", func() bool {
 		text := log.String()
-		return strings.Contains(text, "--start NUMBER") && strings.Contains(text, "plus three times the largest range") && strings.Contains(text, "plus what clients hold")
+		return strings.Contains(text, "--start NUMBER") && strings.Contains(text, "plus three times the largest range") && strings.Contains(text, "plus what clients hold") &&
+			strings.Contains(text, "with the options that the tag had") // a tag in strict order that is made without them is in plain order
 	})
 }

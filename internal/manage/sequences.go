@@ -89,7 +89,7 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 		case there:
 			end = max(end, row.MaxID)
 		case c.Mark(name).High > 0:
-			return fmt.Errorf("%w: this node has issued numbers of the row %q, which is not there; use another name, or create the row by itself: leaf tag create '%[2]s' --order strict --fixed-step --start N", leaf.ErrConflict, name)
+			return fmt.Errorf("%w: this node has issued numbers of the row %q, which is not there; use another name for a new sequence; to have this one again, create the row by itself: leaf tag create '%[2]s' --order strict --fixed-step --start N", leaf.ErrConflict, name)
 		default:
 			missing = cmp.Or(missing, name)
 		}
