@@ -18,6 +18,9 @@ type accessLog struct {
 	log      *slog.Logger
 	on       *atomic.Bool
 	last     atomic.Pointer[loggedIssuers] // all clients without a name have the same ones
+
+	order     *order // nil: no tag is in strict order
+	forwarded bool   // the requests are those that other nodes have forwarded
 }
 
 // loggedIssuers are those of one client.
@@ -31,7 +34,19 @@ type loggedIssuers struct {
 
 // withAccessLog returns access, with lines in the log.
 func (a *App) withAccessLog(access leaf.Access, protocol string) leaf.Access {
-	return &accessLog{inner: access, protocol: protocol, log: a.log, on: &a.accessLog}
+	return &accessLog{inner: access, protocol: protocol, log: a.log, on: &a.accessLog, order: a.order}
+}
+
+// forwardedLog returns order.forwarded, with lines in the log.
+func (a *App) forwardedLog() func(secret string) *leaf.Issuers {
+	l := &accessLog{protocol: "gRPC", log: a.log, on: &a.accessLog, forwarded: true}
+	logged := l.of(a.order.here, "")
+	return func(secret string) *leaf.Issuers {
+		if a.order.forwarded(secret) == nil {
+			return nil
+		}
+		return &logged.issuers
+	}
 }
 
 // Guarded implements leaf.Access.
@@ -54,14 +69,20 @@ func (l *accessLog) Open(c leaf.Credentials) (*leaf.Issuers, error) {
 	if last := l.last.Load(); last != nil && last.of == issuers && last.client == client {
 		return &last.issuers, nil
 	}
+	opened := l.of(issuers, client)
+	l.last.Store(opened)
+	return &opened.issuers, nil
+}
+
+// of returns the issuers of a client, with lines in the log.
+func (l *accessLog) of(issuers *leaf.Issuers, client string) *loggedIssuers {
 	opened := &loggedIssuers{of: issuers, client: client, modes: [2]loggedIssuer{
 		{l, issuers.Segment, leaf.SegmentMode, client},
 		{l, issuers.Snowflake, leaf.SnowflakeMode, client},
 	}}
 	opened.each = loggedSequencer{loggedIssuer{l, nil, "sequence", client}, issuers.Sequencer()}
 	opened.issuers = leaf.Issuers{Segment: &opened.modes[0], Snowflake: &opened.modes[1], Sequence: &opened.each}
-	l.last.Store(opened)
-	return &opened.issuers, nil
+	return opened
 }
 
 // loggedIssuer is the Issuer of one client.
@@ -122,10 +143,24 @@ func (l *loggedSequencer) NextEach(ctx context.Context, sequence string, request
 	return results, err
 }
 
+// otherNode returns the attribute that says which node has a part in a request for a tag in strict order, beside this one.
+func (l *loggedIssuer) otherNode(tag string) []any {
+	switch {
+	case l.forwarded:
+		return []any{"forwarded", true}
+	case l.order != nil && l.mode == leaf.SegmentMode:
+		if owner, _, strict := l.order.route(tag); strict && owner != l.order.self {
+			return []any{"owner", owner}
+		}
+	}
+	return nil
+}
+
 func (l *loggedIssuer) line(ctx context.Context, tag string, n int, first int64, err error, begin time.Time) {
+	log := l.log.With(l.otherNode(tag)...)
 	if err != nil {
-		l.log.Info("request failed", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "code", leaf.ClassOf(err).Code)
+		log.Info("request failed", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "code", leaf.ClassOf(err).Code)
 		return
 	}
-	l.log.Info("request answered", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "first", first)
+	log.Info("request answered", "protocol", l.protocol, "client", l.client, "mode", l.mode, "tag", tag, "count", n, "took", time.Since(begin), "request", requestid.ID(ctx), "first", first)
 }

@@ -131,3 +131,40 @@ func TestAccessLogIsSwitched(t *testing.T) {
 		}
 	}
 }
+
+// TestAccessLogOfForwardedRequests: the node that forwards a request says which node owns the tag, and that node says that
+// another one has forwarded it.
+func TestAccessLogOfForwardedRequests(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	var logs [2]lockedBuffer
+	var nodes [2]*app.App
+	for i := range nodes {
+		c := ordered(t, dir)
+		c.Log.Access = true
+		log, _ := app.NewLogger(&logs[i], config.Log{Level: "info", Format: "json"})
+		nodes[i], _ = startWith(t, c, app.Options{Logger: log})
+		if i == 0 {
+			createStrict(t, nodes[0], "order")
+		}
+	}
+	find := func(i int, key string, want any) (found int) {
+		for _, line := range requests(t, logs[i].String()) {
+			if line["msg"] == "request answered" && line[key] == want {
+				found++
+			}
+		}
+		return found
+	}
+	until(t, "a request was forwarded", func() bool {
+		for _, a := range nodes {
+			get(t, a, "/api/segment/get/order")
+		}
+		for i := range nodes {
+			if n := find(i, "owner", nodes[1-i].AddrOf("grpc")); n > 0 {
+				return find(1-i, "forwarded", true) >= n
+			}
+		}
+		return false
+	})
+}
