@@ -57,8 +57,14 @@ func (w *wires) dial(ctx context.Context, _ string) (net.Conn, error) {
 // the test can run in a bubble of testing/synctest. The caller closes it.
 func overWires(t *testing.T, opts ...client.Option) *client.Client {
 	t.Helper()
+	return overWiresTo(t, &server{segment: &counter{}}, opts...)
+}
+
+// overWiresTo is overWires with a node of the test's own.
+func overWiresTo(t *testing.T, s *server, opts ...client.Option) *client.Client {
+	t.Helper()
 	w := &wires{dialled: make(chan net.Conn), closed: make(chan struct{})}
-	s := &server{segment: &counter{}, health: health.NewServer(), grpc: grpc.NewServer()}
+	s.health, s.grpc = health.NewServer(), grpc.NewServer()
 	leafpb.RegisterLeafServiceServer(s.grpc, s)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	ended := make(chan struct{})

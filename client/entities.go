@@ -181,7 +181,9 @@ func (f *entities) ask(ctx context.Context, n *node) {
 // sort puts the results of a node, or its error for all that is left, in their places.
 func (f *entities) sort(n *node, now time.Time, got []leaf.SequenceResult, err error) {
 	if err != nil {
-		if moreInformative(err, f.said) {
+		// A function of the application that hangs explains the silence of the attempts that follow.
+		explained := isOwn(f.said) && isBroken(err) && !isOwn(err)
+		if !explained && moreInformative(err, f.said) {
 			f.said = err
 		}
 		got = make([]leaf.SequenceResult, len(f.left))

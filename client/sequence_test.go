@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 	"github.com/leaf-idgen/leaf/client/leaftest"
+	"github.com/leaf-idgen/leaf/leafpb"
 )
 
 // TestSequence: the methods of a sequence, over gRPC.
@@ -69,6 +71,36 @@ func TestSequenceOfAnOldNode(t *testing.T) {
 		}
 	}
 	healthy(t, c)
+}
+
+// TestSequencesLeaveRoom: a node that is slow with many calls of sequences answers health checks and tags.
+func TestSequencesLeaveRoom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var calls atomic.Int64
+		c := overWiresTo(t, &server{segment: &counter{}, sequence: func(ctx context.Context) (*leafpb.SequenceResponse, error) {
+			calls.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		var callers sync.WaitGroup
+		for range 100 {
+			callers.Go(func() { _, _ = c.Sequence("chat").Next(ctx, "7") })
+		}
+		time.Sleep(time.Second)
+		if n := calls.Load(); n != 32 {
+			t.Errorf("%d calls at once, want 32", n)
+		}
+		if _, err := c.Next(t.Context(), "order"); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		callers.Wait()
+		healthy(t, c)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestSequenceInterceptorHangs: an interceptor of the application ignores the context. The call ends at its deadline,
