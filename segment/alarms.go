@@ -156,8 +156,8 @@ func clusterAdvice(e *ClusterError) string {
 
 // rowIsFineLocked and stockedLocked end the alarms of a tag. t.mu is held.
 func (t *Tag) rowIsFineLocked(b *buffer) {
-	if b.badRow && !b.unread {
-		b.badRow = false
+	if b.badRow != nil && !b.unread {
+		b.badRow = nil
 		t.alloc.alarms.Clear(leaf.AlarmRow, t.name)
 	}
 }
@@ -168,11 +168,11 @@ func (t *Tag) crossedLocked(err error) {
 	switch {
 	case err != nil:
 		b := t.buffer()
-		if b.crossed = true; !b.badRow {
+		if b.crossed = true; b.badRow == nil {
 			t.alloc.alarms.Raise(optionsAlarm(t.name, err))
 		}
 	case t.buf != nil && t.buf.crossed:
-		if t.buf.crossed = false; !t.buf.badRow {
+		if t.buf.crossed = false; t.buf.badRow == nil {
 			t.alloc.alarms.Clear(leaf.AlarmRow, t.name)
 		}
 	}

@@ -24,10 +24,10 @@ type buffer struct {
 	wrote fence.Held // the entry that holds the end of the last range; none if that was taken without
 	cut   int64      // where the last range begins whose entry does not follow that of the range before it
 
-	exhausted bool // the alarm exhausted is raised
-	badRow    bool // the alarm row is raised
-	unread    bool // because the last reading could not read the row
-	crossed   bool // the alarm row is raised for the row's options
+	exhausted bool  // the alarm exhausted is raised
+	badRow    error // why the alarm row is raised; nil: it is not
+	unread    bool  // because the last reading could not read the row
+	crossed   bool  // the alarm row is raised for the row's options
 
 	last     lastLoad
 	asked    time.Time     // when the load that is wanted was first asked for

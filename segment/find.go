@@ -144,23 +144,24 @@ func (t *Tag) describe(row Row) {
 	if row.Problem != nil {
 		t.step = 0 // unknown: the store will judge the row at the next load
 		t.buffer().unread = true
-		t.buf.badRow = true
+		if t.buf.badRow == nil {
+			t.buf.badRow = row.Problem
+		}
 		t.alloc.alarms.Raise(rowAlarm(t.name, row.Problem))
 		return
 	}
 	t.news++
-	if b := t.buf; b != nil && b.unread {
-		if b.unread = false; !needsOperator(b.failed) {
-			t.rowIsFineLocked(b)
-		}
+	if t.buf != nil {
+		t.buf.unread = false
 	}
 	t.step = row.Step
 	if CheckRow(t.name, 0, row.Step, 0) != nil {
 		t.step = 0 // unknown: the store will judge it again at the next load
 	}
-	if t.buf != nil && errors.Is(t.buf.failed, leaf.ErrInvalidRow) && CheckRow(t.name, row.MaxID, row.Step, 0) == nil {
-		t.rowIsFineLocked(t.buf)
-		if t.buf.exhausted {
+	// Whether the numbers of a row are used up is for a load to say.
+	if b := t.buf; b != nil && b.badRow != nil && !errors.Is(b.badRow, leaf.ErrOverflow) && CheckRow(t.name, row.MaxID, row.Step, 0) == nil {
+		t.rowIsFineLocked(b)
+		if b.exhausted {
 			t.shard.retry.add(t)
 		}
 	}

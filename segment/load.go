@@ -229,7 +229,7 @@ func (t *Tag) loadFailed(err error) health {
 		switch {
 		case t.state != listed, unknown, errors.Is(err, leaf.ErrRegress):
 		case needsOperator(err):
-			b.badRow = true
+			b.badRow = err
 			a.alarms.Raise(rowAlarm(t.name, err))
 		default:
 			t.shard.retry.add(t)

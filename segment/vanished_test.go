@@ -187,6 +187,43 @@ func TestRowThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// TestRowThatIsMended: the alarm of a row ends when a reading shows that the row is right, also when the loads since then
+// failed for another reason, or there were none. Whether the numbers of a row are used up a reading does not tell.
+func TestRowThatIsMended(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		bad  segment.Row
+		ends bool
+	}{
+		{"a step of 0", segment.Row{Tag: "a", MaxID: 1}, true},
+		{"numbers that are used up", segment.Row{Tag: "a", MaxID: segment.MaxMaxID - 1, Step: 10}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, al := newStore(tt.bad), newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, FixedStep: true})
+				ask := func() { _, _ = a.Next(t.Context(), "a") }
+				ask()
+				al.want(t, "row a")
+				s.set(func(s *store) {
+					s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+						return segment.Reservation{}, errors.New("no answer")
+					}
+				})
+				time.Sleep(30 * time.Second)
+				ask()
+				if tt.ends {
+					s.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10})
+				}
+				time.Sleep(2 * time.Minute)
+				if raised := al.text("row", "a") != ""; raised == tt.ends {
+					t.Errorf("the alarm is raised: %t", raised)
+				}
+			})
+		})
+	}
+}
+
 // TestOptionsThatCross: bounds of the step that were written by hand and cross each other
 // are ignored, and an alarm says so until they are corrected or the row is gone.
 func TestOptionsThatCross(t *testing.T) {
