@@ -83,6 +83,10 @@ var documented = []struct {
 
 	{"LeafStockLow", "leaf drain", "the stock ends", 0, ""},
 
+	{section: "LeafFence", command: "leaf drain", situation: "internal/test/proof TestStrictOrder"},
+	{section: "LeafOrderForwarded", command: "leaf node list", situation: "TestScripts"},
+	{section: "LeafOrderForwarded", command: "leaf drain", situation: "internal/test/proof TestStrictOrder"},
+
 	{section: "Install", command: "systemctl start", situation: ofTheMachine},
 	{section: "Install", command: "systemctl reload leaf", situation: ofTheMachine},
 	{section: "Install", command: "systemctl restart leaf", situation: ofTheMachine},

@@ -40,7 +40,7 @@ func TestSequence(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			began := time.Now()
-			entities := map[string]*calls{}
+			entities, m := map[string]*calls{}, watchMachine(t)
 			var clients sync.WaitGroup
 			for e := range 4 { // in as many sections
 				entity, c := fmt.Sprint("user-", e), &calls{}
@@ -57,7 +57,7 @@ func TestSequence(t *testing.T) {
 			stop()
 			clients.Wait()
 			for entity, c := range entities {
-				c.check(t, entity)
+				c.check(t, entity, m, began)
 			}
 		})
 	}
