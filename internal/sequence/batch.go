@@ -42,16 +42,24 @@ func (p *Positions) NextEach(ctx context.Context, requests []Request) ([]Result,
 		}
 		left[i] = i
 	}
+	results := make([]Result, len(requests))
+	short, missing, lost := p.takeEach(requests, left, results)
+	if len(short)+len(lost) > 0 {
+		p.takeSlowly(ctx, requests, results, short, missing, lost)
+	}
+	return results, nil
+}
+
+// takeSlowly answers the requests that takeEach did not answer: it loads blocks, and takes again.
+func (p *Positions) takeSlowly(ctx context.Context, requests []Request, results []Result, short []int, missing map[int]outcome, lost []int) {
 	ctx, cancel := p.rt.WithTimeout(ctx, p.cfg.MaxWait)
 	defer cancel()
-	results := make([]Result, len(requests))
 	admission := sync.OnceValues(func() (context.Context, error) { return admit(ctx) })
-	for rounds := 0; len(left) > 0; {
-		short, missing, lost := p.takeEach(requests, left, results)
+	for rounds := 0; len(short)+len(lost) > 0; {
 		if len(lost) > 0 {
 			rounds++
 		}
-		left = left[:0]
+		var left []int
 		for _, i := range lost {
 			if rounds < maxLost {
 				left = append(left, i)
@@ -74,8 +82,8 @@ func (p *Positions) NextEach(ctx context.Context, requests []Request) ([]Result,
 				results[i].Err = err
 			}
 		}
+		short, missing, lost = p.takeEach(requests, left, results)
 	}
-	return results, nil
 }
 
 // takeEach answers the requests for which there are numbers. It returns those whose section is short of numbers, which
@@ -87,13 +95,14 @@ func (p *Positions) takeEach(requests []Request, todo []int, results []Result) (
 		term           Term
 	}
 	all := make([]taken, 0, len(todo))
-	missing = make(map[int]outcome)
 	for _, i := range todo {
 		r := requests[i]
 		section := r.Entity.Section()
 		out := p.sections[section].do(p, op{key: p.key(r.Entity), count: int64(r.Count), to: r.From})
 		if out.term == nil {
-			short = append(short, i)
+			if short = append(short, i); missing == nil {
+				missing = make(map[int]outcome)
+			}
 			out.want = max(out.want, missing[section].want)
 			missing[section] = out
 			continue

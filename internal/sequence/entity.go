@@ -29,8 +29,10 @@ func Number(n uint64) Entity { return Entity{number: n} }
 // Parse returns the entity of that name. A decimal number below 2^64 without leading zeros is a number, everything
 // else a text: 1 to MaxText bytes of valid UTF-8 without U+0000, compared byte by byte. Error: leaf.ErrBadRequest.
 func Parse(name string) (Entity, error) {
-	if n, err := strconv.ParseUint(name, 10, 64); err == nil && strconv.FormatUint(n, 10) == name {
-		return Number(n), nil
+	if name == "0" || name != "" && '1' <= name[0] && name[0] <= '9' {
+		if n, err := strconv.ParseUint(name, 10, 64); err == nil {
+			return Number(n), nil
+		}
 	}
 	switch {
 	case name == "" || len(name) > MaxText:
