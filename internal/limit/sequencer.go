@@ -12,7 +12,7 @@ import (
 type sequencer struct{ client *client }
 
 // NextEach implements leaf.Sequencer.
-func (s *sequencer) NextEach(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+func (s *sequencer) NextEach(ctx context.Context, sequence string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, err error) {
 	g := s.client.gate
 	if leaf.ValidateSequence(sequence, requests) != nil {
 		return g.sequences.NextEach(ctx, sequence, requests) // which says what is wrong
@@ -24,21 +24,22 @@ func (s *sequencer) NextEach(ctx context.Context, sequence string, requests []le
 		}
 	}
 	k := g.waiting[segment].slot(ctx, sequence)
-	results, err := g.sequences.NextEach(k, sequence, requests)
-	if spent.n > 0 {
-		spent.n = cost(requests, results)
-		_ = spent.settle(leaf.ErrExhausted) // of those that were given nothing
-	}
-	failed := err
-	for _, r := range results {
-		if failed = r.Err; failed == nil {
-			break
+	defer func() { // also when the engine panics
+		if spent.n > 0 {
+			spent.n = cost(requests, results)
+			_ = spent.settle(leaf.ErrExhausted) // of those that were given nothing
 		}
-	}
-	if refused := k.release(failed); err != nil {
-		return nil, refused
-	}
-	return results, nil
+		failed := err
+		for _, r := range results {
+			if failed = r.Err; failed == nil {
+				break
+			}
+		}
+		if refused := k.release(failed); err != nil {
+			results, err = nil, refused
+		}
+	}()
+	return g.sequences.NextEach(k, sequence, requests)
 }
 
 // cost is what requests take from limits, or those of them that have failed.
