@@ -36,6 +36,7 @@ func ordered(t *testing.T, dir string) config.Config {
 	c := embedded(shortDir(t))
 	c.Stores = []string{"sqlite:" + filepath.Join(dir, "one.db")}
 	c.StorePrivate, c.Snowflake.Enable, c.Order.Lease = false, false, time.Second
+	c.Order.MaxWait = time.Minute // on a busy machine
 	return c
 }
 
