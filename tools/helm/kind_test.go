@@ -3,6 +3,7 @@ package helm_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,10 +37,8 @@ func (r resource) Namespace(namespace string) dynamic.ResourceInterface {
 }
 
 func (r resource) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	for _, has := range r.release {
-		if has == r.kind+"/"+name {
-			return &unstructured.Unstructured{Object: map[string]any{"kind": r.kind}}, nil
-		}
+	if slices.Contains(r.release, r.kind+"/"+name) {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": r.kind}}, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
 }

@@ -93,42 +93,32 @@ func cutOff(p *proxy.Proxy) {
 }
 
 // take asks for IDs, n at once, each on a connection of its own.
-func take(t *testing.T, a *app.App, path string, n int) (ok int) {
+func take(t *testing.T, a *app.App, path string, n int) {
 	t.Helper()
 	var group sync.WaitGroup
-	var mu sync.Mutex
 	for range n {
-		group.Go(func() {
-			if status, _ := get(t, "http://"+a.Addr()+path, ""); status == http.StatusOK {
-				mu.Lock()
-				defer mu.Unlock()
-				ok++
-			}
-		})
+		group.Go(func() { ask(t, "http://"+a.Addr()+path, "") })
 	}
 	group.Wait()
-	return ok
 }
 
-func get(t *testing.T, url, token string) (int, string) {
+// ask makes a request, whatever the answer is.
+func ask(t *testing.T, url, token string) {
 	t.Helper()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Error(err)
-		return 0, ""
+		return
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return 0, ""
+	if resp, err := transport.RoundTrip(req); err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
 	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(body)
 }
 
 // await asks for IDs until the page has a line.

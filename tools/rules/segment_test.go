@@ -155,12 +155,12 @@ func limitsReached(t *testing.T) {
 	a, stop := start(t, c)
 	url := of(a)
 	p := newPrometheus(t, func() string { return url() })
-	ask := func(token string, n int) {
+	askAll := func(token string, n int) {
 		for range n {
-			get(t, "http://"+a.Addr()+"/api/segment/get/leaf-segment-test", token)
+			ask(t, "http://"+a.Addr()+"/api/segment/get/leaf-segment-test", token)
 		}
 	}
-	right := func() { ask(c.Auth.Tokens[0], 2) }
+	right := func() { askAll(c.Auth.Tokens[0], 2) }
 	await(t, p, `leaf_segment_ready 1`, right)
 	p.healthy(right)
 
@@ -182,7 +182,7 @@ func limitsReached(t *testing.T) {
 		open = append(open, conn)
 	}
 	alerts := []string{"LeafLimitReached", "LeafWrongTokens", "LeafAuth", "LeafConnectionsFull"}
-	p.fire(func() { right(); ask("a-token-that-is-not-right-at-all-at-all", 40) }, alerts...)
+	p.fire(func() { right(); askAll("a-token-that-is-not-right-at-all-at-all", 40) }, alerts...)
 	if _, err := manage.Ask(t.Context(), a.Backend(), manage.SetTagLimit{Name: "leaf-segment-test", LimitChange: manage.LimitChange{Blocked: &free}}); err != nil {
 		t.Fatal(err)
 	}
