@@ -60,7 +60,7 @@ func TestLatecomers(t *testing.T) {
 		after time.Duration   // of the last answer
 	}{
 		{"in time", always(limit / 2), []time.Duration{0, 0}, "++", limit / 2},
-		{"a little late", always(limit + 50*time.Millisecond), []time.Duration{0, 0, 0}, "-+-", limit},
+		{"a little late", always(limit + 50*time.Millisecond), []time.Duration{0, 0}, "-+", 50 * time.Millisecond},
 		{"very late", always(7 * limit / 2), []time.Duration{0, 0, 0, 0, 0}, "---+-", limit},
 		{"too late", always(time.Minute), []time.Duration{0, 0, 0}, "---", limit},
 		{"nobody asked for longer than it is kept", always(limit + 50*time.Millisecond), []time.Duration{0, 2 * time.Second}, "--", limit},

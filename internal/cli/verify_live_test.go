@@ -96,7 +96,7 @@ func TestVerifyLiveStrict(t *testing.T) {
 func TestVerifyLiveWithoutIDs(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"--url http://127.0.0.1:1 --tag a --duration 50ms": "no verdict: no request was answered with IDs: connection refused",
+		"--url http://127.0.0.1:1 --tag a --duration 1s": "no verdict: no request was answered with IDs: connection refused",
 		"--duration 50ms":                 "expected --tag or --snowflake; see leaf verify --help",
 		"--tag a ids.log":                 "reads no file",
 		"--tag a --endpoint-ca x":         "endpoint-ca",
