@@ -17,6 +17,8 @@
 //     Config.MaxWait and until its deadline. It asks for admission before it waits for an owner to appear.
 //  4. What the owner answers about the tag or the request ends the call. A call without an answer is
 //     asked again: its IDs, if it had any, are lost.
+//  5. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together, with an
+//     answer or an error for all of them. None joins what is on its way already: its numbers may be older than the call.
 //
 // What it does not do: it limits nothing, and it checks no client.
 package forward

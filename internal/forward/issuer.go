@@ -45,6 +45,8 @@ type Issuer struct {
 	cfg Config
 	rt  leaf.Runtime
 
+	lanes lanes
+
 	forwarded, failed atomic.Int64
 }
 
@@ -59,7 +61,7 @@ func New(cfg Config) *Issuer {
 	if cfg.Runtime == nil {
 		cfg.Runtime = leaf.SystemRuntime()
 	}
-	return &Issuer{cfg: cfg, rt: cfg.Runtime}
+	return &Issuer{cfg: cfg, rt: cfg.Runtime, lanes: lanes{by: map[lane]*queue{}}}
 }
 
 // Next implements leaf.Issuer.
@@ -138,13 +140,6 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			return nil, err
 		}
 	}
-}
-
-// ask is one attempt: an owner that hangs is not the owner for long.
-func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
-	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
-	defer cancel()
-	return i.cfg.Remote.NextN(ctx, to, tag, n)
 }
 
 // again reports whether another attempt may find another owner, or the same one in better health. A

@@ -23,7 +23,9 @@ type cluster struct {
 	heard int64
 	nodes map[string]*node
 
-	onAsk func(ctx context.Context, to string) error // before a node answers another one; nil: nothing
+	onAsk      func(ctx context.Context, to string) error // before a node answers another one; nil: nothing
+	onAnswered func()                                     // after it; nil: nothing
+	largest    int                                        // what a node was asked for
 }
 
 type node struct {
@@ -86,6 +88,12 @@ func (r remote) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 			return nil, err
 		}
 	}
+	if r.c.onAnswered != nil {
+		defer r.c.onAnswered()
+	}
+	r.c.mu.Lock()
+	r.c.largest = max(r.c.largest, n)
+	r.c.mu.Unlock()
 	of := r.c.nodes[to.Address]
 	return forward.Here(of, of.look).NextN(ctx, tag, n)
 }
@@ -99,7 +107,11 @@ func (c *cluster) issuer() *forward.Issuer {
 	n := c.nodes["a"]
 	return forward.New(forward.Config{
 		Local: n, Remote: remote{c}, Self: "a", Look: n.look, MaxWait: 5 * time.Second, Attempt: time.Second,
-		Heard: func(_ string, end int64) { c.heard = end },
+		Heard: func(_ string, end int64) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.heard = end
+		},
 	})
 }
 

@@ -1,0 +1,135 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/owner"
+)
+
+// lanes are the calls to owners that are under way, by owner and tag. While one call of a lane is under way, others that
+// come wait for its end, and then go together as one: sixteen callers then cost the owner hardly more than one.
+//
+// Strict order holds: a call is part of a batch that is sent after the call began, and the calls of a batch are under way
+// at the same time, so that any of them may have the smaller numbers.
+type lanes struct {
+	mu sync.Mutex
+	by map[lane]*queue // those with a call under way
+}
+
+// lane is what calls have in common that may go together.
+type lane struct {
+	to  owner.Route
+	tag string
+}
+
+// queue is the calls of a lane that wait.
+type queue struct{ waiting []*passenger }
+
+// passenger is one call that waits.
+type passenger struct {
+	n    int
+	left bool // its caller has gone
+	done chan struct{}
+	got  []leaf.Range
+	err  error
+}
+
+// ask is one attempt: an owner that hangs is not the owner for long.
+func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
+	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
+	defer cancel()
+	l := lane{to, tag}
+	i.lanes.mu.Lock()
+	if q := i.lanes.by[l]; q != nil {
+		p := &passenger{n: n, done: make(chan struct{})}
+		q.waiting = append(q.waiting, p)
+		i.lanes.mu.Unlock()
+		return i.lanes.wait(ctx, p)
+	}
+	i.lanes.by[l] = &queue{}
+	i.lanes.mu.Unlock()
+	defer i.next(l)
+	return i.cfg.Remote.NextN(ctx, to, tag, n)
+}
+
+// wait returns what the passenger gets, or why it has left.
+func (l *lanes) wait(ctx context.Context, p *passenger) ([]leaf.Range, error) {
+	select {
+	case <-p.done:
+		return p.got, p.err
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	p.left = true // if it is under way, its IDs are lost
+	l.mu.Unlock()
+	return nil, &brokenError{ctx.Err()}
+}
+
+// next lets those go that wait in a lane, when a call of it has ended.
+func (i *Issuer) next(l lane) {
+	if aboard, n := i.lanes.board(l); n > 0 {
+		go func() {
+			for n > 0 {
+				i.carry(l, aboard, n)
+				aboard, n = i.lanes.board(l)
+			}
+		}()
+	}
+}
+
+// board returns the passengers of the next call of a lane, and how many IDs they want. If there are none, the lane ends.
+func (l *lanes) board(of lane) (aboard []*passenger, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.by[of]
+	for len(q.waiting) > 0 {
+		p := q.waiting[0]
+		if n > 0 && n+p.n > leaf.MaxBatch {
+			break
+		}
+		if q.waiting = q.waiting[1:]; !p.left {
+			aboard, n = append(aboard, p), n+p.n
+		}
+	}
+	if n == 0 {
+		delete(l.by, of)
+	}
+	return aboard, n
+}
+
+// carry makes one call for n IDs, and divides them.
+func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
+	ctx, cancel := i.rt.WithTimeout(context.Background(), i.cfg.Attempt)
+	defer cancel()
+	got, err := bounded.Recover("the call to an owner", func() ([]leaf.Range, error) { return i.cfg.Remote.NextN(ctx, l.to, l.tag, n) })
+	if p, ok := errors.AsType[*bounded.PanicError](err); ok {
+		err = &brokenError{p}
+	}
+	for _, p := range aboard {
+		if p.err = err; err == nil {
+			p.got, got = cut(got, p.n)
+		}
+		close(p.done)
+	}
+}
+
+// cut returns the first n IDs of ranges, and the rest.
+func cut(ranges []leaf.Range, n int) (first, rest []leaf.Range) {
+	for k, r := range ranges {
+		if int64(n) < r.Len() {
+			if n > 0 {
+				first = append(first, leaf.Range{Lo: r.Lo, Hi: r.Lo + int64(n)})
+			}
+			return first, append([]leaf.Range{{Lo: r.Lo + int64(n), Hi: r.Hi}}, ranges[k+1:]...)
+		}
+		first, n = append(first, r), n-int(r.Len())
+		if n == 0 {
+			return first, ranges[k+1:]
+		}
+	}
+	return first, nil
+}

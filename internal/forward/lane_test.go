@@ -1,0 +1,182 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/forward"
+)
+
+// callers are calls that are made at the same time.
+type callers struct {
+	issuer *forward.Issuer
+	group  sync.WaitGroup
+	mu     sync.Mutex
+	ids    []int64
+	errs   []error
+}
+
+// ask begins a call for n IDs.
+func (c *callers) ask(t *testing.T, ctx context.Context, n int) { //nolint:revive // the context is not that of the test
+	t.Helper()
+	c.group.Go(func() {
+		got, err := c.issuer.NextN(ctx, "order", n)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err != nil {
+			c.errs = append(c.errs, err)
+			return
+		}
+		before := len(c.ids)
+		for _, r := range got {
+			for id := r.Lo; id < r.Hi; id++ {
+				c.ids = append(c.ids, id)
+			}
+		}
+		if len(c.ids)-before != n || !slices.IsSorted(c.ids[before:]) {
+			t.Errorf("%v, want %d IDs that grow", got, n)
+		}
+	})
+}
+
+// distinct fails unless the callers have got so many IDs, all different.
+func (c *callers) distinct(t *testing.T, want int) {
+	t.Helper()
+	c.group.Wait()
+	slices.Sort(c.ids)
+	if len(slices.Compact(slices.Clone(c.ids))) != want || len(c.ids) != want {
+		t.Errorf("%d IDs, want %d that are distinct: %v", len(c.ids), want, c.ids)
+	}
+}
+
+// Calls that come while one is under way go together when it has ended.
+func TestCallsGoTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		var asks atomic.Int64
+		c.onAsk = func(context.Context, string) error {
+			asks.Add(1)
+			time.Sleep(time.Millisecond)
+			return nil
+		}
+		all := &callers{issuer: c.issuer()}
+		want := 0
+		for k := range 50 {
+			all.ask(t, t.Context(), 1+k%3)
+			want += 1 + k%3
+			if k == 0 {
+				synctest.Wait()
+			}
+		}
+		all.distinct(t, want)
+		if asks.Load() != 2 || len(all.errs) != 0 {
+			t.Errorf("%d calls of the owner, want 2; errors %v", asks.Load(), all.errs)
+		}
+		if answered, failed := all.issuer.Forwarded(); answered != 50 || failed != 0 {
+			t.Errorf("%d answered, %d failed", answered, failed)
+		}
+		if _, err := all.issuer.Next(t.Context(), "order"); err != nil || asks.Load() != 3 {
+			t.Errorf("%v after %d calls", err, asks.Load())
+		}
+	})
+}
+
+// A call is part of a batch that is sent after the call began: the batch under way has its numbers already.
+func TestNoCallJoinsWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		i := c.issuer()
+		c.onAnswered = func() { time.Sleep(time.Millisecond) } // the numbers are taken, and the answer is on its way
+		var late int64
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = i.Next(t.Context(), "order") })
+		calls.Go(func() { time.Sleep(10 * time.Microsecond); _, _ = i.Next(t.Context(), "order") })
+		time.Sleep(1500 * time.Microsecond) // the second one is under way
+		other, err := forward.Here(c.nodes["b"], c.nodes["b"].look).Next(t.Context(), "order")
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls.Go(func() { late, _ = i.Next(t.Context(), "order") })
+		calls.Wait()
+		if late <= other {
+			t.Errorf("%d was asked for after the answer %d", late, other)
+		}
+	})
+}
+
+// A caller that leaves while it waits takes nothing, and the others are served.
+func TestCallerLeavesALane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		c.onAsk = func(context.Context, string) error { time.Sleep(100 * time.Millisecond); return nil }
+		all := &callers{issuer: c.issuer()}
+		all.ask(t, t.Context(), 1)
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		all.ask(t, short, 7)
+		all.ask(t, t.Context(), 1)
+		all.distinct(t, 2)
+		if len(all.errs) != 1 || !errors.Is(all.errs[0], leaf.ErrNotReady) {
+			t.Errorf("errors %v", all.errs)
+		}
+		if c.next != 3 {
+			t.Errorf("the owner has issued up to %d, want 3", c.next)
+		}
+	})
+}
+
+// No call of an owner is for more IDs than a call may ask for.
+func TestLargeCallsGoOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		c.onAsk = func(context.Context, string) error { time.Sleep(time.Millisecond); return nil }
+		all := &callers{issuer: c.issuer()}
+		for range 4 {
+			all.ask(t, t.Context(), leaf.MaxBatch*2/3)
+		}
+		all.distinct(t, 4*(leaf.MaxBatch*2/3))
+		if c.largest != leaf.MaxBatch*2/3 {
+			t.Errorf("a call was for %d IDs", c.largest)
+		}
+	})
+}
+
+// What the owner says of a batch is said to all of it, and a call that panics is one without an answer.
+func TestErrorOfALane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		var asks atomic.Int64
+		c.onAsk = func(context.Context, string) error {
+			time.Sleep(time.Millisecond)
+			switch asks.Add(1) {
+			case 2:
+				panic("planted")
+			case 3:
+				return leaf.ErrExhausted
+			}
+			return nil
+		}
+		all := &callers{issuer: c.issuer()}
+		for range 5 {
+			all.ask(t, t.Context(), 1)
+		}
+		all.group.Wait()
+		exhausted := 0
+		for _, err := range all.errs {
+			if errors.Is(err, leaf.ErrExhausted) {
+				exhausted++
+			}
+		}
+		if len(all.errs) != exhausted || exhausted == 0 || len(all.ids)+exhausted != 5 {
+			t.Errorf("IDs %v, errors %v", all.ids, all.errs)
+		}
+	})
+}
