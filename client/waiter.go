@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/answers"
 )
 
 // waiter is a caller in a lane. One compare-and-set of its state decides: a flight serves
@@ -46,20 +47,13 @@ func (w *waiter) size() int { return max(w.n, 1) }
 // returns the others.
 func (w *waiter) give(ranges []leaf.Range) []leaf.Range {
 	w.err = nil
-	if w.n == 0 {
-		w.id = ranges[0].Lo
-	} else {
-		w.ranges = nil
+	if w.n > 0 {
+		w.ranges, ranges = answers.Cut(ranges, w.n)
+		return ranges
 	}
-	for want := int64(w.size()); want > 0; {
-		part := leaf.Range{Lo: ranges[0].Lo, Hi: min(ranges[0].Hi, ranges[0].Lo+want)}
-		if w.n > 0 {
-			w.ranges = leaf.AppendRange(w.ranges, part)
-		}
-		want -= part.Len()
-		if ranges[0].Lo = part.Hi; ranges[0].Len() == 0 {
-			ranges = ranges[1:]
-		}
+	w.id = ranges[0].Lo
+	if ranges[0].Lo++; ranges[0].Len() == 0 {
+		return ranges[1:]
 	}
 	return ranges
 }

@@ -33,6 +33,19 @@ func Ranges(answer []*leafpb.Range, count int) (ranges []leaf.Range, other int64
 	return ranges, 0, nil
 }
 
+// Cut returns the first n IDs of ranges, which have at least as many, and the others. It writes to ranges.
+func Cut(ranges []leaf.Range, n int) (first, others []leaf.Range) {
+	for want := int64(n); want > 0; {
+		part := leaf.Range{Lo: ranges[0].Lo, Hi: min(ranges[0].Hi, ranges[0].Lo+want)}
+		first = leaf.AppendRange(first, part)
+		want -= part.Len()
+		if ranges[0].Lo = part.Hi; ranges[0].Len() == 0 {
+			ranges = ranges[1:]
+		}
+	}
+	return first, ranges
+}
+
 // Sequence returns the results of an answer to requests for numbers of a sequence.
 func Sequence(answer []*leafpb.EntityResponse, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
 	if len(answer) != len(requests) {

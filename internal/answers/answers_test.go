@@ -15,6 +15,29 @@ import (
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
+// TestCut: callers share the IDs of one answer, in order, and each ID has one of them.
+func TestCut(t *testing.T) {
+	left := []leaf.Range{{Lo: 1, Hi: 4}, {Lo: 10, Hi: 12}, {Lo: 20, Hi: 21}}
+	for _, tt := range []struct {
+		n     int
+		first []leaf.Range
+	}{
+		{2, []leaf.Range{{Lo: 1, Hi: 3}}},
+		{2, []leaf.Range{{Lo: 3, Hi: 4}, {Lo: 10, Hi: 11}}},
+		{0, nil},
+		{1, []leaf.Range{{Lo: 11, Hi: 12}}},
+		{1, []leaf.Range{{Lo: 20, Hi: 21}}},
+	} {
+		var first []leaf.Range
+		if first, left = answers.Cut(left, tt.n); !slices.Equal(first, tt.first) {
+			t.Errorf("%d: %v, want %v", tt.n, first, tt.first)
+		}
+	}
+	if len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 func TestRanges(t *testing.T) {
 	const whole = leaf.MaxBatch
 	for _, tt := range []struct {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/answers"
 	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/internal/owner"
 )
@@ -111,25 +112,8 @@ func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
 	}
 	for _, p := range aboard {
 		if p.err = err; err == nil {
-			p.got, got = cut(got, p.n)
+			p.got, got = answers.Cut(got, p.n)
 		}
 		close(p.done)
 	}
-}
-
-// cut returns the first n IDs of ranges, and the rest.
-func cut(ranges []leaf.Range, n int) (first, rest []leaf.Range) {
-	for k, r := range ranges {
-		if int64(n) < r.Len() {
-			if n > 0 {
-				first = append(first, leaf.Range{Lo: r.Lo, Hi: r.Lo + int64(n)})
-			}
-			return first, append([]leaf.Range{{Lo: r.Lo + int64(n), Hi: r.Hi}}, ranges[k+1:]...)
-		}
-		first, n = append(first, r), n-int(r.Len())
-		if n == 0 {
-			return first, ranges[k+1:]
-		}
-	}
-	return first, nil
 }
