@@ -110,7 +110,7 @@ func (l *latecomers) await(made <-chan session, cancel func()) {
 		case <-l.base.Done():
 		}
 	}
-	_ = s.conn.Close() // nobody waits for it
+	_ = s.conn.Close() // no caller has come for it
 }
 
 // Close implements io.Closer: database/sql calls it at the end. Attempts that are under way end, and close what
