@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
@@ -102,14 +101,11 @@ func (l *lanes) board(of lane) (aboard []*passenger, n int) {
 	return aboard, n
 }
 
-// carry makes one call for n IDs, and divides them.
+// carry makes one call for n IDs, and divides them. A panic is the error of every passenger: the servers log it.
 func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
 	ctx, cancel := i.rt.WithTimeout(context.Background(), i.cfg.Attempt)
 	defer cancel()
 	got, err := bounded.Recover("the call to an owner", func() ([]leaf.Range, error) { return i.cfg.Remote.NextN(ctx, l.to, l.tag, n) })
-	if p, ok := errors.AsType[*bounded.PanicError](err); ok {
-		err = &brokenError{p}
-	}
 	for _, p := range aboard {
 		if p.err = err; err == nil {
 			p.got, got = answers.Cut(got, p.n)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/internal/forward"
 )
 
@@ -149,34 +150,41 @@ func TestLargeCallsGoOneByOne(t *testing.T) {
 	})
 }
 
-// What the owner says of a batch is said to all of it, and a call that panics is one without an answer.
+// What the owner says of calls that go together, or what panics there, is said to each of them.
 func TestErrorOfALane(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster("b", "a", "b")
-		var asks atomic.Int64
-		c.onAsk = func(context.Context, string) error {
-			time.Sleep(time.Millisecond)
-			switch asks.Add(1) {
-			case 2:
-				panic("planted")
-			case 3:
-				return leaf.ErrExhausted
-			}
-			return nil
-		}
-		all := &callers{issuer: c.issuer()}
-		for range 5 {
-			all.ask(t, t.Context(), 1)
-		}
-		all.group.Wait()
-		exhausted := 0
-		for _, err := range all.errs {
-			if errors.Is(err, leaf.ErrExhausted) {
-				exhausted++
-			}
-		}
-		if len(all.errs) != exhausted || exhausted == 0 || len(all.ids)+exhausted != 5 {
-			t.Errorf("IDs %v, errors %v", all.ids, all.errs)
-		}
-	})
+	for name, tt := range map[string]struct {
+		fail func() error
+		is   func(error) bool
+	}{
+		"the owner says": {func() error { return leaf.ErrExhausted }, func(err error) bool { return errors.Is(err, leaf.ErrExhausted) }},
+		"a panic": {func() error { panic("planted") }, func(err error) bool {
+			p, ok := errors.AsType[*bounded.PanicError](err)
+			return ok && p.Cause == "planted" && leaf.ClassOf(err).Err == nil // so a server logs it
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster("b", "a", "b")
+				var asks atomic.Int64
+				c.onAsk = func(context.Context, string) error {
+					time.Sleep(time.Millisecond)
+					if asks.Add(1) == 2 {
+						return tt.fail()
+					}
+					return nil
+				}
+				all := &callers{issuer: c.issuer()}
+				for range 5 {
+					all.ask(t, t.Context(), 1)
+				}
+				all.distinct(t, 1)
+				if len(all.errs) != 4 || slices.ContainsFunc(all.errs, func(err error) bool { return !tt.is(err) }) {
+					t.Errorf("errors %v", all.errs)
+				}
+				if id, err := all.issuer.Next(t.Context(), "order"); err != nil || id != 2 {
+					t.Errorf("afterwards: %d, %v", id, err)
+				}
+			})
+		})
+	}
 }
