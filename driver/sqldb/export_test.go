@@ -40,6 +40,6 @@ func RereadRule(b *segment.Binding) (*segment.Binding, error) {
 func (s *Store) Again(ctx context.Context, f func() error) error { return s.again(ctx, f) }
 
 // WithLatecomers returns a connector whose callers wait for at most timeout.
-func WithLatecomers(c driver.Connector, timeout time.Duration) driver.Connector {
-	return withLatecomers(c, timeout)
+func WithLatecomers(c driver.Connector, timeout time.Duration, keep bool) driver.Connector {
+	return withLatecomers(c, timeout, keep)
 }

@@ -21,10 +21,12 @@ const (
 // greets a little too late, would be one without which nothing is ever served.
 //
 // Each caller makes an attempt of its own, so that it finds a server that is back while an attempt from before hangs.
-// At most one attempt goes on without its caller, so there is at most one session more than the pool has.
+// At most one attempt goes on without its caller, so there is at most one session more than the pool has. In a pool that
+// keeps none, none goes on: a hundred clients that read a directory would each have a session for a second.
 type latecomers struct {
 	driver.Connector
 	timeout time.Duration
+	keep    bool // an attempt may go on without its caller
 
 	base  context.Context //nolint:containedctx // parent of all attempts, until Close
 	stop  context.CancelFunc
@@ -41,8 +43,8 @@ type session struct {
 }
 
 // withLatecomers returns a connector whose callers wait for at most timeout.
-func withLatecomers(c driver.Connector, timeout time.Duration) *latecomers {
-	l := &latecomers{Connector: c, timeout: timeout, ready: make(chan driver.Conn)}
+func withLatecomers(c driver.Connector, timeout time.Duration, keep bool) *latecomers {
+	l := &latecomers{Connector: c, timeout: timeout, keep: keep, ready: make(chan driver.Conn)}
 	l.base, l.stop = context.WithCancel(context.Background())
 	return l
 }
@@ -87,10 +89,10 @@ func usable(conn driver.Conn) (driver.Conn, error) {
 	return conn, nil
 }
 
-// await goes on with an attempt without its caller, or ends it if there is another one such.
+// await goes on with an attempt without its caller, or ends it if there is another one such, or none may.
 func (l *latecomers) await(made <-chan session, cancel func()) {
 	defer cancel()
-	only := l.late.CompareAndSwap(false, true)
+	only := l.keep && l.late.CompareAndSwap(false, true)
 	if only {
 		defer l.late.Store(false)
 	} else {

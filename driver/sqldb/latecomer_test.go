@@ -74,7 +74,7 @@ func TestLatecomers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &slowServer{takes: tt.takes}
-				db := sql.OpenDB(sqldb.WithLatecomers(server, limit))
+				db := sql.OpenDB(sqldb.WithLatecomers(server, limit, true))
 				got, last := "", time.Time{}
 				for _, pause := range tt.asks {
 					time.Sleep(pause)
@@ -109,7 +109,7 @@ func TestLatecomersEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &slowServer{takes: always(300 * time.Millisecond)}
-				db := sql.OpenDB(sqldb.WithLatecomers(server, 250*time.Millisecond))
+				db := sql.OpenDB(sqldb.WithLatecomers(server, 250*time.Millisecond, true))
 				if conn, err := db.Conn(t.Context()); err == nil {
 					t.Fatal(conn)
 				}
@@ -124,11 +124,29 @@ func TestLatecomersEnd(t *testing.T) {
 	}
 }
 
+// A pool that keeps no session leaves no attempt behind, whatever a caller waits for.
+func TestNoLatecomers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &slowServer{takes: always(300 * time.Millisecond)}
+		db := sql.OpenDB(sqldb.WithLatecomers(server, 250*time.Millisecond, false))
+		defer db.Close()
+		for range 3 {
+			if conn, err := db.Conn(t.Context()); err == nil {
+				t.Fatal(conn)
+			}
+			synctest.Wait()
+			if made, closed := server.made.Load(), server.closed.Load(); closed != made {
+				t.Errorf("%d of %d ended", closed, made)
+			}
+		}
+	})
+}
+
 // A session from before a panic of the driver is not used.
 func TestLatecomerFromBeforeAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &slowServer{takes: always(300 * time.Millisecond)}
-		l := sqldb.WithLatecomers(panickedSince{server}, 250*time.Millisecond)
+		l := sqldb.WithLatecomers(panickedSince{server}, 250*time.Millisecond, true)
 		if conn, err := l.Connect(t.Context()); err == nil {
 			t.Fatal(conn)
 		}

@@ -19,7 +19,7 @@ type Config struct {
 	// ConnectTimeout is how long a call waits for a connection, from the first packet until
 	// the session can be used. 0: 250 ms, which keeps the time from the database's
 	// return to the first range below a second. A session that comes later, within ten times as
-	// long, serves the next call.
+	// long, serves the next call, except with Brief.
 	ConnectTimeout time.Duration
 
 	// MaxConns bounds the connections to a server, but for one that comes late. 0: 20. It must exceed the
@@ -159,7 +159,7 @@ func (c Config) below(base driver.Connector) driver.Connector {
 
 // openPool returns the pool of a server.
 func openPool(c connector, cfg Config) pools {
-	db := sql.OpenDB(withLatecomers(track(cfg.Logger)(c), cfg.ConnectTimeout))
+	db := sql.OpenDB(withLatecomers(track(cfg.Logger)(c), cfg.ConnectTimeout, !cfg.Brief))
 	db.SetMaxOpenConns(cfg.MaxConns)
 	db.SetMaxIdleConns(cfg.maxIdle())
 	return pools{write: db, read: db}
