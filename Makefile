@@ -11,15 +11,20 @@ BENCH    ?= .
 COUNT    ?= 6
 # Packages of check and test.
 PKG      ?= ./...
-# Two groups of packages run without the race detector (ADR 0046); make test-long runs them with it.
+# Three groups of packages run without the race detector (ADR 0046); make test-long runs them with it.
+# QUIET start no goroutine and share no memory, and their tests need no server: make test runs them as make check does.
+QUIET    := . ./number ./internal/answers ./internal/audit ./internal/config ./internal/idtime ./internal/jsonpost \
+	./internal/manage ./internal/requestid ./internal/server/admin ./internal/server/problem ./internal/spread ./internal/takeover
+# PARTLY leave some tests to it (long.Plain), so make test runs their unit tests with the race detector and without.
+PARTLY   := ./segment ./snowflake ./worker ./internal/app ./internal/limit ./idlog
 # DRIVERS wait for real servers. The tests of driver/sqldb that need none, such as those on SQLite, run with it, too.
 DRIVERS  := ./driver/sqldb ./driver/zookeeper ./driver/etcd
 # OUTSIDE drives programs from outside, or simulates, which runs one goroutine at a time: the race detector would look
-# at the drivers of the tests, and make a seed take ten times as long. Most tests of internal/cli start programs; those
-# of internal/app look at the same node with the race detector.
-OUTSIDE  := ./internal/test/proof ./internal/cli ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
+# at the drivers of the tests, and make a seed take ten times as long. Most tests of internal/cli start programs, those
+# of the console drive a browser; the tests of internal/app look at the same node with the race detector.
+OUTSIDE  := ./internal/test/proof ./internal/cli ./internal/server/console ./internal/test/... ./internal/sim/... ./bench/... ./deploy/... ./examples/...
 # The packages whose tests last longest begin first, so that none of them runs alone at the end.
-LONGEST  := ./segment ./internal/app ./internal/server/console ./client ./worker
+LONGEST  := ./internal/app ./segment ./client ./worker
 # go vet has run in make check, and no test needs the tables of a debugger: linking without them takes a third less.
 # Most tests wait for servers and clocks, so more of them run at once than the machine has processors.
 QUICKLY  := -vet=off -ldflags=-s -parallel=4
@@ -58,13 +63,16 @@ check: ## Format, linters, vet, tidy modules, import directions, unit tests; nee
 	cd tools && go mod tidy -diff
 	GOFLAGS= CGO_ENABLED= leafpb/check.sh
 	go build -ldflags=-w -o bin/ ./internal/test/cmd/summary
-	bin/summary -again 3 go test -short $(QUICKLY) -parallel=8 -timeout 3m -json $(PKG)
+	$(UNIT) $(PKG)
 
+# Packages that make check has tested since their last change are not tested again by the same command.
+UNIT := bin/summary -again 3 go test -short $(QUICKLY) -parallel=8 -timeout 3m -json
 TEST := bin/summary -again 3 go test $(QUICKLY) -timeout 20m -json
 
 .PHONY: test
 ifeq ($(PKG),./...)
 test: runners ## All tests on real MariaDB, MySQL, PostgreSQL, ZooKeeper, etcd and Redis clients, engines, protocols and client with the race detector
+	$(UNIT) $(QUIET) $(PARTLY)
 	bin/withservers -- $(MAKE) --no-print-directory -j3 test-plain test-raced test-release
 else
 test: runners
@@ -78,7 +86,7 @@ test-plain:
 
 test-raced: export CGO_ENABLED := 1
 test-raced:
-	$(TEST) $(RACE) $(LONGEST) $(filter-out $(shell go list $(DRIVERS) $(OUTSIDE)),$(shell go list ./...))
+	$(TEST) $(RACE) $(LONGEST) $(filter-out $(shell go list $(DRIVERS) $(OUTSIDE) $(QUIET)),$(shell go list ./...))
 	$(TEST) $(RACE) -short ./driver/sqldb
 
 .PHONY: test-release

@@ -22,7 +22,7 @@ func TestFewStreams(t *testing.T) {
 		for _, tags := range []int{most, most + 1, 30} {
 			t.Run(fmt.Sprintf("%d streams, %d tags", most, tags), func(t *testing.T) {
 				t.Parallel()
-				issuer := &moments{takes: 20 * time.Millisecond}
+				issuer := &moments{takes: 50 * time.Millisecond}
 				address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{
 					Access: leaf.Anyone(issuer, nil), MaxStreams: most, Logger: slog.New(slog.DiscardHandler),
 				})

@@ -275,6 +275,7 @@ func (c *counting) Read(p []byte) (int, error) {
 
 // TestInterruptedWhileSorting cancels when the first records have been spilled.
 func TestInterruptedWhileSorting(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -303,6 +304,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // TestPlan holds what is said before a check.
 func TestPlan(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	var plan idlog.Plan
 	o := idlog.Options{Memory: 1 << 20, Temp: t.TempDir(), Plan: func(p idlog.Plan) { plan = p }}
@@ -343,6 +345,7 @@ func TestPlan(t *testing.T) {
 // TestRepeatedAtTheEdgeOfARun repeats the ID that ends one sorted run as the first ID of
 // the next one. 1 MiB holds 13,653 entries, so one of the cuts is the edge.
 func TestRepeatedAtTheEdgeOfARun(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for cut := int64(13_650); cut <= 13_656; cut++ {
 		var log []byte

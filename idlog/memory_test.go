@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
+
 	"github.com/leaf-idgen/leaf/idlog"
 )
 
@@ -13,6 +15,7 @@ import (
 // is allocated meanwhile: not more than the limit and a little. It is not parallel,
 // since it counts for the whole process.
 func TestMemory(t *testing.T) {
+	long.Plain(t)
 	const records, limit = 250_000, 1 << 20
 	source := idlog.Source{Name: "large", Open: func() (io.ReadCloser, error) {
 		var id int64

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -244,6 +246,7 @@ func randomLogs(rng *rand.Rand) [][]idlog.Record {
 // TestModel compares the report with that of the model on random logs: what is
 // planted is found, nothing else is.
 func TestModel(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	var duplicates, disorders uint64
 	clean := 0
@@ -268,6 +271,7 @@ func TestModel(t *testing.T) {
 // TestSmallMemory does the same on logs so large that they are sorted in many runs,
 // and merged in two steps, on files.
 func TestSmallMemory(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
 	const perLog = 25_000 // 1 MiB holds 13,653 entries

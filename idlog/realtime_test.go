@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -263,6 +265,7 @@ func TestRealTimeModel(t *testing.T) {
 
 // TestRealTimeInSmallMemory has more calls than fit into memory, two of them in the wrong order.
 func TestRealTimeInSmallMemory(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	const calls = 30_000 // 1 MiB holds 13,653 entries, two per call
 	var text bytes.Buffer

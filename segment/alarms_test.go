@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -292,6 +293,7 @@ func TestAlarmsWithoutAReceiver(t *testing.T) {
 
 // TestTextOfAStore: the text says what is known to fail, and no more.
 func TestTextOfAStore(t *testing.T) {
+	long.Plain(t)
 	const list, nothing, loads = "the list of tags of store \"default\" cannot be read", "store \"default\" cannot be used", "no range can be loaded from store \"default\""
 	denied := errors.New("SELECT command denied")
 	for _, tt := range []struct {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -66,6 +67,7 @@ func TestPrefetchIsAskedForAgain(t *testing.T) {
 // TestDynamicStep lets ranges last for given times and looks at the lengths that
 // follow. A range lasts from the request for it to the request for the next one.
 func TestDynamicStep(t *testing.T) {
+	long.Plain(t)
 	const m = time.Minute
 	for _, c := range []struct {
 		name string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -248,6 +249,7 @@ func offeredBelow(t *testing.T, d *disk) (s *store, mine *shared, a *segment.All
 // the entry that it saw last, though it never reserved up to there itself. No retry
 // moves the row past the entry: the tag waits for the fence, and latches then.
 func TestDegradedRespectsWhatWasSeen(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, mine, a := offeredBelow(t, nil)
 		if at := s.maxID(t, "order"); at != 61 {
@@ -272,6 +274,7 @@ func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 // TestSuspicionOutlivesTheProcess: the refused range has moved the row, so the next process would
 // be offered numbers of another node that lie above all that it knows.
 func TestSuspicionOutlivesTheProcess(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
 		s, mine, _ := offeredBelow(t, d)
@@ -371,6 +374,7 @@ func TestDegradedRespectsWhatAMergeSaw(t *testing.T) {
 // node has many tags, so a merge takes seconds, and no range is loaded meanwhile. The node
 // finds out that a merge is in vain before it begins one.
 func TestDegradeBesideAFenceThatCannotWrite(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, f := newStore(row(10)), sharing(memory.NewFence())
 		a := node(t, s, nil, degraded(f, nil))
@@ -405,6 +409,7 @@ func TestDegradeBesideAFenceThatCannotWrite(t *testing.T) {
 // TestSuspectsHoldUpNobody: tags that wait for the fence, because their rows went back in its
 // outage, do not keep the loads of another tag waiting.
 func TestSuspectsHoldUpNobody(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, f := newStore(row(10)), memory.NewFence()
 		mine := sharing(f)

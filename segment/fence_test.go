@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -361,6 +362,7 @@ func TestForeignFenceFile(t *testing.T) {
 
 // TestFenceFileIsCompacted: it does not grow with the number of loads.
 func TestFenceFileIsCompacted(t *testing.T) {
+	long.Plain(t)
 	d := newDisk()
 	tag := strings.Repeat("o", 128) // a long name needs fewer lines
 	a := node(t, newStore(segment.Row{Tag: tag, MaxID: 1, Step: 1}), d, segment.Config{FixedStep: true})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -144,6 +145,7 @@ func TestViewOfAStoreThatIsDown(t *testing.T) {
 // TestMissesAreBounded: what is remembered of tags that do not exist does not
 // grow for ever, and forgetting it changes no answer.
 func TestMissesAreBounded(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		a := node(t, newStore(row(10)), nil, segment.Config{})
 		for i := range 10_100 {

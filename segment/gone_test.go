@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -192,6 +193,7 @@ func (f *forgetful) Answer(ctx context.Context, a segment.Answer) error {
 // TestBoardForgetsAGoneRow: what a node has told of a row that is gone is lost in a failover.
 // The node tells it again: within seconds if it saw the failover, else within six hours.
 func TestBoardForgetsAGoneRow(t *testing.T) {
+	long.Plain(t)
 	for name, seen := range map[string]bool{"seen": true, "unseen": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -220,6 +222,7 @@ func TestBoardForgetsAGoneRow(t *testing.T) {
 // TestGoneRowsBehindOneThatFails: hundreds of rows are gone, and the board never takes the
 // answer about the first one. All others are told, and the node does not write for ever.
 func TestGoneRowsBehindOneThatFails(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		const count = 300
 		var rows []segment.Row

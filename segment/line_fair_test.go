@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestRefillsInFront: more refills than the store can do stand in front, and nobody takes
 // them back. Callers of other tags are served all the same, though not each of them.
 func TestRefillsInFront(t *testing.T) {
+	long.Plain(t)
 	const hot, rare = 60, 10
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -61,6 +62,7 @@ func names(prefix string, n int) (tags []string) {
 // other tags with its first load. From then on every call for another tag is served. When the
 // rows are free, their tags are served again.
 func TestLockedRowsBesideOthers(t *testing.T) {
+	long.Plain(t)
 	for _, tt := range []struct{ locked, hot, maxLoads int }{{20, 0, 16}, {50, 0, 16}, {50, 6, 16}, {50, 0, 4}, {5, 0, 2}} {
 		t.Run(fmt.Sprintf("%d locked, %d at times, %d slots", tt.locked, tt.hot, tt.maxLoads), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,6 +112,7 @@ func once(s *store, tag string) {
 // TestLockedRowsTakeTurns: a row that is free again gets its turn although the callers of 50
 // tags with locked rows come again and again, and although its own callers are many.
 func TestLockedRowsTakeTurns(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		locked := names("locked", 50)
 		s := locks(1000, append(locked, "z")...)
@@ -129,6 +132,7 @@ func TestLockedRowsTakeTurns(t *testing.T) {
 // TestSlowTagBesideOverload: other tags want more loads than the database can do. A tag whose
 // load took too long once is served all the same.
 func TestSlowTagBesideOverload(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		free := names("free", 40)
 		s := locks(1, free...)
@@ -157,6 +161,7 @@ func TestLockedRowsOneSlot(t *testing.T) {
 // TestEndOfAHang: every load of the database hangs, so the last load of every tag took too long.
 // When the hang ends all tags are served about as fast as the slots allow.
 func TestEndOfAHang(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		locked := names("locked", 1000)
 		s := locks(1000, locked...)

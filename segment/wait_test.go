@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -151,6 +152,7 @@ func TestBackOff(t *testing.T) {
 // TestStoreDownAtStart: alive, not ready (not "unknown tag"), and serving within a
 // second of the store's first answer (guarantee 13).
 func TestStoreDownAtStart(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))
 		s.breakDown()
@@ -301,6 +303,7 @@ func TestIsolation(t *testing.T) {
 // TestStarvingTagsAreBounded: 10,000 tags with callers on a dead store hold no
 // goroutine but their callers', and the store sees a few attempts a second.
 func TestStarvingTagsAreBounded(t *testing.T) {
+	long.Plain(t)
 	const tags = 3_000
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -342,6 +345,7 @@ func TestStarvingTagsAreBounded(t *testing.T) {
 // TestUnknownTagsAreBounded: names that do not exist cost a bounded number of
 // waiting places, and leave nothing behind.
 func TestUnknownTagsAreBounded(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))
 		s.breakDown()
@@ -368,6 +372,7 @@ func TestUnknownTagsAreBounded(t *testing.T) {
 // TestUnknownTagsDoNotDelayOthers: callers ask for thousands of names that do not exist. A tag
 // of the table gets its first range before they are looked up.
 func TestUnknownTagsDoNotDelayOthers(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		const call = 5 * time.Millisecond
 		s := newStore(row(10))
@@ -450,6 +455,7 @@ func TestNoLoadForACallerThatLeft(t *testing.T) {
 // TestWaitingRoomEmpties: callers that leave while their look-up hangs leave nothing
 // behind, however many names they asked for.
 func TestWaitingRoomEmpties(t *testing.T) {
+	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.set(func(s *store) {

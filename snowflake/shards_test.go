@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
@@ -15,6 +16,7 @@ import (
 // slower services, for one node and for several. A layout whose units have fewer than four times
 // n numbers fills a part of n shards only: docs/SNOWFLAKE.md says so.
 func TestShards(t *testing.T) {
+	long.Plain(t)
 	ten, err := snowflake.ParseLayout("unit=10ms,time=36,worker=5,sequence=12")
 	if err != nil {
 		t.Fatal(err)

@@ -130,6 +130,7 @@ func TestFreshStart(t *testing.T) {
 // for every n from 2 to 128 (chi-square; the seed is fixed, so it passes or fails
 // for good).
 func TestSpread(t *testing.T) {
+	long.Plain(t)
 	for _, l := range []snowflake.Layout{snowflake.Leaf(), snowflake.JS53(), snowflake.Seconds()} {
 		t.Run(l.Fingerprint(), func(t *testing.T) {
 			ids := make([]int64, 20_000)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -104,6 +105,7 @@ func TestFurtherLayoutsAreValidated(t *testing.T) {
 // TestHandoverOfFurtherLayouts: the next owner of a number repeats no ID of any layout, also where T
 // lies within a unit, and can issue of every layout as soon as it serves.
 func TestHandoverOfFurtherLayouts(t *testing.T) {
+	long.Plain(t)
 	layouts := []string{"leaf", "js53", "seconds", "seconds,epoch=1700000000123", "unit=10ms,epoch=1700000000004,time=40,worker=8,sequence=10"}
 	for _, kind := range []worker.Kind{worker.Leased, worker.Fixed} {
 		for seed := range uint64(8) {

@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -83,6 +84,7 @@ func TestSeveralStores(t *testing.T) {
 // expects it, and the nodes of the old rule take ranges after that. An operator who then
 // does what the texts say repeats no ID, also with a node that has no fence of its own.
 func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, c := divided(t)
 	old, stop := start(t, c)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // manager hears what a node tells its service manager.
@@ -209,6 +210,7 @@ func (l *lines) await(t *testing.T, want string) {
 // TestMessagesAreShort: systemd drops a message of 4,096 bytes or more, and with it the sign of life
 // that it carries.
 func TestMessagesAreShort(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	m := newManager(t)
 	c := embedded(shortDir(t))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -33,6 +34,7 @@ var (
 // TestMetricsDocument holds docs/METRICS.md equal to what nodes in all modes answer: name,
 // type and label of each metric.
 func TestMetricsDocument(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	content, err := os.ReadFile("../../docs/METRICS.md")
 	if err != nil {

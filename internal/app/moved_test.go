@@ -17,6 +17,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -60,6 +61,7 @@ func startNamed(t *testing.T, err error) int64 {
 // must not begin below the row in the old database, nor below the end of a row that was
 // deleted there.
 func TestRuleBesideARowThatWasNotMoved(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for _, deleted := range []bool{false, true} {
 		name := "the row is still there"
@@ -130,6 +132,7 @@ func copied(t *testing.T) (c config.Config, node *app.App, stop func(), a, b *sq
 // the old database where it ended, or the command runs in the data directory of one that holds
 // the numbers.
 func TestRuleBesideARowThatWasDeletedWithSQL(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for name, told := range map[string]bool{"a node told of it": true, "while no node ran": false} {
 		t.Run(name, func(t *testing.T) {
@@ -176,6 +179,7 @@ func TestRuleBesideARowThatWasDeletedWithSQL(t *testing.T) {
 // TestRuleBesideARowThatCannotBeRead: where its numbers end is not known, in the old database
 // and in the new one.
 func TestRuleBesideARowThatCannotBeRead(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for _, store := range []string{"a", "b"} {
 		t.Run(store, func(t *testing.T) {
@@ -220,6 +224,7 @@ func TestRuleBesideARunningNode(t *testing.T) {
 // that no node runs, and before the new rule is recorded. The command refuses, and the database
 // keeps its old rule. When the node has ended, the command names the max_id that is high enough.
 func TestRuleBesideANodeThatStarts(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for name, ends := range map[string]bool{"it runs on": false, "it ends again": true} {
 		t.Run(name, func(t *testing.T) {

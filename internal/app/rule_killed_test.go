@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // runRule is a command that makes so many steps and is killed, unless it has ended.
@@ -40,6 +41,7 @@ func withC(t *testing.T, old config.Config, url string) config.Config {
 // database, from which nodes issue since. When it is run again, the URL of that database leads to
 // another one, which has a record as well: an earlier rule left it out.
 func TestDatabaseThatWasLeftOutTakesAPlace(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, old := divided(t)
 	with := func(name string) config.Config { return withC(t, old, "sqlite:"+filepath.Join(dir, name)) }
@@ -65,6 +67,7 @@ func TestDatabaseThatWasLeftOutTakesAPlace(t *testing.T) {
 // again with another one of the same name. The first one then says that the command must be run with
 // its rule. That does not make it the second database of its name that nodes load from.
 func TestTwoDatabasesOfOneName(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for name, last := range map[string]bool{"before the others": false, "behind the others": true} {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +112,7 @@ func TestTwoDatabasesOfOneName(t *testing.T) {
 // TestCommandBesideTwoDatabasesOfOneName is TestTwoDatabasesOfOneName with a second command that is
 // killed as well, after it has recorded the rule in its database of the name.
 func TestCommandBesideTwoDatabasesOfOneName(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, old := divided(t)
 	with := func(name string) config.Config { return withC(t, old, "sqlite:"+filepath.Join(dir, name)) }
@@ -130,6 +134,7 @@ func TestCommandBesideTwoDatabasesOfOneName(t *testing.T) {
 // says the rule that the next command records. That is no sign that an earlier command has closed
 // all databases, so the command does not end without them.
 func TestRuleThatADatabaseHadBefore(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, c := divided(t)
 	first := c
@@ -174,6 +179,7 @@ func applyTables(t *testing.T, url string) {
 // out, and the first one finds that done, and is refused in the next database. It does not open the
 // database again: the second command goes on, and records the rule.
 func TestTwoCommandsLeaveDatabasesOut(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, c := divided(t)
 	old := c
@@ -222,6 +228,7 @@ func TestTwoCommandsLeaveDatabasesOut(t *testing.T) {
 // Wherever it is killed while it puts the rule back, it can be run again: nothing has to be declared
 // lost.
 func TestCommandKilledWhileItPutsTheRuleBack(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, old := divided(t)
 	fresh := old
@@ -255,6 +262,7 @@ func TestCommandKilledWhileItPutsTheRuleBack(t *testing.T) {
 // taken over one of the databases in which it is decided. That one finds it decided in all that come
 // before, too, and ends well.
 func TestRuleIsPutBackBesideACommand(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, old := divided(t)
 	fresh := old

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -49,6 +50,7 @@ func wantConflict(t *testing.T, err error, texts ...string) {
 // TestRuleThatLeavesADatabaseOut: the new rule has only one of two databases. The command refuses
 // until it is given the other one, whose row it compares, and which it closes for the old rule.
 func TestRuleThatLeavesADatabaseOut(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	old, fresh, b, raise, issued := leaveB(t)
 	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})
@@ -102,6 +104,7 @@ func TestRuleThatLeavesADatabaseOut(t *testing.T) {
 // TestRowLeftBehindInADatabaseThatIsLeftOut: the row of a tag was not moved out of a database that
 // the new rule leaves out, or it was deleted there. The tag is created again above its numbers.
 func TestRowLeftBehindInADatabaseThatIsLeftOut(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for _, deleted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("deleted=%v", deleted), func(t *testing.T) {
@@ -140,6 +143,7 @@ func TestRowLeftBehindInADatabaseThatIsLeftOut(t *testing.T) {
 // database of another rule with the same name, or once more to one that the new rule has. The
 // command changes neither, and the database that the old rule has does not stay open.
 func TestRuleThatLeavesAnotherDatabaseOut(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	old, fresh, b, raise, _ := leaveB(t)
 	raise(1000)
@@ -183,6 +187,7 @@ func TestRuleThatLeavesAnotherDatabaseOut(t *testing.T) {
 // that has another one. It does not record the rule in a new database: a node with the new rule
 // would take ranges there while the other database does not answer.
 func TestRuleIsRecordedNowhereIfRefused(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	c, _, stop, _, _, _ := copied(t)
 	stop()
@@ -199,6 +204,7 @@ func TestRuleIsRecordedNowhereIfRefused(t *testing.T) {
 
 // TestRuleThatLosesADatabase: no node can reach the other database ever again, as the operator says.
 func TestRuleThatLosesADatabase(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	_, fresh, _, raise, _ := leaveB(t)
 	raise(1000)
@@ -213,6 +219,7 @@ func TestRuleThatLosesADatabase(t *testing.T) {
 // databases a. The operator has lost one of the two. The command does not take the other one, whose
 // nodes may issue, for lost as well.
 func TestLostNameOfTwoRules(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	_, one := divided(t)
 	_, two := divided(t)
@@ -237,6 +244,7 @@ func TestLostNameOfTwoRules(t *testing.T) {
 // TestClustersOfOneRule: two clusters have the same rule. The database a of one does not stand for that
 // of the other, and one that is lost is not lost for both.
 func TestClustersOfOneRule(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	_, one := divided(t)
 	_, two := divided(t)
@@ -256,6 +264,7 @@ func TestClustersOfOneRule(t *testing.T) {
 // TestRuleOfAnEarlierVersionWithALostDatabase is TestRuleOfAnEarlierVersion where no node can reach
 // the other database again. The node need not serve to complete the record.
 func TestRuleOfAnEarlierVersionWithALostDatabase(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	c, _, stop, a, _, _ := copied(t)
 	stop()
@@ -277,6 +286,7 @@ func TestRuleOfAnEarlierVersionWithALostDatabase(t *testing.T) {
 // TestRuleOfAnEarlierVersion: a version before did not record the names of the databases. A node of
 // this version completes the record.
 func TestRuleOfAnEarlierVersion(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	c, _, stop, a, b, _ := copied(t)
 	stop()
@@ -299,6 +309,7 @@ func TestRuleOfAnEarlierVersion(t *testing.T) {
 // were cut off, suspended, or just started. Whatever they issue before the change, while it goes on
 // and after it, no number comes twice.
 func TestRuleBesideNodesThatItDoesNotSee(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	c, node, _, a, b, issued := copied(t)
 	other := c
@@ -348,6 +359,7 @@ func TestRuleBesideNodesThatItDoesNotSee(t *testing.T) {
 // TestDatabaseThatWasLeftOutBefore: the URL behind --leave-out leads to a database that an earlier
 // rule left out. It had the same name there, and is not the one that the rule has now.
 func TestDatabaseThatWasLeftOutBefore(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	old, fresh, first, raise, _ := leaveB(t)
 	raise(1000)
@@ -376,6 +388,7 @@ func TestDatabaseThatWasLeftOutBefore(t *testing.T) {
 // TestInterruptedChangeGoesOn: a command is killed after it has recorded its rule in the first of
 // the databases. It is run again, with the same rule only. After that the rule can be changed back.
 func TestInterruptedChangeGoesOn(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for name, leaves := range map[string]bool{"a database is added": false, "a database is left out": true} {
 		t.Run(name, func(t *testing.T) {
@@ -412,6 +425,7 @@ func TestInterruptedChangeGoesOn(t *testing.T) {
 // killed when it has decided everywhere, and the rule can be changed back after that. Nothing has to be
 // declared lost. As long as a database is not left out for good, the command does not end without it.
 func TestCommandKilledAtEachStep(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, old := divided(t)
 	third := "sqlite:" + filepath.Join(dir, "c.db")
@@ -463,6 +477,7 @@ func TestCommandKilledAtEachStep(t *testing.T) {
 // new database, from which nodes issue since. A copy of that database stands there when the command
 // is run again.
 func TestDatabaseReplacedInAnInterruptedChange(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	dir, old := divided(t)
 	fresh := old

@@ -23,6 +23,7 @@ import (
 // between any two steps, also while they put a rule back. In some walks the record of a database is lost, or
 // comes from a backup. No number comes twice, and in the end each rule can be recorded again.
 func TestRuleWalks(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	walks := uint64(4)
 	if long.Asked() {

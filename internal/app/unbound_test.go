@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 )
 
 // toC is a configuration whose rule sends the tag user to a new database c, in which row is all
@@ -61,6 +62,7 @@ func TestNodeBeforeItsRuleIsRecorded(t *testing.T) {
 // TestFirstRuleBesideCopiedRows: leaf schema apply records a rule where none was, because the table
 // leaf_meta is new there. It compares the rows as with --accept-rule.
 func TestFirstRuleBesideCopiedRows(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	c, _, stop, a, b, _ := copied(t)
 	stop()
@@ -85,6 +87,7 @@ func TestFirstRuleBesideCopiedRows(t *testing.T) {
 // that was loaded. Nodes take no range there, and the command takes it for another database until it
 // is told that it is not.
 func TestRuleOfOneDatabaseIsGone(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	c, node, stop, _, b, issued := copied(t)
 	execute(t, b, "DELETE FROM leaf_meta WHERE name <> 'cluster_id'")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
@@ -29,6 +30,7 @@ func (g generator) NextN(ctx context.Context, _ string, n int) (all []leaf.Range
 // TestOverloadOfSnowflakeMode: a millisecond has 4,096 IDs, and five times as many are
 // asked for, in batches. What is rejected must not take IDs from the others.
 func TestOverloadOfSnowflakeMode(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(25 * 365 * 24 * time.Hour) // the layout begins later than the clock of a bubble

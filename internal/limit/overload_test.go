@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -188,6 +189,7 @@ func TestOverload(t *testing.T) {
 // overload. What the gate is for is to tell at once those who would wait in vain, and to
 // bound how many wait.
 func TestOverloadWithoutGate(t *testing.T) {
+	long.Plain(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -14,7 +14,7 @@ func seeds(few, many uint64) uint64 {
 	switch {
 	case long.Asked():
 		return many
-	case raced:
+	case long.Raced:
 		return max(few/20, 1)
 	case testing.Short():
 		return few / 4

@@ -12,7 +12,7 @@ import (
 // shrunk says that few seeds are enough: the race detector makes a seed take ten times as long
 // and finds nothing more, because a seed runs one goroutine at a time. make test runs the
 // seeds without it, too.
-func shrunk() bool { return raced && !long.Asked() }
+func shrunk() bool { return long.Raced && !long.Asked() }
 
 // TestCorpus: what failed once does not fail again.
 func TestCorpus(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFreshSeeds(t *testing.T) {
 		span, seeds = time.Minute, 20
 	case long.Asked():
 		span = time.Minute
-	case raced:
+	case long.Raced:
 		span, seeds = time.Minute, 2
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), span)
@@ -69,7 +69,7 @@ func TestEqualSeedsMakeEqualRuns(t *testing.T) {
 		seeds = 5
 	case long.Asked():
 		seeds = 1000
-	case raced:
+	case long.Raced:
 		seeds = 2
 	}
 	r := sim.RunSeeds(context.Background(), sim.Campaign{First: 1, Seeds: seeds, Twice: true, Patience: 5 * time.Minute})
@@ -87,7 +87,7 @@ func TestStrict(t *testing.T) {
 	switch {
 	case long.Asked():
 		seeds = 20
-	case raced:
+	case long.Raced:
 		seeds = 1
 	case testing.Short():
 		seeds = 3

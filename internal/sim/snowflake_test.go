@@ -17,7 +17,7 @@ func TestSnowflakeMode(t *testing.T) {
 		seeds = 2_000
 	case testing.Short():
 		seeds = 5
-	case raced:
+	case long.Raced:
 		seeds = 3
 	}
 	faults, allowed := map[world.Kind]int{}, map[world.Kind]int64{}
