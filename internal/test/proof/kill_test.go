@@ -78,9 +78,7 @@ func hammer(ctx context.Context, n *node, tag string, ids *ledger) {
 // waitFor polls until the condition holds.
 func waitFor(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s within %v", what, limit)
-		}
+	if !holdsWithin(limit, holds) {
+		t.Fatalf("no %s within %v", what, limit)
 	}
 }
