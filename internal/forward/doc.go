@@ -17,8 +17,9 @@
 //     Config.MaxWait and until its deadline. It asks for admission before it waits for an owner to appear.
 //  4. What the owner answers about the tag or the request ends the call. A call without an answer is
 //     asked again: its IDs, if it had any, are lost.
-//  5. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together, with an
-//     answer or an error for all of them. None joins what is on its way already: its numbers may be older than the call.
+//  5. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together. None joins
+//     what is on its way already: its numbers may be older than the call. A call for many IDs goes by itself. When the
+//     owner has not the IDs of all, fewer calls go together: no caller gets an error for what others want.
 //
 // What it does not do: it limits nothing, and it checks no client.
 package forward

@@ -25,6 +25,7 @@ type cluster struct {
 
 	onAsk      func(ctx context.Context, to string) error // before a node answers another one; nil: nothing
 	onAnswered func()                                     // after it; nil: nothing
+	onCount    func(n int) error                          // before a node answers a call for n IDs; nil: nothing
 	largest    int                                        // what a node was asked for
 }
 
@@ -85,6 +86,11 @@ type remote struct{ c *cluster }
 func (r remote) NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
 	if r.c.onAsk != nil {
 		if err := r.c.onAsk(ctx, to.Address); err != nil {
+			return nil, err
+		}
+	}
+	if r.c.onCount != nil {
+		if err := r.c.onCount(n); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/leaf-idgen/leaf"
@@ -26,8 +27,15 @@ type lane struct {
 	tag string
 }
 
+// maxTogether is the largest call, in IDs, that goes with others. The IDs of a larger one take the owner long, and company
+// saves hardly anything of that.
+const maxTogether = 100
+
 // queue is the calls of a lane that wait.
-type queue struct{ waiting []*passenger }
+type queue struct {
+	waiting []*passenger
+	limit   int // of the IDs of one call: less than leaf.MaxBatch after the owner had fewer
+}
 
 // passenger is one call that waits.
 type passenger struct {
@@ -42,6 +50,9 @@ type passenger struct {
 func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
 	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
 	defer cancel()
+	if n > maxTogether {
+		return i.cfg.Remote.NextN(ctx, to, tag, n)
+	}
 	l := lane{to, tag}
 	i.lanes.mu.Lock()
 	if q := i.lanes.by[l]; q != nil {
@@ -50,7 +61,7 @@ func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]
 		i.lanes.mu.Unlock()
 		return i.lanes.wait(ctx, p)
 	}
-	i.lanes.by[l] = &queue{}
+	i.lanes.by[l] = &queue{limit: leaf.MaxBatch}
 	i.lanes.mu.Unlock()
 	defer i.next(l)
 	return i.cfg.Remote.NextN(ctx, to, tag, n)
@@ -88,7 +99,7 @@ func (l *lanes) board(of lane) (aboard []*passenger, n int) {
 	q := l.by[of]
 	for len(q.waiting) > 0 {
 		p := q.waiting[0]
-		if n > 0 && n+p.n > leaf.MaxBatch {
+		if n > 0 && n+p.n > q.limit {
 			break
 		}
 		if q.waiting = q.waiting[1:]; !p.left {
@@ -106,10 +117,32 @@ func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
 	ctx, cancel := i.rt.WithTimeout(context.Background(), i.cfg.Attempt)
 	defer cancel()
 	got, err := bounded.Recover("the call to an owner", func() ([]leaf.Range, error) { return i.cfg.Remote.NextN(ctx, l.to, l.tag, n) })
+	if i.lanes.halve(l, aboard, n, err) {
+		return
+	}
 	for _, p := range aboard {
 		if p.err = err; err == nil {
 			p.got, got = answers.Cut(got, p.n)
 		}
 		close(p.done)
 	}
+}
+
+// halve puts the passengers of a call back that failed because they wanted too many IDs together, and makes the calls that
+// follow smaller: a caller gets no error for what others want. It returns false if the call has not failed for that. When
+// a call has succeeded, the next one may be a little larger.
+func (l *lanes) halve(of lane, aboard []*passenger, n int, err error) bool {
+	tooMany := len(aboard) > 1 && (errors.Is(err, leaf.ErrExhausted) || errors.Is(err, leaf.ErrOverflow))
+	if !tooMany && err != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.by[of]
+	if tooMany {
+		q.waiting, q.limit = append(aboard, q.waiting...), max(1, n/2)
+	} else {
+		q.limit = min(q.limit+q.limit/8+1, leaf.MaxBatch)
+	}
+	return tooMany
 }

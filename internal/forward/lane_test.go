@@ -15,8 +15,8 @@ import (
 	"github.com/leaf-idgen/leaf/internal/forward"
 )
 
-// callers are calls that are made at the same time.
-type callers struct {
+// lineup is calls that are made at the same time.
+type lineup struct {
 	issuer *forward.Issuer
 	group  sync.WaitGroup
 	mu     sync.Mutex
@@ -25,7 +25,7 @@ type callers struct {
 }
 
 // ask begins a call for n IDs.
-func (c *callers) ask(t *testing.T, ctx context.Context, n int) { //nolint:revive // the context is not that of the test
+func (c *lineup) ask(t *testing.T, ctx context.Context, n int) { //nolint:revive // the context is not that of the test
 	t.Helper()
 	c.group.Go(func() {
 		got, err := c.issuer.NextN(ctx, "order", n)
@@ -48,7 +48,7 @@ func (c *callers) ask(t *testing.T, ctx context.Context, n int) { //nolint:reviv
 }
 
 // distinct fails unless the callers have got so many IDs, all different.
-func (c *callers) distinct(t *testing.T, want int) {
+func (c *lineup) distinct(t *testing.T, want int) {
 	t.Helper()
 	c.group.Wait()
 	slices.Sort(c.ids)
@@ -67,7 +67,7 @@ func TestCallsGoTogether(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return nil
 		}
-		all := &callers{issuer: c.issuer()}
+		all := &lineup{issuer: c.issuer()}
 		want := 0
 		for k := range 50 {
 			all.ask(t, t.Context(), 1+k%3)
@@ -117,7 +117,7 @@ func TestCallerLeavesALane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("b", "a", "b")
 		c.onAsk = func(context.Context, string) error { time.Sleep(100 * time.Millisecond); return nil }
-		all := &callers{issuer: c.issuer()}
+		all := &lineup{issuer: c.issuer()}
 		all.ask(t, t.Context(), 1)
 		synctest.Wait()
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -135,19 +135,74 @@ func TestCallerLeavesALane(t *testing.T) {
 }
 
 // No call of an owner is for more IDs than a call may ask for.
-func TestLargeCallsGoOneByOne(t *testing.T) {
+func TestNoCallIsOverfull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const callers, each = leaf.MaxBatch/100 + 50, 100
 		c := newCluster("b", "a", "b")
 		c.onAsk = func(context.Context, string) error { time.Sleep(time.Millisecond); return nil }
-		all := &callers{issuer: c.issuer()}
-		for range 4 {
-			all.ask(t, t.Context(), leaf.MaxBatch*2/3)
+		all := &lineup{issuer: c.issuer()}
+		for range callers {
+			all.ask(t, t.Context(), each)
 		}
-		all.distinct(t, 4*(leaf.MaxBatch*2/3))
-		if c.largest != leaf.MaxBatch*2/3 {
+		all.distinct(t, callers*each)
+		if c.largest != leaf.MaxBatch {
 			t.Errorf("a call was for %d IDs", c.largest)
 		}
 	})
+}
+
+// A call for many IDs takes the owner long. It goes by itself, so that calls for few wait neither for it nor for its IDs.
+func TestLargeCallGoesByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		c.onCount = func(n int) error {
+			if n > 100 {
+				time.Sleep(900 * time.Millisecond)
+			}
+			return nil
+		}
+		all := &lineup{issuer: c.issuer()}
+		all.ask(t, t.Context(), 101)
+		synctest.Wait()
+		begun := time.Now()
+		for range 2 {
+			if _, err := all.issuer.Next(t.Context(), "order"); err != nil || time.Since(begun) != 0 {
+				t.Errorf("%v after %v", err, time.Since(begun))
+			}
+		}
+		all.distinct(t, 101)
+	})
+}
+
+// An owner that has not the IDs of all calls together has those of each: no caller gets an error for what others want.
+func TestTooManyTogether(t *testing.T) {
+	for name, refusal := range map[string]error{"in time": leaf.ErrExhausted, "at all": leaf.ErrOverflow} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster("b", "a", "b")
+				asks := 0
+				c.onCount = func(n int) error {
+					time.Sleep(time.Millisecond)
+					if asks++; n > 4 {
+						return refusal
+					}
+					return nil
+				}
+				all := &lineup{issuer: c.issuer()}
+				for range 60 {
+					all.ask(t, t.Context(), 1)
+				}
+				all.ask(t, t.Context(), 5)
+				all.distinct(t, 60)
+				if len(all.errs) != 1 || !errors.Is(all.errs[0], refusal) {
+					t.Errorf("errors %v, want that of the call for 5", all.errs)
+				}
+				if asks > 40 {
+					t.Errorf("%d calls of the owner", asks)
+				}
+			})
+		})
+	}
 }
 
 // What the owner says of calls that go together, or what panics there, is said to each of them.
@@ -156,7 +211,7 @@ func TestErrorOfALane(t *testing.T) {
 		fail func() error
 		is   func(error) bool
 	}{
-		"the owner says": {func() error { return leaf.ErrExhausted }, func(err error) bool { return errors.Is(err, leaf.ErrExhausted) }},
+		"the owner says": {func() error { return leaf.ErrUnknownTag }, func(err error) bool { return errors.Is(err, leaf.ErrUnknownTag) }},
 		"a panic": {func() error { panic("planted") }, func(err error) bool {
 			p, ok := errors.AsType[*bounded.PanicError](err)
 			return ok && p.Cause == "planted" && leaf.ClassOf(err).Err == nil // so a server logs it
@@ -173,7 +228,7 @@ func TestErrorOfALane(t *testing.T) {
 					}
 					return nil
 				}
-				all := &callers{issuer: c.issuer()}
+				all := &lineup{issuer: c.issuer()}
 				for range 5 {
 					all.ask(t, t.Context(), 1)
 				}
