@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -20,6 +21,8 @@ type slot struct {
 	asked bool      // the engine has called Admit
 	since time.Time // when
 	held  bool      // the request may wait
+
+	derived atomic.Bool // other contexts were made from this one
 }
 
 var slots = sync.Pool{New: func() any { return new(slot) }}
@@ -29,6 +32,15 @@ func (a *adaptive) slot(ctx context.Context, tag string) *slot {
 	s, _ := slots.Get().(*slot)
 	s.Context, s.limit, s.tag = ctx, a, tag
 	return s
+}
+
+// Done implements context.Context. Whoever makes a context that ends asks for it. The timer of such a context looks at the
+// slot when it goes off, perhaps while the request ends.
+func (s *slot) Done() <-chan struct{} {
+	if !s.derived.Load() {
+		s.derived.Store(true)
+	}
+	return s.Context.Done()
 }
 
 // Value implements context.Context.
@@ -55,7 +67,8 @@ func (s *slot) Admit() error {
 // release ends the request with err, and returns the error for its caller.
 func (s *slot) release(err error) error {
 	switch {
-	case !s.asked: // the request did not wait, so no context that is derived from it is left
+	case !s.asked && s.derived.Load(): // as of a call that another node has answered
+	case !s.asked: // nothing looks at it any more
 		s.Context, s.limit, s.tag = nil, nil, ""
 		slots.Put(s)
 	case s.held:
