@@ -46,25 +46,56 @@ type passenger struct {
 	err  error
 }
 
-// ask is one attempt: an owner that hangs is not the owner for long.
+// ask is one attempt.
 func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
-	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
-	defer cancel()
 	if n > maxTogether {
-		return i.cfg.Remote.NextN(ctx, to, tag, n)
+		got, _, err := i.call(ctx, to, tag, n)
+		return got, err
 	}
 	l := lane{to, tag}
-	i.lanes.mu.Lock()
-	if q := i.lanes.by[l]; q != nil {
-		p := &passenger{n: n, done: make(chan struct{})}
-		q.waiting = append(q.waiting, p)
-		i.lanes.mu.Unlock()
+	if p := i.lanes.join(l, n); p != nil {
 		return i.lanes.wait(ctx, p)
 	}
-	i.lanes.by[l] = &queue{limit: leaf.MaxBatch}
-	i.lanes.mu.Unlock()
 	defer i.next(l)
-	return i.cfg.Remote.NextN(ctx, to, tag, n)
+	got, hangs, err := i.call(ctx, to, tag, n)
+	if hangs {
+		i.lanes.disperse(l, err)
+	}
+	return got, err
+}
+
+// call asks an owner. An owner that has not answered in the time of an attempt hangs, and is not the owner for long.
+func (i *Issuer) call(ctx context.Context, to owner.Route, tag string, n int) (got []leaf.Range, hangs bool, err error) {
+	attempt, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
+	defer cancel()
+	got, err = i.cfg.Remote.NextN(attempt, to, tag, n)
+	return got, err != nil && attempt.Err() != nil && ctx.Err() == nil, err
+}
+
+// join returns the passenger that waits in a lane, nil if no call of the lane is under way: then this is one.
+func (l *lanes) join(to lane, n int) *passenger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.by[to]
+	if q == nil {
+		l.by[to] = &queue{limit: leaf.MaxBatch}
+		return nil
+	}
+	p := &passenger{n: n, done: make(chan struct{})}
+	q.waiting = append(q.waiting, p)
+	return p
+}
+
+// disperse gives an error to those that wait in a lane: their owner hangs.
+func (l *lanes) disperse(of lane, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.by[of]
+	for _, p := range q.waiting {
+		p.err = err
+		close(p.done)
+	}
+	q.waiting = nil
 }
 
 // wait returns what the passenger gets, or why it has left.
@@ -114,11 +145,16 @@ func (l *lanes) board(of lane) (aboard []*passenger, n int) {
 
 // carry makes one call for n IDs, and divides them. A panic is the error of every passenger: the servers log it.
 func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
-	ctx, cancel := i.rt.WithTimeout(context.Background(), i.cfg.Attempt)
-	defer cancel()
-	got, err := bounded.Recover("the call to an owner", func() ([]leaf.Range, error) { return i.cfg.Remote.NextN(ctx, l.to, l.tag, n) })
+	hangs := false
+	got, err := bounded.Recover("the call to an owner", func() (got []leaf.Range, err error) {
+		got, hangs, err = i.call(context.Background(), l.to, l.tag, n)
+		return got, err
+	})
 	if i.lanes.halve(l, aboard, n, err) {
 		return
+	}
+	if hangs {
+		i.lanes.disperse(l, err)
 	}
 	for _, p := range aboard {
 		if p.err = err; err == nil {

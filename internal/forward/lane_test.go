@@ -134,6 +134,60 @@ func TestCallerLeavesALane(t *testing.T) {
 	})
 }
 
+// An owner that waits for its database for as long as it may has time for the calls that wait, too.
+func TestSlowOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		c.onAsk = func(ctx context.Context, _ string) error {
+			select {
+			case <-time.After(900 * time.Millisecond):
+				return nil
+			case <-ctx.Done():
+				return leaf.ErrNotReady
+			}
+		}
+		all := &lineup{issuer: c.issuer()}
+		all.ask(t, t.Context(), 1)
+		time.Sleep(100 * time.Millisecond)
+		all.ask(t, t.Context(), 1)
+		all.distinct(t, 2)
+		if c.next != 3 || c.looks != 0 {
+			t.Errorf("the owner has issued up to %d, want 3; %d readings of the registry", c.next, c.looks)
+		}
+	})
+}
+
+// When an owner hangs, the calls that wait look for another one, too, whichever call of theirs it was that got no answer.
+func TestOwnerHangs(t *testing.T) {
+	for name, answers := range map[string]int{"the first call": 0, "a call of several": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster("b", "a", "b", "c")
+				asked := 0
+				c.onAsk = func(ctx context.Context, to string) error {
+					if asked++; to == "b" && asked > answers {
+						<-ctx.Done()
+						return leaf.ErrNotReady
+					}
+					time.Sleep(time.Millisecond)
+					return nil
+				}
+				all, begun := &lineup{issuer: c.issuer()}, time.Now()
+				for range 3 {
+					all.ask(t, t.Context(), 1)
+				}
+				time.Sleep(500 * time.Millisecond)
+				c.own("c")
+				all.ask(t, t.Context(), 1)
+				all.distinct(t, 4)
+				if took := time.Since(begun); took > 1100*time.Millisecond {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // No call of an owner is for more IDs than a call may ask for.
 func TestNoCallIsOverfull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
