@@ -97,7 +97,8 @@ func TestMastersWords(t *testing.T) {
 	for _, tt := range []struct{ want, words string }{
 		{`lives in several databases; name one of its rows: (order~1of2~1000, order~2of2~1000)`, "tag show order"},
 		{`lives in several databases; name (one) of its rows`, "tag delete order --yes"},
-		{`lives in several databases; name (one) of its rows`, "limit set order --rate 5"},
+		{`tag "order" lives in several databases, and such a tag has (no) limit`, "limit set order --rate 5"},
+		{`tag "order" lives in several databases, and such a tag has (no) limit`, "limit set order~1of2~1000 --block"},
 		{`is the (form) of the rows of a tag in several databases`, "tag create order~1of2~2000"},
 		{`format="\{seq\}": must be (empty) for a tag in several databases`, "tag create orders --format {seq}"},
 		{`order="strict": must be (plain) for a tag in several databases`, "tag create orders --order strict"},
@@ -108,6 +109,7 @@ func TestMastersWords(t *testing.T) {
 		leafFails(t, regexp.MustCompile(tt.want), with(strings.Fields(tt.words)...)...)
 	}
 	leafOK(t, with("tag", "show", "order~2of2~1000")...)
+	leafOK(t, with("limit", "clear", "order~2of2~1000")...) // that an earlier version has set
 
 	// A row beside one that has issued IDs was perhaps lost.
 	leafOK(t, with("tag", "set", "order~2of2~1000", "--max-id", "4500")...)

@@ -162,10 +162,26 @@ type SetTagLimit struct {
 }
 
 func (q SetTagLimit) run(ctx context.Context, c *Catalog) (Limit, error) {
-	if err := c.bound(ctx, q.Name); err != nil {
+	if err := cmp.Or(c.canLimit(q.Name, q.LimitChange), c.bound(ctx, q.Name)); err != nil {
 		return Limit{}, err
 	}
 	return c.setLimit(ctx, LimitOfTag, q.Name, q.LimitChange)
+}
+
+// canLimit refuses a limit of a tag in several databases, or of a row of it: requests name the tag, and limits are kept with
+// rows. One that an earlier version has set can be removed.
+func (c *Catalog) canLimit(name string, change LimitChange) error {
+	if len(c.Stores) == 0 {
+		return nil
+	}
+	tag := c.Router.TagOfPart(name)
+	switch {
+	case c.Router.Masters(name) != nil:
+		tag = name
+	case tag == "", change.ApplyTo(limit.Rule{}) == limit.Rule{}:
+		return nil
+	}
+	return fmt.Errorf("%w: tag %q lives in several databases, and such a tag has no limit; limit its clients: leaf limit set --client NAME", leaf.ErrBadRequest, tag)
 }
 
 // SetClientLimit is SetTagLimit for a client, which need not be known; "" stands for
