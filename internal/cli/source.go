@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/takeover"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // sourceFlags say where another service counts, and which tag has the numbers of which counter.
@@ -112,6 +113,11 @@ func countersOf(all []numbering) (counters []takeover.Counter) {
 
 // rowOf asks for a tag, and for what the audit log tells of its numbers.
 func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row, err error) {
+	if of, _, _, part := segment.ParsePart(tag); part {
+		row.Exists, row.Problem = true, fmt.Sprintf("it is one row of the tag %s, which lives in several databases: its other rows would go on below. Make the tag with leaf tag create TAG --start N, with N above all numbers of the other service. "+
+			"If its rows are there, run for each of them: leaf tag set ROW --max-id N, then leaf tag repair ROW", printable(of))
+		return row, nil
+	}
 	t, err := manage.Ask(ctx, b, manage.GetTag{Name: tag})
 	missing := errors.Is(err, leaf.ErrUnknownTag)
 	if err != nil && !missing {
