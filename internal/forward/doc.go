@@ -19,7 +19,7 @@
 //     asked again: its IDs, if it had any, are lost.
 //  5. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together. None joins
 //     what is on its way already: its numbers may be older than the call. A call for many IDs goes by itself. When the
-//     owner has not the IDs of all, fewer calls go together: no caller gets an error for what others want.
+//     owner has not the IDs of all, fewer calls go together from then on, and those go again that have the time.
 //
 // What it does not do: it limits nothing, and it checks no client.
 package forward

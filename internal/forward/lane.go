@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/answers"
@@ -39,11 +40,12 @@ type queue struct {
 
 // passenger is one call that waits.
 type passenger struct {
-	n    int
-	left bool // its caller has gone
-	done chan struct{}
-	got  []leaf.Range
-	err  error
+	n     int
+	since time.Time // when it came
+	left  bool      // its caller has gone
+	done  chan struct{}
+	got   []leaf.Range
+	err   error
 }
 
 // ask is one attempt.
@@ -53,7 +55,7 @@ func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]
 		return got, err
 	}
 	l := lane{to, tag}
-	if p := i.lanes.join(l, n); p != nil {
+	if p := i.lanes.join(l, n, i.rt.Now()); p != nil {
 		return i.lanes.wait(ctx, p)
 	}
 	defer i.next(l)
@@ -73,7 +75,7 @@ func (i *Issuer) call(ctx context.Context, to owner.Route, tag string, n int) (g
 }
 
 // join returns the passenger that waits in a lane, nil if no call of the lane is under way: then this is one.
-func (l *lanes) join(to lane, n int) *passenger {
+func (l *lanes) join(to lane, n int, now time.Time) *passenger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.by[to]
@@ -81,7 +83,7 @@ func (l *lanes) join(to lane, n int) *passenger {
 		l.by[to] = &queue{limit: leaf.MaxBatch}
 		return nil
 	}
-	p := &passenger{n: n, done: make(chan struct{})}
+	p := &passenger{n: n, since: now, done: make(chan struct{})}
 	q.waiting = append(q.waiting, p)
 	return p
 }
@@ -150,13 +152,10 @@ func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
 		got, hangs, err = i.call(context.Background(), l.to, l.tag, n)
 		return got, err
 	})
-	if i.lanes.halve(l, aboard, n, err) {
-		return
-	}
 	if hangs {
 		i.lanes.disperse(l, err)
 	}
-	for _, p := range aboard {
+	for _, p := range i.lanes.settle(l, aboard, n, err, i.rt.Now().Add(-i.cfg.Attempt)) {
 		if p.err = err; err == nil {
 			p.got, got = answers.Cut(got, p.n)
 		}
@@ -164,21 +163,27 @@ func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
 	}
 }
 
-// halve puts the passengers of a call back that failed because they wanted too many IDs together, and makes the calls that
-// follow smaller: a caller gets no error for what others want. It returns false if the call has not failed for that. When
-// a call has succeeded, the next one may be a little larger.
-func (l *lanes) halve(of lane, aboard []*passenger, n int, err error) bool {
+// settle returns the passengers for whom a call of n IDs has ended. When the owner had not so many, those who came after
+// recent go again, and the calls that follow are smaller: no caller gets an error at once for what others want. The others
+// get it: an owner without a database has nothing for fewer callers either. When a call has succeeded, the next one may be a
+// little larger.
+func (l *lanes) settle(of lane, aboard []*passenger, n int, err error, recent time.Time) []*passenger {
 	tooMany := len(aboard) > 1 && (errors.Is(err, leaf.ErrExhausted) || errors.Is(err, leaf.ErrOverflow))
 	if !tooMany && err != nil {
-		return false
+		return aboard
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.by[of]
-	if tooMany {
-		q.waiting, q.limit = append(aboard, q.waiting...), max(1, n/2)
-	} else {
+	if !tooMany {
 		q.limit = min(q.limit+q.limit/8+1, leaf.MaxBatch)
+		return aboard
 	}
-	return tooMany
+	q.limit = max(1, n/2)
+	ended := 0 // they are in the order in which they came
+	for ended < len(aboard) && !aboard[ended].since.After(recent) {
+		ended++
+	}
+	q.waiting = append(aboard[ended:], q.waiting...)
+	return aboard[:ended]
 }

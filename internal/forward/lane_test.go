@@ -188,6 +188,25 @@ func TestOwnerHangs(t *testing.T) {
 	}
 }
 
+// An owner that has no ID at all, as while its database is away, makes no caller wait again and again.
+func TestOwnerHasNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b")
+		c.onAsk = func(context.Context, string) error {
+			time.Sleep(900 * time.Millisecond)
+			return leaf.ErrExhausted
+		}
+		all, begun := &lineup{issuer: c.issuer()}, time.Now()
+		for range 9 {
+			all.ask(t, t.Context(), 1)
+		}
+		all.distinct(t, 0)
+		if took := time.Since(begun); took > 2*time.Second || slices.ContainsFunc(all.errs, func(err error) bool { return !errors.Is(err, leaf.ErrExhausted) }) {
+			t.Errorf("after %v: %v", took, all.errs)
+		}
+	})
+}
+
 // No call of an owner is for more IDs than a call may ask for.
 func TestNoCallIsOverfull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
