@@ -225,6 +225,29 @@ func TestAlarmOfAStore(t *testing.T) {
 	})
 }
 
+// TestAlarmWithoutCallers: a caller is rejected while its load waits for that of another tag, and no other caller comes.
+// Its load has left the queue with it. The alarm ends as soon as a range can be loaded.
+func TestAlarmWithoutCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cart := row(10)
+		cart.Tag = "cart"
+		s, al := newStore(row(10), cart), newAlarms()
+		a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second, FixedStep: true, LoadTimeout: time.Minute, MaxLoads: 1})
+		drain(t, a, "order", 2)
+		drain(t, a, "cart", 2)
+		synctest.Wait() // [1, 21) of both is in stock
+		stuck, release := stuckOnce(s, nil)
+		drain(t, a, "cart", 18)
+		<-stuck
+		_, err := a.NextN(t.Context(), "order", 30)
+		wantErr(t, err, leaf.ErrExhausted)
+		al.want(t, "exhausted order")
+		close(release)
+		time.Sleep(5 * time.Second)
+		al.want(t)
+	})
+}
+
 // TestAlarmOfExhaustion is for callers who were rejected, not for those who left.
 func TestAlarmOfExhaustion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// retries loads ranges for tags whose last load failed, whether or not a caller waits: a
-// node that lost its callers because it could not serve them would not find out that it
+// retries loads ranges for tags whose last load failed, or whose callers were rejected, whether or not a
+// caller waits: a node that lost its callers because it could not serve them would not find out that it
 // could again, and its alarms would outlast their cause. A goroutine runs while there
 // are such tags.
 type retries struct {

@@ -237,6 +237,7 @@ func (t *Tag) gaveUp(waitErr error) error {
 	case !b.exhausted && t.state != detached && errors.Is(waitErr, context.DeadlineExceeded): // else the caller left by itself
 		b.exhausted = true
 		t.alloc.alarms.Raise(exhaustedAlarm(t.name, b.failed))
+		t.shard.retry.add(t) // the last caller takes its load away with it, and perhaps none comes again
 	}
 	return e
 }
