@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/bounded"
@@ -67,7 +69,7 @@ func (p *Positions) loadAll(ctx context.Context, missing map[int]outcome) map[in
 		err     error
 	}
 	sections := make(chan int, len(missing))
-	for number := range missing {
+	for _, number := range slices.Sorted(maps.Keys(missing)) { // so that a simulation can repeat a run
 		sections <- number
 	}
 	close(sections)

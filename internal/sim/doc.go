@@ -37,6 +37,10 @@
 //     clock, or after the node has read that the row is in a later one; nor more than an hour before the period
 //     begins by the node's clock, or a minute by the database's. Such runs are a mode of their own ("period"), which
 //     no seed draws.
+//  12. A call for an entity of a sequence gets larger numbers than every call for it that ended before it began, no
+//     number twice, and none below a skip that had ended, or below the end of a repair. A process stops now and then
+//     between a number and its answer. Such runs are a mode of their own ("sequence"), which no seed draws: its tags
+//     in strict order are the rows of two sections.
 //
 // # Operators
 //

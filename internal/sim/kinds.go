@@ -38,7 +38,7 @@ var (
 )
 
 // Kinds returns the kinds of faults that can take effect in runs of one mode,
-// "segment", "snowflake", "order" or "period", or as the seed says for "", in order of their names.
+// "segment", "snowflake", "order", "period" or "sequence", or as the seed says for "", in order of their names.
 func Kinds(only string) []world.Kind {
 	all := slices.Clone(commonKinds)
 	if only != "snowflake" {
@@ -48,7 +48,7 @@ func Kinds(only string) []world.Kind {
 		all = append(all, snowflakeKinds...)
 	}
 	switch only {
-	case "order":
+	case "order", "sequence":
 		all = append(all, orderKinds...)
 	case "period":
 		all = append(all, periodKinds...)

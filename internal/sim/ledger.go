@@ -9,11 +9,19 @@ import (
 	"github.com/leaf-idgen/leaf/internal/sim/world"
 )
 
-// Series is a set of IDs in which none may repeat: a tag of segment mode, or all of
+// Series is a set of IDs in which none may repeat: a tag of segment mode, an entity of a sequence, or all of
 // snowflake mode.
 type Series struct {
-	Mode string // "segment" or "snowflake"
-	Tag  string
+	Mode   string // "segment" or "snowflake"
+	Tag    string // of an entity: the row of its section
+	Entity string // "": the numbers are of the tag itself
+}
+
+func (s Series) String() string {
+	if s.Entity != "" {
+		return fmt.Sprintf("%s %q entity %q", s.Mode, s.Tag, s.Entity)
+	}
+	return fmt.Sprintf("%s %q", s.Mode, s.Tag)
 }
 
 // issue is one range of IDs that a caller got.
@@ -90,13 +98,13 @@ func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
 		}
 		i := slices.IndexFunc(l.allowed, func(e AllowedViolation) bool { return e.fits(before, by, s, id) })
 		if i < 0 {
-			return fmt.Errorf("%s %q: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
-				s.Mode, s.Tag, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
+			return fmt.Errorf("%v: ID %d was issued by %s life %d in %v and again by %s life %d in %v",
+				s, id, before.node.Name, before.life, before.ids, by.node.Name, by.life, by.ids)
 		}
 		kind = l.allowed[i].Kind
 	}
 	if kind == "" {
-		return fmt.Errorf("%s %q: ID %d twice within %v, issued by %s life %d", s.Mode, s.Tag, id, by.ids, by.node.Name, by.life)
+		return fmt.Errorf("%v: ID %d twice within %v, issued by %s life %d", s, id, by.ids, by.node.Name, by.life)
 	}
 	l.repeats[kind]++
 	return nil

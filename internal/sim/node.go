@@ -129,7 +129,7 @@ func (n *Node) exit(p *sched.Process) {
 
 // Issued records IDs that a client got from this node's current process.
 func (n *Node) Issued(s Series, ids leaf.Range) {
-	n.World.sched.Note(n.Name, s.Mode+" "+s.Tag, ids.Lo, ids.Hi)
+	n.World.sched.Note(n.Name, s.Mode+" "+s.Tag+s.Entity, ids.Lo, ids.Hi)
 	if err := n.World.ledger.add(s, issue{ids, n, n.starts}); err != nil {
 		n.World.Failf("%v", err)
 	}

@@ -18,7 +18,7 @@ func (l *ledger) secondOpinion() error {
 	distinct := 0
 	for s, is := range l.issued {
 		for _, i := range is.all {
-			if err := w.Append(idlog.Record{Key: s.Mode + " " + s.Tag, Lo: i.ids.Lo, Hi: i.ids.Hi - 1}); err != nil {
+			if err := w.Append(idlog.Record{Key: s.String(), Lo: i.ids.Lo, Hi: i.ids.Hi - 1}); err != nil {
 				return err
 			}
 		}

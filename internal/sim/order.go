@@ -36,10 +36,11 @@ type owners struct {
 	lease    time.Duration
 }
 
-func newOwners(m *segmentMode) *owners {
+// newOwners makes the registry. A run with a short lease takes long.
+func newOwners(m *segmentMode, leases ...time.Duration) *owners {
 	return &owners{
 		mode: m, ways: map[*Node]*world.Link{}, done: map[string]int64{}, served: map[*tag]bool{},
-		lease:    pick(m.w.rng, 2*time.Second, 10*time.Second, 30*time.Second), // a run with the shortest takes the longest
+		lease:    pick(m.w.rng, leases...),
 		registry: world.NewRegistry(m.w.sched, &world.Server{Name: "slots"}, m.w.faults, worker.Info{Name: "slots"}),
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -112,7 +113,7 @@ const (
 // options are the tag's.
 func (t *tag) options() (o segment.Options) {
 	if t.strict {
-		o.Order = segment.OrderStrict
+		o.Order, o.FixedStep = segment.OrderStrict, strings.Contains(t.name, "/seq/")
 	}
 	o.Period = t.period
 	return o

@@ -25,6 +25,7 @@ type segmentMode struct {
 	apps      []*application
 	owners    *owners          // nil: no tag is in strict order
 	periods   *periods         // nil: no numbers begin anew
+	sequences *sequences       // nil: there is no sequence
 	stopped   map[string]bool  // tags that a regress or a repair took stock from
 	floors    map[string]int64 // the numbers below which a repair said that nothing is issued, by tag
 	exposures
@@ -46,7 +47,7 @@ func (t *tag) row(maxID int64) segment.Row {
 }
 
 // series is the tag's in the ledger.
-func (t *tag) series() Series { return Series{"segment", t.name} }
+func (t *tag) series() Series { return Series{Mode: "segment", Tag: t.name} }
 
 // segmentNode is what outlives the processes of a node.
 type segmentNode struct {
@@ -103,15 +104,20 @@ func newSegment(w *World, only string, start time.Time) mode {
 	steps := []int64{1, 3, 7, 10, 30, 60, 100, 1000}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	steps[0] = max(steps[0], 100) // a run without long ranges issues little
+	tags := []string{"order", "user", "order/item", "Pay"}
 	if only == "order" {
-		m.owners = newOwners(m)
+		m.owners = newOwners(m, 2*time.Second, 10*time.Second, 30*time.Second)
+	}
+	if only == "sequence" {
+		m.owners, m.sequences = newOwners(m, 10*time.Second, 30*time.Second), newSequences(m)
+		copy(tags, m.sequences.rows)
 	}
 	if only == "period" {
 		if m.periods = (&periods{m, start}); rng.IntN(4) == 0 {
-			m.owners = newOwners(m)
+			m.owners = newOwners(m, 2*time.Second, 10*time.Second, 30*time.Second)
 		}
 	}
-	for i, name := range []string{"order", "user", "order/item", "Pay"}[:2+rng.IntN(3)] {
+	for i, name := range tags[:2+rng.IntN(3)] {
 		m.create(name, steps[i])
 	}
 	for _, d := range m.dbs {
@@ -212,6 +218,11 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	}
 	if e.alloc, err = segment.New(m.router(stores), n.Disk.For(p), cfg); err != nil {
 		return nil, err
+	}
+	if m.sequences != nil {
+		if e.entities, err = m.sequences.open(e); err != nil {
+			return nil, err
+		}
 	}
 	e.latchesLast(s.before)
 	s.engine = e

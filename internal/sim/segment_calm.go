@@ -53,6 +53,7 @@ func (m *segmentMode) touch() {
 				e.proc.Go(func() {
 					e.proc.Sleep(m.w.upTo(10 * time.Second)) // not all at one moment
 					_ = e.try(t.name, n, time.Second, nil)
+					_ = e.serves(t)
 				})
 			}
 		}
@@ -97,7 +98,7 @@ func (m *segmentMode) settled() error {
 				if !t.exists {
 					continue
 				}
-				err := e.try(t.name, 1, 2*time.Second, nil)
+				err := e.serves(t)
 				if t.strict && m.owners.excuses(t, err) {
 					continue // another node owns it
 				}
@@ -148,6 +149,14 @@ func (m *segmentMode) settled() error {
 		return fmt.Errorf("%s", strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// serves asks for a number of the tag, or of an entity whose row the tag is.
+func (e *segmentEngine) serves(t *tag) error {
+	if t.strict && e.entities != nil {
+		return e.mode.sequences.askAny(e, t.name)
+	}
+	return e.try(t.name, 1, 2*time.Second, nil)
 }
 
 // reload uses the stock of one tag up, so that the node loads, and with that looks at

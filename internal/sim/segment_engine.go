@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/owner"
+	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/internal/sim/sched"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
 	"github.com/leaf-idgen/leaf/segment"
@@ -23,6 +24,8 @@ type segmentEngine struct {
 	proc  *sched.Process
 	alloc *segment.Allocator
 	slots *owner.Slots // nil: no tag is in strict order
+
+	entities *sequence.Positions // nil: there is no sequence
 
 	latched map[string]time.Duration // tags that latched in this life, and when by now()
 	active  map[[2]string]leaf.Alarm
@@ -74,6 +77,9 @@ const callGrace = 2 * time.Second
 func (e *segmentEngine) start(ctx context.Context) {
 	for range 2 {
 		e.proc.Go(e.client)
+		if e.entities != nil {
+			e.proc.Go(e.callers)
+		}
 	}
 	if e.slots != nil {
 		e.proc.Go(func() {
@@ -199,9 +205,14 @@ func (e *segmentEngine) now() time.Duration { return e.mode.w.sched.Elapsed() - 
 
 // call asks for n IDs, by handle if there is one, and checks and returns what it gets.
 func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *segment.Tag) ([]leaf.Range, error) {
-	w := e.mode.w
 	ctx, cancel := e.proc.WithTimeout(context.Background(), limit)
 	defer cancel()
+	return e.take(ctx, name, n, limit, handle)
+}
+
+// take is call with a context that ends after the limit.
+func (e *segmentEngine) take(ctx context.Context, name string, n int, limit time.Duration, handle *segment.Tag) ([]leaf.Range, error) {
+	w := e.mode.w
 	c := &clientCall{tag: name, n: n, began: e.now(), limit: min(limit, time.Second)}
 	e.calls = append(e.calls, c)
 	high, floor := e.state.high[name], e.mode.floors[name]
@@ -226,10 +237,7 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	if n == 1 && err == nil {
 		got = []leaf.Range{{Lo: one, Hi: one + 1}}
 	}
-	e.calls = slices.DeleteFunc(e.calls, func(x *clientCall) bool { return x == c })
-	if late := c.late(e.now()); late > callGrace {
-		w.Failf("%s: a call for %v ended %v after its deadline", e.node.Name, c, late)
-	}
+	e.left(c)
 	if err != nil {
 		if leaf.ClassOf(err).Err == nil {
 			w.Failf("%s: a call for %v got an error of no class: %v", e.node.Name, c, err)
@@ -252,6 +260,14 @@ func (e *segmentEngine) call(name string, n int, limit time.Duration, handle *se
 	return got, nil
 }
 
+// left ends a call.
+func (e *segmentEngine) left(c *clientCall) {
+	e.calls = slices.DeleteFunc(e.calls, func(x *clientCall) bool { return x == c })
+	if late := c.late(e.now()); late > callGrace {
+		e.mode.w.Failf("%s: a call for %v ended %v after its deadline", e.node.Name, c, late)
+	}
+}
+
 // try is call for a caller that wants to know only whether it was served.
 func (e *segmentEngine) try(name string, n int, limit time.Duration, handle *segment.Tag) error {
 	_, err := e.call(name, n, limit, handle)
@@ -266,7 +282,7 @@ func (c *clientCall) late(now time.Duration) time.Duration { return now - c.bega
 // check takes the IDs of a call to the ledger. high was the largest ID of the tag when
 // the call began.
 func (e *segmentEngine) check(name string, n int, got []leaf.Range, high int64) {
-	w, s := e.mode.w, Series{"segment", name}
+	w, s := e.mode.w, Series{Mode: "segment", Tag: name}
 	last := e.state.high[name]
 	total := int64(0)
 	for i, r := range got {

@@ -21,7 +21,7 @@ const (
 // Options of Run.
 type Options struct {
 	Log  io.Writer // a line per event; nil: none
-	Only string    // "segment", "snowflake", "order" or "period"; "": as the seed says, never one of the last two
+	Only string    // "segment", "snowflake", "order", "period" or "sequence"; "": as the seed says, never one of the last three
 
 	// Strict makes the scheduler check itself (sched.Scheduler.Strict).
 	Strict bool
@@ -143,7 +143,7 @@ func (w *World) Failf(format string, args ...any) {
 
 // build draws the modes and nodes.
 func (w *World) build(only string) {
-	segment, snowflake := only == "segment" || only == "order" || only == "period", only == "snowflake"
+	segment, snowflake := only != "" && only != "snowflake", only == "snowflake"
 	if only == "" {
 		switch w.rng.IntN(8) {
 		case 0:

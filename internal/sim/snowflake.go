@@ -68,9 +68,9 @@ type side struct {
 // series is the set of IDs in which those of the side's numbers do not repeat.
 func (s *side) series() Series {
 	if s.moves == 0 {
-		return Series{"snowflake", ""}
+		return Series{Mode: "snowflake"}
 	}
-	return Series{"snowflake", fmt.Sprintf("%s/%d", s.name, s.moves)}
+	return Series{Mode: "snowflake", Tag: fmt.Sprintf("%s/%d", s.name, s.moves)}
 }
 
 // claimant is what this mode knows of a node, whatever process runs there.

@@ -75,9 +75,9 @@ func parseHunt(value string) (hunt, error) {
 	mode, seeds, given := strings.Cut(value, " ")
 	h := hunt{mode: mode, seeds: manySeeds}
 	switch mode {
-	case "segment", "snowflake", "order", "period", "any":
+	case "segment", "snowflake", "order", "period", "sequence", "any":
 	default:
-		return h, fmt.Errorf("line Sim: %q must be segment, snowflake, order, period or any", mode)
+		return h, fmt.Errorf("line Sim: %q must be segment, snowflake, order, period, sequence or any", mode)
 	}
 	var err error
 	if given {

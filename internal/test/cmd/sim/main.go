@@ -31,7 +31,7 @@ func main() {
 	flag.Uint64Var(&o.campaign.First, "first", 1, "the first `seed`")
 	flag.Func("seed", "only this `seed`", o.one)
 	flag.BoolVar(&o.log, "log", false, "print the events of the seed; needs -seed")
-	flag.StringVar(&o.campaign.Only, "only", "", "mode: segment, snowflake, order or period; any or nothing: segment, snowflake or both, as the seeds say")
+	flag.StringVar(&o.campaign.Only, "only", "", "mode: segment, snowflake, order, period or sequence; any or nothing: segment, snowflake or both, as the seeds say")
 	flag.BoolVar(&o.campaign.Twice, "twice", false, "run each seed twice and compare the hashes")
 	flag.BoolVar(&o.campaign.KeepGoing, "keep-going", false, "go on after a failure")
 	flag.IntVar(&o.campaign.Workers, "workers", 0, "seeds at a time; 0: one per processor")
@@ -82,9 +82,9 @@ func run(ctx context.Context, o options) error {
 	switch o.campaign.Only {
 	case "any":
 		o.campaign.Only = ""
-	case "", "segment", "snowflake", "order", "period":
+	case "", "segment", "snowflake", "order", "period", "sequence":
 	default:
-		return fmt.Errorf("%w: -only %q must be segment, snowflake, order, period or any", errUsage, o.campaign.Only)
+		return fmt.Errorf("%w: -only %q must be segment, snowflake, order, period, sequence or any", errUsage, o.campaign.Only)
 	}
 	if o.single {
 		o.campaign.Seeds = 1
