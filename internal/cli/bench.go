@@ -28,6 +28,8 @@ func (benchCmd) Help() string {
   leaf bench --url http://a:8080 --url http://b:8080 --tag orders --count 1000 --log ids --ids 1000000000
   leaf verify ids/*
   leaf bench --tag orders --rate 5000 --duration 1m
+  leaf bench --sequence chat --entities 1000 --log ids --log-format times
+  leaf verify --strict ids/*
 
 Without --rate each client sends its next request when the last one is answered. A slow server is then asked less often, and the latencies look better than those of callers who do not wait for one another.
 
@@ -35,7 +37,7 @@ With --rate requests are due at fixed times, whether the server keeps up or not,
 
 Latencies are those of answered requests, with an error below 1 %; failed requests have figures of their own. A request on a kept connection that the server has closed meanwhile is sent again once, as HTTP clients do. After a failed connection a client without --rate waits 10 ms.
 
-The logs are flushed each second and at the end; Ctrl-C ends a run like --duration. An error that repeating cannot mend, such as an unknown tag, ends a run that has received no ID yet. IDs of snowflake mode are logged under the key snowflake.
+The logs are flushed each second and at the end; Ctrl-C ends a run like --duration. An error that repeating cannot mend, such as an unknown tag, ends a run that has received no ID yet. IDs of snowflake mode are logged under the key snowflake, numbers of an entity under the key SEQUENCE/ENTITY.
 
 Exit codes:
   0  done, whether or not some requests failed

@@ -71,9 +71,12 @@ func (c *httpConn) request(what benchTarget) []byte {
 	if ok {
 		return text
 	}
-	mode, query, fields := "segment", "", ""
-	if what.snowflake {
-		mode = "snowflake"
+	path, query, fields := "/api/segment/get/"+url.PathEscape(what.key), "", ""
+	switch {
+	case what.snowflake:
+		path = "/api/snowflake/get/" + what.key
+	case what.sequence != "":
+		path = "/v1/sequence/next/" + url.PathEscape(what.sequence) + "/" + what.entity
 	}
 	if c.count > 1 {
 		query, fields = "?count="+strconv.Itoa(c.count), "Accept: application/json\r\n"
@@ -81,7 +84,7 @@ func (c *httpConn) request(what benchTarget) []byte {
 	if c.node.token != "" {
 		fields += "Authorization: Bearer " + c.node.token + "\r\n"
 	}
-	path := strings.TrimSuffix(c.node.url.EscapedPath(), "/") + "/api/" + mode + "/get/" + url.PathEscape(what.key)
+	path = strings.TrimSuffix(c.node.url.EscapedPath(), "/") + path
 	text = []byte("GET " + path + query + " HTTP/1.1\r\nHost: " + c.node.url.Host + "\r\n" + fields + "\r\n")
 	c.requests[what] = text
 	return text

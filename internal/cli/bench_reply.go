@@ -22,9 +22,12 @@ func statusError(what benchTarget, status int, body []byte) *benchError {
 	}
 	e := &benchError{kind: fmt.Sprintf("%d %s", status, printable(problem.Code))}
 	if class, known := leaf.ClassByCode(problem.Code); known && class.Err != nil && !class.Retryable {
-		e.final = fmt.Errorf("%w: asked for %q", class.Err, what.key)
-		if errors.Is(class.Err, leaf.ErrUnauthenticated) {
+		e.final = fmt.Errorf("%w: asked for an ID %v", class.Err, what)
+		switch {
+		case errors.Is(class.Err, leaf.ErrUnauthenticated):
 			e.final = fmt.Errorf("%w; name the file of a token with --auth-token-file", e.final)
+		case errors.Is(class.Err, leaf.ErrUnknownTag) && what.sequence != "":
+			e.final = fmt.Errorf("%w, which leaf sequence create makes", e.final)
 		}
 	}
 	return e

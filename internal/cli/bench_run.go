@@ -14,8 +14,10 @@ import (
 
 // benchTarget is what a request asks for.
 type benchTarget struct {
-	key       string // the tag
+	key       string // in logs: the tag, or sequence/entity
 	snowflake bool
+	sequence  string // "": it is none
+	entity    string // of the sequence
 }
 
 // benchNode is a node that speaks one protocol.

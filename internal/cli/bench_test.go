@@ -324,19 +324,19 @@ func TestBenchCountsFromTheSchedule(t *testing.T) {
 // TestBenchRequests looks at what is asked for: tags may have any character.
 func TestBenchRequests(t *testing.T) {
 	t.Parallel()
-	asked := make(chan string, 4)
+	asked := make(chan string, 6)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Accept")
 		fmt.Fprint(w, `{"ids":["1","2"]}`)
 	}))
 	defer node.Close()
-	_, code, stderr := runBench(t.Context(), t, "--url", node.URL+"/leaf/", "--clients", "1", "--count", "2", "--ids", "8", "--tag", "a,b", "--tag", "ü/..", "--tag", "..", "--snowflake")
+	_, code, stderr := runBench(t.Context(), t, "--url", node.URL+"/leaf/", "--clients", "1", "--count", "2", "--ids", "12", "--tag", "a,b", "--tag", "ü/..", "--tag", "..", "--snowflake", "--sequence", "ch t", "--entities", "2")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	close(asked)
-	for _, want := range []string{"segment/get/a%2Cb", "segment/get/%C3%BC%2F..", "segment/get/..", "snowflake/get/snowflake"} {
-		if got, want := <-asked, "GET /leaf/api/"+want+"?count=2 application/json"; got != want {
+	for _, want := range []string{"api/segment/get/a%2Cb", "api/segment/get/%C3%BC%2F..", "api/segment/get/..", "api/snowflake/get/snowflake", "v1/sequence/next/ch%20t/1", "v1/sequence/next/ch%20t/2"} {
+		if got, want := <-asked, "GET /leaf/"+want+"?count=2 application/json"; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -346,7 +346,9 @@ func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for _, tt := range []struct{ args, want string }{
-		{"", "expected --tag or --snowflake"},
+		{"", "expected --tag, --sequence or --snowflake"},
+		{"--sequence a --entities 0", "must be 1 to 10000"},
+		{"--sequence a --tag a/7", "together with --sequence a"},
 		{"--tag a --url ftp://x", "must be http://"},
 		{"--tag a --count 0", "must be 1 to 100000"},
 		{"--tag a --clients 0", "must be 1 to 10000"},
@@ -394,7 +396,8 @@ func TestBenchEndsWhereRepeatingIsInVain(t *testing.T) {
 		code int
 		want string
 	}{
-		{"unknown tag", problem(http.StatusNotFound, "unknown_tag"), 3, `unknown tag: asked for "a"; leaf tag list shows the tags`},
+		{"unknown sequence", problem(http.StatusNotFound, "unknown_tag"), 3, `unknown tag: asked for an ID of sequence "a", which leaf sequence create makes; leaf tag list`},
+		{"unknown tag", problem(http.StatusNotFound, "unknown_tag"), 3, `unknown tag: asked for an ID of tag "a"; leaf tag list shows the tags`},
 		{"no token", problem(http.StatusUnauthorized, "unauthenticated"), 5, "not authenticated"},
 		{"certificate", httptest.NewTLSServer(http.NotFoundHandler()), 1, "certificate signed by unknown authority; if the certificate is right, name its file, or that of its authority, with --endpoint-ca"},
 	} {
@@ -402,7 +405,11 @@ func TestBenchEndsWhereRepeatingIsInVain(t *testing.T) {
 			t.Parallel()
 			defer tt.node.Close()
 			tt.node.Config.ErrorLog = log.New(io.Discard, "", 0)
-			_, code, stderr := runBench(t.Context(), t, "--url", tt.node.URL, "--tag", "a", "--duration", "1h")
+			what := "--tag"
+			if tt.name == "unknown sequence" {
+				what = "--sequence"
+			}
+			_, code, stderr := runBench(t.Context(), t, "--url", tt.node.URL, what, "a", "--duration", "1h")
 			if code != tt.code || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "not ready") {
 				t.Errorf("exit code %d, %s, want %d and %q", code, stderr, tt.code, tt.want)
 			}

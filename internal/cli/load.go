@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -15,6 +16,8 @@ type loadFlags struct {
 	URL       []string      `name:"url" sep:"none" default:"http://127.0.0.1:8080" placeholder:"URL" help:"A node; repeat for several, which each client asks in turn. (default http://127.0.0.1:8080)"`
 	Tag       []string      `sep:"none" placeholder:"TAG" help:"Take IDs of this tag; repeat for several, which are asked for in turn."`
 	Snowflake bool          `help:"Take IDs of snowflake mode, alone or in turn with the tags."`
+	Sequence  []string      `sep:"none" placeholder:"NAME" help:"Take numbers of entities of this sequence; repeat for several."`
+	Entities  int           `default:"100" placeholder:"N" help:"Entities of each sequence, named 1 to N, which are asked for in turn. (default 100; 1 to 10000)"`
 	Count     int           `short:"n" default:"1" placeholder:"N" help:"IDs per request. (default 1; 1 to 100000)"`
 	Clients   int           `short:"c" default:"16" placeholder:"N" help:"Clients, each with one request at a time and one connection per node. (default 16; 1 to 10000)"`
 	Rate      float64       `placeholder:"N" help:"Requests per second of all clients. (default 0: as fast as they are answered)"`
@@ -73,7 +76,7 @@ func (c *loadFlags) drive(ctx context.Context, p Process, b *bench, quiet bool) 
 
 // check looks at the flags and returns what is to be asked for.
 func (c *loadFlags) check(command string) ([]benchTarget, error) {
-	const maxClients = 10_000
+	const maxClients, maxEntities = 10_000, 10_000
 	switch {
 	case c.Count < 1 || c.Count > leaf.MaxBatch:
 		return nil, leaf.BadField("count", c.Count, fmt.Sprintf("must be 1 to %d", leaf.MaxBatch))
@@ -87,8 +90,10 @@ func (c *loadFlags) check(command string) ([]benchTarget, error) {
 		return nil, leaf.BadField("ids", *c.IDs, "must be 1 or more; leave it out for no limit")
 	case c.Timeout <= 0:
 		return nil, leaf.BadField("timeout", c.Timeout, "must be positive")
-	case len(c.Tag) == 0 && !c.Snowflake:
-		return nil, &usageError{fmt.Errorf("expected --tag or --snowflake"), command + " --help"}
+	case c.Entities < 1 || c.Entities > maxEntities:
+		return nil, leaf.BadField("entities", c.Entities, fmt.Sprintf("must be 1 to %d", maxEntities))
+	case len(c.Tag)+len(c.Sequence) == 0 && !c.Snowflake:
+		return nil, &usageError{fmt.Errorf("expected --tag, --sequence or --snowflake"), command + " --help"}
 	case c.Snowflake && slices.Contains(c.Tag, snowflakeKey):
 		return nil, leaf.BadField("tag", snowflakeKey, "must not be asked for together with --snowflake, which logs its IDs under this key")
 	}
@@ -104,6 +109,18 @@ func (c *loadFlags) check(command string) ([]benchTarget, error) {
 	}
 	if c.Snowflake {
 		targets = append(targets, benchTarget{key: snowflakeKey, snowflake: true})
+	}
+	for _, name := range c.Sequence {
+		if err := leaf.ValidateTag(name); err != nil {
+			return nil, err
+		}
+		for i := range c.Entities {
+			t := benchTarget{sequence: name, entity: strconv.Itoa(i + 1)}
+			if t.key = name + "/" + t.entity; slices.Contains(c.Tag, t.key) {
+				return nil, leaf.BadField("tag", t.key, "must not be asked for together with --sequence "+name+", which logs numbers under this key")
+			}
+			targets = append(targets, t)
+		}
 	}
 	return targets, nil
 }

@@ -40,6 +40,7 @@ func (verifyCmd) Help() string {
   leaf verify ids/*
   leaf verify --live --tag orders --duration 1m
   leaf verify --live --url http://a:8080 --url http://b:8080 --snowflake
+  leaf verify --live --strict --sequence chat --entities 20
 
 A log is what one client received from one node, in that order. Text, one record per line:
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/leaf-idgen/leaf/idlog"
@@ -62,9 +64,14 @@ func (b *bench) missed() error {
 			none = append(none, "from "+b.nodes[i].name())
 		}
 	}
+	came := map[string]bool{}
 	for i := range b.tally.targets {
-		if b.tally.targets[i].Load() == 0 {
-			none = append(none, b.targets[i].String())
+		what := b.targets[i].String()
+		came[what] = came[what] || b.tally.targets[i].Load() > 0
+	}
+	for _, what := range slices.Sorted(maps.Keys(came)) {
+		if !came[what] {
+			none = append(none, what)
 		}
 	}
 	b.tally.mu.Lock()
@@ -81,8 +88,11 @@ func (b *bench) missed() error {
 
 // String says of what IDs were asked for.
 func (t benchTarget) String() string {
-	if t.snowflake {
+	switch {
+	case t.snowflake:
 		return "of snowflake mode"
+	case t.sequence != "": // a short run does not reach all entities
+		return fmt.Sprintf("of sequence %q", t.sequence)
 	}
 	return fmt.Sprintf("of tag %q", t.key)
 }
