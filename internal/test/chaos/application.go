@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 // application takes the IDs of some tags with the Go client, which knows all nodes. It is not a client of one node, so what it gets stands by itself in the report.
 type application struct {
 	name   string
-	tags   []string
+	tags   []string      // or entities, as sequence/entity
 	within time.Duration // the deadline of a call
 	strict bool          // the tags are in strict order
 	client *goclient.Client
@@ -73,7 +74,10 @@ func applications(nodes []*node, inOrder []string, begin time.Time) ([]*applicat
 	if err != nil {
 		return nil, err
 	}
-	strict.tags, strict.within, strict.strict = inOrder, strictDeadline, true
+	strict.tags, strict.within, strict.strict = slices.Clone(inOrder), strictDeadline, true
+	for _, e := range entities {
+		strict.tags = append(strict.tags, chat+"/"+e)
+	}
 	return []*application{plain, cached, strict}, nil
 }
 
@@ -96,7 +100,11 @@ func (a *application) call(ctx context.Context, tag string) {
 	defer cancel()
 	sent := time.Now()
 	due := sent.Sub(a.begin)
-	id, err := a.client.Next(ctx, tag)
+	next, what := a.client.Next, tag
+	if name, entity, is := strings.Cut(tag, "/"); is {
+		next, what = a.client.Sequence(name).Next, entity
+	}
+	id, err := next(ctx, what)
 	call := callSince(a.begin, sent)
 	outcome := ok
 	switch {

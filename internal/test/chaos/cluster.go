@@ -67,7 +67,7 @@ func (c *cluster) tags() (all []tag) {
 		}
 		all = append(all, t)
 	}
-	return all
+	return append(all, rows()...)
 }
 
 // strict reports whether the tag is in strict order.
@@ -96,9 +96,9 @@ func streams(snowflake bool, strict []string, number int) []stream {
 		{name: reborn, space: reborn, path: "/api/segment/get/" + reborn, count: 1, rate: 5},
 	}
 	for i, tag := range strict {
-		protocol := []string{"", overGRPC, overRESP}[(i+number)%3]
-		all = append(all, stream{name: tag, space: tag, path: "/api/segment/get/" + tag, count: 1 + i%2*3, rate: 5, strict: true, protocol: protocol})
+		all = append(all, stream{name: tag, space: tag, path: "/api/segment/get/" + tag, count: 1 + i%2*3, rate: 5, strict: true, protocol: protocols[(i+number)%3]})
 	}
+	all = append(all, entityStreams(number)...)
 	if snowflake {
 		all = append(all,
 			stream{name: "snowflake", space: "snowflake", path: "/api/snowflake/get/key", count: 1, rate: 20},

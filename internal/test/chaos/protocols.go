@@ -30,6 +30,9 @@ const (
 	respPort = "6380"
 )
 
+// protocols are all of them.
+var protocols = []string{"", overGRPC, overRESP}
+
 // source is how a client asks: it returns the IDs, or why there are none. An error is
 // what the program must never do.
 type source interface {
@@ -68,6 +71,9 @@ func newGRPC(addr string, s stream) (source, error) {
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(soon))
 	if err != nil {
 		return nil, err
+	}
+	if name, entity, is := s.entity(); is {
+		return &entityGRPC{conn, &leafpb.SequenceRequest{Sequence: name, Requests: []*leafpb.EntityRequest{{Entity: entity, Count: int32(s.count)}}}}, nil
 	}
 	mode := leafpb.Mode_MODE_SEGMENT
 	if s.snowflake() {
@@ -132,6 +138,14 @@ type respSource struct {
 func (r *respSource) close() { _ = r.client.Close() }
 
 func (r *respSource) fetch(ctx context.Context) (ids []int64, outcome string, err error) {
+	if name, entity, is := r.stream.entity(); is {
+		last, err := r.client.HIncrBy(ctx, name, entity, int64(r.stream.count)).Result()
+		if err != nil {
+			outcome, err := replyOutcome(err)
+			return nil, outcome, err
+		}
+		return upTo(last, int64(r.stream.count)), ok, nil
+	}
 	command := "LEAF.NEXT"
 	switch {
 	case r.stream.snowflake():
