@@ -17,7 +17,9 @@
 //     Config.MaxWait and until its deadline. It asks for admission before it waits for an owner to appear.
 //  4. What the owner answers about the tag or the request ends the call. A call without an answer is
 //     asked again: its IDs, if it had any, are lost.
-//  5. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together. None joins
+//  5. Calls for IDs use streams that stay open. A stream has one call at a time, and none after a call that it has not
+//     answered: no call can get the IDs of another one.
+//  6. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together. None joins
 //     what is on its way already: its numbers may be older than the call. A call for many IDs goes by itself. When the
 //     owner has not the IDs of all, fewer calls go together from then on, and those go again that have the time.
 //

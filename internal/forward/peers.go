@@ -46,6 +46,7 @@ type Peers struct {
 // peer is the connection to one node.
 type peer struct {
 	*grpc.ClientConn
+	streams
 
 	failing atomic.Bool // it was logged that the node does not answer
 }
@@ -71,19 +72,13 @@ func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
 
 // NextN implements Remote.
 func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
-	var said *leafpb.NextResponse
-	err := p.ask(ctx, to, func(ctx context.Context, service leafpb.LeafServiceClient) (err error) {
-		said, err = service.Next(ctx, &leafpb.NextRequest{Tag: tag, Count: int32(n), Mode: leafpb.Mode_MODE_SEGMENT}) //nolint:gosec // at most leaf.MaxBatch
-		return err
-	})
+	conn, err := p.conn(to.Address)
 	if err != nil {
 		return nil, err
 	}
-	got, _, err := answers.Ranges(said.GetRanges(), n)
-	if err != nil {
-		return nil, &brokenError{err}
-	}
-	return got, nil
+	got, err := conn.next(ctx, leafpb.NewLeafServiceClient(conn), to.Secret, tag, n)
+	p.note(conn, to.Address, err)
+	return got, err
 }
 
 // NextEach implements Remote.
@@ -92,11 +87,16 @@ func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, r
 	for i, r := range requests {
 		asked.Requests[i] = &leafpb.EntityRequest{Entity: r.Entity, Count: int32(r.Count), Peek: r.Count == 0, From: r.From} //nolint:gosec // at most leaf.MaxBatch
 	}
-	var said *leafpb.SequenceResponse
-	err := p.ask(ctx, to, func(ctx context.Context, service leafpb.LeafServiceClient) (err error) {
-		said, err = service.Sequence(ctx, asked)
-		return err
-	})
+	conn, err := p.conn(to.Address)
+	if err != nil {
+		return nil, err
+	}
+	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
+	said, err := leafpb.NewLeafServiceClient(conn).Sequence(ctx, asked)
+	if err != nil {
+		err = answered(err)
+	}
+	p.note(conn, to.Address, err)
 	if err != nil {
 		return nil, err
 	}
@@ -107,33 +107,15 @@ func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, r
 	return results, nil
 }
 
-// ask makes a call at an owner, with the secret in the metadata.
-func (p *Peers) ask(ctx context.Context, to owner.Route, call func(ctx context.Context, service leafpb.LeafServiceClient) error) error {
-	conn, err := p.conn(to.Address)
-	if err != nil {
-		return err
-	}
-	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
-	if err := call(ctx, leafpb.NewLeafServiceClient(conn)); err != nil {
-		fault := answered(err)
-		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Canceled { // else perhaps the caller left
-			p.note(conn, to.Address, fault, err)
-		}
-		return fault
-	}
-	p.note(conn, to.Address, nil, nil)
-	return nil
-}
-
-// note logs the first call of a row of them that the node did not answer, and the end of the row. cause is what gRPC
-// said, with hosts and certificates, which clients do not hear. A secret that is refused is that of a session before,
-// and no fault.
-func (p *Peers) note(to *peer, address string, fault, cause error) {
-	_, broken := errors.AsType[*brokenError](fault)
+// note logs the first call of a row of them that the node did not answer, and the end of the row: what gRPC said, with
+// hosts and certificates, which clients do not hear. A caller that left is no fault, nor is a secret that is refused: it
+// is that of a session before.
+func (p *Peers) note(to *peer, address string, err error) {
+	fault, broken := errors.AsType[*brokenError](err)
 	switch {
-	case broken && !to.failing.Swap(true):
-		p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", cause)
-	case fault == nil && to.failing.Load() && to.failing.Swap(false):
+	case broken && !fault.left() && !to.failing.Swap(true):
+		p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", fault.cause)
+	case err == nil && to.failing.Load() && to.failing.Swap(false):
 		p.log.Info("the node takes requests for tags in strict order again", "address", address)
 	}
 }
@@ -158,7 +140,7 @@ func (p *Peers) conn(address string) (*peer, error) {
 	if err != nil {
 		return nil, &brokenError{err}
 	}
-	c := &peer{ClientConn: conn}
+	c := &peer{ClientConn: conn, streams: streams{calls: make(chan struct{}, maxStreams)}}
 	p.conns[address] = c
 	return c, nil
 }
@@ -176,14 +158,24 @@ func (p *Peers) Close() error {
 	return errors.Join(errs...)
 }
 
-// answered returns the error that the owner gave, in its words, or that there was no answer.
+// answered returns the error that the owner gave as a status, or that there was no answer.
 func answered(err error) error {
 	s, _ := status.FromError(err)
 	code, after := answers.Reason(s)
+	return inWords(err, code, s.Message(), after)
+}
+
+// inWords returns the error that the owner gave, in its words. It is no answer if the code is not one of leaf's.
+func inWords(cause error, code, message string, after time.Duration) error {
 	if _, known := leaf.ClassByCode(code); !known {
-		return &brokenError{err}
+		return &brokenError{cause}
 	}
-	return answers.Error(code, s.Message(), after)
+	return answers.Error(code, message, after)
+}
+
+func isBroken(err error) bool {
+	_, broken := errors.AsType[*brokenError](err)
+	return broken
 }
 
 // brokenError is a call without an answer. Its text goes to clients, so it names no host.
@@ -193,3 +185,12 @@ func (e *brokenError) Error() string {
 	return fmt.Sprintf("%v: the node that issues the tag, which is in strict order, does not answer", leaf.ErrNotReady)
 }
 func (e *brokenError) Unwrap() []error { return []error{leaf.ErrNotReady, e.cause} }
+
+// left reports whether the time of the caller was up, or it left: the node may be well.
+func (e *brokenError) left() bool {
+	code := status.FromContextError(e.cause).Code()
+	if code == codes.Unknown {
+		code = status.Code(e.cause)
+	}
+	return code == codes.DeadlineExceeded || code == codes.Canceled
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +43,9 @@ func (says) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, error) 
 		}
 		return nil, leaf.Later(class.Err, "wait", 3*time.Second)
 	}
+	if tag == "more" {
+		n++
+	}
 	return []leaf.Range{{Lo: 100, Hi: 100 + int64(n)}}, nil
 }
 
@@ -61,39 +65,50 @@ func (says) NextEach(ctx context.Context, _ string, requests []leaf.SequenceRequ
 }
 
 // serve returns the address of a node that takes calls from nodes which know the secret.
-func serve(t *testing.T) string {
+func serve(t testing.TB) string {
 	t.Helper()
 	return serveAt(t, "127.0.0.1:0")
 }
 
-func serveAt(t *testing.T, address string) string {
+func serveAt(t testing.TB, address string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", address)
+	address, _ = start(t, address, func(secret string) *leaf.Issuers {
+		if secret != "secret" {
+			return nil
+		}
+		return &leaf.Issuers{Segment: says{}, Snowflake: leaf.Disabled("snowflake"), Sequence: says{}}
+	})
+	return address
+}
+
+// start starts a node at an address, which takes calls from other nodes. stop may be called before the end of the test,
+// with a context that has ended, too: it cuts the connections then.
+func start(t testing.TB, at string, forwarded func(secret string) *leaf.Issuers) (address string, stop func(context.Context)) {
+	t.Helper()
+	ln, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := grpcd.New(ln, grpcd.Config{
-		Access: leaf.Anyone(nil, nil),
-		Forwarded: func(secret string) *leaf.Issuers {
-			if secret != "secret" {
-				return nil
-			}
-			return &leaf.Issuers{Segment: says{}, Snowflake: leaf.Disabled("snowflake"), Sequence: says{}}
-		},
-	})
+	s, err := grpcd.New(ln, grpcd.Config{Access: leaf.Anyone(nil, nil), Forwarded: forwarded})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve() }()
+	var once sync.Once
+	stop = func(ctx context.Context) {
+		once.Do(func() {
+			if err := errors.Join(s.Shutdown(ctx), <-done); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		})
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := errors.Join(s.Shutdown(ctx), <-done); err != nil {
-			t.Error(err)
-		}
+		stop(ctx)
 	})
-	return ln.Addr().String()
+	return ln.Addr().String(), stop
 }
 
 func TestPeers(t *testing.T) {
