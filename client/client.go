@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/client/check"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/internal/bounded"
+	"github.com/leaf-idgen/leaf/internal/spread"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -310,7 +311,11 @@ func (c *Client) lane(mode leafpb.Mode, tag string) (*lane, error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return nil, err
 	}
-	l, _ := lanes.LoadOrStore(tag, &lane{client: c, mode: mode, tag: tag, rt: c.rt, timeout: c.timeout, limit: leaf.MaxBatch})
+	fresh := &lane{client: c, mode: mode, tag: tag, rt: c.rt, timeout: c.timeout, limit: leaf.MaxBatch}
+	if mode == sequenceMode {
+		fresh.sections = make([]routing, spread.Sections)
+	}
+	l, _ := lanes.LoadOrStore(tag, fresh)
 	return l.(*lane), nil
 }
 

@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/spread"
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
@@ -118,10 +120,20 @@ func (f *entities) run(ctx context.Context) ([]leaf.SequenceResult, error) {
 	return f.end()
 }
 
-// pick chooses a node that was not tried in this round, one that the lane shuns only if there is no other that works.
+// routing is that of the first entity whose request is left.
+func (f *entities) routing() *routing {
+	return &f.lane.sections[spread.Section(f.requests[f.left[0]].Entity)]
+}
+
+// pick chooses a node that was not tried in this round, one that the lane shuns only if there is no other that works. The
+// owner of the first entity comes first: it takes what it does not own itself to other owners, as every node does.
 func (f *entities) pick(now time.Time) *node {
 	nodes := &f.client.nodes
-	if others := f.lane.others(now, f.tried); len(others) > len(f.tried) {
+	others := f.lane.others(now, f.tried)
+	if n := f.routing().owner(f.client.members, now); n != nil && !slices.Contains(others, n) {
+		return n
+	}
+	if len(others) > len(f.tried) {
 		if n, _ := nodes.pick(now, others, true); n != nil {
 			return n
 		}
@@ -166,7 +178,8 @@ func (f *entities) ask(ctx context.Context, n *node) {
 	n.asked()
 	bounded, cancel := c.rt.WithTimeout(ctx, max(limit, 1))
 	defer cancel()
-	got, err := n.link.Sequence(bounded, f.lane.tag, requests)
+	routing := f.routing()
+	got, route, err := n.link.Sequence(bounded, f.lane.tag, requests)
 	now := c.rt.Now()
 	if bounded.Err() != nil && err != nil && !isOwn(err) {
 		n.answered(now, time.Time{}, errGivenUp)
@@ -174,6 +187,11 @@ func (f *entities) ask(ctx context.Context, n *node) {
 		err = &brokenError{cause: errors.New("the node has not answered in time")}
 	} else {
 		n.answered(now, time.Time{}, err)
+	}
+	if err == nil && got[0].Err == nil {
+		routing.learn(route, c.members, now)
+	} else {
+		routing.forget(n)
 	}
 	f.sort(n, now, got, err)
 }

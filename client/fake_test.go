@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/leafpb"
 )
 
 var errDown = errors.New("connection refused")
@@ -20,6 +21,8 @@ var errDown = errors.New("connection refused")
 type cluster struct {
 	issuer counter
 	last   map[string]int64 // of entities
+
+	sections map[string]*leafpb.Route // of entities; one that is not there has none
 
 	mu    sync.Mutex
 	nodes map[string]*fake
@@ -218,7 +221,7 @@ func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range,
 	return l.cluster.issuer.NextN(context.Background(), r.Tag, r.Count)
 }
 
-func (l *fakeLink) Sequence(ctx context.Context, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, err error) {
+func (l *fakeLink) Sequence(ctx context.Context, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, route *leafpb.Route, err error) {
 	l.mu.Lock()
 	down, latency, thawed, mute, each := l.down, l.latency, l.thawed, l.mute, l.each
 	for _, r := range requests {
@@ -229,13 +232,13 @@ func (l *fakeLink) Sequence(ctx context.Context, _ string, requests []leaf.Seque
 		thawed = nil
 	}
 	if down {
-		return nil, client.Broken(errDown)
+		return nil, nil, client.Broken(errDown)
 	}
 	select {
 	case <-thawed:
 		time.Sleep(latency)
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	for _, r := range requests {
 		if each != nil {
@@ -247,9 +250,9 @@ func (l *fakeLink) Sequence(ctx context.Context, _ string, requests []leaf.Seque
 		results = append(results, l.cluster.entity(r))
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // the numbers are lost
+		return nil, nil, ctx.Err() // the numbers are lost
 	}
-	return results, nil
+	return results, l.cluster.sections[requests[0].Entity], nil
 }
 
 // entity gives an entity its next numbers.

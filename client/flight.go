@@ -161,7 +161,7 @@ func (f *flight) step(now time.Time) (ended bool) {
 func (f *flight) pick(now time.Time, hedge bool) (_ *node, remote bool) {
 	nodes := &f.client.nodes
 	others := f.lane.others(now, f.tried)
-	if n := f.owner(now); n != nil && !slices.Contains(others, n) {
+	if n := f.lane.owner(f.client.members, now); n != nil && !slices.Contains(others, n) {
 		return n, false
 	}
 	if len(others) > len(f.tried) {
@@ -208,12 +208,13 @@ func (f *flight) ask(n *node, now time.Time) {
 
 // answered is called once for each attempt, in time or not.
 func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
-	a.node.answered(c.rt.Now(), a.started, err)
+	now := c.rt.Now()
+	a.node.answered(now, a.started, err)
 	if e, ok := errors.AsType[*brokenError](err); ok {
 		c.stats.lost.Add(e.ids)
 	}
 	if err == nil {
-		a.batch.lane.learn(a.Route)
+		a.batch.lane.learn(a.Route, c.members, now)
 		if err = c.observe(a, ranges); err != nil {
 			c.stats.lost.Add(int64(a.count)) // the checker refused them: no caller gets them
 		}

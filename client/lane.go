@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -26,7 +25,8 @@ type lane struct {
 	timeout time.Duration // of callers without a deadline
 	share   share         // of the budget, which guards it
 
-	route atomic.Pointer[route] // nil: the tag is in plain order, as far as is known
+	routing            // of the tag
+	sections []routing // of a sequence; nil: the lane is of a tag
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival; not empty: a flight is under way

@@ -1,49 +1,53 @@
 package client
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
-// route says which node issues the lane's tag, which is in strict order. Every other node forwards to
+// route says which node issues a tag in strict order, or the numbers of a section of a sequence. Every other node forwards to
 // that one, so a wrong or an old route costs a hop and nothing else.
 type route struct {
 	owner string // gRPC address; "": no node is known to own the tag
 	epoch int64
 }
 
+// routing is the route that is known of a tag, or of a section of a sequence.
+type routing struct{ known atomic.Pointer[route] } // nil: plain order, as far as is known
+
 // learn takes in the route of an answer. Two answers at once may both be learned or one of them
 // alone: the next answer tells again.
-func (l *lane) learn(r *leafpb.Route) {
-	old := l.route.Load()
+func (t *routing) learn(r *leafpb.Route, m *members, now time.Time) {
+	old := t.known.Load()
 	switch {
 	case r == nil:
 		if old != nil { // the tag is in plain order now
-			l.route.CompareAndSwap(old, nil)
+			t.known.CompareAndSwap(old, nil)
 		}
 	case old == nil || r.GetEpoch() > old.epoch || r.GetEpoch() == old.epoch && old.owner == "" && r.GetOwner() != "":
-		l.route.CompareAndSwap(old, &route{r.GetOwner(), r.GetEpoch()})
-		l.client.members.seek(r.GetOwner(), l.rt.Now()) // so that the next request finds a link
+		t.known.CompareAndSwap(old, &route{r.GetOwner(), r.GetEpoch()})
+		m.seek(r.GetOwner(), now) // so that the next request finds a link
 	}
 }
 
 // forget is called when n has failed to answer, or answers that it cannot. The route to it is
 // forgotten until an answer of another node shows one.
-func (l *lane) forget(n *node) {
-	if old := l.route.Load(); old != nil && old.owner == n.info.Load().GRPC {
-		l.route.CompareAndSwap(old, nil)
+func (t *routing) forget(n *node) {
+	if old := t.known.Load(); old != nil && old.owner == n.info.Load().GRPC {
+		t.known.CompareAndSwap(old, nil)
 	}
 }
 
-// owner returns the node that issues the lane's tag, if the tag is in strict order and the node can
-// be asked now; nil otherwise. Of a node of the list that has no link yet, it makes one come.
-func (f *flight) owner(now time.Time) *node {
-	r := f.lane.route.Load()
+// owner returns the node that the route leads to, if there is a route and the node can be asked now; nil otherwise. Of a
+// node of the list that has no link yet, it makes one come.
+func (t *routing) owner(m *members, now time.Time) *node {
+	r := t.known.Load()
 	if r == nil {
 		return nil
 	}
-	n := f.client.members.seek(r.owner, now)
+	n := m.seek(r.owner, now)
 	if n == nil || n.foreign.Load() || !n.usable() {
 		return nil
 	}

@@ -19,13 +19,14 @@ import (
 const maxSequenceCalls = 32
 
 // Sequence implements link.
-func (l *grpcLink) Sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+func (l *grpcLink) Sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error) {
 	select {
 	case l.calls <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	var results []leaf.SequenceResult
+	var route *leafpb.Route
 	var err error
 	done := make(chan struct{})
 	l.mu.Lock()
@@ -33,13 +34,13 @@ func (l *grpcLink) Sequence(ctx context.Context, sequence string, requests []lea
 	if c.broken {
 		l.mu.Unlock()
 		<-l.calls
-		return nil, errGivenUp
+		return nil, nil, errGivenUp
 	}
 	p := c.passage()
 	l.tasks.Go(func() { // an interceptor may ignore the context
 		defer func() { <-l.calls }()
 		defer close(done)
-		results, err = c.sequence(context.WithValue(ctx, passageKey{}, p), sequence, requests)
+		results, route, err = c.sequence(context.WithValue(ctx, passageKey{}, p), sequence, requests)
 	})
 	l.mu.Unlock()
 	select {
@@ -47,13 +48,13 @@ func (l *grpcLink) Sequence(ctx context.Context, sequence string, requests []lea
 		if err != nil && l.gaveUp(c) {
 			err = errGivenUp
 		}
-		return results, err
+		return results, route, err
 	case <-ctx.Done():
 	}
 	if held := p.held(); held != nil {
-		return nil, held
+		return nil, nil, held
 	}
-	return nil, ctx.Err()
+	return nil, nil, ctx.Err()
 }
 
 // gaveUp reports whether the client itself has broken the connection.
@@ -65,30 +66,30 @@ func (l *grpcLink) gaveUp(c *conn) bool {
 
 // sequence makes one call. It is a stream of one message each way, so that it passes the application's interceptors, as
 // every other request of the client does.
-func (c *conn) sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+func (c *conn) sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error) {
 	asked := &leafpb.SequenceRequest{Sequence: sequence, Requests: make([]*leafpb.EntityRequest, len(requests))}
 	for i, r := range requests {
 		asked.Requests[i] = &leafpb.EntityRequest{Entity: r.Entity, Count: int32(r.Count), Peek: r.Count == 0, From: r.From} //nolint:gosec // at most leaf.MaxBatch
 	}
 	s, err := c.cc.NewStream(ctx, &grpc.StreamDesc{}, leafpb.LeafService_Sequence_FullMethodName)
 	if err != nil {
-		return nil, sequenceError(err)
+		return nil, nil, sequenceError(err)
 	}
 	if err := s.SendMsg(asked); err != nil && !errors.Is(err, io.EOF) {
-		return nil, sequenceError(err)
+		return nil, nil, sequenceError(err)
 	}
 	var said leafpb.SequenceResponse
 	if err := s.RecvMsg(&said); err != nil { // io.EOF of SendMsg: it says why
-		return nil, sequenceError(err)
+		return nil, nil, sequenceError(err)
 	}
 	if err := c.link.of.admitHeader(s); err != nil {
-		return nil, statusError(err)
+		return nil, nil, statusError(err)
 	}
 	results, err := answers.Sequence(said.GetResults(), requests)
 	if err != nil {
-		return nil, &brokenError{cause: err}
+		return nil, nil, &brokenError{cause: err}
 	}
-	return results, nil
+	return results, said.GetRoute(), nil
 }
 
 // sequenceError is statusError. A node of a version without sequences works for all else.

@@ -180,6 +180,56 @@ func TestSequenceRetries(t *testing.T) {
 	}
 }
 
+// TestSequenceOwnerIsAsked: a call goes to the owner of its first entity, as far as answers have told, and to another node
+// if that one fails. Entities of one section have one owner.
+func TestSequenceOwnerIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100), node("c", "", 0)) // c is never asked as long as a or b can be
+		cl.sections = map[string]*leafpb.Route{"7": {Owner: "c:1", Epoch: 1}, "8": {Owner: "b:1", Epoch: 1}}
+		c := cl.client(t)
+		synctest.Wait()
+		call := func(entities ...string) {
+			t.Helper()
+			var requests []leaf.SequenceRequest
+			for _, e := range entities {
+				requests = append(requests, leaf.SequenceRequest{Entity: e, Count: 1})
+			}
+			if _, err := c.NextEach(t.Context(), "chat", requests); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := func(step, id string, want int) {
+			t.Helper()
+			if got := len(cl.nodes[id].askedEntities()); got != want {
+				t.Errorf("%s: %d requests at %s, want %d", step, got, id, want)
+			}
+			for _, f := range cl.nodes {
+				f.askedEntities()
+			}
+		}
+		call("7")
+		call("8")
+		asked("learn", "c", 0)
+		for range 10 {
+			call("7")
+			call("7", "8")
+		}
+		asked("the owner of the first", "c", 30)
+		for range 10 {
+			call("8", "7")
+		}
+		asked("another entity first", "b", 20)
+		cl.nodes["c"].set(func(f *fake) { f.down = true })
+		cl.sections["7"] = &leafpb.Route{Owner: "a:1"} // of a registry that begins anew
+		call("7")
+		asked("the owner fails", "c", 1)
+		for range 10 {
+			call("7")
+		}
+		asked("a new owner", "a", 10)
+	})
+}
+
 // TestSequenceThrottled: a call waits as long as the node says, if its time allows that, else it ends at once.
 func TestSequenceThrottled(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -610,7 +610,9 @@ func (x *EntityRequest) GetFrom() int64 {
 type SequenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each request.
-	Results       []*EntityResponse `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	Results []*EntityResponse `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// Where the numbers of the first request's entity are issued. Present if that request got its answer.
+	Route         *Route `protobuf:"bytes,2,opt,name=route,proto3" json:"route,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -648,6 +650,13 @@ func (*SequenceResponse) Descriptor() ([]byte, []int) {
 func (x *SequenceResponse) GetResults() []*EntityResponse {
 	if x != nil {
 		return x.Results
+	}
+	return nil
+}
+
+func (x *SequenceResponse) GetRoute() *Route {
+	if x != nil {
+		return x.Route
 	}
 	return nil
 }
@@ -1076,9 +1085,10 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x12\n" +
 	"\x04peek\x18\x03 \x01(\bR\x04peek\x12\x12\n" +
-	"\x04from\x18\x04 \x01(\x03R\x04from\"E\n" +
+	"\x04from\x18\x04 \x01(\x03R\x04from\"k\n" +
 	"\x10SequenceResponse\x121\n" +
-	"\aresults\x18\x01 \x03(\v2\x17.leaf.v1.EntityResponseR\aresults\"\\\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.leaf.v1.EntityResponseR\aresults\x12$\n" +
+	"\x05route\x18\x02 \x01(\v2\x0e.leaf.v1.RouteR\x05route\"\\\n" +
 	"\x0eEntityResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12$\n" +
 	"\x05error\x18\x02 \x01(\v2\x0e.leaf.v1.ErrorR\x05error\"7\n" +
@@ -1161,24 +1171,25 @@ var file_leaf_v1_leaf_proto_depIdxs = []int32{
 	3,  // 6: leaf.v1.StreamResponse.route:type_name -> leaf.v1.Route
 	8,  // 7: leaf.v1.SequenceRequest.requests:type_name -> leaf.v1.EntityRequest
 	10, // 8: leaf.v1.SequenceResponse.results:type_name -> leaf.v1.EntityResponse
-	4,  // 9: leaf.v1.EntityResponse.range:type_name -> leaf.v1.Range
-	15, // 10: leaf.v1.EntityResponse.error:type_name -> leaf.v1.Error
-	4,  // 11: leaf.v1.TimeRangeResponse.range:type_name -> leaf.v1.Range
-	1,  // 12: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
-	5,  // 13: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
-	7,  // 14: leaf.v1.LeafService.Sequence:input_type -> leaf.v1.SequenceRequest
-	11, // 15: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
-	13, // 16: leaf.v1.LeafService.TimeRange:input_type -> leaf.v1.TimeRangeRequest
-	2,  // 17: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
-	6,  // 18: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
-	9,  // 19: leaf.v1.LeafService.Sequence:output_type -> leaf.v1.SequenceResponse
-	12, // 20: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
-	14, // 21: leaf.v1.LeafService.TimeRange:output_type -> leaf.v1.TimeRangeResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	3,  // 9: leaf.v1.SequenceResponse.route:type_name -> leaf.v1.Route
+	4,  // 10: leaf.v1.EntityResponse.range:type_name -> leaf.v1.Range
+	15, // 11: leaf.v1.EntityResponse.error:type_name -> leaf.v1.Error
+	4,  // 12: leaf.v1.TimeRangeResponse.range:type_name -> leaf.v1.Range
+	1,  // 13: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
+	5,  // 14: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
+	7,  // 15: leaf.v1.LeafService.Sequence:input_type -> leaf.v1.SequenceRequest
+	11, // 16: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
+	13, // 17: leaf.v1.LeafService.TimeRange:input_type -> leaf.v1.TimeRangeRequest
+	2,  // 18: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
+	6,  // 19: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
+	9,  // 20: leaf.v1.LeafService.Sequence:output_type -> leaf.v1.SequenceResponse
+	12, // 21: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
+	14, // 22: leaf.v1.LeafService.TimeRange:output_type -> leaf.v1.TimeRangeResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_leaf_proto_init() }

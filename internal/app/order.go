@@ -194,6 +194,11 @@ func (o *order) route(tag string) (address string, epoch int64, strict bool) {
 	if !o.used.Load() || !o.strict(tag) {
 		return "", 0, false
 	}
+	return o.owner(tag)
+}
+
+// owner returns who owns a tag in strict order, as far as this node knows.
+func (o *order) owner(tag string) (address string, epoch int64, known bool) {
 	slots := o.of(tag)
 	if slots == nil {
 		return "", 0, false

@@ -309,6 +309,19 @@ func TestSequence(t *testing.T) {
 		done.Wait()
 	}
 	load([]*app.App{first, second}, []leafpb.LeafServiceClient{firstGRPC, secondGRPC})
+	owners := map[string]bool{} // as the answers name them: each entity has its own
+	for end := time.Now().Add(10 * time.Second); len(owners) < 2 && time.Now().Before(end); {
+		for e := range entities {
+			said, err := secondGRPC.Sequence(t.Context(), &leafpb.SequenceRequest{Sequence: "chat", Requests: []*leafpb.EntityRequest{{Entity: fmt.Sprint(e), Peek: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			owners[said.GetRoute().GetOwner()] = true
+		}
+	}
+	if !owners[first.AddrOf("grpc")] || !owners[second.AddrOf("grpc")] {
+		t.Errorf("the owners are %v", owners)
+	}
 	var stopped sync.WaitGroup
 	stopped.Go(stop)
 	load([]*app.App{second}, []leafpb.LeafServiceClient{secondGRPC})

@@ -74,7 +74,7 @@ func openGRPC(a *App, on seat) (server, error) {
 		Access: on.access, Formats: &a.opaque.formats, Times: on.times, Cluster: a.cluster.get, Ready: a.ready, TLS: a.secure, MaxConns: on.conns, RequestIDs: a.accessLog.Load, Logger: a.log,
 	}
 	if a.order != nil {
-		c.Route, c.Forwarded = a.order.route, a.forwardedLog()
+		c.Route, c.RouteEntity, c.Forwarded = a.order.route, a.order.routeEntity, a.forwardedLog()
 	}
 	g, err := grpcd.New(on.ln, c)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/forward"
 	"github.com/leaf-idgen/leaf/internal/owner"
 	"github.com/leaf-idgen/leaf/internal/sequence"
+	"github.com/leaf-idgen/leaf/internal/spread"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -168,6 +169,11 @@ func (g guardedSequences) NextEach(ctx context.Context, name string, requests []
 func (o *order) sequencesInFrontOf(local leaf.Sequencer) leaf.Sequencer {
 	o.here.Sequence = forward.SequencesHere(local, o.lookAll)
 	return o.issuer.Sequences(local, o.lookAll)
+}
+
+// routeEntity is grpcd.Config.RouteEntity.
+func (o *order) routeEntity(name, entity string) (address string, epoch int64, known bool) {
+	return o.owner(sequence.RowName(name, spread.Section(entity)))
 }
 
 // lookAll finds out who owns tags now: one reading of each of their databases.

@@ -11,7 +11,7 @@ import (
 )
 
 // Sections is the number of sections of every tag. It must never change: see the comment of the package.
-const Sections = 1024
+const Sections = spread.Sections
 
 // MaxText is the length of the longest text that names an entity, in bytes.
 const MaxText = 64
@@ -29,10 +29,8 @@ func Number(n uint64) Entity { return Entity{number: n} }
 // Parse returns the entity of that name. A decimal number below 2^64 without leading zeros is a number, everything
 // else a text: 1 to MaxText bytes of valid UTF-8 without U+0000, compared byte by byte. Error: leaf.ErrBadRequest.
 func Parse(name string) (Entity, error) {
-	if name == "0" || name != "" && '1' <= name[0] && name[0] <= '9' {
-		if n, err := strconv.ParseUint(name, 10, 64); err == nil {
-			return Number(n), nil
-		}
+	if n, ok := spread.Number(name); ok {
+		return Number(n), nil
 	}
 	switch {
 	case name == "" || len(name) > MaxText:
@@ -59,5 +57,5 @@ func (e Entity) Section() int {
 	if e.text != "" {
 		x = spread.Sum(e.text)
 	}
-	return int(spread.Mix(x) % Sections)
+	return spread.SectionOf(x)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sequence"
+	"github.com/leaf-idgen/leaf/internal/spread"
 )
 
 func TestParse(t *testing.T) {
@@ -45,8 +46,8 @@ func TestSectionsNeverChange(t *testing.T) {
 		"0": 0, "1": 812, "2": 999, "12345678901": 949, "18446744073709551615": 801,
 		"alice": 244, "group/7": 381, "007": 840, "é": 571,
 	} {
-		if got := entity(name).Section(); got != want {
-			t.Errorf("%q: section %d, want %d", name, got, want)
+		if got := entity(name).Section(); got != want || spread.Section(name) != want {
+			t.Errorf("%q: section %d, for the client %d, want %d", name, got, spread.Section(name), want)
 		}
 	}
 	if sequence.RowName("chat", 7) != "chat/seq/0007" {

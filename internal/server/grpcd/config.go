@@ -58,6 +58,10 @@ type Config struct {
 	// each request of segment mode that got IDs. Default: no tag is in strict order.
 	Route func(tag string) (owner string, epoch int64, strict bool)
 
+	// RouteEntity is Route for the numbers of an entity of a sequence. It is called after each request for numbers of
+	// entities that was answered, with the first of them. Default: not known.
+	RouteEntity func(sequence, entity string) (owner string, epoch int64, known bool)
+
 	// Forwarded returns the issuers for a request of another node, which shows the secret and has
 	// checked its client already; nil: the secret is wrong, which it counts and delays as it sees fit.
 	// These issuers must not forward again, so that no request goes round in a circle. A stream keeps

@@ -28,8 +28,9 @@ type service struct {
 	access    leaf.Access
 	formats   *format.Formats
 	times     idtime.Layout
-	route     func(tag string) (owner string, epoch int64, strict bool) // nil: no tag is in strict order
-	forwarded func(secret string) *leaf.Issuers                         // nil: no other node forwards to this one
+	route     func(tag string) (owner string, epoch int64, strict bool)             // nil: no tag is in strict order
+	routeEach func(sequence, entity string) (owner string, epoch int64, known bool) // nil: not known
+	forwarded func(secret string) *leaf.Issuers                                     // nil: no other node forwards to this one
 	log       *slog.Logger
 }
 

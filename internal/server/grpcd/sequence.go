@@ -25,7 +25,20 @@ func (s *service) Sequence(ctx context.Context, req *leafpb.SequenceRequest) (*l
 			reply.Results[i] = &leafpb.EntityResponse{Range: &leafpb.Range{Lo: r.Range.Lo, Hi: r.Range.Hi}}
 		}
 	}
+	reply.Route = s.routeOfEntity(req, results)
 	return reply, nil
+}
+
+// routeOfEntity returns where the numbers of the first entity are issued, which has just got its answer; else nil.
+func (s *service) routeOfEntity(req *leafpb.SequenceRequest, results []leaf.SequenceResult) *leafpb.Route {
+	if s.routeEach == nil || results[0].Err != nil {
+		return nil
+	}
+	owner, epoch, known := s.routeEach(req.GetSequence(), req.GetRequests()[0].GetEntity())
+	if !known {
+		return nil
+	}
+	return &leafpb.Route{Owner: owner, Epoch: epoch}
 }
 
 func (s *service) nextEach(ctx context.Context, req *leafpb.SequenceRequest) ([]leaf.SequenceResult, error) {

@@ -73,3 +73,29 @@ func TestSequence(t *testing.T) {
 		}
 	}
 }
+
+// TestSequenceRoute: the answer says where the numbers of the first entity are issued, if that entity got any.
+func TestSequenceRoute(t *testing.T) {
+	t.Parallel()
+	c := client(t, start(t, grpcd.Config{Access: echo{}, RouteEntity: func(sequence, entity string) (string, int64, bool) {
+		return sequence + " " + entity, 3, entity != "lost"
+	}}))
+	for _, tt := range []struct {
+		entities []string
+		want     string // "": no route
+	}{
+		{[]string{"7", "8"}, "chat 7"},
+		{[]string{"8", "elsewhere"}, "chat 8"},
+		{[]string{"elsewhere", "7"}, ""},
+		{[]string{"lost"}, ""},
+	} {
+		asked := &leafpb.SequenceRequest{Sequence: "chat"}
+		for _, e := range tt.entities {
+			asked.Requests = append(asked.Requests, &leafpb.EntityRequest{Entity: e})
+		}
+		said, err := c.Sequence(within(t, 10*time.Second), asked)
+		if r := said.GetRoute(); err != nil || r.GetOwner() != tt.want || (r.GetEpoch() == 3) != (tt.want != "") {
+			t.Errorf("%v: %v, %v, want %q", tt.entities, r, err, tt.want)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func New(ln net.Listener, cfg Config) (*Server, error) {
 		grpc.UnaryInterceptor(s.serveCall),
 		grpc.StreamInterceptor(s.serveStream),
 	)
-	leafpb.RegisterLeafServiceServer(s.grpc, &service{access: cfg.Access, formats: cfg.Formats, times: cfg.Times, route: cfg.Route, forwarded: cfg.Forwarded, log: cfg.Logger})
+	leafpb.RegisterLeafServiceServer(s.grpc, &service{access: cfg.Access, formats: cfg.Formats, times: cfg.Times, route: cfg.Route, routeEach: cfg.RouteEntity, forwarded: cfg.Forwarded, log: cfg.Logger})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	return s, nil
