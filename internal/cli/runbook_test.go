@@ -33,6 +33,7 @@ var documented = []struct {
 	{section: "Backup and restore drill", command: "leaf tag list", situation: "TestOperationsDocument"},
 	{section: "Backup and restore drill", command: "leaf tag repair TAG", situation: "segment TestRestoredRowIsFound"},
 	{section: "Backup and restore drill", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
+	{section: "Backup and restore drill", command: "leaf sequence repair NAME --all", situation: "internal/manage TestRepairEveryRow"},
 	{"Backup and restore drill", "leaf limit list", "a limit refuses", 0, "blocked"},
 	{section: "Backup and restore drill", command: "leaf token list", situation: "TestNamedTokensOfANode"},
 	{section: "Backup and restore drill", command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
@@ -49,6 +50,7 @@ var documented = []struct {
 	{"LeafRegress", "leaf tag repair TAG --plan", "a row went back", 0, "first ID"},
 	{"LeafRegress", "leaf tag repair TAG", "a row went back", 0, "no node issues"},
 	{section: "LeafRegress", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
+	{section: "LeafRegress", command: "leaf sequence repair NAME", situation: "TestScripts"},
 
 	{"LeafRow", "leaf tag show TAG", "a row cannot be used", 0, "step"},
 	{"LeafRow", "leaf tag set TAG --step 2000", "a row cannot be used", 0, "2000"},

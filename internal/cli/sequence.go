@@ -13,6 +13,7 @@ import (
 type sequenceGroup struct {
 	Create sequenceCreateCmd `cmd:"" help:"Create a sequence."`
 	Delete sequenceDeleteCmd `cmd:"" help:"Delete a sequence."`
+	Repair sequenceRepairCmd `cmd:"" help:"Release the rows of a sequence that are latched because their store went backwards."`
 }
 
 type sequenceCreateCmd struct {

@@ -24,6 +24,9 @@ var typedBy = map[string]string{
 
 	"schema apply --data-dir":         "internal/app TestEmbeddedFileIsLostWhileNoNodeRuns",
 	"schema apply --data-dir --store": "TestLostDatabaseAsTheTextSays",
+	"sequence create":                 "TestScripts", // sequence.txtar
+	"sequence create --start":         "TestScripts", // sequence.txtar
+	"sequence repair":                 "TestScripts", // sequence.txtar
 	"serve":                           "TestScripts", // node.txtar
 	"tag create":                      "TestCreateAgainAsTheTextSays",
 	"tag create --start":              "TestLostDatabaseAsTheTextSays",
@@ -41,7 +44,7 @@ var typedBy = map[string]string{
 var (
 	// typedCommand is a command in a string of the program, with the flags and the words in
 	// capitals that follow.
-	typedCommand = regexp.MustCompile(`\bleaf ((?:tag|worker|node|limit|fence|schema) [a-z-]+|serve|drain|init)((?: (?:--[a-z-]*[a-z]|[A-Z]+\b|%[a-z]))*)`)
+	typedCommand = regexp.MustCompile(`\bleaf ((?:tag|sequence|worker|node|limit|fence|schema) [a-z-]+|serve|drain|init)((?: (?:--[a-z-]*[a-z]|[A-Z]+\b|%[a-z]))*)`)
 	// shows are commands that change nothing: whatever they say, no ID depends on it.
 	shows = regexp.MustCompile(`^(tag|worker|node|limit) (list|show)$|--help$`)
 )

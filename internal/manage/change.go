@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
@@ -27,6 +28,13 @@ func (q RepairTag) change() Change { return tagChange("tag repair", q.Name, q) }
 
 func (q CreateSequence) change() Change { return tagChange("sequence create", q.Name, q) }
 func (q DeleteSequence) change() Change { return tagChange("sequence delete", q.Name, nil) }
+func (q RepairSequence) change() Change { return tagChange("sequence repair", q.Name, nil) }
+
+func (r SequenceRepair) change(c *Change) {
+	if len(r.Rows) > 0 {
+		c.To = map[string]string{"from": r.Rows[0].Tag, "to": r.Rows[len(r.Rows)-1].Tag, "rows": strconv.Itoa(len(r.Rows))}
+	}
+}
 
 func (q SetTag) was(ctx context.Context, c *Catalog) (any, error) { return c.rowBefore(ctx, q.Name) }
 

@@ -26,6 +26,8 @@ var operations = []Operation{
 	operation("DELETE /v1/tag", StoreSite.Catalog, DeleteTag.run),
 	operation("POST /v1/sequence", StoreSite.Catalog, CreateSequence.run),
 	operation("DELETE /v1/sequence", StoreSite.Catalog, DeleteSequence.run),
+	operation("POST /v1/sequence/repair", StoreSite.Engine, RepairSequence.run),
+	operation("GET /v1/sequence/repair", StoreSite.Engine, PlanSequenceRepair.run),
 	operation("POST /v1/repair", StoreSite.Engine, RepairTag.run),
 	operation("GET /v1/repair", StoreSite.Engine, PlanRepair.run),
 	operation("GET /v1/limits", StoreSite.Limits, ListLimits.run),

@@ -21,6 +21,7 @@ type site struct {
 }
 
 func (s site) Catalog(context.Context) (*manage.Catalog, error) { return s.catalog, nil }
+func (s site) Engine(context.Context) (*manage.Catalog, error)  { return s.catalog, nil }
 func (s site) Limits(context.Context) (*manage.Catalog, error)  { return s.catalog, nil }
 
 // silentFence does not answer once it is cut off.

@@ -1,0 +1,144 @@
+package manage_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/sequence"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// latchedSequence is a sequence on two nodes, which have latched its first rows, the last of them without a row.
+func latchedSequence(t *testing.T, latched int) (*memory.Store, [2]*segment.Allocator, manage.Backend) {
+	t.Helper()
+	s := memory.New()
+	for section := range sequence.Sections {
+		s.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: 1, Step: 100})
+	}
+	s.Remove(sequence.RowName("chat", latched-1))
+	fence := &silentFence{Fence: memory.NewFence()}
+	a, b := node(t, s, fence)
+	other, _ := node(t, s, fence)
+	for section := range latched {
+		if err := s.Post(t.Context(), segment.Notice{Tag: sequence.RowName("chat", section), Regress: int64(5000 + section)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(10 * time.Second)
+	return s, [2]*segment.Allocator{a, other}, b
+}
+
+// repairAll asks for part after part.
+func repairAll(t *testing.T, b manage.Backend, q manage.RepairSequence, plan bool) (parts int, rows []manage.RowRepair) {
+	t.Helper()
+	for {
+		var request any = q
+		if plan {
+			request = manage.PlanSequenceRepair(q)
+		}
+		reply, err := b.Do(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := reply.(manage.SequenceRepair)
+		parts, rows = parts+1, append(rows, part.Rows...)
+		if q.From = part.Next; q.From == 0 {
+			return parts, rows
+		}
+	}
+}
+
+// TestRepairSequence: the latched rows are repaired, many at a time, and no other row moves. A plan moves nothing.
+func TestRepairSequence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const latched = 70
+		s, nodes, b := latchedSequence(t, latched)
+		q := manage.RepairSequence{Name: "chat", Rows: manage.RowsLatched}
+		if parts, rows := repairAll(t, b, q, true); parts != 2 || len(rows) != latched || rows[0].Plan.First != 5001 || !nodes[0].Mark(rows[0].Tag).Latched {
+			t.Fatalf("the plan has %d rows in %d parts: %+v", len(rows), parts, rows[0])
+		}
+		began := time.Now()
+		parts, rows := repairAll(t, b, q, false)
+		if took := time.Since(began); parts != 2 || len(rows) != latched || took > 15*time.Second {
+			t.Errorf("%d rows in %d parts, %v", len(rows), parts, took)
+		}
+		for section := range sequence.Sections {
+			name, want := sequence.RowName("chat", section), int64(1)
+			if section < latched {
+				want = int64(5001 + section)
+			}
+			row, err := s.Lookup(t.Context(), name)
+			if gone := section == latched-1; gone != errors.Is(err, leaf.ErrUnknownTag) || !gone && row.MaxID != want {
+				t.Errorf("row %s: %+v, %v, want %d", name, row, err, want)
+			}
+			for i, n := range nodes {
+				if m := n.Mark(name); m.Latched || m.High > want {
+					t.Errorf("node %d has mark %+v of %s", i, m, name)
+				}
+			}
+		}
+		if parts, rows := repairAll(t, b, q, false); parts != 1 || len(rows) != 0 {
+			t.Errorf("%d rows in %d parts after the repair", len(rows), parts)
+		}
+	})
+}
+
+// TestRepairEveryRow: a row that no node has latched can be behind after a restored backup.
+func TestRepairEveryRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _, b := latchedSequence(t, 1)
+		q := manage.RepairSequence{Name: "chat", Rows: manage.RowsAll, Above: 9000, From: sequence.Sections - 2}
+		if _, rows := repairAll(t, b, q, false); len(rows) != 2 {
+			t.Errorf("repaired %+v", rows)
+		}
+		for section, want := range map[int]int64{sequence.Sections - 3: 1, sequence.Sections - 2: 9001, sequence.Sections - 1: 9001} {
+			if row, err := s.Lookup(t.Context(), sequence.RowName("chat", section)); err != nil || row.MaxID != want {
+				t.Errorf("section %d: %+v, %v, want %d", section, row, err, want)
+			}
+		}
+	})
+}
+
+// TestRepairSequenceNeedsEveryNode: a node that is listed and does not answer may have issued the highest number.
+func TestRepairSequenceNeedsEveryNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, nodes, b := latchedSequence(t, 2)
+		if err := s.Enter(t.Context(), segment.Member{Node: "gone", Process: 1}); err != nil {
+			t.Fatal(err)
+		}
+		q := manage.RepairSequence{Name: "chat", Rows: manage.RowsLatched}
+		if _, err := manage.Ask(t.Context(), b, q); !errors.Is(err, segment.ErrSilentNodes) {
+			t.Errorf("a node is silent: %v", err)
+		}
+		first := sequence.RowName("chat", 0)
+		if row, err := s.Lookup(t.Context(), first); err != nil || row.MaxID != 1 || !nodes[0].Mark(first).Latched {
+			t.Errorf("%+v, %v", row, err)
+		}
+	})
+}
+
+// TestRepairSequenceRefuses what it cannot do.
+func TestRepairSequenceRefuses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, _, b := latchedSequence(t, 1)
+		for want, all := range map[error][]manage.RepairSequence{
+			leaf.ErrUnknownTag: {{Name: "nope", Rows: manage.RowsAll}, {Name: "nope", Rows: manage.RowsLatched}},
+			leaf.ErrBadRequest: {{Name: "chat"}, {Name: "chat", Rows: "some"}, {Rows: manage.RowsAll}, {Name: "chat", Rows: manage.RowsAll, From: -1}, {Name: "chat", Rows: manage.RowsAll, From: sequence.Sections}, {Name: "chat", Rows: manage.RowsLatched, Above: -1}},
+		} {
+			for _, q := range all {
+				if _, err := manage.Ask(t.Context(), b, q); !errors.Is(err, want) {
+					t.Errorf("%+v: %v, want %v", q, err, want)
+				}
+			}
+		}
+	})
+}
