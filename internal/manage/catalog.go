@@ -239,15 +239,8 @@ func (c *Catalog) describe(store int, row segment.Row) Tag {
 // the first load, and the tag latched; a node without one would issue what others have issued.
 // The engine is started only where the tag was there before.
 func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
-	i, err := c.route(row.Tag)
-	if errors.Is(err, leaf.ErrUnknownTag) {
-		err = leaf.BadField("tag", row.Tag, "no tag-rule covers it: every database has a rule, and none matches")
-	}
-	if err != nil {
+	if _, err := c.place(row.Tag); err != nil {
 		return err
-	}
-	if row.Tag == "." || row.Tag == ".." {
-		return leaf.BadField("tag", row.Tag, "must not be a dot or two: HTTP clients take such a name out of the path")
 	}
 	if c.Mark(row.Tag).High > 0 {
 		if err := c.missing(ctx, row.Tag); err != nil {
@@ -260,6 +253,27 @@ func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
 		if err != nil {
 			return err
 		}
+	}
+	return c.insert(ctx, row)
+}
+
+// place returns the index of the database in which a tag can be created.
+func (c *Catalog) place(tag string) (int, error) {
+	i, err := c.route(tag)
+	if errors.Is(err, leaf.ErrUnknownTag) {
+		err = leaf.BadField("tag", tag, "no tag-rule covers it: every database has a rule, and none matches")
+	}
+	if err == nil && (tag == "." || tag == "..") {
+		err = leaf.BadField("tag", tag, "must not be a dot or two: HTTP clients take such a name out of the path")
+	}
+	return i, err
+}
+
+// insert is create after the nodes were asked.
+func (c *Catalog) insert(ctx context.Context, row segment.NewRow) error {
+	i, err := c.place(row.Tag)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

@@ -2,6 +2,7 @@ package manage_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func latchedSequence(t *testing.T, latched int) (*memory.Store, [2]*segment.Allo
 	t.Helper()
 	s := memory.New()
 	for section := range sequence.Sections {
-		s.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: 1, Step: 100})
+		s.Put(segment.Row{Tag: sequence.RowName("chat", section), MaxID: 1, Step: 100, Options: segment.Options{Order: segment.OrderStrict, FixedStep: true}})
 	}
 	s.Remove(sequence.RowName("chat", latched-1))
 	fence := &silentFence{Fence: memory.NewFence()}
@@ -138,6 +139,44 @@ func TestRepairSequenceRefuses(t *testing.T) {
 				if _, err := manage.Ask(t.Context(), b, q); !errors.Is(err, want) {
 					t.Errorf("%+v: %v, want %v", q, err, want)
 				}
+			}
+		}
+	})
+}
+
+// TestCreateSequenceAgain: the database has lost rows of which nodes have issued numbers. They are made again, all nodes
+// are asked where their numbers end, and nothing is made below.
+func TestCreateSequenceAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, nodes, b := latchedSequence(t, 300) // the other node knows as much
+		for section := range 300 {
+			s.Remove(sequence.RowName("chat", section))
+		}
+		repairAll(t, b, manage.RepairSequence{Name: "chat", Rows: manage.RowsLatched}, false)
+		q := manage.CreateSequence{Name: "chat", Start: 1, Step: 100}
+		if _, err := manage.Ask(t.Context(), b, q); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "use --start 5300 or more") {
+			t.Errorf("--start %d: %v", q.Start, err)
+		}
+		asked := func() int64 {
+			all, err := s.Notices(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return segment.NoticeOf(sequence.RowName("chat", 7), all).Asked
+		}
+		began, before := time.Now(), asked()
+		q.Start = 5300
+		if got, err := manage.Ask(t.Context(), b, q); err != nil || got.Rows != 300 || time.Since(began) > 20*time.Second {
+			t.Fatalf("--start %d: %+v, %v, after %v", q.Start, got, err, time.Since(began))
+		}
+		if asked() == before {
+			t.Error("the nodes were not asked where their numbers end")
+		}
+		for _, section := range []int{0, 299} {
+			name := sequence.RowName("chat", section)
+			if row, err := s.Lookup(t.Context(), name); err != nil || row.MaxID != 5300 || nodes[1].Mark(name).High > 5300 {
+				t.Errorf("row %+v, %v", row, err)
 			}
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sequence"
@@ -60,12 +62,15 @@ func (q CreateSequence) run(ctx context.Context, c *Catalog) (Sequence, error) {
 	if err != nil {
 		return Sequence{}, err
 	}
+	if err := q.askNodes(ctx, c, rows); err != nil {
+		return Sequence{}, err
+	}
 	made, err := c.eachSection(ctx, func(ctx context.Context, section int) (bool, error) {
 		row := q.row(section)
 		if _, there := rows[row.Tag]; there {
 			return false, nil
 		}
-		return true, c.change(ctx, row.Tag, func() error { return c.create(ctx, row) })
+		return true, c.change(ctx, row.Tag, func() error { return c.insert(ctx, row) })
 	})
 	if err != nil {
 		return Sequence{}, fmt.Errorf("%d of the %d rows of sequence %q are there now: %w; run the command again: rows that are there stay as they are",
@@ -77,7 +82,7 @@ func (q CreateSequence) run(ctx context.Context, c *Catalog) (Sequence, error) {
 // check refuses rows that could repeat numbers. Beside rows that have issued numbers, a missing row was perhaps lost with
 // its database, and nothing is known of it.
 func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
-	end, missing := int64(0), ""
+	end, high, missing := int64(0), int64(0), ""
 	for section := range sequence.Sections {
 		name := sequence.RowName(q.Name, section)
 		row, there := rows[name]
@@ -88,18 +93,54 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 			return fmt.Errorf("%w: tag %q exists, and is no row of a sequence: it has no strict order or no fixed step; use another name", leaf.ErrConflict, name)
 		case there:
 			end = max(end, row.MaxID)
-		case c.Mark(name).High > 0:
-			return fmt.Errorf("%w: this node has issued numbers of the row %q, which is not there; use another name for a new sequence; to have this one again, create the row by itself: leaf tag create '%[2]s' --order strict --fixed-step --start N", leaf.ErrConflict, name)
 		default:
-			missing = cmp.Or(missing, name)
+			high, missing = max(high, c.Mark(name).High), cmp.Or(missing, name)
 		}
 	}
 	switch {
 	case missing == "":
 		return fmt.Errorf("%w: sequence %q exists", leaf.ErrConflict, q.Name)
+	case high > q.Start:
+		return fmt.Errorf("%w: this node has issued numbers of sequence %q whose rows are not there, so --start %d could repeat some; use another name for a new sequence; to have this one again, use --start %d or more%s",
+			leaf.ErrConflict, q.Name, q.Start, high, segment.StartOfNodes(high, 0))
 	case end > q.Start:
 		return fmt.Errorf("%w: sequence %q has issued numbers already, and its row %q is not there. If the row was lost with its database, nobody knows here which numbers it has issued: use a --start above every number of the sequence "+
 			"in your own tables, with all that clients may still hold, and not below %d. If it was never there, --start %[4]d is enough", leaf.ErrConflict, q.Name, missing, end)
+	}
+	return nil
+}
+
+// askAtOnce is about how many missing rows of a sequence the nodes are asked at once. All 1,024 are asked within the
+// time of a request.
+const askAtOnce = 256
+
+// askNodes refuses a start below a number that another node knows of a missing row. As for a tag, they are asked about
+// the rows of which this node has issued numbers.
+func (q CreateSequence) askNodes(ctx context.Context, c *Catalog, there map[string]segment.Row) error {
+	var lost []string
+	for section := range sequence.Sections {
+		name := sequence.RowName(q.Name, section)
+		if _, ok := there[name]; !ok && c.Mark(name).High > 0 {
+			lost = append(lost, name)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	alloc, err := c.Engine(ctx)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(lost, askAtOnce) {
+		refused := make([]error, len(part))
+		var asked sync.WaitGroup
+		for i, name := range part {
+			asked.Go(func() { refused[i] = checkStart(ctx, alloc, name, q.Start) })
+		}
+		asked.Wait()
+		if err := cmp.Or(refused...); err != nil {
+			return err
+		}
 	}
 	return nil
 }
