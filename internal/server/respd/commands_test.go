@@ -95,6 +95,14 @@ func TestReplies(t *testing.T) {
 				"LEAF.DECODE 8", "*8\r\n$9\r\ntimestamp\r\n:1000\r\n$8\r\nworkerId\r\n:2\r\n$10\r\nsequenceId\r\n:8\r\n$12\r\ndatacenterId\r\n:3\r\n",
 				"%4\r\n$9\r\ntimestamp\r\n:1000\r\n$8\r\nworkerId\r\n:2\r\n$10\r\nsequenceId\r\n:8\r\n$12\r\ndatacenterId\r\n:3\r\n",
 			},
+			{
+				"LEAF.DECODE 7 LAYOUT other", "*6\r\n$9\r\ntimestamp\r\n:1000\r\n$8\r\nworkerId\r\n:9\r\n$10\r\nsequenceId\r\n:7\r\n",
+				"%3\r\n$9\r\ntimestamp\r\n:1000\r\n$8\r\nworkerId\r\n:9\r\n$10\r\nsequenceId\r\n:7\r\n",
+			},
+			{"LEAF.DECODE 7 layout nope", "-ERR leaf: bad request: layout=\"nope\": must be other\r\n", ""},
+			{"LEAF.DECODE 7 LAYOUT", "-ERR syntax error\r\n", ""},
+			{"LEAF.DECODE 7 other", "-ERR syntax error\r\n", ""},
+			{"LEAF.DECODE 7 LAYOUT other 7", "-ERR syntax error\r\n", ""},
 			{"LEAF.DECODE -1", "-ERR leaf: bad request: id=\"-1\": must be a decimal number from 0 to 2^63-1\r\n", ""},
 			{"LEAF.DECODE 1x", "-ERR leaf: bad request: id=\"1x\": must be a decimal number from 0 to 2^63-1\r\n", ""},
 		}},
@@ -169,13 +177,13 @@ func TestReplies(t *testing.T) {
 			t.Run(tt.name+" in RESP"+protocol, func(t *testing.T) {
 				t.Parallel()
 				cfg := both()
-				cfg.Times = servertest.Times(func(id int64) (idtime.Decoded, error) {
+				cfg.Times = layouts{servertest.Times(func(id int64) (idtime.Decoded, error) {
 					d := idtime.Decoded{UnixMilli: 1000, Worker: 2, Sequence: id}
 					if id == 8 {
 						d.Datacenter = new(int64(3))
 					}
 					return d, nil
-				})
+				})}
 				c := dial(t, start(t, cfg))
 				if protocol == "3" {
 					c.send("HELLO 3\r\n")
@@ -361,4 +369,16 @@ func TestConfigValidate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// layouts is a layout beside one whose name is other.
+type layouts struct{ idtime.Layout }
+
+func (layouts) Of(text string) (idtime.Layout, error) {
+	if text != "other" {
+		return nil, leaf.BadField("layout", text, "must be other")
+	}
+	return servertest.Times(func(id int64) (idtime.Decoded, error) {
+		return idtime.Decoded{UnixMilli: 1000, Worker: 9, Sequence: id}, nil
+	}), nil
 }

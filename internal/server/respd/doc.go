@@ -6,7 +6,7 @@
 //	HINCRBY sequence entity n    the last of the next n numbers of an entity
 //	LEAF.NEXT tag [COUNT n] [TEXT] [FORMAT f]         one ID, or an array of n
 //	LEAF.SNOWFLAKE [key] [COUNT n] [TEXT] [FORMAT f]  the same in snowflake mode
-//	LEAF.DECODE id               the fields of an ID of snowflake mode
+//	LEAF.DECODE id [LAYOUT l]    the fields of an ID of snowflake mode
 //	AUTH, HELLO, CLIENT, SELECT, RESET, QUIT, PING, ECHO, INFO, COMMAND
 //
 // Requests are arrays of bulk strings or lines as people type them, replies RESP2 or,

@@ -39,9 +39,9 @@ var idCommands = []command{
 		params:  append([]param{{name: "key", kind: "string", optional: true}}, idOptions...), run: snowflake,
 	},
 	{
-		name: "leaf.decode", arity: 2, flags: []string{"readonly", "fast"}, group: "leaf", since: "1.0.0",
+		name: "leaf.decode", arity: -2, flags: []string{"readonly", "fast"}, group: "leaf", since: "1.0.0",
 		summary: "The fields of an ID of snowflake mode.",
-		params:  []param{{name: "id", kind: "integer"}}, run: decode,
+		params:  []param{{name: "id", kind: "integer"}, {name: "layout", kind: "string", token: "LAYOUT", optional: true}}, run: decode,
 	},
 	{name: "decr", arity: -1, hidden: true, run: onlyGrow},
 	{name: "decrby", arity: -1, hidden: true, run: onlyGrow},
@@ -217,7 +217,16 @@ func decode(c *conn, a args) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.srv.limits.Times.Decode(id)
+	layout := c.srv.limits.Times
+	switch {
+	case a.len() == 4 && a.is(2, "LAYOUT"):
+		if layout, err = layout.Of(a.text(3)); err != nil {
+			return err
+		}
+	case a.len() != 2:
+		return errSyntax
+	}
+	d, err := layout.Decode(id)
 	if err != nil {
 		return err
 	}
