@@ -17,7 +17,7 @@ const (
 	AlarmClock         = "clock"         // the wall clock stepped, or differs from the peers'; subject: "self"
 	AlarmAuth          = "auth"          // wrong tokens are refused unheard; subject: "tokens"
 	AlarmConfiguration = "configuration" // the configuration on the disk cannot be used, and the node goes on with the one that it has; subject: "reload". Or the keys of opaque IDs are not those of the other nodes; subject: "opaque.keys". Or another node has the address of this one; subject: "node.advertise"
-	AlarmRegistry      = "registry"      // the registry of worker IDs does not answer, or that of the owners of strict tags; subject: its name, or "slots", with several databases "slots of NAME"
+	AlarmRegistry      = "registry"      // the registry of worker IDs does not answer, or that of the owners of strict tags; subject: its name, or "slots", with several databases "slots of NAME"; with " damaged" behind it if records of slots cannot be read
 )
 
 // Alarm is a state that an operator should look at. It begins with Raise and ends with

@@ -137,6 +137,7 @@ func (s *Slots) saw(v *view) {
 		s.known[k] = max(s.known[k], r.Floor)
 	}
 	s.tellShared(now)
+	s.tellDamage(now)
 }
 
 // orphaned reports whether a slot may have an owner that its record does not tell of: the record is older

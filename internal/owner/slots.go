@@ -53,6 +53,7 @@ type Slots struct {
 	view      *view
 	silent    sightings     // of sessions
 	orphans   sightings     // of slots
+	damage    sightings     // of slots whose records cannot be read
 	known     []int64       // the highest epoch of each slot that this node has seen
 	longest   time.Duration // the longest lease of a session that this node has seen
 	shared    shared        // this node's address
@@ -95,7 +96,7 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 		cfg: cfg, rt: cfg.Runtime, log: cfg.Logger, records: records,
 		terms: make([]atomic.Pointer[Term], cfg.Slots), known: make([]int64, cfg.Slots),
 		tasks: bounded.NewGroup(cfg.Runtime), wanted: make([]atomic.Bool, cfg.Slots), wake: make(chan struct{}, 1), news: make(chan struct{}),
-		past: map[string]bool{}, longest: cfg.Lease, silent: sightings{}, orphans: sightings{}, view: newView(nil, cfg.Slots),
+		past: map[string]bool{}, longest: cfg.Lease, silent: sightings{}, orphans: sightings{}, damage: sightings{}, view: newView(nil, cfg.Slots),
 	}
 	s.guard = bounded.Guard{Runtime: cfg.Runtime, What: "the registry of slots", Limit: 4, Total: &s.abandoned}
 	s.publish()

@@ -18,19 +18,24 @@ type view struct {
 	sessions map[string]worker.Record // by nonce
 	numbers  map[int64]worker.Record  // sessions by number
 	slots    []worker.Record          // without a Version: there is no record that can be read
+	damage   map[int64]string         // why the records of slots cannot be read, by number; -1: one or more without a number
 }
 
 func newView(records []worker.Record, slots int) *view {
-	v := &view{sessions: map[string]worker.Record{}, numbers: map[int64]worker.Record{}, slots: make([]worker.Record, slots)}
+	v := &view{sessions: map[string]worker.Record{}, numbers: map[int64]worker.Record{}, slots: make([]worker.Record, slots), damage: map[int64]string{}}
 	for k := range v.slots {
 		v.slots[k].Number = number(k)
 	}
 	for _, r := range records {
 		switch slot := r.Number - maxSessions; {
-		case r.Number < 0:
+		case r.Number < 0: // of which slot, or session, cannot be read
+			v.damage[-1] = r.Damage
 		case slot < 0:
 			v.put(r)
-		case slot < int64(slots) && r.Damage == "":
+		case slot >= int64(slots):
+		case r.Damage != "":
+			v.damage[r.Number] = r.Damage
+		default:
 			v.slots[slot] = r
 		}
 	}
