@@ -191,11 +191,18 @@ func (c Change) ApplyTo(o Options) Options {
 }
 
 // CheckPeriod returns leaf.ErrConflict if the change gives another period to a row that has one, or a period to a row
-// whose max_id is in a later period than the one that is now. Drivers call CheckPeriod within the transaction of the change.
+// whose max_id is in a later period than the one that is now, or sets such a max_id: no node would issue its numbers before.
+// Drivers call CheckPeriod within the transaction of each change of options or max_id.
 func (c Change) CheckPeriod(now Options, maxID int64) error {
 	now, next := now.Stored(), c.ApplyTo(now)
+	same := next.Period == now.Period && next.PeriodZone == now.PeriodZone
+	if c.MaxID != nil {
+		if first, beyond := next.beyondPeriod(*c.MaxID); beyond {
+			return fmt.Errorf("%w: max_id must be below %d, with which the next period of the tag begins, and not %d", leaf.ErrConflict, first, *c.MaxID)
+		}
+	}
 	switch {
-	case next.Period == now.Period && next.PeriodZone == now.PeriodZone:
+	case same:
 		return nil
 	case now.Period != "":
 		return fmt.Errorf("%w: the tag has the period %s, which it keeps with its time zone: its numbers could have the texts of others; create another tag", leaf.ErrConflict, now.Period)

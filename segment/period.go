@@ -72,15 +72,6 @@ func (o Options) beyondPeriod(n int64) (first int64, beyond bool) {
 	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
 }
 
-// CheckMaxID returns leaf.ErrConflict if max_id must not be set to n, because numbers from there on are of a period
-// that has not come: no node would issue them before.
-func (o Options) CheckMaxID(n int64) error {
-	if first, beyond := o.beyondPeriod(n); beyond {
-		return fmt.Errorf("%w: max_id must be below %d, with which the next period of the tag begins, and not %d", leaf.ErrConflict, first, n)
-	}
-	return nil
-}
-
 // periodOf returns the period of an ID.
 func periodOf(id int64) int64 { return id >> number.PeriodBits }
 

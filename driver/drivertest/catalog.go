@@ -219,8 +219,19 @@ func updateBad(t *testing.T, b Backend) {
 	if err := b.Store.Update(ctx(t), "daily", segment.Change{PeriodZone: new("UTC")}); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("Update to another time zone: %v; want ErrConflict", err)
 	}
-	if row, err := b.Store.Lookup(ctx(t), "daily"); err != nil || row.Options != daily.Options {
-		t.Errorf("after the refused time zone: %v, %v; want %v", row, err, daily.Options)
+	later := segment.Change{MaxID: new(int64(1 << 60))}
+	if err := b.Store.Update(ctx(t), "daily", later); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("Update to a max_id of a later period: %v; want ErrConflict", err)
+	}
+	later.Period = new("year")
+	if err := b.Store.Update(ctx(t), "a", later); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("Update to a period and a max_id of a later one: %v; want ErrConflict", err)
+	}
+	if err := b.Store.Update(ctx(t), "daily", segment.Change{MaxID: new(int64(5))}); err != nil {
+		t.Errorf("Update of max_id within its period: %v", err)
+	}
+	if row, err := b.Store.Lookup(ctx(t), "daily"); err != nil || row.Options != daily.Options || row.MaxID != 5 {
+		t.Errorf("after the refused updates: %v, %v; want %v", row, err, daily.Options)
 	}
 	decimal := segment.Options{MaxStep: 7, Format: "INV-{seq:08}"}
 	if err := b.Store.Update(ctx(t), "a", segment.Change{Format: &decimal.Format}); err != nil {

@@ -70,10 +70,7 @@ func (s *Store) Update(ctx context.Context, tag string, c segment.Change) (err e
 		if c.Description != nil {
 			r.Description = *c.Description
 		}
-		if !c.TouchesOptions() {
-			return nil
-		}
-		if err := c.CheckPeriod(r.Options, r.MaxID); err != nil {
+		if err := c.CheckPeriod(r.Options, r.MaxID); err != nil || !c.TouchesOptions() {
 			return err
 		}
 		if err := c.CheckFormat(r.Options); err != nil {

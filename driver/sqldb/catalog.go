@@ -169,14 +169,18 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 			return err
 		}
 	}
-	if !c.TouchesOptions() {
+	others := !c.TouchesOptions()
+	if others && (c.MaxID == nil || l.options == nil) {
 		return nil
 	}
 	options, err := s.readOptions(ctx, conn, l, tag)
+	if others && errors.Is(err, leaf.ErrInvalidRow) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if err := c.CheckPeriod(options, row.maxID); err != nil {
+	if err := c.CheckPeriod(options, row.maxID); err != nil || others {
 		return err
 	}
 	if err := c.CheckFormat(options); err != nil {

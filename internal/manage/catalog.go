@@ -309,13 +309,6 @@ func (c *Catalog) set(ctx context.Context, name string, change segment.Change) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if change.MaxID != nil {
-		if row, err := c.Stores[i].Lookup(ctx, name); err == nil { // else Update says what is wrong
-			if err := row.Options.CheckMaxID(*change.MaxID); err != nil {
-				return err
-			}
-		}
-	}
 	return StoreError(c.Stores[i].Update(ctx, name, change))
 }
 
