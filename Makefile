@@ -14,7 +14,7 @@ PKG      ?= ./...
 # Three groups of packages run without the race detector (ADR 0046); make test-long runs them with it.
 # QUIET start no goroutine and share no memory, and their tests need no server: make test runs them as make check does.
 QUIET    := . ./number ./internal/answers ./internal/audit ./internal/config ./internal/idtime ./internal/jsonpost \
-	 ./internal/requestid ./internal/server/admin ./internal/server/problem ./internal/spread ./internal/takeover
+	./internal/requestid ./internal/server/admin ./internal/server/problem ./internal/spread ./internal/takeover
 # PARTLY leave some tests to it (long.Plain), so make test runs their unit tests with the race detector and without.
 PARTLY   := ./segment ./snowflake ./worker ./internal/app ./internal/limit ./idlog
 # DRIVERS wait for real servers. The tests of driver/sqldb that need none, such as those on SQLite, run with it, too.

@@ -115,7 +115,7 @@ func countersOf(all []numbering) (counters []takeover.Counter) {
 func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row, err error) {
 	if of, _, _, part := segment.ParsePart(tag); part {
 		row.Exists, row.Problem = true, fmt.Sprintf("it is one row of the tag %s, which lives in several databases: its other rows would go on below. Make the tag with leaf tag create TAG --start N, with N above all numbers of the other service. "+
-			"If its rows are there, run for each of them: leaf tag set ROW --max-id N, then leaf tag repair ROW", printable(of))
+			"If its rows are there, run for each of them: leaf tag set TAG --max-id N, then leaf tag repair TAG, where TAG is the row", printable(of))
 		return row, nil
 	}
 	t, err := manage.Ask(ctx, b, manage.GetTag{Name: tag})

@@ -17,6 +17,7 @@ var typedBy = map[string]string{
 	"drain":                      "TestScripts", // drain.txtar
 	"fence rebuild":              "TestScripts", // fence.txtar
 	"limit set":                  "TestScripts", // limit.txtar
+	"limit set --client":         "TestScripts", // limit.txtar
 	"node weight":                "TestScripts", // nodes.txtar
 	"schema apply":               "TestTextsAreFollowed",
 	"schema apply --accept-rule": "TestAcceptRuleAsTheTextsSay",
