@@ -67,15 +67,11 @@ func (l *grpcLink) gaveUp(c *conn) bool {
 // sequence makes one call. It is a stream of one message each way, so that it passes the application's interceptors, as
 // every other request of the client does.
 func (c *conn) sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error) {
-	asked := &leafpb.SequenceRequest{Sequence: sequence, Requests: make([]*leafpb.EntityRequest, len(requests))}
-	for i, r := range requests {
-		asked.Requests[i] = &leafpb.EntityRequest{Entity: r.Entity, Count: int32(r.Count), Peek: r.Count == 0, From: r.From} //nolint:gosec // at most leaf.MaxBatch
-	}
 	s, err := c.cc.NewStream(ctx, &grpc.StreamDesc{}, leafpb.LeafService_Sequence_FullMethodName)
 	if err != nil {
 		return nil, nil, sequenceError(err)
 	}
-	if err := s.SendMsg(asked); err != nil && !errors.Is(err, io.EOF) {
+	if err := s.SendMsg(answers.SequenceRequest(sequence, requests)); err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, sequenceError(err)
 	}
 	var said leafpb.SequenceResponse

@@ -1,6 +1,7 @@
 // Package answers reads what a node says over gRPC: its IDs, and its errors in its words. The Go client and nodes that
 // forward calls read answers by it. An answer counts only as a whole, and only if it is what was asked for: an ID from a
-// faulty node or a mixed-up stream may be meant for another caller.
+// faulty node or a mixed-up stream may be meant for another caller. Requests for numbers of entities are written here, too,
+// beside what reads their answers.
 package answers
 
 import (
@@ -44,6 +45,15 @@ func Cut(ranges []leaf.Range, n int) (first, others []leaf.Range) {
 		}
 	}
 	return first, ranges
+}
+
+// SequenceRequest returns the message that asks for numbers of a sequence. Sequence reads its answer.
+func SequenceRequest(sequence string, requests []leaf.SequenceRequest) *leafpb.SequenceRequest {
+	asked := &leafpb.SequenceRequest{Sequence: sequence, Requests: make([]*leafpb.EntityRequest, len(requests))}
+	for i, r := range requests {
+		asked.Requests[i] = &leafpb.EntityRequest{Entity: r.Entity, Count: int32(r.Count), Peek: r.Count == 0, From: r.From} //nolint:gosec // at most leaf.MaxBatch
+	}
+	return asked
 }
 
 // Sequence returns the results of an answer to requests for numbers of a sequence.

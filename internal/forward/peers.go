@@ -46,6 +46,7 @@ type Peers struct {
 // peer is the connection to one node.
 type peer struct {
 	*grpc.ClientConn
+	service leafpb.LeafServiceClient
 	streams
 
 	failing atomic.Bool // it was logged that the node does not answer
@@ -76,23 +77,19 @@ func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([
 	if err != nil {
 		return nil, err
 	}
-	got, err := conn.next(ctx, leafpb.NewLeafServiceClient(conn), to.Secret, tag, n)
+	got, err := conn.next(ctx, conn.service, to.Secret, tag, n)
 	p.note(conn, to.Address, err)
 	return got, err
 }
 
 // NextEach implements Remote.
 func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
-	asked := &leafpb.SequenceRequest{Sequence: sequence, Requests: make([]*leafpb.EntityRequest, len(requests))}
-	for i, r := range requests {
-		asked.Requests[i] = &leafpb.EntityRequest{Entity: r.Entity, Count: int32(r.Count), Peek: r.Count == 0, From: r.From} //nolint:gosec // at most leaf.MaxBatch
-	}
 	conn, err := p.conn(to.Address)
 	if err != nil {
 		return nil, err
 	}
 	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
-	said, err := leafpb.NewLeafServiceClient(conn).Sequence(ctx, asked)
+	said, err := conn.service.Sequence(ctx, answers.SequenceRequest(sequence, requests))
 	if err != nil {
 		err = answered(err)
 	}
@@ -140,7 +137,7 @@ func (p *Peers) conn(address string) (*peer, error) {
 	if err != nil {
 		return nil, &brokenError{err}
 	}
-	c := &peer{ClientConn: conn, streams: streams{calls: make(chan struct{}, maxStreams)}}
+	c := &peer{ClientConn: conn, service: leafpb.NewLeafServiceClient(conn), streams: streams{calls: make(chan struct{}, maxStreams)}}
 	p.conns[address] = c
 	return c, nil
 }
