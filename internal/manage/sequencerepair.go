@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sequence"
@@ -98,14 +96,14 @@ func (q RepairSequence) part(ctx context.Context, c *Catalog,
 	if len(there) == 0 && len(part.Rows) == 0 && q.From == 0 {
 		return SequenceRepair{}, fmt.Errorf("%w: sequence %q", leaf.ErrUnknownTag, q.Name)
 	}
-	failed := make([]error, len(part.Rows))
-	var rows sync.WaitGroup
-	for i := range part.Rows {
-		rows.Go(func() { part.Rows[i].Plan, failed[i] = do(ctx, alloc, part.Rows[i].Tag) })
-	}
-	rows.Wait()
-	if i := slices.IndexFunc(failed, func(err error) bool { return err != nil }); i >= 0 {
-		return SequenceRepair{}, fmt.Errorf("row %q: %w", part.Rows[i].Tag, failed[i])
+	if err := atOnce(len(part.Rows), func(i int) (err error) {
+		row := &part.Rows[i]
+		if row.Plan, err = do(ctx, alloc, row.Tag); err != nil {
+			return fmt.Errorf("row %q: %w", row.Tag, err)
+		}
+		return nil
+	}); err != nil {
+		return SequenceRepair{}, err
 	}
 	return part, nil
 }

@@ -132,17 +132,22 @@ func (q CreateSequence) askNodes(ctx context.Context, c *Catalog, there map[stri
 		return err
 	}
 	for part := range slices.Chunk(lost, askAtOnce) {
-		refused := make([]error, len(part))
-		var asked sync.WaitGroup
-		for i, name := range part {
-			asked.Go(func() { refused[i] = checkStart(ctx, alloc, name, q.Start) })
-		}
-		asked.Wait()
-		if err := cmp.Or(refused...); err != nil {
+		if err := atOnce(len(part), func(i int) error { return checkStart(ctx, alloc, part[i], q.Start) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// atOnce calls do with 0 to n-1, all at the same time, and returns the error of the first of them that has one.
+func atOnce(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() { errs[i] = do(i) })
+	}
+	calls.Wait()
+	return cmp.Or(errs...)
 }
 
 // DeleteSequence removes the rows of a sequence. A call that was interrupted is made again. Error: leaf.ErrUnknownTag if
