@@ -120,7 +120,7 @@ func (f *entities) run(ctx context.Context) ([]leaf.SequenceResult, error) {
 	return f.end()
 }
 
-// routing is that of the first entity whose request is left.
+// routing returns what is known of the owner of one entity: the first one that still has no answer.
 func (f *entities) routing() *routing {
 	return &f.lane.sections[spread.Section(f.requests[f.left[0]].Entity)]
 }

@@ -163,10 +163,10 @@ func (i *Issuer) carry(l lane, aboard []*passenger, n int) {
 	}
 }
 
-// settle returns the passengers for whom a call of n IDs has ended. When the owner had not so many, those who came after
-// recent go again, and the calls that follow are smaller: no caller gets an error at once for what others want. The others
-// get it: an owner without a database has nothing for fewer callers either. When a call has succeeded, the next one may be a
-// little larger.
+// settle takes in the end of a call for n IDs, and returns the passengers for whom the call was the last one. That is all of
+// them, unless the owner did not have n IDs. Then the next calls of the lane are smaller, and a passenger who came after
+// recent goes again: no caller gets an error because of what others want. The others get the error, because an owner
+// without a database has nothing for fewer callers either. After a success the next call may be a little larger.
 func (l *lanes) settle(of lane, aboard []*passenger, n int, err error, recent time.Time) []*passenger {
 	tooMany := len(aboard) > 1 && (errors.Is(err, leaf.ErrExhausted) || errors.Is(err, leaf.ErrOverflow))
 	if !tooMany && err != nil {

@@ -34,8 +34,8 @@ func (a *adaptive) slot(ctx context.Context, tag string) *slot {
 	return s
 }
 
-// Done implements context.Context. Whoever makes a context that ends asks for it. The timer of such a context looks at the
-// slot when it goes off, perhaps while the request ends.
+// Done implements context.Context. Package context calls it when a context with a deadline is made from this one. The timer
+// of that context reads the slot when the deadline comes, which can be the moment in which the request ends.
 func (s *slot) Done() <-chan struct{} {
 	if !s.derived.Load() {
 		s.derived.Store(true)

@@ -9,10 +9,10 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// tellDamage raises an alarm about slots whose records cannot be read, and ends it when there are none. Such a slot has
-// no owner: a write must name the version of what it replaces, and nobody has read one. When an operator has deleted
-// the record, the nodes make it anew (see mark). The alarm begins when a record has been damaged for a lease: a write in
-// two steps may be seen between them.
+// tellDamage raises an alarm about slots whose records cannot be read, and ends it when there are none. Such a slot gets
+// no owner: a node that takes it must name the version of the record, which cannot be read. After an operator has deleted
+// the record, a node writes a new one (see mark). The alarm waits until a record has been damaged for a lease, because a
+// reader may see half of a write that has two steps.
 func (s *Slots) tellDamage(now time.Time) {
 	for n := range s.damage {
 		if s.view.damage[n] == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-idgen/leaf/internal/owner"
 )
 
-// TestDamagedSlot: nobody can take the slot of a record that cannot be read. The alarm says to delete the record, and
-// then the slot gets an owner by itself.
+// TestDamagedSlot: a slot whose record cannot be read has no owner. The alarm says to delete the record. When it is deleted,
+// a node takes the slot.
 func TestDamagedSlot(t *testing.T) {
 	run(t, func(c *cluster) {
 		al := &alarms{active: map[string]leaf.Alarm{}}
