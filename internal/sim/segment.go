@@ -113,7 +113,7 @@ func newSegment(w *World, only string, start time.Time) mode {
 		copy(tags, m.sequences.rows)
 	}
 	if only == "period" {
-		if m.periods = (&periods{m, start}); rng.IntN(4) == 0 {
+		if m.periods = newPeriods(m, start); rng.IntN(4) == 0 {
 			m.owners = newOwners(m, 2*time.Second, 10*time.Second, 30*time.Second)
 		}
 	}

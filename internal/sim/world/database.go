@@ -55,6 +55,9 @@ type Database struct {
 	// failover.
 	Changed func(k Kind)
 
+	// Reserved is told each range that is reserved, whether its caller learns of it or not.
+	Reserved func(tag string, r leaf.Range)
+
 	// Next is called once, at the moment of the next reservation, if it is set.
 	Next func()
 
@@ -291,6 +294,9 @@ func (d *Database) reserved(tag string, r leaf.Range) {
 		d.shared[tag] = max(d.shared[tag], min(d.used[tag], r.Hi))
 	}
 	d.used[tag] = max(d.used[tag], r.Hi)
+	if d.Reserved != nil {
+		d.Reserved(tag, r)
+	}
 	if f := d.Next; f != nil {
 		d.Next = nil
 		f()
