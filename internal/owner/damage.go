@@ -47,6 +47,6 @@ func (s *Slots) tellDamage(now time.Time) {
 	s.cfg.Alarms.Raise(leaf.Alarm{
 		Code: leaf.AlarmRegistry, Subject: subject,
 		Text: fmt.Sprintf("no node issues tags in strict order of %d of the %d slots, because their records in the registry of slots cannot be read: %s", len(numbers), s.cfg.Slots, strings.Join(texts, "; ")),
-		Do:   "if a newer version of leaf wrote the records, update this node; otherwise delete them: the rows with these ids in leaf_slot and leaf_slot_bound, or what the text names in etcd or ZooKeeper. The nodes make them anew within seconds, and no ID repeats",
+		Do:   "if a newer version of leaf wrote the records, update this node; otherwise delete them: the rows with these ids in leaf_slot and leaf_slot_bound, or each key in etcd that the text names. The nodes make them anew within seconds, and no ID repeats",
 	})
 }

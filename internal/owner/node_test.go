@@ -61,6 +61,13 @@ func (a *alarms) Clear(code, subject string) {
 	delete(a.active, code+" "+subject)
 }
 
+// text returns the text of the registry's alarm about a subject, "" if there is none.
+func (a *alarms) text(subject string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.active[leaf.AlarmRegistry+" "+subject].Text
+}
+
 func (a *alarms) raised(subject string) bool { return a.has(leaf.AlarmRegistry + " " + subject) }
 
 func (a *alarms) has(name string) bool {

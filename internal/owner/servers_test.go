@@ -46,7 +46,11 @@ func TestServers(t *testing.T) {
 
 func inMariaDB(t *testing.T) (address string, at reach) {
 	t.Helper()
-	d := server.MariaDB(t)
+	return mariaDBAt(t, server.MariaDB(t))
+}
+
+func mariaDBAt(t *testing.T, d server.Database) (address string, at reach) {
+	t.Helper()
 	open := func(t *testing.T, d server.Database) *sqldb.Store {
 		t.Helper()
 		s, err := sqldb.Open(d.URL(), sqldb.Config{})
@@ -72,7 +76,10 @@ func inMariaDB(t *testing.T) (address string, at reach) {
 
 func inEtcd(t *testing.T) (address string, at reach) {
 	t.Helper()
-	ns := server.Etcd(t)
+	return etcdAt(server.Etcd(t))
+}
+
+func etcdAt(ns server.Namespace) (address string, at reach) {
 	return ns.Servers[0], func(t *testing.T, address string) worker.Records {
 		t.Helper()
 		if address == "" {
@@ -97,13 +104,17 @@ func opened(t *testing.T, records worker.Records, err error) worker.Records {
 	return records
 }
 
-func startOn(t *testing.T, address string, records worker.Records) *owner.Slots {
+func startOn(t *testing.T, address string, records worker.Records, with ...func(*owner.Config)) *owner.Slots {
 	t.Helper()
 	began := time.Now()
-	s, err := owner.New(records, owner.Config{
+	cfg := owner.Config{
 		Address: address, Namespace: "test", Slots: slots, Lease: time.Second,
 		Elapsed: func() time.Duration { return time.Since(began) },
-	})
+	}
+	for _, change := range with {
+		change(&cfg)
+	}
+	s, err := owner.New(records, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
