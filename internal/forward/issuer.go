@@ -86,8 +86,8 @@ func (i *Issuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, er
 	return i.follow(ctx, tag, n, err)
 }
 
-// Forwarded returns how many calls other nodes have answered, and how many of those that another node was
-// to answer have failed.
+// Forwarded returns how many calls other nodes have answered, be it with an error, and how many no owner has answered for
+// as long as the caller waited. A caller that leaves while the owner still has time to answer is in neither.
 func (i *Issuer) Forwarded() (answered, failed int64) { return i.forwarded.Load(), i.failed.Load() }
 
 // heard passes on what an owner has issued.
@@ -106,24 +106,19 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 	}
 	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.MaxWait)
 	defer cancel()
-	defer func() {
-		if got == nil {
-			i.failed.Add(1)
-		}
-	}()
-	admitted := false
+	admitted, missed := false, false
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), longestPause) {
 		if to := elsewhere.Route; to.Address != "" && to.Address != i.cfg.Self {
 			got, err = i.ask(ctx, to, tag, n)
 			if err == nil {
-				i.forwarded.Add(1)
 				i.heard(tag, got[len(got)-1].Hi)
-				return got, nil
 			}
 			if !again(err) {
-				return nil, err
+				i.forwarded.Add(1)
+				return got, err
 			}
 		}
+		missed = missed || ctx.Err() == nil
 		if !admitted {
 			if err := leaf.Admit(ctx); err != nil {
 				return nil, err
@@ -131,6 +126,9 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			admitted = true
 		}
 		if pause > 0 && i.rt.Wait(ctx, nil, pause) != nil || i.cfg.Look(ctx, tag) != nil {
+			if missed {
+				i.failed.Add(1)
+			}
 			return nil, gaveUp(tag, err)
 		}
 		if got, err = i.cfg.Local.NextN(ctx, tag, n); err == nil {

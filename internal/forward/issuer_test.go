@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -219,20 +220,47 @@ func TestHeard(t *testing.T) {
 	})
 }
 
-// A caller that leaves ends its call.
+// A caller that leaves ends its call. The call has failed if the caller has waited for more than one attempt, or for an
+// owner to appear: an alert tells of calls without an answer, and shall not tell of callers without patience.
 func TestCallerLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		began := time.Now()
-		i := newCluster("", "a", "b").issuer()
-		if _, err := i.Next(ctx, "order"); !errors.Is(err, leaf.ErrNotReady) || time.Since(began) != 300*time.Millisecond {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		if answered, failed := i.Forwarded(); answered != 0 || failed != 1 {
-			t.Errorf("%d answered, %d failed", answered, failed)
-		}
-	})
+	for _, tt := range []struct {
+		name             string
+		owner            string
+		hears            error // what the caller hears; nil: the owner hangs
+		answered, failed int64
+	}{
+		{"no owner", "", nil, 0, 1},
+		{"before the owner's time is up", "b", nil, 0, 0},
+		{"the owner does not answer", "b", leaf.ErrNotReady, 0, 1},
+		{"the owner answers with an error", "b", leaf.ErrExhausted, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				c := newCluster(tt.owner, "a", "b")
+				c.onAsk = func(ctx context.Context, _ string) error {
+					if tt.hears != nil {
+						return tt.hears
+					}
+					<-ctx.Done()
+					return leaf.ErrNotReady
+				}
+				began := time.Now()
+				i := c.issuer()
+				_, err := i.Next(ctx, "order")
+				if want := cmp.Or(tt.hears, leaf.ErrNotReady); !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+				if took := time.Since(began); tt.answered == 0 && took != 300*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+				if answered, failed := i.Forwarded(); answered != tt.answered || failed != tt.failed {
+					t.Errorf("%d answered, %d failed, want %d, %d", answered, failed, tt.answered, tt.failed)
+				}
+			})
+		})
+	}
 }
 
 // What was forwarded is not forwarded again, and the node looks once whether it owns the tag now.

@@ -70,12 +70,13 @@ func elsewhere(results []leaf.SequenceResult) map[int]*owner.ElsewhereError {
 
 // followAll is follow for a batch.
 func (s sequences) followAll(ctx context.Context, b *batch) {
-	admitted := false
+	admitted, missed := false, false
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), longestPause) {
 		s.askAll(ctx, b)
 		if len(b.left) == 0 {
 			return
 		}
+		missed = missed || ctx.Err() == nil
 		if !admitted {
 			if err := leaf.Admit(ctx); err != nil {
 				s.give(b, func(int) error { return err })
@@ -84,6 +85,9 @@ func (s sequences) followAll(ctx context.Context, b *batch) {
 			admitted = true
 		}
 		if pause > 0 && s.rt.Wait(ctx, nil, pause) != nil || s.look(ctx, b.tags()) != nil {
+			if missed {
+				s.failed.Add(int64(len(b.left)))
+			}
 			s.give(b, func(i int) error { return gaveUp(b.left[i].Tag, b.results[i].Err) })
 			return
 		}
@@ -99,7 +103,6 @@ func (s sequences) give(b *batch, err func(i int) error) {
 	for i := range b.left {
 		b.results[i] = leaf.SequenceResult{Err: err(i)}
 	}
-	s.failed.Add(int64(len(b.left)))
 }
 
 // tags returns the rows whose owners are not known.
@@ -174,14 +177,12 @@ func (s sequences) askAll(ctx context.Context, b *batch) {
 				r = p.results[k]
 			}
 			b.results[i] = r
-			switch {
-			case r.Err == nil:
-				s.forwarded.Add(1)
-				s.heard(b.left[i].Tag, r.Range.Hi) // what comes next of an entity is not above the end of its row
-			case again(r.Err):
+			if again(r.Err) {
 				continue
-			default:
-				s.failed.Add(1)
+			}
+			s.forwarded.Add(1)
+			if r.Err == nil {
+				s.heard(b.left[i].Tag, r.Range.Hi) // what comes next of an entity is not above the end of its row
 			}
 			delete(b.left, i)
 		}

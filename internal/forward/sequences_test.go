@@ -115,6 +115,25 @@ func TestSequences(t *testing.T) {
 	})
 }
 
+// TestSequenceCallerLeaves: a caller that leaves while the owner still has time to answer is not a call that has failed.
+func TestSequenceCallerLeaves(t *testing.T) {
+	for owner, want := range map[string]int64{"dead": 0, "": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			s := &sections{owners: map[string]string{"x": owner}, believed: map[string]string{"x": owner}}
+			issuer := forward.New(forward.Config{Remote: theOthers{remote{}, s}, Self: "a", MaxWait: 5 * time.Second, Attempt: time.Second})
+			got, err := issuer.Sequences(at{s, "a"}, s.look).NextEach(ctx, "chat", []leaf.SequenceRequest{{Entity: "x", Count: 1}})
+			if err != nil || !errors.Is(got[0].Err, leaf.ErrNotReady) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if answered, failed := issuer.Forwarded(); answered != 0 || failed != want {
+				t.Errorf("owner %q: %d answered, %d failed, want 0, %d", owner, answered, failed, want)
+			}
+		})
+	}
+}
+
 // TestSequencesAreHeard: the node learns how far each section is that it has taken a request to, and of no other.
 func TestSequencesAreHeard(t *testing.T) {
 	t.Parallel()
