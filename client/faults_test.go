@@ -228,20 +228,22 @@ func TestDoubtfulAnswers(t *testing.T) {
 		{"overflowing", []*leafpb.Range{{Lo: 0, Hi: 1<<63 - 1}, {Lo: 1<<63 - 1, Hi: -1 << 63}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := startServer(t, nil)
-			s.raw.Store(&leafpb.StreamResponse{Ranges: c.ranges})
-			leafClient := newClient(t, client.Addresses(s.addr))
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			if ranges, err := leafClient.NextN(ctx, "order", 5); err == nil || !errors.Is(err, leaf.ErrNotReady) {
-				t.Errorf("%v, %v", ranges, err)
-			}
-			if err := leafClient.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if lost := leafClient.Stats().Lost; c.lost == 0 && lost > 0 || c.lost > 0 && (lost == 0 || lost%c.lost > 0) {
-				t.Errorf("%d lost IDs of answers with %d each", lost, c.lost)
-			}
+			bubble(t, func(t *testing.T) {
+				s := &server{}
+				s.raw.Store(&leafpb.StreamResponse{Ranges: c.ranges})
+				leafClient := overWiresTo(t, s)
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				if ranges, err := leafClient.NextN(ctx, "order", 5); err == nil || !errors.Is(err, leaf.ErrNotReady) {
+					t.Errorf("%v, %v", ranges, err)
+				}
+				if err := leafClient.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if lost := leafClient.Stats().Lost; c.lost == 0 && lost > 0 || c.lost > 0 && (lost == 0 || lost%c.lost > 0) {
+					t.Errorf("%d lost IDs of answers with %d each", lost, c.lost)
+				}
+			})
 		})
 	}
 }
