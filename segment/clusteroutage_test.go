@@ -52,7 +52,9 @@ func TestClusterFenceDown(t *testing.T) {
 		}
 		al.want(t, "fence zk")
 		f.heal()
-		time.Sleep(time.Second)
+		time.Sleep(250 * time.Millisecond) // the longest pause between two questions to the fence
+		al.want(t)
+		time.Sleep(time.Second) // the longest pause between two loads of a tag that no caller waits for
 		if st := a.Status(); !st.Ready || len(st.Reasons) != 0 {
 			t.Errorf("status %+v with the fence", st)
 		}
