@@ -14,6 +14,10 @@ const (
 	firstPause   = 10 * time.Millisecond
 	longestPause = 200 * time.Millisecond
 
+	// scarcePatience is the least time after which a batch is late while IDs are scarce. A node that has too few IDs waits
+	// for more, for a second by default (segment.max-wait). Whatever is asked meanwhile takes the IDs from the batch.
+	scarcePatience = 1250 * time.Millisecond
+
 	// lookAgain is how long a flight waits when it can ask no other node at the moment.
 	lookAgain = 50 * time.Millisecond
 )
@@ -118,7 +122,12 @@ func (f *flight) step(now time.Time) (ended bool) {
 	}
 	hedge := len(f.flying) > 0
 	if hedge {
-		f.markSlow(now)
+		f.suspect(now)
+		if scarce := f.flying[0].started.Add(scarcePatience); now.Before(scarce) && f.lane.lacks(now) {
+			f.next = scarce
+			return false
+		}
+		f.markSlow()
 	}
 	n, remote := f.pick(now, hedge)
 	switch {
@@ -268,15 +277,18 @@ func (f *flight) expire(now time.Time) time.Time {
 	return next
 }
 
-// markSlow notes that the flight's answer is late: callers that come now do not wait for
-// this flight, and the health of the nodes that it asked is checked.
-func (f *flight) markSlow(now time.Time) {
+// markSlow notes that the flight's answer is late: callers that come now do not wait for this flight.
+func (f *flight) markSlow() {
 	if !f.slow {
 		f.slow = true
 		if f.lane.slowed() {
 			f.client.launch(f.lane)
 		}
 	}
+}
+
+// suspect has the health of the nodes checked that take long to answer.
+func (f *flight) suspect(now time.Time) {
 	for _, a := range f.flying {
 		if held := a.node.link.Held(&a.request); held != nil {
 			f.said(held)

@@ -33,7 +33,8 @@ type lane struct {
 	spare   []*waiter // the memory of an earlier batch
 	flights int       // goroutines in fly
 	slow    int       // of these, how many have waited so long that no caller should wait for them
-	limit   int       // of IDs in a batch: less than leaf.MaxBatch after a node said "throttled"
+	limit   int       // of IDs in a batch: less than leaf.MaxBatch after a node had fewer or allowed fewer
+	scarce  time.Time // until then the IDs of the nodes are taken for too few
 	refusal refusal   // the last "throttled", unless IDs have come since
 	shunned map[*node]shun
 	used    bool // since retire looked last
@@ -51,6 +52,9 @@ type refusal struct {
 // belief bounds how long callers are refused by an earlier answer of the node, without asking it:
 // limits change.
 const belief = 100 * time.Millisecond
+
+// scarceTime is how long IDs are taken for scarce after a node had too few for a batch. Batches grow to that size again in less.
+const scarceTime = 10 * time.Second
 
 // join puts w into the lane. start: the caller must start a flight. retired: the lane is
 // not in use any more.
@@ -166,7 +170,7 @@ func (l *lane) ended(from *node, slow bool) (others bool) {
 	}
 	if from != nil {
 		delete(l.shunned, from)
-		l.limit = min(l.limit*2, leaf.MaxBatch)
+		l.limit = min(l.limit+l.limit/8+1, leaf.MaxBatch)
 		l.refusal = refusal{}
 	}
 	return len(l.waiting) > 0
@@ -180,6 +184,20 @@ func (l *lane) recycle(waiters []*waiter) {
 	if cap(waiters) > cap(l.spare) {
 		l.spare = waiters[:0]
 	}
+}
+
+// lack notes that a node had fewer IDs than a batch wanted.
+func (l *lane) lack(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.scarce = now.Add(scarceTime)
+}
+
+// lacks reports whether a node had fewer IDs than a batch wanted, lately.
+func (l *lane) lacks(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now.Before(l.scarce)
 }
 
 // slowed counts a flight as slow and reports whether another one must start.
@@ -209,17 +227,17 @@ func (l *lane) expire(now time.Time, said error) (next time.Time) {
 	return next
 }
 
-// halve makes b smaller after a node refused it for its size: a limit may let through
+// shrink makes b smaller by a factor after a node refused it for its size: the node may have, or allow,
 // what one caller wants, and not what all of them want together. The callers that came last
 // go back to the lane's head. It returns false if b has one caller only.
-func (l *lane) halve(b *batch) bool {
+func (l *lane) shrink(b *batch, by int) bool {
 	if len(b.waiters) < 2 {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	keep, count := 0, 0
-	for keep < len(b.waiters)-1 && (keep == 0 || count+b.waiters[keep].size() <= b.count/2) {
+	for keep < len(b.waiters)-1 && (keep == 0 || count+b.waiters[keep].size() <= b.count/by) {
 		count += b.waiters[keep].size()
 		keep++
 	}

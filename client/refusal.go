@@ -20,7 +20,7 @@ func (f *flight) refused(a answer) bool {
 	}
 	switch v {
 	case final:
-		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.halve(b) {
+		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.shrink(b, 2) {
 			// The node may refuse so many IDs in one request, and allow fewer: ask again for half.
 			f.tried, f.broken = f.tried[:0], false
 			f.free = true // at worst there is one request for each caller
@@ -34,6 +34,9 @@ func (f *flight) refused(a answer) bool {
 			f.opinion = &a
 		}
 	case elsewhere:
+		if errors.Is(a.err, leaf.ErrExhausted) && f.lane.shrink(b, 4) { // to a quarter: each attempt takes long, and callers have little time
+			f.lane.lack(now)
+		}
 		f.broken = f.broken || isBroken(a.err)
 		f.next = now
 		if f.opinion == nil {
@@ -87,7 +90,7 @@ func (f *flight) settle(now time.Time) (ended bool) {
 	f.tried, f.broken = f.tried[:0], false
 	f.free = true // the node says when, so it is no storm
 	f.next = now
-	if f.lane.halve(b) {
+	if f.lane.shrink(b, 2) {
 		return false
 	}
 	after := leaf.RetryAfter(a.err)
@@ -100,7 +103,7 @@ func (f *flight) settle(now time.Time) (ended bool) {
 		return true
 	}
 	f.lane.refused(now, f.next, a.attempt.count, a.err)
-	f.markSlow(now) // others may get what this one does not
+	f.markSlow() // others may get what this one does not
 	for _, w := range b.waiters {
 		if w.state.Load() == waiting && w.expires.Before(f.next) {
 			w.fail(a.err)
