@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
@@ -15,6 +16,11 @@ import (
 // etcdFolder is where the nodes' own configuration puts them; the other registries have
 // their place in the driver.
 const etcdFolder = "/leaf/node"
+
+// connectTimeout is how long a database may take to greet. The default is for nodes, whose callers wait. A client reads the
+// list in the background, within 5 s, and each reading begins with a connection: a database that always takes longer would
+// never be read.
+const connectTimeout = 2 * time.Second
 
 // Open returns the directory at url, which is what the nodes have as node.discovery, or
 // as their first store:
@@ -49,7 +55,7 @@ func Open(url string) (discovery.Directory, error) {
 	}
 	databases := sqldb.Prefixes()
 	if slices.ContainsFunc(databases, func(prefix string) bool { return scheme(prefix) == scheme(url) }) {
-		return opened(sqldb.OpenDirectory(url, sqldb.Config{Logger: log, Brief: true}))
+		return opened(sqldb.OpenDirectory(url, sqldb.Config{Logger: log, Brief: true, ConnectTimeout: connectTimeout}))
 	}
 	return nil, leaf.BadField("directory scheme", scheme(url), "must be that of zookeeper://, etcd://, etcds://, "+strings.Join(databases, ", "))
 }
