@@ -13,7 +13,11 @@ import (
 
 // Records is the storage of a pool of worker IDs. Use NewRecords, and
 // worker.NewPool on it. All methods are safe for concurrent use.
-type Records struct{ *conn }
+type Records struct {
+	*conn
+
+	of *Store // whose cluster they belong to; nil: that is not known
+}
 
 var _ worker.Records = (*Records)(nil)
 
@@ -24,7 +28,33 @@ func NewRecords(cfg Config) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Records{newConn(cfg)}, nil
+	return &Records{conn: newConn(cfg)}, nil
+}
+
+// BelongTo says that these are records of the cluster of a store in the same etcd. Call it before any other method. The
+// namespace and the records are read together with the store's key owner: those beside another cluster's are a
+// *segment.ClusterError (rule V). Each Put names the incarnation of a namespace that was read so.
+func (r *Records) BelongTo(s *Store) { r.of = s }
+
+// look reads at one moment, as Store.look does, and returns the answers to reads.
+func (r *Records) look(ctx context.Context, reads ...clientv3.Op) ([]reply, error) {
+	if r.of == nil {
+		response, err := r.commit(ctx, nil, reads, nil)
+		if err != nil {
+			return nil, err
+		}
+		return response.Responses, nil
+	}
+	key := r.of.ownerKey()
+	response, err := r.commit(ctx, nil, append([]clientv3.Op{get(key)}, reads...), nil)
+	if err != nil {
+		return nil, err
+	}
+	v, err := parseOwner(key, textOf(response.Responses[0]))
+	if err == nil {
+		err = r.of.owner.check(v)
+	}
+	return response.Responses[1:], err
 }
 
 func (r *Records) namespaceKey() string   { return r.cfg.Prefix + "/namespace" }
@@ -39,7 +69,12 @@ func (r *Records) peersKey() string       { return r.cfg.Prefix + "/peers/" }
 func (s *Store) Slots() (*Records, error) {
 	cfg := s.cfg
 	cfg.Prefix, cfg.Password = s.key("slots"), s.currentPassword()
-	return NewRecords(cfg)
+	r, err := NewRecords(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.BelongTo(s)
+	return r, nil
 }
 
 // Info implements worker.Records.
@@ -50,6 +85,9 @@ func (r *Records) Info() worker.Info {
 // Namespace implements worker.Records.
 func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
 	if want != nil {
+		if stored, err := r.readNamespace(ctx); stored != nil || err != nil { // beside another cluster's store nothing is made
+			return stored.value(), err
+		}
 		incarnation := rand.Text()
 		absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.namespaceKey()), "=", 0)}
 		if _, err := r.commit(ctx, absent, []clientv3.Op{
@@ -63,10 +101,7 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		}
 	}
 	stored, err := r.readNamespace(ctx)
-	if stored == nil || err != nil {
-		return nil, err
-	}
-	return &stored.StoredNamespace, nil
+	return stored.value(), err
 }
 
 // namespace is a stored namespace with the revisions of its keys.
@@ -76,15 +111,21 @@ type namespace struct {
 	revision, counted int64 // ModRevision of namespace; version of given
 }
 
+// value is the stored namespace, nil if there is none.
+func (n *namespace) value() *worker.StoredNamespace {
+	if n == nil {
+		return nil
+	}
+	return &n.StoredNamespace
+}
+
 // readNamespace returns what is stored, nil if nothing is.
 func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
-	response, err := r.commit(ctx, nil, []clientv3.Op{
-		clientv3.OpGet(r.namespaceKey()), clientv3.OpGet(r.givenKey()), clientv3.OpGet(r.incarnationKey()),
-	}, nil)
+	read, err := r.look(ctx, get(r.namespaceKey()), get(r.givenKey()), get(r.incarnationKey()))
 	if err != nil {
 		return nil, fmt.Errorf("read etcd key %q: %w", r.namespaceKey(), err)
 	}
-	kvs := response.Responses[0].GetResponseRange().Kvs
+	kvs := found(read[0])
 	if len(kvs) == 0 {
 		return nil, nil
 	}
@@ -94,14 +135,14 @@ func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
 	}
 	// Every claim and renewal compares the key incarnation, and would lose for ever. Without one
 	// none would compare anything, and no number would be counted.
-	if kvs := response.Responses[2].GetResponseRange().Kvs; value.Incarnation == "" || len(kvs) == 0 || string(kvs[0].Value) != value.Incarnation {
+	if kvs := found(read[2]); value.Incarnation == "" || len(kvs) == 0 || string(kvs[0].Value) != value.Incarnation {
 		return nil, fmt.Errorf("the etcd key %q is missing, or is not that of %q; delete the key %q, and all numbers wait as after a wipe",
 			r.incarnationKey(), r.namespaceKey(), r.namespaceKey())
 	}
 	ns := &namespace{revision: kvs[0].ModRevision, StoredNamespace: worker.StoredNamespace{
 		Namespace: worker.Namespace{Name: value.Name, Fingerprint: value.Fingerprint}, IssueFrom: value.IssueFrom, Incarnation: value.Incarnation,
 	}}
-	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
+	for _, kv := range found(read[1]) {
 		ns.counted = kv.Version
 	}
 	ns.Given = ns.counted - value.Forgotten
@@ -139,18 +180,15 @@ func (*Records) Reserved(context.Context) ([]worker.Adoptable, error) { return n
 
 // List implements worker.Records. Claims and bounds are read at one moment.
 func (r *Records) List(ctx context.Context) ([]worker.Record, error) {
-	response, err := r.commit(ctx, nil, []clientv3.Op{
-		clientv3.OpGet(r.claimsKey(), clientv3.WithPrefix()),
-		clientv3.OpGet(r.boundsKey(), clientv3.WithPrefix()),
-	}, nil)
+	read, err := r.look(ctx, getAll(r.claimsKey()), getAll(r.boundsKey()))
 	if err != nil {
 		return nil, fmt.Errorf("list claims below etcd key %q: %w", r.cfg.Prefix, err)
 	}
 	l := listing{records: map[int64]worker.Record{}, versions: map[int64]version{}, damage: map[int64]string{}}
-	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
+	for _, kv := range found(read[0]) {
 		l.claim(string(kv.Key), r.claimsKey(), kv.Value, kv.ModRevision)
 	}
-	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
+	for _, kv := range found(read[1]) {
 		l.bound(string(kv.Key), r.boundsKey(), kv.Value, kv.ModRevision)
 	}
 	return l.all(r.claimsKey(), r.boundsKey()), nil

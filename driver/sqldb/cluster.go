@@ -22,7 +22,7 @@ type identity struct {
 	id      atomic.Pointer[string]          // the cluster's ID as this node read it first; nil: it read none
 	binding atomic.Pointer[segment.Binding] // which part of which tag rule it is; nil: not bound yet
 
-	// readable is whether a Bind has found leaf_meta. From then on each statement reads it: if it
+	// readable is whether a Bind, or a reading of the ID, has found leaf_meta. From then on each statement reads it: if it
 	// did not, another rule could be recorded unseen when the table or the right to read it is lost.
 	readable atomic.Bool
 }
@@ -95,6 +95,7 @@ func (s *Store) ClusterID(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
+	s.identity.readable.Store(true)
 	return found, s.identity.settle(found)
 }
 

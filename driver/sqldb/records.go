@@ -66,6 +66,7 @@ func (s *Store) recordsIn(tables *recordStatements, bounds idle) (*Records, erro
 	if err != nil {
 		return nil, err
 	}
+	other.identity = s.identity
 	return newRecords(other, true, tables), nil
 }
 
@@ -116,7 +117,7 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 	if stored, err = r.readNamespace(ctx); err != nil || want == nil || stored != nil && stored.Incarnation != "" {
 		return stored, err
 	}
-	err = r.transact(ctx, func(conn *sql.Conn) error {
+	err = r.change(ctx, func(conn *sql.Conn) error {
 		if stored != nil { // made before there were incarnations: without one no claim would end with it, nor be counted
 			return r.update(ctx, conn, r.sql.nameNamespace, rand.Text())
 		}
@@ -135,8 +136,8 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 func (r *Records) readNamespace(ctx context.Context) (*worker.StoredNamespace, error) {
 	var n worker.StoredNamespace
 	var found bool
-	err := r.store.again(ctx, func() (err error) {
-		found, err = queryRow(ctx, r.store.read, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom, &n.Incarnation, &n.Given})
+	err := r.look(ctx, func(q querier) (err error) {
+		found, err = queryRow(ctx, q, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom, &n.Incarnation, &n.Given})
 		return err
 	})
 	if err != nil || !found {
@@ -170,10 +171,14 @@ func (r *Records) admit(ctx context.Context, conn *sql.Conn, rec worker.Record) 
 	return err
 }
 
-// check verifies, until it has succeeded once, that the database keeps a transaction.
+// check verifies, until it has succeeded once, that the database keeps a transaction, and that it is the one
+// of an earlier process of this node. A node that starts may claim before segment mode has bound the database.
 func (r *Records) check(ctx context.Context) error {
 	if r.checked.Load() {
 		return nil
+	}
+	if err := r.store.SameCluster(ctx); err != nil && !errors.Is(err, segment.ErrSchema) {
+		return err
 	}
 	if err := r.store.dialect.check(ctx, r.store, r.sql.names, r.sql.bounds, r.sql.claims); err != nil {
 		return err
@@ -194,6 +199,20 @@ func (r *Records) Close() error {
 // another transaction.
 func (r *Records) transact(ctx context.Context, f func(conn *sql.Conn) error) error {
 	return r.store.again(ctx, func() error { return r.store.transact(ctx, f) })
+}
+
+// The numbers and owners of another cluster are not this node's (rule V). What reads or makes the namespace, and what
+// lists the records, compares the ID of the cluster. All other writes name the incarnation of a namespace that was
+// read so, and change nothing where there is another one.
+
+// look is Store.look, repeated as transact is.
+func (r *Records) look(ctx context.Context, f func(q querier) error) error {
+	return r.store.again(ctx, func() error { return r.store.look(ctx, f) })
+}
+
+// change is Store.change, repeated as transact is.
+func (r *Records) change(ctx context.Context, f func(conn *sql.Conn) error) error {
+	return r.store.again(ctx, func() error { return r.store.change(ctx, f) })
 }
 
 // done finishes a call as Store.done does, with the sentinels of package worker.

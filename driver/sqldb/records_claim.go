@@ -87,8 +87,8 @@ func (n number) record(id int64) worker.Record {
 // List implements worker.Records.
 func (r *Records) List(ctx context.Context) (all []worker.Record, err error) {
 	defer r.done(ctx, time.Now(), &err, "read %s", r.sql.claims)
-	err = r.store.again(ctx, func() (err error) {
-		all, err = r.list(ctx)
+	err = r.look(ctx, func(q querier) (err error) {
+		all, err = r.list(ctx, q)
 		return err
 	})
 	if err != nil {
@@ -97,8 +97,8 @@ func (r *Records) List(ctx context.Context) (all []worker.Record, err error) {
 	return all, nil
 }
 
-func (r *Records) list(ctx context.Context) (all []worker.Record, err error) {
-	rows, err := r.store.read.QueryContext(ctx, r.sql.list)
+func (r *Records) list(ctx context.Context, q querier) (all []worker.Record, err error) {
+	rows, err := q.QueryContext(ctx, r.sql.list)
 	if err != nil {
 		return nil, err
 	}

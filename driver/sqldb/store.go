@@ -103,7 +103,7 @@ type Store struct {
 	layout  atomic.Pointer[layout] // nil: not known
 	made    atomic.Bool            // this process made the file of an embedded database
 
-	identity identity
+	identity *identity // of the registries in the same database, too
 
 	born   time.Time
 	lastOK atomic.Int64 // when a statement last succeeded, in ns since born
@@ -146,7 +146,7 @@ func openTarget(t target, l *login, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{pools: p, dialect: t.dialect, target: t, login: l, cfg: cfg, sql: &t.dialect.sql, board: &t.dialect.board, born: time.Now()}, nil
+	return &Store{pools: p, dialect: t.dialect, target: t, login: l, cfg: cfg, sql: &t.dialect.sql, board: &t.dialect.board, identity: new(identity), born: time.Now()}, nil
 }
 
 // below returns a driver's connector as the rest of the package is to see it.

@@ -61,6 +61,7 @@ func (s etcdStore) openRegistry(r *registry) error {
 	if err := r.openEtcdBeside(s.url, s.cfg); err != nil {
 		return err
 	}
+	r.etcd.BelongTo(s.Store)
 	*s.beside = append(*s.beside, r.etcd)
 	return nil
 }

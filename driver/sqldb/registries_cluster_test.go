@@ -1,0 +1,73 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestRegistriesOfAnotherCluster is rule V: the database becomes that of another cluster, with the registries in it. The
+// node hears of no owner and of no worker ID there, and makes no namespace.
+func TestRegistriesOfAnotherCluster(t *testing.T) {
+	const ours = "the cluster of an earlier process"
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		becomes := func(cluster string) {
+			t.Helper()
+			execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'", "INSERT INTO leaf_meta (name, value) VALUES ('cluster_id', '"+cluster+"')")
+		}
+		for _, tt := range []struct {
+			node  string
+			knows func(ctx context.Context, s *sqldb.Store) error
+			runs  bool // while the database becomes the other cluster's; else the node starts then
+		}{
+			{"that has bound the database", func(ctx context.Context, s *sqldb.Store) error { return s.Bind(ctx, segment.Binding{Store: "default"}) }, true},
+			{"without segment mode", func(ctx context.Context, s *sqldb.Store) error { _, err := s.ClusterID(ctx); return err }, true},
+			{"that starts", func(_ context.Context, s *sqldb.Store) error { return s.Expect(ours) }, false},
+		} {
+			becomes(ours)
+			s := open(t, url)
+			if err := tt.knows(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			workers, err := s.Records()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = workers.Close() })
+			for name, r := range map[string]worker.Records{"worker IDs": workers, "slots": openSlots(t, s)} {
+				if tt.runs {
+					becomes(ours)
+					if all, err := r.List(t.Context()); err != nil || len(all) > 0 {
+						t.Fatalf("%s of a node %s: %v, %v", name, tt.node, all, err)
+					}
+				}
+				becomes(otherID)
+				for call, do := range map[string]func() error{
+					"Namespace": func() error { _, err := r.Namespace(t.Context(), nil); return err },
+					"Namespace that is made": func() error {
+						_, err := r.Namespace(t.Context(), &worker.StoredNamespace{Namespace: worker.Namespace{Name: "n", Fingerprint: "f"}})
+						return err
+					},
+					"List": func() error { _, err := r.List(t.Context()); return err },
+				} {
+					err := do()
+					if call == "List" && !tt.runs {
+						continue // no claim begins with it
+					}
+					if other, ok := errors.AsType[*segment.ClusterError](err); !ok || other.Own != ours || other.Found != otherID || errors.Is(err, worker.ErrLost) {
+						t.Errorf("%s of the %s of a node %s: %v; want a ClusterError alone", call, name, tt.node, err)
+					}
+				}
+			}
+		}
+		var made int
+		if err := db.QueryRowContext(t.Context(), "SELECT (SELECT COUNT(*) FROM leaf_worker_namespace) + (SELECT COUNT(*) FROM leaf_slot_namespace)").Scan(&made); err != nil || made > 0 {
+			t.Errorf("%d namespaces, %v; want none", made, err)
+		}
+	})
+}
