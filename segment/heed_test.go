@@ -239,8 +239,8 @@ func TestNoticesThatNoNodeWrote(t *testing.T) {
 func TestStartDoesNotWaitForOldQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(row(10))
-		slow := &board{store: s, onAnswer: func(segment.Answer) error { time.Sleep(5 * time.Millisecond); return nil }}
-		for i := range 2000 { // 10 s of answers
+		slow := &board{store: s, onAnswer: func(segment.Answer) error { time.Sleep(100 * time.Millisecond); return nil }}
+		for i := range 2000 { // 25 s of answers, eight at a time
 			if err := s.Post(t.Context(), segment.Notice{Tag: fmt.Sprint("t", i), Asked: 2, Regress: 5, Repaired: 6}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +45,7 @@ type watcher struct {
 	missing  bool             // the tables are missing: it was logged
 	failed   string           // why the last look failed, as logged
 	odd      string           // the notices that are not heeded, as logged
+	behind   bool             // the last look had no time for some questions
 	saving   *saving          // what was heeded, on its way to the disk; nil if none is
 }
 
@@ -65,6 +65,9 @@ func (s *shard) watch() {
 		look := s.look // from before the reading, so that no call of lookNow is missed
 		s.mu.Unlock()
 		s.failed(s.readBoard(a.watching, true))
+		if s.watcher.behind {
+			continue
+		}
 		pause := a.rt.Jitter(2 * watchPause)
 		if s.watcher.missing {
 			pause = missingPause
@@ -122,6 +125,7 @@ func (s *shard) exchange(ctx context.Context, answer bool) error {
 	if w.board == nil || s.isOtherClusters() {
 		return nil
 	}
+	w.behind = false
 	entered := s.enter(ctx, enterPause)
 	began := a.fence.Look()
 	notices, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
@@ -172,33 +176,6 @@ func (s *shard) usable(notices []Notice) (good []Notice) {
 		}
 	}
 	return good
-}
-
-// answer answers questions, the newest first: many old ones must not hide one that
-// a caller waits for. What takes too long is left to the next look.
-func (s *shard) answer(ctx context.Context, open []Notice) (err error) {
-	a, w := s.alloc, &s.watcher
-	if len(open) == 0 {
-		return nil
-	}
-	// Enter again: a database that lost commits may have lost the list of nodes, too, and a
-	// repair does not wait for the answer of a node that is not on it.
-	if err := s.enter(ctx, 0); err != nil {
-		return err
-	}
-	slices.SortFunc(open, func(x, y Notice) int { return cmp.Compare(y.Asked, x.Asked) })
-	began := a.rt.Now()
-	for _, n := range open {
-		if a.rt.Now().Sub(began) >= watchPause {
-			break
-		}
-		failed := s.postAnswer(ctx, n.Tag, n.Asked, a.fence.Say(n.Tag))
-		if failed == nil {
-			w.answered[n.Tag] = n.Asked
-		}
-		err = errors.Join(err, failed)
-	}
-	return err
 }
 
 // saving is one wait for the fence file.

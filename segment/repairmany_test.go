@@ -1,0 +1,49 @@
+package segment_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRepairOfManyTags: many tags are repaired at the same time, as the rows of a sequence are, on a database that needs
+// long for an answer of a node. The node that runs is not taken for one that does not answer.
+func TestRepairOfManyTags(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		tags int
+		each time.Duration // that an answer takes
+	}{
+		{"one after the other would take too long", 64, 50 * time.Millisecond},
+		{"one look has no time for all", 80, 250 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				slow := &board{store: s}
+				slow.change(func(b *board) { b.onAnswer = func(segment.Answer) error { time.Sleep(tt.each); return nil } })
+				names := make([]string, tt.tags)
+				for i := range names {
+					names[i] = fmt.Sprint("tag", i)
+					s.Put(segment.Row{Tag: names[i], MaxID: 1, Step: 10})
+				}
+				a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+				b := node(t, slow, nil, segment.Config{NodeID: "b", FixedStep: true})
+				var repairs sync.WaitGroup
+				for _, name := range names {
+					next(t, b, name)
+					repairs.Go(func() {
+						if first, err := a.Repair(t.Context(), name, 0); err != nil || first < 11 {
+							t.Errorf("Repair of %s = %d, %v; want one above the range of node b", name, first, err)
+						}
+					})
+				}
+				repairs.Wait()
+			})
+		})
+	}
+}
