@@ -21,6 +21,10 @@ func (s *shard) refuses() error {
 	return nil
 }
 
+// Refuses reports whether nothing is loaded from a store, because it is another cluster's, or one of the stores belongs to
+// another tag rule. store is its place in Router.Stores.
+func (a *Allocator) Refuses(store int) bool { return a.shards[store].refuses() != nil }
+
 // refusal returns why this store forbids loads: from itself (own), or from all stores.
 func (s *shard) refusal(own bool) error {
 	s.mu.Lock()

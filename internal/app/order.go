@@ -90,7 +90,7 @@ func (a *App) openOrder() (*order, error) {
 			database = a.dbs.name(i)
 		}
 		slots, err := owner.New(records, owner.Config{
-			Address: self, Namespace: orderNamespace, Database: database, Slots: int(o.cfg.Slots), Lease: o.cfg.Lease, Weight: o.weight, Elapsed: elapsed,
+			Address: self, Namespace: orderNamespace, Database: database, Slots: int(o.cfg.Slots), Lease: o.cfg.Lease, Weight: a.weightIn(i, o.weight), Elapsed: elapsed,
 			Logger: a.log.With("store", a.dbs.name(i)), Alarms: a.alarms,
 		})
 		if err != nil {
@@ -99,6 +99,17 @@ func (a *App) openOrder() (*order, error) {
 		o.slots, o.begun = append(o.slots, slots), append(o.begun, false)
 	}
 	return o, nil
+}
+
+// weightIn returns the weight of this node for the slots in a database: none where the node issues nothing because of
+// another tag rule. It would keep them, and no other node could issue their tags.
+func (a *App) weightIn(database int, weight func() int) func() int {
+	return func() int {
+		if a.alloc.Refuses(database) {
+			return 0
+		}
+		return weight()
+	}
 }
 
 // replyWithin is what the answer of an owner may need beyond the wait of its engine.

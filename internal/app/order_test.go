@@ -231,6 +231,32 @@ func TestLostFileGivesTagsAway(t *testing.T) {
 	}
 }
 
+// TestOtherRuleGivesTagsAway: a node finds another tag rule in its database, as one does that was cut off while the rule was
+// changed. It issues nothing, and leaves the tags in strict order to nodes that have the rule.
+func TestOtherRuleGivesTagsAway(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	c := ordered(t, dir)
+	c.Order.MaxWait, c.Segment.SyncInterval = time.Second, time.Second
+	a, _ := start(t, c)
+	createStrict(t, a, "order")
+	until(t, "the tag is served", func() bool { code, _ := get(t, a, "/api/segment/get/order"); return code == 200 })
+	db := openFile(t, filepath.Join(dir, "one.db"))
+	weight := func() (weight int64) {
+		if err := db.QueryRowContext(t.Context(), "SELECT floor FROM leaf_slot WHERE id < 1024 AND NOT released").Scan(&weight); err != nil {
+			t.Fatal(err)
+		}
+		return weight
+	}
+	if got := weight(); got == 0 {
+		t.Fatalf("weight %d of the node that issues the tag", got)
+	}
+	execute(t, db, "UPDATE leaf_meta SET value = 'another' WHERE name = 'tag_rule'")
+	until(t, "the node gives the tag away", func() bool { return weight() == 0 })
+	execute(t, db, "UPDATE leaf_meta SET value = '' WHERE name = 'tag_rule'")
+	until(t, "the node takes its share again", func() bool { return weight() > 0 })
+}
+
 // TestSequencesAreBounded: what a node keeps of sequences is bounded, because it never drops one.
 func TestSequencesAreBounded(t *testing.T) {
 	t.Parallel()
