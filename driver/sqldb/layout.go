@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf/segment"
@@ -75,6 +76,9 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 		}
 		*has = columns != nil
 	}
+	if err := s.kept(l); err != nil {
+		return nil, err
+	}
 	text := "''"
 	if l.text != "" {
 		text = "COALESCE(" + s.dialect.column(l.text) + ", '')"
@@ -84,6 +88,27 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 	l.readPage = s.dialect.bind(l.readAll + " WHERE " + s.dialect.after + " ORDER BY " + s.dialect.bytes + " LIMIT ?")
 	s.layout.Store(l)
 	return l, nil
+}
+
+// kept returns segment.ErrSchema if a table is gone that the database had. A database that never had it has no options and
+// no limits; without it, tags that have some would lose their order, their period and their limits, and no one would hear of it.
+func (s *Store) kept(l *layout) error {
+	for _, table := range []struct {
+		name string
+		has  bool
+		had  *atomic.Bool
+	}{
+		{"leaf_tag_option", l.options != nil, &s.hadOptions},
+		{"leaf_client_option", l.clients, &s.hadClients},
+	} {
+		if table.has {
+			table.had.Store(true)
+		} else if table.had.Load() {
+			return fmt.Errorf("%w: the table %s is gone, or this user may not read it any more; this node goes on with what it has read. Give the right back, or restore the table from a backup: "+
+				"a table that is made anew, as by leaf schema apply, is empty, and takes limits, order and periods from all tags", segment.ErrSchema, table.name)
+		}
+	}
+	return nil
 }
 
 // columns returns the names of a table's columns in lower case, nil if there is

@@ -1,6 +1,7 @@
 package sqldb_test
 
 import (
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -158,10 +159,46 @@ func TestApplySchemaWhileRunning(t *testing.T) {
 	if _, err := d.Open(t).ExecContext(t.Context(), "UPDATE leaf_alloc SET `desc` = 'x'"); err != nil {
 		t.Error(err)
 	}
-	execAll(t, d.Open(t), "DROP TABLE leaf_tag_option", "ALTER TABLE leaf_alloc DROP COLUMN `desc`")
-	if row, err := s.Lookup(t.Context(), "a"); err != nil || row.Options != (segment.Options{}) {
-		t.Errorf("Lookup after the table and the column were dropped = %v, %v", row, err)
+	execAll(t, d.Open(t), "ALTER TABLE leaf_alloc DROP COLUMN `desc`")
+	if row, err := s.Lookup(t.Context(), "a"); err != nil || !row.Options.FixedStep {
+		t.Errorf("Lookup after the column was dropped = %v, %v", row, err)
 	}
+}
+
+// TestOptionsVanish: a store that has read options and limits does not take a table that is gone for tags and clients
+// without them.
+func TestOptionsVanish(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s := open(t, url)
+		bind(t, s)
+		if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7, Options: segment.Options{Order: segment.OrderStrict}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []string{"leaf_tag_option", "leaf_client_option"} {
+			if row, err := s.Lookup(t.Context(), "a"); err != nil || row.Options.Order != segment.OrderStrict {
+				t.Fatalf("Lookup = %v, %v", row, err)
+			}
+			if _, err := s.Limits(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			execAll(t, db, "ALTER TABLE "+table+" RENAME TO gone")
+			_, limits := s.Limits(t.Context())
+			errs := map[string]error{"Limits": limits}
+			if table == "leaf_tag_option" {
+				_, errs["Rows"] = s.Rows(t.Context())
+				_, errs["Lookup"] = s.Lookup(t.Context(), "a")
+			}
+			for call, err := range errs {
+				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "the table "+table+" is gone") {
+					t.Errorf("%s without %s: %v; want ErrSchema", call, table, err)
+				}
+			}
+			if _, err := open(t, url).Limits(t.Context()); err != nil {
+				t.Errorf("Limits of a store that never saw %s: %v", table, err)
+			}
+			execAll(t, db, "ALTER TABLE gone RENAME TO "+table)
+		}
+	})
 }
 
 func TestUnusableTable(t *testing.T) {

@@ -103,6 +103,8 @@ type Store struct {
 	layout  atomic.Pointer[layout] // nil: not known
 	made    atomic.Bool            // this process made the file of an embedded database
 
+	hadOptions, hadClients atomic.Bool // a layout had leaf_tag_option, leaf_client_option
+
 	identity *identity // of the registries in the same database, too
 
 	born   time.Time
