@@ -76,6 +76,14 @@ func periodAlarm(tag string, err error) leaf.Alarm {
 	}
 }
 
+// misfitAlarm is for tags whose numbers begin anew, of which this node issues none because of its clock.
+func misfitAlarm(tag string, why error) leaf.Alarm {
+	return leaf.Alarm{
+		Code: leaf.AlarmClock, Subject: periodsSubject, Text: fmt.Sprintf("this node issues no IDs of tag %q, and perhaps of other tags whose numbers begin anew: %s", tag, firstLine(why)),
+		Do: "compare the clocks of this node, of the other nodes and of the database, and set right the one that is wrong; the node goes on by itself, at the latest when segment.sync-interval has passed. If all are right, the numbers of the period are used up: wait for the next one",
+	}
+}
+
 // widthAlarm is for a format that 90 % of its IDs are used up of.
 func widthAlarm(tag string, maxID int64, t *number.Template) leaf.Alarm {
 	text := fmt.Sprintf("the IDs of tag %q soon do not fit its format: max_id is %d, and %s is for IDs up to %d", tag, maxID, t, t.Largest())

@@ -46,6 +46,7 @@ type Allocator struct {
 
 	counters counters
 	drops    sync.Map // of *Drops, by tag
+	misfits  misfits
 
 	// mu guards the writers of table and what follows. Order of locks: mu, then
 	// Tag.mu, then queue.mu, then shard.mu; those of a.fence, the groups and the alarms come
@@ -80,6 +81,7 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		closed:  make(chan struct{}),
 		pending: make(map[string]*Tag),
 		misses:  make(map[string]time.Time),
+		misfits: misfits{tags: make(map[string]error)},
 	}
 	first := cfg.pace()
 	a.pace.Store(&first)

@@ -189,6 +189,7 @@ func (t *Tag) detach() {
 	defer t.alloc.dropped(t.name)
 	t.options = nil
 	t.fitsLocked(0)
+	t.misfitIsLocked(nil)
 	t.cur.Load().shut()
 	t.cur.Store(t.alloc.drained)
 	if t.buf != nil {

@@ -212,6 +212,7 @@ func (t *Tag) loadDone(r reserved) {
 func (t *Tag) loadFailed(err error) health {
 	a := t.alloc
 	unknown := errors.Is(err, leaf.ErrUnknownTag)
+	_, tooEarly := errors.AsType[*earlyError](err)
 	if unknown { // the store answered: no fault
 		a.counters.unknown.Add(1)
 	} else {
@@ -225,9 +226,11 @@ func (t *Tag) loadFailed(err error) health {
 		b.failures++
 		failures = b.failures
 		b.failed = err
-		b.retryAt = a.rt.Now().Add(bounded.Backoff(a.rt, b.failures))
+		if !tooEarly { // the next load waits for the clocks
+			b.retryAt = a.rt.Now().Add(bounded.Backoff(a.rt, b.failures))
+		}
 		switch {
-		case t.state != listed, unknown, errors.Is(err, leaf.ErrRegress):
+		case t.state != listed, unknown, tooEarly, errors.Is(err, leaf.ErrRegress):
 		case needsOperator(err):
 			b.badRow = err
 			a.alarms.Raise(rowAlarm(t.name, err))
@@ -248,7 +251,7 @@ func (t *Tag) loadFailed(err error) health {
 		a.log.Warn("load failed", "tag", t.name, "store", t.shard.name, "in_a_row", failures, "error", err)
 	}
 	switch {
-	case needsOperator(err), errors.Is(err, fence.ErrMoved):
+	case needsOperator(err), tooEarly, errors.Is(err, fence.ErrMoved):
 		return healthy
 	case errors.Is(err, fence.ErrSuspect):
 		return unknownHealth // other tags may be loaded

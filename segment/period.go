@@ -72,6 +72,12 @@ func (o Options) beyondPeriod(n int64) (first int64, beyond bool) {
 	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
 }
 
+// start returns when the period that begins on a day begins in its zone.
+func (p *period) start(day int64) time.Time {
+	year, month, date := time.Unix(day*86400, 0).UTC().Date()
+	return time.Date(year, month, date, 0, 0, 0, 0, p.zone)
+}
+
 // periodOf returns the period of an ID.
 func periodOf(id int64) int64 { return id >> number.PeriodBits }
 
@@ -106,19 +112,19 @@ func (t *Tag) periodLocked(outer Term) (Term, error) {
 		_, err := o.Options.period()
 		return nil, fmt.Errorf("%w: the period of tag %q cannot be used: %w", leaf.ErrNotReady, t.name, err)
 	}
-	now := t.alloc.rt.Now()
-	if t.seen > o.period.begin(now.Add(longestEarly)) {
-		return nil, fmt.Errorf("%w: the row of tag %q is in the period from %s, which begins later than in %v by this node's clock: compare the clocks, "+
-			"or the numbers of the period are used up", leaf.ErrNotReady, t.name, dateOf(t.seen), longestEarly)
+	if err := t.misfitLocked(o.period); err != nil {
+		return nil, err
 	}
-	return periodTerm{o.period, max(o.period.begin(now), t.seen), t.alloc, outer}, nil
+	return periodTerm{o.period, max(o.period.begin(t.alloc.rt.Now()), t.seen), t.alloc, outer}, nil
 }
 
 // sawLocked takes note of the options' period and of the number that the row has reached. What is in memory of an earlier
 // period, or of another option, is dropped. t.mu is held.
 func (t *Tag) sawLocked(was *tagOptions, maxID int64) {
-	if of := t.options.inForce(); of != nil {
-		t.seen = max(t.seen, periodOf(maxID))
+	if of := t.options.inForce(); of == nil {
+		t.misfitIsLocked(nil)
+	} else if t.seen = max(t.seen, periodOf(maxID)); t.misfit {
+		_ = t.misfitLocked(of) // for the alarm, which would else last until a caller comes
 	}
 	b := t.buf
 	if b == nil {
@@ -182,8 +188,7 @@ func (t *Tag) beginPeriod(of *period) (day int64, err error) {
 	now := a.rt.Now()
 	day = of.begin(now)
 	if ahead := now.Sub(row.UpdateTime); !row.UpdateTime.IsZero() && ahead > longestAhead {
-		return 0, fmt.Errorf("%w: tag %q is not moved to the period from %s: this node's clock is %v ahead of the database's, and at most %v is allowed",
-			leaf.ErrNotReady, t.name, dateOf(day), ahead.Round(time.Second), longestAhead)
+		return 0, t.tooEarly(of, day, now, ahead)
 	}
 	_, err = bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return t.shard.store.Raise(ctx, t.name, day<<number.PeriodBits+1)

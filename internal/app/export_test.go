@@ -45,6 +45,9 @@ func (a *App) BesideStoreIs(password string) bool {
 // WeightOf returns the weight that the node publishes from now on.
 func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
 
+// WeightInOrder returns the weight that the node has for tags in strict order.
+func WeightInOrder(a *App) int { return a.order.weight() }
+
 // Property is one entry of a .properties file.
 // StaticNumber returns the worker ID of a static node with this address and host name.
 func StaticNumber(c config.Snowflake, address, host string) (int64, error) {

@@ -27,6 +27,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/leafpb"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -255,6 +256,26 @@ func TestOtherRuleGivesTagsAway(t *testing.T) {
 	until(t, "the node gives the tag away", func() bool { return weight() == 0 })
 	execute(t, db, "UPDATE leaf_meta SET value = '' WHERE name = 'tag_rule'")
 	until(t, "the node takes its share again", func() bool { return weight() > 0 })
+}
+
+// TestWrongClockGivesTagsAway: a node whose clock does not fit the row of a tag with a period lets others issue its tags.
+func TestWrongClockGivesTagsAway(t *testing.T) {
+	t.Parallel()
+	cfg := ordered(t, shortDir(t))
+	a, _ := start(t, cfg)
+	createStrict(t, a, "order")
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.SetTag{Name: "order", Change: segment.Change{Period: new(number.Day)}}); err != nil {
+		t.Fatal(err)
+	}
+	if weight := app.WeightInOrder(a); weight == 0 {
+		t.Error("the weight is 0 before the clock is wrong")
+	}
+	dayAfterTomorrow := (time.Now().Unix()/86400 + 2) << number.PeriodBits
+	execute(t, openFile(t, strings.TrimPrefix(cfg.Stores[0], "sqlite:")), fmt.Sprintf("UPDATE leaf_alloc SET max_id = %d", dayAfterTomorrow+1))
+	cfg.DataDir = shortDir(t)
+	late, _ := start(t, cfg) // reads the row
+	awaitStatus(t, late, "/api/segment/get/order", http.StatusServiceUnavailable)
+	until(t, "the node has the weight 0", func() bool { return app.WeightInOrder(late) == 0 })
 }
 
 // TestSequencesAreBounded: what a node keeps of sequences is bounded, because it never drops one.
