@@ -73,7 +73,10 @@ func TestActions(t *testing.T) {
 
 	b.click(`tbody tr [data-do="limit"]`)
 	b.put("#field-rate", "7")
-	b.click("#field-blocked")
+	block := manage.SetTagLimit{Name: script, LimitChange: manage.LimitChange{Blocked: new(true)}}
+	if _, err := manage.Ask(t.Context(), a.Backend(), block); err != nil { // another operator, while the dialog is open
+		t.Fatal(err)
+	}
 	b.click("#confirm")
 	b.until(`!document.querySelector('dialog')`)
 	b.visit("limits")
@@ -82,6 +85,10 @@ func TestActions(t *testing.T) {
 	if err != nil || len(limits.Limits) != 1 || limits.Limits[0].Rate != 7 || !limits.Limits[0].Blocked {
 		t.Errorf("limited: %+v, %v", limits.Limits, err)
 	}
+	b.click(`tbody tr button`) // Edit
+	b.click("#field-blocked")
+	b.click("#confirm")
+	b.shows("limited")
 
 	b.visit("cluster")
 	b.click("#weight")
@@ -98,7 +105,7 @@ func TestActions(t *testing.T) {
 	b.shows("refused")
 	b.until(`document.querySelectorAll('tbody script').length === 0`)
 	b.put("#audit-tag", script)
-	b.until(`document.querySelectorAll('tbody tr').length === 4 && !document.body.innerText.includes('node weight')`)
+	b.until(`document.querySelectorAll('tbody tr').length === 6 && !document.body.innerText.includes('node weight')`)
 	b.shot("audit")
 
 	b.visit("overview")

@@ -94,7 +94,15 @@ export async function limitOf(kind, name, done) {
       { name: 'quota', label: t('limit.quota'), value: found.quota || '0', mode: 'numeric', hint: t('limit.none') },
       { name: 'blocked', label: t('limit.blocked'), value: found.blocked, type: 'checkbox', hint: t('limit.blocked.hint') },
     ],
-    run: (v) => admin('PATCH', 'limit/' + kind, { [kind]: name }, { rate: number(v.rate, t('limit.rate')) || '0', quota: number(v.quota, t('limit.quota')) || '0', blocked: v.blocked }),
+    run: (v) => { // what differs from found only: another operator may have blocked the name meanwhile
+      const change = {};
+      for (const key of ['rate', 'quota']) {
+        const n = number(v[key], t('limit.' + key)) || '0';
+        if (n !== (found[key] || '0')) change[key] = n;
+      }
+      if (v.blocked !== Boolean(found.blocked)) change.blocked = v.blocked;
+      return admin('PATCH', 'limit/' + kind, { [kind]: name }, change);
+    },
     done: () => { tell(t('limit.done', { name: name || t('limit.nameless') })); done(); },
   });
 }
