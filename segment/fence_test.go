@@ -411,7 +411,7 @@ func FuzzFenceFile(f *testing.F) {
 	})
 }
 
-func openDisk(d *disk) (*segment.Allocator, error) {
+func openDisk(d fence.Disk) (*segment.Allocator, error) {
 	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
 	if err != nil {
 		return nil, err

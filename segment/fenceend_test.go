@@ -3,6 +3,7 @@ package segment_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"maps"
 	"math"
 	"slices"
@@ -227,5 +228,33 @@ func TestFenceEndFollows(t *testing.T) {
 			t.Errorf("crash %d of %d: mark %d, but %d was issued", i+1, len(crashes), got, c.high)
 		}
 		closeNode(t, a)
+	}
+}
+
+// unreadable is a disk that cannot open one of its files.
+type unreadable struct {
+	*disk
+
+	name string
+}
+
+func (u unreadable) ReadFile(name string) ([]byte, error) {
+	if name == u.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return u.disk.ReadFile(name)
+}
+
+// TestFenceFileThatCannotBeOpened: the file says all that it said before. So the text asks for the permission first, and does
+// not say that the node has forgotten its ranges: a rebuilt fence would latch each tag.
+func TestFenceFileThatCannotBeOpened(t *testing.T) {
+	files, _ := fenceFiles(t)
+	for _, name := range []string{"fence", "fence-end"} {
+		d := newDisk()
+		d.files = maps.Clone(files)
+		_, err := openDisk(unreadable{d, name})
+		if err == nil || !errors.Is(err, leaf.ErrConflict) || strings.Contains(err.Error(), "no longer knows") || !strings.Contains(err.Error(), "let this node's user read it") {
+			t.Errorf("%s: %v; want that the file must be readable", name, err)
+		}
 	}
 }

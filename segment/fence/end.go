@@ -62,6 +62,10 @@ func decodeEnd(content []byte, node string) (lines int64, err error) {
 const remedy = "this node no longer knows which ranges it took, so it does not start. If the newest files fence and fence-end are somewhere else, " +
 	"put both back; never use a backup. Else run: leaf fence rebuild, with the settings of this node. It makes a new fence file in which every tag is latched, and then prints what to do"
 
+// remedyUnread is for a file that is there and cannot be read: what it says is not lost.
+const remedyUnread = "this node does not start without it. Find out why it cannot be read, let this node's user read it, and start the node again. " +
+	"Only if the disk has lost the file, run: leaf fence rebuild, with the settings of this node. It makes a new fence file in which every tag is latched, and then prints what to do"
+
 // RefusedError says that the fence files are not whole, and what the administrator does. It matches
 // leaf.ErrConflict.
 type RefusedError struct{ cause error }
@@ -76,7 +80,11 @@ func (e *RefusedError) Unwrap() error { return e.cause }
 func (f *Fence) read() error {
 	marks, lines, err := readFiles(f.cfg.Disk, f.cfg.Node)
 	if err != nil {
-		return &RefusedError{fmt.Errorf("%w: %w; %s", leaf.ErrConflict, err, remedy)}
+		do := remedy
+		if _, unread := errors.AsType[*fs.PathError](err); unread {
+			do = remedyUnread
+		}
+		return &RefusedError{fmt.Errorf("%w: %w; %s", leaf.ErrConflict, err, do)}
 	}
 	f.marks, f.lines = marks, lines
 	for _, m := range marks {
