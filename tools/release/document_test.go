@@ -41,6 +41,7 @@ esac`,
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.stored = true
 	release := filepath.Join(work, "bin", "release")
 	if err := os.MkdirAll(release, 0o755); err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ type release struct {
 	project config.Project
 	fields  map[string]string // that a template may name
 	time    time.Time         // of the commit
+	stored  bool              // the package is not compressed: tests install it, and nobody downloads it
 }
 
 // open reads .goreleaser.yaml in root, a git checkout.
@@ -119,6 +120,9 @@ func (r *release) debian(out, program string) (path string, err error) {
 			Source: r.path(c.Source), Destination: c.Destination, Type: c.Type,
 			FileInfo: &files.ContentFileInfo{Mode: c.FileInfo.Mode, MTime: r.time},
 		})
+	}
+	if r.stored {
+		info.Deb.Compression = "none"
 	}
 	path = filepath.Join(out, name+".deb")
 	f, err := os.Create(path)

@@ -59,7 +59,7 @@ func buildTwice(folder string) (err error) {
 		}
 		built.commit = r.fields["FullCommit"]
 		if i == 1 {
-			r.fields["Version"] = "1.3.0"
+			r.fields["Version"], r.stored = "1.3.0", true
 			if built.upgraded, err = r.debian(out, built.programs[i]); err != nil {
 				return err
 			}
