@@ -24,7 +24,7 @@ type CommandFlag struct {
 
 // Commands returns all commands that people type.
 func Commands() (all []Command, err error) {
-	parser, err := kong.New(newGrammar(""), kong.Vars{"version": ""})
+	parser, err := kong.New(newGrammar(nil), kong.Vars{"version": ""})
 	if err != nil {
 		return nil, err
 	}

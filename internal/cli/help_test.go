@@ -45,9 +45,9 @@ var helpOf = sync.OnceValue(func() map[string]string {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	want := outputOf(t, "version")
-	for _, ask := range []string{"--version", "-v"} {
-		if out := outputOf(t, ask); out != want || !strings.HasPrefix(out, "leaf ") {
-			t.Errorf("leaf %s: %q, and leaf version: %q", ask, out, want)
+	for _, ask := range [][]string{{"--version"}, {"-v"}, {"tag", "-v"}, {"tag", "list", "--version"}} {
+		if out := outputOf(t, ask...); out != want || !strings.HasPrefix(out, "leaf ") {
+			t.Errorf("leaf %s: %q, and leaf version: %q", strings.Join(ask, " "), out, want)
 		}
 	}
 }
