@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/server/console"
@@ -35,7 +36,8 @@ func busy(t *testing.T, a *app.App) {
 			tick := time.NewTicker(100 * time.Millisecond)
 			defer tick.Stop()
 			for n := 0; ; n++ {
-				if _, err := manage.Ask(ctx, a.Backend(), manage.Next{Tag: tag, N: 1 + (i*37+n*11)%400}); err != nil && ctx.Err() == nil {
+				_, err := manage.Ask(ctx, a.Backend(), manage.Next{Tag: tag, N: 1 + (i*37+n*11)%400})
+				if err != nil && ctx.Err() == nil && !leaf.ClassOf(err).Retryable { // a slow disk is not what the pages are about
 					t.Error(err)
 				}
 				select {
