@@ -210,6 +210,9 @@ func (e *refusedError) Error() string {
 	if errors.Is(e.reason, leaf.ErrClock) {
 		class = leaf.ErrClock
 	}
+	if !answered(e.reason) && !errors.Is(e.reason, errDisk) { // nothing has refused the node
+		return fmt.Sprintf("%v: this node has no worker ID yet, because the registry does not answer, or not in time; its log says why", class)
+	}
 	return fmt.Sprintf("%v: snowflake mode is %s: this node has no worker ID; its log says why", class, e.state)
 }
 

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,34 @@ func TestTextsNameTheCause(t *testing.T) {
 				tt.happens(w, n)
 				if text := said(n); !strings.Contains(text, tt.want) || strings.Contains(text, tt.never) {
 					t.Errorf("want %q and not %q:\n%s", tt.want, tt.never, text)
+				}
+			})
+		})
+	}
+}
+
+// TestAnswerWithoutANumber: a caller hears whether something has refused the node a number, or the registry does not answer.
+func TestAnswerWithoutANumber(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		happens func(w *world)
+		want    string
+	}{
+		{"the registry is away", func(w *world) { w.records.breakOff(true) }, "no worker ID yet, because the registry does not answer"},
+		{"all numbers are taken", func(w *world) {
+			other := w.node("b")
+			other.cfg.Numbers.Hi = 1
+			other.up()
+		}, "snowflake mode is refused: this node has no worker ID"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, worker.Leased, func(w *world) {
+				tt.happens(w)
+				n := w.node("a")
+				n.cfg.Numbers.Hi = 1
+				_ = n.begin()
+				if _, err := n.Next(t.Context(), ""); !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%v, want %q", err, tt.want)
 				}
 			})
 		})
