@@ -13,7 +13,7 @@ import (
 // The bounds of rule Y that docs/RULES.md gives.
 const (
 	longestAhead = time.Minute // of a clock that moves a row, compared with the database's
-	longestEarly = time.Hour   // by its own clock, of a node that issues what the row has
+	longestEarly = time.Hour   // by its own clock, of a node that takes a range of what the row has
 	heedsRow     = time.Second // until a node heeds a row that it has read
 )
 
@@ -79,6 +79,14 @@ func (e *segmentEngine) read(row segment.Row) {
 	}
 }
 
+// near takes note of the latest period that begins in longestEarly by the node's clock: the process may take ranges of it now,
+// and issue them later, also after its clock was set back.
+func (e *segmentEngine) near(name string) {
+	if t := e.mode.tag(name); t != nil && t.period != "" {
+		e.mayTake[name] = max(e.mayTake[name], t.begin(e.node.Machine.Wall().Add(longestEarly)))
+	}
+}
+
 // moment is what a node knew when a call began.
 type moment struct {
 	wall  time.Time
@@ -87,6 +95,7 @@ type moment struct {
 }
 
 func (e *segmentEngine) moment(tag string) moment {
+	e.near(tag)
 	m := moment{wall: e.node.Machine.Wall(), steps: e.node.Machine.Steps()}
 	if told := e.told[tag]; told.day > 0 && e.now() >= told.at+heedsRow {
 		m.told = told.day
@@ -96,12 +105,13 @@ func (e *segmentEngine) moment(tag string) moment {
 
 // check takes what a call of a tag got.
 func (p *periods) check(e *segmentEngine, name string, got []leaf.Range, before moment) {
-	w, t, machine := p.mode.w, p.mode.tag(name), e.node.Machine
+	w, t := p.mode.w, p.mode.tag(name)
 	if t == nil || t.period == "" {
 		return
 	}
+	e.near(name)
 	true0 := p.now()
-	stepped := machine.Steps() != before.steps
+	stepped := e.node.Machine.Steps() != before.steps
 	for _, r := range got {
 		day := r.Lo >> numbers.PeriodBits
 		switch {
@@ -111,8 +121,8 @@ func (p *periods) check(e *segmentEngine, name string, got []leaf.Range, before 
 			w.Failf("%s: a call got %v of %q, whose period had ended by the node's clock before the call began, at %v", e.node.Name, r, name, before.wall)
 		case day < before.told:
 			w.Failf("%s: a call got %v of %q, and the node had read before it began that the row is in a later period", e.node.Name, r, name)
-		case !stepped && day > t.begin(machine.Wall().Add(longestEarly)):
-			w.Failf("%s: a call got %v of %q, whose period begins later than in %v by the node's clock", e.node.Name, r, name, longestEarly)
+		case !stepped && day > e.mayTake[name]:
+			w.Failf("%s: a call got %v of %q, whose period has always begun later than in %v by the node's clock", e.node.Name, r, name, longestEarly)
 		case day > t.begin(true0.Add(longestAhead)) && day > p.reached[name]:
 			w.Failf("%s: a call got %v of %q, whose period begins later than in %v by the database's clock", e.node.Name, r, name, longestAhead)
 		}

@@ -192,7 +192,7 @@ func (m *segmentMode) node(n *Node) *segmentNode {
 // open implements mode.
 func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	s := m.node(n)
-	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, since: map[[2]string]time.Duration{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}, known: map[string]int64{}, version: map[string]int64{}, missed: map[string]int64{}, told: map[string]period{}, members: map[*world.Database]segment.Member{}}
+	e := &segmentEngine{mode: m, node: n, state: s, proc: p, latched: map[string]time.Duration{}, active: map[[2]string]leaf.Alarm{}, since: map[[2]string]time.Duration{}, taken: map[string][]*delivery{}, top: map[string]int64{}, twice: map[string]bool{}, failedN: map[string]int64{}, known: map[string]int64{}, version: map[string]int64{}, missed: map[string]int64{}, told: map[string]period{}, mayTake: map[string]int64{}, members: map[*world.Database]segment.Member{}}
 	var stores []segment.NamedStore
 	for i, c := range s.dbs {
 		store := c.For(p)

@@ -43,10 +43,11 @@ type segmentEngine struct {
 	found   bool             // it knows that the cluster fence lost something, and has not merged since
 	missed  map[string]int64 // the ends of repairs that the node was not on the list for, by tag
 	told    map[string]period
-	mending bool // an operator repairs a tag through it
-	looked  bool // it read the cluster fence after the calm
-	closing bool // it stops
-	dropped bool // a tag was deleted in this life: its stock is lost
+	mayTake map[string]int64 // of each tag with a period, the latest one that the process may have taken ranges of
+	mending bool             // an operator repairs a tag through it
+	looked  bool             // it read the cluster fence after the calm
+	closing bool             // it stops
+	dropped bool             // a tag was deleted in this life: its stock is lost
 
 	members map[*world.Database]segment.Member // as what it entered the list of nodes last
 }

@@ -15,6 +15,7 @@ import (
 // handed out before shows that the database went back: what is issued later cannot be
 // told apart, so nothing is checked for that tag.
 func (e *segmentEngine) delivered(tag string, r leaf.Range, sure bool) {
+	e.near(tag)
 	if r.Lo < e.top[tag] { // else it is new
 		for _, d := range e.taken[tag] {
 			if both(d.ids, r).Len() > 0 {
