@@ -29,7 +29,7 @@
 //     for 1, O for 0, and hyphens, as people write them down.
 //  5. A text whose check digits do not fit is [ErrCheckDigit]. They find the errors of the table below.
 //  6. When a.Overlaps(b) is false, no text of a is a text of b for another ID, also where small and capital letters are
-//     not told apart.
+//     not told apart, and b reads none as another ID.
 //  7. A Template never changes, and is safe for concurrent use. Append allocates nothing but the text.
 //
 // # Check digits

@@ -3,6 +3,7 @@ package number
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -151,13 +152,21 @@ func (t *Template) unlike(text, why string) error {
 	return fmt.Errorf("%w: %q: %s; the format is %s, as in %s", ErrText, text, why, t.text, example)
 }
 
-// Overlaps reports whether a text of t may be one of u, for another ID. A tag that gets the format u after t must not write
-// such texts. Small and capital letters count as one, because a column may not tell them apart.
+// Overlaps reports whether a text of t may be one of u, or be read as one, for another ID. A tag that gets the format u after t
+// must not write such texts. Small and capital letters count as one, because a column may not tell them apart.
 func (t *Template) Overlaps(u *Template) bool {
-	if t.text == u.text || t.Len() != u.Len() {
+	if t.text == u.text {
 		return false
 	}
-	at, other := t.characters(), u.characters()
+	at, other := t.characters(t.radix.alphabet), u.characters(u.radix.alphabet)
+	if u.radix.spoken { // see radix.digit and radix.parse
+		other = u.characters(u.radix.alphabet + "ILO")
+		hyphen := func(c string) bool { return c == "-" }
+		at, other = slices.DeleteFunc(at, hyphen), slices.DeleteFunc(other, hyphen)
+	}
+	if len(at) != len(other) {
+		return false
+	}
 	for i := range at {
 		if !strings.ContainsAny(at[i], other[i]) {
 			return false
@@ -166,8 +175,8 @@ func (t *Template) Overlaps(u *Template) bool {
 	return true
 }
 
-// characters returns what each character of a text may be, in capital letters.
-func (t *Template) characters() []string {
+// characters returns what each character of a text may be, in capital letters, where the number has these digits.
+func (t *Template) characters(digits string) []string {
 	var at []string
 	literal := func(s string) {
 		for _, c := range strings.ToUpper(s) {
@@ -190,7 +199,7 @@ func (t *Template) characters() []string {
 		}
 	}
 	literal(t.lead)
-	many(t.width, t.radix.alphabet)
+	many(t.width, digits)
 	literal(t.between)
 	many(t.check.len(), "0123456789")
 	literal(t.after)
