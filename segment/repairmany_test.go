@@ -14,36 +14,39 @@ import (
 // long for an answer of a node. The node that runs is not taken for one that does not answer.
 func TestRepairOfManyTags(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		tags int
-		each time.Duration // that an answer takes
+		name  string
+		tags  int
+		each  time.Duration // that an answer takes
+		times int           // with other pauses between looks, which are random
 	}{
-		{"one after the other would take too long", 64, 50 * time.Millisecond},
-		{"one look has no time for all", 80, 250 * time.Millisecond},
+		{"one after the other would take too long", 64, 50 * time.Millisecond, 1},
+		{"one look has no time for all", 64, 150 * time.Millisecond, 6},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore()
-				slow := &board{store: s}
-				slow.change(func(b *board) { b.onAnswer = func(segment.Answer) error { time.Sleep(tt.each); return nil } })
-				names := make([]string, tt.tags)
-				for i := range names {
-					names[i] = fmt.Sprint("tag", i)
-					s.Put(segment.Row{Tag: names[i], MaxID: 1, Step: 10})
-				}
-				a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
-				b := node(t, slow, nil, segment.Config{NodeID: "b", FixedStep: true})
-				var repairs sync.WaitGroup
-				for _, name := range names {
-					next(t, b, name)
-					repairs.Go(func() {
-						if first, err := a.Repair(t.Context(), name, 0); err != nil || first < 11 {
-							t.Errorf("Repair of %s = %d, %v; want one above the range of node b", name, first, err)
-						}
-					})
-				}
-				repairs.Wait()
-			})
+			for range tt.times {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStore()
+					slow := &board{store: s}
+					slow.change(func(b *board) { b.onAnswer = func(segment.Answer) error { time.Sleep(tt.each); return nil } })
+					names := make([]string, tt.tags)
+					for i := range names {
+						names[i] = fmt.Sprint("tag", i)
+						s.Put(segment.Row{Tag: names[i], MaxID: 1, Step: 10})
+					}
+					a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+					b := node(t, slow, nil, segment.Config{NodeID: "b", FixedStep: true})
+					var repairs sync.WaitGroup
+					for _, name := range names {
+						next(t, b, name)
+						repairs.Go(func() {
+							if first, err := a.Repair(t.Context(), name, 0); err != nil || first < 11 {
+								t.Errorf("Repair of %s = %d, %v; want one above the range of node b", name, first, err)
+							}
+						})
+					}
+					repairs.Wait()
+				})
+			}
 		})
 	}
 }
