@@ -227,7 +227,7 @@ func TestNoVerdict(t *testing.T) {
 		{"more than the disk has", t.Context(), idlog.Options{}, idlog.Source{Name: "f", Size: 1 << 60}, idlog.ErrNoSpace},
 		{"too many keys", t.Context(), small, idlog.Bytes("f", many.Bytes()), idlog.ErrManyKeys},
 		{"cancelled", cancelled, small, endless, context.Canceled},
-		{"no folder for the temporary file", t.Context(), idlog.Options{Memory: 1 << 20, Temp: "/nowhere"}, endless, fs.ErrNotExist},
+		{"no folder for the temporary file", t.Context(), idlog.Options{Memory: 1 << 20, Temp: filepath.Join(t.TempDir(), "none")}, endless, fs.ErrNotExist},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
