@@ -122,6 +122,8 @@ func TestVerifyLiveOfSome(t *testing.T) {
 			fmt.Fprintln(w, "-", id)
 		case tag == "twice":
 			fmt.Fprintln(w, 7)
+		case r.URL.Query().Get("count") == "2":
+			fmt.Fprintf(w, `{"ids":["%d","%d"]}`, 2*id, 2*id+1)
 		default:
 			fmt.Fprintln(w, id)
 		}
@@ -137,7 +139,7 @@ func TestVerifyLiveOfSome(t *testing.T) {
 		{"--tag a --tag gone", 2, `no verdict: not all were compared: no ID came of tag "gone"`},
 		{"--tag odd", 2, "replies were no IDs"},
 		{"--tag twice --url http://127.0.0.1:1", 1, "duplicate IDs: 1"},
-		{"--sequence a --entities 1000", 0, "clean: no ID repeats"}, // a short run does not reach all of them
+		{"--sequence a --entities 1000 --count 2", 0, "clean: no ID repeats"}, // a short run does not reach all of them
 		{"--tag a --sequence gone", 2, `no ID came of sequence "gone"`},
 	} {
 		code, out, errs, _ := live(t, append(strings.Fields(tt.args), "--url", s.URL, "--ids", "100")...)
