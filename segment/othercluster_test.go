@@ -3,7 +3,9 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +102,32 @@ func TestBoardOfAnotherCluster(t *testing.T) {
 		time.Sleep(6 * time.Second) // not a sync interval: the name led elsewhere for a moment only
 		al.want(t)
 		next(t, a, "b")
+	})
+}
+
+// TestQuestionsLeftBesideAnotherCluster: the database becomes that of another cluster while the node has more questions to
+// answer than one look has time for. The node does not look again and again without a pause, which would never end here.
+func TestQuestionsLeftBesideAnotherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al, answers := newStore(row(10)), newAlarms(), atomic.Int64{}
+		slow := &board{store: s, onAnswer: func(segment.Answer) error {
+			answers.Add(1)
+			time.Sleep(time.Second)
+			return nil
+		}}
+		node(t, slow, nil, segment.Config{NodeID: "a", Alarms: al, SyncInterval: time.Second})
+		for i := range 200 {
+			if err := s.Post(t.Context(), segment.Notice{Tag: fmt.Sprint("tag", i), Asked: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		s.set(func(s *store) { s.onBind = func(context.Context, func() error) error { return errOtherCluster } })
+		time.Sleep(20 * time.Second)
+		al.want(t, "rule default")
+		if n := answers.Load(); n == 0 || n >= 200 {
+			t.Errorf("%d answers, want some of 200", n)
+		}
 	})
 }
 

@@ -122,10 +122,10 @@ func (s *shard) readBoard(ctx context.Context, answer bool) error {
 // heeded is on the disk.
 func (s *shard) exchange(ctx context.Context, answer bool) error {
 	a, w := s.alloc, &s.watcher
+	w.behind = false // also where nothing is read: watch looks again at once while it is set
 	if w.board == nil || s.isOtherClusters() {
 		return nil
 	}
-	w.behind = false
 	entered := s.enter(ctx, enterPause)
 	began := a.fence.Look()
 	notices, err := bounded.Do(ctx, &s.calls, a.cfg.LoadTimeout, w.board.Notices)
