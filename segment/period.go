@@ -112,10 +112,11 @@ func (t *Tag) periodLocked(outer Term) (Term, error) {
 		_, err := o.Options.period()
 		return nil, fmt.Errorf("%w: the period of tag %q cannot be used: %w", leaf.ErrNotReady, t.name, err)
 	}
-	if err := t.misfitLocked(o.period); err != nil {
+	now := t.alloc.rt.Now()
+	if err := t.misfitLocked(o.period, now); err != nil {
 		return nil, err
 	}
-	return periodTerm{o.period, max(o.period.begin(t.alloc.rt.Now()), t.seen), t.alloc, outer}, nil
+	return periodTerm{o.period, max(o.period.begin(now), t.seen), t.alloc, outer}, nil
 }
 
 // sawLocked takes note of the options' period and of the number that the row has reached. What is in memory of an earlier
@@ -124,7 +125,7 @@ func (t *Tag) sawLocked(was *tagOptions, maxID int64) {
 	if of := t.options.inForce(); of == nil {
 		t.misfitIsLocked(nil)
 	} else if t.seen = max(t.seen, periodOf(maxID)); t.misfit {
-		_ = t.misfitLocked(of) // for the alarm, which would else last until a caller comes
+		_ = t.misfitLocked(of, t.alloc.rt.Now()) // for the alarm, which would else last until a caller comes
 	}
 	b := t.buf
 	if b == nil {

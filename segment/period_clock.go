@@ -36,10 +36,9 @@ func (t *Tag) tooEarly(of *period, day int64, now time.Time, ahead time.Duration
 	return err
 }
 
-// misfitLocked returns why the node's clock does not fit the period of the row, nil if it does, and begins or ends the alarm.
-// t.mu is held.
-func (t *Tag) misfitLocked(of *period) (err error) {
-	now := t.alloc.rt.Now()
+// misfitLocked returns why the node's clock, which says now, does not fit the period of the row, nil if it does, and begins or
+// ends the alarm. t.mu is held.
+func (t *Tag) misfitLocked(of *period, now time.Time) (err error) {
 	switch begin := of.begin(now); {
 	case t.seen > of.begin(now.Add(longestEarly)):
 		err = fmt.Errorf("%w: the row of tag %q is in the period from %s, which begins later than in %v by the clock of the node that issues the tag: compare the clocks, "+
