@@ -38,23 +38,22 @@ func (r *Records) BelongTo(s *Store) { r.of = s }
 
 // look reads at one moment, as Store.look does, and returns the answers to reads.
 func (r *Records) look(ctx context.Context, reads ...clientv3.Op) ([]reply, error) {
-	if r.of == nil {
-		response, err := r.commit(ctx, nil, reads, nil)
-		if err != nil {
-			return nil, err
-		}
-		return response.Responses, nil
+	if r.of != nil {
+		reads = append([]clientv3.Op{get(r.of.ownerKey())}, reads...)
 	}
-	key := r.of.ownerKey()
-	response, err := r.commit(ctx, nil, append([]clientv3.Op{get(key)}, reads...), nil)
+	response, err := r.commit(ctx, nil, reads, nil)
 	if err != nil {
 		return nil, err
 	}
-	v, err := parseOwner(key, textOf(response.Responses[0]))
-	if err == nil {
-		err = r.of.owner.check(v)
+	answers := response.Responses
+	if r.of == nil {
+		return answers, nil
 	}
-	return response.Responses[1:], err
+	owner, err := parseOwner(r.of.ownerKey(), textOf(answers[0]))
+	if err == nil {
+		err = r.of.owner.check(owner)
+	}
+	return answers[1:], err
 }
 
 func (r *Records) namespaceKey() string   { return r.cfg.Prefix + "/namespace" }
