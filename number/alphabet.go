@@ -79,6 +79,14 @@ func (r radix) parse(digits string, width int) (id int64, why string) {
 	return id, ""
 }
 
+// spellings returns all characters that digit reads, in capital letters.
+func (r radix) spellings() string {
+	if r.spoken {
+		return r.alphabet + "ILO"
+	}
+	return r.alphabet
+}
+
 // digit returns the value of a character, -1 if it is no digit.
 func (r radix) digit(c byte) int64 {
 	if r.spoken {

@@ -158,9 +158,8 @@ func (t *Template) Overlaps(u *Template) bool {
 	if t.text == u.text {
 		return false
 	}
-	at, other := t.characters(t.radix.alphabet), u.characters(u.radix.alphabet)
-	if u.radix.spoken { // see radix.digit and radix.parse
-		other = u.characters(u.radix.alphabet + "ILO")
+	at, other := t.characters(t.radix.alphabet), u.characters(u.radix.spellings())
+	if u.radix.spoken { // see radix.parse
 		hyphen := func(c string) bool { return c == "-" }
 		at, other = slices.DeleteFunc(at, hyphen), slices.DeleteFunc(other, hyphen)
 	}
