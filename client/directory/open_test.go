@@ -16,7 +16,6 @@ import (
 	"github.com/leaf-idgen/leaf/client/directory"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
-	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
@@ -73,20 +72,11 @@ func TestOpen(t *testing.T) {
 // TestOpenFarAway: a database that is far away, or on a busy machine, takes long to greet.
 func TestOpenFarAway(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse(withTables(t, server.Postgres(t).URL()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := proxy.Start(u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
+	u, p := behind(t, withTables(t, server.Postgres(t).URL()))
 	p.Delay(150 * time.Millisecond)
-	u.Host = p.Addr()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if list, err := open(t, u.String()).List(ctx); err != nil || len(list) > 0 {
+	if list, err := open(t, u).List(ctx); err != nil || len(list) > 0 {
 		t.Errorf("List = %v, %v; want an empty one", list, err)
 	}
 }
