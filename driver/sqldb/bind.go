@@ -44,7 +44,7 @@ func (s *Store) Verify(ctx context.Context, b segment.Binding) error { return s.
 
 func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err error) {
 	defer s.done(ctx, time.Now(), &err, "bind %s", s.Redacted())
-	if s.dialect.embedded && record {
+	if s.dialect.embedded && record && s.isUnmade() {
 		if _, err := s.createTables(ctx); err != nil {
 			return err
 		}

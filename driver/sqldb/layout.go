@@ -90,8 +90,12 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 	return l, nil
 }
 
+// isUnmade reports whether an embedded database may still need its tables. Those that were in its file, and are gone, are not
+// made anew: they would be empty (see kept).
+func (s *Store) isUnmade() bool { return !s.hadOptions.Load() || s.MissingFile() != "" }
+
 // kept returns segment.ErrSchema if a table is gone that the database had. A database that never had it has no options and
-// no limits; without it, tags that have some would lose their order, their period and their limits, and no one would hear of it.
+// no limits. In one that had it, tags would lose their order, their period and their limits, and nothing would say so.
 func (s *Store) kept(l *layout) error {
 	for _, table := range []struct {
 		name string

@@ -45,6 +45,9 @@ func (a *App) BesideStoreIs(password string) bool {
 // WeightOf returns the weight that the node publishes from now on.
 func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
 
+// Strict reports whether the node takes a tag for one in strict order.
+func Strict(a *App, tag string) bool { return a.alloc.Strict(tag) }
+
 // WeightInOrder returns the weight that the node has for tags in strict order.
 func WeightInOrder(a *App) int { return a.order.weight() }
 
