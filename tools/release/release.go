@@ -25,7 +25,7 @@ type release struct {
 	project config.Project
 	fields  map[string]string // that a template may name
 	time    time.Time         // of the commit
-	stored  bool              // the package is not compressed: tests install it, and nobody downloads it
+	stored  bool              // not compressed, for tests, which only install the package
 }
 
 // open reads .goreleaser.yaml in root, a git checkout.
