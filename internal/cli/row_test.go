@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -44,13 +46,7 @@ func TestRowAsTheTextsSay(t *testing.T) {
 				if time.Now().After(deadline) {
 					t.Fatalf("no alarm; log:\n%s", r.nodes[0].log)
 				}
-				if status, body, err := httpGet(r.nodes[0].addr, "/api/segment/get/leaf-segment-test"); err == nil && status == 200 {
-					id, err := strconv.ParseInt(strings.TrimSpace(body), 10, 64)
-					if err != nil {
-						t.Fatal(err)
-					}
-					r.add(t, []int64{id})
-				}
+				r.takeOne(t, 0)
 				time.Sleep(time.Millisecond)
 			}
 			at := []string{"--data-dir", r.nodes[1].dir}
@@ -75,22 +71,36 @@ func TestRowAsTheTextsSay(t *testing.T) {
 	}
 }
 
-// serves takes IDs from both nodes, which may wait a moment before they try again.
+// serves takes 250 IDs from each node. One with IDs left in memory answers some, then waits before it reads the row again.
 func (r *restoredTable) serves(t *testing.T) {
 	t.Helper()
-	for _, n := range r.nodes {
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			if status, body, err := httpGet(n.addr, "/api/segment/get/leaf-segment-test"); err == nil && status == 200 {
-				id, err := strconv.ParseInt(strings.TrimSpace(body), 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.add(t, []int64{id})
-				r.add(t, n.ids(t, 250))
-				break
-			} else if time.Now().After(deadline) {
-				t.Fatalf("%d %s, %v; log:\n%s", status, body, err, n.log)
+	for i, n := range r.nodes {
+		deadline := time.Now().Add(20 * time.Second)
+		for taken := 0; taken < 250; {
+			answer, ok := r.takeOne(t, i)
+			switch {
+			case ok:
+				taken++
+			case time.Now().After(deadline):
+				t.Fatalf("after %d IDs: %s; log:\n%s", taken, answer, n.log)
+			default:
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
 	}
+}
+
+// takeOne asks a node for one ID, and reports its answer and whether it gave one.
+func (r *restoredTable) takeOne(t *testing.T, node int) (answer string, ok bool) {
+	t.Helper()
+	status, body, err := httpGet(r.nodes[node].addr, "/api/segment/get/leaf-segment-test")
+	if err != nil || status != http.StatusOK {
+		return fmt.Sprint(status, " ", body, err), false
+	}
+	id, err := strconv.ParseInt(strings.TrimSpace(body), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.add(t, []int64{id})
+	return body, true
 }
