@@ -284,6 +284,7 @@ func TestCallerLeavesCompany(t *testing.T) {
 		synctest.Wait()
 		close(step)
 		callers.Wait()
+		synctest.Wait() // the reply is shared out to its end
 		if diff := cmp.Diff([]int{10, 30}, a.counts()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
