@@ -43,11 +43,11 @@
 // too. An error that another node may not have (not ready, exhausted, clock, internal,
 // no answer) is asked of the others, in rounds with a pause between them, up to the
 // callers' deadlines. What may be true of one node only (unauthenticated, unknown tag,
-// blocked, invalid row, mode not enabled, throttled) is asked of one other node.
+// blocked, invalid row, mode not enabled, numbers used up, throttled) is asked of one other node.
 // "Throttled" is then waited out if the callers' time allows. A batch of
 // several callers is first cut in half, since a limit may let one of them through; so is
-// one that is a bad request, which a limit calls what it could never grant. All other
-// errors are answers and end the call.
+// one that is a bad request, which a limit calls what it could never grant, and one for which the
+// numbers of the tag do not suffice. All other errors are answers and end the call.
 //
 // A node leaves the choice when requests stay without an answer or health checks fail;
 // what it answers concerns the tag alone, which asks others first for a while. It comes

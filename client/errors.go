@@ -143,8 +143,9 @@ const (
 )
 
 // doubtful are the errors of a node that is configured otherwise than the others, or that
-// has not yet read what they have: the token is being changed, the tag is new.
-var doubtful = []error{leaf.ErrUnauthenticated, leaf.ErrForbidden, leaf.ErrUnknownTag, leaf.ErrBlocked, leaf.ErrInvalidRow, leaf.ErrDisabled}
+// has not yet read what they have: the token is being changed, the tag is new. When the numbers of a tag are used up, another
+// node may have some of them in memory.
+var doubtful = []error{leaf.ErrUnauthenticated, leaf.ErrForbidden, leaf.ErrUnknownTag, leaf.ErrBlocked, leaf.ErrInvalidRow, leaf.ErrOverflow, leaf.ErrDisabled}
 
 // verdictOf judges an error of a request.
 //

@@ -32,7 +32,7 @@ func TestErrors(t *testing.T) {
 		{leaf.ErrUnknownTag, true},
 		{leaf.ErrRegress, false}, // a node that has not noticed may repeat IDs
 		{leaf.ErrInvalidRow, true},
-		{leaf.ErrOverflow, false},
+		{leaf.ErrOverflow, true}, // the last IDs of a tag may be in memory there
 		{leaf.ErrConflict, false},
 		{leaf.ErrDisabled, true},
 		{leaf.Throttled("5 IDs/s", time.Hour), true},
@@ -354,47 +354,54 @@ func TestThrottledTogether(t *testing.T) {
 	})
 }
 
-// TestTooManyTogether: a limit that can never grant what all callers of a batch want
-// together says so with "bad request", and that is no answer to those who want less.
+// TestTooManyTogether: that a node can never give what all callers of a batch want together, because a limit does not allow
+// it or because the numbers of the tag are nearly used up, is no answer to those who want less.
 func TestTooManyTogether(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cl := newCluster(node("a", "", 100), node("b", "", 100))
-		c := cl.client(t)
-		synctest.Wait()
-		for _, n := range cl.nodes {
-			n.set(func(n *fake) {
-				n.latency = time.Millisecond
-				n.answer = func(r *client.Request) ([]leaf.Range, error) {
-					if r.Count > 10 {
-						return saying(leaf.BadField("count", r.Count, "must be 1 to 10"))(r)
-					}
-					return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+	for name, refusal := range map[string]error{
+		"a limit": leaf.BadField("count", 11, "must be 1 to 10"),
+		"used up": leaf.ErrOverflow,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 100), node("b", "", 100))
+				c := cl.client(t)
+				synctest.Wait()
+				for _, n := range cl.nodes {
+					n.set(func(n *fake) {
+						n.latency = time.Millisecond
+						n.answer = func(r *client.Request) ([]leaf.Range, error) {
+							if r.Count > 10 {
+								return saying(refusal)(r)
+							}
+							return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+						}
+					})
+				}
+				var ids ledger
+				var callers sync.WaitGroup
+				for i := range 200 {
+					callers.Go(func() {
+						if i == 150 {
+							if _, err := c.NextN(t.Context(), "order", 11); leaf.ClassOf(err).Code != leaf.ClassOf(refusal).Code {
+								t.Errorf("the caller of 11: %v", err)
+							}
+							return
+						}
+						id, err := c.Next(t.Context(), "order")
+						if err != nil {
+							t.Errorf("caller %d: %v", i, err)
+							return
+						}
+						ids.add(t, leaf.Range{Lo: id, Hi: id + 1})
+					})
+				}
+				callers.Wait()
+				if ids.len() != 199 {
+					t.Errorf("%d IDs", ids.len())
 				}
 			})
-		}
-		var ids ledger
-		var callers sync.WaitGroup
-		for i := range 200 {
-			callers.Go(func() {
-				if i == 150 {
-					if _, err := c.NextN(t.Context(), "order", 11); !errors.Is(err, leaf.ErrBadRequest) {
-						t.Errorf("the caller of 11: %v", err)
-					}
-					return
-				}
-				id, err := c.Next(t.Context(), "order")
-				if err != nil {
-					t.Errorf("caller %d: %v", i, err)
-					return
-				}
-				ids.add(t, leaf.Range{Lo: id, Hi: id + 1})
-			})
-		}
-		callers.Wait()
-		if ids.len() != 199 {
-			t.Errorf("%d IDs", ids.len())
-		}
-	})
+		})
+	}
 }
 
 // TestRefusalIsForItsSize: that many IDs cannot be had says nothing about fewer, and that

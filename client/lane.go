@@ -81,6 +81,13 @@ func (l *lane) use() {
 	l.used = true
 }
 
+// start is startLocked.
+func (l *lane) start() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.startLocked()
+}
+
 // startLocked reports whether one more flight must start, and counts it.
 func (l *lane) startLocked() bool {
 	if len(l.waiting) == 0 || l.flights > l.slow || l.flights == maxFlights {

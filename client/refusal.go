@@ -11,6 +11,12 @@ import (
 func (f *flight) refused(a answer) bool {
 	b, now := f.batch, f.client.rt.Now()
 	f.said(a.err)
+	if forFewer(a.err) && f.shrink(2) {
+		f.tried, f.broken, f.opinion = f.tried[:0], false, nil
+		f.free = true // at worst there is one request for each caller
+		f.next = now
+		return false
+	}
 	v := verdictOf(a.err)
 	if v != final && !isBroken(a.err) && !isOwn(a.err) {
 		f.lane.shun(a.attempt.node, now)
@@ -20,13 +26,6 @@ func (f *flight) refused(a answer) bool {
 	}
 	switch v {
 	case final:
-		if errors.Is(a.err, leaf.ErrBadRequest) && f.lane.shrink(b, 2) {
-			// The node may refuse so many IDs in one request, and allow fewer: ask again for half.
-			f.tried, f.broken = f.tried[:0], false
-			f.free = true // at worst there is one request for each caller
-			f.next = now
-			return false
-		}
 		b.fail(a.err)
 		return true
 	case doubted, throttled:
@@ -47,6 +46,22 @@ func (f *flight) refused(a answer) bool {
 		return false
 	}
 	return f.settle(now)
+}
+
+// forFewer says whether the node may allow, or have, the IDs of one caller of a batch, and never those of all.
+func forFewer(err error) bool {
+	return errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrOverflow)
+}
+
+// shrink is lane.shrink. The callers that leave the batch do not wait for this flight if it is slow.
+func (f *flight) shrink(by int) bool {
+	if !f.lane.shrink(f.batch, by) {
+		return false
+	}
+	if f.lane.start() {
+		f.client.launch(f.lane)
+	}
+	return true
 }
 
 // outweighs says whether of two opinions a is the one to go by: the one that promises
@@ -90,7 +105,7 @@ func (f *flight) settle(now time.Time) (ended bool) {
 	f.tried, f.broken = f.tried[:0], false
 	f.free = true // the node says when, so it is no storm
 	f.next = now
-	if f.lane.shrink(b, 2) {
+	if f.shrink(2) {
 		return false
 	}
 	after := leaf.RetryAfter(a.err)

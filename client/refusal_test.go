@@ -130,6 +130,7 @@ func TestSecondOpinion(t *testing.T) {
 		took          time.Duration // at most
 	}{
 		{"the other has IDs", leaf.ErrUnknownTag, nil, false, nil, 1, 0},
+		{"the other has the last IDs", leaf.ErrOverflow, nil, false, nil, 1, 0},
 		{"both agree", leaf.ErrUnknownTag, leaf.ErrUnknownTag, false, leaf.ErrUnknownTag, 1, 0},
 		{"a limit promises IDs", leaf.ErrUnauthenticated, soon, false, soon, 1, 0},
 		{"the sooner of two limits", later, soon, false, soon, 1, 0},
@@ -225,6 +226,38 @@ func TestBudgetIsFair(t *testing.T) {
 			t.Errorf("the budget was not used: %+v", before)
 		}
 		stop()
+		callers.Wait()
+	})
+}
+
+// TestThrottledWhileSlow: a node is slow, and allows what one of two callers wants. That one does not wait until the node may
+// allow what the other wants.
+func TestThrottledWhileSlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100))
+		a := cl.nodes["a"]
+		a.answer = func(r *client.Request) ([]leaf.Range, error) {
+			if r.Count > 50 {
+				time.Sleep(100 * time.Millisecond)
+				return nil, leaf.Throttled("50 IDs/s", 1500*time.Millisecond)
+			}
+			return cl.issuer.NextN(context.Background(), r.Tag, r.Count)
+		}
+		c := cl.client(t)
+		synctest.Wait()
+		a.freeze()
+		var callers sync.WaitGroup
+		for _, n := range []int{1, 100, 2} { // the second and the third leave together
+			callers.Go(func() {
+				began := time.Now()
+				_, err := c.NextN(t.Context(), "order", n)
+				if took := time.Since(began); n < 100 && (err != nil || took > time.Second) {
+					t.Errorf("a call for %d: %v after %v", n, err, took)
+				}
+			})
+			synctest.Wait()
+		}
+		a.thaw()
 		callers.Wait()
 	})
 }
