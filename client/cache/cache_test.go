@@ -206,14 +206,17 @@ func TestUnknownTagsCostNoMemory(t *testing.T) {
 }
 
 // TestLimitBelowTheSize: a limit that comes when fetches are large makes them smaller, so
-// that callers get what it allows.
+// that callers get what it allows. So does a source that has not so many IDs any more.
 func TestLimitBelowTheSize(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		refusal error
+		never   bool // is it to be the error of a caller of one ID
 	}{
-		{"never so many", leaf.BadField("count", 100, "must be 1 to 7")},
-		{"not so many now", leaf.Throttled("7 IDs", time.Hour)},
+		{"never so many", leaf.BadField("count", 100, "must be 1 to 7"), true},
+		{"not so many now", leaf.Throttled("7 IDs", time.Hour), false},
+		{"not so many left", leaf.ErrOverflow, true},
+		{"not so many in time", leaf.ErrExhausted, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -234,7 +237,7 @@ func TestLimitBelowTheSize(t *testing.T) {
 					switch {
 					case err == nil:
 						served++
-					case errors.Is(err, leaf.ErrBadRequest):
+					case tt.never:
 						t.Fatalf("a caller of one ID after %d: %v", served, err)
 					}
 					synctest.Wait()

@@ -22,7 +22,7 @@ type Config struct {
 	// Min and Max bound the IDs of one fetch, 1 to leaf.MaxBatch. The first fetch of a
 	// tag takes Min; each following one twice as many as the one before if that lasted
 	// less than half of Span, half as many if it lasted more than twice Span, or if a
-	// limit refused it, then also below Min. What a process that is killed loses is two
+	// limit refused it or the source had not so many, then also below Min. What a process that is killed loses is two
 	// fetches per tag. Defaults 10 and leaf.MaxBatch.
 	Min, Max int
 

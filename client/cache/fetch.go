@@ -160,9 +160,14 @@ func (t *Tag) resize(lasted time.Duration) {
 	}
 }
 
+// forFewer says whether the source may allow, or have, fewer IDs, and at no time as many as it was asked for.
+func forFewer(err error) bool {
+	return errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrOverflow)
+}
+
 // failed ends a fetch that brought nothing. One in advance is tried again after a rest,
-// by the next caller; until then what is left is handed out. What a limit refuses is
-// asked for in smaller parts. A tag that the source does not know is forgotten, so that
+// by the next caller; until then what is left is handed out. What a limit refuses, or the source
+// does not have, is asked for in smaller parts. A tag that the source does not know is forgotten, so that
 // names which clients make up cost no memory.
 func (t *Tag) failed(f *flight, err error) {
 	t.mu.Lock()
@@ -172,11 +177,10 @@ func (t *Tag) failed(f *flight, err error) {
 	}
 	t.flight, f.err = nil, err
 	close(f.done)
-	bad := errors.Is(err, leaf.ErrBadRequest)
-	if bad || errors.Is(err, leaf.ErrThrottled) {
+	if forFewer(err) || errors.Is(err, leaf.ErrThrottled) || errors.Is(err, leaf.ErrExhausted) {
 		t.size, t.cramped = max(min(t.size, f.n/2), 1), true
 	}
-	if t.since.IsZero() && (errors.Is(err, leaf.ErrUnknownTag) || bad && f.n == 1) {
+	if t.since.IsZero() && (errors.Is(err, leaf.ErrUnknownTag) || errors.Is(err, leaf.ErrBadRequest) && f.n == 1) {
 		t.gone = true
 		t.cache.index.drop(t)
 		return

@@ -123,7 +123,7 @@ func TestLateCallers(t *testing.T) {
 		fetches       int
 	}{
 		{"the next one succeeds", leaf.ErrNotReady, nil, 2},
-		{"exhausted", leaf.ErrExhausted, nil, 2},
+		{"exhausted", leaf.ErrExhausted, nil, 3}, // the next one asks for fewer, and most of it is used at once
 		{"the next one fails, too", leaf.ErrNotReady, leaf.ErrExhausted, 2},
 		{"throttled", leaf.Throttled("the tag's rate", time.Second), nil, 1},
 		{"blocked", leaf.ErrBlocked, nil, 1},

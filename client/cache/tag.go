@@ -152,7 +152,7 @@ func (t *Tag) wait(ctx context.Context, n int64) (leaf.Range, error) {
 			if err != nil {
 				return leaf.Range{}, fmt.Errorf("%w: tag %q: the next range did not arrive in time: %w", leaf.ErrExhausted, t.name, err)
 			}
-			if errors.Is(f.err, leaf.ErrBadRequest) && int64(f.n) > n {
+			if forFewer(f.err) && int64(f.n) > n {
 				continue
 			}
 			if again && !began && (errors.Is(f.err, leaf.ErrNotReady) || errors.Is(f.err, leaf.ErrExhausted)) {
