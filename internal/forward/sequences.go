@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/internal/owner"
 )
 
@@ -143,7 +144,8 @@ func (b *batch) some(match func(i int) bool) (numbers []int, requests []leaf.Seq
 	return numbers, requests
 }
 
-// askAll is one attempt at all owners that are known. What they have answered is left no more.
+// askAll is one attempt at all owners that are known. What they have answered is left no more. A panic is the error of the
+// requests for its owner: the servers log it.
 func (s sequences) askAll(ctx context.Context, b *batch) {
 	type part struct {
 		to      owner.Route
@@ -166,7 +168,9 @@ func (s sequences) askAll(ctx context.Context, b *batch) {
 		calls.Go(func() {
 			ctx, cancel := s.rt.WithTimeout(ctx, s.cfg.Attempt)
 			defer cancel()
-			p.results, p.err = s.cfg.Remote.NextEach(ctx, p.to, b.sequence, requests)
+			p.results, p.err = bounded.Recover("the call to an owner", func() ([]leaf.SequenceResult, error) {
+				return s.cfg.Remote.NextEach(ctx, p.to, b.sequence, requests)
+			})
 		})
 	}
 	calls.Wait()

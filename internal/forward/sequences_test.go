@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/internal/forward"
 	"github.com/leaf-idgen/leaf/internal/owner"
 )
@@ -67,9 +68,12 @@ func (o theOthers) NextEach(ctx context.Context, to owner.Route, sequence string
 	o.mu.Lock()
 	o.calls = append(o.calls, fmt.Sprint(to.Address, len(requests)))
 	o.mu.Unlock()
-	if to.Address == "dead" {
+	switch to.Address {
+	case "dead":
 		<-ctx.Done()
 		return nil, leaf.ErrNotReady
+	case "panics":
+		panic("planted")
 	}
 	return at{o.sections, to.Address}.NextEach(ctx, sequence, requests)
 }
@@ -111,6 +115,25 @@ func TestSequences(t *testing.T) {
 		s.calls = nil
 		if ask(requests[:1]); s.calls != nil {
 			t.Errorf("what the node owns was taken to %q", s.calls)
+		}
+	})
+}
+
+// TestSequencesOfAPanic: what panics in the call to one owner is the error of the requests for this owner. The others have their
+// answers, and the node goes on.
+func TestSequencesOfAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sections{owners: map[string]string{"b1": "b", "x": "panics"}, believed: map[string]string{"b1": "b", "x": "panics"}}
+		issuer := forward.New(forward.Config{Remote: theOthers{remote{}, s}, Self: "a", MaxWait: time.Second, Attempt: time.Second})
+		got, err := issuer.Sequences(at{s, "a"}, s.look).NextEach(t.Context(), "chat", []leaf.SequenceRequest{{Entity: "x", Count: 1}, {Entity: "b1", Count: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := errors.AsType[*bounded.PanicError](got[0].Err); !ok || p.Cause != "planted" || leaf.ClassOf(got[0].Err).Err != nil {
+			t.Errorf("of the owner that panics: %v", got[0])
+		}
+		if got[1].Err != nil || got[1].Range.Len() != 2 {
+			t.Errorf("of the other one: %v", got[1])
 		}
 	})
 }
