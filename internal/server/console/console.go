@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
@@ -184,9 +185,9 @@ func (s *shared[T]) get(ctx context.Context) (T, error) {
 		r = &reading[T]{done: make(chan struct{})}
 		s.now = r
 		go func() {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
 			defer cancel()
-			value, err := s.read(bounded)
+			value, err := bounded.Recover("a reading of the console", func() (T, error) { return s.read(limited) })
 			s.mu.Lock()
 			r.value, r.err, r.until = value, err, time.Now().Add(s.keep)
 			s.mu.Unlock()

@@ -330,6 +330,18 @@ func TestOneReadingForAll(t *testing.T) {
 	}
 }
 
+// TestReadingThatPanics: a panic of a reading is the error of those who asked for it, and the node goes on.
+func TestReadingThatPanics(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fake{cluster: func(context.Context) (any, error) { panic("planted") }}, "", nil)
+	if status, _, body := s.ask(http.MethodGet, "api/cluster", ""); status != http.StatusInternalServerError || strings.Contains(body, "planted") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _, _ := s.ask(http.MethodGet, "api/workers", ""); status != http.StatusOK {
+		t.Errorf("another reading: %d", status)
+	}
+}
+
 // decoded asks for a reading.
 func decoded[T any](s *site, path string) (v T) {
 	s.t.Helper()
