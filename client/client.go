@@ -42,10 +42,11 @@ type Client struct {
 	cluster    *cluster
 	trace      func(context.Context, Call) func(error) // nil: none
 
-	members *members
-	nodes   balance
-	budget  *budget
-	stats   counters
+	members  *members
+	unlisted atomic.Pointer[string] // why no node is known; nil: some are
+	nodes    balance
+	budget   *budget
+	stats    counters
 
 	waiters waiters
 
@@ -131,6 +132,7 @@ func New(nodes Resolver, opts ...Option) (*Client, error) {
 	c.nodes.list.Store(new([]*node))
 	c.nodes.linked.Store(new([]*node))
 	c.members = newMembers(c, o.maxNodes, o.zone)
+	c.unlisted.Store(new("the Resolver has not returned yet"))
 	c.fly = func(l *lane) { l.fly(ctx, c) }
 	c.tasks.Start(func() { c.follow(ctx) })
 	c.tasks.Start(func() { c.members.tend(ctx) })

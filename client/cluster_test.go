@@ -219,3 +219,18 @@ func TestOldNodeFile(t *testing.T) {
 		}
 	})
 }
+
+// TestOnlyOtherClusters: every call says that all nodes belong to another cluster, not only the first one that asks one.
+func TestOnlyOtherClusters(t *testing.T) {
+	t.Parallel()
+	issuer := &counter{}
+	address, _ := startNode(t, "127.0.0.1:0", grpcd.Config{
+		Access: leaf.Anyone(issuer, issuer), Cluster: func() string { return "two" }, Logger: slog.New(slog.DiscardHandler),
+	})
+	c := newClient(t, client.Addresses(address), client.WithCluster("one"), client.WithTimeout(500*time.Millisecond))
+	for range 3 {
+		if _, err := c.Next(t.Context(), "order"); !errors.Is(err, client.ErrOtherCluster) || !errors.Is(err, leaf.ErrNotReady) {
+			t.Error(err)
+		}
+	}
+}

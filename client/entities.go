@@ -92,6 +92,9 @@ func (f *entities) run(ctx context.Context) ([]leaf.SequenceResult, error) {
 		n := f.pick(now)
 		switch {
 		case f.after > 0 || n == nil:
+			if why := c.noNode(); len(f.tried) == 0 && why != nil {
+				f.said = why
+			}
 			if deadline, _ := ctx.Deadline(); f.over(now) || f.after > 0 && deadline.Before(now.Add(f.after)) {
 				return f.end()
 			}

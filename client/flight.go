@@ -184,6 +184,11 @@ func (f *flight) pick(now time.Time, hedge bool) (_ *node, remote bool) {
 // again begins a new round after all nodes were asked in vain, or ends the batch if
 // every one of them has answered and there is no point in asking any longer.
 func (f *flight) again(now time.Time) (ended bool) {
+	if len(f.tried) == 0 {
+		if why := f.client.noNode(); why != nil {
+			f.said(why)
+		}
+	}
 	if len(f.tried) > 0 && !f.broken && (!leaf.ClassOf(f.batch.said).Retryable || now.Sub(f.started) >= f.lane.timeout) {
 		f.batch.fail(f.batch.said)
 		return true

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -27,6 +29,7 @@ const (
 func (c *Client) follow(ctx context.Context) {
 	var last []discovery.Node // as it came from the Resolver
 	usable := false           // it names a node that can be
+	var useless error         // why it names none
 	failing, known := false, false
 	start := c.rt.Now()
 	timeout := listTimeout
@@ -40,9 +43,11 @@ func (c *Client) follow(ctx context.Context) {
 		}
 		if err == nil && !reflect.DeepEqual(nodes, last) {
 			last = slices.Clone(nodes)
-			if usable = c.members.apply(ctx, nodes) > 0; usable {
+			var n int
+			if n, useless = c.members.apply(ctx, nodes); n > 0 {
 				c.save(nodes)
 			}
+			usable = n > 0
 		}
 		switch {
 		case err != nil || !usable:
@@ -59,6 +64,11 @@ func (c *Client) follow(ctx context.Context) {
 			}
 			failing, known = false, true
 		}
+		var why *string
+		if !known {
+			why = new(whyNone(err, useless))
+		}
+		c.unlisted.Store(why)
 		pause := c.refresh
 		if !known {
 			pause = min(pause, max(firstRefresh, c.rt.Now().Sub(start)/4))
@@ -88,7 +98,29 @@ func (c *Client) remember(ctx context.Context) bool {
 		return false
 	}
 	c.log.add(slog.LevelInfo, "using the list of nodes of the last run", "file", c.nodeFile, "nodes", len(nodes))
-	return c.members.apply(ctx, nodes) > 0
+	n, _ := c.members.apply(ctx, nodes) // it is in the log
+	return n > 0
+}
+
+// whyNone says why a list has no node that can be used: it did not come, or of its entries.
+func whyNone(err, useless error) string {
+	if err != nil {
+		return fmt.Sprintf("the Resolver gives no list: %v", err)
+	}
+	return fmt.Sprintf("the list of the Resolver has no node that can be used: %v", useless)
+}
+
+// noNode says why there is no node that a call could ask; nil: there are some. Whatever comes later is more to a caller.
+func (c *Client) noNode() error {
+	if why := c.unlisted.Load(); why != nil {
+		return &brokenError{cause: fmt.Errorf("no node is known: %s", *why)}
+	}
+	for _, n := range *c.nodes.list.Load() {
+		if why := n.failure(); errors.Is(why, ErrOtherCluster) {
+			return &brokenError{cause: why}
+		}
+	}
+	return nil
 }
 
 func (c *Client) save(nodes []discovery.Node) {

@@ -289,3 +289,37 @@ func TestDNS(t *testing.T) {
 		t.Error("a name that does not exist was found")
 	}
 }
+
+// TestNoNodeIsKnown: a call that has no node to ask says why: what is wrong is the resolver, its list, or WithCluster.
+func TestNoNodeIsKnown(t *testing.T) {
+	other := node("a", "", 100)
+	other.Cluster = "two"
+	for name, tt := range map[string]struct {
+		list func(ctx context.Context) ([]discovery.Node, error)
+		want string
+	}{
+		"it fails":        {func(context.Context) ([]discovery.Node, error) { return nil, errRegistry }, errRegistry.Error()},
+		"it panics":       {func(context.Context) ([]discovery.Node, error) { panic("an accident") }, "the Resolver panicked: an accident"},
+		"it hangs":        {func(ctx context.Context) ([]discovery.Node, error) { <-ctx.Done(); return nil, ctx.Err() }, "the Resolver has not returned"},
+		"an empty list":   {func(context.Context) ([]discovery.Node, error) { return nil, nil }, "the list of the Resolver"},
+		"another cluster": {func(context.Context) ([]discovery.Node, error) { return []discovery.Node{other}, nil }, `node "a": ` + client.ErrOtherCluster.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cl := newCluster(node("a", "", 100))
+				c := newClient(t, resolver(tt.list), client.WithLinks(cl.dial), client.WithCluster("one"))
+				for what, ask := range map[string]func(ctx context.Context) error{
+					"Next":      func(ctx context.Context) error { return second(c.Next(ctx, "order")) },
+					"Sequence":  func(ctx context.Context) error { return second(c.Sequence("chat").Next(ctx, "7")) },
+					"WaitReady": c.WaitReady,
+				} {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					if err := ask(ctx); !errors.Is(err, leaf.ErrNotReady) || !strings.Contains(err.Error(), tt.want) {
+						t.Errorf("%s: %v, want %q", what, err, tt.want)
+					}
+				}
+			})
+		})
+	}
+}

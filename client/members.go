@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -76,13 +77,13 @@ func (m *members) tend(ctx context.Context) {
 	}
 }
 
-// apply makes the list current and returns how many nodes of it can be used. Nodes that
+// apply makes the list current and returns how many nodes of it can be used, or why none can. Nodes that
 // stay keep their connection and health; a new weight holds from the next request on. A list
 // of nothing usable changes nothing.
-func (m *members) apply(ctx context.Context, list []discovery.Node) int {
-	entries := m.usable(list)
+func (m *members) apply(ctx context.Context, list []discovery.Node) (usable int, why error) {
+	entries, why := m.usable(list)
 	if len(entries) == 0 {
-		return 0
+		return 0, why
 	}
 	m.subset.sort(entries)
 	m.mu.Lock()
@@ -92,7 +93,7 @@ func (m *members) apply(ctx context.Context, list []discovery.Node) int {
 	m.soughtAsLocked(before)
 	if m.chooseLocked(ctx) == 0 {
 		m.entries = before
-		return 0
+		return 0, errors.New("there is no link to any, and the log says why")
 	}
 	addresses := make(map[string]*listing, len(entries))
 	for _, e := range slices.Backward(entries) { // of two with one address the preferred one
@@ -106,12 +107,13 @@ func (m *members) apply(ctx context.Context, list []discovery.Node) int {
 		}
 	}
 	m.client.stats.listed.Store(int64(left))
-	return left
+	return left, nil
 }
 
-// usable returns the entries of the list that can be nodes of this client.
-func (m *members) usable(list []discovery.Node) (entries []*listing) {
+// usable returns the entries of the list that can be nodes of this client, and why the last one of the others cannot.
+func (m *members) usable(list []discovery.Node) (entries []*listing, why error) {
 	c := m.client
+	why = errors.New("it has no gRPC address")
 	others := int64(0)
 	seen := make(map[string]bool, len(list))
 	for _, info := range list {
@@ -126,6 +128,7 @@ func (m *members) usable(list []discovery.Node) (entries []*listing) {
 			}
 		}
 		if err != nil {
+			why = fmt.Errorf("node %q: %w", info.ID, err)
 			c.log.add(slog.LevelWarn, "a node of the list is of no use", "node", info.ID, "error", err)
 			continue
 		}
@@ -133,7 +136,7 @@ func (m *members) usable(list []discovery.Node) (entries []*listing) {
 		entries = append(entries, &listing{key: key, info: info})
 	}
 	c.stats.others.Store(others)
-	return entries
+	return entries, why
 }
 
 // chooseLocked links the nodes that are to be used, and no others, and returns how many

@@ -158,6 +158,13 @@ func (n *node) ejectLocked(now time.Time, err error) {
 	n.ejections++
 }
 
+// failure returns why the node was last ejected; nil: it has been usable since.
+func (n *node) failure() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.why
+}
+
 // works says whether no other node is needed in the place of this one.
 func (n *node) works() bool {
 	n.mu.Lock()

@@ -29,6 +29,9 @@ func (c *Client) WaitReady(ctx context.Context) error {
 			}
 		}
 		if err := c.rt.Wait(ctx, nil, readyPoll); err != nil {
+			if why := c.noNode(); why != nil {
+				return fmt.Errorf("%w: %w", why, err)
+			}
 			return fmt.Errorf("%w: none of %d nodes has answered that it serves: %w", leaf.ErrNotReady, len(nodes), err)
 		}
 	}
