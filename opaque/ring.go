@@ -117,10 +117,7 @@ func ParseRing(in io.Reader) (*Ring, error) {
 			continue
 		}
 		name := words[0]
-		if name == "key" && len(words) == 3 {
-			name += " " + words[1]
-		}
-		if seen[name] && name != "used" { // each key that is added brings one
+		if seen[name] && name != "key" && name != "used" { // each key that is added brings one of both
 			return nil, fmt.Errorf("line %d: a second %q", n, name)
 		}
 		seen[name] = true
@@ -163,6 +160,9 @@ func (r *Ring) set(words []string) error {
 		version, err := strconv.Atoi(words[1])
 		if err != nil {
 			return errors.New("key: the version must be a number") // without the word, which may be the secret
+		}
+		if r.Keys[version] != nil {
+			return fmt.Errorf("a second key %d", version)
 		}
 		if r.Keys[version], err = hex.DecodeString(words[2]); err != nil {
 			return fmt.Errorf("key %d: must be %d hexadecimal digits", version, 2*SecretSize)
