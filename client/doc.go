@@ -61,7 +61,8 @@
 // for such tags only. An owner that fails is left for other nodes, until an answer names it again.
 //
 // A call for numbers of a sequence ([Client.Sequence]) joins no lane: it is one request, and what a node
-// does not answer in half of the time that is left is asked of another node. It sends no hedges.
+// does not answer in half of the time that is left is asked of another node, to which later calls go first for a while. It
+// sends no hedges.
 //
 // # What it does not do
 //

@@ -187,6 +187,9 @@ func (f *entities) ask(ctx context.Context, n *node) {
 	if bounded.Err() != nil && err != nil && !isOwn(err) {
 		n.answered(now, time.Time{}, errGivenUp)
 		n.suspect(now, started)
+		if ctx.Err() == nil && now.Sub(started) >= maxPatience { // less is no evidence: the caller may have little time
+			f.lane.shun(n, now)
+		}
 		err = &brokenError{cause: errors.New("the node has not answered in time")}
 	} else {
 		n.answered(now, time.Time{}, err)

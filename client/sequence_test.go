@@ -312,3 +312,27 @@ func TestSequenceOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestSequenceBesideAMuteNode: of a node that answers health checks only, few calls for a sequence wait.
+func TestSequenceBesideAMuteNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		c := cl.client(t)
+		synctest.Wait()
+		cl.nodes["a"].set(func(n *fake) { n.mute = true })
+		waited := 0
+		for range 200 { // 100 s
+			began := time.Now()
+			if _, err := c.Sequence("chat").Next(t.Context(), "7"); err != nil {
+				t.Error(err)
+			}
+			if time.Since(began) > 100*time.Millisecond {
+				waited++
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		if waited < 1 || waited > 12 {
+			t.Errorf("%d of 200 calls waited", waited)
+		}
+	})
+}

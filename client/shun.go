@@ -9,8 +9,8 @@ const (
 	longestShun = 30 * time.Second
 )
 
-// shun is why a lane asks other nodes first: this one has refused it. That says nothing
-// about other lanes, so it says nothing about the node.
+// shun is why a lane asks other nodes first: this one has refused it, or, of a sequence, has not answered in time. That says
+// nothing about other lanes, so it says nothing about the node.
 type shun struct {
 	until time.Time
 	times int
