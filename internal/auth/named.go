@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // Named is the set of named tokens in force. Make it with NewNamed. All methods are safe for
@@ -22,6 +23,10 @@ type Named struct {
 
 	set  sync.Mutex // held by put
 	last int64      // number of the reading that is in force; guarded by set
+
+	once      sync.Once // sets calls
+	calls     bounded.Guard
+	abandoned atomic.Int64 // readings that did not end in time
 }
 
 // table finds a grant by the first bytes of its digest, and is never changed. The time of a search may
@@ -117,6 +122,10 @@ type FollowConfig struct {
 	Logger   *slog.Logger
 }
 
+// maxHanging is how many readings may hang beyond their deadline before no other one begins: a file can be on a disk that does
+// not answer.
+const maxHanging = 2
+
 // firstInterval is the interval, at most, until the first reading has succeeded.
 const firstInterval = 250 * time.Millisecond
 
@@ -147,12 +156,13 @@ func (n *Named) Follow(ctx context.Context, c FollowConfig) {
 	}
 }
 
-// Refresh reads the store once.
+// Refresh reads the store once. A reading that hangs is given up soon after its deadline, and brings nothing.
 func (n *Named) Refresh(ctx context.Context, c FollowConfig) error {
-	ctx, cancel := c.Runtime.WithTimeout(ctx, c.Timeout)
-	defer cancel()
+	n.once.Do(func() {
+		n.calls = bounded.Guard{Runtime: c.Runtime, What: "the store of named tokens", Limit: maxHanging, Total: &n.abandoned}
+	})
 	reading, began := n.begun.Add(1), c.Runtime.Now()
-	tokens, err := c.Store.NamedTokens(ctx)
+	tokens, err := bounded.Do(ctx, &n.calls, c.Timeout, c.Store.NamedTokens)
 	if err != nil {
 		return fmt.Errorf("read named tokens: %w", err)
 	}

@@ -199,6 +199,65 @@ func (f *failing) NamedTokens(ctx context.Context) ([]auth.Token, error) {
 	return f.Store.NamedTokens(ctx)
 }
 
+// stubborn is a Store of which one reading does something else.
+type stubborn struct {
+	auth.Store
+
+	once atomic.Pointer[func()]
+}
+
+func (s *stubborn) NamedTokens(ctx context.Context) ([]auth.Token, error) {
+	if once := s.once.Swap(nil); once != nil {
+		(*once)()
+	}
+	return s.Store.NamedTokens(ctx)
+}
+
+// TestReadingThatDoesNotReturn: a token that is revoked while a reading hangs, whatever its context says, or panics, is refused.
+func TestReadingThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(end <-chan struct{}){
+		"hangs":  func(end <-chan struct{}) { <-end },
+		"panics": func(<-chan struct{}) { panic("planted") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &stubborn{Store: memory.New()}
+				secret, digest := auth.NewSecret()
+				if err := store.CreateToken(t.Context(), auth.Token{Name: "a", Digest: digest, Roles: roles(t, "issue"), Created: time.Now()}); err != nil {
+					t.Fatal(err)
+				}
+				n, end := auth.NewNamed(), make(chan struct{})
+				defer close(end)
+				var log strings.Builder
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go n.Follow(ctx, auth.FollowConfig{
+					Store: store, Interval: 2 * time.Second, Timeout: time.Second, Runtime: leaf.SystemRuntime(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				synctest.Wait()
+				kept, err := auth.NewTokens().WithNamed(n, nil).Identify(leaf.Credentials{Token: secret})
+				if err != nil {
+					t.Fatal(err)
+				}
+				store.once.Store(new(func() { fault(end) }))
+				if err := store.RevokeToken(ctx, "a"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if err := kept.Issue("order"); !errors.Is(err, leaf.ErrUnauthenticated) {
+					t.Errorf("a token that was revoked: %v", err)
+				}
+				if strings.Count(log.String(), "named tokens cannot be read") != 1 {
+					t.Errorf("the log says %s", &log)
+				}
+			})
+		})
+	}
+}
+
 // TestFollow: a token that is made or revoked counts within an interval. While the store does
 // not answer, the last set stays, and the log says since when.
 func TestFollow(t *testing.T) {

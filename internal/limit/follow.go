@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
 // Source is a Store whose rules a Follower follows.
@@ -77,12 +79,19 @@ type Follower struct {
 	sources []*followed
 	start   start
 
+	abandoned atomic.Int64 // readings that did not end in time
+
 	mu sync.Mutex // of last, of all sources; held while they are put into force
 }
+
+// maxHanging is how many readings of one source may hang beyond their deadline before no other one begins.
+const maxHanging = 2
 
 // followed is a source and what is known of it.
 type followed struct {
 	Source
+
+	calls bounded.Guard
 
 	last Rules // guarded by Follower.mu
 
@@ -102,7 +111,10 @@ type followed struct {
 func NewFollower(g *Gate, sources []Source, c FollowConfig) *Follower {
 	f := &Follower{gate: g, c: c.withDefaults()}
 	for _, s := range sources {
-		f.sources = append(f.sources, &followed{Source: s, asked: make(chan struct{}), known: make(chan struct{})})
+		f.sources = append(f.sources, &followed{
+			Source: s, asked: make(chan struct{}), known: make(chan struct{}),
+			calls: bounded.Guard{Runtime: f.c.Runtime, What: fmt.Sprintf("store %q", s.Name), Limit: maxHanging, Total: &f.abandoned},
+		})
 	}
 	f.start.clients = make(chan struct{})
 	f.start.over.Store(len(sources) == 0)
@@ -152,7 +164,7 @@ func (f *Follower) refresh(ctx context.Context, s *followed) error {
 		return err
 	}
 	defer s.leave()
-	rules, err := f.read(ctx, s.Store)
+	rules, err := bounded.Do(ctx, &s.calls, f.c.Timeout, s.Store.Limits) // which ends soon after its deadline
 	if err != nil {
 		err = fmt.Errorf("read limits from %s: %w", s.Name, err)
 	}
@@ -189,13 +201,6 @@ func (s *followed) leave() {
 	defer s.mu.Unlock()
 	close(s.reading)
 	s.reading = nil
-}
-
-// read is one call of a store, which ends at its deadline.
-func (f *Follower) read(ctx context.Context, s Store) (Rules, error) {
-	ctx, cancel := f.c.Runtime.WithTimeout(ctx, f.c.Timeout)
-	defer cancel()
-	return s.Limits(ctx)
 }
 
 // putIntoForce puts the rules of one source into force, with the last ones of the others.

@@ -22,7 +22,8 @@ import (
 type source struct {
 	*memory.Store
 	mu    sync.Mutex
-	fault error // errHang: it hangs until its context ends
+	fault error  // errHang: it hangs until its context ends
+	once  func() // is called by the next reading; nil: nothing is
 	reads int
 }
 
@@ -39,8 +40,12 @@ func newSource(tags ...string) *source {
 func (s *source) Limits(ctx context.Context) (limit.Rules, error) {
 	s.mu.Lock()
 	s.reads++
-	fault := s.fault
+	fault, once := s.fault, s.once
+	s.once = nil
 	s.mu.Unlock()
+	if once != nil {
+		once()
+	}
 	switch {
 	case errors.Is(fault, errHang):
 		<-ctx.Done()
@@ -172,6 +177,39 @@ func TestFollowThroughAnOutage(t *testing.T) {
 			if diff := gocmp.Diff(want, lines); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+// TestReadingThatDoesNotReturn: a reading that hangs whatever its context says, or panics, keeps the rules that are changed
+// later from no node.
+func TestReadingThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(end <-chan struct{}){
+		"hangs":  func(end <-chan struct{}) { <-end },
+		"panics": func(<-chan struct{}) { panic("planted") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				s := newSource("a")
+				var log bytes.Buffer
+				_, inForce := follow(t, &log, limit.Source{Name: "s", Store: s})
+				end := make(chan struct{})
+				defer close(end)
+				s.mu.Lock()
+				s.once = func() { fault(end) }
+				s.mu.Unlock()
+				must(t, second(s.SetTagLimit(t.Context(), "a", limit.ChangeTo(some))))
+				time.Sleep(20 * time.Second)
+				synctest.Wait()
+				if got := inForce(); got != "tag a" {
+					t.Errorf("%q is in force", got)
+				}
+				if said := log.String(); strings.Count(said, "limits cannot be read;") != 1 || strings.Count(said, "limits can be read again") != 1 {
+					t.Errorf("the log says %s", said)
+				}
+			})
 		})
 	}
 }
