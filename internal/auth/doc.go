@@ -11,6 +11,6 @@
 //     also where a server has kept the [Grant] for a connection.
 //
 // What it does not do: it reads no files. A server may keep the access that it opened for a
-// connection, so a token of the configuration that was removed is refused from the next
-// connection, or from the next request that shows a token, on.
+// connection, as long as the client shows the same token, so a token of the configuration that was
+// removed is refused from the next connection on at the latest (docs/SECURITY.md).
 package auth
