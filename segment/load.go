@@ -96,7 +96,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 	defer l.End()
 	t.mu.Lock()
 	step, options, last := t.step, t.optionsLocked(), t.buffer().last
-	asked, heard := t.buffer().asked, t.heard // what is heard from now on may lie above a range that is on its way
+	asked, known := t.buffer().asked, t.known // what is heard from now on may lie above a range that is on its way
 	t.mu.Unlock()
 	req := a.pace.request(t.name, step, options, last, asked)
 	res, err := bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (Reservation, error) {
@@ -117,8 +117,7 @@ func (t *Tag) tryReserve() (reserved, error) {
 	if res.Step < 1 || res.Step > MaxStep || r.Lo < 0 || r.Hi > MaxMaxID || r.Len() != req.LengthFor(res.Step) {
 		return reserved{}, fmt.Errorf("store answered %v with step %d for %+v: dropped", r, res.Step, req)
 	}
-	if r.Lo < heard {
-		regress := &fence.RegressError{Seen: heard, Why: fmt.Sprintf("another node has issued numbers up to %d in strict order", heard)}
+	if regress := known.against(r.Lo); regress != nil {
 		return reserved{}, t.latch(fmt.Sprint(r), l.Before, regress)
 	}
 	wrote, err := l.Admit(a.base, r)

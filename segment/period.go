@@ -116,7 +116,7 @@ func (t *Tag) periodLocked(outer Term) (Term, error) {
 	if err := t.misfitLocked(o.period, now); err != nil {
 		return nil, err
 	}
-	return periodTerm{o.period, max(o.period.begin(now), t.seen), t.alloc, outer}, nil
+	return periodTerm{o.period, max(o.period.begin(now), t.known.seen), t.alloc, outer}, nil
 }
 
 // sawLocked takes note of the options' period and of the number that the row has reached. What is in memory of an earlier
@@ -124,14 +124,14 @@ func (t *Tag) periodLocked(outer Term) (Term, error) {
 func (t *Tag) sawLocked(was *tagOptions, maxID int64) {
 	if of := t.options.inForce(); of == nil {
 		t.misfitIsLocked(nil)
-	} else if t.seen = max(t.seen, periodOf(maxID)); t.misfit {
+	} else if t.known.seen = max(t.known.seen, periodOf(maxID)); t.misfit {
 		_ = t.misfitLocked(of, t.alloc.rt.Now()) // for the alarm, which would else last until a caller comes
 	}
 	b := t.buf
 	if b == nil {
 		return
 	}
-	if in, ok := b.term.(periodTerm); was.inForce() != t.options.inForce() || ok && in.day < t.seen {
+	if in, ok := b.term.(periodTerm); was.inForce() != t.options.inForce() || ok && in.day < t.known.seen {
 		t.enterLocked(b, nil)
 	}
 }
@@ -149,22 +149,18 @@ func (t *Tag) inPeriod(of *period, r reserved) (reserved, error) {
 	lost := &t.alloc.counters.lost[lossPeriod]
 	if periodOf(r.Range.Lo) < of.begin(t.alloc.rt.Now()) {
 		lost.Add(r.Range.Len())
-		now, err := t.beginPeriod(of)
+		err := t.beginPeriod(of)
 		if err != nil {
 			return reserved{}, err
 		}
-		if r, err = t.reserve(); err != nil {
+		if r, err = t.reserve(); err != nil { // a range of the period before is a regress
 			return reserved{}, err
-		}
-		if periodOf(r.Range.Lo) < now {
-			lost.Add(r.Range.Len())
-			return reserved{}, fmt.Errorf("store answered %v for tag %q after its row was moved to the period from %s: dropped", r.Range, t.name, dateOf(now))
 		}
 	}
 	day := periodOf(r.Range.Lo)
 	t.mu.Lock()
-	seen := t.seen
-	t.seen = max(seen, day)
+	seen := t.known.seen
+	t.known.seen = max(seen, day)
 	t.mu.Unlock()
 	switch {
 	case day < seen:
@@ -177,25 +173,28 @@ func (t *Tag) inPeriod(of *period, r reserved) (reserved, error) {
 	return r, nil
 }
 
-// beginPeriod moves the row to the first number of the period that is now, and returns the period. A load has just moved
+// beginPeriod moves the row to the first number of the period that is now. A load has just moved
 // the row, so its time of change is what the database's clock says. One reading of the node's clock is compared with
 // that and says which period it is: the clock may be set between two readings.
-func (t *Tag) beginPeriod(of *period) (day int64, err error) {
+func (t *Tag) beginPeriod(of *period) error {
 	a := t.alloc
 	row, err := t.shard.lookup(a.base, t.name)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	now := a.rt.Now()
-	day = of.begin(now)
+	day := of.begin(now)
 	if ahead := now.Sub(row.UpdateTime); !row.UpdateTime.IsZero() && ahead > longestAhead {
-		return 0, t.tooEarly(of, day, now, ahead)
+		return t.tooEarly(of, day, now, ahead)
 	}
-	_, err = bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
+	maxID, err := bounded.Do(a.base, &t.shard.calls, a.cfg.LoadTimeout, func(ctx context.Context) (int64, error) {
 		return t.shard.store.Raise(ctx, t.name, day<<number.PeriodBits+1)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("move the row of tag %q to the period from %s: %w", t.name, dateOf(day), err)
+		return fmt.Errorf("move the row of tag %q to the period from %s: %w", t.name, dateOf(day), err)
 	}
-	return day, nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known.seen = max(t.known.seen, periodOf(maxID))
+	return nil
 }

@@ -40,10 +40,10 @@ func (t *Tag) tooEarly(of *period, day int64, now time.Time, ahead time.Duration
 // ends the alarm. t.mu is held.
 func (t *Tag) misfitLocked(of *period, now time.Time) (err error) {
 	switch begin := of.begin(now); {
-	case t.seen > of.begin(now.Add(longestEarly)):
+	case t.known.seen > of.begin(now.Add(longestEarly)):
 		err = fmt.Errorf("%w: the row of tag %q is in the period from %s, which begins later than in %v by the clock of the node that issues the tag: compare the clocks, "+
-			"or the numbers of the period are used up", leaf.ErrNotReady, t.name, dateOf(t.seen), longestEarly)
-	case t.seen >= t.early.day, begin < t.early.day: // the row is there, or the clock is no longer
+			"or the numbers of the period are used up", leaf.ErrNotReady, t.name, dateOf(t.known.seen), longestEarly)
+	case t.known.seen >= t.early.day, begin < t.early.day: // the row is there, or the clock is no longer
 		t.early = early{}
 	case now.Before(t.early.until):
 		err = t.early.why

@@ -26,12 +26,11 @@ type Tag struct {
 	step    int64       // the row's own step as last seen, 0 if unknown or invalid
 	options *tagOptions // nil: none, as most tags
 	strict  bool        // as in Options, also where the others cannot be used
-	heard   int64       // the end of what other nodes have issued, as far as this one was told
-	seen    int64       // the latest period that the row was in; of tags with a period
-	early   early       // the period that the node's clock was in too early, zero if none
-	misfit  bool        // the node's clock does not fit the period of the row
-	buf     *buffer     // nil until the tag is first used
-	tight   bool        // the alarm format is raised
+	known   evidence
+	early   early   // the period that the node's clock was in too early, zero if none
+	misfit  bool    // the node's clock does not fit the period of the row
+	buf     *buffer // nil until the tag is first used
+	tight   bool    // the alarm format is raised
 }
 
 type tagState int8

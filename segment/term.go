@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/number"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // Terms tells when this node may issue a tag in strict order (OrderStrict): while it owns the tag,
@@ -46,8 +48,27 @@ func (a *Allocator) Heard(tag string, end int64) {
 	if t := a.tag(tag); t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.heard = max(t.heard, end)
+		t.known.heard = max(t.known.heard, end)
 	}
+}
+
+// evidence is what a node knows of a tag's numbers although it has reserved none of them.
+type evidence struct {
+	heard int64 // the end of what other nodes have issued, as far as this one was told
+	seen  int64 // the latest period that the row was in; of tags with a period
+}
+
+// against returns what a range that starts at lo contradicts, nil if nothing. No return of unused IDs takes a row back to an
+// earlier period, so a reading that showed a later one counts (rule M).
+func (e evidence) against(lo int64) *fence.RegressError {
+	first := e.seen << number.PeriodBits
+	switch {
+	case lo >= max(first, e.heard):
+		return nil
+	case e.heard < first:
+		return &fence.RegressError{Seen: first, Why: fmt.Sprintf("the row was in the period from %s before", dateOf(e.seen))}
+	}
+	return &fence.RegressError{Seen: e.heard, Why: fmt.Sprintf("another node has issued numbers up to %d in strict order", e.heard)}
 }
 
 // nobody is the Terms of a node without any.

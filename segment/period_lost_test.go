@@ -1,0 +1,68 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRowBackInAnEarlierPeriod: the database forgets all of today, and the next load is that of a node that has taken no
+// range of the tag. It has read the row in today's period, to which no return of unused IDs takes a row back. So it does not
+// begin the period again, from whose first numbers another node has issued.
+func TestRowBackInAnEarlierPeriod(t *testing.T) {
+	for name, atOnce := range map[string]bool{"that the node has read": false, "that the node has begun": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, ids := newStore(daily()), newLedger()
+				a := node(t, s, nil, segment.Config{NodeID: "a"})
+				b := node(t, s, nil, segment.Config{NodeID: "b"})
+				lose := func() {
+					for range 3 {
+						id, err := b.Next(t.Context(), "order")
+						if err != nil {
+							t.Error(err)
+						}
+						ids.add(t, "b", id)
+					}
+					synctest.Wait() // b has the ranges that it wants, and finds the loss later
+					if !atOnce {
+						if err := a.Refresh(t.Context(), "order"); err != nil {
+							t.Error(err)
+						}
+					}
+					yesterday := daily()
+					yesterday.MaxID = 11 // not below a's range of yesterday
+					s.Put(yesterday)
+				}
+				if loads := 0; atOnce { // between the end of yesterday and the first range of today
+					s.set(func(s *store) {
+						s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+							if loads++; loads == 2 {
+								s.heal()
+								lose()
+							}
+							return do()
+						}
+					})
+				} else {
+					lose()
+				}
+				id, err := a.Next(t.Context(), "order")
+				if err == nil {
+					ids.add(t, "a", id)
+				}
+				if !errors.Is(err, leaf.ErrRegress) {
+					t.Fatalf("%d, %v; want ErrRegress", id, err)
+				}
+				if _, err := a.Repair(t.Context(), "order", 0); err != nil {
+					t.Fatal(err)
+				}
+				ids.add(t, "a", drain(t, a, "order", 20)...)
+			})
+		})
+	}
+}
