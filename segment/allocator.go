@@ -54,6 +54,7 @@ type Allocator struct {
 	mu      sync.Mutex
 	pending map[string]*Tag      // tags that the store will be asked about
 	misses  map[string]time.Time // unknown tags, until when
+	known   map[string]evidence  // of tags that have left the table
 	recent  map[string]int64     // tags to preload with their last use, as read from the disk
 	saved   string               // the list as last written, to skip equal writes
 }
@@ -81,6 +82,7 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 		closed:  make(chan struct{}),
 		pending: make(map[string]*Tag),
 		misses:  make(map[string]time.Time),
+		known:   make(map[string]evidence),
 		misfits: misfits{tags: make(map[string]error)},
 	}
 	first := cfg.pace()

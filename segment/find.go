@@ -50,8 +50,9 @@ func (a *Allocator) find(name string) (*Tag, error) {
 
 func unknownTag(name string) error { return fmt.Errorf("%w: %q", leaf.ErrUnknownTag, name) }
 
+// newTag returns a Tag for a name that has none. a.mu is held.
 func (a *Allocator) newTag(s *shard, name string, state tagState) *Tag {
-	t := &Tag{name: name, alloc: a, shard: s, state: state}
+	t := &Tag{name: name, alloc: a, shard: s, state: state, known: a.known[name]}
 	t.cur.Store(a.drained)
 	return t
 }
@@ -186,6 +187,9 @@ func (t *Tag) detach() {
 		return // its handle may share the chunk of the tag's successor
 	}
 	t.state = detached
+	if t.known != (evidence{}) {
+		t.alloc.known[t.name] = t.known
+	}
 	defer t.alloc.dropped(t.name)
 	t.options = nil
 	t.fitsLocked(0)

@@ -98,28 +98,43 @@ func lostBy(a *segment.Allocator, reason string) int64 {
 }
 
 // A database loses the ranges of the owner, and the owner is gone. Another node has no fence of the tag, but knows the
-// IDs that the owner gave to its callers.
+// IDs that the owner gave to its callers, also where the row has vanished until the old one was put in its place.
 func TestStrictOwnerIsGoneWithItsRanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, o, a, b := pair(t, strictRow(10))
-		backup, err := s.Lookup(t.Context(), "order")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.own("a")
-		got, err := a.NextN(t.Context(), "order", 25)
-		if err != nil {
-			t.Fatal(err)
-		}
-		end := got[len(got)-1].Hi
-		b.Heard("order", end)
-		b.Heard("order", 2) // an older one, late
-		o.own("b")
-		s.Put(backup)
-		if id, err := b.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
-			t.Errorf("%d, %v, although IDs below %d are in use", id, err, end)
-		}
-	})
+	for name, vanishes := range map[string]bool{"the row goes back": false, "the row vanishes, and an old one comes": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, o, a, b := pair(t, strictRow(10))
+				backup, err := s.Lookup(t.Context(), "order")
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.own("a")
+				got, err := a.NextN(t.Context(), "order", 25)
+				if err != nil {
+					t.Fatal(err)
+				}
+				end := got[len(got)-1].Hi
+				b.Heard("order", end)
+				b.Heard("order", 2) // an older one, late
+				o.own("b")
+				if vanishes {
+					s.Remove("order")
+					if err := b.Refresh(t.Context(), "order"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.Put(backup)
+				if vanishes {
+					if err := b.Refresh(t.Context(), "order"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if id, err := b.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
+					t.Errorf("%d, %v, although IDs below %d are in use", id, err, end)
+				}
+			})
+		})
+	}
 }
 
 // The answer of the database arrives after the next owner has issued, and is above nothing: no regress.

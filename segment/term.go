@@ -52,7 +52,8 @@ func (a *Allocator) Heard(tag string, end int64) {
 	}
 }
 
-// evidence is what a node knows of a tag's numbers although it has reserved none of them.
+// evidence is what a node knows of a tag's numbers although it has reserved none of them. It stays when the tag leaves the
+// table: the row vanishes for a moment when an old copy of it is put in its place.
 type evidence struct {
 	heard int64 // the end of what other nodes have issued, as far as this one was told
 	seen  int64 // the latest period that the row was in; of tags with a period
