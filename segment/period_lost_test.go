@@ -3,10 +3,13 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/number"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -65,4 +68,37 @@ func TestRowBackInAnEarlierPeriod(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRepairAboveOfALaterPeriod: an operator who adds generously to the highest number, as the texts say, does not move the
+// row to a later day: no node would issue a number of the tag until then.
+func TestRepairAboveOfALaterPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(22 * time.Hour) // in the last hour of a day a row may be in the next one
+		s := newStore(daily())
+		a := node(t, s, nil, segment.Config{})
+		id := nextOf(t, a)
+		tomorrow := int64(10958) << number.PeriodBits
+		for _, above := range []int64{tomorrow, id + 1e12} {
+			_, err := a.Repair(t.Context(), "order", above)
+			plan, planned := a.PlanRepair(t.Context(), "order", above)
+			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "the next period") || planned != nil || plan.Refused != err.Error() {
+				t.Errorf("above %d: %v; the plan: %q, %v; want ErrConflict for the next period", above, err, plan.Refused, planned)
+			}
+		}
+		wantNumber(t, nextOf(t, a), "2000-01-01", 2)
+		if _, err := a.Repair(t.Context(), "order", tomorrow-1e9); err != nil {
+			t.Errorf("above a number of today: %v", err)
+		}
+		nextOf(t, a)
+
+		beyond := daily() // by a clock that was wrong
+		beyond.MaxID = tomorrow + 5
+		s.Put(beyond)
+		if _, err := a.Repair(t.Context(), "order", tomorrow+50); err != nil {
+			t.Errorf("a row that is in the next day already: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		wantNumber(t, nextOf(t, a), "2000-01-02", 51)
+	})
 }

@@ -113,6 +113,8 @@ type repair struct {
 	space  string   // incarnation of the cluster fence
 	fence  int64    // its number, if it holds the tag's ranges of every node that is under it
 	plan   RepairPlan
+
+	options Options // of the row
 }
 
 // ask finds the highest number in use. It changes nothing but the question on the board,
@@ -128,7 +130,7 @@ func (r *repair) ask(ctx context.Context) error {
 	if err != nil && !missing {
 		return storeError(err)
 	}
-	r.plan.Row, r.plan.NoRow = row.MaxID, missing
+	r.plan.Row, r.plan.NoRow, r.options = row.MaxID, missing, row.Options
 	if a.fence.HasCluster() {
 		e, ok, space, err := a.fence.ClusterEntry(ctx, r.tag)
 		if err != nil {
@@ -161,7 +163,10 @@ func (r *repair) ask(ctx context.Context) error {
 
 // decide completes the plan, or says why there is none.
 func (r *repair) decide() error {
+	next, beyond := r.options.beyondPeriod(r.above)
 	switch {
+	case beyond && max(r.high, r.plan.Row) < next:
+		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins, and not %d: no node would issue a number of the tag before that period, and the row can never go back", leaf.ErrConflict, next, r.tag, r.above)
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
 		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more%s", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high, r.others())
 	case r.above != 0:
