@@ -103,7 +103,7 @@ func (d *Directory) Put(ctx context.Context, n discovery.Node, ttl time.Duration
 	defer d.done(ctx, time.Now(), &err, "put node %s", n.ID)
 	put := func() error { return d.exec(ctx, d.sql.put, n.ID, n.Encode(), ttl.Milliseconds()) }
 	err = put()
-	if d.store.dialect.embedded && err != nil && d.store.dialect.kindOf(err).missing() {
+	if d.store.dialect.embedded && err != nil && d.store.dialect.kindOf(err).missing() && d.store.isUnmade() {
 		if _, err := d.store.createTables(ctx); err != nil {
 			return err
 		}

@@ -114,6 +114,31 @@ func TestDirectoryNoTable(t *testing.T) {
 	}
 }
 
+// TestDirectoryOfAFileThatLostTables: a node whose SQLite file has lost the table of nodes makes no table again. The table of
+// options may be lost too: a new one is empty, and takes order and limits from all tags.
+func TestDirectoryOfAFileThatLostTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	s := open(t, "sqlite:"+path)
+	if err := s.Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
+		t.Fatal(err)
+	}
+	row := segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: segment.Options{Order: segment.OrderStrict}}
+	if err := s.Create(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Directory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, raw(t, path), "DROP TABLE leaf_tag_option", "DROP TABLE leaf_node")
+	if err := d.Put(t.Context(), node("n1"), time.Minute); !errors.Is(err, segment.ErrSchema) {
+		t.Errorf("Put: %v; want ErrSchema", err)
+	}
+	if rows, err := s.Rows(t.Context()); !errors.Is(err, segment.ErrSchema) {
+		t.Errorf("Rows without the options: %+v, %v; want ErrSchema", rows, err)
+	}
+}
+
 // TestDirectorySweep: what ended long ago is deleted, not all of it at once, and
 // nothing else.
 func TestDirectorySweep(t *testing.T) {
