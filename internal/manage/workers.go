@@ -185,7 +185,7 @@ func registryError(err error) error {
 	switch {
 	case err == nil || leaf.ClassOf(err).Err != nil:
 		return err
-	case errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrNotFound), errors.Is(err, worker.ErrTaken), errors.Is(err, worker.ErrDamaged):
+	case errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrNotFound), errors.Is(err, worker.ErrTaken), errors.Is(err, worker.ErrDamaged), isOtherCluster(err):
 		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
 	case errors.Is(err, worker.ErrSchema), errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)

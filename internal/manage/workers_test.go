@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -33,6 +34,25 @@ func TestReleaseOfAJavaServersNumber(t *testing.T) {
 		if err := manage.Tell(t.Context(), b, manage.ReleaseWorker{Number: number}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
 			t.Errorf("release %d: got %v, want %q", number, err, want)
 		}
+	}
+}
+
+// elsewhere is a registry in a database that became another cluster's.
+type elsewhere struct{ worker.Registry }
+
+func (elsewhere) Info() worker.Info { return worker.Info{Name: "mysql"} }
+
+func (elsewhere) List(context.Context) ([]worker.Record, error) {
+	return nil, &segment.ClusterError{Own: "ours", Found: "theirs"}
+}
+
+// TestRegistryOfAnotherCluster: the database answers, and to ask it again does not help.
+func TestRegistryOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	r := &manage.Registry{Opened: elsewhere{}, Layout: snowflake.Leaf(), Own: func() int64 { return -1 }}
+	_, err := manage.Ask(t.Context(), manage.On(r), manage.ListWorkers{})
+	if !errors.Is(err, leaf.ErrConflict) || strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "theirs") {
+		t.Errorf("%v; want ErrConflict that names the other cluster", err)
 	}
 }
 
