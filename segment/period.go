@@ -124,7 +124,7 @@ func (t *Tag) periodLocked(outer Term) (Term, error) {
 func (t *Tag) sawLocked(was *tagOptions, maxID int64) {
 	if of := t.options.inForce(); of == nil {
 		t.misfitIsLocked(nil)
-	} else if t.known.seen = max(t.known.seen, periodOf(maxID)); t.misfit {
+	} else if t.known.seen = max(t.known.seen, periodOf(maxID)); t.misfit != "" {
 		_ = t.misfitLocked(of, t.alloc.rt.Now()) // for the alarm, which would else last until a caller comes
 	}
 	b := t.buf

@@ -54,8 +54,12 @@ func (t *Tag) misfitLocked(of *period, now time.Time) (err error) {
 
 // misfitIsLocked notes why the node's clock does not fit the tag, nil if it does. t.mu is held.
 func (t *Tag) misfitIsLocked(why error) {
-	if (why != nil) != t.misfit {
-		t.misfit = why != nil
+	text := ""
+	if why != nil {
+		text = why.Error()
+	}
+	if text != t.misfit {
+		t.misfit = text
 		t.alloc.misfits.set(t.name, why, t.alloc.alarms)
 	}
 }
@@ -79,7 +83,12 @@ func (m *misfits) set(tag string, why error, alarms leaf.Alarms) {
 	} else {
 		m.tags[tag] = why
 	}
-	if m.tags[m.told] != nil {
+	if m.told != tag && m.tags[m.told] != nil {
+		return
+	}
+	if why != nil {
+		m.told = tag
+		alarms.Raise(misfitAlarm(tag, why))
 		return
 	}
 	for m.told, why = range m.tags {

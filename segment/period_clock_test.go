@@ -123,3 +123,41 @@ func TestClockBehindAPeriod(t *testing.T) {
 		})
 	}
 }
+
+// TestClockAlarmFollowsItsCause: a clock that was ahead is set back too far. The alarm, which is still there, says so, and names
+// the tag that it named before.
+func TestClockAlarmFollowsItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bill := daily()
+		bill.Tag = "bill"
+		s, l, clock := newStore(daily()), newAlarms(), shiftedBy(25*time.Hour)
+		s.Put(bill)
+		right := node(t, s, nil, segment.Config{NodeID: "right"})
+		nextOf(t, right)
+		if _, err := right.Next(t.Context(), "bill"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wrong := node(t, s, nil, segment.Config{NodeID: "wrong", Runtime: clock, Alarms: l, SyncInterval: time.Minute, MaxWait: time.Second})
+		misfits := func(tag string) {
+			t.Helper()
+			if id, err := wrong.Next(t.Context(), tag); !errors.Is(err, leaf.ErrNotReady) {
+				t.Fatalf("tag %s: %d, %v; want ErrNotReady", tag, id, err)
+			}
+		}
+		misfits("order")
+		misfits("bill")
+		if text := l.text("clock", "periods"); !strings.Contains(text, `of tag "order"`) || !strings.Contains(text, "ahead of the database's") {
+			t.Fatalf("a clock that is ahead: %q", text)
+		}
+		clock.by.Store(int64(-2 * time.Hour))
+		misfits("bill")
+		misfits("order")
+		if text := l.text("clock", "periods"); !strings.Contains(text, `of tag "order"`) || !strings.Contains(text, "begins later than in") {
+			t.Errorf("a clock that is behind: %q", text)
+		}
+		clock.by.Store(0)
+		time.Sleep(2 * time.Minute)
+		l.want(t)
+	})
+}

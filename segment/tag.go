@@ -28,7 +28,7 @@ type Tag struct {
 	strict  bool        // as in Options, also where the others cannot be used
 	known   evidence
 	early   early   // the period that the node's clock was in too early, zero if none
-	misfit  bool    // the node's clock does not fit the period of the row
+	misfit  string  // why the node's clock does not fit the period of the row; "": it does
 	buf     *buffer // nil until the tag is first used
 	tight   bool    // the alarm format is raised
 }
