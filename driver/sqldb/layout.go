@@ -37,6 +37,7 @@ func (l *layout) complete() bool {
 // detect finds out what the database has. It returns segment.ErrSchema if
 // leaf_alloc is missing or lacks a column that the Java server needs, too.
 func (s *Store) detect(ctx context.Context) (*layout, error) {
+	s.awaitTables(ctx)
 	columns, err := s.columns(ctx, "leaf_alloc")
 	if err != nil {
 		return nil, err

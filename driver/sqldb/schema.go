@@ -42,6 +42,9 @@ var createTable = regexp.MustCompile(`(?s)CREATE TABLE IF NOT EXISTS (\w+).*?;`)
 
 func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 	if s.dialect.embedded {
+		end := make(chan struct{})
+		s.making.Store(&end)
+		defer close(end)
 		made, err := createFile(s.target.path)
 		if err != nil {
 			return nil, err
@@ -75,6 +78,17 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 	}
 	s.layout.Store(nil)
 	return report, nil
+}
+
+// awaitTables waits while this process makes the tables of an embedded database. Another process that makes them at the same
+// time keeps it waiting, and a reader would find some of them, or none.
+func (s *Store) awaitTables(ctx context.Context) {
+	if end := s.making.Load(); end != nil {
+		select {
+		case <-*end:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // createOne runs one CREATE TABLE IF NOT EXISTS. PostgreSQL reports a duplicate

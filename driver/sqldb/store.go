@@ -100,8 +100,9 @@ type Store struct {
 	cfg     Config
 	sql     *statements
 	board   *boardStatements
-	layout  atomic.Pointer[layout] // nil: not known
-	made    atomic.Bool            // this process made the file of an embedded database
+	layout  atomic.Pointer[layout]        // nil: not known
+	made    atomic.Bool                   // this process made the file of an embedded database
+	making  atomic.Pointer[chan struct{}] // closed when this process has made the tables there; nil: it makes none
 
 	hadOptions, hadClients atomic.Bool // a layout had leaf_tag_option, leaf_client_option
 
