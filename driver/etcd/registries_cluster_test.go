@@ -9,6 +9,20 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
+// beside returns the registry of worker IDs beside a store.
+func (p *place) beside(t *testing.T, s *etcd.Store) *etcd.Records {
+	t.Helper()
+	cfg := p.config()
+	cfg.Prefix += "/worker"
+	workers, err := etcd.NewRecords(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = workers.Close() })
+	workers.BelongTo(s)
+	return workers
+}
+
 // TestRegistriesOfAnotherCluster is rule V: the keys become those of another cluster. The node hears of no owner and of no
 // worker ID there, and makes no namespace.
 func TestRegistriesOfAnotherCluster(t *testing.T) {
@@ -18,21 +32,14 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer slots.Close()
-	beside := p.config()
-	beside.Prefix += "/worker"
-	workers, err := etcd.NewRecords(beside)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer workers.Close()
-	workers.BelongTo(s)
+	workers := p.beside(t, s)
 	for name, r := range map[string]*etcd.Records{"worker IDs": workers, "slots": slots} {
 		if all, err := r.List(short(t)); err != nil || len(all) > 0 {
 			t.Fatalf("List of the %s: %v, %v", name, all, err)
 		}
 	}
 	p.put(t, p.prefix+"/owner", strings.Replace(p.value(t, "/owner"), s.KnownCluster(), "theirs", 1))
-	before := len(p.keys(t, false))
+	count := len(p.keys(t, false))
 	for name, r := range map[string]*etcd.Records{"worker IDs": workers, "slots": slots} {
 		_, read := r.Namespace(short(t), nil)
 		_, made := r.Namespace(short(t), &worker.StoredNamespace{Namespace: space})
@@ -43,7 +50,35 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 			}
 		}
 	}
-	if keys := p.keys(t, false); len(keys) != before {
+	if keys := p.keys(t, false); len(keys) != count {
 		t.Errorf("keys %q; want no new one", keys)
+	}
+}
+
+// TestNamespaceWhileTheStoreChanges: the keys become those of another cluster between the look at them and the creation of a
+// namespace. It is not made. After another change of the same cluster's key it is.
+func TestNamespaceWhileTheStoreChanges(t *testing.T) {
+	for name, change := range map[string]func(owner, own string) string{
+		"to another cluster's": func(owner, own string) string { return strings.Replace(owner, own, "theirs", 1) },
+		"not in its cluster":   func(owner, _ string) string { return strings.Replace(owner, "{", "{ ", 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := bound(t)
+			workers, owner := p.beside(t, s), p.value(t, "/owner")
+			then := change(owner, s.KnownCluster())
+			other := strings.Contains(then, "theirs")
+			before(p.proxies[0], `"fingerprint"`, func() { p.put(t, p.prefix+"/owner", then) })
+			made, err := workers.Namespace(short(t), &worker.StoredNamespace{Namespace: space})
+			if other != isOtherCluster(err) || other != (made == nil) {
+				t.Errorf("%+v, %v", made, err)
+			}
+			if p.value(t, "/owner") != then {
+				t.Error("the store has not changed in the middle of the call")
+			}
+			p.put(t, p.prefix+"/owner", owner)
+			if stored, err := workers.Namespace(short(t), nil); err != nil || other != (stored == nil) {
+				t.Errorf("stored is %+v, %v", stored, err)
+			}
+		})
 	}
 }
