@@ -4,7 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -80,5 +82,32 @@ func TestNamespaceWhileTheStoreChanges(t *testing.T) {
 				t.Errorf("stored is %+v, %v", stored, err)
 			}
 		})
+	}
+}
+
+// TestDirectoryOfAnotherCluster: a node is not put among the nodes of another cluster, and hears of none there.
+func TestDirectoryOfAnotherCluster(t *testing.T) {
+	p, s := bound(t)
+	cfg := p.config()
+	cfg.Prefix += "/node"
+	d, err := etcd.NewDirectory(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	d.BelongTo(s)
+	n := discovery.Node{ID: "n1", Weight: 1, HTTP: "10.0.0.1:8080"}
+	if err := d.Put(short(t), n, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := d.List(short(t)); err != nil || len(all) != 1 || all[0].ID != n.ID {
+		t.Errorf("%v, %v; want the node", all, err)
+	}
+	p.put(t, p.prefix+"/owner", strings.Replace(p.value(t, "/owner"), s.KnownCluster(), "theirs", 1))
+	if err := d.Put(short(t), n, time.Minute); !isOtherCluster(err) {
+		t.Errorf("Put: %v; want a ClusterError", err)
+	}
+	if all, err := d.List(short(t)); !isOtherCluster(err) {
+		t.Errorf("List: %v, %v; want a ClusterError", all, err)
 	}
 }

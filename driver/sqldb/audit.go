@@ -95,7 +95,7 @@ func (s *Store) Entries(ctx context.Context, q audit.Query) (page []audit.Entry,
 	}
 	query, args = s.dialect.bind(query+s.dialect.audit.end), append(args, q.Limit+1)
 	found, last := 0, ""
-	err = eachRow(ctx, s.read, query, args, func(rows *sql.Rows) error {
+	each := func(rows *sql.Rows) error {
 		var e audit.Entry
 		if err := rows.Scan(&e.ID, &e.Node, &e.Who, &e.Address, &e.Operation, &e.Object, &e.From, &e.To, &e.Result); err != nil {
 			return err
@@ -108,8 +108,11 @@ func (s *Store) Entries(ctx context.Context, q audit.Query) (page []audit.Entry,
 			page = append(page, e)
 		}
 		return nil
-	})
-	if err != nil {
+	}
+	if err := s.look(ctx, func(by querier) error {
+		page, found, last, next = nil, 0, "", "" // it may be called again
+		return eachRow(ctx, by, query, args, each)
+	}); err != nil {
 		return nil, "", err
 	}
 	return page, next, nil

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/auth"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
@@ -146,6 +148,11 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 		if err := errors.Join(s.Post(t.Context(), segment.Notice{Tag: "theirs", Asked: 7}), s.Enter(t.Context(), segment.Member{Node: "theirs", Process: 1})); err != nil {
 			t.Fatal(err)
 		}
+		nodes, err := s.Directory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nodes.Close() })
 		execAll(t, db, "UPDATE leaf_meta SET value = '"+otherID+"' WHERE name = 'cluster_id'")
 		for name, call := range map[string]func() error{
 			"Reserve": func() error {
@@ -192,6 +199,14 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 			"Enter":       func() error { return s.Enter(t.Context(), segment.Member{Node: "n", Process: 1}) },
 			"Leave":       func() error { return s.Leave(t.Context(), "theirs") },
 			"Nodes":       func() error { _, err := s.Nodes(t.Context()); return err },
+			"Record": func() error {
+				return s.Record(t.Context(), audit.Entry{ID: audit.NewID(time.Now()), Node: "n", Who: "x", Operation: "create", Object: "order", Result: audit.Done}, time.Hour)
+			},
+			"Entries": func() error { _, _, err := s.Entries(t.Context(), audit.Query{Limit: 1}); return err },
+			"Put of the directory": func() error {
+				return nodes.Put(t.Context(), discovery.Node{ID: "n", Weight: 1, HTTP: "10.0.0.1:8080"}, time.Minute)
+			},
+			"List of the directory": func() error { _, err := nodes.List(t.Context()); return err },
 			"Bind": func() error {
 				execAll(t, db, "DELETE FROM leaf_meta WHERE name <> 'cluster_id'")
 				err := s.Bind(t.Context(), segment.Binding{Store: "default"})

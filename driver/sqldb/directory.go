@@ -68,6 +68,7 @@ func (s *Store) Directory() (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
+	other.identity = s.identity
 	return newDirectory(other, true), nil
 }
 
@@ -175,7 +176,7 @@ func (d *Directory) query(ctx context.Context, query string, args []any, each fu
 	if d.closed.Load() {
 		return errDirectoryClosed
 	}
-	return eachRow(ctx, d.store.read, query, args, each)
+	return d.store.look(ctx, func(q querier) error { return eachRow(ctx, q, query, args, each) })
 }
 
 // done finishes a call as Store.done does.

@@ -90,6 +90,7 @@ func (s etcdStore) openDirectory() (discovery.Directory, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.BelongTo(s.Store)
 	*s.beside = append(*s.beside, d)
 	return d, nil
 }
