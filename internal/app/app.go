@@ -232,7 +232,7 @@ func (a *App) beside() []func(context.Context) {
 		a.watchGuard,
 		a.sendTraces,
 		a.learnCluster,
-		a.files.watch,
+		a.watchFiles,
 		a.monitor.Run,
 		a.agreeOnKeys,
 	}

@@ -166,3 +166,9 @@ func (s *Sources) Read(err error) (news bool) {
 
 // Ready is what the administrator's port says.
 func (a *App) Ready() leaf.Readiness { return a.ready() }
+
+// LostAFile reports whether the node knows that a file is lost.
+func (a *App) LostAFile() bool { return a.files.lostError() != nil }
+
+// HoldsNoWorker reports whether snowflake mode was ended.
+func (a *App) HoldsNoWorker() bool { return a.worker.Status().State == worker.Closed }

@@ -42,8 +42,20 @@ func (a *App) openFiles() {
 	for _, s := range a.dbs.stores {
 		a.files.checks = append(a.files.checks, s.CheckFile)
 	}
+	if a.registry != nil {
+		a.registry.files = a.files
+	}
 	if a.registry != nil && a.registry.records != nil {
 		a.files.checks = append(a.files.checks, a.registry.records.CheckFile)
+	}
+}
+
+// watchFiles ends snowflake mode with the first loss: a worker ID that it took later would be one of the database that stands
+// where the lost one was, and keep the nodes there from it.
+func (a *App) watchFiles(ctx context.Context) {
+	a.files.watch(ctx)
+	if a.files.lostError() != nil && a.worker != nil {
+		_ = a.worker.Close(context.WithoutCancel(ctx)) // the alarm tells of the loss; Stop waits for the end
 	}
 }
 
@@ -94,6 +106,15 @@ func (f *files) explain(err error) error {
 		return lost.cause
 	}
 	return err
+}
+
+// isLost looks once more: a claim may come between two looks.
+func (f *files) isLost() bool {
+	if f == nil {
+		return false
+	}
+	_ = f.look() // what cannot be looked at is not lost
+	return f.lostError() != nil
 }
 
 func lostAlarm(err error) leaf.Alarm {

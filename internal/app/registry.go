@@ -26,6 +26,7 @@ type registry struct {
 	tracer  *trace.Tracer  // of claims; nil: they have no spans
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
+	files   *files         // that the node rests on; nil in a command
 	layout  snowflake.Layout
 	workers config.Workers // of it and of the further layouts
 	numbers leaf.Range     // that this node may have

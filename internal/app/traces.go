@@ -23,8 +23,13 @@ func (a *App) sendTraces(ctx context.Context) {
 	}
 }
 
-// Claim implements worker.Registry.
+// Claim implements worker.Registry. Once a file is lost it claims nothing, as in the database that has taken the place of another
+// one, and lasts until the holder of the number is closed.
 func (r *registry) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	if r.files.isLost() {
+		<-ctx.Done()
+		return worker.Record{}, ctx.Err()
+	}
 	s := r.tracer.Start(ctx, trace.Client, "worker claim")
 	s.Set("leaf.registry", r.Info().Name)
 	claimed, err := r.Registry.Claim(ctx, req)
