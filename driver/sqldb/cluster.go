@@ -131,6 +131,24 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 	return s.storedCluster(ctx, s.write)
 }
 
+// Identify returns the ID of the cluster of the database, for a registry that is alone in it. Where it has none it records id
+// first, unless id is "". A user without a right to leaf_meta finds none. Every error may be retried.
+func (r *Records) Identify(ctx context.Context, id string) (found string, err error) {
+	defer r.done(ctx, time.Now(), &err, "read the ID of the registry")
+	s := r.store
+	found, err = s.storedCluster(ctx, s.read)
+	if err == nil && found == "" && id != "" {
+		err = s.exec(ctx, s.sql.insertName, metaCluster, id)
+		if err == nil || s.dialect.kindOf(err) == kindDuplicate { // another node was faster
+			found, err = s.storedCluster(ctx, s.write)
+		}
+	}
+	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied || kind == kindReadOnly) {
+		return "", nil
+	}
+	return found, err
+}
+
 // storedCluster returns the ID that the database has, "" if it has none.
 func (s *Store) storedCluster(ctx context.Context, q querier) (id string, err error) {
 	return s.readCluster(ctx, q, s.sql.cluster)

@@ -16,24 +16,28 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// openZooKeeper returns the registry in ZooKeeper.
-func openZooKeeper(c config.Snowflake, log *slog.Logger) (worker.Registry, error) {
+// openZooKeeper opens the registry in ZooKeeper.
+func (r *registry) openZooKeeper(c config.Snowflake, log *slog.Logger) error {
 	servers, chroot, err := zookeeper.ParseServers(strings.Join(c.Addresses, ","))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cfg := zookeeper.Config{
 		Servers: servers, Chroot: chroot, Name: c.Name, SessionTimeout: c.Lease,
 		JavaFingerprint: snowflake.Leaf().Fingerprint(), Logger: log,
 	}
 	if c.Registry == config.RegistryZooKeeper {
-		return zookeeper.NewOriginal(cfg)
+		o, err := zookeeper.NewOriginal(cfg)
+		if err == nil {
+			r.Registry, r.ids = o, o
+		}
+		return err
 	}
 	records, err := zookeeper.NewRecycle(cfg)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.Registry, r.ids = worker.NewPool(records), records
 	}
-	return worker.NewPool(records), nil
+	return err
 }
 
 // etcdRegistry returns where the registry is in etcd.

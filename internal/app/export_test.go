@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/worker"
@@ -166,6 +167,15 @@ func (s *Sources) Read(err error) (news bool) {
 
 // Ready is what the administrator's port says.
 func (a *App) Ready() leaf.Readiness { return a.ready() }
+
+// KnownRegistry returns the registry as a node with this data directory uses it.
+func KnownRegistry(r interface {
+	worker.Registry
+	identified
+}, dir *datadir.Dir,
+) (worker.Registry, error) {
+	return newKnownRegistry(r, r, dir, slog.New(slog.DiscardHandler))
+}
 
 // LostAFile reports whether the node knows that a file is lost.
 func (a *App) LostAFile() bool { return a.files.lostError() != nil }

@@ -26,6 +26,7 @@ type registry struct {
 	tracer  *trace.Tracer  // of claims; nil: they have no spans
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
+	ids     identified     // nil: it has no ID of its own
 	files   *files         // that the node rests on; nil in a command
 	layout  snowflake.Layout
 	workers config.Workers // of it and of the further layouts
@@ -56,10 +57,10 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 		err = r.openRecords(cfg, dbs, log)
 	case config.RegistryEtcd:
 		if r.etcd, err = etcd.NewRecords(etcdRegistry(c)); err == nil {
-			r.Registry = worker.NewPool(r.etcd)
+			r.Registry, r.ids = worker.NewPool(r.etcd), r.etcd
 		}
 	case config.RegistryZooKeeper, config.RegistryZooKeeperRecycle:
-		r.Registry, err = openZooKeeper(c, log)
+		err = r.openZooKeeper(c, log)
 	default:
 		err = fmt.Errorf("snowflake.registry=%s has no case in openRegistry", c.Registry)
 	}
@@ -94,6 +95,9 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 	}
 	if r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Lease: cfg.Snowflake.Lease, Logger: log}); err == nil {
 		r.Registry = worker.NewPool(r.records)
+		if !cfg.Snowflake.UsesStores() {
+			r.ids = r.records
+		}
 	}
 	return err
 }

@@ -1,0 +1,135 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// registryFile has the ID of the registry of worker IDs that this data directory has used.
+const registryFile = "registry"
+
+// identified is a registry with an ID of its own. It is not that of a cluster: several clusters may share a registry, so that
+// their IDs differ.
+type identified interface {
+	// Identify returns the ID of the registry. Where it has none it records id first, unless id is "".
+	Identify(ctx context.Context, id string) (string, error)
+}
+
+// knownRegistry claims nothing in another registry than the one that this data directory has used (rule V). The other nodes
+// stay in the registry of before, where they get the numbers that the other registry gives, too. A registry that was wiped has
+// no ID, and gets the same one back.
+type knownRegistry struct {
+	worker.Registry
+
+	ids identified
+	dir *datadir.Dir
+	log *slog.Logger
+
+	mu     sync.Mutex
+	id     string    // "": not known yet
+	looked time.Time // when the ID was last compared
+}
+
+// lookAgain is how often a node compares the ID while it holds a number. A registry that has lost its ID gets it back long
+// before a number of a wiped registry can be used, and so before a new node makes another ID.
+const lookAgain = time.Minute
+
+func newKnownRegistry(r worker.Registry, ids identified, dir *datadir.Dir, log *slog.Logger) (*knownRegistry, error) {
+	content, err := dir.ReadFile(registryFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return &knownRegistry{Registry: r, ids: ids, dir: dir, log: log, id: strings.TrimSpace(string(content))}, nil
+}
+
+// Claim implements worker.Registry. It compares before, so that no number is taken elsewhere, and again after it, because the
+// address may have changed its meaning meanwhile.
+func (k *knownRegistry) Claim(ctx context.Context, req worker.Request) (worker.Record, error) {
+	if err := k.compare(ctx, ""); err != nil {
+		return worker.Record{}, err
+	}
+	own, err := k.Registry.Claim(ctx, req)
+	if err == nil {
+		err = k.compare(ctx, newID(own, time.Now()))
+	}
+	return own, err
+}
+
+// Renew implements worker.Registry. A claim that another registry does not know is not lost.
+func (k *knownRegistry) Renew(ctx context.Context, own worker.Record, bound int64) (worker.Record, error) {
+	renewed, err := k.Registry.Renew(ctx, own, bound)
+	switch {
+	case errors.Is(err, worker.ErrLost):
+		if other, ok := errors.AsType[*otherRegistryError](k.compare(ctx, "")); ok {
+			return own, other
+		}
+	case err == nil && k.isDue():
+		if failed := k.compare(ctx, newID(own, time.Now())); failed != nil {
+			k.log.Debug("the ID of the registry of worker IDs was not compared", "error", failed)
+		}
+	}
+	return renewed, err
+}
+
+// newID is an ID for a registry without one, "" if this node must not make it: the registry may have been wiped, and the nodes
+// that know its ID write it back before a number can be used.
+func newID(own worker.Record, now time.Time) string {
+	if own.Floor > now.UnixMilli() {
+		return ""
+	}
+	return segment.NewClusterID()
+}
+
+func (k *knownRegistry) isDue() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Since(k.looked) >= lookAgain
+}
+
+// compare returns an error if another registry answers. made is the ID for one that has none, if this node knows none either.
+func (k *knownRegistry) compare(ctx context.Context, made string) error {
+	k.mu.Lock()
+	known := k.id
+	k.mu.Unlock()
+	if known != "" {
+		made = known
+	}
+	found, err := k.ids.Identify(ctx, made)
+	if err != nil {
+		return fmt.Errorf("read the ID of the registry: %w", err)
+	}
+	switch {
+	case known == found, found == "": // none is no other registry's
+		found = known
+	case known != "":
+		return &otherRegistryError{own: known, found: found, file: filepath.Join(k.dir.Path(), registryFile)}
+	default:
+		if err := k.dir.Replace(registryFile, []byte(found+"\n")); err != nil { // the next comparison tries again
+			k.log.Warn("the ID of the registry of worker IDs cannot be kept; the next start does not notice another registry", "error", err)
+			found = ""
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.id, k.looked = found, time.Now()
+	return nil
+}
+
+// otherRegistryError says that another registry of worker IDs answers.
+type otherRegistryError struct{ own, found, file string }
+
+func (e *otherRegistryError) Error() string {
+	return fmt.Sprintf("another registry of worker IDs answers: its ID is %s, and this node used %s before. Both give the same worker IDs, so the node claims none there. Lead the address back. "+
+		"If this registry takes the place of the other one, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", e.found, e.own, e.file)
+}

@@ -1,0 +1,181 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/worker"
+)
+
+// TestRegistryOfOthers is rule V: the address of the registry of worker IDs leads to that of other nodes, which gives the numbers
+// that the node's neighbours have. The node claims nothing there, and goes on when the address is right again.
+func TestRegistryOfOthers(t *testing.T) {
+	t.Parallel()
+	coordinator := func(servers func(t testing.TB) server.Namespace) func(t *testing.T, name string, s *config.Snowflake) {
+		return func(t *testing.T, name string, s *config.Snowflake) {
+			t.Helper()
+			at := servers(t)
+			s.Addresses, s.Name = at.Servers, strings.Trim(strings.ReplaceAll(at.Root, "/", "-"), "-")+name
+		}
+	}
+	for kind, place := range map[string]func(t *testing.T, name string, s *config.Snowflake){
+		"etcd":              coordinator(server.Etcd),
+		"zookeeper":         coordinator(server.ZooKeeper),
+		"zookeeper-recycle": coordinator(server.ZooKeeper),
+		"sql": func(t *testing.T, name string, s *config.Snowflake) {
+			t.Helper()
+			c := config.Default()
+			c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), name)}
+			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			s.Addresses = c.Stores
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			registry := func(name string) config.Config {
+				c := embedded(shortDir(t))
+				c.Segment.Enable = false
+				c.Snowflake.Registry = kind
+				place(t, name, &c.Snowflake)
+				c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1:7002", true
+				atRegistry(t, c, func(b manage.Backend) error {
+					_, err := manage.Ask(t.Context(), b, manage.InitWorkers{})
+					return err
+				})
+				return c
+			}
+			ours, theirs := registry("ours"), registry("theirs")
+			ours.Snowflake.Address = "127.0.0.1:7001"
+			for _, c := range []config.Config{ours, theirs} {
+				a, stop := start(t, c)
+				ids(t, a, 1)
+				stop()
+			}
+			misled := ours
+			misled.Snowflake.Name, misled.Snowflake.Addresses = theirs.Snowflake.Name, theirs.Snowflake.Addresses
+			a, stop := start(t, misled)
+			until(t, "an alarm names the other registry", func() bool {
+				_, body := get(t, a, "/readyz?mode=snowflake")
+				return strings.Contains(body, "another registry of worker IDs answers")
+			})
+			if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 {
+				t.Errorf("with the registry of others: %d %s", status, body)
+			}
+			stop()
+			atRegistry(t, theirs, func(b manage.Backend) error {
+				all, err := manage.Ask(t.Context(), b, manage.ListWorkers{})
+				for _, w := range all.Workers {
+					if w.Address == "127.0.0.1:7001" {
+						t.Errorf("the node has claimed %+v", w)
+					}
+				}
+				return err
+			})
+			a, _ = start(t, ours)
+			ids(t, a, 1)
+		})
+	}
+}
+
+// identities is a registry with an ID of its own.
+type identities struct {
+	worker.Registry
+
+	id            string
+	floor         int64
+	lost          error
+	claims, looks int
+}
+
+func (r *identities) Identify(_ context.Context, id string) (string, error) {
+	r.looks++
+	if r.id == "" {
+		r.id = id
+	}
+	return r.id, nil
+}
+
+func (r *identities) Claim(context.Context, worker.Request) (worker.Record, error) {
+	r.claims++
+	return worker.Record{Number: 7, Floor: r.floor}, nil
+}
+
+func (r *identities) Renew(_ context.Context, own worker.Record, _ int64) (worker.Record, error) {
+	return own, r.lost
+}
+
+// TestRegistryKeepsItsID: which node makes the ID of a registry, which one writes it back, and what a node hears of its claim
+// when another registry answers.
+func TestRegistryKeepsItsID(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		dir, err := datadir.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &identities{floor: time.Now().Add(10 * time.Minute).UnixMilli()}
+		open := func() worker.Registry {
+			known, err := app.KnownRegistry(r, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return known
+		}
+		known := open()
+		claim := func() (worker.Record, error) { return known.Claim(t.Context(), worker.Request{}) }
+		renew := func(own worker.Record) error { _, err := known.Renew(t.Context(), own, 0); return err }
+		own, err := claim()
+		if err != nil || r.id != "" {
+			t.Fatalf("a registry whose numbers wait: %v, ID %q; the nodes of a registry that was wiped know its ID", err, r.id)
+		}
+		time.Sleep(5 * time.Minute)
+		if err := renew(own); err != nil || r.id != "" {
+			t.Fatalf("renewed while the numbers wait: %v, ID %q", err, r.id)
+		}
+		time.Sleep(5 * time.Minute)
+		if err := renew(own); err != nil || r.id == "" {
+			t.Fatalf("renewed when the numbers can be used: %v, ID %q", err, r.id)
+		}
+		ours, looks := r.id, r.looks
+		if err := renew(own); err != nil || r.looks > looks {
+			t.Errorf("%v; the ID is read with each renewal", err)
+		}
+
+		for _, known = range []worker.Registry{known, open()} { // the node itself, and after a restart
+			r.id = ""
+			time.Sleep(time.Minute)
+			if err := renew(own); err != nil || r.id != ours {
+				t.Errorf("a registry that was wiped: %v, ID %q; want %q", err, r.id, ours)
+			}
+			claims := r.claims
+			r.id, r.lost = "theirs", worker.ErrLost
+			if _, err := claim(); err == nil || !strings.Contains(err.Error(), "another registry") || r.claims > claims {
+				t.Errorf("a claim in another registry: %v", err)
+			}
+			if err := renew(own); err == nil || errors.Is(err, worker.ErrLost) {
+				t.Errorf("a claim that another registry does not know: %v; want an error that is not ErrLost", err)
+			}
+			r.id = ours
+			if err := renew(own); !errors.Is(err, worker.ErrLost) {
+				t.Errorf("a claim that is lost: %v", err)
+			}
+			r.lost = nil
+		}
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
