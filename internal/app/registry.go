@@ -26,7 +26,7 @@ type registry struct {
 	tracer  *trace.Tracer  // of claims; nil: they have no spans
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
-	ids     identified     // nil: it has no ID of its own
+	ids     identified     // nil: it has no ID, or what the node compares of its store suffices
 	files   *files         // that the node rests on; nil in a command
 	layout  snowflake.Layout
 	workers config.Workers // of it and of the further layouts
@@ -57,12 +57,19 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 		err = r.openRecords(cfg, dbs, log)
 	case config.RegistryEtcd:
 		if r.etcd, err = etcd.NewRecords(etcdRegistry(c)); err == nil {
-			r.Registry, r.ids = worker.NewPool(r.etcd), r.etcd
+			r.Registry = worker.NewPool(r.etcd)
 		}
 	case config.RegistryZooKeeper, config.RegistryZooKeeperRecycle:
 		err = r.openZooKeeper(c, log)
 	default:
 		err = fmt.Errorf("snowflake.registry=%s has no case in openRegistry", c.Registry)
+	}
+	switch {
+	case c.UsesStores() && (cfg.Segment.Enable || dbs.embedded): // the node compares the cluster or the file of the store
+	case r.records != nil:
+		r.ids = r.records
+	case r.etcd != nil:
+		r.ids = r.etcd
 	}
 	return r, err
 }
@@ -95,9 +102,6 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 	}
 	if r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Lease: cfg.Snowflake.Lease, Logger: log}); err == nil {
 		r.Registry = worker.NewPool(r.records)
-		if !cfg.Snowflake.UsesStores() {
-			r.ids = r.records
-		}
 	}
 	return err
 }

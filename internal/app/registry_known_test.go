@@ -21,25 +21,33 @@ import (
 // that the node's neighbours have. The node claims nothing there, and goes on when the address is right again.
 func TestRegistryOfOthers(t *testing.T) {
 	t.Parallel()
-	coordinator := func(servers func(t testing.TB) server.Namespace) func(t *testing.T, name string, s *config.Snowflake) {
-		return func(t *testing.T, name string, s *config.Snowflake) {
+	coordinator := func(servers func(t testing.TB) server.Namespace) func(t *testing.T, name string, c *config.Config) {
+		return func(t *testing.T, name string, c *config.Config) {
 			t.Helper()
 			at := servers(t)
-			s.Addresses, s.Name = at.Servers, strings.Trim(strings.ReplaceAll(at.Root, "/", "-"), "-")+name
+			c.Snowflake.Addresses, c.Snowflake.Name = at.Servers, strings.Trim(strings.ReplaceAll(at.Root, "/", "-"), "-")+name
 		}
 	}
-	for kind, place := range map[string]func(t *testing.T, name string, s *config.Snowflake){
+	database := func(t *testing.T, name string) []string {
+		t.Helper()
+		c := config.Default()
+		c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), name)}
+		if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		return c.Stores
+	}
+	for kind, place := range map[string]func(t *testing.T, name string, c *config.Config){
 		"etcd":              coordinator(server.Etcd),
 		"zookeeper":         coordinator(server.ZooKeeper),
 		"zookeeper-recycle": coordinator(server.ZooKeeper),
-		"sql": func(t *testing.T, name string, s *config.Snowflake) {
+		"sql": func(t *testing.T, name string, c *config.Config) {
 			t.Helper()
-			c := config.Default()
-			c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), name)}
-			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
-				t.Fatal(err)
-			}
-			s.Addresses = c.Stores
+			c.Snowflake.Addresses = database(t, name)
+		},
+		"auto": func(t *testing.T, name string, c *config.Config) { // in the store, whose cluster only segment mode compares
+			t.Helper()
+			c.Stores, c.StorePrivate = database(t, name), false
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -48,7 +56,7 @@ func TestRegistryOfOthers(t *testing.T) {
 				c := embedded(shortDir(t))
 				c.Segment.Enable = false
 				c.Snowflake.Registry = kind
-				place(t, name, &c.Snowflake)
+				place(t, name, &c)
 				c.Snowflake.Address, c.Snowflake.Force = "127.0.0.1:7002", true
 				atRegistry(t, c, func(b manage.Backend) error {
 					_, err := manage.Ask(t.Context(), b, manage.InitWorkers{})
@@ -64,7 +72,7 @@ func TestRegistryOfOthers(t *testing.T) {
 				stop()
 			}
 			misled := ours
-			misled.Snowflake.Name, misled.Snowflake.Addresses = theirs.Snowflake.Name, theirs.Snowflake.Addresses
+			misled.Snowflake.Name, misled.Snowflake.Addresses, misled.Stores = theirs.Snowflake.Name, theirs.Snowflake.Addresses, theirs.Stores
 			a, stop := start(t, misled)
 			until(t, "an alarm names the other registry", func() bool {
 				_, body := get(t, a, "/readyz?mode=snowflake")
