@@ -71,6 +71,7 @@ func (s *shard) disown(err error) {
 	s.disowned = make(chan struct{})
 	s.alarmLocked()
 	s.mu.Unlock()
+	s.know()
 	if errors.Is(err, ErrRule) {
 		s.alloc.dropStock()
 	}
@@ -106,6 +107,7 @@ func (s *shard) bind() error {
 	s.mu.Lock()
 	s.bound = true
 	s.mu.Unlock()
+	s.know()
 	if first {
 		s.queue.resume()
 		if s.watcher.board != nil {

@@ -74,6 +74,42 @@ func TestBoundWaitsForTheFirstContact(t *testing.T) {
 	})
 }
 
+// TestBoundWaitsForTheNextContact: where the first contact failed, such a change waits for the one after it, and where the
+// database is another cluster's for none.
+func TestBoundWaitsForTheNextContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		why := errors.New("no session in time")
+		s.onBind = func(_ context.Context, do func() error) error {
+			if err := why; err != nil {
+				why = nil
+				return err
+			}
+			return do()
+		}
+		a := newNode(t, s, nil, segment.Config{})
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Bound(t.Context(), "order"); err != nil {
+			t.Errorf("Bound = %v after a contact that failed", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		s.onBind = func(context.Context, func() error) error { return &segment.ClusterError{Own: "ours", Found: "theirs"} }
+		a := newNode(t, s, nil, segment.Config{})
+		if err := a.Start(t.Context()); err == nil {
+			t.Error("started on the database of another cluster")
+		}
+		began := time.Now()
+		wantErr(t, a.Bound(t.Context(), "order"), leaf.ErrNotReady)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("waited %v for the right database", waited)
+		}
+	})
+}
+
 // TestRepairWaitsForTheFirstContact: so does a repair that comes right after the start of the node.
 func TestRepairWaitsForTheFirstContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,6 +30,8 @@ type shard struct {
 	vanished bool          // the alarm of that name is raised; guarded by Allocator.mu
 
 	contacted chan struct{} // closed when the first sync has ended
+	known     chan struct{} // closed by know
+	know      func()        // notes that the database was bound, or is another's
 
 	mu       sync.Mutex
 	bound    bool
@@ -55,8 +57,9 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
-		watcher: newWatcher(a, s.Store), look: make(chan struct{}), contacted: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
+		watcher: newWatcher(a, s.Store), look: make(chan struct{}), contacted: make(chan struct{}), known: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
 	}
+	shard.know = sync.OnceFunc(func() { close(shard.known) })
 	shard.queue = queue{
 		rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother,
 		slow: line{inOrder: true},
@@ -119,15 +122,18 @@ func (s *shard) admits() error {
 
 // Bound returns nil if the tag's database is bound to this node's division of tags,
 // leaf.ErrNotReady if it is not (yet). It waits for the first contact with the database, until ctx
-// ends or as long as a load may take. Management commands ask before they write.
+// ends or as long as a load may take, and as long again for one that succeeds: the first may fail because
+// the machine is busy with the start. Management commands ask before they write.
 func (a *Allocator) Bound(ctx context.Context, tag string) error {
 	route := a.router.Route(tag)
 	if route < 0 {
 		return unknownTag(tag)
 	}
 	s := a.shards[route]
-	if err := a.rt.Wait(ctx, s.contacted, a.cfg.LoadTimeout); err != nil {
-		return fmt.Errorf("first contact with store %q: %w", s.name, err)
+	for _, event := range []chan struct{}{s.contacted, s.known} {
+		if err := a.rt.Wait(ctx, event, a.cfg.LoadTimeout); err != nil {
+			return fmt.Errorf("first contact with store %q: %w", s.name, err)
+		}
 	}
 	return s.admits()
 }
