@@ -13,11 +13,10 @@ import (
 // is "". A user who may not read the key finds none. Every error may be retried.
 func (r *Records) Identify(ctx context.Context, id string) (string, error) {
 	key := r.cfg.Prefix + "/id"
-	writes := []clientv3.Op{get(key)}
-	if id != "" {
-		writes = []clientv3.Op{put(key, id), get(key)}
+	response, err := r.commit(ctx, nil, []clientv3.Op{get(key)}, nil) // no write, which each member would keep in its log
+	if err == nil && id != "" && len(found(response.Responses[0])) == 0 {
+		response, err = r.commit(ctx, []clientv3.Cmp{isAbsent(key)}, []clientv3.Op{put(key, id), get(key)}, []clientv3.Op{get(key)})
 	}
-	response, err := r.commit(ctx, []clientv3.Cmp{isAbsent(key)}, writes, []clientv3.Op{get(key)})
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied): // granted before there was this key, for each of the others
 		return "", nil

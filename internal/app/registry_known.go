@@ -38,11 +38,11 @@ type knownRegistry struct {
 
 	mu     sync.Mutex
 	id     string    // "": not known yet
-	looked time.Time // when the ID was last compared
+	looked time.Time // when the ID was last read
 }
 
-// lookAgain is how often a node compares the ID while it holds a number. A registry that has lost its ID gets it back long
-// before a number of a wiped registry can be used, and so before a new node makes another ID.
+// lookAgain is how often a node that holds a number looks for an ID that it does not know. It may have no right to it, and a
+// database writes a line for each question that it refuses.
 const lookAgain = time.Minute
 
 func newKnownRegistry(r worker.Registry, ids identified, dir *datadir.Dir, log *slog.Logger) (*knownRegistry, error) {
@@ -66,18 +66,26 @@ func (k *knownRegistry) Claim(ctx context.Context, req worker.Request) (worker.R
 	return own, err
 }
 
-// Renew implements worker.Registry. A claim that another registry does not know is not lost.
+// Renew implements worker.Registry. A claim that another registry does not know is not lost. One that it knows, because it is a
+// copy, is not renewed: what is written there keeps no node from taking the number in the registry of before. So each renewal
+// compares. A registry that has lost its ID gets it back long before a number of a wiped registry can be used, and so before a
+// new node makes another ID.
 func (k *knownRegistry) Renew(ctx context.Context, own worker.Record, bound int64) (worker.Record, error) {
 	renewed, err := k.Registry.Renew(ctx, own, bound)
+	made := ""
 	switch {
 	case errors.Is(err, worker.ErrLost):
-		if other, ok := errors.AsType[*otherRegistryError](k.compare(ctx, "")); ok {
-			return own, other
-		}
 	case err == nil && k.isDue():
-		if failed := k.compare(ctx, newID(own, time.Now())); failed != nil {
-			k.log.Debug("the ID of the registry of worker IDs was not compared", "error", failed)
-		}
+		made = newID(own, time.Now())
+	default:
+		return renewed, err
+	}
+	failed := k.compare(ctx, made)
+	if other, ok := errors.AsType[*otherRegistryError](failed); ok {
+		return own, other
+	}
+	if failed != nil {
+		k.log.Debug("the ID of the registry of worker IDs was not compared", "error", failed)
 	}
 	return renewed, err
 }
@@ -94,7 +102,7 @@ func newID(own worker.Record, now time.Time) string {
 func (k *knownRegistry) isDue() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return time.Since(k.looked) >= lookAgain
+	return k.id != "" || time.Since(k.looked) >= lookAgain
 }
 
 // compare returns an error if another registry answers. made is the ID for one that has none, if this node knows none either.
