@@ -250,6 +250,36 @@ func TestLimitBelowTheSize(t *testing.T) {
 	}
 }
 
+// TestCacheAfterAShortage: the source had not enough IDs in time for a moment, so fetches are as small as what callers want.
+// When it has enough again, their calls are served from memory again.
+func TestCacheAfterAShortage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 10})
+		take := func() error { _, err := c.NextN(t.Context(), "a", 5); return err }
+		s.set(func(context.Context, string, int) ([]leaf.Range, error) { return nil, leaf.ErrExhausted })
+		if err := take(); !errors.Is(err, leaf.ErrExhausted) {
+			t.Fatal(err)
+		}
+		s.set(nil)
+		if err := take(); err != nil { // past the cache, which is small now
+			t.Fatal(err)
+		}
+		next(t, c, "a") // a fetch that succeeds, of few
+		time.Sleep(time.Minute)
+		before := len(s.asked())
+		for range 200 {
+			if err := take(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if asked := len(s.asked()) - before; asked > 50 {
+			t.Errorf("the source was asked %d times for 200 calls", asked)
+		}
+	})
+}
+
 // TestMaxTags: tags beyond the limit are served by the source.
 func TestMaxTags(t *testing.T) {
 	t.Parallel()

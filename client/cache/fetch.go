@@ -180,6 +180,9 @@ func (t *Tag) failed(f *flight, err error) {
 	if forFewer(err) || errors.Is(err, leaf.ErrThrottled) || errors.Is(err, leaf.ErrExhausted) {
 		t.size, t.cramped = max(min(t.size, f.n/2), 1), true
 	}
+	if errors.Is(err, leaf.ErrExhausted) {
+		t.short = t.cache.cfg.Runtime.Now()
+	}
 	if t.since.IsZero() && (errors.Is(err, leaf.ErrUnknownTag) || errors.Is(err, leaf.ErrBadRequest) && f.n == 1) {
 		t.gone = true
 		t.cache.index.drop(t)

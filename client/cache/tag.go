@@ -35,6 +35,7 @@ type Tag struct {
 	since   time.Time     // when it came; zero: none did
 	rest    time.Duration // after the last failure; 0 since a fetch brought IDs
 	cramped bool          // the last fetch was refused: the next one is smaller
+	short   time.Time     // when the source last had not so many in time; zero: a fetch may have its usual size
 	gone    bool          // no longer in the index, and never to hold an ID
 	closed  bool
 	strict  bool // the last answer said so: calls go to the source
