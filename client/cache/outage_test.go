@@ -162,6 +162,7 @@ func TestLateCallers(t *testing.T) {
 					})
 				}
 				callers.Wait()
+				synctest.Wait() // a fetch in advance begins
 				if got := s.asked(); len(got) != tt.fetches {
 					t.Errorf("fetches of %v, want %d", got, tt.fetches)
 				}

@@ -85,6 +85,7 @@ function frame() {
       frame();
     }),
     session.signed_in && h('button', { id: 'sign-out', onclick: async () => {
+      ended = true; // a late answer to the old session must not empty the field of the next token
       await post('logout').catch(() => {});
       session = { ...session, needed: true, signed_in: false, actions: false };
       login();
