@@ -86,6 +86,9 @@ func TestRepairDropsStock(t *testing.T) {
 		if err != nil || maxID != 1001 {
 			t.Fatalf("Repair = %d, %v; want 1001", maxID, err)
 		}
+		if below := s.repaired(t, "order"); below != 1001 {
+			t.Errorf("the nodes are told to issue nothing below %d, want 1001", below)
+		}
 		close(release)
 		synctest.Wait()
 		for i, a := range n {
