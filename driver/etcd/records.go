@@ -13,10 +13,11 @@ import (
 
 // Records is the storage of a pool of worker IDs. Use NewRecords, and
 // worker.NewPool on it. All methods are safe for concurrent use.
+//
+// Of records that belong to a store, the namespace and the records are compared with its cluster (BelongTo). Each Put names
+// the incarnation of a namespace that was read so.
 type Records struct {
-	*conn
-
-	of *Store // whose cluster they belong to; nil: that is not known
+	beside
 }
 
 var _ worker.Records = (*Records)(nil)
@@ -28,34 +29,7 @@ func NewRecords(cfg Config) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Records{conn: newConn(cfg)}, nil
-}
-
-// BelongTo says that these are records of the cluster of a store in the same etcd. Call it before any other method. The
-// namespace and the records are read together with the store's key owner: those beside another cluster's are a
-// *segment.ClusterError (rule V). Each Put names the incarnation of a namespace that was read so.
-func (r *Records) BelongTo(s *Store) { r.of = s }
-
-// look reads at one moment, as Store.look does, and returns the answers to reads, and the conditions that the store is still
-// that of the same cluster.
-func (r *Records) look(ctx context.Context, reads ...clientv3.Op) (answers []reply, same []clientv3.Cmp, err error) {
-	if r.of != nil {
-		reads = append([]clientv3.Op{get(r.of.ownerKey())}, reads...)
-	}
-	response, err := r.commit(ctx, nil, reads, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	answers = response.Responses
-	if r.of == nil {
-		return answers, nil, nil
-	}
-	text := textOf(answers[0])
-	owner, err := parseOwner(r.of.ownerKey(), text)
-	if err == nil {
-		err = r.of.owner.check(owner)
-	}
-	return answers[1:], []clientv3.Cmp{is(r.of.ownerKey(), text)}, err
+	return &Records{beside{conn: newConn(cfg)}}, nil
 }
 
 func (r *Records) namespaceKey() string   { return r.cfg.Prefix + "/namespace" }
@@ -85,23 +59,21 @@ func (r *Records) Info() worker.Info {
 
 // Namespace implements worker.Records.
 func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (*worker.StoredNamespace, error) {
-	for {
-		stored, same, err := r.readNamespace(ctx)
-		if stored != nil || err != nil || want == nil {
-			return stored.value(), err
-		}
-		incarnation := rand.Text()
-		// Beside another cluster's store nothing is made. Each round loses only against the write of another process.
-		if _, err := r.commit(ctx, append(same, isAbsent(r.namespaceKey())), []clientv3.Op{
-			clientv3.OpPut(r.namespaceKey(), encode(namespaceValue{
-				Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom, Incarnation: incarnation, Forgotten: -want.Given,
-			})),
-			clientv3.OpDelete(r.givenKey()),
-			clientv3.OpPut(r.incarnationKey(), incarnation),
-		}, nil); err != nil {
-			return nil, fmt.Errorf("write etcd key %q: %w", r.namespaceKey(), err)
-		}
+	if stored, err := r.readNamespace(ctx); stored != nil || err != nil || want == nil {
+		return stored.value(), err
 	}
+	incarnation := rand.Text()
+	if err := r.write(ctx, []clientv3.Cmp{isAbsent(r.namespaceKey())},
+		clientv3.OpPut(r.namespaceKey(), encode(namespaceValue{
+			Name: want.Name, Fingerprint: want.Fingerprint, IssueFrom: want.IssueFrom, Incarnation: incarnation, Forgotten: -want.Given,
+		})),
+		clientv3.OpDelete(r.givenKey()),
+		clientv3.OpPut(r.incarnationKey(), incarnation),
+	); err != nil {
+		return nil, fmt.Errorf("write etcd key %q: %w", r.namespaceKey(), err)
+	}
+	stored, err := r.readNamespace(ctx)
+	return stored.value(), err
 }
 
 // namespace is a stored namespace with the revisions of its keys.
@@ -119,24 +91,24 @@ func (n *namespace) value() *worker.StoredNamespace {
 	return &n.StoredNamespace
 }
 
-// readNamespace returns what is stored, nil if nothing is, and the conditions of look.
-func (r *Records) readNamespace(ctx context.Context) (_ *namespace, same []clientv3.Cmp, err error) {
-	read, same, err := r.look(ctx, get(r.namespaceKey()), get(r.givenKey()), get(r.incarnationKey()))
+// readNamespace returns what is stored, nil if nothing is.
+func (r *Records) readNamespace(ctx context.Context) (*namespace, error) {
+	read, err := r.look(ctx, get(r.namespaceKey()), get(r.givenKey()), get(r.incarnationKey()))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read etcd key %q: %w", r.namespaceKey(), err)
+		return nil, fmt.Errorf("read etcd key %q: %w", r.namespaceKey(), err)
 	}
 	kvs := found(read[0])
 	if len(kvs) == 0 {
-		return nil, same, nil
+		return nil, nil
 	}
 	var value namespaceValue
 	if err := decode(r.namespaceKey(), kvs[0].Value, &value); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// Every claim and renewal compares the key incarnation, and would lose for ever. Without one
 	// none would compare anything, and no number would be counted.
 	if kvs := found(read[2]); value.Incarnation == "" || len(kvs) == 0 || string(kvs[0].Value) != value.Incarnation {
-		return nil, nil, fmt.Errorf("the etcd key %q is missing, or is not that of %q; delete the key %q, and all numbers wait as after a wipe",
+		return nil, fmt.Errorf("the etcd key %q is missing, or is not that of %q; delete the key %q, and all numbers wait as after a wipe",
 			r.incarnationKey(), r.namespaceKey(), r.namespaceKey())
 	}
 	ns := &namespace{revision: kvs[0].ModRevision, StoredNamespace: worker.StoredNamespace{
@@ -146,12 +118,12 @@ func (r *Records) readNamespace(ctx context.Context) (_ *namespace, same []clien
 		ns.counted = kv.Version
 	}
 	ns.Given = ns.counted - value.Forgotten
-	return ns, same, nil
+	return ns, nil
 }
 
 // Amend implements worker.Records.
 func (r *Records) Amend(ctx context.Context, old, next worker.StoredNamespace) error {
-	stored, _, err := r.readNamespace(ctx)
+	stored, err := r.readNamespace(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +152,7 @@ func (*Records) Reserved(context.Context) ([]worker.Adoptable, error) { return n
 
 // List implements worker.Records. Claims and bounds are read at one moment.
 func (r *Records) List(ctx context.Context) ([]worker.Record, error) {
-	read, _, err := r.look(ctx, getAll(r.claimsKey()), getAll(r.boundsKey()))
+	read, err := r.look(ctx, getAll(r.claimsKey()), getAll(r.boundsKey()))
 	if err != nil {
 		return nil, fmt.Errorf("list claims below etcd key %q: %w", r.cfg.Prefix, err)
 	}

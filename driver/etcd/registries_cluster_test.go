@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -85,17 +86,41 @@ func TestNamespaceWhileTheStoreChanges(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfAnotherCluster: a node is not put among the nodes of another cluster, and hears of none there.
-func TestDirectoryOfAnotherCluster(t *testing.T) {
-	p, s := bound(t)
+// nodes returns the directory of nodes beside a store.
+func (p *place) nodes(t *testing.T, s *etcd.Store) *etcd.Directory {
+	t.Helper()
 	cfg := p.config()
 	cfg.Prefix += "/node"
 	d, err := etcd.NewDirectory(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	t.Cleanup(func() { _ = d.Close() })
 	d.BelongTo(s)
+	return d
+}
+
+// TestDirectoryOfAnotherRule: a node that finds another tag rule issues none of the tags there. It still has snowflake mode, and
+// its neighbours may have the other rule, so it stays in the list of nodes.
+func TestDirectoryOfAnotherRule(t *testing.T) {
+	p, s := bound(t)
+	d := p.nodes(t, s)
+	p.put(t, p.prefix+"/owner", strings.Replace(p.value(t, "/owner"), `"rule":""`, `"rule":"b*=b"`, 1))
+	if _, err := s.Rows(short(t)); !errors.Is(err, segment.ErrRule) {
+		t.Fatalf("Rows: %v; want ErrRule", err)
+	}
+	if err := d.Put(short(t), discovery.Node{ID: "n1", Weight: 1, HTTP: "10.0.0.1:8080"}, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if all, err := d.List(short(t)); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v; want the node", all, err)
+	}
+}
+
+// TestDirectoryOfAnotherCluster: a node is not put among the nodes of another cluster, and hears of none there.
+func TestDirectoryOfAnotherCluster(t *testing.T) {
+	p, s := bound(t)
+	d := p.nodes(t, s)
 	n := discovery.Node{ID: "n1", Weight: 1, HTTP: "10.0.0.1:8080"}
 	if err := d.Put(short(t), n, time.Minute); err != nil {
 		t.Fatal(err)
