@@ -71,7 +71,7 @@ func (s *shard) disown(err error) {
 	s.disowned = make(chan struct{})
 	s.alarmLocked()
 	s.mu.Unlock()
-	s.know()
+	s.identify()
 	if errors.Is(err, ErrRule) {
 		s.alloc.dropStock()
 	}
@@ -107,7 +107,7 @@ func (s *shard) bind() error {
 	s.mu.Lock()
 	s.bound = true
 	s.mu.Unlock()
-	s.know()
+	s.identify()
 	if first {
 		s.queue.resume()
 		if s.watcher.board != nil {

@@ -133,7 +133,7 @@ func (a *Allocator) forget(t *Tag) {
 	if t.state != provisional || b.waiters > 0 || b.loading() {
 		return
 	}
-	t.state = detached
+	t.leaveLocked()
 	if a.pending[t.name] == t {
 		delete(a.pending, t.name)
 	}
@@ -178,6 +178,14 @@ func (t *Tag) describe(row Row) {
 	t.fitsLocked(row.MaxID)
 }
 
+// leaveLocked makes the tag detached. What is known of its name stays. a.mu and t.mu are held.
+func (t *Tag) leaveLocked() {
+	t.state = detached
+	if t.known != (evidence{}) {
+		t.alloc.known[t.name] = t.known
+	}
+}
+
 // detach ends a tag whose row is gone, in one go with its leaving the table: a.mu is
 // held. What is left of its range is not issued.
 func (t *Tag) detach() {
@@ -186,10 +194,7 @@ func (t *Tag) detach() {
 	if t.state == detached {
 		return // its handle may share the chunk of the tag's successor
 	}
-	t.state = detached
-	if t.known != (evidence{}) {
-		t.alloc.known[t.name] = t.known
-	}
+	t.leaveLocked()
 	defer t.alloc.dropped(t.name)
 	t.options = nil
 	t.fitsLocked(0)

@@ -29,9 +29,9 @@ type shard struct {
 	epoch    atomic.Uint64 // number of the sync under way or last done
 	vanished bool          // the alarm of that name is raised; guarded by Allocator.mu
 
-	contacted chan struct{} // closed when the first sync has ended
-	known     chan struct{} // closed by know
-	know      func()        // notes that the database was bound, or is another's
+	contacted  chan struct{} // closed when the first sync has ended
+	identified chan struct{} // closed by identify
+	identify   func()        // notes that the database was bound, or is another's
 
 	mu       sync.Mutex
 	bound    bool
@@ -57,9 +57,9 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
-		watcher: newWatcher(a, s.Store), look: make(chan struct{}), contacted: make(chan struct{}), known: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
+		watcher: newWatcher(a, s.Store), look: make(chan struct{}), contacted: make(chan struct{}), identified: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
 	}
-	shard.know = sync.OnceFunc(func() { close(shard.known) })
+	shard.identify = sync.OnceFunc(func() { close(shard.identified) })
 	shard.queue = queue{
 		rt: a.rt, tasks: a.tasks, max: a.cfg.MaxLoads, quit: a.running.Done(), report: shard.reportLoads, alone: shard.askAnother,
 		slow: line{inOrder: true},
@@ -130,7 +130,7 @@ func (a *Allocator) Bound(ctx context.Context, tag string) error {
 		return unknownTag(tag)
 	}
 	s := a.shards[route]
-	for _, event := range []chan struct{}{s.contacted, s.known} {
+	for _, event := range []chan struct{}{s.contacted, s.identified} {
 		if err := a.rt.Wait(ctx, event, a.cfg.LoadTimeout); err != nil {
 			return fmt.Errorf("first contact with store %q: %w", s.name, err)
 		}

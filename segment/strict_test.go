@@ -100,7 +100,14 @@ func lostBy(a *segment.Allocator, reason string) int64 {
 // A database loses the ranges of the owner, and the owner is gone. Another node has no fence of the tag, but knows the
 // IDs that the owner gave to its callers, also where the row has vanished until the old one was put in its place.
 func TestStrictOwnerIsGoneWithItsRanges(t *testing.T) {
-	for name, vanishes := range map[string]bool{"the row goes back": false, "the row vanishes, and an old one comes": true} {
+	for name, tt := range map[string]struct {
+		vanishes bool // the row, until an old one comes
+		late     bool // the last answer of the owner, which comes in between
+	}{
+		"the row goes back":                      {},
+		"the row vanishes, and an old one comes": {vanishes: true},
+		"an answer comes in between":             {vanishes: true, late: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, o, a, b := pair(t, strictRow(10))
@@ -114,17 +121,25 @@ func TestStrictOwnerIsGoneWithItsRanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				end := got[len(got)-1].Hi
-				b.Heard("order", end)
-				b.Heard("order", 2) // an older one, late
+				hear := func() {
+					b.Heard("order", end)
+					b.Heard("order", 2) // an older one, late
+				}
+				if !tt.late {
+					hear()
+				}
 				o.own("b")
-				if vanishes {
+				if tt.vanishes {
 					s.Remove("order")
 					if err := b.Refresh(t.Context(), "order"); err != nil {
 						t.Fatal(err)
 					}
 				}
+				if tt.late {
+					hear()
+				}
 				s.Put(backup)
-				if vanishes {
+				if tt.vanishes {
 					if err := b.Refresh(t.Context(), "order"); err != nil {
 						t.Fatal(err)
 					}

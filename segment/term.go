@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
@@ -45,11 +46,28 @@ func (a *Allocator) Strict(tag string) bool {
 // tag. So a node that took calls to the owner refuses what the owner has issued, when it is the owner itself and the
 // database has lost the owner's ranges.
 func (a *Allocator) Heard(tag string, end int64) {
-	if t := a.tag(tag); t != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.known.heard = max(t.known.heard, end)
+	if t := a.tag(tag); t != nil && t.hear(end) {
+		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := cmp.Or(a.tag(tag), a.pending[tag]); t != nil && t.hear(end) { // its row is back, or looked for
+		return
+	}
+	e := a.known[tag]
+	e.heard = max(e.heard, end)
+	a.known[tag] = e
+}
+
+// hear is Heard for a tag. It returns false if the tag has left the table.
+func (t *Tag) hear(end int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == detached {
+		return false
+	}
+	t.known.heard = max(t.known.heard, end)
+	return true
 }
 
 // evidence is what a node knows of a tag's numbers although it has reserved none of them. It stays when the tag leaves the
