@@ -354,8 +354,8 @@ func TestThrottledTogether(t *testing.T) {
 	})
 }
 
-// TestTooManyTogether: that a node can never give what all callers of a batch want together, because a limit does not allow
-// it or because the numbers of the tag are nearly used up, is no answer to those who want less.
+// TestTooManyTogether: a node can never give what all callers of a batch want together, because of a limit, or because the
+// numbers of the tag are nearly used up. Those who want less get their IDs.
 func TestTooManyTogether(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"a limit": leaf.BadField("count", 11, "must be 1 to 10"),

@@ -11,7 +11,7 @@ import (
 func (f *flight) refused(a answer) bool {
 	b, now := f.batch, f.client.rt.Now()
 	f.said(a.err)
-	if forFewer(a.err) && f.shrink(2) {
+	if forFewer(a.err) && f.halve() {
 		f.tried, f.broken, f.opinion = f.tried[:0], false, nil
 		f.free = true // at worst there is one request for each caller
 		f.next = now
@@ -53,9 +53,10 @@ func forFewer(err error) bool {
 	return errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrOverflow)
 }
 
-// shrink is lane.shrink. The callers that leave the batch do not wait for this flight if it is slow.
-func (f *flight) shrink(by int) bool {
-	if !f.lane.shrink(f.batch, by) {
+// halve makes the batch smaller by half, as lane.shrink does. The callers that leave it do not wait for this flight if it is
+// slow.
+func (f *flight) halve() bool {
+	if !f.lane.shrink(f.batch, 2) {
 		return false
 	}
 	if f.lane.start() {
@@ -105,7 +106,7 @@ func (f *flight) settle(now time.Time) (ended bool) {
 	f.tried, f.broken = f.tried[:0], false
 	f.free = true // the node says when, so it is no storm
 	f.next = now
-	if f.shrink(2) {
+	if f.halve() {
 		return false
 	}
 	after := leaf.RetryAfter(a.err)

@@ -160,6 +160,14 @@ func (t *Tag) resize(lasted time.Duration) {
 	}
 }
 
+// widenLocked makes the next fetch no smaller than the first one, a while after the source had not so many IDs in time. If all
+// callers want as many as a small fetch brings, their calls pass the cache by, and no fetch would show that the source has more.
+func (t *Tag) widenLocked() {
+	if !t.short.IsZero() && t.cache.cfg.Runtime.Now().Sub(t.short) >= t.cache.cfg.Span {
+		t.size, t.short = max(t.size, t.cache.cfg.Min), time.Time{}
+	}
+}
+
 // forFewer says whether the source may allow, or have, fewer IDs, and at no time as many as it was asked for.
 func forFewer(err error) bool {
 	return errors.Is(err, leaf.ErrBadRequest) || errors.Is(err, leaf.ErrOverflow)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leaf-idgen/leaf"
 )
@@ -46,14 +45,6 @@ func (t *Tag) pass(ctx context.Context, n int) ([]leaf.Range, error) {
 	t.orderLocked(strict)
 	t.widenLocked()
 	return ranges, nil
-}
-
-// widenLocked makes the next fetch no smaller than the first one, a while after the source had not so many IDs in time. If all
-// callers want as many as a small fetch brings, their calls pass the cache by, and no fetch would show that the source has more.
-func (t *Tag) widenLocked() {
-	if !t.short.IsZero() && t.cache.cfg.Runtime.Now().Sub(t.short) >= t.cache.cfg.Span {
-		t.size, t.short = max(t.size, t.cache.cfg.Min), time.Time{}
-	}
 }
 
 // orderLocked takes in whether the tag is in strict order, as an answer shows. If so, what is in

@@ -24,9 +24,8 @@ type Named struct {
 	set  sync.Mutex // held by put
 	last int64      // number of the reading that is in force; guarded by set
 
-	once      sync.Once // sets calls
-	calls     bounded.Guard
-	abandoned atomic.Int64 // readings that did not end in time
+	once  sync.Once // sets calls
+	calls bounded.Guard
 }
 
 // table finds a grant by the first bytes of its digest, and is never changed. The time of a search may
@@ -159,7 +158,7 @@ func (n *Named) Follow(ctx context.Context, c FollowConfig) {
 // Refresh reads the store once. A reading that hangs is given up soon after its deadline, and brings nothing.
 func (n *Named) Refresh(ctx context.Context, c FollowConfig) error {
 	n.once.Do(func() {
-		n.calls = bounded.Guard{Runtime: c.Runtime, What: "the store of named tokens", Limit: maxHanging, Total: &n.abandoned}
+		n.calls = bounded.Guard{Runtime: c.Runtime, What: "the store of named tokens", Limit: maxHanging}
 	})
 	reading, began := n.begun.Add(1), c.Runtime.Now()
 	tokens, err := bounded.Do(ctx, &n.calls, c.Timeout, c.Store.NamedTokens)

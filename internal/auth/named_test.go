@@ -189,28 +189,18 @@ func TestTokenComesBack(t *testing.T) {
 type failing struct {
 	auth.Store
 
-	cut atomic.Bool
+	cut  atomic.Bool
+	once atomic.Pointer[func()] // is called by the next reading; nil: nothing is
 }
 
 func (f *failing) NamedTokens(ctx context.Context) ([]auth.Token, error) {
+	if once := f.once.Swap(nil); once != nil {
+		(*once)()
+	}
 	if f.cut.Load() {
 		return nil, errors.New("connection refused")
 	}
 	return f.Store.NamedTokens(ctx)
-}
-
-// stubborn is a Store of which one reading does something else.
-type stubborn struct {
-	auth.Store
-
-	once atomic.Pointer[func()]
-}
-
-func (s *stubborn) NamedTokens(ctx context.Context) ([]auth.Token, error) {
-	if once := s.once.Swap(nil); once != nil {
-		(*once)()
-	}
-	return s.Store.NamedTokens(ctx)
 }
 
 // TestReadingThatDoesNotReturn: a token that is revoked while a reading hangs, whatever its context says, or panics, is refused.
@@ -223,7 +213,7 @@ func TestReadingThatDoesNotReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &stubborn{Store: memory.New()}
+				store := &failing{Store: memory.New()}
 				secret, digest := auth.NewSecret()
 				if err := store.CreateToken(t.Context(), auth.Token{Name: "a", Digest: digest, Roles: roles(t, "issue"), Created: time.Now()}); err != nil {
 					t.Fatal(err)

@@ -20,7 +20,7 @@ type Guard struct {
 	Runtime leaf.Runtime
 	What    string        // for texts, e.g. `store "default"`
 	Limit   int           // how many abandoned calls may run before further ones fail at once
-	Total   *atomic.Int64 // counts abandoned calls; shared by several guards
+	Total   *atomic.Int64 // counts abandoned calls; several guards may share it; nil: they are not counted
 
 	abandoned atomic.Int32 // calls that outlived their deadline and still run
 }
@@ -44,7 +44,9 @@ func Do[T any](parent context.Context, g *Guard, timeout time.Duration, f func(c
 		return value, err
 	}
 	g.abandoned.Add(1)
-	g.Total.Add(1)
+	if g.Total != nil {
+		g.Total.Add(1)
+	}
 	g.Runtime.Go(func() {
 		_ = g.Runtime.Wait(context.Background(), late, 0)
 		g.abandoned.Add(-1)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -79,8 +78,6 @@ type Follower struct {
 	sources []*followed
 	start   start
 
-	abandoned atomic.Int64 // readings that did not end in time
-
 	mu sync.Mutex // of last, of all sources; held while they are put into force
 }
 
@@ -113,7 +110,7 @@ func NewFollower(g *Gate, sources []Source, c FollowConfig) *Follower {
 	for _, s := range sources {
 		f.sources = append(f.sources, &followed{
 			Source: s, asked: make(chan struct{}), known: make(chan struct{}),
-			calls: bounded.Guard{Runtime: f.c.Runtime, What: fmt.Sprintf("store %q", s.Name), Limit: maxHanging, Total: &f.abandoned},
+			calls: bounded.Guard{Runtime: f.c.Runtime, What: fmt.Sprintf("store %q", s.Name), Limit: maxHanging},
 		})
 	}
 	f.start.clients = make(chan struct{})

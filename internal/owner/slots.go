@@ -35,8 +35,6 @@ type Slots struct {
 	stop  context.CancelFunc
 	guard bounded.Guard
 
-	abandoned atomic.Int64 // calls that outlived their deadline
-
 	wanted []atomic.Bool // by slot: a caller waits for its owner
 	wake   chan struct{}
 
@@ -98,7 +96,7 @@ func New(records worker.Records, cfg Config) (*Slots, error) {
 		tasks: bounded.NewGroup(cfg.Runtime), wanted: make([]atomic.Bool, cfg.Slots), wake: make(chan struct{}, 1), news: make(chan struct{}),
 		past: map[string]bool{}, longest: cfg.Lease, silent: sightings{}, orphans: sightings{}, damage: sightings{}, view: newView(nil, cfg.Slots),
 	}
-	s.guard = bounded.Guard{Runtime: cfg.Runtime, What: "the registry of slots", Limit: 4, Total: &s.abandoned}
+	s.guard = bounded.Guard{Runtime: cfg.Runtime, What: "the registry of slots", Limit: 4}
 	s.publish()
 	s.base, s.stop = context.WithCancel(context.Background())
 	return s, nil

@@ -330,7 +330,7 @@ func TestOneReadingForAll(t *testing.T) {
 	}
 }
 
-// TestReadingThatPanics: a panic of a reading is the error of those who asked for it, and the node goes on.
+// TestReadingThatPanics: who asks for a reading that panics gets an error, and the node goes on.
 func TestReadingThatPanics(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fake{cluster: func(context.Context) (any, error) { panic("planted") }}, "", nil)
