@@ -172,6 +172,28 @@ func TestSessionLosesItsToken(t *testing.T) {
 	b.until(`document.querySelector('#token')`)
 }
 
+// TestLateAnswerAfterSignOut: an answer to the session that was left comes while the next token is being typed.
+func TestLateAnswerAfterSignOut(t *testing.T) {
+	t.Parallel()
+	b := open(t, consoleOf(node(t, nil)), 1280, 900)
+	b.signIn()
+	eval[bool](b, `(() => {
+		const usual = window.fetch;
+		window.fetch = (path, options) => !path.startsWith('api/rows') ? usual(path, options) :
+			new Promise((answer) => { window.late = () => answer(new Response('{}', { status: 401 })); });
+		return true;
+	})()`)
+	b.visit("rows")
+	b.until("window.late")
+	b.click("#sign-out")
+	b.put("#token", "half of the next tok")
+	eval[int](b, `(window.late(), setTimeout(() => { window.seen = true; }))`)
+	b.until("window.seen") // what follows the answer has run
+	if got := eval[string](b, `document.querySelector('#token').value`); got != "half of the next tok" {
+		t.Errorf("the field has %q", got)
+	}
+}
+
 func withToken(a *app.App, c config.Config, token string) config.Config {
 	c.HTTP.Addr, c.Admin.Tokens = a.Addr(), []string{token}
 	return c
