@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 )
@@ -20,12 +19,12 @@ func (s *Store) Agree(ctx context.Context, name, value string) (recorded string,
 	if err != nil || !l.meta {
 		return "", err
 	}
-	err = s.again(ctx, func() error {
-		return s.change(ctx, func(conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, s.sql.insertName, name, value)
-			return err
-		})
-	})
+	return s.record(ctx, name, value)
+}
+
+// record writes value under name in leaf_meta, unless something is there, and returns what is.
+func (s *Store) record(ctx context.Context, name, value string) (recorded string, err error) {
+	err = s.exec(ctx, s.sql.insertName, name, value)
 	if err != nil && s.dialect.kindOf(err) != kindDuplicate { // else another node was faster
 		return "", fmt.Errorf("record %s in leaf_meta: %w", name, err)
 	}

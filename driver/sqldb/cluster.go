@@ -138,10 +138,7 @@ func (r *Records) Identify(ctx context.Context, id string) (found string, err er
 	s := r.store
 	found, err = s.storedCluster(ctx, s.read)
 	if err == nil && found == "" && id != "" {
-		err = s.exec(ctx, s.sql.insertName, metaCluster, id)
-		if err == nil || s.dialect.kindOf(err) == kindDuplicate { // another node was faster
-			found, err = s.storedCluster(ctx, s.write)
-		}
+		found, err = s.record(ctx, metaCluster, id)
 	}
 	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied || kind == kindReadOnly) {
 		return "", nil

@@ -1,0 +1,75 @@
+package sqldb_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/driver/sqldb"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+)
+
+// TestIdentify: the first node that brings an ID gives it to the registry, and all others hear of it.
+func TestIdentify(t *testing.T) {
+	for name, place := range map[string]func(t *testing.T) string{
+		"mysql":    func(t *testing.T) string { t.Helper(); return server.MariaDB(t).URL() },
+		"postgres": func(t *testing.T) string { t.Helper(); return server.Postgres(t).URL() },
+		"sqlite":   func(t *testing.T) string { t.Helper(); return "sqlite:" + filepath.Join(t.TempDir(), "leaf.db") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := place(t)
+			if id, err := openRecords(t, url).Identify(t.Context(), "ours"); id != "" || err != nil {
+				t.Errorf("before there are tables: %q, %v; want none", id, err)
+			}
+			applySchema(t, url)
+			a, b := openRecords(t, url), openRecords(t, url)
+			for _, step := range []struct{ id, want string }{{"", ""}, {"ours", "ours"}, {"theirs", "ours"}, {"", "ours"}} {
+				for _, r := range []*sqldb.Records{a, b} {
+					if id, err := r.Identify(t.Context(), step.id); id != step.want || err != nil {
+						t.Errorf("with %q: %q, %v; want %q", step.id, id, err, step.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestIdentifyWithoutRight: an administrator has granted what a registry needed before it had an ID. A node goes on without one,
+// or could claim nothing.
+func TestIdentifyWithoutRight(t *testing.T) {
+	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			applySchema(t, d.URL())
+			admin := d.Open(t)
+			user := makeUser(t, admin, d)
+			grant := func(rights string) {
+				t.Helper()
+				on := "leaf_meta"
+				if name == "mysql" {
+					on = d.Name() + "." + on
+				}
+				execAll(t, admin, "GRANT "+rights+" ON "+on+" TO "+user)
+			}
+			identify := func() (string, error) {
+				return openRecords(t, as(t, d, strings.Trim(user, `"'`), "secret")).Identify(t.Context(), "ours")
+			}
+			if name == "mysql" { // a user without any right does not see the database
+				execAll(t, admin, "GRANT SELECT ON "+d.Name()+".leaf_worker TO "+user)
+			}
+			if id, err := identify(); id != "" || err != nil {
+				t.Errorf("without a right: %q, %v; want none", id, err)
+			}
+			grant("SELECT")
+			if id, err := identify(); id != "" || err != nil {
+				t.Errorf("without the right to make one: %q, %v; want none", id, err)
+			}
+			execAll(t, admin, "INSERT INTO leaf_meta (name, value) VALUES ('cluster_id', 'theirs')")
+			if id, err := identify(); id != "theirs" || err != nil {
+				t.Errorf("with the right to read: %q, %v; want that of the registry", id, err)
+			}
+		})
+	}
+}
