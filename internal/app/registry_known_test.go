@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -105,6 +106,7 @@ type identities struct {
 	floor  int64
 	lost   error
 	claims int
+	moves  string // its ID after the next claim; "": the same
 }
 
 func (r *identities) Identify(_ context.Context, id string) (string, error) {
@@ -116,6 +118,7 @@ func (r *identities) Identify(_ context.Context, id string) (string, error) {
 
 func (r *identities) Claim(context.Context, worker.Request) (worker.Record, error) {
 	r.claims++
+	r.id, r.moves = cmp.Or(r.moves, r.id), ""
 	return worker.Record{Number: 7, Floor: r.floor}, nil
 }
 
@@ -175,6 +178,10 @@ func TestRegistryKeepsItsID(t *testing.T) {
 			}
 			if err := renew(own); err == nil || errors.Is(err, worker.ErrLost) {
 				t.Errorf("a claim that another registry does not know: %v; want an error that is not ErrLost", err)
+			}
+			r.id, r.moves = ours, "theirs"
+			if _, err := claim(); err == nil || !strings.Contains(err.Error(), "another registry") || r.claims != claims+1 {
+				t.Errorf("a claim while the address changes its meaning: %v", err)
 			}
 			r.id = ours
 			if err := renew(own); !errors.Is(err, worker.ErrLost) {
