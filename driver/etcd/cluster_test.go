@@ -123,19 +123,17 @@ func TestConnectionsReset(t *testing.T) {
 	}
 }
 
-// TestPassword: an etcd that asks who is there.
-func TestPassword(t *testing.T) {
-	e := server.OwnEtcd(t, 1)
-	p := newPlace(t, e.Servers(), "/leaf")
+// withPasswords returns an etcd that asks who is there. The user leaf, with the password secret, has the rights of the role leaf,
+// which are none.
+func withPasswords(t *testing.T) (e *server.Ensemble, p *place) {
+	t.Helper()
+	e = server.OwnEtcd(t, 1)
+	p = newPlace(t, e.Servers(), "/leaf")
 	for _, step := range []func(context.Context) error{
 		func(c context.Context) error { _, err := p.raw.UserAdd(c, "root", "r"); return err },
 		func(c context.Context) error { _, err := p.raw.UserGrantRole(c, "root", "root"); return err },
 		func(c context.Context) error { _, err := p.raw.UserAdd(c, "leaf", "secret"); return err },
 		func(c context.Context) error { _, err := p.raw.RoleAdd(c, "leaf"); return err },
-		func(c context.Context) error { // the rights that the package documents
-			_, err := p.raw.RoleGrantPermission(c, "leaf", "/leaf/", "/leaf0", clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
 		func(c context.Context) error { _, err := p.raw.UserGrantRole(c, "leaf", "leaf"); return err },
 		func(c context.Context) error { _, err := p.raw.AuthEnable(c); return err },
 	} {
@@ -143,6 +141,32 @@ func TestPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return e, p
+}
+
+// asRoot returns a client that may do everything, until etcd is restarted: the library cannot log in again then.
+func asRoot(t *testing.T, e *server.Ensemble) *clientv3.Client {
+	t.Helper()
+	root, err := clientv3.New(clientv3.Config{Endpoints: e.Servers(), Username: "root", Password: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	return root
+}
+
+// grant gives the role leaf rights to the keys [from, to), or to the one key from if to is "".
+func grant(t *testing.T, e *server.Ensemble, from, to string, right clientv3.PermissionType) {
+	t.Helper()
+	if _, err := asRoot(t, e).RoleGrantPermission(short(t), "leaf", from, to, right); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPassword: an etcd that asks who is there.
+func TestPassword(t *testing.T) {
+	e, p := withPasswords(t)
+	grant(t, e, "/leaf/", "/leaf0", clientv3.PermissionType(clientv3.PermReadWrite)) // the rights that the package documents
 	open := func(user, password string) *etcd.Records {
 		cfg := p.config()
 		cfg.Username, cfg.Password = user, password
@@ -184,12 +208,7 @@ func TestPassword(t *testing.T) {
 	own = put(t, records, own)
 
 	// A new password ends the log-ins at once.
-	root, err := clientv3.New(clientv3.Config{Endpoints: e.Servers(), Username: "root", Password: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if _, err := root.UserChangePassword(short(t), "leaf", "rotated"); err != nil {
+	if _, err := asRoot(t, e).UserChangePassword(short(t), "leaf", "rotated"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := records.List(short(t)); err == nil || strings.Contains(err.Error(), "rotated") {
