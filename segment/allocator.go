@@ -113,7 +113,7 @@ func New(router *Router, disk fence.Disk, cfg Config) (*Allocator, error) {
 func (a *Allocator) fenceConfig() fence.Config {
 	return fence.Config{
 		Disk: a.disk, Node: a.cfg.NodeID, Runtime: a.rt, Logger: a.log, Alarms: a.alarms, Go: a.tasks.Start,
-		Cluster: a.cfg.ClusterFence, ClusterName: a.cfg.ClusterFenceName, Degrade: a.cfg.Degrade,
+		Cluster: a.cfg.ClusterFence, ClusterName: a.cfg.ClusterFenceName, ClusterID: a.cfg.ClusterID, Degrade: a.cfg.Degrade,
 		Timeout: a.cfg.LoadTimeout, MaxCalls: a.cfg.MaxLoads, Abandoned: &a.counters.abandoned,
 	}
 }

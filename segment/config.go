@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -73,6 +74,10 @@ type Config struct {
 
 	// ClusterFenceName names it in alarms. Default "cluster-fence".
 	ClusterFenceName string
+
+	// ClusterID returns the ID of the cluster that this node belongs to, or "" if its database can have none; an error means that
+	// it is not known yet. A cluster fence of another cluster is not used. nil: the node does not compare.
+	ClusterID func(ctx context.Context) (string, error)
 
 	// Degrade lets a node load ranges on its own fence alone while the cluster fence
 	// does not answer. Default: no new ranges then. With Degrade, a database that loses

@@ -32,6 +32,8 @@ func (f *backedUp) restore(entries map[string]fence.Entry) {
 
 func (f *backedUp) Open(context.Context) (string, bool, error) { return "incarnation", false, nil }
 
+func (f *backedUp) Identify(context.Context, string, string) (string, error) { return "", nil }
+
 func (f *backedUp) Read(_ context.Context, _, tag string) (fence.Entry, bool, error) {
 	e, ok := f.save()[tag]
 	return e, ok, nil

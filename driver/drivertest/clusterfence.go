@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,7 @@ func RunClusterFence(t *testing.T, newBackend func(t *testing.T) FenceBackend) {
 		{"Open is one for all and may be repeated", fenceOpen},
 		{"Open by many at once", fenceOpenTogether},
 		{"a missing entry is not zero", fenceMissing},
+		{"the first ID stays", fenceIdentity},
 		{"Swap from what is there, and from nothing else", fenceSwap},
 		{"Swap by value A-B-A is refused", fenceABA},
 		{"Swap by many at once", fenceTogether},
@@ -137,6 +139,53 @@ func fenceMissing(t *testing.T, b FenceBackend) {
 	e := swapFence(t, b.Fence, space, fenceTag, nil, 0)
 	wantFence(t, b.Fence, space, fenceTag, &e)
 	wantFence(t, b.Fence, space, fenceTag+"x", nil)
+}
+
+func fenceIdentity(t *testing.T, b FenceBackend) {
+	space := openFence(t, b.Fence)
+	wants := func(f fence.Cluster, space, id, want string) {
+		t.Helper()
+		if found, err := f.Identify(ctx(t), space, id); found != want || err != nil {
+			t.Fatalf("Identify(%q) = %q, %v; want %q", id, found, err, want)
+		}
+	}
+	wants(b.Fence, space, "", "")
+	const nodes = 4
+	var found [nodes]string
+	var all sync.WaitGroup
+	for i := range nodes {
+		f := b.Other(t)
+		all.Go(func() {
+			var err error
+			if found[i], err = f.Identify(ctx(t), space, fmt.Sprint("cluster", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	first := found[0]
+	if !strings.HasPrefix(first, "cluster") {
+		t.Fatalf("a namespace without an ID got %q", first)
+	}
+	for _, f := range []fence.Cluster{b.Fence, b.Other(t)} {
+		wants(f, space, "", first)
+		wants(f, space, "other", first)
+	}
+	if found != [nodes]string{first, first, first, first} {
+		t.Errorf("the nodes found %q; want one ID", found)
+	}
+	e := swapFence(t, b.Fence, space, fenceTag, nil, 100)
+	if again := openFence(t, b.Fence); again != space {
+		t.Errorf("Open = %q after the namespace got an ID; want %q", again, space)
+	}
+	wantFence(t, b.Other(t), space, fenceTag, &e)
+	b.Wipe(t)
+	if found, err := b.Fence.Identify(ctx(t), space, "other"); !errors.Is(err, fence.ErrReplaced) {
+		t.Errorf("Identify of a wiped namespace = %q, %v; want ErrReplaced", found, err)
+	}
+	second := openFence(t, b.Fence)
+	wants(b.Fence, second, "", "")
+	wants(b.Fence, second, "second", "second")
 }
 
 func fenceSwap(t *testing.T, b FenceBackend) {

@@ -34,7 +34,7 @@ func NewFence(cfg Config) (*Fence, error) {
 func (f *Fence) incarnationKey() string { return f.cfg.Prefix + "/incarnation" }
 
 // entryKey is the key of a tag's entry, and with an empty tag, which no entry has,
-// that of the mark. A tag comes last, so that no byte of it need be escaped.
+// that of the mark, whose value is the ID of the cluster. A tag comes last, so that no byte of it need be escaped.
 func (f *Fence) entryKey(space, tag string) string {
 	return f.cfg.Prefix + "/entries/" + space + "/" + tag
 }
@@ -75,6 +75,28 @@ func (f *Fence) Open(ctx context.Context) (space string, created bool, err error
 		}
 		if response.Succeeded {
 			return space, true, nil
+		}
+	}
+}
+
+// Identify implements fence.Cluster.
+func (f *Fence) Identify(ctx context.Context, space, id string) (string, error) {
+	mark := f.entryKey(space, "")
+	for {
+		response, err := f.commit(ctx, f.current(space), []clientv3.Op{get(mark)}, nil)
+		if err != nil {
+			return "", fmt.Errorf("read etcd key %q: %w", mark, err)
+		}
+		if !response.Succeeded {
+			return "", fmt.Errorf("cluster of the fence: %w", fence.ErrReplaced)
+		}
+		if known := string(found(response.Responses[0])[0].Value); known != "" || id == "" {
+			return known, nil
+		}
+		// If another node was faster, the next round finds its ID.
+		unnamed := append(f.current(space), clientv3.Compare(clientv3.Value(mark), "=", ""))
+		if _, err := f.commit(ctx, unnamed, []clientv3.Op{put(mark, id)}, nil); err != nil {
+			return "", fmt.Errorf("write etcd key %q: %w", mark, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type Fence struct {
 	mu      sync.Mutex
 	space   string                 // "": no namespace
+	id      string                 // of the cluster; "": none
 	entries map[string]fence.Entry // versions count from 0 per tag and incarnation, as ZooKeeper's do
 }
 
@@ -27,7 +28,7 @@ func NewFence() *Fence { return &Fence{} }
 func (f *Fence) Wipe() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.space, f.entries = "", nil
+	f.space, f.id, f.entries = "", "", nil
 }
 
 // Open implements fence.Cluster.
@@ -41,6 +42,18 @@ func (f *Fence) Open(ctx context.Context) (space string, created bool, err error
 		f.space, f.entries, created = rand.Text(), map[string]fence.Entry{}, true
 	}
 	return f.space, created, nil
+}
+
+// Identify implements fence.Cluster.
+func (f *Fence) Identify(ctx context.Context, space, id string) (found string, err error) {
+	err = f.with(ctx, space, "id", 0, func() error {
+		if f.id == "" {
+			f.id = id
+		}
+		found = f.id
+		return nil
+	})
+	return found, err
 }
 
 // Read implements fence.Cluster.

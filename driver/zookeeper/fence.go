@@ -16,7 +16,7 @@ import (
 // concurrent use.
 //
 // The namespace is /leaf/fence/<name>, whose data names the incarnation, a folder
-// below it with one node for each tag. An entry's version is its mzxid, the number
+// below it with one node for each tag. The folder's data is the ID of the cluster. An entry's version is its mzxid, the number
 // of the transaction that wrote it, which grows also when a node is deleted and
 // created again.
 type Fence struct {
@@ -92,6 +92,35 @@ func decodeFence(p string, data []byte, record any) error {
 func (f *Fence) folder(space string) string { return f.root + "/" + space }
 
 func (f *Fence) entry(space, tag string) string { return f.folder(space) + "/" + escape(tag) }
+
+// Identify implements fence.Cluster.
+func (f *Fence) Identify(ctx context.Context, space, id string) (string, error) {
+	if !incarnations.MatchString(space) {
+		return "", f.missing(ctx, space)
+	}
+	p := f.folder(space)
+	for {
+		if err := f.sync(ctx, "/"); err != nil {
+			return "", err
+		}
+		n, err := f.get(ctx, p)
+		switch {
+		case err != nil:
+			return "", err
+		case n == nil:
+			return "", f.missing(ctx, space)
+		case len(n.data) > 0 || id == "":
+			return string(n.data), nil
+		}
+		_, err = f.change(ctx, p, set(p, []byte(id), n.stat.Version))
+		switch {
+		case errors.Is(err, zk.ErrNoAuth): // granted before the folder had data
+			return "", nil
+		case err != nil && !errors.Is(err, errMoved): // with errMoved another node was faster, or the folder is gone
+			return "", err
+		}
+	}
+}
 
 // missing returns fence.ErrReplaced if space is not, or no longer, there.
 func (f *Fence) missing(ctx context.Context, space string) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 const (
@@ -75,6 +76,16 @@ func readCluster(ctx context.Context, s store) (string, error) {
 	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)
 	defer cancel()
 	return s.ClusterID(ctx)
+}
+
+// clusterID returns the ID of the cluster that the first database belongs to, as clients know it. It is "" for one that can have
+// none: it has no table for the ID, or its user no right to make one. An error means that it is not known yet.
+func (d *databases) clusterID(ctx context.Context) (string, error) {
+	id, err := d.stores[0].ClusterID(ctx)
+	if errors.Is(err, segment.ErrDenied) || errors.Is(err, segment.ErrSchema) {
+		return "", nil
+	}
+	return id, err
 }
 
 // setCluster publishes the ID.

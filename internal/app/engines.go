@@ -73,7 +73,7 @@ func nodeName(listening net.Addr) string {
 }
 
 func (a *App) openSegment() error {
-	c, fence, err := engineConfig(a.cfg, a.dir.NodeID(), a.log)
+	c, fence, err := engineConfig(a.cfg, a.dbs, a.dir.NodeID(), a.log)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *App) openSegment() error {
 // engineConfig returns the configuration of the engine, for a node and for a command
 // that issues by itself. The caller closes the fence, if there is one, after the
 // engine.
-func engineConfig(c config.Config, nodeID string, log *slog.Logger) (_ segment.Config, fence io.Closer, err error) {
+func engineConfig(c config.Config, dbs *databases, nodeID string, log *slog.Logger) (_ segment.Config, fence io.Closer, err error) {
 	cluster, err := openFence(c.Segment, c.ConnectTimeout, log)
 	if err != nil {
 		return segment.Config{}, nil, err
@@ -113,6 +113,7 @@ func engineConfig(c config.Config, nodeID string, log *slog.Logger) (_ segment.C
 		MaxStep:      c.Segment.MaxStep,
 		FixedStep:    c.Segment.FixedStep,
 		KeepUnused:   !c.Segment.ReturnUnused,
+		ClusterID:    dbs.clusterID,
 		Degrade:      c.Segment.FencePolicy == fenceDegrade,
 		NodeID:       nodeID,
 		Logger:       log,

@@ -118,7 +118,7 @@ func (o *offline) lock(open func(path string) (*datadir.Dir, error)) error {
 			return err
 		}
 	}
-	c, cluster, err := engineConfig(o.cfg, dir.NodeID(), slog.New(slog.DiscardHandler))
+	c, cluster, err := engineConfig(o.cfg, o.dbs, dir.NodeID(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

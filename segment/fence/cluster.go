@@ -37,7 +37,7 @@ type Entry struct {
 //
 // The entries live in a namespace. The call that creates the namespace gives it an
 // incarnation, a random text that is never used twice, in the same atomic step.
-// Read and Swap name the incarnation they mean (space), and must never touch or
+// All other methods name the incarnation they mean (space), and must never touch or
 // answer for another one: a store that was wiped, or wiped and filled again, is
 // ErrReplaced. (A layout that makes this easy: the incarnation is part of the
 // path of every entry.) An entry is never deleted by a driver, and the namespace
@@ -64,6 +64,11 @@ type Cluster interface {
 	// answers now. (Whether it also writes, the engine finds out with a Swap of an entry
 	// of its own, named "\x01leaf-probe".)
 	Open(ctx context.Context) (space string, created bool, err error)
+
+	// Identify returns the ID of the cluster whose nodes use the namespace, "" if it has none. Where it has none it
+	// records id first, unless id is "": of several nodes that do so at the same moment one succeeds, and all return
+	// its ID. The ID ends with the incarnation. A client without the right to it may find none. Error: ErrReplaced.
+	Identify(ctx context.Context, space, id string) (found string, err error)
 
 	// Read returns the entry of a tag. ok is false if the namespace, which is still
 	// space, has none; that is not an entry with End 0. The answer is no older than

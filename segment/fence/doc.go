@@ -29,8 +29,8 @@
 //
 // # Open or not
 //
-// The cluster fence is used while it is open: its incarnation is known and holds this node's
-// marks. A new or a wiped one gets them first, and so does one that lost entries. While it
+// The cluster fence is used while it is open: it belongs to this node's cluster, and its
+// incarnation is known and holds this node's marks. A new or a wiped one gets them first, and so does one that lost entries. While it
 // does not answer, Begin refuses or, with Config.Degrade, admits ranges by the own fence
 // alone, after a durable note that the marks must be merged before the cluster fence is used
 // again. docs/adr/0010 has the reasons.

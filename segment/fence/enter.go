@@ -39,7 +39,9 @@ func (c *cluster) enter(parent context.Context, l *Load) error {
 }
 
 func (c *cluster) notReady() error {
-	return fmt.Errorf("%w: cluster fence %q does not answer", leaf.ErrNotReady, c.name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("%w: cluster fence %q %s", leaf.ErrNotReady, c.name, c.trouble)
 }
 
 // look reads the tag's entry for a load. The cluster fence has lost entries if the entry is

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// Config is what a Fence needs. All fields but Cluster and Degrade must be set.
+// Config is what a Fence needs. All fields but Cluster, ClusterID and Degrade must be set.
 type Config struct {
 	Disk    Disk
 	Node    string // identity of the data directory
@@ -26,7 +26,12 @@ type Config struct {
 
 	Cluster     Cluster // nil: none
 	ClusterName string  // for texts
-	Degrade     bool    // ranges are taken without the cluster fence while it does not answer
+
+	// ClusterID returns the ID of the cluster that the node belongs to, "" if its database can have none. An error means that it
+	// is not known yet. nil: the node does not ask whose the cluster fence is.
+	ClusterID func(ctx context.Context) (string, error)
+
+	Degrade bool // ranges are taken without the cluster fence while it does not answer
 
 	Timeout   time.Duration // of each call of Cluster
 	MaxCalls  int           // of Cluster at once

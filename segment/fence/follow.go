@@ -42,16 +42,20 @@ type cluster struct {
 	losses  int             // how often it lost entries since the last merge
 	merges  int             // how many merges have begun
 	served  bool            // it was open once
+	trouble string          // what is wrong with the one that has fallen
 }
 
 type phase int8
 
 const (
 	probing phase = iota // its state is not known: follow is about to find out
-	fallen               // it does not answer
+	fallen               // it does not answer, or is another cluster's
 	merging              // it answers, and gets this node's marks
 	opened               // ranges are taken under it
 )
+
+// doesNotAnswer is the usual trouble.
+const doesNotAnswer = "does not answer"
 
 // openCluster reads the state file. Without a cluster fence it writes "not merged" to the file,
 // because this node now takes ranges without the cluster fence.
@@ -61,6 +65,7 @@ func (f *Fence) openCluster() error {
 		fence: f, store: cfg.Cluster, name: cfg.ClusterName,
 		calls:   bounded.Guard{Runtime: cfg.Runtime, What: fmt.Sprintf("cluster fence %q", cfg.ClusterName), Limit: cfg.MaxCalls, Total: cfg.Abandoned},
 		changed: make(chan struct{}),
+		trouble: doesNotAnswer,
 		apart:   map[string]bool{},
 		seen:    sightings{last: map[string]Held{}},
 	}
@@ -89,7 +94,9 @@ func (c *cluster) follow() {
 			continue
 		}
 		failures++
-		c.fall(err)
+		if !errors.Is(err, errNoID) {
+			c.fall(err)
+		}
 		_ = cfg.Runtime.Wait(c.fence.running, nil, bounded.Backoff(cfg.Runtime, failures))
 	}
 }
@@ -115,6 +122,9 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
+	}
+	if err := c.identify(got.space); err != nil {
+		return nil, err
 	}
 	if known := c.knows(); known.Space != "" && known.Space != got.space {
 		c.raise(fmt.Sprintf("cluster fence %q was replaced: this node knows %q and found %q; it merges its own fences into it", c.name, known.Space, got.space),
@@ -219,9 +229,12 @@ func (c *cluster) fall(reason error) {
 	if c.fence.running.Err() != nil {
 		return
 	}
+	is, do := doesNotAnswer, "look at the cluster fence, and at the network between it and this node"
+	if other, ok := errors.AsType[*foreignError](reason); ok {
+		is, do = "is another cluster's", other.advice()
+	}
 	tell := func(what string, reason error) {
-		c.raise(fmt.Sprintf("cluster fence %q does not answer, %s: %s", c.name, what, firstLine(reason)),
-			"look at the cluster fence, and at the network between it and this node")
+		c.raise(fmt.Sprintf("cluster fence %q %s, %s: %s", c.name, is, what, firstLine(reason)), do)
 	}
 	const none = "no new ranges are loaded"
 	if !c.isDegraded() {
@@ -243,6 +256,7 @@ func (c *cluster) fall(reason error) {
 	if degrade && c.outage == nil {
 		c.outage = bounded.NewGroup(cfg.Runtime)
 	}
+	c.trouble = is
 	c.turnLocked(fallen)
 }
 
@@ -273,13 +287,13 @@ func (c *cluster) ready() (ok bool, reason string) {
 	switch {
 	case c.phase == opened:
 	case c.outage != nil:
-		reason = fmt.Sprintf("cluster fence %q does not answer; ranges are loaded on the node's own fence", c.name)
+		reason = fmt.Sprintf("cluster fence %q %s; ranges are loaded on the node's own fence", c.name, c.trouble)
 	case c.phase == merging:
 		reason = fmt.Sprintf("this node's fences are being merged into cluster fence %q; no new ranges meanwhile", c.name)
-	case !c.served:
+	case !c.served && c.trouble == doesNotAnswer:
 		reason = fmt.Sprintf("cluster fence %q has not answered yet", c.name)
 	default:
-		reason = fmt.Sprintf("cluster fence %q does not answer", c.name)
+		reason = fmt.Sprintf("cluster fence %q %s", c.name, c.trouble)
 	}
 	return ok, reason
 }

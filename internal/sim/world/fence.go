@@ -175,6 +175,9 @@ func (c *FenceClient) Open(ctx context.Context) (space string, created bool, err
 	return a.space, a.created, err
 }
 
+// Identify implements fence.Cluster. No node of the simulation asks: all are of one cluster.
+func (c *FenceClient) Identify(context.Context, string, string) (string, error) { return "", nil }
+
 // Read implements fence.Cluster.
 func (c *FenceClient) Read(ctx context.Context, space, tag string) (fence.Entry, bool, error) {
 	if err := fence.CheckEntry(tag, 0); err != nil {

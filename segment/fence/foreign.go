@@ -1,0 +1,49 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-idgen/leaf/internal/bounded"
+)
+
+// foreignError says that the cluster fence is that of other nodes (rule V).
+type foreignError struct{ own, found string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("it belongs to cluster %s, and this node to cluster %s", e.found, e.own)
+}
+
+// advice says what to do.
+func (e *foreignError) advice() string {
+	return fmt.Sprintf("make segment.cluster-fence lead to the fence of this node's cluster: two clusters need two fences, so give one of them another name at the end of its URL, on all its nodes; "+
+		"only if it is this cluster's fence, and the database lost its ID, run in the database: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id', and start each node that has taken no range since with a new data directory", e.found)
+}
+
+// errNoID: the node does not know yet to which cluster it belongs. Its database, which gives it the ID, does not answer, so
+// there are no ranges to take either, and no alarm of the fence is due.
+var errNoID = errors.New("the ID of this node's cluster is not known yet")
+
+// identify returns a *foreignError if the namespace is another cluster's. It compares before the node writes anything there:
+// marks in the fence of other nodes would stop their tags. A namespace without an ID gets the node's own.
+func (c *cluster) identify(space string) error {
+	cfg := &c.fence.cfg
+	if cfg.ClusterID == nil {
+		return nil
+	}
+	own, err := bounded.Do(c.fence.running, &c.calls, cfg.Timeout, cfg.ClusterID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoID, err)
+	}
+	found, err := bounded.Do(c.fence.running, &c.calls, cfg.Timeout, func(ctx context.Context) (string, error) {
+		return c.store.Identify(ctx, space, own)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read whose it is: %w", err)
+	case own == "", found == "", own == found: // none is no other cluster's
+		return nil
+	}
+	return &foreignError{own: own, found: found}
+}

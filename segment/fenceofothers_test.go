@@ -1,0 +1,128 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
+)
+
+// of makes a node one of a cluster.
+func of(id string, cfg segment.Config) segment.Config {
+	cfg.ClusterID = func(context.Context) (string, error) { return id, nil }
+	return cfg
+}
+
+// TestFenceOfAnotherCluster: the address of the cluster fence leads to that of other nodes, which have a tag of the same name at
+// lower numbers. A node that merged its marks there would stop their tag.
+func TestFenceOfAnotherCluster(t *testing.T) {
+	for policy, degrades := range map[string]bool{"refuse": false, "degrade": true} {
+		t.Run(policy, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				own, others, al, ids := memory.NewFence(), memory.NewFence(), newAlarms(), newLedger()
+				neighbour := node(t, newStore(row(10)), nil, of("two", fenced("n", others, nil)))
+				next(t, neighbour, "order")
+				synctest.Wait()
+				before := sharing(others).end(t, "order")
+
+				s, d := newStore(row(10)), newDisk()
+				first := node(t, s, d, of("one", fenced("a", own, nil)))
+				ids.add(t, "first", drain(t, first, "order", 200)...)
+				closeNode(t, first)
+
+				cfg := of("one", fenced("a", others, al))
+				cfg.Degrade = degrades
+				led := node(t, s, d, cfg)
+				id, err := led.Next(t.Context(), "order")
+				if degrades {
+					ids.add(t, "without the fence", id)
+				}
+				if want := leaf.ErrNotReady; !degrades && !errors.Is(err, want) || degrades && err != nil {
+					t.Fatalf("beside the fence of others: %d, %v", id, err)
+				}
+				al.want(t, "fence zk")
+				for _, part := range []string{`cluster fence "zk" is another cluster's`, "belongs to cluster two, and this node to cluster one"} {
+					if text := al.text("fence", "zk"); !strings.Contains(text, part) {
+						t.Errorf("the alarm says %q; want %q", text, part)
+					}
+				}
+				time.Sleep(time.Minute)
+				if after := sharing(others).end(t, "order"); after != before {
+					t.Errorf("the entry of the other cluster was %d and is %d", before, after)
+				}
+				drain(t, neighbour, "order", 50)
+				closeNode(t, led)
+
+				again := node(t, s, d, of("one", fenced("a", own, al)))
+				ids.add(t, "again", drain(t, again, "order", 50)...)
+				al.want(t)
+			})
+		})
+	}
+}
+
+// TestFenceBeforeTheClusterIsKnown: the database, which has the ID of the cluster, does not answer yet. The node writes nothing to
+// the fence, and no alarm speaks of the fence. It goes on when it knows the ID.
+func TestFenceBeforeTheClusterIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, al, known := memory.NewFence(), newAlarms(), atomic.Bool{}
+		cfg := fenced("a", f, al)
+		cfg.ClusterID = func(context.Context) (string, error) {
+			if !known.Load() {
+				return "", errDown
+			}
+			return "one", nil
+		}
+		a := node(t, newStore(row(10)), nil, cfg)
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrNotReady)
+		al.want(t)
+		space, _, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok, err := f.Read(t.Context(), space, probeEntry); ok || err != nil {
+			t.Errorf("the node has written %+v to the fence, %v", e, err)
+		}
+		known.Store(true)
+		time.Sleep(10 * time.Second)
+		next(t, a, "order")
+		if id, err := f.Identify(t.Context(), space, ""); id != "one" || err != nil {
+			t.Errorf("the fence has the ID %q, %v; want that of the node", id, err)
+		}
+	})
+}
+
+// TestFenceWithoutAnID: the fence was in use before it had an ID, or its user has no right to one, or the database can have none.
+// None of them is another cluster's.
+func TestFenceWithoutAnID(t *testing.T) {
+	for name, c := range map[string]struct{ fence, own string }{
+		"neither has one":     {"", ""},
+		"the database has it": {"", "one"},
+		"the fence has it":    {"two", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				al := newAlarms()
+				next(t, node(t, newStore(row(10)), nil, of(c.own, fenced("a", &named{memory.NewFence(), c.fence}, al))), "order")
+				al.want(t)
+			})
+		})
+	}
+}
+
+// named is a cluster fence that says whose it is.
+type named struct {
+	fence.Cluster
+	id string
+}
+
+func (n *named) Identify(context.Context, string, string) (string, error) { return n.id, nil }
