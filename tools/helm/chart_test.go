@@ -250,6 +250,39 @@ func TestWorkerIDsOfARunningSet(t *testing.T) {
 	}
 }
 
+// TestNodesReachNodes: whatever else may ask for IDs, a node asks the others for the time (http) and takes calls for tags in strict
+// order to their owner (grpc).
+func TestNodesReachNodes(t *testing.T) {
+	for name, v := range map[string]values{"all pods": nil, "one namespace": {"networkPolicy": values{"from": []any{
+		values{"namespaceSelector": values{"matchLabels": values{"team": "shop"}}},
+	}}}} {
+		objects, _, err := render(t, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := strictly[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy ids-leaf").Spec
+		in, out := map[string]bool{}, map[string]bool{}
+		open := func(to map[string]bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
+			for _, peer := range peers {
+				for _, port := range ports {
+					if peer.PodSelector != nil && maps.Equal(peer.PodSelector.MatchLabels, spec.PodSelector.MatchLabels) {
+						to[port.Port.String()] = true
+					}
+				}
+			}
+		}
+		for _, rule := range spec.Ingress {
+			open(in, rule.From, rule.Ports)
+		}
+		for _, rule := range spec.Egress {
+			open(out, rule.To, rule.Ports)
+		}
+		if want := map[string]bool{"http": true, "grpc": true}; !maps.Equal(in, want) || !maps.Equal(out, want) {
+			t.Errorf("%s: nodes take calls of nodes at %v and send them to %v; want %v", name, in, out, want)
+		}
+	}
+}
+
 // TestMonitor: each pod is scraped once, although two services have it.
 func TestMonitor(t *testing.T) {
 	objects, _, err := render(t, variants["all"])
