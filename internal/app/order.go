@@ -123,7 +123,7 @@ func (a *App) peerTLS() (t *tls.Config, err error) {
 	if a.secure == nil {
 		return nil, nil //nolint:nilnil // plain TCP
 	}
-	t = &tls.Config{MinVersion: a.secure.MinVersion, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	t = &tls.Config{MinVersion: a.secure.MinVersion, ServerName: a.cfg.Order.ServerName, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		return a.certificate.Load(), nil
 	}}
 	if a.cfg.Order.CA != "" {

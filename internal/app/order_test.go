@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -74,13 +75,15 @@ func inRealTimeOrder(t *testing.T, calls []answered) {
 }
 
 // TestStrictOrder: callers ask all nodes at once, while a node joins and another one leaves. Each call gets an ID, and
-// the IDs are in real-time order, whichever node answered. Clients show a token; nodes speak plain TCP, or TLS.
+// the IDs are in real-time order, whichever node answered. Clients show a token; nodes speak plain TCP, or TLS, with certificates
+// for their addresses or for one name of all.
 func TestStrictOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		secure bool
-	}{{"plain TCP", false}, {"TLS and client certificates", true}} {
+		host   string // of all certificates
+	}{{"plain TCP", false, ""}, {"TLS and client certificates", true, ""}, {"TLS and one name", true, "leaf.internal"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir, client := shortDir(t), &http.Client{Transport: &http.Transport{}}
@@ -88,7 +91,10 @@ func TestStrictOrder(t *testing.T) {
 			scheme, files := "http", config.TLS{}
 			if c.secure {
 				var trust *tls.Config
-				files, trust = certificate(t)
+				if files, trust = certificate(t); c.host != "" {
+					files, trust = certificateFor(t, x509.Certificate{DNSNames: []string{c.host}})
+					trust.ServerName = c.host
+				}
 				pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 				if err != nil {
 					t.Fatal(err)
@@ -101,7 +107,7 @@ func TestStrictOrder(t *testing.T) {
 				cfg := ordered(t, dir)
 				cfg.Auth.Tokens = []string{"0123456789abcdef"}
 				if cfg.TLS = files; c.secure {
-					cfg.Order.CA = files.Cert
+					cfg.Order.CA, cfg.Order.ServerName = files.Cert, c.host
 				}
 				return start(t, cfg)
 			}
@@ -132,6 +138,9 @@ func TestStrictOrder(t *testing.T) {
 				for k := range 4 {
 					done.Go(func() {
 						for i := range 30 {
+							if t.Failed() {
+								return
+							}
 							began := time.Now()
 							id, err := ask(t.Context(), nodes[(k+i)%len(nodes)])
 							if err != nil {

@@ -29,15 +29,18 @@ import (
 // and what a client needs to trust it.
 func certificate(t *testing.T) (files config.TLS, trust *tls.Config) {
 	t.Helper()
+	return certificateFor(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+}
+
+// certificateFor is certificate for the names in c.
+func certificateFor(t *testing.T, c x509.Certificate) (files config.TLS, trust *tls.Config) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	c.SerialNumber, c.NotAfter, c.IsCA, c.BasicConstraintsValid = big.NewInt(1), time.Now().Add(time.Hour), true, true
+	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}

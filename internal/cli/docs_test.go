@@ -104,6 +104,7 @@ var examples = map[string]struct {
 	"auth.named":                 {value: "store"},
 	"opaque.keys":                {value: "/opaque.keys"},
 	"order.ca":                   {value: "/ca.pem"},
+	"order.server-name":          {value: "leaf.internal"},
 	"auth.certificate":           {"shop.example=issue:order*", []string{"--tls-client-ca=/ca.pem", "--tls-cert=/cert.pem", "--tls-key=/key.pem"}},
 	"auth.token":                 {value: "xxxxx"},
 	"admin.token":                {value: "xxxxx"},

@@ -129,7 +129,7 @@ var variants = map[string]values{
 	"etcd":          {"snowflake": values{"registry": "etcd", "registryAddress": "etcd:2379"}, "segment": values{"clusterFence": "etcd://etcd:2379/leaf"}},
 	"ordinals":      {"kind": "StatefulSet", "snowflake": values{"workerOffset": 512}, "persistence": values{"storageClass": "fast"}},
 	"all":           {"auth": values{"existingSecret": "tokens"}, "tls": values{"existingSecret": "cert"}, "config": "limit:\n  refresh: 5s\n", "metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}, "imagePullSecrets": []any{values{"name": "registry"}}, "podLabels": values{"team": "ids"}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "ids", "operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "priorityClassName": "high", "service": values{"annotations": values{"a": "b"}}, "networkPolicy": values{"from": []any{values{"namespaceSelector": values{}}}}},
-	"certificates":  {"tls": values{"existingSecret": "cert"}, "config": "tls:\n  client-ca: /etc/leaf/tls/ca.crt\n", "readiness": values{"mode": "segment"}},
+	"certificates":  {"tls": values{"existingSecret": "cert"}, "config": "tls:\n  client-ca: /etc/leaf/tls/ca.crt\norder: { server-name: leaf.example.com, ca: /etc/leaf/tls/ca.crt }\n", "readiness": values{"mode": "segment"}},
 	"own layout":    {"config": "snowflake:\n  layout: js53\n  namespace: shop\n"},
 	"nothing extra": {"prepare": values{"enabled": false}, "podDisruptionBudget": values{"enabled": false}, "networkPolicy": values{"enabled": false}, "goMemLimit": ""},
 }
