@@ -97,6 +97,28 @@ func (n *node) goOn() {
 	}
 }
 
+// renewOnce lets the next write of the node be its last one.
+func (n *node) renewOnce() {
+	var puts atomic.Int64
+	n.set(func(l *faults) {
+		l.onPut = func(worker.Record) error {
+			if puts.Add(1) > 1 {
+				return errCut
+			}
+			return nil
+		}
+	})
+}
+
+// see is cluster.watch, and the node sees at once what others write.
+func (n *node) see(d time.Duration) {
+	n.c.t.Helper()
+	for range d / (5 * time.Millisecond) {
+		n.c.watch(5 * time.Millisecond)
+		_ = n.Look(n.c.t.Context())
+	}
+}
+
 // epoch is before every test: the clock of a bubble begins in 2000.
 var epoch = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 

@@ -132,6 +132,7 @@ func TestComesBack(t *testing.T) {
 					}
 				}
 			})
+			a.c.until(lease, "a stands", func() bool { return a.gate.Load() != nil })
 		}, func(a *node) {
 			a.set(func(l *faults) { l.done = nil })
 			a.goOn()
@@ -169,7 +170,7 @@ func TestComesBack(t *testing.T) {
 // the slot is another node's as soon as that looks.
 func TestTakesWithASessionThatIsOver(t *testing.T) {
 	run(t, func(c *cluster) {
-		a, _ := c.start("a"), c.start("b")
+		a, b := c.start("a"), c.start("b")
 		c.settle(time.Minute)
 		c.watch(pause)
 		share := a.owned()
@@ -177,14 +178,15 @@ func TestTakesWithASessionThatIsOver(t *testing.T) {
 		c.watch(3 * pause)
 		a.weight.Store(100) // b gives a's share back
 		a.set(func(l *faults) {
+			l.listsAfter = 2 * lease / 10 // so that a takes it a while after its renewal
 			l.done = func(r worker.Record) {
 				if isSlot(r) {
 					a.stand()
 				}
 			}
 		})
-		c.watch(2 * quiet)
-		a.set(func(l *faults) { l.done = nil })
+		b.see(2 * quiet)
+		a.set(func(l *faults) { l.done, l.listsAfter = nil, 0 })
 		a.goOn()
 		c.watch(2 * quiet)
 		c.settle(time.Millisecond)
@@ -219,11 +221,8 @@ func TestSlowRegistry(t *testing.T) {
 		c.settle(time.Minute)
 		a.set(func(l *faults) { l.answersAfter = pause - 10*time.Millisecond })
 		c.watch(quiet)
-		a.set(func(l *faults) { l.cut = true })
-		for range 3 * quiet / (20 * time.Millisecond) {
-			c.watch(20 * time.Millisecond)
-			_ = b.Look(c.t.Context()) // it sees the last renewal soon
-		}
+		a.renewOnce()
+		b.see(3 * quiet)
 		if len(b.owned()) != slots {
 			t.Errorf("b has %v", b.owned())
 		}
@@ -239,19 +238,8 @@ func TestSlowClock(t *testing.T) {
 		})
 		b := c.start("b")
 		c.settle(time.Minute)
-		var puts atomic.Int64
-		a.set(func(l *faults) {
-			l.onPut = func(worker.Record) error {
-				if puts.Add(1) > 1 { // its next renewal is the last one
-					return errCut
-				}
-				return nil
-			}
-		})
-		for range 3 * quiet / (5 * time.Millisecond) {
-			c.watch(5 * time.Millisecond)
-			_ = b.Look(c.t.Context()) // it sees the renewal at once
-		}
+		a.renewOnce()
+		b.see(3 * quiet)
 		if len(b.owned()) != slots {
 			t.Errorf("b has %v", b.owned())
 		}
