@@ -18,7 +18,8 @@ func (e *foreignError) Error() string {
 // advice says what to do.
 func (e *foreignError) advice() string {
 	return fmt.Sprintf("make segment.cluster-fence lead to the fence of this node's cluster: two clusters need two fences, so give one of them another name at the end of its URL, on all its nodes; "+
-		"only if it is this cluster's fence, and the database lost its ID, run in the database: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id', and start each node that has taken no range since with a new data directory", e.found)
+		"if this cluster has another first database than before, give its fence a new name, and each node fills it with what it knows; "+
+		"only if the same database lost its ID, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id', and start each node that has taken no range since with a new data directory", e.found)
 }
 
 // errNoID: the node does not know yet to which cluster it belongs. Its database, which gives it the ID, does not answer, so
