@@ -29,6 +29,9 @@ type buffer struct {
 	unread    bool  // because the last reading could not read the row
 	crossed   bool  // the alarm row is raised for the row's options
 
+	behind  *int64 // a load is wanted because the row was read here, below numbers that this node knows; see shard.checkBehind
+	checked *int64 // where the row was read when such a load showed last that it was not there
+
 	last     lastLoad
 	asked    time.Time     // when the load that is wanted was first asked for
 	ahead    bool          // the load is wanted although perhaps no caller waits for it
@@ -149,11 +152,15 @@ func (t *Tag) ask(b *buffer, ahead bool) {
 	b.ahead = ahead
 }
 
-// askAhead wants a load, whatever is in memory, if there is room for another range.
-func (t *Tag) askAhead() {
+// checkBehind wants a load, whatever is in memory and whichever node issues the tag, because the row was read at maxID,
+// below numbers that this node knows. A reading that such a load has refuted is believed no more: a replica may answer
+// like this for long.
+func (t *Tag) checkBehind(maxID int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b := t.buffer(); t.state == listed && b.after.Len() == 0 {
+	b := t.buffer()
+	if refuted := b.checked != nil && *b.checked == maxID; t.state == listed && !refuted && !t.alloc.fence.Mark(t.name).Latched {
+		b.behind = &maxID
 		t.ask(b, true)
 	}
 }

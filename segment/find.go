@@ -152,8 +152,11 @@ func (t *Tag) describe(row Row) {
 		return
 	}
 	t.news++
-	if t.buf != nil {
-		t.buf.unread = false
+	if b := t.buf; b != nil {
+		b.unread = false
+		if b.checked != nil && *b.checked != row.MaxID { // the row may be there later
+			b.checked = nil
+		}
 	}
 	t.step = row.Step
 	if CheckRow(t.name, 0, row.Step, 0) != nil {

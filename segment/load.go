@@ -37,8 +37,8 @@ func (t *Tag) load() (health, error) {
 			return healthy, nil
 		}
 	}
-	term, owns := t.term()
-	if !owns { // another node issues the tag: nothing has failed
+	term, owns, behind := t.term()
+	if !owns && behind == nil { // another node issues the tag: nothing has failed
 		t.loadEnded(func(b *buffer) {
 			b.asked = time.Time{}
 			t.shard.retry.drop(t)
@@ -57,6 +57,7 @@ func (t *Tag) load() (health, error) {
 	if err != nil {
 		return t.loadFailed(err), err
 	}
+	r.behind = behind
 	t.loadDone(r)
 	return healthy, nil
 }
@@ -67,6 +68,8 @@ type reserved struct {
 	prior int64      // the own fence before it
 	wrote fence.Held // the cluster fence's entry for its end
 	term  Term       // of the node when it was asked for, nil in plain order
+
+	behind *int64 // as in buffer
 }
 
 // reserve takes a range. One that is lost to another node in the cluster fence is
@@ -176,6 +179,9 @@ func (t *Tag) loadDone(r reserved) {
 			a.counters.lost[lossLate].Add(r.Range.Len()) // deleted, shut down or moved elsewhere meanwhile
 			return
 		}
+		if r.behind != nil {
+			b.checked = r.behind
+		}
 		if err := t.termLocked(b); err != nil || r.term != b.term {
 			a.counters.lost[lossOf(r.term)].Add(r.Range.Len())
 			b.asked = time.Time{}
@@ -190,21 +196,30 @@ func (t *Tag) loadDone(r reserved) {
 			b.prior = max(b.prior, r.prior)
 		}
 		t.step = r.Step
-		if !r.wrote.Follows(b.wrote) {
-			b.cut = r.Range.Lo
-		}
-		if b.wrote = r.wrote; b.next.Len() == 0 {
-			b.next = r.Range
-		} else {
-			b.after = r.Range
-		}
-		b.last = lastLoad{count: b.last.count + 1, asked: b.asked, step: r.Step, length: r.Range.Len()}
+		t.keepLocked(b, r)
 		b.asked, b.retryAt, b.failures, b.failed = time.Time{}, time.Time{}, 0, nil
 		t.shard.retry.drop(t)
 		t.rowIsFineLocked(b)
 		t.stockedLocked(b)
 		t.fitsLocked(r.Range.Hi)
 	})
+}
+
+// keepLocked puts a range behind those in memory. Without room for it, the load was to show where the row is. t.mu is held.
+func (t *Tag) keepLocked(b *buffer, r reserved) {
+	if b.after.Len() > 0 {
+		t.alloc.counters.lost[lossLate].Add(r.Range.Len())
+		return
+	}
+	if !r.wrote.Follows(b.wrote) {
+		b.cut = r.Range.Lo
+	}
+	if b.wrote = r.wrote; b.next.Len() == 0 {
+		b.next = r.Range
+	} else {
+		b.after = r.Range
+	}
+	b.last = lastLoad{count: b.last.count + 1, asked: b.asked, step: r.Step, length: r.Range.Len()}
 }
 
 // loadFailed notes the failure and returns what it tells about the store.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/bounded"
-	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // shard is one database of the Allocator: its tags, its queue of loads, and the
@@ -147,10 +146,7 @@ func (s *shard) isSynced() bool {
 // sync binds the database if it is not bound yet, reads all rows and applies them
 // to the table. The first time it also asks for the ranges of recent tags.
 func (s *shard) sync() error {
-	var held map[string]fence.Mark // from before the reading: what this node takes meanwhile is not in it
-	if !s.alloc.fence.HasCluster() {
-		held = s.alloc.fence.All()
-	}
+	ends := s.alloc.knownEnds() // from before the reading: what is taken meanwhile is not in it
 	rows, err := s.read()
 	s.mu.Lock()
 	before := s.last
@@ -171,7 +167,7 @@ func (s *shard) sync() error {
 		log.Info("store answers again", "tags", len(rows))
 	}
 	s.alloc.apply(s, rows, s.deletedByCommand(rows))
-	s.checkBehind(rows, held)
+	s.checkBehind(rows, ends)
 	if !s.retry.waiting() {
 		s.queue.rest()
 	}
@@ -181,19 +177,39 @@ func (s *shard) sync() error {
 	return nil
 }
 
-// checkBehind wants a load of each tag whose row lies below what this node holds: if the
+// checkBehind wants a load of each tag whose row lies below what this node knows of it: if the
 // database has lost commits, the load is refused, and all nodes stop the tag. Without that a
 // node with a large stock sees the loss when it needs its next range, long after the database
-// has handed its numbers to others. The reading alone proves nothing (rule M): behind a proxy
-// a replica may have answered. A cluster fence refuses such numbers on every node, and held is nil.
-func (s *shard) checkBehind(rows []Row, held map[string]fence.Mark) {
+// has handed its numbers to others, and one that does not issue the tag, because it is in strict
+// order, does not see it. The reading alone proves nothing (rule M): behind a proxy a replica may
+// have answered. A cluster fence refuses such numbers on every node, and ends is nil.
+func (s *shard) checkBehind(rows []Row, ends map[string]int64) {
 	for _, row := range rows {
-		m, holds := held[row.Tag]
-		if row.Problem != nil || !holds || m.Latched || row.MaxID >= m.High {
+		if end := ends[row.Tag]; row.Problem != nil || end == 0 || row.MaxID >= end {
 			continue
 		}
 		if t := s.alloc.tag(row.Tag); t != nil && t.shard == s {
-			t.askAhead()
+			t.checkBehind(row.MaxID)
 		}
 	}
+}
+
+// knownEnds returns below which number a range of each tag would be a regress, as far as this node
+// knows, and nil with a cluster fence.
+func (a *Allocator) knownEnds() map[string]int64 {
+	if a.fence.HasCluster() {
+		return nil
+	}
+	ends := map[string]int64{}
+	for tag, m := range a.fence.All() { // also of tags that are not listed yet, at a start
+		ends[tag] = m.High
+	}
+	for tag, t := range *a.table.Load() {
+		t.mu.Lock()
+		if end := t.known.end(); end > ends[tag] {
+			ends[tag] = end
+		}
+		t.mu.Unlock()
+	}
+	return ends
 }

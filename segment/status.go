@@ -22,11 +22,11 @@ type lossReason int
 
 const (
 	lossRefused  lossReason = iota // a fence did not admit the range
-	lossLate                       // it came after the tag was deleted, the store refused or Close ended
+	lossLate                       // it came after the tag was deleted, the store refused or Close ended, or memory has no room for it
 	lossRepair                     // the tag was stopped or repaired, here or by another node
 	lossDatabase                   // the database belongs to another tag rule or cluster now
 	lossStop                       // Close could not return them
-	lossOrder                      // the tag is in strict order, and the term in which they were reserved is over
+	lossOrder                      // the tag is in strict order, and the term in which they were reserved is over, or another node owns it
 	lossPeriod                     // the numbers begin anew in each period, and theirs is over
 	lossReasons
 )

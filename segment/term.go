@@ -77,12 +77,15 @@ type evidence struct {
 	seen  int64 // the latest period that the row was in; of tags with a period
 }
 
+// end is a number below which a range contradicts the evidence.
+func (e evidence) end() int64 { return max(e.seen<<number.PeriodBits, e.heard) }
+
 // against returns what a range that starts at lo contradicts, nil if nothing. No return of unused IDs takes a row back to an
 // earlier period, so a reading that showed a later one counts (rule M).
 func (e evidence) against(lo int64) *fence.RegressError {
 	first := e.seen << number.PeriodBits
 	switch {
-	case lo >= max(first, e.heard):
+	case lo >= e.end():
 		return nil
 	case e.heard < first:
 		return &fence.RegressError{Seen: first, Why: fmt.Sprintf("the row was in the period from %s before", dateOf(e.seen))}
@@ -124,13 +127,14 @@ func (t *Tag) enterLocked(b *buffer, term Term) {
 }
 
 // term returns the term in which a load may reserve a range, nil in plain order, or that this node
-// does not own the tag.
-func (t *Tag) term() (term Term, owns bool) {
+// does not own the tag. behind is that of the buffer, which it takes from there.
+func (t *Tag) term() (term Term, owns bool, behind *int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buffer()
 	owns = t.termLocked(b) == nil
-	return b.term, owns
+	behind, b.behind = b.behind, nil
+	return b.term, owns, behind
 }
 
 // within lets the call take from ranges of the term. What it has from another one is lost.

@@ -1,0 +1,126 @@
+package segment_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestRowBehindATagOfAnotherOwner: the database loses the ranges of a tag in strict order, and its next owner knows none
+// of them. The owner before, and a node that took calls to it, load nothing of the tag. They find the loss when they read
+// the rows, and all nodes stop the tag.
+func TestRowBehindATagOfAnotherOwner(t *testing.T) {
+	for name, hears := range map[string]bool{"the owner before is there": false, "it is gone, and another node took calls to it": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, o, a, b := pair(t, strictRow(10))
+				backup, err := s.Lookup(t.Context(), "order")
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.own("a")
+				got, err := a.NextN(t.Context(), "order", 95)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if hears {
+					node(t, s, nil, segment.Config{NodeID: "c", Terms: o.node("c")}).Heard("order", got[len(got)-1].Hi)
+					o.end()
+					if err := a.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				o.own("b")
+				s.Put(backup)
+				nextOf(t, b) // an ID that is in use: no node can know that yet
+				time.Sleep(2 * time.Minute)
+				if id, err := b.Next(t.Context(), "order"); err == nil {
+					t.Errorf("%d was issued twice, two minutes after the loss", id)
+				} else {
+					wantErr(t, err, leaf.ErrRegress)
+				}
+			})
+		})
+	}
+}
+
+// TestRowBehindAFullStock: a caller has left while a range was loaded for its batch, so there is no room for a further one.
+// The node finds all the same that the row went back.
+func TestRowBehindAFullStock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+		drain(t, a, "order", 95)
+		synctest.Wait() // the next range is there
+		s.set(func(s *store) {
+			s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+				time.Sleep(time.Second)
+				return do()
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := a.NextN(ctx, "order", 30); err == nil {
+			t.Fatal("a batch was served that no range is there for")
+		}
+		time.Sleep(2 * time.Second)
+		s.heal()
+		restored(s, 1)
+		drain(t, b, "order", 5)
+		time.Sleep(2 * time.Minute)
+		if !a.Mark("order").Latched || !b.Mark("order").Latched {
+			t.Errorf("a: %+v, b: %+v, two minutes after the row went back; want both latched", a.Mark("order"), b.Mark("order"))
+		}
+	})
+}
+
+// TestRowBehindAPeriod: a node has read the row in today's period, and is asked for nothing. When the row is back in
+// yesterday's, it finds that, so a node that starts later does not begin today anew.
+func TestRowBehindAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(daily())
+		gone := node(t, s, nil, segment.Config{NodeID: "gone"})
+		used := nextOf(t, gone)
+		node(t, s, nil, segment.Config{NodeID: "idle"})
+		if err := gone.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Put(daily())
+		time.Sleep(2 * time.Minute)
+		if id, err := node(t, s, nil, segment.Config{NodeID: "new"}).Next(t.Context(), "order"); err == nil {
+			t.Errorf("%d was issued, two minutes after the row went back; %d is in use", id, used)
+		} else {
+			wantErr(t, err, leaf.ErrRegress)
+		}
+	})
+}
+
+// TestRowBehindWhereAReplicaWas: a replica that lags has answered a reading, and a load has shown that the row is not there.
+// When the row itself goes back to that number later, the node finds it.
+func TestRowBehindWhereAReplicaWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(row(10))
+		a := node(t, s, nil, segment.Config{FixedStep: true})
+		drain(t, a, "order", 25)
+		synctest.Wait()
+		s.set(func(s *store) {
+			s.rows = func([]segment.Row) []segment.Row { return []segment.Row{{Tag: "order", MaxID: 11, Step: 10}} }
+		})
+		time.Sleep(3 * time.Minute)
+		s.heal()
+		time.Sleep(2 * time.Minute)
+		if a.Mark("order").Latched {
+			t.Fatal("a reading of a replica latched the tag")
+		}
+		restored(s, 11)
+		time.Sleep(2 * time.Minute)
+		if !a.Mark("order").Latched {
+			t.Errorf("mark %+v, two minutes after the row went back", a.Mark("order"))
+		}
+	})
+}
