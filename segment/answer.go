@@ -41,7 +41,7 @@ func (s *shard) answer(ctx context.Context, open []Notice) error {
 	}
 	some := func() {
 		for n, more := next(); more; n, more = next() {
-			err := s.postAnswer(ctx, n.Tag, n.Asked, a.fence.Say(n.Tag))
+			err := s.postAnswer(ctx, n.Tag, n.Asked, a.say(n.Tag))
 			mu.Lock()
 			if err == nil {
 				w.answered[n.Tag] = n.Asked

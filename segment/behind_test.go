@@ -124,3 +124,61 @@ func TestRowBehindWhereAReplicaWas(t *testing.T) {
 		}
 	})
 }
+
+// ownerIsGone lets a own the tag and issue, tells another node c of it, which took these calls, and ends a for good. It
+// returns the end of what was issued, and the row from before.
+func ownerIsGone(t *testing.T, s *store, o *terms, a *segment.Allocator) (c *segment.Allocator, end int64, backup segment.Row) {
+	t.Helper()
+	backup, err := s.Lookup(t.Context(), "order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.own("a")
+	got, err := a.NextN(t.Context(), "order", 95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end = got[len(got)-1].Hi
+	c = node(t, s, nil, segment.Config{NodeID: "c", Terms: o.node("c")})
+	c.Heard("order", end)
+	o.end()
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c, end, backup
+}
+
+// TestRepairCountsWhatWasHeard: the owner of a tag is gone with its data directory, and the row goes back. A node that took
+// calls to the owner knows what it has issued, and says so to a repair, whichever node carries it out.
+func TestRepairCountsWhatWasHeard(t *testing.T) {
+	for _, by := range []string{"b", "c"} {
+		synctest.Test(t, func(t *testing.T) {
+			s, o, a, b := pair(t, strictRow(10))
+			c, end, backup := ownerIsGone(t, s, o, a)
+			s.Put(backup)
+			if _, err := map[string]*segment.Allocator{"b": b, "c": c}[by].Repair(t.Context(), "order", 0); err != nil {
+				t.Fatal(err)
+			}
+			o.own("b")
+			if id := nextOf(t, b); id < end {
+				t.Errorf("repaired by %s: %d was issued twice, all below %d are in use", by, id, end)
+			}
+		})
+	}
+}
+
+// TestRowThatIsGoneOfAnotherOwner: the same where the row is gone. The tag cannot be made again below.
+func TestRowThatIsGoneOfAnotherOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o, a, _ := pair(t, strictRow(10))
+		_, end, _ := ownerIsGone(t, s, o, a)
+		s.Remove("order")
+		time.Sleep(2 * time.Minute)
+		again := segment.NewRow{Tag: "order", Start: end - 1, Step: 10}
+		wantErr(t, s.Create(t.Context(), again), leaf.ErrConflict)
+		again.Start = end
+		if err := s.Create(t.Context(), again); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -14,22 +14,42 @@ import (
 // A row can vanish without leaf tag delete, which keeps its end on the board: an operator
 // deletes it with SQL, or the database loses it. The error of an unknown tag then says to
 // create the tag, and the new row must not begin below the old one's end. Each node that
-// took ranges of the tag therefore tells the board what it knows, without being asked, when
+// knows numbers of the tag therefore tells the board what it knows, without being asked, when
 // a reading of all rows lacks the tag's row, or a load does not find it.
 
-// noteGone notes which tags of the shard this node took ranges of, and the reading number
+// noteGone notes which tags of the shard this node knows numbers of, and the reading number
 // epoch of all rows did not find. The reading has been applied to the table.
 func (s *shard) noteGone(epoch uint64) {
 	a := s.alloc
 	gone := map[string]bool{}
-	for tag, m := range a.fence.All() {
-		if t := a.tag(tag); m.High > 0 && a.router.Route(tag) == s.index && (t == nil || t.missed(epoch)) {
+	note := func(tag string) {
+		if t := a.tag(tag); a.router.Route(tag) == s.index && (t == nil || t.missed(epoch)) {
 			gone[tag] = true
 		}
+	}
+	for tag, m := range a.fence.All() {
+		if m.High > 0 {
+			note(tag)
+		}
+	}
+	for _, tag := range a.heardAndGone() {
+		note(tag)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = gone
+}
+
+// heardAndGone returns the tags that have left the table, and of which this node took numbers to its callers.
+func (a *Allocator) heardAndGone() (tags []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for tag, e := range a.known {
+		if e.heard > 0 {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }
 
 // noteMiss is noteGone for one tag whose row the store does not have. The board is told at
@@ -72,7 +92,7 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 	maps.DeleteFunc(gone, func(tag string, _ bool) bool {
 		t, last := a.tag(tag), w.told[tag]
 		back := t != nil && !t.missed(s.epoch.Load())
-		return back || last.high == a.fence.Known(tag).High && began.Sub(last.at).Abs() < tellAgain
+		return back || last.high == max(a.fence.Known(tag).High, a.heardOf(tag)) && began.Sub(last.at).Abs() < tellAgain
 	})
 	for _, tag := range slices.SortedFunc(maps.Keys(gone), func(x, y string) int {
 		return cmp.Or(w.told[x].at.Compare(w.told[y].at), cmp.Compare(x, y))
@@ -80,7 +100,7 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 		if a.rt.Now().Sub(began) >= answerPause { // a regress must be heard soon
 			break
 		}
-		m := a.fence.Say(tag) // a range whose reply is on its way is not in it, and is dropped
+		m := a.say(tag) // a range whose reply is on its way is not in it, and is dropped
 		failed := s.postAnswer(ctx, tag, w.answered[tag], m)
 		if failed != nil {
 			m.High = -1
@@ -97,7 +117,7 @@ func (s *shard) tellReturns(ctx context.Context) (err error) {
 	a := s.alloc
 	for _, tag := range a.fence.Returning() {
 		if a.router.Route(tag) == s.index {
-			err = errors.Join(err, s.postAnswer(ctx, tag, s.watcher.answered[tag], a.fence.Say(tag)))
+			err = errors.Join(err, s.postAnswer(ctx, tag, s.watcher.answered[tag], a.say(tag)))
 		}
 	}
 	return err

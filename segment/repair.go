@@ -122,7 +122,7 @@ type repair struct {
 func (r *repair) ask(ctx context.Context) error {
 	a := r.alloc
 	r.began = a.fence.Look()
-	mark := a.fence.Say(r.tag)
+	mark := a.say(r.tag)
 	r.high, r.latched, r.holder, r.fence = mark.High, mark.Latched, "this node holds", 0
 	r.plan = RepairPlan{Nodes: []RepairNode{{Node: a.cfg.NodeID, End: mark.High, State: markState(mark.Latched)}}}
 	row, err := r.shard.lookup(ctx, r.tag)

@@ -70,6 +70,27 @@ func (t *Tag) hear(end int64) bool {
 	return true
 }
 
+// say is fence.Say, raised to the end of what the node has taken to its callers from the owner of the tag: a repair must
+// not move the row below it, also where the owner is gone.
+func (a *Allocator) say(tag string) fence.Mark {
+	m := a.fence.Say(tag)
+	m.High = max(m.High, a.heardOf(tag))
+	return m
+}
+
+// heardOf returns the end of what other nodes have issued of a tag, as far as this one was told.
+func (a *Allocator) heardOf(tag string) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := cmp.Or(a.tag(tag), a.pending[tag])
+	if t == nil {
+		return a.known[tag].heard
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known.heard
+}
+
 // evidence is what a node knows of a tag's numbers although it has reserved none of them. It stays when the tag leaves the
 // table: the row vanishes for a moment when an old copy of it is put in its place.
 type evidence struct {
