@@ -178,6 +178,6 @@ func readable(store string, row segment.Row) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the row of tag %q in store %q cannot be read, so it is not known where its numbers end: %w. "+
-		"Correct it with SQL, with a max_id that is not below any number of the tag in your own tables, and run the command again",
+		"Correct it with SQL: as max_id take the highest number of the tag in your own tables, plus three times "+segment.LargestRange+", plus what clients hold in caches, batches and open transactions; then run the command again",
 		leaf.ErrConflict, row.Tag, store, row.Problem)
 }

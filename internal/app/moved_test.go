@@ -198,6 +198,42 @@ func TestRuleBesideARowThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestRuleBesideARowThatCannotBeReadAsTheTextSays: the operator corrects such a row as the error says, and knows the IDs of
+// one's own tables. No ID repeats.
+func TestRuleBesideARowThatCannotBeReadAsTheTextSays(t *testing.T) {
+	long.Plain(t)
+	t.Parallel()
+	c, _, stop, a, b, issued := copied(t)
+	stop()
+	loosen(t, b)
+	execute(t, b, "UPDATE leaf_alloc SET max_id = '13 or so' WHERE biz_tag = 'user'")
+	c.TagRules, c.DataDir = []string{"user*=a"}, shortDir(t)
+	const highest, largest = 12, 1_000_000 // in the tables; segment.max-step
+	for range 3 {
+		_, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{})
+		if err == nil {
+			break
+		}
+		number := int64(highest)
+		if strings.Contains(err.Error(), "plus three times "+segment.LargestRange) {
+			number += 3 * largest
+		}
+		db := b
+		if _, above, ok := strings.Cut(err.Error(), `set max_id in store "a" to `); ok {
+			db = a
+			if _, err := fmt.Sscan(above, &number); err != nil {
+				t.Fatal(err)
+			}
+		}
+		execute(t, db, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = 'user'", number)
+	}
+	node, stop := start(t, c)
+	defer stop()
+	if status, id := get(t, node, "/api/segment/get/user"); status != 200 || issued[id] {
+		t.Errorf("%d %s, although the tables have the IDs up to %d", status, id, highest)
+	}
+}
+
 // TestRuleBesideARunningNode: a node that still runs takes ranges by the old rule, and what it
 // holds is not in the database yet.
 func TestRuleBesideARunningNode(t *testing.T) {
