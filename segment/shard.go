@@ -182,7 +182,7 @@ func (s *shard) sync() error {
 // node with a large stock sees the loss when it needs its next range, long after the database
 // has handed its numbers to others, and one that does not issue the tag, because it is in strict
 // order, does not see it. The reading alone proves nothing (rule M): behind a proxy a replica may
-// have answered. A cluster fence refuses such numbers on every node, and ends is nil.
+// have answered. A cluster fence that answers refuses such numbers on every node, and ends is nil.
 func (s *shard) checkBehind(rows []Row, ends map[string]int64) {
 	for _, row := range rows {
 		if end := ends[row.Tag]; row.Problem != nil || end == 0 || row.MaxID >= end {
@@ -195,9 +195,9 @@ func (s *shard) checkBehind(rows []Row, ends map[string]int64) {
 }
 
 // knownEnds returns below which number a range of each tag would be a regress, as far as this node
-// knows, and nil with a cluster fence.
+// knows, and nil while a cluster fence covers the ranges of all nodes.
 func (a *Allocator) knownEnds() map[string]int64 {
-	if a.fence.HasCluster() {
+	if a.fence.Covers() {
 		return nil
 	}
 	ends := map[string]int64{}

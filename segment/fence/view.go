@@ -34,6 +34,10 @@ func NumberOf(space string) int64 {
 // HasCluster reports whether there is a cluster fence.
 func (f *Fence) HasCluster() bool { return f.cluster != nil }
 
+// Covers reports whether the cluster fence makes each node refuse what any node has reserved: there is one, and no ranges are
+// taken without it.
+func (f *Fence) Covers() bool { return f.cluster != nil && !f.cluster.isDegraded() }
+
 // ClusterEntry returns the tag's entry in the cluster fence as of now, and the incarnation.
 // Error: leaf.ErrNotReady while the cluster fence is not open.
 func (f *Fence) ClusterEntry(ctx context.Context, tag string) (e Entry, ok bool, space string, err error) {
