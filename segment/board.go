@@ -80,7 +80,7 @@ type Answer struct {
 	Tag     string
 	Node    string // as in Member
 	Asked   int64  // the question that it answers, 0 if none was asked; see tellGone
-	High    int64  // the highest end that the node reserved
+	High    int64  // the highest end that the node reserved, or has heard of from the owner of the tag
 	Latched bool
 }
 

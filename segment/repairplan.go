@@ -28,7 +28,7 @@ type RepairPlan struct {
 // RepairNode is what a node knows of a tag that is repaired.
 type RepairNode struct {
 	Node  string `json:"node"`       // identity of its data directory
-	End   int64  `json:"end,string"` // the highest end that it reserved
+	End   int64  `json:"end,string"` // the highest end that it reserved, or has heard of from the owner of the tag
 	State string `json:"state"`      // RepairNodeOK and its neighbours
 }
 
