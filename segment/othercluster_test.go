@@ -81,6 +81,50 @@ func othersDatabase(t *testing.T, bySync, byLoad bool) {
 	al.want(t, "regress b") // the test posted it
 }
 
+// TestRowsOfAnotherCluster: the ID of the cluster was its own a moment ago, and a reading of rows is the first call that
+// finds another one there, as where a pool has connections to both. The node heeds no row and no option there, and loads
+// nothing until the database is its own.
+func TestRowsOfAnotherCluster(t *testing.T) {
+	for name, tt := range map[string]struct {
+		turn func(s *store)
+		look func(t *testing.T, a *segment.Allocator)
+	}{
+		"all rows": {
+			func(s *store) { s.onRows = func(context.Context) error { return errOtherCluster } },
+			func(*testing.T, *segment.Allocator) { time.Sleep(time.Minute + 2*time.Second) },
+		},
+		"one row": {
+			func(s *store) { s.onLookup = func(context.Context, string) error { return errOtherCluster } },
+			func(t *testing.T, a *segment.Allocator) {
+				_, err := a.Next(t.Context(), "a tag of theirs")
+				wantErr(t, err, leaf.ErrNotReady)
+			},
+		},
+		"a row that is read again": {
+			func(s *store) { s.onLookup = func(context.Context, string) error { return errOtherCluster } },
+			func(t *testing.T, a *segment.Allocator) { wantErr(t, a.Refresh(t.Context(), "a"), leaf.ErrNotReady) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, al := fourTags(), newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: 100 * time.Millisecond})
+				next(t, a, "a")
+				synctest.Wait()
+				s.set(tt.turn)
+				tt.look(t, a)
+				al.want(t, "rule default")
+				next(t, a, "a") // from memory
+				wantReady(t, a, true, "is the database of another cluster now; tags are served from memory")
+				s.heal()
+				time.Sleep(6 * time.Second) // not a sync interval: the name led elsewhere for a moment only
+				al.want(t)
+				next(t, a, "b")
+			})
+		})
+	}
+}
+
 // TestBoardOfAnotherCluster: a look at the board is the first that finds the database of another
 // cluster. The node heeds and tells nothing there, and loads nothing until the database is its own.
 func TestBoardOfAnotherCluster(t *testing.T) {

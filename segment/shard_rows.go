@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/bounded"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 func (s *shard) read() ([]Row, error) {
@@ -19,6 +20,9 @@ func (s *shard) read() ([]Row, error) {
 	}
 	s.epoch.Add(1)
 	rows, err := bounded.Do(a.running, &s.calls, 10*a.cfg.LoadTimeout, s.store.Rows)
+	if otherCluster(err) { // bind has met the own one: another connection leads elsewhere
+		s.disown(err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read all tags: %w", err)
 	}
@@ -30,6 +34,10 @@ func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
 	row, err := bounded.Do(parent, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) (Row, error) {
 		return s.store.Lookup(ctx, tag)
 	})
+	if otherCluster(err) {
+		s.disown(err)
+		err = fence.Blocked(err)
+	}
 	if err == nil && row.Tag != tag {
 		err = unknownTag(tag) // a driver that forgot rule K must not alias two tags
 	}

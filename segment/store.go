@@ -73,10 +73,11 @@ type Store interface {
 	// until Bind succeeds again. Where another process can record another binding, Reserve
 	// compares it within its transaction: without the own one there is no range.
 	//
-	// A database may name its cluster. Then Bind, Reserve, ReturnUnused and Raise fail with a
-	// *ClusterError when it names another one than it did at first, and ReturnUnused and Raise
+	// A database may name its cluster. Then Bind, Reserve, ReturnUnused, Raise, Lookup and Rows fail
+	// with a *ClusterError when it names another one than it did at first, and ReturnUnused and Raise
 	// change nothing. The node then loads nothing until Bind succeeds again; ranges that it
-	// has loaded before are of its own cluster.
+	// has loaded before are of its own cluster. Each call compares by itself: two connections
+	// can lead to two databases.
 	Bind(ctx context.Context, b Binding) error
 
 	// Reserve advances one row and returns the range that the committed statement

@@ -32,7 +32,10 @@ func (s *Store) record(ctx context.Context, name, value string) (recorded string
 }
 
 func (s *Store) agreed(ctx context.Context, name string) (value string, err error) {
-	_, err = queryRow(ctx, s.write, s.sql.named, []any{name}, []any{&value})
+	err = s.lookIn(ctx, s.write, func(q querier) error {
+		_, err := queryRow(ctx, q, s.sql.named, []any{name}, []any{&value})
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("read %s in leaf_meta: %w", name, err)
 	}

@@ -91,8 +91,8 @@ type readOption struct {
 }
 
 // readManyOptions returns what one of the optionStatements reads, by tag.
-func (s *Store) readManyOptions(ctx context.Context, query string, args ...any) (all map[string]readOption, err error) {
-	rows, err := s.read.QueryContext(ctx, query, args...)
+func (s *Store) readManyOptions(ctx context.Context, q querier, query string, args ...any) (all map[string]readOption, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read options: %w", err)
 	}

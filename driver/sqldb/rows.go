@@ -17,13 +17,13 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 		return row, err
 	}
 	defer s.done(ctx, time.Now(), &err, "look up tag %q", tag)
-	err = s.withLayout(ctx, func(l *layout) error {
+	err = s.lookLayout(ctx, func(q querier, l *layout) error {
 		var found record
-		ok, err := queryRow(ctx, s.read, l.read, []any{tag}, found.dest())
+		ok, err := queryRow(ctx, q, l.read, []any{tag}, found.dest())
 		switch {
 		case err != nil && s.dialect.kindOf(err) == kindBadText:
 			// The name, or another column of its row? This read looks at the name only.
-			if _, nameErr := s.readRow(ctx, s.read, tag); nameErr != nil {
+			if _, nameErr := s.readRow(ctx, q, tag); nameErr != nil {
 				return nameErr
 			}
 			return err
@@ -40,7 +40,7 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 		if l.options == nil {
 			return nil
 		}
-		row.Options, err = s.readOptions(ctx, s.read, l, tag)
+		row.Options, err = s.readOptions(ctx, q, l, tag)
 		return err
 	})
 	if err != nil {
@@ -57,12 +57,12 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 	if l := s.layout.Load(); l != nil && !l.complete() {
 		s.layout.CompareAndSwap(l, nil) // a schema may have been applied
 	}
-	err = s.withLayout(ctx, func(l *layout) error {
+	err = s.lookLayout(ctx, func(q querier, l *layout) error {
 		var err error
-		if all, err = scanRows(ctx, s.read, l.readAll); err != nil || l.options == nil {
+		if all, err = scanRows(ctx, q, l.readAll); err != nil || l.options == nil {
 			return err
 		}
-		options, err := s.readManyOptions(ctx, l.options.all)
+		options, err := s.readManyOptions(ctx, q, l.options.all)
 		join(all, options)
 		return err
 	})
@@ -76,12 +76,12 @@ func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 // rows leaves it.
 func (s *Store) RowsAfter(ctx context.Context, after string, limit int) (page []segment.Row, err error) {
 	defer s.done(ctx, time.Now(), &err, "read rows behind %q", after)
-	err = s.withLayout(ctx, func(l *layout) error {
+	err = s.lookLayout(ctx, func(q querier, l *layout) error {
 		var err error
-		if page, err = scanRows(ctx, s.read, l.readPage, after, limit); err != nil || len(page) == 0 || l.options == nil {
+		if page, err = scanRows(ctx, q, l.readPage, after, limit); err != nil || len(page) == 0 || l.options == nil {
 			return err
 		}
-		options, err := s.readManyOptions(ctx, l.options.after, after, page[len(page)-1].Tag)
+		options, err := s.readManyOptions(ctx, q, l.options.after, after, page[len(page)-1].Tag)
 		join(page, options)
 		return err
 	})

@@ -59,19 +59,31 @@ func (s *Store) change(ctx context.Context, f func(conn *sql.Conn) error) error 
 // look calls f with a connection to the database of this node's cluster. f only reads, and
 // may be called again.
 func (s *Store) look(ctx context.Context, f func(q querier) error) error {
+	return s.lookIn(ctx, s.read, f)
+}
+
+// lookLayout is look with what the database has.
+func (s *Store) lookLayout(ctx context.Context, f func(q querier, l *layout) error) error {
+	return s.withLayout(ctx, func(l *layout) error {
+		return s.look(ctx, func(q querier) error { return f(q, l) })
+	})
+}
+
+// lookIn is look by one of the pools.
+func (s *Store) lookIn(ctx context.Context, pool *sql.DB, f func(q querier) error) error {
 	if s.identity.asked() == "" {
-		return f(s.read)
+		return f(pool)
 	}
 	for dead := 0; ; dead++ {
-		err := s.lookOnce(ctx, f)
+		err := s.lookOnce(ctx, pool, f)
 		if !errors.Is(err, driver.ErrBadConn) || ctx.Err() != nil || dead > s.cfg.MaxConns {
 			return err
 		}
 	}
 }
 
-func (s *Store) lookOnce(ctx context.Context, f func(q querier) error) error {
-	conn, err := s.read.Conn(ctx)
+func (s *Store) lookOnce(ctx context.Context, pool *sql.DB, f func(q querier) error) error {
+	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err
 	}
