@@ -26,7 +26,7 @@ func WithCache(config cache.Config) Option {
 // that steps back, in segment mode, on one stream to one node: with check.ErrRepeated or
 // check.ErrDecreasing, an ERROR in the log, and Stats.Violations. It is for tests and
 // canaries: it costs memory, 16 bytes for each run of IDs without a gap, at most 16 MB
-// per tag.
+// per tag. The IDs of a tag that lives in several databases may step back: do not check them.
 func WithUniquenessCheck() Option { return func(o *options) { o.unique = true } }
 
 // uncached is the source of the cache.
