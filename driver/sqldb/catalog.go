@@ -173,7 +173,7 @@ func (s *Store) updateRow(ctx context.Context, conn *sql.Conn, l *layout, tag st
 	if others && (c.MaxID == nil || l.options == nil) {
 		return nil
 	}
-	options, err := s.readOptions(ctx, conn, l, tag)
+	options, _, err := s.readOptions(ctx, conn, l, tag)
 	if others && errors.Is(err, leaf.ErrInvalidRow) {
 		return nil
 	}

@@ -67,21 +67,21 @@ func (d *dialect) put(columns []string) string {
 	return d.bind("UPDATE leaf_tag_option SET " + strings.Join(columns, " = ?, ") + " = ?, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ? AND " + d.exact)
 }
 
-// readOptions returns the options of one tag, zero if it has none.
-func (s *Store) readOptions(ctx context.Context, q querier, l *layout, tag string) (segment.Options, error) {
+// readOptions returns the options of one tag, zero if it has none (found).
+func (s *Store) readOptions(ctx context.Context, q querier, l *layout, tag string) (_ segment.Options, found bool, err error) {
 	var name string
 	var o segment.Options
-	ok, err := queryRow(ctx, q, l.options.one, []any{tag}, append([]any{&name}, optionFields(&o)...))
+	found, err = queryRow(ctx, q, l.options.one, []any{tag}, append([]any{&name}, optionFields(&o)...))
 	if errors.Is(err, errUnreadable) {
-		return segment.Options{}, fmt.Errorf("%w: options: %w", leaf.ErrInvalidRow, err)
+		return segment.Options{}, false, fmt.Errorf("%w: options: %w", leaf.ErrInvalidRow, err)
 	}
 	if err != nil {
-		return segment.Options{}, fmt.Errorf("read options: %w", err)
+		return segment.Options{}, false, fmt.Errorf("read options: %w", err)
 	}
-	if !ok || name != tag {
-		return segment.Options{}, nil
+	if !found || name != tag {
+		return segment.Options{}, false, nil
 	}
-	return o, nil
+	return o, true, nil
 }
 
 // readOption is the options of a tag, or why they cannot be read.

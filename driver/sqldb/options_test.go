@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -78,25 +80,85 @@ func TestOptionsArriveWhileNodesRun(t *testing.T) {
 // at all. Without its order it would issue a strict tag beside the owner until the next list.
 func TestTagIsCreatedDuringAList(t *testing.T) {
 	t.Parallel()
-	url := "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")
-	other := open(t, url)
-	bind(t, other)
-	var statements int
-	node := openThrough(t, url, (&seam{trip: func(call string, after bool) {
-		if after || !strings.HasPrefix(call, "Query SELECT biz_tag") {
-			return
-		}
-		if statements++; statements == 2 {
-			err := other.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: segment.Options{Order: segment.OrderStrict}})
-			if err != nil {
-				t.Error(err)
+	for at := 1; at <= 3; at++ {
+		url := "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")
+		other := open(t, url)
+		bind(t, other)
+		var statements int
+		node := openThrough(t, url, (&seam{trip: func(call string, after bool) {
+			if after || !strings.HasPrefix(call, "Query SELECT biz_tag") {
+				return
+			}
+			if statements++; statements == at {
+				err := other.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: segment.Options{Order: segment.OrderStrict}})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}}).below)
+		for list := range 2 {
+			rows, err := node.Rows(t.Context())
+			if err != nil || len(rows) < list || len(rows) > 0 && !rows[0].Options.Strict() {
+				t.Errorf("created before statement %d, list %d: %+v, %v", at, list, rows, err)
 			}
 		}
-	}}).below)
-	for list := range 2 {
-		rows, err := node.Rows(t.Context())
-		if err != nil || len(rows) != list || list > 0 && !rows[0].Options.Strict() {
-			t.Errorf("list %d: %+v, %v", list, rows, err)
+		if statements != 6 {
+			t.Errorf("%d statements in two lists; the test knows 3 in each", statements)
+		}
+	}
+}
+
+// TestTagIsDeletedDuringAReading: a tag in strict order is deleted, and made again in strict order, around each statement of a
+// reading. The reading finds no tag, or one in strict order: the node would issue another one beside the owner.
+func TestTagIsDeletedDuringAReading(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(s *sqldb.Store) ([]segment.Row, error){
+		"Rows": func(s *sqldb.Store) ([]segment.Row, error) { return s.Rows(t.Context()) },
+		"Lookup": func(s *sqldb.Store) ([]segment.Row, error) {
+			row, err := s.Lookup(t.Context(), "order")
+			if errors.Is(err, leaf.ErrUnknownTag) {
+				return nil, nil
+			}
+			return []segment.Row{row}, err
+		},
+	} {
+		url := "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")
+		other := open(t, url)
+		bind(t, other)
+		strict := segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: segment.Options{Order: segment.OrderStrict}}
+		if err := other.Create(t.Context(), strict); err != nil {
+			t.Fatal(err)
+		}
+		statements, at := 0, 0
+		node := openThrough(t, url, (&seam{trip: func(call string, after bool) {
+			if !strings.HasPrefix(call, "Query SELECT biz_tag") {
+				return
+			}
+			if !after {
+				statements++
+			}
+			if statements != at {
+				return
+			}
+			change := func() error { return other.Delete(t.Context(), "order") }
+			if after {
+				change = func() error { return other.Create(t.Context(), strict) }
+			}
+			if err := change(); err != nil {
+				t.Error(err)
+			}
+		}}).below)
+		most := 0
+		for at = 0; at <= most; at++ {
+			statements = 0
+			rows, err := read(node)
+			most = max(most, statements)
+			if err != nil || len(rows) > 1 || len(rows) == 1 && !rows[0].Options.Strict() || at == 0 && len(rows) == 0 {
+				t.Errorf("%s, deleted before statement %d: %+v, %v", name, at, rows, err)
+			}
+		}
+		if most < 2 {
+			t.Errorf("%s has %d statements; the test is of no use", name, most)
 		}
 	}
 }

@@ -5,43 +5,31 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// Lookup implements segment.Store.
+// Lookup implements segment.Store. A row without options is read twice: the tag may have been deleted, with its options, since
+// the first statement, and be made again with others before the node loads.
 func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err error) {
 	if err := leaf.ValidateTag(tag); err != nil {
 		return row, err
 	}
 	defer s.done(ctx, time.Now(), &err, "look up tag %q", tag)
 	err = s.lookLayout(ctx, func(q querier, l *layout) error {
-		var found record
-		ok, err := queryRow(ctx, q, l.read, []any{tag}, found.dest())
-		switch {
-		case err != nil && s.dialect.kindOf(err) == kindBadText:
-			// The name, or another column of its row? This read looks at the name only.
-			if _, nameErr := s.readRow(ctx, q, tag); nameErr != nil {
-				return nameErr
+		var found bool
+		for range 2 {
+			if row, err = s.readOne(ctx, q, l, tag); err != nil || l.options == nil {
+				return err
 			}
-			return err
-		case errors.Is(err, errUnreadable):
-			return fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
-		case err != nil:
-			return err
-		case !ok:
-			return leaf.ErrUnknownTag
-		case found.row.Tag != tag:
-			return fmt.Errorf("%w: the table compares %q as equal, but it is another tag", leaf.ErrUnknownTag, found.row.Tag)
+			if row.Options, found, err = s.readOptions(ctx, q, l, tag); err != nil || found {
+				return err
+			}
 		}
-		row = found.value()
-		if l.options == nil {
-			return nil
-		}
-		row.Options, err = s.readOptions(ctx, q, l, tag)
-		return err
+		return nil
 	})
 	if err != nil {
 		return segment.Row{}, err
@@ -49,20 +37,56 @@ func (s *Store) Lookup(ctx context.Context, tag string) (row segment.Row, err er
 	return row, nil
 }
 
-// Rows implements segment.Store. It reads the options with a statement of their
-// own: a join would compare two columns that may have different collations. The rows
-// come first: a tag that is created between the statements is not seen without its options.
+// readOne reads a row without its options.
+func (s *Store) readOne(ctx context.Context, q querier, l *layout, tag string) (segment.Row, error) {
+	var found record
+	ok, err := queryRow(ctx, q, l.read, []any{tag}, found.dest())
+	switch {
+	case err != nil && s.dialect.kindOf(err) == kindBadText:
+		// The name, or another column of its row? This read looks at the name only.
+		if _, nameErr := s.readRow(ctx, q, tag); nameErr != nil {
+			return segment.Row{}, nameErr
+		}
+		return segment.Row{}, err
+	case errors.Is(err, errUnreadable):
+		return segment.Row{}, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
+	case err != nil:
+		return segment.Row{}, err
+	case !ok:
+		return segment.Row{}, leaf.ErrUnknownTag
+	case found.row.Tag != tag:
+		return segment.Row{}, fmt.Errorf("%w: the table compares %q as equal, but it is another tag", leaf.ErrUnknownTag, found.row.Tag)
+	}
+	return found.value(), nil
+}
+
+// Rows implements segment.Store. It reads the options with a statement of their own: a join would compare two columns that may
+// have different collations. The options come behind the rows: a tag that is created between the statements is not seen
+// without its options. They come in front of them, too: a tag that loses its options meanwhile is deleted, and left out. It
+// may be made again with options before the node loads.
 func (s *Store) Rows(ctx context.Context) (all []segment.Row, err error) {
 	defer s.done(ctx, time.Now(), &err, "read rows")
 	if l := s.layout.Load(); l != nil && !l.complete() {
 		s.layout.CompareAndSwap(l, nil) // a schema may have been applied
 	}
-	err = s.lookLayout(ctx, func(q querier, l *layout) error {
-		var err error
-		if all, err = scanRows(ctx, q, l.readAll); err != nil || l.options == nil {
+	err = s.lookLayout(ctx, func(q querier, l *layout) (err error) {
+		if l.options == nil {
+			all, err = scanRows(ctx, q, l.readAll)
+			return err
+		}
+		before, err := s.readManyOptions(ctx, q, l.options.all)
+		if err != nil {
+			return err
+		}
+		if all, err = scanRows(ctx, q, l.readAll); err != nil {
 			return err
 		}
 		options, err := s.readManyOptions(ctx, q, l.options.all)
+		all = slices.DeleteFunc(all, func(row segment.Row) bool {
+			_, had := before[row.Tag]
+			_, has := options[row.Tag]
+			return had && !has
+		})
 		join(all, options)
 		return err
 	})
