@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // layout is what a database has of our tables. Only leaf_alloc must exist; its
@@ -80,6 +81,11 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 	if err := s.kept(l); err != nil {
 		return nil, err
 	}
+	if l.options == nil {
+		if err := s.neverOrdered(ctx); err != nil {
+			return nil, err
+		}
+	}
 	text := "''"
 	if l.text != "" {
 		text = "COALESCE(" + s.dialect.column(l.text) + ", '')"
@@ -114,6 +120,22 @@ func (s *Store) kept(l *layout) error {
 		}
 	}
 	return nil
+}
+
+// neverOrdered returns segment.ErrSchema if nodes have used slots in a database without leaf_tag_option: the table is gone, or
+// was hidden from this user, before this node has started. The node would issue tags in strict order beside their owners. What
+// cannot be read of the slots says nothing: a database may have neither table.
+func (s *Store) neverOrdered(ctx context.Context) error {
+	var n worker.StoredNamespace
+	used, err := queryRow(ctx, s.read, s.dialect.slots.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom, &n.Incarnation, &n.Given})
+	switch {
+	case err == nil && used:
+		return fmt.Errorf("%w: the table leaf_tag_option is gone, or this user may not read it, and nodes of this database issue tags in strict order (table leaf_slot_namespace): without it this node would issue such tags beside "+
+			"their owners. Give the right to read it, or restore the table from a backup: a table that is made anew, as by leaf schema apply, is empty, and takes limits, order and periods from all tags", segment.ErrSchema)
+	case err == nil, s.dialect.kindOf(err).missing(), s.dialect.kindOf(err) == kindDenied:
+		return nil
+	}
+	return fmt.Errorf("look whether tags are in strict order: %w", err)
 }
 
 // columns returns the names of a table's columns in lower case, nil if there is

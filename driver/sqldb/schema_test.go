@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // tables are all of them, in the order of the schema.
@@ -197,6 +198,41 @@ func TestOptionsVanish(t *testing.T) {
 				t.Errorf("Limits of a store that never saw %s: %v", table, err)
 			}
 			execAll(t, db, "ALTER TABLE gone RENAME TO "+table)
+		}
+	})
+}
+
+// TestStartWithoutOptions: the options of tags were lost before a node starts, in a database in which nodes have issued tags in
+// strict order. The node does not start: it would issue such tags beside their owners.
+func TestStartWithoutOptions(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s := open(t, url)
+		bind(t, s)
+		if err := s.Create(t.Context(), segment.NewRow{Tag: "a", Start: 1, Step: 7}); err != nil {
+			t.Fatal(err)
+		}
+		execAll(t, db, "ALTER TABLE leaf_tag_option RENAME TO gone")
+		starts := func() (err error) {
+			s := open(t, url)
+			_, err = s.Rows(t.Context())
+			return err
+		}
+		if err := starts(); err != nil {
+			t.Errorf("a node in a database without tags in strict order: %v", err)
+		}
+		r := openSlots(t, s)
+		if _, err := r.Namespace(t.Context(), &worker.StoredNamespace{Namespace: worker.Namespace{Name: "leaf", Fingerprint: "slots=64"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := starts(); !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "restore the table from a backup") {
+			t.Errorf("a node in a database with such tags: %v; want ErrSchema that says what to do", err)
+		}
+		if _, err := open(t, url).ApplySchema(t.Context()); err != nil {
+			t.Errorf("leaf schema apply, after which all tags are in plain order: %v", err)
+		}
+		execAll(t, db, "DROP TABLE leaf_tag_option", "ALTER TABLE gone RENAME TO leaf_tag_option")
+		if err := starts(); err != nil {
+			t.Errorf("a node when the table is there again: %v", err)
 		}
 	})
 }
