@@ -12,16 +12,27 @@ import (
 // Identify returns the ID of the registry, which the namespace does not end. Where it has none it records id first, unless id
 // is "". A user who may not read the key finds none. Every error may be retried.
 func (r *Records) Identify(ctx context.Context, id string) (string, error) {
-	key := r.cfg.Prefix + "/id"
+	key := r.idKey()
 	response, err := r.commit(ctx, nil, []clientv3.Op{get(key)}, nil) // no write, which each member would keep in its log
 	if err == nil && id != "" && len(found(response.Responses[0])) == 0 {
 		response, err = r.commit(ctx, []clientv3.Cmp{isAbsent(key)}, []clientv3.Op{put(key, id), get(key)}, []clientv3.Op{get(key)})
 	}
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied): // granted before there was this key, for each of the others
+		r.readable.Store(false)
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("read etcd key %q: %w", key, err)
 	}
+	r.readable.Store(true)
 	return textOf(response.Responses[len(response.Responses)-1]), nil
+}
+
+// Expect says which ID the registry has that this node uses. From then on, what is read of the namespace, the numbers and the
+// peers is compared with it in the same transaction, and what is written names a namespace that was read so: beside another ID
+// the call returns a *segment.ClusterError. Two clusters of etcd can have one cluster ID, which is made of the addresses and the
+// token that they were started with. A user who may not read the key compares nothing.
+func (r *Records) Expect(id string) error {
+	r.own.Store(&id)
+	return nil
 }

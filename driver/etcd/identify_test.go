@@ -26,6 +26,14 @@ func TestIdentifyWithoutRight(t *testing.T) {
 		}
 	}
 	wants("")
+	if err := records.Expect("ours"); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, e, "/leaf/bounds/", "/leaf/bounds0", clientv3.PermissionType(clientv3.PermRead))
+	grant(t, e, "/leaf/claims/", "/leaf/claims0", clientv3.PermissionType(clientv3.PermRead))
+	if _, err := records.List(short(t)); err != nil {
+		t.Errorf("the records: %v", err)
+	}
 	grant(t, e, "/leaf/id", "", clientv3.PermissionType(clientv3.PermRead))
 	wants("")
 	if _, err := asRoot(t, e).Put(short(t), "/leaf/id", "theirs"); err != nil {

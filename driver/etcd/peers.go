@@ -42,17 +42,13 @@ func (r *Records) Withdraw(ctx context.Context, p worker.Peer) error {
 	return nil
 }
 
-// Peers implements worker.Records.
+// Peers implements worker.Records. Those of another cluster say nothing about the clock of this node.
 func (r *Records) Peers(ctx context.Context) (peers []worker.Peer, err error) {
-	var response *clientv3.GetResponse
-	err = r.do(ctx, func(client *clientv3.Client) (err error) {
-		response, err = client.Get(ctx, r.peersKey(), clientv3.WithPrefix())
-		return err
-	})
+	read, err := r.look(ctx, getAll(r.peersKey()))
 	if err != nil {
 		return nil, fmt.Errorf("read peers below etcd key %q: %w", r.peersKey(), err)
 	}
-	for _, kv := range response.Kvs {
+	for _, kv := range found(read[0]) {
 		var value peerValue
 		if decode(string(kv.Key), kv.Value, &value) == nil { // else the entry is skipped
 			peers = append(peers, worker.Peer{Address: value.Address, Clock: value.Clock, Nonce: value.Nonce, Number: value.Number})

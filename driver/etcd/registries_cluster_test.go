@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/discovery"
 	"github.com/leaf-idgen/leaf/driver/etcd"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -47,7 +49,8 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 		_, read := r.Namespace(short(t), nil)
 		_, made := r.Namespace(short(t), &worker.StoredNamespace{Namespace: space})
 		_, list := r.List(short(t))
-		for call, err := range map[string]error{"Namespace": read, "Namespace that is made": made, "List": list} {
+		_, peers := r.Peers(short(t))
+		for call, err := range map[string]error{"Namespace": read, "Namespace that is made": made, "List": list, "Peers": peers} {
 			if !isOtherCluster(err) || errors.Is(err, worker.ErrLost) {
 				t.Errorf("%s of the %s: %v; want a ClusterError alone", call, name, err)
 			}
@@ -83,6 +86,46 @@ func TestNamespaceWhileTheStoreChanges(t *testing.T) {
 				t.Errorf("stored is %+v, %v", stored, err)
 			}
 		})
+	}
+}
+
+// TestRegistryBehindTwoServers is rule V: the name of a registry leads to two servers. One answers which registry it is, and the
+// claim that follows is made in the other. No node gets a number there, and none hears of the peers there.
+func TestRegistryBehindTwoServers(t *testing.T) {
+	ns := server.Etcd(t)
+	p := newPlace(t, ns.Servers, ns.Root)
+	r := p.records(t)
+	if err := r.Expect("ours"); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := r.Identify(short(t), "ours"); id != "ours" || err != nil {
+		t.Fatalf("ID %q, %v", id, err)
+	}
+	pool, now := worker.NewPool(r), time.Now().UnixMilli()
+	claim := func(nonce string) error {
+		_, err := pool.Claim(short(t), worker.Request{Namespace: space, Address: "10.0.0.1:8080", Nonce: nonce, Numbers: leaf.Range{Hi: 4}, Now: now, Bound: now + 1})
+		return err
+	}
+	p.put(t, p.prefix+"/id", "theirs")
+	none := claim("none")
+	peers := func() error { _, err := pool.Peers(short(t)); return err }
+	p.put(t, p.prefix+"/id", "ours")
+	if err := claim("first"); err != nil {
+		t.Fatalf("in its own registry: %v", err)
+	}
+	p.put(t, p.prefix+"/id", "theirs")
+	count := len(p.keys(t, false))
+	for call, err := range map[string]error{"a claim that makes the namespace": none, "a claim": claim("second"), "the peers": peers()} {
+		if !isOtherCluster(err) || errors.Is(err, worker.ErrLost) {
+			t.Errorf("%s: %v; want a ClusterError alone", call, err)
+		}
+	}
+	if keys := p.keys(t, false); len(keys) != count {
+		t.Errorf("keys %q; want no new one", keys)
+	}
+	p.wipe(t)
+	if err := claim("third"); err != nil {
+		t.Errorf("a registry that was wiped: %v", err)
 	}
 }
 

@@ -133,6 +133,9 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 
 // Identify returns the ID of the cluster of the database, for a registry that is alone in it. Where it has none it records id
 // first, unless id is "". A user without a right to leaf_meta finds none. Every error may be retried.
+//
+// A database may be reached by a name that leads to two servers, or a pooler that has two: this answer says nothing of the
+// next call. See Expect.
 func (r *Records) Identify(ctx context.Context, id string) (found string, err error) {
 	defer r.done(ctx, time.Now(), &err, "read the ID of the registry")
 	s := r.store
@@ -141,10 +144,19 @@ func (r *Records) Identify(ctx context.Context, id string) (found string, err er
 		found, err = s.record(ctx, metaCluster, id)
 	}
 	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied || kind == kindReadOnly) {
+		s.identity.readable.Store(false)
 		return "", nil
+	}
+	if err == nil {
+		s.identity.readable.Store(true)
 	}
 	return found, err
 }
+
+// Expect says which ID the registry has that this node uses. From then on, what is read of the namespace, the numbers and the
+// peers is compared with it in the same transaction, and what is written names a namespace that was read so: beside another ID
+// the call returns a *segment.ClusterError. A user without a right to leaf_meta compares nothing.
+func (r *Records) Expect(id string) error { return r.store.Expect(id) }
 
 // storedCluster returns the ID that the database has, "" if it has none.
 func (s *Store) storedCluster(ctx context.Context, q querier) (id string, err error) {

@@ -38,29 +38,42 @@ func TestIdentify(t *testing.T) {
 // TestIdentifyWithoutRight: an administrator has granted what a registry needed before it had an ID. A node goes on without one,
 // or could claim nothing.
 func TestIdentifyWithoutRight(t *testing.T) {
-	for name, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
-		t.Run(name, func(t *testing.T) {
+	for dialect, database := range map[string]func(t testing.TB) server.Database{"mysql": server.MariaDB, "postgres": server.Postgres} {
+		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
 			d := database(t)
 			applySchema(t, d.URL())
 			admin := d.Open(t)
 			user := makeUser(t, admin, d)
+			table := func(name string) string {
+				if dialect == "mysql" {
+					return d.Name() + "." + name
+				}
+				return name
+			}
 			grant := func(rights string) {
 				t.Helper()
-				on := "leaf_meta"
-				if name == "mysql" {
-					on = d.Name() + "." + on
-				}
-				execAll(t, admin, "GRANT "+rights+" ON "+on+" TO "+user)
+				execAll(t, admin, "GRANT "+rights+" ON "+table("leaf_meta")+" TO "+user)
 			}
 			identify := func() (string, error) {
 				return openRecords(t, as(t, d, strings.Trim(user, `"'`), "secret")).Identify(t.Context(), "ours")
 			}
-			if name == "mysql" { // a user without any right does not see the database
+			if dialect == "mysql" { // a user without any right does not see the database
 				execAll(t, admin, "GRANT SELECT ON "+d.Name()+".leaf_worker TO "+user)
 			}
 			if id, err := identify(); id != "" || err != nil {
 				t.Errorf("without a right: %q, %v; want none", id, err)
+			}
+			blind := openRecords(t, as(t, d, strings.Trim(user, `"'`), "secret"))
+			if _, err := blind.Identify(t.Context(), "ours"); err != nil {
+				t.Fatal(err)
+			}
+			if err := blind.Expect("ours"); err != nil {
+				t.Fatal(err)
+			}
+			execAll(t, admin, "GRANT SELECT ON "+table("leaf_worker_bound")+" TO "+user, "GRANT SELECT ON "+table("leaf_worker")+" TO "+user)
+			if _, err := blind.List(t.Context()); err != nil {
+				t.Errorf("the records without a right to the ID: %v", err)
 			}
 			grant("SELECT")
 			if id, err := identify(); id != "" || err != nil {

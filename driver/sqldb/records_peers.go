@@ -65,14 +65,20 @@ func (r *Records) Withdraw(ctx context.Context, p worker.Peer) (err error) {
 	return r.store.exec(ctx, r.sql.withdraw, p.Nonce)
 }
 
-// Peers implements worker.Records.
+// Peers implements worker.Records. Those of another cluster say nothing about the clock of this node.
 func (r *Records) Peers(ctx context.Context) (all []worker.Peer, err error) {
 	defer r.done(ctx, time.Now(), &err, "read the peers")
-	err = eachRow(ctx, r.store.read, r.sql.peers, nil, func(rows *sql.Rows) error {
-		var p worker.Peer
-		err := rows.Scan(&p.Nonce, &p.Address, &p.Clock, &p.Number)
-		all = append(all, p)
-		return err
+	if err := r.check(ctx); err != nil {
+		return nil, err
+	}
+	err = r.look(ctx, func(q querier) error {
+		all = nil
+		return eachRow(ctx, q, r.sql.peers, nil, func(rows *sql.Rows) error {
+			var p worker.Peer
+			err := rows.Scan(&p.Nonce, &p.Address, &p.Clock, &p.Number)
+			all = append(all, p)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

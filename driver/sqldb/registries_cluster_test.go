@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
@@ -53,11 +55,15 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 						_, err := r.Namespace(t.Context(), &worker.StoredNamespace{Namespace: worker.Namespace{Name: "n", Fingerprint: "f"}})
 						return err
 					},
-					"List": func() error { _, err := r.List(t.Context()); return err },
+					"List":  func() error { _, err := r.List(t.Context()); return err },
+					"Peers": func() error { _, err := r.Peers(t.Context()); return err },
 				} {
 					err := do()
 					if call == "List" && !tt.runs {
 						continue // no claim begins with it
+					}
+					if call == "Peers" && name == "slots" {
+						continue // they have none
 					}
 					if other, ok := errors.AsType[*segment.ClusterError](err); !ok || other.Own != ours || other.Found != otherID || errors.Is(err, worker.ErrLost) {
 						t.Errorf("%s of the %s of a node %s: %v; want a ClusterError alone", call, name, tt.node, err)
@@ -68,6 +74,53 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 		var made int
 		if err := db.QueryRowContext(t.Context(), "SELECT (SELECT COUNT(*) FROM leaf_worker_namespace) + (SELECT COUNT(*) FROM leaf_slot_namespace)").Scan(&made); err != nil || made > 0 {
 			t.Errorf("%d namespaces, %v; want none", made, err)
+		}
+	})
+}
+
+// TestRegistryBehindTwoServers is rule V: the name of a registry leads to two servers. One answers which registry it is, and the
+// claim that follows is made in the other. No node gets a number there, and none hears of the peers there.
+func TestRegistryBehindTwoServers(t *testing.T) {
+	const ours = "the registry of this node"
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		becomes := func(id string) {
+			t.Helper()
+			execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'", "INSERT INTO leaf_meta (name, value) VALUES ('cluster_id', '"+id+"')")
+		}
+		becomes(ours)
+		r := openRecords(t, url)
+		if err := r.Expect(ours); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := r.Identify(t.Context(), ours); id != ours || err != nil {
+			t.Fatalf("ID %q, %v", id, err)
+		}
+		pool := worker.NewPool(r)
+		ns, now := worker.Namespace{Name: "n", Fingerprint: "f"}, time.Now().UnixMilli()
+		if err := pool.Init(t.Context(), ns); err != nil {
+			t.Fatal(err)
+		}
+		claim := func(nonce string) error {
+			_, err := pool.Claim(t.Context(), worker.Request{Namespace: ns, Address: "10.0.0.1:8080", Nonce: nonce, Numbers: leaf.Range{Hi: 4}, Now: now, Bound: now + 1})
+			return err
+		}
+		if err := claim("first"); err != nil {
+			t.Fatalf("in its own registry: %v", err)
+		}
+		becomes(otherID)
+		peers := func() error { _, err := pool.Peers(t.Context()); return err }
+		for call, err := range map[string]error{"a claim": claim("second"), "the peers": peers()} {
+			if other, ok := errors.AsType[*segment.ClusterError](err); !ok || other.Found != otherID || errors.Is(err, worker.ErrLost) {
+				t.Errorf("%s: %v; want a ClusterError alone", call, err)
+			}
+		}
+		var claims int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_worker").Scan(&claims); err != nil || claims != 1 {
+			t.Errorf("%d claims, %v; want the first alone", claims, err)
+		}
+		execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'")
+		if err := claim("third"); err != nil {
+			t.Errorf("a registry that was wiped: %v", err)
 		}
 	})
 }

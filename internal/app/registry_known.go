@@ -26,6 +26,13 @@ type identified interface {
 	Identify(ctx context.Context, id string) (string, error)
 }
 
+// expecting is a registry that compares its ID in what it reads for a claim. A name in DNS may lead to two servers: then
+// Identify may ask one, and the claim be made in the other.
+type expecting interface {
+	// Expect says which ID the registry has. Beside another one, reads return a *segment.ClusterError.
+	Expect(id string) error
+}
+
 // knownRegistry claims nothing in another registry than the one that this data directory has used (rule V). The other nodes
 // stay in the registry of before, where they get the numbers that the other registry gives, too. A registry that was wiped has
 // no ID, and gets the same one back.
@@ -50,7 +57,37 @@ func newKnownRegistry(r worker.Registry, ids identified, dir *datadir.Dir, log *
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return &knownRegistry{Registry: r, ids: ids, dir: dir, log: log, id: strings.TrimSpace(string(content))}, nil
+	k := &knownRegistry{Registry: r, ids: ids, dir: dir, log: log, id: strings.TrimSpace(string(content))}
+	return k, k.expect(k.id)
+}
+
+// expect lets the driver compare the ID, too, if it can.
+func (k *knownRegistry) expect(id string) error {
+	if e, ok := k.ids.(expecting); ok && id != "" {
+		return k.other(e.Expect(id))
+	}
+	return nil
+}
+
+// other gives the error of a driver that found another ID our text.
+func (k *knownRegistry) other(err error) error {
+	if found, ok := errors.AsType[*segment.ClusterError](err); ok {
+		return k.otherRegistry(found.Own, found.Found)
+	}
+	return err
+}
+
+func (k *knownRegistry) otherRegistry(own, found string) error {
+	return &otherRegistryError{own: own, found: found, file: filepath.Join(k.dir.Path(), registryFile)}
+}
+
+// Peers implements worker.Registry. The nodes of another registry do not judge the clock of this one.
+func (k *knownRegistry) Peers(ctx context.Context) ([]worker.Peer, error) {
+	if err := k.compare(ctx, ""); err != nil {
+		return nil, err
+	}
+	all, err := k.Registry.Peers(ctx)
+	return all, k.other(err)
 }
 
 // Claim implements worker.Registry. It compares before, so that no number is taken elsewhere, and again after it, because the
@@ -60,7 +97,7 @@ func (k *knownRegistry) Claim(ctx context.Context, req worker.Request) (worker.R
 		return worker.Record{}, err
 	}
 	own, err := k.Registry.Claim(ctx, req)
-	if err == nil {
+	if err = k.other(err); err == nil {
 		err = k.compare(ctx, newID(own, time.Now()))
 	}
 	return own, err
@@ -78,7 +115,7 @@ func (k *knownRegistry) Renew(ctx context.Context, own worker.Record, bound int6
 	case err == nil && k.isDue():
 		made = newID(own, time.Now())
 	default:
-		return renewed, err
+		return renewed, k.other(err)
 	}
 	failed := k.compare(ctx, made)
 	if other, ok := errors.AsType[*otherRegistryError](failed); ok {
@@ -121,7 +158,7 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	case known == found, found == "": // none is no other registry's
 		found = known
 	case known != "":
-		return &otherRegistryError{own: known, found: found, file: filepath.Join(k.dir.Path(), registryFile)}
+		return k.otherRegistry(known, found)
 	default:
 		if err := k.dir.Replace(registryFile, []byte(found+"\n")); err != nil { // the next comparison tries again
 			k.log.Warn("the ID of the registry of worker IDs cannot be kept; the next start does not notice another registry", "error", err)
@@ -129,8 +166,11 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 		}
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.id, k.looked = found, time.Now()
+	k.mu.Unlock()
+	if known == "" {
+		return k.expect(found)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -106,7 +108,28 @@ type identities struct {
 	floor  int64
 	lost   error
 	claims int
+	asked  int    // Peers
 	moves  string // its ID after the next claim; "": the same
+	other  string // the ID of the server that the next calls but Identify come to; "": the same server
+	own    string // that Expect said
+}
+
+func (r *identities) Expect(id string) error {
+	r.own = id
+	return nil
+}
+
+// reached returns what a driver does of a call that came to another server.
+func (r *identities) reached() error {
+	if r.own != "" && r.other != "" {
+		return fmt.Errorf("namespace: %w", &segment.ClusterError{Own: r.own, Found: r.other})
+	}
+	return nil
+}
+
+func (r *identities) Peers(context.Context) ([]worker.Peer, error) {
+	r.asked++
+	return nil, r.reached()
 }
 
 func (r *identities) Identify(_ context.Context, id string) (string, error) {
@@ -117,13 +140,16 @@ func (r *identities) Identify(_ context.Context, id string) (string, error) {
 }
 
 func (r *identities) Claim(context.Context, worker.Request) (worker.Record, error) {
+	if err := r.reached(); err != nil {
+		return worker.Record{}, err
+	}
 	r.claims++
 	r.id, r.moves = cmp.Or(r.moves, r.id), ""
 	return worker.Record{Number: 7, Floor: r.floor}, nil
 }
 
 func (r *identities) Renew(_ context.Context, own worker.Record, _ int64) (worker.Record, error) {
-	return own, r.lost
+	return own, cmp.Or(r.reached(), r.lost)
 }
 
 // TestRegistryKeepsItsID: which node makes the ID of a registry, which one writes it back, and what a node hears of its claim
@@ -147,6 +173,10 @@ func TestRegistryKeepsItsID(t *testing.T) {
 		known := open()
 		claim := func() (worker.Record, error) { return known.Claim(t.Context(), worker.Request{}) }
 		renew := func(own worker.Record) error { _, err := known.Renew(t.Context(), own, 0); return err }
+		peers := func() error { _, err := known.Peers(t.Context()); return err }
+		isOthers := func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "another registry of worker IDs answers") && !errors.Is(err, worker.ErrLost)
+		}
 		own, err := claim()
 		if err != nil || r.id != "" {
 			t.Fatalf("a registry whose numbers wait: %v, ID %q; the nodes of a registry that was wiped know its ID", err, r.id)
@@ -183,11 +213,23 @@ func TestRegistryKeepsItsID(t *testing.T) {
 			if _, err := claim(); err == nil || !strings.Contains(err.Error(), "another registry") || r.claims != claims+1 {
 				t.Errorf("a claim while the address changes its meaning: %v", err)
 			}
+			r.id = "theirs"
+			if asked := r.asked; !isOthers(peers()) || r.asked > asked {
+				t.Error("the peers in another registry are asked for their clocks")
+			}
 			r.id = ours
 			if err := renew(own); !errors.Is(err, worker.ErrLost) {
 				t.Errorf("a claim that is lost: %v", err)
 			}
 			r.lost = nil
+			r.other = "theirs"
+			_, claimed := claim()
+			for call, err := range map[string]error{"a claim": claimed, "a renewal": renew(own), "the peers": peers()} {
+				if !isOthers(err) {
+					t.Errorf("%s in a server that did not tell the ID: %v", call, err)
+				}
+			}
+			r.other = ""
 		}
 		if err := dir.Close(); err != nil {
 			t.Error(err)
