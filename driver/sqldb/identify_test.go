@@ -64,16 +64,20 @@ func TestIdentifyWithoutRight(t *testing.T) {
 			if id, err := identify(); id != "" || err != nil {
 				t.Errorf("without a right: %q, %v; want none", id, err)
 			}
-			blind := openRecords(t, as(t, d, strings.Trim(user, `"'`), "secret"))
-			if _, err := blind.Identify(t.Context(), "ours"); err != nil {
-				t.Fatal(err)
-			}
-			if err := blind.Expect("ours"); err != nil {
-				t.Fatal(err)
-			}
-			execAll(t, admin, "GRANT SELECT ON "+table("leaf_worker_bound")+" TO "+user, "GRANT SELECT ON "+table("leaf_worker")+" TO "+user)
-			if _, err := blind.List(t.Context()); err != nil {
-				t.Errorf("the records without a right to the ID: %v", err)
+			if dialect == "mysql" { // on PostgreSQL such a user does not see the columns of the tables either, and claims nothing
+				blind := openRecords(t, as(t, d, strings.Trim(user, `"'`), "secret"))
+				if _, err := blind.Identify(t.Context(), "ours"); err != nil {
+					t.Fatal(err)
+				}
+				if err := blind.Expect("ours"); err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range []string{"leaf_worker_bound", "leaf_worker"} {
+					execAll(t, admin, "GRANT SELECT ON "+table(name)+" TO "+user)
+				}
+				if _, err := blind.List(t.Context()); err != nil {
+					t.Errorf("the records without a right to the ID: %v", err)
+				}
 			}
 			grant("SELECT")
 			if id, err := identify(); id != "" || err != nil {

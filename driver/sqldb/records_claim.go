@@ -87,6 +87,9 @@ func (n number) record(id int64) worker.Record {
 // List implements worker.Records.
 func (r *Records) List(ctx context.Context) (all []worker.Record, err error) {
 	defer r.done(ctx, time.Now(), &err, "read %s", r.sql.claims)
+	if err := r.check(ctx); err != nil {
+		return nil, err
+	}
 	err = r.look(ctx, func(q querier) (err error) {
 		all, err = r.list(ctx, q)
 		return err

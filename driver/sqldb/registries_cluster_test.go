@@ -59,9 +59,6 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 					"Peers": func() error { _, err := r.Peers(t.Context()); return err },
 				} {
 					err := do()
-					if call == "List" && !tt.runs {
-						continue // no claim begins with it
-					}
 					if call == "Peers" && name == "slots" {
 						continue // they have none
 					}

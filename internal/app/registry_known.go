@@ -39,9 +39,10 @@ type expecting interface {
 type knownRegistry struct {
 	worker.Registry
 
-	ids identified
-	dir *datadir.Dir
-	log *slog.Logger
+	ids  identified
+	file string                     // that keeps the ID, for texts
+	keep func(content []byte) error // in that file
+	log  *slog.Logger
 
 	mu     sync.Mutex
 	id     string    // "": not known yet
@@ -57,8 +58,25 @@ func newKnownRegistry(r worker.Registry, ids identified, dir *datadir.Dir, log *
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	k := &knownRegistry{Registry: r, ids: ids, dir: dir, log: log, id: strings.TrimSpace(string(content))}
+	k := &knownRegistry{Registry: r, ids: ids, file: filepath.Join(dir.Path(), registryFile), log: log, id: strings.TrimSpace(string(content))}
+	k.keep = func(content []byte) error { return dir.Replace(registryFile, content) }
 	return k, k.expect(k.id)
+}
+
+// knownToCommand lets a command compare the registry with the one that a data directory has used. Where none has been used,
+// there is nothing to compare, and a command keeps no ID.
+func (r *registry) knownToCommand(dir unlocked, log *slog.Logger) error {
+	content, err := dir.ReadFile(registryFile)
+	id := strings.TrimSpace(string(content))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if r.ids == nil || id == "" {
+		return nil
+	}
+	k := &knownRegistry{Registry: r.Registry, ids: r.ids, file: filepath.Join(dir.Path(), registryFile), log: log, id: id}
+	r.Registry = k
+	return k.expect(id)
 }
 
 // expect lets the driver compare the ID, too, if it can.
@@ -78,7 +96,32 @@ func (k *knownRegistry) other(err error) error {
 }
 
 func (k *knownRegistry) otherRegistry(own, found string) error {
-	return &otherRegistryError{own: own, found: found, file: filepath.Join(k.dir.Path(), registryFile)}
+	return &otherRegistryError{segment.ClusterError{Own: own, Found: found}, k.file}
+}
+
+// Init implements worker.Registry. A registry that was wiped gets its ID back, so that the nodes that know it go on.
+func (k *knownRegistry) Init(ctx context.Context, ns worker.Namespace) error {
+	if err := k.compare(ctx, ""); err != nil {
+		return err
+	}
+	return k.other(k.Registry.Init(ctx, ns))
+}
+
+// Free implements worker.Registry. The numbers of another registry are not this administrator's.
+func (k *knownRegistry) Free(ctx context.Context, number int64) error {
+	if err := k.compare(ctx, ""); err != nil {
+		return err
+	}
+	return k.other(k.Registry.Free(ctx, number))
+}
+
+// List implements worker.Registry.
+func (k *knownRegistry) List(ctx context.Context) ([]worker.Record, error) {
+	if err := k.compare(ctx, ""); err != nil {
+		return nil, err
+	}
+	all, err := k.Registry.List(ctx)
+	return all, k.other(err)
 }
 
 // Peers implements worker.Registry. The nodes of another registry do not judge the clock of this one.
@@ -160,7 +203,7 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	case known != "":
 		return k.otherRegistry(known, found)
 	default:
-		if err := k.dir.Replace(registryFile, []byte(found+"\n")); err != nil { // the next comparison tries again
+		if err := k.keep([]byte(found + "\n")); err != nil { // the next comparison tries again
 			k.log.Warn("the ID of the registry of worker IDs cannot be kept; the next start does not notice another registry", "error", err)
 			found = ""
 		}
@@ -175,9 +218,14 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 }
 
 // otherRegistryError says that another registry of worker IDs answers.
-type otherRegistryError struct{ own, found, file string }
+type otherRegistryError struct {
+	ids  segment.ClusterError
+	file string
+}
 
 func (e *otherRegistryError) Error() string {
-	return fmt.Sprintf("another registry of worker IDs answers: its ID is %s, and this node used %s before. Both give the same worker IDs, so the node claims none there. Lead the address back. "+
-		"If this registry takes the place of the other one, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", e.found, e.own, e.file)
+	return fmt.Sprintf("another registry of worker IDs answers: its ID is %s, and the node of this data directory used %s before. Both give the same worker IDs, so nothing is claimed or changed there. Lead the address back. "+
+		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", e.ids.Found, e.ids.Own, e.file)
 }
+
+func (e *otherRegistryError) Unwrap() error { return &e.ids }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -84,7 +86,25 @@ func TestRegistryOfOthers(t *testing.T) {
 			if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 {
 				t.Errorf("with the registry of others: %d %s", status, body)
 			}
+			refused := func(who string, direct bool) {
+				t.Helper()
+				b, done, err := app.Open(t.Context(), misled, app.Options{}, direct, app.Registry)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = done() }()
+				_, list := manage.Ask(t.Context(), b, manage.ListWorkers{})
+				_, released := manage.Ask(t.Context(), b, manage.ReleaseWorker{})
+				_, declared := manage.Ask(t.Context(), b, manage.InitWorkers{})
+				for command, err := range map[string]error{"list": list, "release": released, "init": declared} {
+					if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "another registry of worker IDs answers") {
+						t.Errorf("leaf worker %s by %s, with the registry of others: %v", command, who, err)
+					}
+				}
+			}
+			refused("the node", false)
 			stop()
+			refused("the command alone", true)
 			atRegistry(t, theirs, func(b manage.Backend) error {
 				all, err := manage.Ask(t.Context(), b, manage.ListWorkers{})
 				for _, w := range all.Workers {
@@ -126,6 +146,8 @@ func (r *identities) reached() error {
 	}
 	return nil
 }
+
+func (r *identities) Init(context.Context, worker.Namespace) error { return r.reached() }
 
 func (r *identities) Peers(context.Context) ([]worker.Peer, error) {
 	r.asked++
@@ -202,6 +224,10 @@ func TestRegistryKeepsItsID(t *testing.T) {
 				t.Errorf("a registry that was wiped: %v, ID %q; want %q", err, r.id, ours)
 			}
 			claims := r.claims
+			r.id = ""
+			if err := known.Init(t.Context(), worker.Namespace{}); err != nil || r.id != ours {
+				t.Errorf("leaf worker init for a registry that was wiped: %v, ID %q; want %q", err, r.id, ours)
+			}
 			r.id, r.lost = "theirs", worker.ErrLost
 			if _, err := claim(); err == nil || !strings.Contains(err.Error(), "another registry") || r.claims > claims {
 				t.Errorf("a claim in another registry: %v", err)
@@ -235,4 +261,44 @@ func TestRegistryKeepsItsID(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestWorkerCommandsOfAnotherCluster: the commands for worker IDs, beside a data directory that has used the store of another
+// cluster, change and show nothing of its registry.
+func TestWorkerCommandsOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	clusters := make([]config.Config, 2)
+	for i := range clusters {
+		c := embedded(shortDir(t))
+		c.Stores, c.Snowflake.Force = []string{"sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}, true
+		if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, stop := start(t, c)
+		until(t, "the node keeps the ID of its cluster", func() bool {
+			content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+			return err == nil && len(content) > len(segment.NewClusterID())
+		})
+		stop()
+		atRegistry(t, c, func(b manage.Backend) error {
+			_, err := manage.Ask(t.Context(), b, manage.ListWorkers{})
+			return err
+		})
+		clusters[i] = c
+	}
+	misled := clusters[0]
+	misled.Stores = clusters[1].Stores
+	for command, ask := range map[string]func(b manage.Backend) error{
+		"list":    func(b manage.Backend) error { _, err := manage.Ask(t.Context(), b, manage.ListWorkers{}); return err },
+		"release": func(b manage.Backend) error { _, err := manage.Ask(t.Context(), b, manage.ReleaseWorker{}); return err },
+		"init":    func(b manage.Backend) error { _, err := manage.Ask(t.Context(), b, manage.InitWorkers{}); return err },
+	} {
+		atRegistry(t, misled, func(b manage.Backend) error {
+			err := ask(b)
+			if _, other := errors.AsType[*segment.ClusterError](err); !other || !errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("leaf worker %s with the store of another cluster: %v; want a ClusterError that is ErrConflict", command, err)
+			}
+			return nil
+		})
+	}
 }

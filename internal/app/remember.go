@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,7 +29,7 @@ const embeddedName = "leaf.db"
 
 // recall tells the stores what earlier processes remembered. Call it before any of them
 // reads its database. Error: one whose text says what is wrong with the file.
-func (d *databases) recall(dir *datadir.Dir) error {
+func (d *databases) recall(dir folder) error {
 	known, err := rememberedClusters(dir)
 	if err != nil {
 		return err
@@ -142,7 +144,27 @@ func (d *databases) remembered(store int) string {
 	return d.name(store)
 }
 
-func rememberedClusters(dir *datadir.Dir) (map[string]string, error) {
+// folder is a data directory.
+type folder interface {
+	Path() string
+	ReadFile(name string) ([]byte, error)
+}
+
+// unlocked is a data directory that a command reads while a node may run there: no file of it is replaced in part. One that
+// the command's user may not read has no files.
+type unlocked string
+
+func (u unlocked) Path() string { return string(u) }
+
+func (u unlocked) ReadFile(name string) ([]byte, error) {
+	content, err := os.ReadFile(filepath.Join(string(u), name))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fs.ErrNotExist
+	}
+	return content, err
+}
+
+func rememberedClusters(dir folder) (map[string]string, error) {
 	content, err := dir.ReadFile(clusterFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil

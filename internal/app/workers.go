@@ -13,8 +13,9 @@ import (
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 )
 
-// Registry opens the registry of worker IDs. The data directory is touched only if the registry
-// is in it, and then locked, so that a running node refuses the command.
+// Registry opens the registry of worker IDs. The data directory is locked only if the registry is in it, so that a running
+// node refuses the command. Else it is read, if there is one: another registry, or the store of another cluster, than the one
+// that it has used is not the one that the command is meant for (rule V).
 func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error) (site any, done func() error, err error) {
 	static := cfg.Snowflake.Enable && cfg.Snowflake.Registry == config.RegistryStatic
 	switch {
@@ -38,7 +39,19 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 		}
 		undo.add(dir.Close)
 	}
-	reg, err := openRegistry(cfg, &databases{}, opts.logger())
+	// The audit log lies in the databases, and the registry mostly does.
+	dbs, shared := &databases{}, &databases{}
+	if dir == nil && len(cfg.Stores) > 0 {
+		if dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
+			return nil, nil, err
+		}
+		undo.add(dbs.Close)
+		if err = dbs.recall(unlocked(cfg.DataDir)); err != nil {
+			return nil, nil, manage.StoreError(err)
+		}
+		shared = dbs
+	}
+	reg, err := openRegistry(cfg, shared, opts.logger())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,14 +60,14 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 		if err = prepareRegistry(ctx, cfg, dir, reg.records); err != nil {
 			return nil, nil, err
 		}
-	}
-	dbs := &databases{} // for the audit log
-	if dir != nil || len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
 			return nil, nil, err
 		}
+		undo.add(dbs.Close)
 	}
-	undo.add(dbs.Close)
+	if err = reg.knownToCommand(unlocked(cfg.DataDir), opts.logger()); err != nil {
+		return nil, nil, err
+	}
 	w := reg.manage(cfg.Snowflake, func() int64 { return -1 })
 	w.Audit = commandAuditLog(cfg, dbs, opts)
 	return w, undo.close, nil
