@@ -70,6 +70,45 @@ func TestRowBackInAnEarlierPeriod(t *testing.T) {
 	}
 }
 
+// TestPeriodIsLostWithItsRow: the database goes back to before the tag had a period. A node that has only read the row in its
+// period takes no range that another one issued before, although the row has no period any more.
+func TestPeriodIsLostWithItsRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(10)), newLedger()
+		before, err := s.Lookup(t.Context(), "order")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := node(t, s, nil, segment.Config{NodeID: "b"})
+		ids.add(t, "b", drain(t, b, "order", 20)...)
+		synctest.Wait()
+		now := daily()
+		now.MaxID = s.maxID(t, "order")
+		s.Put(now)
+		a := node(t, s, nil, segment.Config{NodeID: "a"})
+		for _, n := range []*segment.Allocator{b, a} {
+			if err := n.Refresh(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ids.add(t, "b", drain(t, b, "order", 1)...)
+		if err := a.Refresh(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		s.Put(before)
+		if err := a.Refresh(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		id, err := a.Next(t.Context(), "order")
+		if err == nil {
+			ids.add(t, "a", id)
+		}
+		if !errors.Is(err, leaf.ErrRegress) {
+			t.Fatalf("%d, %v; want ErrRegress", id, err)
+		}
+	})
+}
+
 // TestRepairAboveOfALaterPeriod: an operator who adds generously to the highest number, as the texts say, does not move the
 // row to a later day: no node would issue a number of the tag until then.
 func TestRepairAboveOfALaterPeriod(t *testing.T) {
