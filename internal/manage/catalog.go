@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/limit"
+	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
@@ -309,6 +310,15 @@ func (c *Catalog) set(ctx context.Context, name string, change segment.Change) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if of, _, ok := sequence.ParseRow(name); ok {
+		row, err := c.Stores[i].Lookup(ctx, name)
+		if err != nil {
+			return StoreError(err)
+		}
+		if err := fitsSequence(of, row, change); err != nil {
+			return err
+		}
+	}
 	return StoreError(c.Stores[i].Update(ctx, name, change))
 }
 

@@ -110,6 +110,24 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 	return nil
 }
 
+// fitsSequence refuses a change after which a row of a sequence would give its entities no numbers, or numbers that jump
+// far: a period can never be taken away again. A row of that name without strict order or a fixed step is that of no sequence.
+func fitsSequence(name string, row segment.Row, change segment.Change) error {
+	if row.Options.Order != segment.OrderStrict || !row.Options.FixedStep {
+		return nil
+	}
+	step := row.Step
+	if change.Step != nil {
+		step = *change.Step
+	}
+	after := change.ApplyTo(row.Options).Stored()
+	if after.Order == segment.OrderStrict && after.FixedStep && after.Period == "" && sequence.MinStep <= step && step <= sequence.MaxStep {
+		return nil
+	}
+	return fmt.Errorf("%w: tag %q is a row of sequence %q, which gives numbers with strict order, a fixed step of %d to %d and no period only; change the other fields alone",
+		leaf.ErrConflict, row.Tag, name, sequence.MinStep, sequence.MaxStep)
+}
+
 // askAtOnce is about how many missing rows of a sequence the nodes are asked at once. All 1,024 are asked within the
 // time of a request.
 const askAtOnce = 256

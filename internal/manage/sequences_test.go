@@ -68,3 +68,44 @@ func TestCreateSequence(t *testing.T) {
 	store.Remove(sequence.RowName("chat", 9))
 	ask(create, 0, leaf.ErrConflict) // row is in plain order
 }
+
+// TestSetRowOfASequence: leaf tag set changes nothing of one row that would end the numbers of its entities, or make them jump
+// for good. A tag whose name looks like that of a row is no row.
+func TestSetRowOfASequence(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	row, plain := sequence.RowName("chat", 7), sequence.RowName("plain", 7)
+	for _, r := range []segment.NewRow{
+		{Tag: row, Start: 1, Step: 500, Options: segment.Options{Order: segment.OrderStrict, FixedStep: true}},
+		{Tag: plain, Start: 1, Step: 10},
+	} {
+		if err := store.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change segment.Change
+		want   error
+	}{
+		"plain order":    {segment.Change{Order: new(segment.OrderPlain)}, leaf.ErrConflict},
+		"a dynamic step": {segment.Change{FixedStep: new(false)}, leaf.ErrConflict},
+		"a period":       {segment.Change{Period: new("day")}, leaf.ErrConflict},
+		"a short step":   {segment.Change{Step: new(int64(10))}, leaf.ErrConflict},
+		"a long step":    {segment.Change{Step: new(int64(1_000_001))}, leaf.ErrConflict},
+		"another step":   {segment.Change{Step: new(int64(1000))}, nil},
+		"a description":  {segment.Change{Description: new("chats")}, nil},
+	} {
+		for tag, want := range map[string]error{row: c.want, plain: nil} {
+			if tag == plain && c.change.Period != nil {
+				continue // the row could be changed so once
+			}
+			_, err := manage.Ask(t.Context(), manage.On(site{catalog: catalogOf(t, store)}), manage.SetTag{Name: tag, Change: c.change})
+			if !errors.Is(err, want) {
+				t.Errorf("%s of %s: %v; want %v", name, tag, err, want)
+			}
+		}
+	}
+	if _, err := manage.Ask(t.Context(), manage.On(site{catalog: catalogOf(t, store)}), manage.SetTag{Name: sequence.RowName("none", 1), Change: segment.Change{Step: new(int64(1000))}}); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("a row that is not there: %v", err)
+	}
+}
