@@ -220,7 +220,10 @@ func (f *entities) sort(n *node, now time.Time, got []leaf.SequenceResult, err e
 	f.broken = f.broken || isBroken(err)
 	left, doubts, refused := f.left[:0], false, false
 	for k, i := range f.left {
-		if f.results[i] = got[k]; got[k].Err == nil {
+		if got[k].Err == nil || moreInformative(got[k].Err, f.results[i].Err) {
+			f.results[i] = got[k]
+		}
+		if got[k].Err == nil {
 			continue
 		}
 		v := verdictOf(got[k].Err)

@@ -336,3 +336,30 @@ func TestSequenceBesideAMuteNode(t *testing.T) {
 		}
 	})
 }
+
+// TestSequenceKeepsWhatANodeSaid: a request that one node has refused, and another one has not answered, ends with what the first
+// one said.
+func TestSequenceKeepsWhatANodeSaid(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "here", 100), node("b", "there", 100))
+		c := cl.client(t, client.WithZone("here"))
+		synctest.Wait()
+		cl.nodes["a"].set(func(f *fake) {
+			f.each = func(r leaf.SequenceRequest) error {
+				if r.Entity == "8" {
+					return client.Answered("not-ready", "entity 8 has no owner", 0)
+				}
+				return nil
+			}
+		})
+		cl.nodes["b"].set(func(f *fake) { f.mute = true })
+		for _, limit := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			got, err := c.Sequence("chat").NextEach(ctx, []leaf.SequenceRequest{{Entity: "7", Count: 1}, {Entity: "8", Count: 1}})
+			cancel()
+			if err != nil || got[0].Err != nil || got[1].Err == nil || !strings.Contains(got[1].Err.Error(), "entity 8 has no owner") {
+				t.Errorf("%v: %v, %v; want what node a said", limit, got, err)
+			}
+		}
+	})
+}
