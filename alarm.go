@@ -16,7 +16,7 @@ const (
 	AlarmClaim         = "claim"         // no worker ID is held; subject: "worker"
 	AlarmClock         = "clock"         // the wall clock stepped, or differs from the peers'; subject: "self" or "peers". Or it does not fit the period of a tag; subject: "periods"
 	AlarmAuth          = "auth"          // wrong tokens are refused unheard; subject: "tokens"
-	AlarmConfiguration = "configuration" // the configuration on the disk cannot be used, and the node goes on with the one that it has; subject: "reload". Or the keys of opaque IDs are not those of the other nodes; subject: "opaque.keys". Or another node has the address of this one; subject: "node.advertise"
+	AlarmConfiguration = "configuration" // the configuration on the disk cannot be used, and the node goes on with the one that it has; subject: "reload". Or one of its files does not answer; subject: "reading". Or the keys of opaque IDs are not those of the other nodes; subject: "opaque.keys". Or another node has the address of this one; subject: "node.advertise"
 	AlarmRegistry      = "registry"      // the registry of worker IDs does not answer, or that of the owners of strict tags; subject: its name, or "slots", with several databases "slots of NAME"; with " damaged" behind it if records of slots cannot be read
 )
 

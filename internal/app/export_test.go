@@ -182,3 +182,6 @@ func (a *App) LostAFile() bool { return a.files.lostError() != nil }
 
 // HoldsNoWorker reports whether snowflake mode was ended.
 func (a *App) HoldsNoWorker() bool { return a.worker.Status().State == worker.Closed }
+
+// ReloadWhenAsked is what Run does beside the servers.
+func (a *App) ReloadWhenAsked(ctx context.Context) { a.reloadWhenAsked(ctx) }

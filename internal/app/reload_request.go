@@ -68,17 +68,21 @@ func (a *App) reloadWhenAsked(ctx context.Context) {
 	look, stop := every(interval)
 	defer func() { stop() }()
 	for {
+		var f func()
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.opts.Reload:
-			r, err := a.reload() // the log has the error
-			a.recordReload("signal SIGHUP", r, err)
+			f = func() {
+				r, err := a.reload() // the log has the error
+				a.recordReload("signal SIGHUP", r, err)
+			}
 		case q := <-a.reloads:
-			a.answer(q)
+			f = func() { a.answer(q) }
 		case <-look:
-			a.reloadIfChanged()
+			f = a.reloadIfChanged
 		}
+		tellWhileItHangs(a.alarms, f)
 		if now := a.inForce.ReloadInterval; now != interval {
 			stop()
 			interval = now

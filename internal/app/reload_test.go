@@ -258,6 +258,27 @@ func TestStopDuringAReloadThatHangs(t *testing.T) {
 	}
 }
 
+// TestReloadThatHangsIsTold: while a file never answers, no reload ends, whoever asks for it, and an alarm says so.
+func TestReloadThatHangsIsTold(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	hang, hangup := make(chan struct{}), make(chan os.Signal, 1)
+	a, _ := startWith(t, c, app.Options{Reload: hangup, Load: func() (config.Config, map[string]fs.FileInfo, error) {
+		<-hang
+		return c, nil, nil
+	}})
+	go a.ReloadWhenAsked(t.Context())
+	alarm := func() bool {
+		return slices.ContainsFunc(a.Ready().Reasons, func(r string) bool {
+			return strings.HasPrefix(r, "alarm configuration (reading): ") && strings.Contains(r, "does not answer")
+		})
+	}
+	hangup <- syscall.SIGHUP
+	until(t, "the alarm begins", alarm)
+	close(hang)
+	until(t, "the alarm ends", func() bool { return !alarm() })
+}
+
 // TestReloadWhileClientsMove: a node that serves on for its drain-delay, of up to ten minutes, still heeds a
 // signal and a changed file: a token that was taken out of a file must not be valid until the end.
 func TestReloadWhileClientsMove(t *testing.T) {
