@@ -22,6 +22,10 @@ type namespace struct {
 	counted   int32 // version of guard, read by given only
 }
 
+// noForever is the forever of a namespace that a claim has created and none has read since. No
+// node is born with it.
+const noForever = 0
+
 // readNamespace returns the namespace at p, nil if there is none.
 func (c *conn) readNamespace(ctx context.Context, p string) (*namespace, error) {
 	n, err := c.get(ctx, p)

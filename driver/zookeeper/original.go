@@ -105,6 +105,10 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 // last claim of the claimer; and a backup of before the first Go node has no child that a
 // running Java server writes. In these cases fresh numbers wait from now. A backup beside
 // Java servers that run looks like a registry that only they have used.
+//
+// The request that creates a namespace may be minutes on its way, and others may have used
+// and lost one meanwhile. So a claim creates it as that of no forever node, and the first
+// claim that reads it, mostly the same one, makes it that of the node, with another wait.
 func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.Request) (*namespace, error) {
 	if err := o.admitJava(ctx, ns.Fingerprint); err != nil {
 		return nil, err
@@ -160,10 +164,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		if claim != nil {
 			fresh.IssueFrom = claim.QuietNow()
 		}
-		switch {
-		case stored != nil:
-			fresh.IssueFrom = max(fresh.IssueFrom, stored.IssueFrom)
-		case fresh.IssueFrom > 0 && forever.stat.NumChildren > 0:
+		if unseen := stored == nil || stored.forever == noForever; unseen && fresh.IssueFrom > 0 && forever.stat.NumChildren > 0 {
 			running := false
 			if len(owners) == 0 && !hadNamespace(claim) {
 				running, err = o.javaRuns(ctx, claim.Now)
@@ -175,7 +176,14 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 				fresh.IssueFrom = min(fresh.IssueFrom, forever.stat.Ctime+claim.Quiet-claim.Now)
 			}
 		}
-		if err := o.writeNamespace(ctx, p, stored, fresh, forever.stat.Czxid); err != nil && !errors.Is(err, errMoved) {
+		of := forever.stat.Czxid
+		switch {
+		case stored != nil:
+			fresh.IssueFrom = max(fresh.IssueFrom, stored.IssueFrom)
+		case fresh.IssueFrom > 0:
+			of = noForever
+		}
+		if err := o.writeNamespace(ctx, p, stored, fresh, of); err != nil && !errors.Is(err, errMoved) {
 			return nil, err
 		}
 	}

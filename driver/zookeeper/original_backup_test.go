@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -157,4 +158,49 @@ func backupOfJava(t *testing.T, p place) (now int64) {
 		t.Fatal(err)
 	}
 	return forever.Ctime + 2*briefQuiet
+}
+
+// TestOriginalNamespaceIsCreatedLate: the namespace was deleted after a backup was restored. A claim that creates a new one is
+// minutes on its way, because its machine was suspended. Meanwhile another node creates it, claims and issues, and another backup
+// is restored, with the same deletion after it. The wait counts from when the new namespace was seen (rule D), also if the claimer
+// has crashed by then.
+func TestOriginalNamespaceIsCreatedLate(t *testing.T) {
+	t.Parallel()
+	ns := server.ZooKeeper(t)
+	for _, crashes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the claimer crashes: %t", crashes), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, ns)
+			declare(t, p.original(t))
+			claim(t, p.original(t), request(addr))
+			p.remove(t, p.root()+"/leaf_namespace")
+			const later = 60_000
+			late, asked := request("10.0.0.2:8080"), 0
+			dying, crash := context.WithCancel(t.Context())
+			defer crash()
+			late.QuietLater = func() int64 {
+				if asked++; asked == 1 {
+					claim(t, p.original(t), request("10.0.0.3:8080"))
+					p.remove(t, p.root()+"/leaf_namespace")
+					return late.Quiet
+				}
+				if crashes {
+					crash()
+				}
+				return late.Quiet + later
+			}
+			got, err := p.original(t).Claim(dying, late)
+			if crashes {
+				if err == nil {
+					t.Fatalf("claim = %+v; want the error of a process that is gone", got)
+				}
+				next := request("10.0.0.4:8080")
+				next.Quiet += later
+				got, err = p.original(t).Claim(t.Context(), next)
+			}
+			if err != nil || got.Floor != late.Quiet+later {
+				t.Errorf("claim = %+v, %v; want the floor %d", got, err, late.Quiet+later)
+			}
+		})
+	}
 }
