@@ -43,7 +43,7 @@ type ClusterError struct {
 
 // Error implements error.
 func (e *ClusterError) Error() string {
-	return fmt.Sprintf("the database is another cluster's: its table leaf_meta has cluster_id %s, and this node has taken its ranges from cluster %s", e.Found, e.Own)
+	return fmt.Sprintf("the database is another cluster's: its table leaf_meta has cluster_id %s, and this node is one of cluster %s", e.Found, e.Own)
 }
 
 // NewClusterID returns an ID for a database that has none: 32 hex digits by chance.

@@ -10,12 +10,15 @@ import (
 )
 
 // Identify returns the ID of the registry, which the namespace does not end. Where it has none it records id first, unless id
-// is "". A user who may not read the key finds none. Every error may be retried.
+// is "". A user who may not read the key finds none. Beside the store of another cluster than its own it is a
+// *segment.ClusterError. Every error may be retried.
 func (r *Records) Identify(ctx context.Context, id string) (string, error) {
 	key := r.idKey()
-	response, err := r.commit(ctx, nil, []clientv3.Op{get(key)}, nil) // no write, which each member would keep in its log
-	if err == nil && id != "" && len(found(response.Responses[0])) == 0 {
-		response, err = r.commit(ctx, []clientv3.Cmp{isAbsent(key)}, []clientv3.Op{put(key, id), get(key)}, []clientv3.Op{get(key)})
+	read, err := r.look(ctx, get(key)) // no write, which each member would keep in its log
+	if err == nil && id != "" && len(found(read[0])) == 0 {
+		if err = r.write(ctx, []clientv3.Cmp{isAbsent(key)}, put(key, id)); err == nil {
+			read, err = r.look(ctx, get(key))
+		}
 	}
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied): // granted before there was this key, for each of the others
@@ -25,7 +28,7 @@ func (r *Records) Identify(ctx context.Context, id string) (string, error) {
 		return "", fmt.Errorf("read etcd key %q: %w", key, err)
 	}
 	r.readable.Store(true)
-	return textOf(response.Responses[len(response.Responses)-1]), nil
+	return textOf(read[0]), nil
 }
 
 // Expect says which ID the registry has that this node uses. From then on, what is read of the namespace, the numbers and the

@@ -132,7 +132,8 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 }
 
 // Identify returns the ID of the cluster of the database, for a registry that is alone in it. Where it has none it records id
-// first, unless id is "". A user without a right to leaf_meta finds none. Every error may be retried.
+// first, unless id is "". A user without a right to leaf_meta finds none. In the database of another cluster than that of
+// Expect it is a *segment.ClusterError. Every error may be retried.
 //
 // A database may be reached by a name that leads to two servers, or a pooler that has two: this answer says nothing of the
 // next call. See Expect.
@@ -149,6 +150,7 @@ func (r *Records) Identify(ctx context.Context, id string) (found string, err er
 	}
 	if err == nil {
 		s.identity.readable.Store(true)
+		err = s.identity.check(found)
 	}
 	return found, err
 }

@@ -150,7 +150,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	if err = a.opaque.replace(cfg.Opaque, ring, a.dir, notCompared); err != nil {
 		return nil, err
 	}
-	if cfg.Segment.Enable {
+	if a.keepsClusters() {
 		if err = a.dbs.recall(a.dir); err != nil {
 			return nil, err
 		}

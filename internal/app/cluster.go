@@ -52,25 +52,35 @@ func (a *App) learnCluster(ctx context.Context) {
 }
 
 // learnClusterOnce reports whether nothing is left to learn. A database has no ID as long
-// as the table that holds it is not made.
+// as the table that holds it is not made. One that does not answer keeps the node from
+// remembering none of the others, from which it takes ranges and worker IDs meanwhile.
 func (a *App) learnClusterOnce(ctx context.Context) (all bool, err error) {
 	all = true
+	silent := map[int]bool{}
 	for i, s := range a.dbs.stores {
-		id, err := readCluster(ctx, s)
+		id, failed := readCluster(ctx, s)
 		switch {
-		case err != nil:
-			return false, fmt.Errorf("store %q: %w", a.dbs.name(i), err)
+		case failed != nil:
+			silent[i] = true
+			err = errors.Join(err, fmt.Errorf("store %q: %w", a.dbs.name(i), failed))
 		case id == "":
 			all = false
 		case i == 0 && a.cluster.get() == "":
-			if err := a.presence.setCluster(id); err != nil {
-				return false, err
+			if failed := a.presence.setCluster(id); failed != nil {
+				err = errors.Join(err, failed)
+				continue
 			}
 			a.cluster.id.Store(&id)
 		}
 	}
-	return all, a.dbs.remember(a.dir, a.cfg.Segment.Enable)
+	err = errors.Join(err, a.dbs.remember(a.dir, silent, a.keepsClusters()))
+	return all && err == nil, err
 }
+
+// keepsClusters reports whether the node keeps the IDs of its databases in the data directory, and takes nothing from another
+// cluster. With snowflake mode alone a leaf.db that was lost is made again. It must not get the ID of the one that was lost:
+// segment mode is to miss that one.
+func (a *App) keepsClusters() bool { return a.cfg.Segment.Enable || !a.dbs.embedded }
 
 func readCluster(ctx context.Context, s store) (string, error) {
 	ctx, cancel := leaf.SystemRuntime().WithTimeout(ctx, manage.RegistryTimeout)

@@ -174,7 +174,9 @@ func KnownRegistry(r interface {
 	identified
 }, dir *datadir.Dir,
 ) (worker.Registry, error) {
-	return newKnownRegistry(r, r, dir, slog.New(slog.DiscardHandler))
+	known := &registry{Registry: r, ids: r}
+	err := known.knownToNode(dir, slog.New(slog.DiscardHandler))
+	return known.Registry, err
 }
 
 // LostAFile reports whether the node knows that a file is lost.

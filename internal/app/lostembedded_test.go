@@ -98,3 +98,39 @@ func TestEmbeddedFileIsLostWhileNoNodeRuns(t *testing.T) {
 		t.Errorf("got %d %s, want 50000", status, id)
 	}
 }
+
+// TestLostEmbeddedFileIsMadeBySnowflakeMode: leaf.db, which another node may have shared, is lost, and the node is started with
+// snowflake mode alone, which makes the file again. Segment mode must still miss the one that was lost.
+func TestLostEmbeddedFileIsMadeBySnowflakeMode(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	known := func() string {
+		content, _ := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+		return string(content)
+	}
+	_, stop := start(t, c)
+	until(t, "the node remembers its database", func() bool { return strings.Contains(known(), `"leaf.db":"`) })
+	stop()
+	before := known()
+	for _, end := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(filepath.Join(c.DataDir, "leaf.db"+end))
+	}
+	alone := c
+	alone.Segment.Enable = false
+	a, stop := start(t, alone)
+	until(t, "the node has read the ID of the file", func() bool {
+		_, body := get(t, a, "/readyz")
+		return strings.Contains(body, `"cluster":"`)
+	})
+	stop()
+	if after := known(); after != before {
+		t.Errorf("the data directory remembers %s; want %s", after, before)
+	}
+	node, err := app.New(c, app.Options{})
+	if err == nil {
+		err = errors.Join(node.Start(t.Context()), node.Stop(t.Context()))
+	}
+	if _, ok := errors.AsType[*segment.ClusterError](err); !ok {
+		t.Errorf("start of segment mode on the file that was made again: %v; want a ClusterError", err)
+	}
+}

@@ -161,7 +161,7 @@ func (o *offline) engine(ctx context.Context) (*segment.Allocator, error) {
 		if err := o.bind(ctx); err != nil {
 			return nil, err
 		}
-		if err := o.dbs.remember(o.dir, true); err != nil {
+		if err := o.dbs.remember(o.dir, nil, true); err != nil {
 			return nil, err
 		}
 		o.started = true

@@ -26,7 +26,9 @@ type registry struct {
 	tracer  *trace.Tracer  // of claims; nil: they have no spans
 	records *sqldb.Records // nil: not in a database
 	etcd    *etcd.Records  // nil: not in etcd
-	ids     identified     // nil: it has no ID, or what the node compares of its store suffices
+	ids     identified     // nil: it has no ID
+	inStore bool           // as in knownRegistry
+	plain   bool           // as in knownRegistry
 	files   *files         // that the node rests on; nil in a command
 	layout  snowflake.Layout
 	workers config.Workers // of it and of the further layouts
@@ -64,8 +66,9 @@ func openRegistry(cfg config.Config, dbs *databases, log *slog.Logger) (_ *regis
 	default:
 		err = fmt.Errorf("snowflake.registry=%s has no case in openRegistry", c.Registry)
 	}
+	r.inStore = c.UsesStores()
+	r.plain = r.inStore && (cfg.Segment.Enable || len(cfg.Stores) == 0)
 	switch {
-	case c.UsesStores() && (cfg.Segment.Enable || dbs.embedded): // the node compares the cluster or the file of the store
 	case r.records != nil:
 		r.ids = r.records
 	case r.etcd != nil:

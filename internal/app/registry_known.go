@@ -44,6 +44,13 @@ type knownRegistry struct {
 	keep func(content []byte) error // in that file
 	log  *slog.Logger
 
+	// inStore is whether it lies in the node's store, whose cluster is compared, too.
+	inStore bool
+
+	// plain is whether the registry gets no ID: it is in the store of a node with segment mode, or embedded. Without an ID it is
+	// another one than a registry that had one.
+	plain bool
+
 	mu     sync.Mutex
 	id     string    // "": not known yet
 	looked time.Time // when the ID was last read
@@ -53,50 +60,68 @@ type knownRegistry struct {
 // database writes a line for each question that it refuses.
 const lookAgain = time.Minute
 
-func newKnownRegistry(r worker.Registry, ids identified, dir *datadir.Dir, log *slog.Logger) (*knownRegistry, error) {
+// known returns the registry as one who has used the data directory sees it, nil for a registry that has no ID.
+func (r *registry) known(dir folder, log *slog.Logger) (*knownRegistry, error) {
+	if r.ids == nil {
+		return nil, nil //nolint:nilnil // there is nothing to compare
+	}
 	content, err := dir.ReadFile(registryFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	k := &knownRegistry{Registry: r, ids: ids, file: filepath.Join(dir.Path(), registryFile), log: log, id: strings.TrimSpace(string(content))}
-	k.keep = func(content []byte) error { return dir.Replace(registryFile, content) }
-	return k, k.expect(k.id)
+	k := &knownRegistry{
+		Registry: r.Registry, ids: r.ids, inStore: r.inStore, plain: r.plain,
+		file: filepath.Join(dir.Path(), registryFile), log: log, id: strings.TrimSpace(string(content)),
+	}
+	k.expect(k.id)
+	return k, nil
 }
 
-// knownToCommand lets a command compare the registry with the one that a data directory has used. Where none has been used,
-// there is nothing to compare, and a command keeps no ID.
-func (r *registry) knownToCommand(dir unlocked, log *slog.Logger) error {
-	content, err := dir.ReadFile(registryFile)
-	id := strings.TrimSpace(string(content))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// knownToNode lets a node compare the registry with the one that its data directory has used, and keeps there the ID of the first
+// one.
+func (r *registry) knownToNode(dir *datadir.Dir, log *slog.Logger) error {
+	k, err := r.known(dir, log)
+	if err != nil || k == nil || k.plain && k.id == "" { // the node compares the cluster or the file of the store
 		return err
 	}
-	if r.ids == nil || id == "" {
-		return nil
-	}
-	k := &knownRegistry{Registry: r.Registry, ids: r.ids, file: filepath.Join(dir.Path(), registryFile), log: log, id: id}
+	k.keep = func(content []byte) error { return dir.Replace(registryFile, content) }
 	r.Registry = k
-	return k.expect(id)
+	return nil
 }
 
-// expect lets the driver compare the ID, too, if it can.
-func (k *knownRegistry) expect(id string) error {
-	if e, ok := k.ids.(expecting); ok && id != "" {
-		return k.other(e.Expect(id))
+// knownToCommand lets a command compare, too. Where none has been used, there is nothing to compare, and a command keeps no ID.
+func (r *registry) knownToCommand(dir unlocked, log *slog.Logger) error {
+	k, err := r.known(dir, log)
+	if err != nil || k == nil || k.id == "" {
+		return err
 	}
+	r.Registry = k
 	return nil
+}
+
+// expect lets the driver compare the ID, too, if it can. If it knows another one already, the next comparison says so.
+func (k *knownRegistry) expect(id string) {
+	if e, ok := k.ids.(expecting); ok && id != "" && !k.plain {
+		_ = e.Expect(id)
+	}
 }
 
 // other gives the error of a driver that found another ID our text.
 func (k *knownRegistry) other(err error) error {
-	if found, ok := errors.AsType[*segment.ClusterError](err); ok {
-		return k.otherRegistry(found.Own, found.Found)
+	found, ok := errors.AsType[*segment.ClusterError](err)
+	switch {
+	case !ok:
+		return err
+	case k.inStore: // where all nodes have segment mode, the registry has no ID, and the cluster tells
+		return &otherRegistryError{ids: *found, text: fmt.Sprintf("%v. Both clusters give the same worker IDs, so nothing is claimed or changed there. Lead the address of the store back to cluster %s; "+
+			"to make this node one of cluster %s, stop it, and start it with a new data directory", found, found.Own, found.Found)}
 	}
-	return err
+	return k.otherRegistry(found.Own, found.Found)
 }
 
 func (k *knownRegistry) otherRegistry(own, found string) error {
-	return &otherRegistryError{segment.ClusterError{Own: own, Found: found}, k.file}
+	return &otherRegistryError{segment.ClusterError{Own: own, Found: found}, fmt.Sprintf("another registry of worker IDs answers: its ID is %q, and the node of this data directory used %q before. Both give the same worker IDs, so nothing is claimed or changed there. Lead the address back. "+
+		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", found, own, k.file)}
 }
 
 // Init implements worker.Registry. A registry that was wiped gets its ID back, so that the nodes that know it go on.
@@ -190,15 +215,21 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	k.mu.Lock()
 	known := k.id
 	k.mu.Unlock()
-	if known != "" {
+	switch {
+	case k.plain:
+		made = ""
+	case known != "":
 		made = known
 	}
 	found, err := k.ids.Identify(ctx, made)
+	if other, ok := errors.AsType[*otherRegistryError](k.other(err)); ok {
+		return other
+	}
 	if err != nil {
 		return fmt.Errorf("read the ID of the registry: %w", err)
 	}
 	switch {
-	case known == found, found == "": // none is no other registry's
+	case known == found, found == "" && !k.plain: // none is no other registry's
 		found = known
 	case known != "":
 		return k.otherRegistry(known, found)
@@ -212,20 +243,17 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	k.id, k.looked = found, time.Now()
 	k.mu.Unlock()
 	if known == "" {
-		return k.expect(found)
+		k.expect(found)
 	}
 	return nil
 }
 
-// otherRegistryError says that another registry of worker IDs answers.
+// otherRegistryError says that another registry of worker IDs answers, and what to do.
 type otherRegistryError struct {
 	ids  segment.ClusterError
-	file string
+	text string
 }
 
-func (e *otherRegistryError) Error() string {
-	return fmt.Sprintf("another registry of worker IDs answers: its ID is %s, and the node of this data directory used %s before. Both give the same worker IDs, so nothing is claimed or changed there. Lead the address back. "+
-		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", e.ids.Found, e.ids.Own, e.file)
-}
+func (e *otherRegistryError) Error() string { return e.text }
 
 func (e *otherRegistryError) Unwrap() error { return &e.ids }

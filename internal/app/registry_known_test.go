@@ -50,7 +50,7 @@ func TestRegistryOfOthers(t *testing.T) {
 			t.Helper()
 			c.Snowflake.Addresses = database(t, name)
 		},
-		"auto": func(t *testing.T, name string, c *config.Config) { // in the store, whose cluster only segment mode compares
+		"auto": func(t *testing.T, name string, c *config.Config) { // in the store, which has a cluster
 			t.Helper()
 			c.Stores, c.StorePrivate = database(t, name), false
 		},
@@ -76,12 +76,16 @@ func TestRegistryOfOthers(t *testing.T) {
 				ids(t, a, 1)
 				stop()
 			}
+			says := "another registry of worker IDs answers"
+			if kind == "auto" {
+				says = "the database is another cluster's"
+			}
 			misled := ours
 			misled.Snowflake.Name, misled.Snowflake.Addresses, misled.Stores = theirs.Snowflake.Name, theirs.Snowflake.Addresses, theirs.Stores
 			a, stop := start(t, misled)
 			until(t, "an alarm names the other registry", func() bool {
 				_, body := get(t, a, "/readyz?mode=snowflake")
-				return strings.Contains(body, "another registry of worker IDs answers")
+				return strings.Contains(body, says)
 			})
 			if status, body := get(t, a, "/api/snowflake/get/x"); status != 503 {
 				t.Errorf("with the registry of others: %d %s", status, body)
@@ -97,7 +101,7 @@ func TestRegistryOfOthers(t *testing.T) {
 				_, released := manage.Ask(t.Context(), b, manage.ReleaseWorker{})
 				_, declared := manage.Ask(t.Context(), b, manage.InitWorkers{})
 				for command, err := range map[string]error{"list": list, "release": released, "init": declared} {
-					if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "another registry of worker IDs answers") {
+					if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), says) {
 						t.Errorf("leaf worker %s by %s, with the registry of others: %v", command, who, err)
 					}
 				}
@@ -130,6 +134,7 @@ type identities struct {
 	claims int
 	asked  int    // Peers
 	moves  string // its ID after the next claim; "": the same
+	beside error  // it lies in the store of another cluster
 	other  string // the ID of the server that the next calls but Identify come to; "": the same server
 	own    string // that Expect said
 }
@@ -155,6 +160,9 @@ func (r *identities) Peers(context.Context) ([]worker.Peer, error) {
 }
 
 func (r *identities) Identify(_ context.Context, id string) (string, error) {
+	if r.beside != nil {
+		return "", r.beside
+	}
 	if r.id == "" {
 		r.id = id
 	}
@@ -235,6 +243,17 @@ func TestRegistryKeepsItsID(t *testing.T) {
 			if err := renew(own); err == nil || errors.Is(err, worker.ErrLost) {
 				t.Errorf("a claim that another registry does not know: %v; want an error that is not ErrLost", err)
 			}
+			r.id, r.beside = ours, &segment.ClusterError{Own: "a", Found: "b"}
+			for _, lost := range []error{worker.ErrLost, nil} { // not known there, or known because it is a copy
+				r.lost = lost
+				if err := renew(own); err == nil || errors.Is(err, worker.ErrLost) || !strings.Contains(err.Error(), `"b"`) {
+					t.Errorf("a renewal in the store of another cluster: %v; want an error that names it and is not ErrLost", err)
+				}
+			}
+			if _, err := claim(); err == nil || r.claims > claims {
+				t.Errorf("a claim in the store of another cluster: %v", err)
+			}
+			r.lost, r.beside = worker.ErrLost, nil
 			r.id, r.moves = ours, "theirs"
 			if _, err := claim(); err == nil || !strings.Contains(err.Error(), "another registry") || r.claims != claims+1 {
 				t.Errorf("a claim while the address changes its meaning: %v", err)

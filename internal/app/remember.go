@@ -17,10 +17,10 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// clusterFile has the IDs of the clusters whose databases this data directory took ranges
-// from, by the name of the store. A later process with this directory takes no range from
-// a database of another cluster: its fence says nothing of that cluster's ranges. The ID is ""
-// where only the name counts: the database has no ID, or segment mode was off.
+// clusterFile has the IDs of the clusters whose databases this data directory took ranges or worker
+// IDs from, by the name of the store. A later process with this directory takes neither from
+// a database of another cluster: its fence says nothing of that cluster's ranges, and its neighbours
+// have the same worker IDs. The ID is "" where only the name counts: the database has no ID, or App.keepsClusters is false.
 const clusterFile = "cluster"
 
 // embeddedName stands for leaf.db in the file. A node that moves from it to a server calls
@@ -108,9 +108,8 @@ func checkLost(dir *datadir.Dir, store, missing, command string) error {
 		leaf.ErrConflict, store, missing, command, segment.AboveAll)
 }
 
-// remember writes the names of the stores and the IDs that they have read, if one is new. Without
-// ranges, where segment mode is off, the IDs are left out.
-func (d *databases) remember(dir *datadir.Dir, ranges bool) error {
+// remember writes the names of the stores that are not silent and, with ids, the IDs that they have read, if one is new.
+func (d *databases) remember(dir *datadir.Dir, silent map[int]bool, ids bool) error {
 	known, err := rememberedClusters(dir)
 	if err != nil {
 		return err
@@ -118,8 +117,11 @@ func (d *databases) remember(dir *datadir.Dir, ranges bool) error {
 	now := map[string]string{}
 	maps.Copy(now, known)
 	for i, s := range d.stores {
+		if silent[i] {
+			continue
+		}
 		id := ""
-		if ranges {
+		if ids {
 			id = s.KnownCluster()
 		}
 		if name := d.remembered(i); now[name] == "" || id != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
 // TestStartWithoutItsStore: a node shares a database with others, and is started once without
@@ -79,6 +80,59 @@ func TestStartWithoutItsStore(t *testing.T) {
 			private, _ := start(t, bare)
 			if _, err := manage.Ask(t.Context(), private.Backend(), manage.GetInfo{}); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStoreWithoutIDIsRemembered: a database that only the Java server has set up has no ID. The node remembers its name.
+func TestStoreWithoutIDIsRemembered(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	c := embedded(filepath.Join(shortDir(t), "d"))
+	c.Stores, c.Snowflake.Enable = []string{d.URL()}, false
+	applySchema(t, c)
+	execute(t, d.Open(t), "DROP TABLE leaf_meta")
+	start(t, c)
+	until(t, "the node remembers its store", func() bool {
+		content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+		return err == nil && strings.TrimSpace(string(content)) == `{"default":""}`
+	})
+}
+
+// TestStoreIsRememberedBesideOneThatIsDown: the second of two stores is down for as long as the node runs. The node must remember
+// the first one, from which it takes worker IDs and ranges, all the same.
+func TestStoreIsRememberedBesideOneThatIsDown(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]int{"the first one": 0, "the second one": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := embedded(shortDir(t))
+			c.StorePrivate, c.TagRules = false, []string{"order*=a"}
+			folder := t.TempDir()
+			files := []string{filepath.Join(folder, "a.db"), filepath.Join(folder, "b.db")}
+			c.Stores = []string{"a=sqlite:" + files[0], "b=sqlite:" + files[1]}
+			if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(files[down], []byte("this is no database, so every statement fails"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, stop := start(t, c)
+			up := string("ab"[1-down])
+			until(t, "the node remembers the store that answers", func() bool {
+				content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+				return err == nil && strings.Contains(string(content), `"`+up+`":"`) && !strings.Contains(string(content), `"`+string("ab"[down])+`"`)
+			})
+			stop()
+			bare := c
+			bare.Stores, bare.TagRules = nil, nil
+			a, err := app.New(bare, app.Options{})
+			if !errors.Is(err, leaf.ErrConflict) {
+				t.Errorf("start without the stores: %v; want ErrConflict", err)
+			}
+			if err == nil {
+				_ = a.Stop(t.Context())
 			}
 		})
 	}

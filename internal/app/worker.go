@@ -30,12 +30,8 @@ func (a *App) openWorker(listening net.Addr, first bool, unused string) error {
 		return err
 	}
 	a.registry.tracer = a.tracer
-	if a.registry.ids != nil {
-		known, err := newKnownRegistry(a.registry.Registry, a.registry.ids, a.dir, a.log)
-		if err != nil {
-			return errors.Join(err, a.registry.Close())
-		}
-		a.registry.Registry = known
+	if err := a.registry.knownToNode(a.dir, a.log); err != nil {
+		return errors.Join(err, a.registry.Close())
 	}
 	if err := a.registry.identify(a.cfg.Snowflake, ap.Port(), a.opts.interfaces); err != nil {
 		return errors.Join(err, a.registry.Close())

@@ -1,0 +1,140 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// TestModeIsSwitchedOnAnotherRegistry is rule V across a change of the modes: a node has its worker IDs from its store. It is
+// started again with segment mode switched off, or on, while the name of the store leads to the store of another cluster, which
+// gives the numbers that the neighbours of the node have.
+func TestModeIsSwitchedOnAnotherRegistry(t *testing.T) {
+	t.Parallel()
+	for kind, makeStore := range map[string]func(t *testing.T) config.Config{
+		"sql": func(t *testing.T) config.Config {
+			t.Helper()
+			c := embedded(shortDir(t))
+			c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}
+			makeTables(t, c.Stores[0])
+			return c
+		},
+		"etcd": inEtcd,
+	} {
+		for change, modes := range map[string]struct{ before, after bool }{
+			"segment mode is switched off": {true, false}, "segment mode is switched on": {false, true}, "it stays off": {false, false},
+		} {
+			t.Run(kind+", "+change, func(t *testing.T) {
+				t.Parallel()
+				cluster := func(address string, segment bool) config.Config {
+					c := makeStore(t)
+					c.Segment.Enable, c.StorePrivate = segment, false
+					c.Snowflake.Address, c.Snowflake.Force, c.Snowflake.WorkerRange = address, true, "5-5"
+					atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
+					return c
+				}
+				ours, theirs := cluster("127.0.0.1:7001", modes.before), cluster("127.0.0.1:7002", true)
+				for _, c := range []config.Config{ours, theirs} {
+					a, stop := start(t, c)
+					ids(t, a, 1)
+					until(t, "the node remembers its cluster", func() bool {
+						content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+						return err == nil && strings.Contains(string(content), "default")
+					})
+					stop()
+				}
+				misled := ours
+				misled.Segment.Enable, misled.Stores = modes.after, theirs.Stores
+				if misled.Segment.Enable {
+					a, err := app.New(misled, app.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					other := a.Start(t.Context())
+					if _, ok := errors.AsType[*segment.ClusterError](other); !ok {
+						t.Errorf("start with the store of others: %v; want a ClusterError", other)
+					}
+					if err := a.Stop(t.Context()); err != nil {
+						t.Error(err)
+					}
+				} else {
+					a, stop := start(t, misled)
+					until(t, "an alarm names the other cluster", func() bool {
+						_, body := get(t, a, "/readyz?mode=snowflake")
+						return strings.Contains(body, "another cluster")
+					})
+					if status, body := get(t, a, "/api/snowflake/get/x"); status != http.StatusServiceUnavailable {
+						t.Errorf("with the registry of others: %d %s", status, body)
+					}
+					stop()
+				}
+				atRegistry(t, theirs, func(b manage.Backend) error {
+					all, err := manage.Ask(t.Context(), b, manage.ListWorkers{})
+					for _, w := range all.Workers {
+						if w.Address == ours.Snowflake.Address {
+							t.Errorf("the node has claimed %+v", w)
+						}
+					}
+					return err
+				})
+				ours.Segment.Enable = modes.after
+				a, _ := start(t, ours)
+				ids(t, a, 1)
+			})
+		}
+	}
+}
+
+// TestRegistryIsLeftOut is rule V: a node has its worker IDs from a registry of its own, and is started without the setting that
+// names it, as from a unit that lost its environment. By default the worker IDs come from the store then, or from the embedded
+// database, which give the numbers of the neighbours that stayed.
+func TestRegistryIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(t *testing.T) config.Config{
+		"the embedded database": func(t *testing.T) config.Config { t.Helper(); return embedded(shortDir(t)) },
+		"a database": func(t *testing.T) config.Config {
+			t.Helper()
+			c := embedded(shortDir(t))
+			c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), "store.db")}
+			makeTables(t, c.Stores[0])
+			return c
+		},
+		"etcd": inEtcd,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := store(t)
+			c.Snowflake.Registry, c.Snowflake.Addresses = "sql", []string{"sqlite:" + filepath.Join(t.TempDir(), "registry.db")}
+			makeTables(t, c.Snowflake.Addresses[0])
+			bare := c
+			bare.Snowflake.Registry, bare.Snowflake.Addresses = config.RegistryAuto, nil
+			for _, c := range []config.Config{c, bare} {
+				if len(c.Stores) > 0 || c.Snowflake.Registry != config.RegistryAuto {
+					atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
+				}
+			}
+			a, stop := start(t, c)
+			ids(t, a, 1)
+			stop()
+			a, stop = start(t, bare)
+			if status, body := get(t, a, "/api/snowflake/get/x"); status != http.StatusServiceUnavailable {
+				t.Errorf("with the worker IDs of the store: %d %s", status, body)
+			}
+			until(t, "an alarm names the other registry", func() bool {
+				_, body := get(t, a, "/readyz?mode=snowflake")
+				return strings.Contains(body, "another registry of worker IDs answers")
+			})
+			stop()
+			a, _ = start(t, c)
+			ids(t, a, 1)
+		})
+	}
+}
