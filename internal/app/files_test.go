@@ -53,8 +53,11 @@ func TestLostFileStopsTheNode(t *testing.T) {
 			})
 			for _, path := range paths {
 				awaitStatus(t, a, path, 503)
-				if _, body := get(t, a, path); strings.Contains(body, dir) {
+				switch _, body := get(t, a, path); {
+				case strings.Contains(body, dir):
 					t.Errorf("%s: %q tells a client the path", path, body)
+				case !strings.Contains(body, "lost a file"):
+					t.Errorf("%s: %q does not say why", path, body)
 				}
 			}
 			if _, err := manage.Ask(t.Context(), a.Backend(), manage.Next{Tag: "leaf-segment-test", N: 1}); !errors.Is(err, leaf.ErrNotReady) {
