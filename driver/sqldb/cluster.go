@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -131,9 +132,9 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 	return s.storedCluster(ctx, s.write)
 }
 
-// Identify returns the ID of the cluster of the database, for a registry that is alone in it. Where it has none it records id
-// first, unless id is "". A user without a right to leaf_meta finds none. In the database of another cluster than that of
-// Expect it is a *segment.ClusterError. Every error may be retried.
+// Identify returns the ID of the cluster of the database, for its registry. Where it has none it records one first, unless id
+// is "": id, or for Store.Records the one that ClusterID would. Where nothing is found, also by a user without a right to leaf_meta, it is the ID that this process has read before, or
+// that Expect said. In the database of another cluster it is a *segment.ClusterError. Every error may be retried.
 //
 // A database may be reached by a name that leads to two servers, or a pooler that has two: this answer says nothing of the
 // next call. See Expect.
@@ -141,18 +142,24 @@ func (r *Records) Identify(ctx context.Context, id string) (found string, err er
 	defer r.done(ctx, time.Now(), &err, "read the ID of the registry")
 	s := r.store
 	found, err = s.storedCluster(ctx, s.read)
-	if err == nil && found == "" && id != "" {
+	switch {
+	case err != nil || found != "" || id == "":
+	case r.alone:
 		found, err = s.record(ctx, metaCluster, id)
+	default: // id may be that of another registry, which this node used before
+		found, err = s.putCluster(ctx)
 	}
 	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied || kind == kindReadOnly) {
-		s.identity.readable.Store(false)
-		return "", nil
+		if r.alone { // else a Store would take ranges without what says whose the database is (rule K)
+			s.identity.readable.Store(false)
+		}
+		return s.identity.get(), nil
 	}
 	if err == nil {
 		s.identity.readable.Store(true)
-		err = s.identity.check(found)
+		err = s.identity.settle(found)
 	}
-	return found, err
+	return cmp.Or(found, s.identity.get()), err
 }
 
 // Expect says which ID the registry has that this node uses. From then on, what is read of the namespace, the numbers and the

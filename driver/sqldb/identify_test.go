@@ -1,12 +1,15 @@
 package sqldb_test
 
 import (
+	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // TestIdentify: the first node that brings an ID gives it to the registry, and all others hear of it.
@@ -89,4 +92,34 @@ func TestIdentifyWithoutRight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdentifyBesideAStore: the ID of the registry in a store is that of the cluster, and stays what it was when the database
+// loses it. While the table of it is gone, the registry's question does not let the store take ranges there (rule K).
+func TestIdentifyBesideAStore(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		own, err := open(t, url).Records()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = own.Close() })
+		if made, err := own.Identify(t.Context(), "of the registry before"); len(made) != len(otherID) || err != nil {
+			t.Errorf("a store without an ID: %q, %v; want that of a cluster", made, err)
+		}
+		s, id := changing(t, url, db)
+		r, err := s.Records()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Close() })
+		for _, loss := range []string{"SELECT 1", "DELETE FROM leaf_meta WHERE name = 'cluster_id'", "DROP TABLE leaf_meta"} {
+			execAll(t, db, loss)
+			if found, err := r.Identify(t.Context(), ""); found != id || err != nil {
+				t.Errorf("after %s: ID %q, %v; want %q", loss, found, err, id)
+			}
+		}
+		if res, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Step: 1000, Length: 500, Min: 500, Max: 500}); !errors.Is(err, segment.ErrSchema) {
+			t.Errorf("Reserve without leaf_meta = %+v, %v; want ErrSchema", res, err)
+		}
+	})
 }

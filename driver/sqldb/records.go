@@ -29,6 +29,7 @@ const recordsConns = 4
 type Records struct {
 	store   *Store
 	own     bool // the store is ours to close
+	alone   bool // no Store of the same database compares what this compares
 	sql     *recordStatements
 	checked atomic.Bool // the tables are such that a transaction holds
 
@@ -47,7 +48,9 @@ func OpenRecords(url string, cfg Config) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRecords(s, true, &s.dialect.records), nil
+	r := newRecords(s, true, &s.dialect.records)
+	r.alone = true
+	return r, nil
 }
 
 // Records returns the registry in the same database. With an embedded one it shares

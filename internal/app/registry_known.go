@@ -47,8 +47,7 @@ type knownRegistry struct {
 	// inStore is whether it lies in the node's store, whose cluster is compared, too.
 	inStore bool
 
-	// plain is whether the registry gets no ID: it is in the store of a node with segment mode, or embedded. Without an ID it is
-	// another one than a registry that had one.
+	// plain is whether the node gives it no ID: it is in the store of a node with segment mode, or embedded.
 	plain bool
 
 	mu     sync.Mutex
@@ -99,9 +98,10 @@ func (r *registry) knownToCommand(dir unlocked, log *slog.Logger) error {
 	return nil
 }
 
-// expect lets the driver compare the ID, too, if it can. If it knows another one already, the next comparison says so.
+// expect lets the driver compare the ID, too, if it can. If it knows another one already, the next comparison says so. A registry
+// in the store compares the cluster, which need not be the ID: this one may be that of a registry whose setting is lost.
 func (k *knownRegistry) expect(id string) {
-	if e, ok := k.ids.(expecting); ok && id != "" && !k.plain {
+	if e, ok := k.ids.(expecting); ok && id != "" && !k.inStore {
 		_ = e.Expect(id)
 	}
 }
@@ -120,7 +120,7 @@ func (k *knownRegistry) other(err error) error {
 }
 
 func (k *knownRegistry) otherRegistry(own, found string) error {
-	return &otherRegistryError{segment.ClusterError{Own: own, Found: found}, fmt.Sprintf("another registry of worker IDs answers: its ID is %q, and the node of this data directory used %q before. Both give the same worker IDs, so nothing is claimed or changed there. Lead the address back. "+
+	return &otherRegistryError{segment.ClusterError{Own: own, Found: found}, fmt.Sprintf("another registry of worker IDs answers: its ID is %q, and the node of this data directory used %q before. Both give the same worker IDs, so nothing is claimed or changed there. Lead the address back, or, if snowflake.registry is not set any more, set it again. "+
 		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", found, own, k.file)}
 }
 
@@ -229,7 +229,7 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 		return fmt.Errorf("read the ID of the registry: %w", err)
 	}
 	switch {
-	case known == found, found == "" && !k.plain: // none is no other registry's
+	case known == found, found == "" && !k.inStore: // none is no other registry's. In the store the known one was another place's
 		found = known
 	case known != "":
 		return k.otherRegistry(known, found)

@@ -74,6 +74,10 @@ func TestRegistryOfOthers(t *testing.T) {
 			for _, c := range []config.Config{ours, theirs} {
 				a, stop := start(t, c)
 				ids(t, a, 1)
+				until(t, "the node keeps the ID of its cluster", func() bool {
+					content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+					return kind != "auto" || err == nil && len(content) > len(segment.NewClusterID())
+				})
 				stop()
 			}
 			says := "another registry of worker IDs answers"

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -95,7 +96,7 @@ func TestModeIsSwitchedOnAnotherRegistry(t *testing.T) {
 
 // TestRegistryIsLeftOut is rule V: a node has its worker IDs from a registry of its own, and is started without the setting that
 // names it, as from a unit that lost its environment. By default the worker IDs come from the store then, or from the embedded
-// database, which give the numbers of the neighbours that stayed.
+// database, which give the numbers of the neighbours that stayed. When the file registry is removed, the node moves there.
 func TestRegistryIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) config.Config{
@@ -107,34 +108,63 @@ func TestRegistryIsLeftOut(t *testing.T) {
 			makeTables(t, c.Stores[0])
 			return c
 		},
+		"a database that has no ID": func(t *testing.T) config.Config {
+			t.Helper()
+			d := server.MariaDB(t)
+			c := embedded(shortDir(t))
+			c.Stores = []string{d.URL()}
+			makeTables(t, c.Stores[0])
+			execute(t, d.Open(t), "DROP TABLE leaf_meta")
+			return c
+		},
 		"etcd": inEtcd,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := store(t)
-			c.Snowflake.Registry, c.Snowflake.Addresses = "sql", []string{"sqlite:" + filepath.Join(t.TempDir(), "registry.db")}
-			makeTables(t, c.Snowflake.Addresses[0])
-			bare := c
-			bare.Snowflake.Registry, bare.Snowflake.Addresses = config.RegistryAuto, nil
-			for _, c := range []config.Config{c, bare} {
-				if len(c.Stores) > 0 || c.Snowflake.Registry != config.RegistryAuto {
-					atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
+		for modes, segment := range map[string]bool{"both modes": true, "snowflake mode alone": false} {
+			t.Run(name+", "+modes, func(t *testing.T) {
+				t.Parallel()
+				c := store(t)
+				c.Segment.Enable, c.Snowflake.Force = segment, true
+				c.Snowflake.Registry, c.Snowflake.Addresses = "sql", []string{"sqlite:" + filepath.Join(t.TempDir(), "registry.db")}
+				makeTables(t, c.Snowflake.Addresses[0])
+				bare := c
+				bare.Snowflake.Registry, bare.Snowflake.Addresses = config.RegistryAuto, nil
+				for _, c := range []config.Config{c, bare} {
+					if len(c.Stores) > 0 || c.Snowflake.Registry != config.RegistryAuto {
+						atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
+					}
 				}
-			}
-			a, stop := start(t, c)
-			ids(t, a, 1)
-			stop()
-			a, stop = start(t, bare)
-			if status, body := get(t, a, "/api/snowflake/get/x"); status != http.StatusServiceUnavailable {
-				t.Errorf("with the worker IDs of the store: %d %s", status, body)
-			}
-			until(t, "an alarm names the other registry", func() bool {
-				_, body := get(t, a, "/readyz?mode=snowflake")
-				return strings.Contains(body, "another registry of worker IDs answers")
+				a, stop := start(t, c)
+				ids(t, a, 1)
+				stop()
+				if !segment && len(c.Stores) > 0 { // as a version before has left it
+					if err := os.WriteFile(filepath.Join(c.DataDir, "cluster"), []byte(`{"default":""}`), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				a, stop = start(t, bare)
+				if status, body := get(t, a, "/api/snowflake/get/x"); status != http.StatusServiceUnavailable {
+					t.Errorf("with the worker IDs of the store: %d %s", status, body)
+				}
+				until(t, "an alarm names the other registry", func() bool {
+					_, body := get(t, a, "/readyz?mode=snowflake")
+					return strings.Contains(body, "another registry of worker IDs answers")
+				})
+				stop()
+				a, stop = start(t, c)
+				ids(t, a, 1)
+				stop()
+				if len(c.Stores) == 0 {
+					return // the numbers of the embedded database wait
+				}
+				if err := os.Remove(filepath.Join(c.DataDir, "registry")); err != nil {
+					t.Fatal(err)
+				}
+				a, _ = start(t, bare)
+				until(t, "the node has a worker ID of the store", func() bool {
+					status, _ := get(t, a, "/api/snowflake/get/x")
+					return status == http.StatusOK
+				})
 			})
-			stop()
-			a, _ = start(t, c)
-			ids(t, a, 1)
-		})
+		}
 	}
 }
