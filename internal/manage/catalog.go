@@ -310,7 +310,7 @@ func (c *Catalog) set(ctx context.Context, name string, change segment.Change) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if of, _, ok := sequence.ParseRow(name); ok {
+	if of, _, ok := sequence.ParseRow(name); ok && (change.Step != nil || change.TouchesOptions()) {
 		row, err := c.Stores[i].Lookup(ctx, name)
 		if err != nil {
 			return StoreError(err)

@@ -105,6 +105,13 @@ func TestSetRowOfASequence(t *testing.T) {
 			}
 		}
 	}
+	// A row that has a period from before this check keeps it. What has nothing to do with it can be set.
+	if err := store.Update(t.Context(), row, segment.Change{Period: new("day")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manage.Ask(t.Context(), manage.On(site{catalog: catalogOf(t, store)}), manage.SetTag{Name: row, Change: segment.Change{Description: new("chat")}}); err != nil {
+		t.Errorf("a description beside a period: %v", err)
+	}
 	if _, err := manage.Ask(t.Context(), manage.On(site{catalog: catalogOf(t, store)}), manage.SetTag{Name: sequence.RowName("none", 1), Change: segment.Change{Step: new(int64(1000))}}); !errors.Is(err, leaf.ErrUnknownTag) {
 		t.Errorf("a row that is not there: %v", err)
 	}
