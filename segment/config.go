@@ -75,8 +75,9 @@ type Config struct {
 	// ClusterFenceName names it in alarms. Default "cluster-fence".
 	ClusterFenceName string
 
-	// ClusterID returns the ID of the cluster that this node belongs to, or "" if its database can have none; an error means that
-	// it is not known yet. A cluster fence of another cluster is not used. nil: the node does not compare.
+	// ClusterID returns the ID of the cluster that this node belongs to, or "" if it has none for now; an error means that it is
+	// not known yet, and that no range can be taken either. A cluster fence of another cluster is not used. A node without an
+	// ID uses the fence and asks again every minute. nil: the node does not compare.
 	ClusterID func(ctx context.Context) (string, error)
 
 	// Degrade lets a node load ranges on its own fence alone while the cluster fence

@@ -101,6 +101,31 @@ func TestFenceBeforeTheClusterIsKnown(t *testing.T) {
 	})
 }
 
+// TestFenceIsComparedOnceTheClusterIsKnown: a node opens the cluster fence although it has no ID of its own, because the database
+// that has the ID is away and the node issues the tags of another one. When it gets the ID, it compares.
+func TestFenceIsComparedOnceTheClusterIsKnown(t *testing.T) {
+	for id, want := range map[string][]string{"one": nil, "two": {"fence zk"}} {
+		synctest.Test(t, func(t *testing.T) {
+			al, known := newAlarms(), atomic.Bool{}
+			cfg := fenced("a", &named{memory.NewFence(), "one"}, al)
+			cfg.ClusterID = func(context.Context) (string, error) {
+				if !known.Load() {
+					return "", nil
+				}
+				return id, nil
+			}
+			a := node(t, newStore(row(10)), nil, cfg)
+			drain(t, a, "order", 5)
+			time.Sleep(5 * time.Minute)
+			drain(t, a, "order", 100)
+			al.want(t)
+			known.Store(true)
+			time.Sleep(2 * time.Minute)
+			al.want(t, want...)
+		})
+	}
+}
+
 // TestFenceWithoutAnID: the fence was in use before it had an ID, or its user has no right to one, or the database can have none.
 // None of them is another cluster's.
 func TestFenceWithoutAnID(t *testing.T) {

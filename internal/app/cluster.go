@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -89,10 +90,14 @@ func readCluster(ctx context.Context, s store) (string, error) {
 }
 
 // clusterID returns the ID of the cluster that the first database belongs to, as clients know it. It is "" for one that can have
-// none: it has no table for the ID, or its user no right to make one. An error means that it is not known yet.
+// none: it has no table for the ID, or its user no right to make one. It is also "" while the first database does not answer and
+// another one has: the node issues the tags of that one. An error means that it is not known yet.
 func (d *databases) clusterID(ctx context.Context) (string, error) {
 	id, err := d.stores[0].ClusterID(ctx)
-	if errors.Is(err, segment.ErrDenied) || errors.Is(err, segment.ErrSchema) {
+	another := func() bool {
+		return slices.ContainsFunc(d.stores[1:], func(s store) bool { return s.KnownCluster() != "" })
+	}
+	if errors.Is(err, segment.ErrDenied) || errors.Is(err, segment.ErrSchema) || err != nil && another() {
 		return "", nil
 	}
 	return id, err

@@ -27,8 +27,8 @@ type Config struct {
 	Cluster     Cluster // nil: none
 	ClusterName string  // for texts
 
-	// ClusterID returns the ID of the cluster that the node belongs to, "" if its database can have none. An error means that it
-	// is not known yet. nil: the node does not ask whose the cluster fence is.
+	// ClusterID returns the ID of the cluster that the node belongs to, "" if it has none for now. An error means that it is not
+	// known yet, and that no range can be taken either. nil: the node does not ask whose the cluster fence is.
 	ClusterID func(ctx context.Context) (string, error)
 
 	Degrade bool // ranges are taken without the cluster fence while it does not answer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/bounded"
@@ -30,6 +31,8 @@ type cluster struct {
 	name  string
 	calls bounded.Guard
 	seen  sightings
+
+	nameless bool // the fence was opened without an ID of this node's cluster; of follow alone
 
 	mu      sync.Mutex
 	phase   phase
@@ -90,7 +93,11 @@ func (c *cluster) follow() {
 		doubted, err := c.open()
 		if err == nil {
 			failures = 0
-			_ = cfg.Runtime.Wait(c.fence.running, doubted, 0)
+			pause := time.Duration(0)
+			if c.nameless {
+				pause = compareAgain
+			}
+			_ = cfg.Runtime.Wait(c.fence.running, doubted, pause)
 			continue
 		}
 		failures++

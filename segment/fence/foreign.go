@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
@@ -22,8 +23,12 @@ func (e *foreignError) advice() string {
 		"only if the same database lost its ID, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id', and start each node that has taken no range since with a new data directory", e.found)
 }
 
-// errNoID: the node does not know yet to which cluster it belongs. Its database, which gives it the ID, does not answer, so
-// there are no ranges to take either, and no alarm of the fence is due.
+// compareAgain is after how long a node that used the fence without an ID of its own asks for one again: it may get one, and then
+// the fence may turn out to be that of others.
+const compareAgain = time.Minute
+
+// errNoID: the node does not know yet to which cluster it belongs. No database answers, so there are no ranges to take either,
+// and no alarm of the fence is due.
 var errNoID = errors.New("the ID of this node's cluster is not known yet")
 
 // identify returns a *foreignError if the namespace is another cluster's. It compares before the node writes anything there:
@@ -34,6 +39,7 @@ func (c *cluster) identify(space string) error {
 		return nil
 	}
 	own, err := bounded.Do(c.fence.running, &c.calls, cfg.Timeout, cfg.ClusterID)
+	c.nameless = err == nil && own == ""
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoID, err)
 	}
