@@ -85,6 +85,9 @@ func TestFenceBeforeTheClusterIsKnown(t *testing.T) {
 		_, err := a.Next(t.Context(), "order")
 		wantErr(t, err, leaf.ErrNotReady)
 		al.want(t)
+		if text := strings.Join(a.Status().Reasons, "; "); strings.Contains(text, "answer") || !strings.Contains(text, "waits for the ID of this node's cluster") {
+			t.Errorf("the state is %q; want that the node waits for the ID", text)
+		}
 		space, _, err := f.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,7 @@ type cluster struct {
 	losses  int             // how often it lost entries since the last merge
 	merges  int             // how many merges have begun
 	served  bool            // it was open once
-	trouble string          // what is wrong with the one that has fallen
+	trouble string          // what is wrong with the one that is not open
 }
 
 type phase int8
@@ -57,8 +57,11 @@ const (
 	opened               // ranges are taken under it
 )
 
-// doesNotAnswer is the usual trouble.
-const doesNotAnswer = "does not answer"
+// doesNotAnswer is the usual trouble. waitsForID is that of errNoID.
+const (
+	doesNotAnswer = "does not answer"
+	waitsForID    = "waits for the ID of this node's cluster, which its first database has"
+)
 
 // openCluster reads the state file. Without a cluster fence it writes "not merged" to the file,
 // because this node now takes ranges without the cluster fence.
@@ -101,7 +104,9 @@ func (c *cluster) follow() {
 			continue
 		}
 		failures++
-		if !errors.Is(err, errNoID) {
+		if errors.Is(err, errNoID) {
+			c.because(waitsForID)
+		} else {
 			c.fall(err)
 		}
 		_ = cfg.Runtime.Wait(c.fence.running, nil, bounded.Backoff(cfg.Runtime, failures))
@@ -165,7 +170,7 @@ func (c *cluster) open() (doubted chan struct{}, err error) {
 		return nil, errors.New("it lost entries meanwhile")
 	}
 	c.space, c.served, c.doubted = got.space, true, make(chan struct{})
-	c.losses = 0
+	c.losses, c.trouble = 0, doesNotAnswer
 	clear(c.apart)
 	c.turnLocked(opened)
 	cfg.Alarms.Clear(leaf.AlarmFence, c.name)
@@ -265,6 +270,13 @@ func (c *cluster) fall(reason error) {
 	}
 	c.trouble = is
 	c.turnLocked(fallen)
+}
+
+// because notes why the fence is not open.
+func (c *cluster) because(trouble string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trouble = trouble
 }
 
 // takenApart notes that a range of the tag is taken without the fence.
