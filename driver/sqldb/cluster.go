@@ -133,8 +133,9 @@ func (s *Store) putCluster(ctx context.Context) (id string, err error) {
 }
 
 // Identify returns the ID of the cluster of the database, for its registry. Where it has none it records one first, unless id
-// is "": id, or for Store.Records the one that ClusterID would. Where nothing is found, also by a user without a right to leaf_meta, it is the ID that this process has read before, or
-// that Expect said. In the database of another cluster it is a *segment.ClusterError. Every error may be retried.
+// is "": id, or for Store.Records the one that ClusterID would. Where nothing is found, also by a user without a right to
+// leaf_meta, it is the ID that this process has read before, or that Expect said. In the database of another cluster it is a
+// *segment.ClusterError. Every error may be retried.
 //
 // A database may be reached by a name that leads to two servers, or a pooler that has two: this answer says nothing of the
 // next call. See Expect.
