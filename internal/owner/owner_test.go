@@ -196,6 +196,24 @@ func TestTakesWithASessionThatIsOver(t *testing.T) {
 	})
 }
 
+// The rounds of a node are so slow that each begins right after the one before, and a caller looks in one of them. The next one,
+// which it waits for, takes all that is the node's.
+func TestLookInSlowRounds(t *testing.T) {
+	run(t, func(c *cluster) {
+		a, b := c.start("a"), c.start("b")
+		c.settle(time.Minute)
+		b.set(func(l *faults) { l.listsAfter = pause + 100*time.Millisecond })
+		c.watch(lease)
+		_ = a.Close(c.t.Context())
+		if err := b.Look(c.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.owned()) != slots {
+			t.Errorf("b has %v after the round that it looked in", b.owned())
+		}
+	})
+}
+
 // A registry that is set back names owners of before. Nobody believes it at once.
 func TestRegistryGoesBack(t *testing.T) {
 	run(t, func(c *cluster) {
