@@ -19,17 +19,9 @@ func TestRowBehindATagOfAnotherOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, o, a, b := pair(t, strictRow(10))
-				backup, err := s.Lookup(t.Context(), "order")
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.own("a")
-				got, err := a.NextN(t.Context(), "order", 95)
-				if err != nil {
-					t.Fatal(err)
-				}
+				end, backup := ownerIssues(t, s, o, a, 95)
 				if hears {
-					node(t, s, nil, segment.Config{NodeID: "c", Terms: o.node("c")}).Heard("order", got[len(got)-1].Hi)
+					node(t, s, nil, segment.Config{NodeID: "c", Terms: o.node("c")}).Heard("order", end)
 					o.end()
 					if err := a.Close(t.Context()); err != nil {
 						t.Fatal(err)
@@ -126,20 +118,26 @@ func TestRowBehindWhereAReplicaWas(t *testing.T) {
 	})
 }
 
-// ownerIsGone lets a own the tag and issue, tells another node c of it, which took these calls, and ends a for good. It
-// returns the end of what was issued, and the row from before.
-func ownerIsGone(t *testing.T, s *store, o *terms, a *segment.Allocator) (c *segment.Allocator, end int64, backup segment.Row) {
+// ownerIssues lets a own the tag and issue n IDs. It returns the end of what was issued, and the row from before.
+func ownerIssues(t *testing.T, s *store, o *terms, a *segment.Allocator, n int) (end int64, backup segment.Row) {
 	t.Helper()
 	backup, err := s.Lookup(t.Context(), "order")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.own("a")
-	got, err := a.NextN(t.Context(), "order", 95)
+	got, err := a.NextN(t.Context(), "order", n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	end = got[len(got)-1].Hi
+	return got[len(got)-1].Hi, backup
+}
+
+// ownerIsGone lets a own the tag and issue, tells another node c of it, which took these calls, and ends a for good. It
+// returns the end of what was issued, and the row from before.
+func ownerIsGone(t *testing.T, s *store, o *terms, a *segment.Allocator) (c *segment.Allocator, end int64, backup segment.Row) {
+	t.Helper()
+	end, backup = ownerIssues(t, s, o, a, 95)
 	c = node(t, s, nil, segment.Config{NodeID: "c", Terms: o.node("c")})
 	c.Heard("order", end)
 	o.end()

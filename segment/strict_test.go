@@ -111,16 +111,7 @@ func TestStrictOwnerIsGoneWithItsRanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, o, a, b := pair(t, strictRow(10))
-				backup, err := s.Lookup(t.Context(), "order")
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.own("a")
-				got, err := a.NextN(t.Context(), "order", 25)
-				if err != nil {
-					t.Fatal(err)
-				}
-				end := got[len(got)-1].Hi
+				end, backup := ownerIssues(t, s, o, a, 25)
 				hear := func() {
 					b.Heard("order", end)
 					b.Heard("order", 2) // an older one, late

@@ -13,15 +13,17 @@ import (
 	"github.com/leaf-idgen/leaf/worker"
 )
 
+// setClusterID makes the database that of a cluster.
+func setClusterID(t *testing.T, db *sql.DB, id string) {
+	t.Helper()
+	execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'", "INSERT INTO leaf_meta (name, value) VALUES ('cluster_id', '"+id+"')")
+}
+
 // TestRegistriesOfAnotherCluster is rule V: the database becomes that of another cluster, with the registries in it. The
 // node hears of no owner and of no worker ID there, and makes no namespace.
 func TestRegistriesOfAnotherCluster(t *testing.T) {
 	const ours = "the cluster of an earlier process"
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
-		becomes := func(cluster string) {
-			t.Helper()
-			execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'", "INSERT INTO leaf_meta (name, value) VALUES ('cluster_id', '"+cluster+"')")
-		}
 		for _, tt := range []struct {
 			node  string
 			knows func(ctx context.Context, s *sqldb.Store) error
@@ -31,7 +33,7 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 			{"without segment mode", func(ctx context.Context, s *sqldb.Store) error { _, err := s.ClusterID(ctx); return err }, true},
 			{"that starts", func(_ context.Context, s *sqldb.Store) error { return s.Expect(ours) }, false},
 		} {
-			becomes(ours)
+			setClusterID(t, db, ours)
 			s := open(t, url)
 			if err := tt.knows(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -43,12 +45,12 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 			t.Cleanup(func() { _ = workers.Close() })
 			for name, r := range map[string]worker.Records{"worker IDs": workers, "slots": openSlots(t, s)} {
 				if tt.runs {
-					becomes(ours)
+					setClusterID(t, db, ours)
 					if all, err := r.List(t.Context()); err != nil || len(all) > 0 {
 						t.Fatalf("%s of a node %s: %v, %v", name, tt.node, all, err)
 					}
 				}
-				becomes(otherID)
+				setClusterID(t, db, otherID)
 				for call, do := range map[string]func() error{
 					"Namespace": func() error { _, err := r.Namespace(t.Context(), nil); return err },
 					"Namespace that is made": func() error {
@@ -80,11 +82,7 @@ func TestRegistriesOfAnotherCluster(t *testing.T) {
 func TestRegistryBehindTwoServers(t *testing.T) {
 	const ours = "the registry of this node"
 	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
-		becomes := func(id string) {
-			t.Helper()
-			execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'", "INSERT INTO leaf_meta (name, value) VALUES ('cluster_id', '"+id+"')")
-		}
-		becomes(ours)
+		setClusterID(t, db, ours)
 		r := openRecords(t, url)
 		if err := r.Expect(ours); err != nil {
 			t.Fatal(err)
@@ -104,7 +102,7 @@ func TestRegistryBehindTwoServers(t *testing.T) {
 		if err := claim("first"); err != nil {
 			t.Fatalf("in its own registry: %v", err)
 		}
-		becomes(otherID)
+		setClusterID(t, db, otherID)
 		peers := func() error { _, err := pool.Peers(t.Context()); return err }
 		for call, err := range map[string]error{"a claim": claim("second"), "the peers": peers()} {
 			if other, ok := errors.AsType[*segment.ClusterError](err); !ok || other.Found != otherID || errors.Is(err, worker.ErrLost) {
