@@ -53,8 +53,8 @@ func (a *App) learnCluster(ctx context.Context) {
 }
 
 // learnClusterOnce reports whether nothing is left to learn. A database has no ID as long
-// as the table that holds it is not made. One that does not answer keeps the node from
-// remembering none of the others, from which it takes ranges and worker IDs meanwhile.
+// as the table that holds it is not made. The node remembers the others beside one that does
+// not answer: it takes ranges and worker IDs from them meanwhile.
 func (a *App) learnClusterOnce(ctx context.Context) (all bool, err error) {
 	all = true
 	silent := map[int]bool{}
@@ -94,13 +94,14 @@ func readCluster(ctx context.Context, s store) (string, error) {
 // another one has: the node issues the tags of that one. An error means that it is not known yet.
 func (d *databases) clusterID(ctx context.Context) (string, error) {
 	id, err := d.stores[0].ClusterID(ctx)
-	another := func() bool {
-		return slices.ContainsFunc(d.stores[1:], func(s store) bool { return s.KnownCluster() != "" })
-	}
-	if errors.Is(err, segment.ErrDenied) || errors.Is(err, segment.ErrSchema) || err != nil && another() {
+	switch {
+	case err == nil:
+		return id, nil
+	case errors.Is(err, segment.ErrDenied), errors.Is(err, segment.ErrSchema),
+		slices.ContainsFunc(d.stores[1:], func(s store) bool { return s.KnownCluster() != "" }):
 		return "", nil
 	}
-	return id, err
+	return "", err
 }
 
 // setCluster publishes the ID.

@@ -168,13 +168,14 @@ func (s *Sources) Read(err error) (news bool) {
 // Ready is what the administrator's port says.
 func (a *App) Ready() leaf.Readiness { return a.ready() }
 
-// KnownRegistry returns the registry as a node with this data directory uses it.
+// KnownRegistry returns the registry as a node with this data directory uses it. inStore is of one in the store of a node with
+// segment mode.
 func KnownRegistry(r interface {
 	worker.Registry
 	identified
-}, dir *datadir.Dir,
+}, dir *datadir.Dir, inStore bool,
 ) (worker.Registry, error) {
-	known := &registry{Registry: r, ids: r}
+	known := &registry{Registry: r, ids: r, inStore: inStore, plain: inStore}
 	err := known.knownToNode(dir, slog.New(slog.DiscardHandler))
 	return known.Registry, err
 }

@@ -39,13 +39,9 @@ func TestFenceOfOthers(t *testing.T) {
 	t.Parallel()
 	at := server.Etcd(t)
 	node := func() *app.App {
-		c := embedded(shortDir(t))
+		c := inStoreFile(t)
 		c.Snowflake.Enable, c.StorePrivate = false, false
-		c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}
 		c.Segment.ClusterFence = "etcd://" + strings.Join(at.Servers, ",") + "/" + strings.Trim(at.Root, "/")
-		if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
-			t.Fatal(err)
-		}
 		a, _ := start(t, c)
 		return a
 	}

@@ -35,6 +35,15 @@ func makeTables(t *testing.T, url string) {
 	}
 }
 
+// inStoreFile is a valid configuration for a node on a database of its own, in a file outside of its data directory.
+func inStoreFile(t *testing.T) config.Config {
+	t.Helper()
+	c := embedded(shortDir(t))
+	c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), "store.db")}
+	makeTables(t, c.Stores[0])
+	return c
+}
+
 // mustWait: another node may still hold the number. A slow disk delays the first claim, and the node then says
 // that it has no number yet.
 func mustWait(t *testing.T, a *app.App) {

@@ -124,38 +124,40 @@ func (k *knownRegistry) otherRegistry(own, found string) error {
 		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, remove the file %s of each, wait for the longest horizon, and start them", found, own, k.file)}
 }
 
-// Init implements worker.Registry. A registry that was wiped gets its ID back, so that the nodes that know it go on.
-func (k *knownRegistry) Init(ctx context.Context, ns worker.Namespace) error {
+// only makes a call if no other registry answers.
+func (k *knownRegistry) only(ctx context.Context, call func() error) error {
 	if err := k.compare(ctx, ""); err != nil {
 		return err
 	}
-	return k.other(k.Registry.Init(ctx, ns))
+	return k.other(call())
+}
+
+// Init implements worker.Registry. A registry that was wiped gets its ID back, so that the nodes that know it go on.
+func (k *knownRegistry) Init(ctx context.Context, ns worker.Namespace) error {
+	return k.only(ctx, func() error { return k.Registry.Init(ctx, ns) })
 }
 
 // Free implements worker.Registry. The numbers of another registry are not this administrator's.
 func (k *knownRegistry) Free(ctx context.Context, number int64) error {
-	if err := k.compare(ctx, ""); err != nil {
-		return err
-	}
-	return k.other(k.Registry.Free(ctx, number))
+	return k.only(ctx, func() error { return k.Registry.Free(ctx, number) })
 }
 
 // List implements worker.Registry.
-func (k *knownRegistry) List(ctx context.Context) ([]worker.Record, error) {
-	if err := k.compare(ctx, ""); err != nil {
-		return nil, err
-	}
-	all, err := k.Registry.List(ctx)
-	return all, k.other(err)
+func (k *knownRegistry) List(ctx context.Context) (all []worker.Record, err error) {
+	err = k.only(ctx, func() (err error) {
+		all, err = k.Registry.List(ctx)
+		return err
+	})
+	return all, err
 }
 
 // Peers implements worker.Registry. The nodes of another registry do not judge the clock of this one.
-func (k *knownRegistry) Peers(ctx context.Context) ([]worker.Peer, error) {
-	if err := k.compare(ctx, ""); err != nil {
-		return nil, err
-	}
-	all, err := k.Registry.Peers(ctx)
-	return all, k.other(err)
+func (k *knownRegistry) Peers(ctx context.Context) (all []worker.Peer, err error) {
+	err = k.only(ctx, func() (err error) {
+		all, err = k.Registry.Peers(ctx)
+		return err
+	})
+	return all, err
 }
 
 // Claim implements worker.Registry. It compares before, so that no number is taken elsewhere, and again after it, because the

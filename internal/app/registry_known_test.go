@@ -198,7 +198,7 @@ func TestRegistryKeepsItsID(t *testing.T) {
 		}
 		r := &identities{floor: time.Now().Add(10 * time.Minute).UnixMilli()}
 		open := func() worker.Registry {
-			known, err := app.KnownRegistry(r, dir)
+			known, err := app.KnownRegistry(r, dir, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,17 +286,36 @@ func TestRegistryKeepsItsID(t *testing.T) {
 	})
 }
 
+// TestRegistryInAStoreGetsNoID: a node that has used a registry elsewhere, and lost the setting of it, has its registry in a store
+// whose cluster tells whose it is. The node does not give it the ID of the other one, which would make it the same.
+func TestRegistryInAStoreGetsNoID(t *testing.T) {
+	t.Parallel()
+	dir, err := datadir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	if err := dir.Replace("registry", []byte("elsewhere\n")); err != nil {
+		t.Fatal(err)
+	}
+	r := &identities{}
+	known, err := app.KnownRegistry(r, dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := known.Claim(t.Context(), worker.Request{}); err == nil || r.claims > 0 || r.id != "" {
+		t.Errorf("claim in the store: %v, after %d claims its registry has the ID %q; want an error, 0 and none", err, r.claims, r.id)
+	}
+}
+
 // TestWorkerCommandsOfAnotherCluster: the commands for worker IDs, beside a data directory that has used the store of another
 // cluster, change and show nothing of its registry.
 func TestWorkerCommandsOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	clusters := make([]config.Config, 2)
 	for i := range clusters {
-		c := embedded(shortDir(t))
-		c.Stores, c.Snowflake.Force = []string{"sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}, true
-		if _, err := app.ApplySchema(t.Context(), c, app.Options{}, nil); err != nil {
-			t.Fatal(err)
-		}
+		c := inStoreFile(t)
+		c.Snowflake.Force = true
 		_, stop := start(t, c)
 		until(t, "the node keeps the ID of its cluster", func() bool {
 			content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))

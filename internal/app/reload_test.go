@@ -258,7 +258,7 @@ func TestStopDuringAReloadThatHangs(t *testing.T) {
 	}
 }
 
-// TestReloadThatHangsIsTold: while a file never answers, no reload ends, whoever asks for it, and an alarm says so.
+// TestReloadThatHangsIsTold: while a file never answers, no reload ends, and an alarm says so.
 func TestReloadThatHangsIsTold(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))

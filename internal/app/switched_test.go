@@ -21,14 +21,7 @@ import (
 func TestModeIsSwitchedOnAnotherRegistry(t *testing.T) {
 	t.Parallel()
 	for kind, makeStore := range map[string]func(t *testing.T) config.Config{
-		"sql": func(t *testing.T) config.Config {
-			t.Helper()
-			c := embedded(shortDir(t))
-			c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}
-			makeTables(t, c.Stores[0])
-			return c
-		},
-		"etcd": inEtcd,
+		"sql": inStoreFile, "etcd": inEtcd,
 	} {
 		for change, modes := range map[string]struct{ before, after bool }{
 			"segment mode is switched off": {true, false}, "segment mode is switched on": {false, true}, "it stays off": {false, false},
@@ -101,13 +94,7 @@ func TestRegistryIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) config.Config{
 		"the embedded database": func(t *testing.T) config.Config { t.Helper(); return embedded(shortDir(t)) },
-		"a database": func(t *testing.T) config.Config {
-			t.Helper()
-			c := embedded(shortDir(t))
-			c.Stores = []string{"sqlite:" + filepath.Join(t.TempDir(), "store.db")}
-			makeTables(t, c.Stores[0])
-			return c
-		},
+		"a database":            inStoreFile,
 		"a database that has no ID": func(t *testing.T) config.Config {
 			t.Helper()
 			d := server.MariaDB(t)

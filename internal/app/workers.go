@@ -40,7 +40,7 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 		undo.add(dir.Close)
 	}
 	// The audit log lies in the databases, and the registry mostly does.
-	dbs, shared := &databases{}, &databases{}
+	dbs := &databases{}
 	if dir == nil && len(cfg.Stores) > 0 {
 		if dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
 			return nil, nil, err
@@ -49,9 +49,8 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 		if err = dbs.recall(unlocked(cfg.DataDir)); err != nil {
 			return nil, nil, manage.StoreError(err)
 		}
-		shared = dbs
 	}
-	reg, err := openRegistry(cfg, shared, opts.logger())
+	reg, err := openRegistry(cfg, dbs, opts.logger())
 	if err != nil {
 		return nil, nil, err
 	}
