@@ -355,7 +355,7 @@ func TestThrottledTogether(t *testing.T) {
 }
 
 // TestTooManyTogether: a node can never give what all callers of a batch want together, because of a limit, or because the
-// numbers of the tag are nearly used up. Those who want less get their IDs.
+// numbers of the tag are nearly used up. Callers that want fewer get their IDs.
 func TestTooManyTogether(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"a limit": leaf.BadField("count", 11, "must be 1 to 10"),
