@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -89,7 +88,7 @@ func (f *entities) run(ctx context.Context) ([]leaf.SequenceResult, error) {
 	f.started = c.rt.Now()
 	for len(f.left) > 0 {
 		now := c.rt.Now()
-		n := f.pick(now)
+		n, _ := f.lane.pick(now, f.routing(), f.tried, false)
 		switch {
 		case f.after > 0 || n == nil:
 			if why := c.noNode(); len(f.tried) == 0 && why != nil {
@@ -126,23 +125,6 @@ func (f *entities) run(ctx context.Context) ([]leaf.SequenceResult, error) {
 // routing returns what is known of the owner of one entity: the first one that still has no answer.
 func (f *entities) routing() *routing {
 	return &f.lane.sections[spread.Section(f.requests[f.left[0]].Entity)]
-}
-
-// pick chooses a node that was not tried in this round, one that the lane shuns only if there is no other that works. The
-// owner of the first entity comes first: it takes what it does not own itself to other owners, as every node does.
-func (f *entities) pick(now time.Time) *node {
-	nodes := &f.client.nodes
-	others := f.lane.others(now, f.tried)
-	if n := f.routing().owner(f.client.members, now); n != nil && !slices.Contains(others, n) {
-		return n
-	}
-	if len(others) > len(f.tried) {
-		if n, _ := nodes.pick(now, others, true); n != nil {
-			return n
-		}
-	}
-	n, _ := nodes.pick(now, f.tried, false)
-	return n
 }
 
 // over reports whether there is no point in asking again: every node has answered, and either none of the errors may

@@ -129,7 +129,7 @@ func (f *flight) step(now time.Time) (ended bool) {
 		}
 		f.markSlow()
 	}
-	n, remote := f.pick(now, hedge)
+	n, remote := f.lane.pick(now, &f.lane.routing, f.tried, hedge)
 	switch {
 	case n == nil && hedge:
 		f.next = now.Add(lookAgain)
@@ -163,22 +163,6 @@ func (f *flight) step(now time.Time) (ended bool) {
 	}
 	f.ask(n, now)
 	return false
-}
-
-// pick chooses a node that was not tried in this round, one that the lane shuns only if
-// there is no other that works. The owner of a tag in strict order comes first.
-func (f *flight) pick(now time.Time, hedge bool) (_ *node, remote bool) {
-	nodes := &f.client.nodes
-	others := f.lane.others(now, f.tried)
-	if n := f.lane.owner(f.client.members, now); n != nil && !slices.Contains(others, n) {
-		return n, false
-	}
-	if len(others) > len(f.tried) {
-		if n, remote := nodes.pick(now, others, true); n != nil {
-			return n, remote
-		}
-	}
-	return nodes.pick(now, f.tried, hedge)
 }
 
 // again begins a new round after all nodes were asked in vain, or ends the batch if

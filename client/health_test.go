@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/client"
 )
 
@@ -224,6 +225,35 @@ func TestOwnZone(t *testing.T) {
 		a, b, other := cl.nodes["a"].asked(), cl.nodes["b"].asked(), cl.nodes["c"].asked()
 		if other*100 > a+b+other {
 			t.Errorf("the other zone got %d of %d requests", other, a+b+other)
+		}
+	})
+}
+
+// TestOwnZoneAfterRefusals: a node of the own zone that refused for long gets the zone's requests again soon after it serves,
+// if the zone has no other node by then, and not many while it refuses.
+func TestOwnZoneAfterRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "x", 100), node("b", "x", 100), node("c", "y", 100))
+		cl.refuse("a", leaf.ErrNotReady, func(string) bool { return true })
+		c := cl.client(t, client.WithZone("x"))
+		synctest.Wait()
+		minute := func() (a, other int) {
+			for range 600 {
+				calls(t, c, 1)
+				time.Sleep(100 * time.Millisecond)
+			}
+			return cl.nodes["a"].asked(), cl.nodes["c"].asked()
+		}
+		if a, other := minute(); a > 10 || other > 0 {
+			t.Errorf("%d requests at the node that refuses and %d in the other zone", a, other)
+		}
+		cl.nodes["b"].set(func(b *fake) { b.down = true })
+		if a, other := minute(); a < 10 || a > 20 || other != 600 {
+			t.Errorf("%d requests at the node that refuses and %d in the other zone", a, other)
+		}
+		cl.nodes["a"].set(func(a *fake) { a.answer = nil })
+		if a, other := minute(); other > 40 || a+other != 600 {
+			t.Errorf("%d requests in the other zone, %d in the own one", other, a)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func (f *flight) consult(now time.Time) bool {
 	if f.consulted {
 		return false
 	}
-	n, _ := c.nodes.pick(now, f.lane.others(now, f.tried), true)
+	n, _ := c.nodes.pick(now, f.lane.others(now, f.tried, longestShun), true)
 	if n == nil || !c.budget.spend(now, &f.lane.share) {
 		return false
 	}

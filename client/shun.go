@@ -1,19 +1,25 @@
 package client
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// A lane shuns a node for firstShun, and twice as long each time the node refuses it
 	// again, up to longestShun.
 	firstShun   = time.Second
 	longestShun = 30 * time.Second
+
+	// longestAway is how long a shun keeps a lane out of its zone: a refusal now and then costs less than to stay away.
+	longestAway = 4 * time.Second
 )
 
 // shun is why a lane asks other nodes first: this one has refused it, or, of a sequence, has not answered in time. That says
 // nothing about other lanes, so it says nothing about the node.
 type shun struct {
-	until time.Time
-	times int
+	since, until time.Time
+	times        int
 }
 
 // shun notes that n has refused the lane.
@@ -24,16 +30,16 @@ func (l *lane) shun(n *node, now time.Time) {
 		l.shunned = make(map[*node]shun)
 	}
 	s := l.shunned[n]
-	if now.Before(s.until) {
+	if now.Sub(s.since) < firstShun {
 		return // another request has said so
 	}
-	s.until = now.Add(l.rt.Jitter(min(2*firstShun<<min(s.times, 10), longestShun)))
+	s.since, s.until = now, now.Add(l.rt.Jitter(min(2*firstShun<<min(s.times, 10), longestShun)))
 	s.times++
 	l.shunned[n] = s
 }
 
-// others returns except and the nodes that the lane shuns.
-func (l *lane) others(now time.Time, except []*node) []*node {
+// others returns except and the nodes that the lane shuns, of each shun no more than its first part of the length most.
+func (l *lane) others(now time.Time, except []*node, most time.Duration) []*node {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.shunned) == 0 {
@@ -42,11 +48,32 @@ func (l *lane) others(now time.Time, except []*node) []*node {
 	except = append([]*node(nil), except...)
 	for n, s := range l.shunned {
 		switch {
-		case now.Before(s.until):
+		case now.Before(s.until) && now.Sub(s.since) < most:
 			except = append(except, n)
 		case now.Sub(s.until) > longestShun:
 			delete(l.shunned, n) // it may have left the list
 		}
 	}
 	return except
+}
+
+// pick chooses a node that was not tried in this round, one that the lane shuns only if there is no other that works. The
+// owner that r knows comes first: of a sequence, it takes what it does not own itself to other owners, as every node does.
+func (l *lane) pick(now time.Time, r *routing, tried []*node, hedge bool) (_ *node, remote bool) {
+	nodes := &l.client.nodes
+	others := l.others(now, tried, longestShun)
+	if n := r.owner(l.client.members, now); n != nil && !slices.Contains(others, n) {
+		return n, false
+	}
+	if len(others) == len(tried) {
+		return nodes.pick(now, tried, hedge)
+	}
+	n, remote := nodes.pick(now, others, true)
+	if remote {
+		n, remote = nodes.pick(now, l.others(now, tried, longestAway), true)
+	}
+	if n == nil {
+		return nodes.pick(now, tried, hedge)
+	}
+	return n, remote
 }
