@@ -12,7 +12,7 @@ const (
 	longestShun = 30 * time.Second
 
 	// longestAway is how long a shun keeps a lane out of its zone: a refusal now and then costs less than to stay away.
-	longestAway = 4 * time.Second
+	longestAway = 3 * time.Second
 )
 
 // shun is why a lane asks other nodes first: this one has refused it, or, of a sequence, has not answered in time. That says

@@ -3,6 +3,7 @@ package proof_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,9 +30,10 @@ type member struct {
 
 	// Of members.mu.
 	address string    // of the gRPC server of the present process
-	lives   bool      // it is ready, whatever the clients think
+	lives   bool      // both modes are ready, whatever the clients think
 	found   bool      // every client has seen it usable since it lives
 	since   time.Time // since when it lives and every client was told of it; zero: not yet
+	settles time.Time // until then a client may ask elsewhere, because a mode refused it before the node lived
 }
 
 // members are the nodes of one cluster, and who of them lives: is ready, and every client
@@ -157,17 +159,23 @@ func (m *members) toldLocked(b *member) bool {
 	return true
 }
 
-// back marks b as living, when it is ready. Without its registry that takes as long as
+// back marks b as living, when both modes are ready. Without its registry that takes as long as
 // the registry does.
 func (m *members) back(t *testing.T, b *member) {
 	t.Helper()
+	refused := false
 	waitFor(t, 2*time.Minute, "readiness of "+b.name, func() bool {
-		ready, _ := b.state(t)
-		return ready
+		segment, _ := b.page(t, "/readyz?mode=segment")
+		snowflake, _ := b.page(t, "/readyz?mode=snowflake")
+		refused = refused || (segment == http.StatusOK) != (snowflake == http.StatusOK)
+		return segment == http.StatusOK && snowflake == http.StatusOK
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b.lives = true
+	if refused {
+		b.settles = time.Now().Add(findTime)
+	}
 }
 
 // sight takes in what all clients see.
@@ -177,6 +185,9 @@ func (m *members) sight(states [][]client.NodeStats) {
 	now := time.Now()
 	for _, b := range m.all {
 		if !b.lives || b.found || !m.toldLocked(b) {
+			continue
+		}
+		if now.Before(b.settles) {
 			continue
 		}
 		if b.since.IsZero() {
