@@ -80,7 +80,7 @@ func periodAlarm(tag string, err error) leaf.Alarm {
 func misfitAlarm(tag string, why error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmClock, Subject: periodsSubject, Text: fmt.Sprintf("this node issues no IDs of tag %q, and perhaps of other tags whose numbers begin anew: %s", tag, firstLine(why)),
-		Do: "compare the clocks of this node, of the other nodes and of the database, and set right the one that is wrong; the node goes on by itself, at the latest when segment.sync-interval has passed. If all are right, the numbers of the period are used up: wait for the next one. If the row was moved to a later period by mistake, stop all nodes, each of which remembers the later period until it ends, set max_id with SQL to the highest number of the present period in your own tables, plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions, and start them",
+		Do: "compare the clocks of this node, of the other nodes and of the database, and set right the one that is wrong; the node goes on by itself, at the latest when segment.sync-interval has passed. If all are right, the numbers of the period are used up, or a clock that was ahead has moved the row to a later period: wait for that period, or create another tag. Do not set max_id back: numbers of the later period have perhaps been issued, and would be issued again",
 	}
 }
 

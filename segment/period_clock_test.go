@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -158,6 +159,49 @@ func TestClockAlarmFollowsItsCause(t *testing.T) {
 		}
 		clock.by.Store(0)
 		time.Sleep(2 * time.Minute)
+		l.want(t)
+	})
+}
+
+// timeless is a store whose rows do not say when they were written, as those of etcd.
+type timeless struct{ *store }
+
+func (s timeless) Lookup(ctx context.Context, tag string) (segment.Row, error) {
+	row, err := s.store.Lookup(ctx, tag)
+	row.UpdateTime = time.Time{}
+	return row, err
+}
+
+// TestRowInALaterPeriodAsTheAlarmSays: a node whose clock was ahead has issued numbers of tomorrow, and is thrown away with its
+// data directory. The operator does with the row what the alarm of the other node says, and no number of tomorrow repeats.
+func TestRowInALaterPeriodAsTheAlarmSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24*time.Hour - 70*time.Minute)
+		s, d, l, ids := timeless{newStore(daily())}, newDisk(), newAlarms(), newLedger()
+		cfg := segment.Config{NodeID: "right", Alarms: l, SyncInterval: time.Minute, MaxWait: time.Second}
+		right := node(t, s, d, cfg)
+		ids.add(t, "right", drain(t, right, "order", 3)...)
+		clock := shiftedBy(80 * time.Minute)
+		wrong := node(t, s, nil, segment.Config{NodeID: "wrong", Runtime: clock})
+		ids.add(t, "wrong", drain(t, wrong, "order", 3)...)
+		clock.by.Store(0)
+		closeNode(t, wrong)
+		time.Sleep(2 * time.Minute)
+		if id, err := right.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("issued %d, %v; want ErrNotReady", id, err)
+		}
+		l.want(t, "clock periods")
+		if do := l.do("clock", "periods"); strings.Contains(do, "set max_id with SQL") {
+			closeNode(t, right)
+			low := daily()
+			low.MaxID = 10957<<number.PeriodBits + 4 + 3*1_000_000
+			s.Put(low)
+			right = node(t, s, d, cfg)
+		} else if !strings.Contains(do, "create another tag") {
+			t.Errorf("the alarm says %q", do)
+		}
+		time.Sleep(70 * time.Minute)
+		ids.add(t, "right", drain(t, right, "order", 20)...)
 		l.want(t)
 	})
 }
