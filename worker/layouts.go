@@ -76,7 +76,7 @@ func (g *generators) of(key string) (*snowflake.Generator, error) {
 		return g.all[i+1], nil
 	}
 	name, _, fields := strings.Cut(key, ",")
-	if _, preset := snowflake.Preset(name); !preset && !fields {
+	if _, preset := snowflake.Preset(strings.TrimSpace(name)); !preset && !fields {
 		return g.all[0], nil
 	}
 	l, err := snowflake.ParseLayout(key)

@@ -51,7 +51,7 @@ func TestLayoutByKey(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
 		n, all := w.node("a", further("leaf", "js53", wide)).up(), seen{}
 		for key, layout := range map[string]string{
-			"js53": "js53", wide: wide, "js53,sequence=5,worker=10": wide, "js53,worker=6": "js53",
+			"js53": "js53", wide: wide, "js53,sequence=5,worker=10": wide, "js53,worker=6": "js53", " js53": "js53", "js53 ": "js53",
 			"order": "leaf", "": "leaf", "a=b": "leaf", "leaf": "leaf", "leaf,worker=10": "leaf",
 		} {
 			id := all.issue(n, key, layout, 3)
@@ -62,7 +62,7 @@ func TestLayoutByKey(t *testing.T) {
 				t.Errorf("%q: %d after %d, %v old: %v, %v", key, one, id, age, err, decodes)
 			}
 		}
-		for _, key := range []string{"seconds", "js53,worker=7,sequence=8", "js53,worker=11", "leaf,epoch=1"} {
+		for _, key := range []string{"seconds", " seconds", "js53,worker=7,sequence=8", "js53,worker=11", "leaf,epoch=1"} {
 			id, err := n.Next(t.Context(), key)
 			if _, batch := n.NextN(t.Context(), key, 2); !errors.Is(err, leaf.ErrBadRequest) || !errors.Is(batch, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "it serves snowflake.layout and js53; "+wide) {
 				t.Errorf("%q: %d, %v, %v", key, id, err, batch)
