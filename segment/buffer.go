@@ -83,9 +83,10 @@ func (t *Tag) advance(seen *chunk, w *waiter) (obstacle, error) {
 	if err := t.termLocked(b); err != nil {
 		return obstacle{}, err
 	}
+	w.above(b.floor)
 	w.within(b.term)
 	switch {
-	case w.wants > 1:
+	case w.wants > 1, len(w.got) > 0:
 		return t.gather(b, w)
 	case t.cur.Load() != seen:
 		return obstacle{}, nil

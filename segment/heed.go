@@ -22,7 +22,7 @@ import (
 //     nothing of it, and its stock is dropped: the store may have handed it out twice.
 //     That holds for a node that latched by itself, too. Its stock is from before the loss
 //     that it saw, and perhaps from after one that it did not see.
-//   - Ranges in memory below the repair are dropped.
+//   - Ranges in memory below the repair are dropped, and what calls for several IDs have of them while they wait.
 func (a *Allocator) heed(n Notice, asked fence.Look) (fence.Mark, error) {
 	asked.Own = true
 	after, _ := a.heedInMemory(n, asked)

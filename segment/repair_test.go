@@ -99,6 +99,52 @@ func TestRepairDropsStock(t *testing.T) {
 	})
 }
 
+// TestRepairDropsWhatABatchHolds: a batch that has some of its IDs and waits for others gives none from below a repair, as
+// leaf import makes one on nodes that did not latch.
+func TestRepairDropsWhatABatchHolds(t *testing.T) {
+	for name, count := range map[string]int{"many more": 100, "one more": 30} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(row(10))
+				a := node(t, s, nil, segment.Config{NodeID: "a"})
+				b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true, LoadTimeout: time.Minute})
+				nextOf(t, b)
+				synctest.Wait()
+				stuck, release, loads := make(chan struct{}), make(chan struct{}), 0
+				s.set(func(s *store) {
+					s.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+						if loads++; loads == 3 {
+							close(stuck)
+							<-release
+						}
+						return do()
+					}
+				})
+				batch := make(chan []leaf.Range)
+				go func() {
+					got, err := b.NextN(t.Context(), "order", count)
+					if err != nil {
+						t.Error(err)
+					}
+					batch <- got
+				}()
+				<-stuck
+				if lost := b.Status().Lost; lost != 0 {
+					t.Fatalf("%d IDs are lost: the test no longer tests what it says", lost)
+				}
+				if _, err := a.Repair(t.Context(), "order", 1000); err != nil {
+					t.Fatal(err)
+				}
+				s.set(func(s *store) { s.onReserve = nil })
+				close(release)
+				if got := <-batch; total(got) != int64(count) || got[0].Lo <= 1000 {
+					t.Errorf("a batch got %v after a repair above 1000", got)
+				}
+			})
+		})
+	}
+}
+
 // TestRepairDropsALateLoad: a load has passed the fence, which the disk has not
 // acknowledged yet, when a repair lands in the middle of its range.
 func TestRepairDropsALateLoad(t *testing.T) {

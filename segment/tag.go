@@ -89,12 +89,14 @@ func (t *Tag) nextN(ctx context.Context, n int64) ([]leaf.Range, error) {
 	defer w.leave()
 	for {
 		c := t.cur.Load()
-		if r := c.takeWhole(w.wants); r.Len() > 0 {
-			w.within(c.term)
-			w.keep(r)
-		}
-		if w.done() {
-			return w.got, nil
+		if len(w.got) == 0 { // else advance looks whether the call may keep it
+			if r := c.takeWhole(w.wants); r.Len() > 0 {
+				w.within(c.term)
+				w.keep(r)
+			}
+			if w.done() {
+				return w.got, nil
+			}
 		}
 		on, err := t.advance(c, &w)
 		w.settle()
@@ -137,6 +139,7 @@ type waiter struct {
 
 	wants int64        // IDs that the call still wants
 	term  Term         // of the ranges that they are from
+	floor int64        // of the tag when the call took what it has, see buffer
 	got   []leaf.Range // what it has
 	proof *Tag         // the tag that loads is about
 	loads int          // loads of it when the call began, or last took something

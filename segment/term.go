@@ -161,18 +161,27 @@ func (t *Tag) term() (term Term, owns bool, behind *int64) {
 // within lets the call take from ranges of the term. What it has from another one is lost.
 func (w *waiter) within(term Term) {
 	if w.term != term {
-		w.lose()
+		w.lose(lossOf(w.term))
 		w.term = term
 	}
 }
 
+// above lets the call keep what it has, unless the tag was stopped or repaired since: then other nodes may have issued it.
+// The call still wants as many.
+func (w *waiter) above(floor int64) {
+	if w.floor != floor {
+		w.lose(lossRepair)
+		w.floor = floor
+	}
+}
+
 // lose counts what the call has as lost: it wants as much again.
-func (w *waiter) lose() {
+func (w *waiter) lose(why lossReason) {
 	var lost int64
 	for _, r := range w.got {
 		lost += r.Len()
 	}
-	w.alloc.counters.lost[lossOf(w.term)].Add(lost)
+	w.alloc.counters.lost[why].Add(lost)
 	w.wants += lost
 	w.got, w.term = w.got[:0], nil
 }
@@ -183,7 +192,7 @@ func (w *waiter) done() bool {
 		return false
 	}
 	if w.term != nil && !w.term.Valid() {
-		w.lose()
+		w.lose(lossOf(w.term))
 		return false
 	}
 	return true
