@@ -470,7 +470,14 @@ func TestImportOfATagInUse(t *testing.T) {
 			}
 		}
 	}
+	caches := func(want int) { // no node can take away what is in the cache of a program
+		t.Helper()
+		if text := w.run(t, want, "import", nodes[0], "--stopped"); !strings.Contains(text, "restart the programs that keep IDs of the tag in memory") {
+			t.Errorf("the plan does not say what to do with programs that have a cache:\n%s", text)
+		}
+	}
 	seen := peers[0].takes(t, 3000)
+	caches(1)
 	if plan := w.plan(t, 1, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise || plan.Row <= slices.Max(seen) {
 		t.Errorf("got the plan %+v, want that it repairs a tag that is ahead of %d", plan, slices.Max(seen))
 	}
@@ -481,6 +488,7 @@ func TestImportOfATagInUse(t *testing.T) {
 
 	leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", w.dir)
 	seen = append(seen, peers[0].takes(t, 30_000)...) // past all that the tag had
+	caches(0)
 	if plan := w.plan(t, 0, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Create {
 		t.Errorf("got the plan %+v, want that it creates the tag", plan)
 	}
