@@ -174,6 +174,40 @@ func TestStaticIsRenumbered(t *testing.T) {
 	})
 }
 
+// TestStaticIsRenumberedAsTheTextSays: a node gets the static number of another one, whose clock was ahead. The operator does what
+// the error says, and no ID repeats.
+func TestStaticIsRenumberedAsTheTextSays(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		a, b := w.node("a"), w.node("b")
+		a.cfg.Fresh, b.cfg.Fresh = false, false
+		const ahead = 5 * time.Minute
+		b.clock.step(ahead)
+		for n, number := range map[*node]int64{a: 3, b: 2} {
+			if err := n.start(worker.NewStatic(number)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(19 * time.Second)
+		a.issue(100)
+		last := millis(b.issue(100))
+		a.stop()
+		b.stop()
+		err := a.start(worker.NewStatic(2))
+		a.stop()
+		if err != nil && strings.Contains(err.Error(), "compare their clocks with that of this node and wait for as long as they differ") {
+			time.Sleep(ahead)
+		}
+		a.disk.set(func(d *disk) { clear(d.files) })
+		if err := a.start(worker.NewStatic(2)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(19 * time.Second)
+		if first := millis(a.issue(1)); first <= last {
+			t.Errorf("issues at %d, and the node that had the number before has issued up to %d", first, last)
+		}
+	})
+}
+
 // TestStaticOfAnotherLayout: nothing but its file remembers the layout of a static number.
 // Without the file the number would issue, with a later epoch, what it has issued before.
 func TestStaticOfAnotherLayout(t *testing.T) {
