@@ -49,22 +49,19 @@ func printPlans(w io.Writer, plans []takeover.Plan, wrote bool) error {
 	return nil
 }
 
-// keepers is what to do about IDs that no node can drop.
-const keepers = "; then restart the programs that keep IDs of the tag in memory, as those with a cache of the Go client do (WithCache)"
-
 func actionText(p takeover.Plan) string {
 	switch p.Action {
 	case takeover.Create:
 		text := fmt.Sprintf("create the tag, first ID %d, step %d", p.First, p.Step)
 		if p.Drop {
-			text += "; the tag was there before, and every node drops the IDs that it holds of it" + keepers
+			text += "; the tag was there before, and every node drops the IDs that it holds of it; then " + restartKeepers
 		}
 		return text
 	case takeover.Raise:
 		if p.First == p.Row {
-			return "repair the tag: max_id is not below the numbers of the other service, and nodes may hold IDs that are; every node drops the IDs that it holds" + keepers
+			return "repair the tag: max_id is not below the numbers of the other service, and nodes may hold IDs that are; every node drops the IDs that it holds; then " + restartKeepers
 		}
-		return fmt.Sprintf("raise max_id to %d; every node drops the IDs below that it holds", p.First) + keepers
+		return fmt.Sprintf("raise max_id to %d; every node drops the IDs below that it holds; then ", p.First) + restartKeepers
 	case takeover.Nothing:
 		return "nothing to write: the tag issues no number of the other service"
 	}

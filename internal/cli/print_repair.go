@@ -55,8 +55,14 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 	}
 	line("above", 0, strconv.FormatInt(p.Above, 10)+reach)
 	line("first ID", p.First, "")
+	if p.Above != 0 && p.ClusterFence == 0 { // else no node has given an ID that another one had given
+		line("clients", 0, "afterwards, "+restartKeepers)
+	}
 	return tw.Flush()
 }
+
+// restartKeepers is what to do about IDs that no node can drop.
+const restartKeepers = "restart the programs that keep IDs of the tag in memory, as those with a cache of the Go client do (WithCache)"
 
 // nodeText is what a node answered: "its ranges end at 121, latched".
 func nodeText(n segment.RepairNode) string {

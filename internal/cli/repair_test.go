@@ -280,6 +280,23 @@ func TestRepairPlanShowsWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestRepairSpeaksOfCaches: without a cluster fence, programs may keep IDs that other programs have got, too. No node can take them
+// away, so the repair says what to do.
+func TestRepairSpeaksOfCaches(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]segment.RepairPlan{
+		"without a cluster fence": {Row: 5, Above: 5, First: 6},
+		"with one":                {Row: 5, Above: 5, First: 6, ClusterFence: 5},
+		"refused":                 {Row: 5, Refused: "nodes do not answer"},
+	} {
+		var out bytes.Buffer
+		said := "restart the programs that keep IDs of the tag in memory"
+		if err := cli.PrintRepairPlan(&out, p); err != nil || strings.Contains(out.String(), said) != (name == "without a cluster fence") {
+			t.Errorf("%s: %v\n%s", name, err, out.String())
+		}
+	}
+}
+
 // TestRepairPlanOfAnEmptyRow: a row with max_id=0 is there, and a tag without a row has none.
 func TestRepairPlanOfAnEmptyRow(t *testing.T) {
 	t.Parallel()
