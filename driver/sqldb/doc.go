@@ -33,7 +33,8 @@
 //  8. A lost reply to COMMIT is an error that says nothing, never worker.ErrLost.
 //  9. leaf_worker_bound is written by claims only and never deleted, so that
 //     deleting from leaf_worker leaves every T where it was.
-//  10. What is read is committed, and claim and T are of one moment.
+//  10. What is read is committed, and claim and T are of one moment. At a member of a group
+//     it is no older than what another member had acknowledged before.
 //  11. Which nodes run is judged by the database's clock.
 //  12. Numbers in leaf_workerid_alloc, the table of a fork of the Java server, are
 //     given to their address only.

@@ -27,6 +27,9 @@ func WithFaults(c Config, faults func(driver.Connector) driver.Connector) Config
 	return c
 }
 
+// EnterGroup prepares a session of MySQL or MariaDB that may lead into a group.
+var EnterGroup = enterGroup
+
 // RepeatsMySQL reports whether a transaction is repeated after an error of MySQL.
 func RepeatsMySQL(err error) bool { return mysqlKind(err) == kindSerialize }
 

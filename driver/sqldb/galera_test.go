@@ -1,14 +1,17 @@
 package sqldb_test
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -121,4 +124,51 @@ func endConnections(t *testing.T, db *sql.DB, name string) {
 	for _, id := range slices.Backward(ids) {
 		_, _ = db.ExecContext(t.Context(), "KILL ?", id) // it may have ended by itself
 	}
+}
+
+// TestSessionsOfAGroupWait: a member acknowledges a commit before the others show it
+// (TestReadsInAGroup), so each session in a group waits before it reads.
+func TestSessionsOfAGroupWait(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for _, tt := range []struct {
+		name   string
+		says   [][]driver.Value
+		err    error // of what the session is told
+		galera bool
+		want   string // that it is told; "": nothing
+	}{
+		{name: "MySQL and MariaDB alone"},
+		{name: "MariaDB outside of its group", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("OFF")}}},
+		{name: "Galera", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, want: "SET SESSION wsrep_sync_wait = 1"},
+		{name: "Galera refuses", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, err: refused, want: "SET SESSION wsrep_sync_wait = 1"},
+		{name: "Group Replication", says: [][]driver.Value{{[]byte("group_replication_consistency"), []byte("EVENTUAL")}}, want: "SET SESSION group_replication_consistency = 'BEFORE'"},
+	} {
+		c := &toldConn{says: answer{columns: [][]string{{"Variable_name", "Value"}}, sets: [][][]driver.Value{tt.says}}, err: tt.err}
+		galera := new(atomic.Bool)
+		if err := sqldb.EnterGroup(t.Context(), c, galera); !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.err)
+		}
+		if told := strings.Join(c.told, "; "); told != tt.want || galera.Load() != tt.galera {
+			t.Errorf("%s: told %q, galera %t; want %q, %t", tt.name, told, galera.Load(), tt.want, tt.galera)
+		}
+	}
+}
+
+// toldConn is a session that answers one question, and keeps what it is told.
+type toldConn struct {
+	driver.Conn
+
+	says answer
+	err  error
+	told []string
+}
+
+func (c *toldConn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return &c.says, nil
+}
+
+func (c *toldConn) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	c.told = append(c.told, query)
+	return driver.RowsAffected(0), c.err
 }

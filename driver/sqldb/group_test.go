@@ -64,6 +64,39 @@ func TestUnbindInAGroup(t *testing.T) {
 	})
 }
 
+// TestReadsInAGroup: what one member has acknowledged, the next one shows.
+func TestReadsInAGroup(t *testing.T) {
+	eachGroup(t, []string{"galera", "group replication"}, func(t *testing.T, g group) {
+		applySchema(t, g.Database(0).URL())
+		var members [3]*sqldb.Store
+		for i := range members {
+			members[i] = open(t, g.Database(i).URL())
+			waitFor(t, "the member has the tables", func() bool {
+				_, err := members[i].Nodes(t.Context())
+				return err == nil && members[i].Bind(t.Context(), segment.Binding{Store: "default"}) == nil
+			})
+		}
+		const times = 300
+		stale := 0
+		for n := range times {
+			id := fmt.Sprintf("node-%d", n)
+			if err := members[n%3].Enter(t.Context(), segment.Member{Node: id, Process: 1}); err != nil {
+				t.Fatal(err)
+			}
+			nodes, err := members[(n+1)%3].Nodes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(nodes, func(m segment.Member) bool { return m.Node == id }) {
+				stale++
+			}
+		}
+		if stale > 0 {
+			t.Errorf("%d of %d readings lack what another member had acknowledged", stale, times)
+		}
+	})
+}
+
 func eachGroup(t *testing.T, kinds []string, run func(t *testing.T, g group)) {
 	onlyInMatrix(t, "takes minutes")
 	starts := map[string]func(ctx context.Context) (group, error){

@@ -93,7 +93,7 @@ func openMySQL(_ target, l *login, cfg Config) (pools, error) {
 		if err := prepareMySQL(ctx, c, cfg.idle); err != nil {
 			return err
 		}
-		return noteGalera(ctx, c, galera)
+		return enterGroup(ctx, c, galera)
 	}}, cfg)
 	p.galera = galera
 	p.write.SetConnMaxIdleTime(cfg.idle.mysqlPool)
@@ -155,11 +155,16 @@ func mysqlTLS(t target) (*tls.Config, string, error) {
 
 func prepareMySQL(ctx context.Context, c driver.Conn, i idle) error {
 	for _, statement := range []string{mysqlSession(i), mysqlIsolation} {
-		if _, err := c.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
+		if err := execOn(ctx, c, statement); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func execOn(ctx context.Context, c driver.Conn, statement string) error {
+	_, err := c.(driver.ExecerContext).ExecContext(ctx, statement, nil)
+	return err
 }
 
 // checkMySQL refuses a table whose statements are not transactions.

@@ -21,29 +21,58 @@ import (
 //
 // A group is known by its session variable wsrep_on. Each new connection reads it, because
 // the name of a server can lead to another one at any time.
+//
+// A member acknowledges a commit before the other members have applied it. A plain reading at
+// another one would not show it for milliseconds, and for minutes at a member that is behind. A
+// claim of a worker ID would take records for lost, and a repair could miss a node. So in a group
+// each transaction and each reading first waits for what the group has committed.
 
-// noteGalera sets galera for good if the connection leads into a Galera group. It comes
-// before any statement of a caller, so that a caller that has used the connection, and then
-// finds galera unset, has met no group.
-func noteGalera(ctx context.Context, c driver.Conn, galera *atomic.Bool) (err error) {
-	rows, err := c.(driver.QueryerContext).QueryContext(ctx, "SHOW SESSION VARIABLES LIKE 'wsrep_on'", nil)
+const (
+	galeraWaits = "SET SESSION wsrep_sync_wait = 1"
+	groupWaits  = "SET SESSION group_replication_consistency = 'BEFORE'"
+)
+
+// enterGroup sets galera for good if the connection leads into a Galera group, and lets the session
+// wait if it leads into one or into MySQL Group Replication. It comes before any statement of a
+// caller, so that a caller that has used the connection, and then finds galera unset, has met no
+// Galera group.
+func enterGroup(ctx context.Context, c driver.Conn, galera *atomic.Bool) error {
+	variables, err := groupVariables(ctx, c)
 	if err != nil {
 		return err
 	}
+	if on, has := variables["wsrep_on"]; has && on != "OFF" {
+		galera.Store(true)
+		return execOn(ctx, c, galeraWaits)
+	}
+	if _, has := variables["group_replication_consistency"]; has {
+		return execOn(ctx, c, groupWaits)
+	}
+	return nil
+}
+
+// groupVariables returns what a session says of its group.
+func groupVariables(ctx context.Context, c driver.Conn) (variables map[string]string, err error) {
+	const query = "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_consistency')"
+	rows, err := c.(driver.QueryerContext).QueryContext(ctx, query, nil)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+	variables = map[string]string{}
 	values := make([]driver.Value, len(rows.Columns()))
 	for {
 		switch err := rows.Next(values); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return variables, nil
 		case err != nil:
-			return err
+			return nil, err
 		case len(values) != 2:
-			return fmt.Errorf("read wsrep_on: %d columns, want 2", len(values))
+			return nil, fmt.Errorf("read wsrep_on: %d columns, want 2", len(values))
 		}
-		if value, ok := values[1].([]byte); !ok || string(value) != "OFF" {
-			galera.Store(true)
-		}
+		name, _ := values[0].([]byte)
+		value, _ := values[1].([]byte)
+		variables[string(name)] = string(value)
 	}
 }
 

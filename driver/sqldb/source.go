@@ -61,11 +61,6 @@ func (s *Source) Counters(ctx context.Context, names ...string) (all []takeover.
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }() // what was read counts
-	if s.store.inGalera() {             // wait until this member has what the others have committed
-		if _, err := conn.ExecContext(ctx, "SET SESSION wsrep_sync_wait = 1"); err != nil {
-			return nil, err
-		}
-	}
 	all, err = sourceKinds[s.kind](s, ctx, conn, names)
 	if err != nil {
 		return nil, err

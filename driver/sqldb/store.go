@@ -87,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 type pools struct {
 	write, read *sql.DB
 	file        *sqliteWatch // nil: on a server
-	galera      *atomic.Bool // see noteGalera; nil: not MySQL
+	galera      *atomic.Bool // see enterGroup; nil: not MySQL
 }
 
 // Store is one database. It implements segment.Store and segment.Catalog. All
