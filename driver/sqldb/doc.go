@@ -59,8 +59,8 @@
 //     connection, see 1 and 8.
 //
 // MySQL and MariaDB reserve in one round trip (a whole transaction in one message),
-// PostgreSQL too (UPDATE … RETURNING); when the row is not as the caller believes,
-// they read it and, if it is usable, send the message again with what it holds. SQLite
+// PostgreSQL too (UPDATE … RETURNING and a SELECT in one message); when the row is not as the
+// caller believes, they read it and, if it is usable, send the message again with what it holds. SQLite
 // has no round trips to save and always takes a transaction of several statements,
 // because it commits a RETURNING statement only after its rows were read.
 //

@@ -73,8 +73,8 @@ const (
 // length, $4 min, $5 max, $6 a random word, which the answer to another statement does not
 // repeat. owner is what the statement reads of leaf_meta.
 //
-// The statement locks the row, reads it, and reads it again after the change: a trigger
-// may have written another number.
+// The statement locks the row and reads it. Another one, in the same message, reads it again
+// behind the change: a trigger may have written another number, also behind the statement.
 func postgresReserveReading(owner string) string {
 	const named = ` WHERE biz_tag = $1 AND CAST(biz_tag AS text) COLLATE "C" = $1`
 	length := "(CASE WHEN a.step = $2 THEN $3 ELSE LEAST(GREATEST(CAST(a.step AS bigint), $4), $5) END)"
@@ -82,7 +82,8 @@ func postgresReserveReading(owner string) string {
 		" UPDATE leaf_alloc a SET max_id = a.max_id + " + length + ", update_time = CURRENT_TIMESTAMP" +
 		" FROM old WHERE a.biz_tag = old.biz_tag" +
 		fmt.Sprintf(" AND a.step BETWEEN 1 AND %d AND a.max_id BETWEEN 0 AND %d - %s", segment.MaxStep, int64(segment.MaxMaxID), length) +
-		" RETURNING CASE WHEN " + postgresSession + " <> '' THEN $6 END, a.biz_tag, old.max_id, a.max_id, a.step, " + owner
+		" RETURNING CASE WHEN " + postgresSession + " <> '' THEN $6 END, a.biz_tag, old.max_id, a.step, " + owner +
+		pgThen + "SELECT max_id FROM leaf_alloc" + named
 }
 
 // The same statements, without and with a check of the cluster and the tag rule that the database belongs to.
@@ -91,7 +92,7 @@ var (
 	postgresReserveOwner = postgresReserveReading(ownerValues)
 )
 
-// A load is one statement, whose view of leaf_meta is as old as its beginning, however long it
+// A load reads leaf_meta in one statement, whose view is as old as its beginning, however long it
 // waits for its row: the lock of the table waits for it to end. It waits for a row lock, too: a
 // load of several statements locks its row before it writes the table, and two that wait for each
 // other would end in a deadlock. With a default isolation above
@@ -146,7 +147,7 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	}
 	var found owner
 	args := []any{req.Tag, req.Step, req.Length, req.Min, req.Max, word}
-	ok, err := queryRow(ctx, s.write, statement, args, append([]any{&echo, &name, &lo, &hi, &step}, found.dest()...))
+	ok, err := queryBoth(ctx, s.write, statement, args, append([]any{&echo, &name, &lo, &step}, found.dest()...), []any{&hi})
 	switch kind := s.dialect.kindOf(err); {
 	case errors.Is(err, errUnreadable):
 		return segment.Reservation{}, false, fmt.Errorf("%w: %w", leaf.ErrInvalidRow, err)
@@ -166,6 +167,22 @@ func reservePostgres(ctx context.Context, s *Store, req segment.Request) (segmen
 	}
 	res, err := rangeBelow(hi, length, step)
 	return res, true, err
+}
+
+// queryBoth is queryRow for two statements with pgThen. ok is false without a row of the first one, or of the second one.
+func queryBoth(ctx context.Context, q querier, query string, args, first, second []any) (ok bool, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		err = errors.Join(err, rows.Close())
+		ok = ok && err == nil
+	}()
+	if ok, err = packetAnswer(rows, first...); err != nil || !ok {
+		return false, err
+	}
+	return packetAnswer(rows, second...)
 }
 
 // returnPostgres is the one compare-and-set of a return: a statement that commits

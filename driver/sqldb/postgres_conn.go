@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -184,8 +185,15 @@ func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.Na
 	return driver.RowsAffected(tag.RowsAffected()), nil
 }
 
-// QueryContext implements driver.QueryerContext.
+// pgThen stands between two statements that go in one message, and so are one transaction, which
+// the server commits behind the second one. The second one has the first parameter only.
+const pgThen = ";\n"
+
+// QueryContext implements driver.QueryerContext. A query with pgThen has two answers.
 func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if first, second, two := strings.Cut(query, pgThen); two {
+		return c.both(ctx, first, second, args)
+	}
 	reader := c.start(ctx, query, args)
 	fields := reader.FieldDescriptions()
 	if fields == nil {
@@ -209,8 +217,43 @@ func (c *pgConn) text(ctx context.Context, statements string) (last pgconn.Comma
 
 func (c *pgConn) start(ctx context.Context, query string, args []driver.NamedValue) *pgconn.ResultReader {
 	c.used, c.warning = time.Now(), nil
-	values := make([][]byte, len(args))
-	types := make([]uint32, len(args))
+	values, types := parameters(args)
+	return c.conn.ExecParams(ctx, query, values, types, nil, nil)
+}
+
+func (c *pgConn) both(ctx context.Context, first, second string, args []driver.NamedValue) (driver.Rows, error) {
+	c.used, c.warning = time.Now(), nil
+	values, types := parameters(args)
+	message := c.conn.StartPipeline(ctx)
+	message.SendQueryParams(first, values, types, nil, nil)
+	message.SendQueryParams(second, values[:1], types[:1], nil, nil)
+	err := message.Sync()
+	var reader *pgconn.ResultReader
+	if err == nil {
+		reader, err = nextReader(message)
+	}
+	if err != nil {
+		_ = message.Close() // the first error says more
+		return nil, c.failed(err)
+	}
+	return &pgRows{conn: c, reader: reader, fields: reader.FieldDescriptions(), message: message}, nil
+}
+
+// nextReader turns to the answer of the next statement of a message.
+func nextReader(message *pgconn.Pipeline) (*pgconn.ResultReader, error) {
+	answer, err := message.GetResults()
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := answer.(*pgconn.ResultReader)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T", errAnswer, answer)
+	}
+	return reader, nil
+}
+
+func parameters(args []driver.NamedValue) (values [][]byte, types []uint32) {
+	values, types = make([][]byte, len(args)), make([]uint32, len(args))
 	for i, arg := range args {
 		switch v := arg.Value.(type) {
 		case int64:
@@ -221,7 +264,7 @@ func (c *pgConn) start(ctx context.Context, query string, args []driver.NamedVal
 			values[i], types[i] = fmt.Append([]byte{}, v), pgtype.TextOID // a nil slice would be NULL
 		}
 	}
-	return c.conn.ExecParams(ctx, query, values, types, nil, nil)
+	return values, types
 }
 
 // failed allows database/sql to use another connection where nothing was sent.
@@ -237,7 +280,13 @@ type pgRows struct {
 	conn   *pgConn
 	reader *pgconn.ResultReader
 	fields []pgconn.FieldDescription
+
+	message *pgconn.Pipeline  // of two statements; nil: of one
+	second  bool              // reader is that of the second one
+	first   pgconn.CommandTag // of the first one, once second is set
 }
+
+var _ driver.RowsNextResultSet = (*pgRows)(nil)
 
 // Columns implements driver.Rows.
 func (r *pgRows) Columns() []string {
@@ -263,19 +312,45 @@ func (r *pgRows) ColumnTypeDatabaseTypeName(i int) string {
 // error that the server reported after the last row.
 func (r *pgRows) Close() error {
 	tag, err := r.reader.Close()
+	if r.message != nil {
+		err = cmp.Or(err, r.message.Close())
+	}
+	if r.second {
+		tag = r.first
+	}
 	if err == nil {
 		err = r.conn.committed(tag)
 	}
 	return err
 }
 
+// HasNextResultSet implements driver.RowsNextResultSet.
+func (r *pgRows) HasNextResultSet() bool { return r.message != nil && !r.second }
+
+// NextResultSet implements driver.RowsNextResultSet.
+func (r *pgRows) NextResultSet() (err error) {
+	if !r.HasNextResultSet() {
+		return io.EOF
+	}
+	if r.first, err = r.reader.Close(); err != nil {
+		return err
+	}
+	reader, err := nextReader(r.message)
+	if err != nil {
+		return err
+	}
+	r.reader, r.fields, r.second = reader, reader.FieldDescriptions(), true
+	return nil
+}
+
 // Next implements driver.Rows.
 func (r *pgRows) Next(dest []driver.Value) error {
 	if !r.reader.NextRow() {
-		if err := r.Close(); err != nil {
-			return err
+		if !r.HasNextResultSet() {
+			return cmp.Or(r.Close(), io.EOF)
 		}
-		return io.EOF
+		_, err := r.reader.Close()
+		return cmp.Or(err, io.EOF)
 	}
 	for i, text := range r.reader.Values() {
 		switch {

@@ -25,6 +25,10 @@ func TestTriggerThatChangesTheNumber(t *testing.T) {
 			"CREATE FUNCTION most() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.max_id := LEAST(NEW.max_id, 110); RETURN NEW; END $$",
 			"CREATE TRIGGER most BEFORE INSERT OR UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION most()",
 		}},
+		"postgres, behind the statement": {server.Postgres, []string{
+			"CREATE FUNCTION most() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE leaf_alloc SET max_id = 110 WHERE biz_tag = NEW.biz_tag AND max_id > 110; RETURN NULL; END $$",
+			"CREATE TRIGGER most AFTER INSERT OR UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION most()",
+		}},
 		"sqlite": {nil, []string{"CREATE TRIGGER most AFTER UPDATE OF max_id" + sqliteKeep, "CREATE TRIGGER least AFTER INSERT" + sqliteKeep}},
 	} {
 		t.Run(name, func(t *testing.T) {
