@@ -66,6 +66,8 @@ func parsePath(d *dialect, scheme, rest string) (target, error) {
 	return target{dialect: d, scheme: scheme, path: abs}, nil
 }
 
+const oneHost = "must be one host: a second one could be a replica, which lacks the newest rows"
+
 func parseNetwork(d *dialect, scheme, text string) (target, error) {
 	const encode = "cannot be read; percent-encode special characters of user and password (@ is %40, / is %2F, # is %23)"
 	shown := scheme + "://..."
@@ -97,6 +99,8 @@ func parseNetwork(d *dialect, scheme, text string) (target, error) {
 		return target{}, leaf.BadField("store host", t.host, "must be empty beside "+d.socketParam+"="+socket)
 	case socket != "" && !filepath.IsAbs(socket):
 		return target{}, leaf.BadField("store parameter "+d.socketParam, socket, "must be an absolute path")
+	case strings.Contains(socket, ","): // PostgreSQL's library takes it for several servers
+		return target{}, leaf.BadField("store parameter "+d.socketParam, socket, oneHost)
 	case socket != "":
 		return t, nil
 	case t.host == "":
@@ -105,7 +109,7 @@ func parseNetwork(d *dialect, scheme, text string) (target, error) {
 		t.port = d.port
 	}
 	if strings.Contains(t.host, ",") {
-		return target{}, leaf.BadField("store host", t.host, "must be one host: a second one could be a replica, which lacks the newest rows")
+		return target{}, leaf.BadField("store host", t.host, oneHost)
 	}
 	if _, err := netip.ParseAddr(t.host); err != nil && strings.Contains(t.host, ":") {
 		return target{}, leaf.BadField("store host", t.host, "must be a name or an IP address, IPv6 in brackets")

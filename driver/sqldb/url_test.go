@@ -77,6 +77,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"bad sslmode", "postgres://u:secret@db/leaf?sslmode=maybe", "store"},
 		{"socket and host", "mysql://u:secret@db/leaf?socket=/run/my.sock", "store host"},
 		{"relative socket", "mysql://u:secret@/leaf?socket=my.sock", "store parameter socket"},
+		{"two sockets", "postgres://u:secret@/leaf?host=/run/a,/run/b", "store parameter host"},
+		{"a socket and a host", "postgres://u:secret@/leaf?host=/run/a,db2", "store parameter host"},
 		{"password with @ and /", "mysql://u:secret/x@db/leaf", "store"},
 		{"password with #", "mysql://u:secret#x@db/leaf", "store"},
 		{"password with ?", "mysql://u:1?secret@db/leaf", "store"},
