@@ -60,7 +60,9 @@ const (
 	postgresSession = "set_config('client_min_messages', 'warning', true) ||" +
 		" CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', NULL, true) ELSE '' END"
 
-	postgresSchemas = "SELECT COALESCE(MIN(n.nspname), ''), COALESCE(MAX(n.nspname), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace" +
+	// The first and the last schema of some tables, and those that are not in the write-ahead log.
+	postgresSchemas = "SELECT COALESCE(MIN(n.nspname), ''), COALESCE(MAX(n.nspname), '')," +
+		" COALESCE(string_agg(c.relname, ',') FILTER (WHERE c.relpersistence = 'u'), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace" +
 		" WHERE c.oid IN (SELECT CAST(to_regclass(t) AS oid) FROM unnest(string_to_array($1, ',')) AS t)"
 
 	// A time of "infinity" has no number: it is not known.
@@ -212,15 +214,19 @@ func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, h
 	return notAt(row, hi)
 }
 
-// checkPostgres begins and ends a transaction, which a pooler of statements refuses.
+// checkPostgres begins and ends a transaction, which a pooler of statements refuses. It refuses
+// tables of which a crash leaves no row.
 //
 // Tables of one name in several schemas make it refuse tables that it finds in different ones:
 // a user with another search_path finds another leaf_meta beside the same leaf_alloc.
 func checkPostgres(ctx context.Context, s *Store, tables ...string) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
-		var first, last string
-		if _, err := queryRow(ctx, conn, postgresSchemas, []any{strings.Join(tables, ",")}, []any{&first, &last}); err != nil {
+		var first, last, unlogged string
+		if _, err := queryRow(ctx, conn, postgresSchemas, []any{strings.Join(tables, ",")}, []any{&first, &last, &unlogged}); err != nil {
 			return fmt.Errorf("read the schema of %s: %w", strings.Join(tables, ", "), err)
+		}
+		if unlogged, _, _ = strings.Cut(unlogged, ","); unlogged != "" {
+			return fmt.Errorf("%w: %s is UNLOGGED, so a crash, or a failover, empties it; run: ALTER TABLE %[2]s SET LOGGED", segment.ErrSchema, unlogged)
 		}
 		if first != last {
 			return fmt.Errorf("%w: by this user's search_path, the tables %s are in several schemas, %q and %q; name the right one in the URL: search_path=SCHEMA, and drop or move what is in the other one",
