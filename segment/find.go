@@ -95,7 +95,9 @@ func (a *Allocator) list(t *Tag, row Row) bool {
 		return false
 	}
 	t.state = listed
-	t.describe(row)
+	if t.news == 0 { // else the row was seen while it was looked up, which may be the older reading
+		t.describe(row)
+	}
 	if other == nil {
 		a.table.Store(a.table.Load().with([]*Tag{t}, nil))
 	}

@@ -193,3 +193,55 @@ func TestMissesAreBounded(t *testing.T) {
 		next(t, a, "order")
 	})
 }
+
+// heldLookup is a store whose answer to one Lookup comes late.
+type heldLookup struct {
+	*store
+
+	read, release chan struct{}
+}
+
+func (h heldLookup) Lookup(ctx context.Context, tag string) (segment.Row, error) {
+	row, err := h.store.Lookup(ctx, tag)
+	select {
+	case <-h.read:
+	default:
+		close(h.read)
+		<-h.release
+	}
+	return row, err
+}
+
+// TestOlderReadingComesLast: a row that was read before a tag was put into strict order comes after a reading of all rows that
+// shows the change. The tag stays in strict order.
+func TestOlderReadingComesLast(t *testing.T) {
+	for name, reads := range map[string]func(*segment.Allocator) error{
+		"a command":      func(a *segment.Allocator) error { return a.Refresh(context.Background(), "order") },
+		"the first call": func(a *segment.Allocator) error { _, err := a.Next(context.Background(), "order"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := heldLookup{newStore(), make(chan struct{}), make(chan struct{})}
+				if name == "a command" {
+					h.Put(row(10))
+				}
+				a := node(t, h, nil, segment.Config{SyncInterval: 10 * time.Second, LoadTimeout: time.Minute, MaxWait: time.Minute})
+				h.Put(row(10))
+				done := make(chan error)
+				go func() { done <- reads(a) }()
+				<-h.read
+				h.Put(strictRow(10))
+				time.Sleep(11 * time.Second)
+				if !a.Strict("order") {
+					t.Fatal("the reading of all rows has not shown the change: the test no longer tests what it says")
+				}
+				close(h.release)
+				<-done
+				synctest.Wait()
+				if !a.Strict("order") {
+					t.Error("the tag is in plain order again")
+				}
+			})
+		})
+	}
+}

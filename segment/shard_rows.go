@@ -123,30 +123,42 @@ func (a *Allocator) Refresh(ctx context.Context, name string) error {
 	if err := s.admits(); err != nil {
 		return err
 	}
-	before, news := a.tag(name), uint64(0)
-	if before != nil {
-		news = before.newsCount()
-	}
-	row, err := s.lookup(ctx, name)
-	switch {
-	case errors.Is(err, leaf.ErrUnknownTag):
-		// If the row was seen while we asked, our answer may be the older one.
-		if before != nil && before.newsCount() == news {
-			a.unlist(before)
+	for {
+		before, news := a.tag(name), uint64(0)
+		if before != nil {
+			news = before.newsCount()
 		}
-		return nil
-	case err != nil:
-		return storeError(err)
+		row, err := s.lookup(ctx, name)
+		switch {
+		case errors.Is(err, leaf.ErrUnknownTag):
+			// If the row was seen while we asked, our answer may be the older one.
+			if before != nil && before.newsCount() == news {
+				a.unlist(before)
+			}
+			return nil
+		case err != nil:
+			return storeError(err)
+		case a.refreshed(s, row, before, news):
+			return nil
+		}
 	}
+}
+
+// refreshed puts a row into the table. It returns false if the row was seen while it was read: it may be the older one, and
+// a tag that is in strict order now would be in plain order again.
+func (a *Allocator) refreshed(s *shard, row Row, before *Tag, news uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.misses, name)
-	t := a.tag(name)
+	t := a.tag(row.Tag)
+	if t != nil && (t != before || t.newsCount() != news) {
+		return false
+	}
+	delete(a.misses, row.Tag)
 	if t == nil {
-		if t = a.pending[name]; t == nil {
-			t = a.newTag(s, name, listed)
+		if t = a.pending[row.Tag]; t == nil {
+			t = a.newTag(s, row.Tag, listed)
 		}
-		delete(a.pending, name)
+		delete(a.pending, row.Tag)
 		a.table.Store(a.table.Load().with([]*Tag{t}, nil))
 	}
 	t.mu.Lock()
@@ -154,7 +166,7 @@ func (a *Allocator) Refresh(ctx context.Context, name string) error {
 	t.state = listed
 	t.describe(row)
 	t.tryAgainLocked()
-	return nil
+	return true
 }
 
 func (t *Tag) newsCount() uint64 {
