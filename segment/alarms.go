@@ -158,9 +158,10 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 
 // clusterAdvice says what to do when a store leads to the database of another cluster.
 func clusterAdvice(e *ClusterError) string {
-	return fmt.Sprintf("find out to which database the URL of the store leads, and whether other data was loaded there, and make the URL lead to the database of cluster %s; "+
-		"only if it is still the database of cluster %s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id'; "+
-		"to make this node one of cluster %s, start it with a new data directory, and its callers then get numbers of that cluster", e.Own, e.Own, e.Own, e.Found)
+	return fmt.Sprintf("find out to which database the URL of the store leads, and whether other data was loaded there, and make the URL lead to the database of cluster %[1]s; "+
+		"only if it is still the database of cluster %[1]s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%[1]s' WHERE name = 'cluster_id'; "+
+		"if a backup of cluster %[1]s was loaded into a new database, stop all nodes before you run that, then start them with their own data directories, which know the numbers that the backup forgot, and repair every tag: docs/OPERATIONS.md#backup-and-restore-drill; "+
+		"only if the database has other nodes, and this one is to be one of them, start it with a new data directory, and its callers then get numbers of cluster %[2]s", e.Own, e.Found)
 }
 
 // rowIsFineLocked and stockedLocked end the alarms of a tag. t.mu is held.

@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,6 +146,39 @@ func TestFenceWithoutAnID(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBackupInANewDatabaseUnderAFence: the database and the only node's data directory are lost, as with pods without a volume. A
+// backup is loaded into a new database, which has another ID. What the alarm says is done, and the fence still refuses what the
+// backup forgot.
+func TestBackupInANewDatabaseUnderAFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, al, ids := memory.NewFence(), newAlarms(), newLedger()
+		first := node(t, newStore(row(10)), nil, of("lost", fenced("a", f, nil)))
+		ids.add(t, "first", drain(t, first, "order", 200)...)
+		closeNode(t, first)
+
+		restored, d := newStore(row(10)), newDisk()
+		led := node(t, restored, d, of("new", fenced("b", f, al)))
+		_, err := led.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrNotReady)
+		closeNode(t, led)
+		says := regexp.MustCompile(`if a backup of this cluster was loaded into a new database, or the database lost its ID, (keep|exchange) the fence.*: ` +
+			`stop all nodes, run in the database: UPDATE leaf_meta SET value = '(\w+)' WHERE name = 'cluster_id', remove the file cluster`).FindStringSubmatch(al.do("fence", "zk"))
+		if says == nil {
+			t.Fatalf("the alarm does not say what to do after a restore: %s", al.do("fence", "zk"))
+		}
+		if says[1] != "keep" {
+			f = memory.NewFence()
+		}
+		al = newAlarms()
+		again := node(t, restored, d, of(says[2], fenced("b", f, al)))
+		if id, err := again.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrRegress) {
+			t.Errorf("after what the alarm says: %d, %v; want the regress", id, err)
+			ids.add(t, "again", id)
+		}
+		al.want(t, "regress order")
+	})
 }
 
 // named is a cluster fence that says whose it is.

@@ -35,6 +35,7 @@ var documented = []struct {
 	{section: "Backup and restore drill", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
 	{section: "Backup and restore drill", command: "leaf sequence repair NAME --all", situation: "internal/manage TestRepairEveryRow"},
 	{"Backup and restore drill", "leaf limit list", "a limit refuses", 0, "blocked"},
+	{section: "Backup and restore drill", command: "leaf schema apply", situation: "TestBackupInANewDatabaseAsTheTextSays"},
 	{section: "Backup and restore drill", command: "leaf token list", situation: "TestNamedTokensOfANode"},
 	{section: "Backup and restore drill", command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
 	{section: "Backup and restore drill", command: "leaf worker list", situation: "TestOperationsDocument"},

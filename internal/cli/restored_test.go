@@ -1,0 +1,41 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+)
+
+// loadedBackup is what the error about the database of another cluster says to do after a backup was loaded into a new one.
+var loadedBackup = regexp.MustCompile(`if a backup of cluster \w+ was loaded into a new database, stop all nodes before you run that, then start them with (their own|new) data directories`)
+
+// TestBackupInANewDatabaseAsTheTextSays: the server of the database is lost. The operator makes the tables on another one, whose
+// leaf_meta gets an ID of its own, and loads a dump of leaf_alloc alone. The node says what to do, and no ID repeats.
+func TestBackupInANewDatabaseAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	const tag = "leaf-segment-test"
+	dir, folder, seen := dataDir(t), t.TempDir(), distinct{}
+	store := func(name string) string { return "sqlite:" + filepath.Join(folder, name) }
+	for _, name := range []string{"lost.db", "new.db"} {
+		at := []string{"--store", store(name), "--data-dir", dataDir(t)}
+		leafOK(t, append([]string{"schema", "apply"}, at...)...)
+		leafOK(t, append([]string{"tag", "create", tag}, at...)...) // in the new one, the row as the dump has it
+	}
+	p := serve(t, dir, "--store", store("lost.db"), "--no-snowflake-enable")
+	seen.add(t, p.ids(t, 1500))
+	p.end(t, syscall.SIGTERM)
+
+	_, text := runLeaf(t, "serve", "--http-addr", "127.0.0.1:0", "--data-dir", dir, "--store", store("new.db"), "--no-snowflake-enable")
+	says, statement := loadedBackup.FindStringSubmatch(text), regexp.MustCompile(`UPDATE leaf_meta SET value = '\w+' WHERE name = 'cluster_id'`).FindString(text)
+	if says == nil || statement == "" {
+		t.Fatalf("the start beside the restored rows does not say what to do: %s", text)
+	}
+	operate(t, store("new.db"), statement)
+	if says[1] == "new" {
+		dir = dataDir(t)
+	}
+	p = serve(t, dir, "--store", store("new.db"), "--no-snowflake-enable")
+	leafOK(t, "tag", "repair", tag, "--data-dir", dir)
+	seen.add(t, p.ids(t, 1500))
+}
