@@ -43,6 +43,18 @@ func (r resource) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
 }
 
+// TestNotesWithoutPrepare: the values say to switch the Job off for a registry that was wiped, or takes the place of another one.
+// The notes do not make up for it with leaf worker init.
+func TestNotesWithoutPrepare(t *testing.T) {
+	_, notes, err := render(t, values{"prepare": values{"enabled": false}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(notes, "Run leaf worker init only for a\nregistry in which no node has ever taken a worker ID") || strings.Contains(notes, "leaf worker init yourself") {
+		t.Errorf("the notes say:\n%s", notes)
+	}
+}
+
 // TestKindOfARunningRelease: nodes of the other kind have the same worker IDs, and an upgrade starts them
 // before the old ones end.
 func TestKindOfARunningRelease(t *testing.T) {
@@ -55,7 +67,7 @@ func TestKindOfARunningRelease(t *testing.T) {
 		return err
 	}
 	for kind, other := range map[string]string{"Deployment": "StatefulSet", "StatefulSet": "Deployment"} {
-		if err := upgrade(kind, other+"/shop/ids-leaf"); err == nil || !strings.Contains(err.Error(), "helm uninstall") {
+		if err := upgrade(kind, other+"/shop/ids-leaf"); err == nil || !strings.Contains(err.Error(), "helm uninstall, wait until no pod is left, and install again with prepare.enabled=false") {
 			t.Errorf("%s beside %s: %v", kind, other, err)
 		}
 		if err := errors.Join(upgrade(kind), upgrade(kind, kind+"/shop/ids-leaf", other+"/other/ids-leaf", other+"/shop/shop")); err != nil {
