@@ -181,3 +181,34 @@ func TestCreateSequenceAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestCreateSequenceAfterARestore: a backup from before a sequence was made is loaded under two nodes. Each has issued numbers of
+// other rows. The sequence is made again at once, before the nodes have read that the rows are gone, and not below the numbers of
+// either.
+func TestCreateSequenceAfterARestore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New()
+		a, b := node(t, s, nil)
+		other, _ := node(t, s, nil)
+		for section, issues := range map[int]*segment.Allocator{3: a, 7: other} {
+			name := sequence.RowName("chat", section)
+			s.Put(segment.Row{Tag: name, MaxID: int64(1000 * section), Step: 100}) // in plain order: no node owns slots here
+			if _, err := issues.Next(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			s.Remove(name)
+		}
+		q := manage.CreateSequence{Name: "chat", Start: 1, Step: 100}
+		for _, known := range []string{"use --start 3100 or more", "use --start 7100 or more"} {
+			if _, err := manage.Ask(t.Context(), b, q); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), known) {
+				t.Fatalf("--start %d: %v; want %q", q.Start, err, known)
+			}
+			q.Start = 3100
+		}
+		q.Start = 7100
+		if got, err := manage.Ask(t.Context(), b, q); err != nil || got.Rows != sequence.Sections {
+			t.Errorf("--start %d: %+v, %v", q.Start, got, err)
+		}
+	})
+}

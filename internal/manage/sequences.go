@@ -132,17 +132,19 @@ func fitsSequence(name string, row segment.Row, change segment.Change) error {
 // time of a request.
 const askAtOnce = 256
 
-// askNodes refuses a start below a number that another node knows of a missing row. As for a tag, they are asked about
-// the rows of which this node has issued numbers.
+// askNodes refuses a start below a number that another node knows of a missing row. Where this node has issued numbers of
+// one row, the sequence was there before, and the other nodes have issued those of the rest.
 func (q CreateSequence) askNodes(ctx context.Context, c *Catalog, there map[string]segment.Row) error {
 	var lost []string
+	before := false
 	for section := range sequence.Sections {
 		name := sequence.RowName(q.Name, section)
-		if _, ok := there[name]; !ok && c.Mark(name).High > 0 {
+		before = before || c.Mark(name).High > 0
+		if _, ok := there[name]; !ok {
 			lost = append(lost, name)
 		}
 	}
-	if len(lost) == 0 {
+	if !before || len(lost) == 0 {
 		return nil
 	}
 	alloc, err := c.Engine(ctx)

@@ -37,7 +37,7 @@ func (f *silentFence) Open(ctx context.Context) (space string, created bool, err
 	return f.Fence.Open(ctx)
 }
 
-// node starts an engine with a data directory of its own, and returns it and its operations.
+// node starts an engine with a data directory of its own, and returns it and its operations. fence may be nil.
 func node(t *testing.T, s *memory.Store, fence *silentFence) (*segment.Allocator, manage.Backend) {
 	t.Helper()
 	dir, err := datadir.Open(t.TempDir())
@@ -48,7 +48,11 @@ func node(t *testing.T, s *memory.Store, fence *silentFence) (*segment.Allocator
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID(), ClusterFence: fence, FixedStep: true, LoadTimeout: time.Second})
+	c := segment.Config{NodeID: dir.NodeID(), FixedStep: true, LoadTimeout: time.Second}
+	if fence != nil {
+		c.ClusterFence = fence
+	}
+	a, err := segment.New(router, dir, c)
 	if err != nil {
 		t.Fatal(err)
 	}
