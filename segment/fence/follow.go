@@ -230,7 +230,8 @@ func (c *cluster) lost(space, what string) {
 	}
 	c.losses++
 	c.raise(fmt.Sprintf("cluster fence %q lost entries: %s; this node merges its own fences into it", c.name, what),
-		"find out who deleted entries or restored a backup of it; see that all nodes run, and stop each, delete the file cluster-fence in its data directory and start it: it then merges its fences, too")
+		"find out who deleted entries or restored a backup of it; see that all nodes run, and stop each whose data directory survives its process, delete the file cluster-fence there and start it: it then merges its fences, too. "+
+			"Let the others run, such as a pod without a volume: they would forget what they are to merge, and merge it with a later range")
 	c.doubtLocked(space)
 }
 
