@@ -26,7 +26,7 @@ func regressAlarm(tag, text string) leaf.Alarm {
 func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
 	if m.Rebuilt {
-		text = fmt.Sprintf("the fence file of this node was rebuilt; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges", tag)
+		text = fmt.Sprintf("the fence file of this node was rebuilt; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges; if a backup was loaded into the database since then, or it lost commits, this node counts as one that is gone with its data directory", tag)
 	}
 	return regressAlarm(tag, text)
 }

@@ -1,10 +1,14 @@
 package cli_test
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // loadedBackup is what the error about the database of another cluster says to do after a backup was loaded into a new one.
@@ -37,5 +41,39 @@ func TestBackupInANewDatabaseAsTheTextSays(t *testing.T) {
 	}
 	p = serve(t, dir, "--store", store("new.db"), "--no-snowflake-enable")
 	leafOK(t, "tag", "repair", tag, "--data-dir", dir)
+	seen.add(t, p.ids(t, 1500))
+}
+
+// TestFenceLostBesideABackupAsTheTextsSay: a backup is loaded into the database, and the node has lost its fence files, too. What
+// leaf fence rebuild and the alarm say is done. No ID repeats.
+func TestFenceLostBesideABackupAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	const tag = "leaf-segment-test"
+	dir, store, seen := dataDir(t), "sqlite:"+filepath.Join(t.TempDir(), "shared.db"), distinct{}
+	at := []string{"--store", store, "--data-dir", dir}
+	leafOK(t, append([]string{"schema", "apply"}, at...)...)
+	leafOK(t, append([]string{"tag", "create", tag}, at...)...)
+	p := serve(t, dir, "--store", store, "--no-snowflake-enable")
+	seen.add(t, p.ids(t, 1500))
+	p.end(t, syscall.SIGTERM)
+	operate(t, store, "UPDATE leaf_alloc SET max_id = 1")
+	for _, name := range []string{"fence", "fence-end"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	says := leafOK(t, append([]string{"fence", "rebuild"}, at...)...)
+	p = serve(t, dir, "--store", store, "--no-snowflake-enable")
+	p.await(t, "was rebuilt; the tag is latched")
+	repair := []string{"tag", "repair", tag, "--data-dir", dir}
+	for _, text := range []string{says, p.log.String()} {
+		if regexp.MustCompile(`If a backup was loaded into the database since .*then each repair needs --above|if a backup was loaded into the database since then, .* gone with its data directory`).MatchString(text) {
+			repair = append(repair[:5:5], "--above", strconv.FormatInt(1500+3*segment.MaxStep, 10))
+		} else {
+			t.Errorf("an operator who reads only this repairs from the row of the backup: %s", text)
+		}
+	}
+	leafOK(t, repair...)
 	seen.add(t, p.ids(t, 1500))
 }
