@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,6 +85,52 @@ func TestModeIsSwitchedOnAnotherRegistry(t *testing.T) {
 				ids(t, a, 1)
 			})
 		}
+	}
+}
+
+// restoredRegistry is what the alarm says to do after a backup was loaded into a new database.
+var restoredRegistry = regexp.MustCompile(`if a backup of cluster \w+ was loaded into a new database, stop all nodes, run in it: (UPDATE leaf_meta SET value = '\w+' WHERE name = 'cluster_id'); (DELETE FROM leaf_worker_namespace), and start them`)
+
+// TestRegistryInANewDatabaseAsTheTextSays: a backup with the worker IDs and without leaf_meta is loaded into a new database, which
+// has an ID of its own. Neighbours may still issue with the numbers that they took in the old one. A node with snowflake mode
+// alone says what to do, and then waits until they have ended.
+func TestRegistryInANewDatabaseAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	var stores []config.Config
+	for _, address := range []string{"127.0.0.1:7001", "127.0.0.1:7002"} {
+		c := inStoreFile(t)
+		c.Segment.Enable, c.StorePrivate = false, false
+		c.Snowflake.Address, c.Snowflake.Force, c.Snowflake.WorkerRange = address, true, "5-5"
+		atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
+		a, stop := start(t, c)
+		ids(t, a, 1)
+		until(t, "the node remembers its cluster", func() bool {
+			content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+			return err == nil && strings.Contains(string(content), "default")
+		})
+		stop()
+		stores = append(stores, c)
+	}
+	restored := stores[0]
+	restored.Stores = stores[1].Stores
+	a, stop := start(t, restored)
+	var says []string
+	until(t, "an alarm says what to do", func() bool {
+		_, body := get(t, a, "/readyz?mode=snowflake")
+		says = restoredRegistry.FindStringSubmatch(body)
+		return says != nil
+	})
+	stop()
+	db := openFile(t, strings.TrimPrefix(restored.Stores[0], "sqlite:"))
+	execute(t, db, says[1])
+	execute(t, db, says[2])
+	a, _ = start(t, restored)
+	until(t, "the node waits", func() bool {
+		_, body := get(t, a, "/readyz?mode=snowflake")
+		return strings.Contains(body, "is waiting")
+	})
+	if status, body := get(t, a, "/api/snowflake/get/x"); status != http.StatusServiceUnavailable {
+		t.Errorf("beside neighbours that may still issue: %d %s", status, body)
 	}
 }
 
