@@ -84,7 +84,7 @@ func (e *segmentEngine) start(ctx context.Context) {
 	}
 	if e.slots != nil {
 		e.proc.Go(func() {
-			if err := e.slots.Start(ctx); err != nil {
+			if err := e.slots.Start(ctx); err != nil && !e.closing { // a stop ends its wait for the registry
 				e.mode.w.Failf("%s takes no part in strict order: %v", e.node.Name, err)
 			}
 		})
