@@ -79,7 +79,7 @@ func (t *Tag) follow(seen *chunk, w *waiter) (obstacle, error) {
 // tag is detached, or the table has another tag of this name by now, list detaches the tag
 // and returns false. A detached tag never comes back: handles that still share its old
 // chunks could issue from them beside the new ones.
-func (a *Allocator) list(t *Tag, row Row) bool {
+func (a *Allocator) list(t *Tag, row Row, asked uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pending[t.name] == t {
@@ -96,7 +96,7 @@ func (a *Allocator) list(t *Tag, row Row) bool {
 	}
 	t.state = listed
 	if t.news == 0 { // else the row was seen while it was looked up, which may be the older reading
-		t.describe(row)
+		t.describe(row, asked)
 	}
 	if other == nil {
 		a.table.Store(a.table.Load().with([]*Tag{t}, nil))
@@ -141,9 +141,9 @@ func (a *Allocator) forget(t *Tag) {
 	}
 }
 
-// describe copies step and options of the row into the tag. a.mu and t.mu are held.
-func (t *Tag) describe(row Row) {
-	t.epoch = t.shard.epoch.Load()
+// describe copies step and options of the row into the tag. asked is the epoch in which its reading began. a.mu and t.mu are held.
+func (t *Tag) describe(row Row, asked uint64) {
+	t.epoch, t.asked = t.shard.epoch.Load(), asked
 	if row.Problem != nil {
 		t.step = 0 // unknown: the store will judge the row at the next load
 		t.buffer().unread = true

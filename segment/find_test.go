@@ -248,3 +248,85 @@ func TestOlderReadingComesLast(t *testing.T) {
 		})
 	}
 }
+
+// heldRows is heldLookup whose first answer to Rows behind that Lookup comes late, too.
+type heldRows struct {
+	heldLookup
+
+	rows, releaseRows chan struct{}
+}
+
+func (h heldRows) Rows(ctx context.Context) ([]segment.Row, error) {
+	all, err := h.store.Rows(ctx)
+	select {
+	case <-h.rows:
+	default:
+		select {
+		case <-h.read:
+			close(h.rows)
+			<-h.releaseRows
+		default: // before the Lookup
+		}
+	}
+	return all, err
+}
+
+// TestReadingThatBeganLaterCounts: a row is read before a tag is put into strict order, and the answer comes while all rows are
+// being read, which began later. What these show counts.
+func TestReadingThatBeganLaterCounts(t *testing.T) {
+	for name, reads := range map[string]func(*segment.Allocator) error{
+		"a command":      func(a *segment.Allocator) error { return a.Refresh(context.Background(), "order") },
+		"the first call": func(a *segment.Allocator) error { _, err := a.Next(context.Background(), "order"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := heldRows{heldLookup{newStore(), make(chan struct{}), make(chan struct{})}, make(chan struct{}), make(chan struct{})}
+				if name == "a command" {
+					h.Put(row(10))
+				}
+				a := node(t, h, nil, segment.Config{SyncInterval: 10 * time.Second, LoadTimeout: time.Minute, MaxWait: time.Minute})
+				h.Put(row(10))
+				done := make(chan error)
+				go func() { done <- reads(a) }()
+				<-h.read
+				h.Put(strictRow(10))
+				<-h.rows
+				close(h.release)
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				close(h.releaseRows)
+				synctest.Wait()
+				if !a.Strict("order") {
+					t.Error("the tag is in plain order until all rows are read again")
+				}
+			})
+		})
+	}
+}
+
+// TestOlderReadingOfADeletedTag: a command reads a row, which is then deleted and made again in strict order. What the command
+// has read comes last, and does not count.
+func TestOlderReadingOfADeletedTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := heldLookup{newStore(row(10)), make(chan struct{}), make(chan struct{})}
+		a := node(t, h, nil, segment.Config{LoadTimeout: time.Minute})
+		done := make(chan error)
+		go func() { done <- a.Refresh(context.Background(), "order") }()
+		<-h.read
+		if err := h.Delete(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Refresh(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		h.Put(strictRow(10))
+		close(h.release)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if !a.Strict("order") {
+			t.Error("the tag is in plain order")
+		}
+	})
+}

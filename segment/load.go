@@ -28,11 +28,12 @@ func (t *Tag) load() (health, error) {
 		t.loadEnded(func(b *buffer) { b.asked = time.Time{} })
 		return unknownHealth, nil
 	case neverRead: // its options may say that another node owns it, or that its numbers begin anew
+		asked := t.shard.epoch.Load()
 		row, err := t.shard.lookup(t.alloc.base, t.name)
 		if err != nil {
 			return t.loadFailed(err), err
 		}
-		if !t.alloc.list(t, row) {
+		if !t.alloc.list(t, row, asked) {
 			t.loadEnded(func(*buffer) {})
 			return healthy, nil
 		}

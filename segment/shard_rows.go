@@ -48,7 +48,8 @@ func (s *shard) lookup(parent context.Context, tag string) (Row, error) {
 }
 
 // apply brings the shard's part of the table in line with rows. A tag that was
-// listed after the reading began keeps its place: the rows may be older than it.
+// listed after the reading began keeps its place: the rows may be older than it. It keeps its
+// options, too, if the reading that showed them began later.
 // deleted are those of them that are not in rows because a command has deleted them.
 func (a *Allocator) apply(s *shard, rows []Row, deleted map[string]bool) {
 	epoch := s.epoch.Load()
@@ -72,8 +73,8 @@ func (a *Allocator) apply(s *shard, rows []Row, deleted map[string]bool) {
 		listedNow++
 		t.mu.Lock()
 		t.state = listed
-		if t.epoch < epoch { // else it was told later than these rows were read
-			t.describe(row)
+		if t.asked < epoch {
+			t.describe(row, epoch)
 		}
 		t.mu.Unlock()
 		delete(a.misses, row.Tag)
@@ -128,6 +129,7 @@ func (a *Allocator) Refresh(ctx context.Context, name string) error {
 		if before != nil {
 			news = before.newsCount()
 		}
+		asked := s.epoch.Load()
 		row, err := s.lookup(ctx, name)
 		switch {
 		case errors.Is(err, leaf.ErrUnknownTag):
@@ -138,19 +140,19 @@ func (a *Allocator) Refresh(ctx context.Context, name string) error {
 			return nil
 		case err != nil:
 			return storeError(err)
-		case a.refreshed(s, row, before, news):
+		case a.refreshed(s, row, asked, before, news):
 			return nil
 		}
 	}
 }
 
-// refreshed puts a row into the table. It returns false if the row was seen while it was read: it may be the older one, and
-// a tag that is in strict order now would be in plain order again.
-func (a *Allocator) refreshed(s *shard, row Row, before *Tag, news uint64) bool {
+// refreshed puts a row into the table. It returns false if the row was seen, or seen to be gone, while it was read: it may be
+// the older one, and a tag that is in strict order now would be in plain order again.
+func (a *Allocator) refreshed(s *shard, row Row, asked uint64, before *Tag, news uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.tag(row.Tag)
-	if t != nil && (t != before || t.newsCount() != news) {
+	if t != before || t != nil && t.newsCount() != news {
 		return false
 	}
 	delete(a.misses, row.Tag)
@@ -164,7 +166,7 @@ func (a *Allocator) refreshed(s *shard, row Row, before *Tag, news uint64) bool 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.state = listed
-	t.describe(row)
+	t.describe(row, asked)
 	t.tryAgainLocked()
 	return true
 }

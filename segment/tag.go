@@ -22,6 +22,7 @@ type Tag struct {
 	mu      sync.Mutex
 	state   tagState
 	epoch   uint64      // of the shard's last sync that saw the row
+	asked   uint64      // of the shard's last sync that had begun when the reading began that was taken over last
 	news    uint64      // how often the row was taken over
 	step    int64       // the row's own step as last seen, 0 if unknown or invalid
 	options *tagOptions // nil: none, as most tags
