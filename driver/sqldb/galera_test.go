@@ -140,9 +140,11 @@ func TestSessionsOfAGroupWait(t *testing.T) {
 	}{
 		{name: "MySQL and MariaDB alone"},
 		{name: "MariaDB outside of its group", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("OFF")}}},
-		{name: "Galera", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, want: "SET SESSION wsrep_sync_wait = 1"},
-		{name: "Galera refuses", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, err: refused, want: "SET SESSION wsrep_sync_wait = 1"},
+		{name: "Galera", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, want: "SET SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"},
+		{name: "Galera refuses", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, err: refused, want: "SET SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"},
 		{name: "Group Replication", says: [][]driver.Value{{[]byte("group_replication_consistency"), []byte("EVENTUAL")}}, want: "SET SESSION group_replication_consistency = 'BEFORE'"},
+		{name: "Group Replication that waits behind a commit", says: [][]driver.Value{{[]byte("group_replication_consistency"), []byte("AFTER")}}, want: "SET SESSION group_replication_consistency = 'BEFORE_AND_AFTER'"},
+		{name: "Group Replication that waits for all", says: [][]driver.Value{{[]byte("group_replication_consistency"), []byte("BEFORE_AND_AFTER")}}},
 	} {
 		c := &toldConn{says: answer{columns: [][]string{{"Variable_name", "Value"}}, sets: [][][]driver.Value{tt.says}}, err: tt.err}
 		galera := new(atomic.Bool)

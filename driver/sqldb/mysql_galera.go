@@ -25,11 +25,13 @@ import (
 // A member acknowledges a commit before the other members have applied it. A plain reading at
 // another one would not show it for milliseconds, and for minutes at a member that is behind. A
 // claim of a worker ID would take records for lost, and a repair could miss a node. So in a group
-// each transaction and each reading first waits for what the group has committed.
+// each transaction and each reading first waits for what the group has committed. A server that
+// lets sessions wait for more keeps it.
 
 const (
-	galeraWaits = "SET SESSION wsrep_sync_wait = 1"
-	groupWaits  = "SET SESSION group_replication_consistency = 'BEFORE'"
+	galeraWaits    = "SET SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"
+	groupWaits     = "SET SESSION group_replication_consistency = 'BEFORE'"
+	groupWaitsMore = "SET SESSION group_replication_consistency = 'BEFORE_AND_AFTER'"
 )
 
 // enterGroup sets galera for good if the connection leads into a Galera group, and lets the session
@@ -45,10 +47,13 @@ func enterGroup(ctx context.Context, c driver.Conn, galera *atomic.Bool) error {
 		galera.Store(true)
 		return execOn(ctx, c, galeraWaits)
 	}
-	if _, has := variables["group_replication_consistency"]; has {
-		return execOn(ctx, c, groupWaits)
+	switch waits, has := variables["group_replication_consistency"]; {
+	case !has, waits == "BEFORE_AND_AFTER":
+		return nil
+	case waits == "AFTER":
+		return execOn(ctx, c, groupWaitsMore)
 	}
-	return nil
+	return execOn(ctx, c, groupWaits)
 }
 
 // groupVariables returns what a session says of its group.
