@@ -252,7 +252,7 @@ func TestOwnZoneAfterRefusals(t *testing.T) {
 			t.Errorf("%d requests at the node that refuses and %d in the other zone", a, other)
 		}
 		cl.nodes["a"].set(func(a *fake) { a.answer = nil })
-		if a, other := minute(); other > 40 || a+other != 600 {
+		if a, other := minute(); other > 32 || a+other != 600 {
 			t.Errorf("%d requests in the other zone, %d in the own one", other, a)
 		}
 	})

@@ -117,6 +117,35 @@ func TestLaneShuns(t *testing.T) {
 	}
 }
 
+// TestRefusalsForWantOfOthers: while all nodes refuse a tag, calls go on asking them. That says nothing new of the nodes, so the
+// lane shuns none of them for longer than one that was left alone meanwhile.
+func TestRefusalsForWantOfOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		for id := range cl.nodes {
+			cl.refuse(id, leaf.ErrNotReady, func(string) bool { return true })
+		}
+		c := cl.client(t)
+		synctest.Wait()
+		began := time.Now()
+		ctx, stop := context.WithTimeout(t.Context(), 2900*time.Millisecond)
+		defer stop()
+		for ctx.Err() == nil {
+			if id, err := c.Next(ctx, "order"); err == nil {
+				t.Errorf("%d of a tag that is not ready", id)
+			}
+		}
+		for id := range cl.nodes {
+			cl.nodes[id].set(func(n *fake) { n.answer = nil })
+		}
+		time.Sleep(6*time.Second - time.Since(began)) // the second shun began within 2 s, and lasts 4 s at most
+		got := cl.shares(t, c, 1000)
+		if got["a"] < 400 || got["b"] < 400 {
+			t.Errorf("requests %v; want that both nodes get about a half", got)
+		}
+	})
+}
+
 // TestSecondOpinion: what a node says of itself is held against one other node's word
 // before the caller hears it.
 func TestSecondOpinion(t *testing.T) {

@@ -11,15 +11,16 @@ const (
 	firstShun   = time.Second
 	longestShun = 30 * time.Second
 
-	// longestAway is how long a shun keeps a lane out of its zone: a refusal now and then costs less than to stay away.
+	// longestAway is how long a refusal keeps a lane out of its zone: one now and then costs less than to stay away.
 	longestAway = 3 * time.Second
 )
 
 // shun is why a lane asks other nodes first: this one has refused it, or, of a sequence, has not answered in time. That says
 // nothing about other lanes, so it says nothing about the node.
 type shun struct {
-	since, until time.Time
-	times        int
+	last  time.Time // that the node has refused
+	until time.Time
+	times int
 }
 
 // shun notes that n has refused the lane.
@@ -30,15 +31,22 @@ func (l *lane) shun(n *node, now time.Time) {
 		l.shunned = make(map[*node]shun)
 	}
 	s := l.shunned[n]
-	if now.Sub(s.since) < firstShun {
+	switch {
+	case now.Sub(s.last) < firstShun:
 		return // another request has said so
+	case now.Before(s.until): // it was asked for want of others, so its shun does not grow
+		if soon := now.Add(longestAway); soon.After(s.until) {
+			s.until = soon
+		}
+	default:
+		s.until = now.Add(l.rt.Jitter(min(2*firstShun<<min(s.times, 10), longestShun)))
+		s.times++
 	}
-	s.since, s.until = now, now.Add(l.rt.Jitter(min(2*firstShun<<min(s.times, 10), longestShun)))
-	s.times++
+	s.last = now
 	l.shunned[n] = s
 }
 
-// others returns except and the nodes that the lane shuns, of each shun no more than its first part of the length most.
+// others returns except, and of the nodes that the lane shuns those that have refused it less than most ago.
 func (l *lane) others(now time.Time, except []*node, most time.Duration) []*node {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +56,7 @@ func (l *lane) others(now time.Time, except []*node, most time.Duration) []*node
 	except = append([]*node(nil), except...)
 	for n, s := range l.shunned {
 		switch {
-		case now.Before(s.until) && now.Sub(s.since) < most:
+		case now.Before(s.until) && now.Sub(s.last) < most:
 			except = append(except, n)
 		case now.Sub(s.until) > longestShun:
 			delete(l.shunned, n) // it may have left the list
