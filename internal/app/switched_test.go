@@ -16,6 +16,24 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
+// clusterWithWorker returns the configuration of a node, in a cluster of its own, that has issued with the worker ID 5 and remembers
+// its cluster.
+func clusterWithWorker(t *testing.T, makeStore func(t *testing.T) config.Config, address string, segmentMode bool) config.Config {
+	t.Helper()
+	c := makeStore(t)
+	c.Segment.Enable, c.StorePrivate = segmentMode, false
+	c.Snowflake.Address, c.Snowflake.Force, c.Snowflake.WorkerRange = address, true, "5-5"
+	atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
+	a, stop := start(t, c)
+	ids(t, a, 1)
+	until(t, "the node remembers its cluster", func() bool {
+		content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
+		return err == nil && strings.Contains(string(content), "default")
+	})
+	stop()
+	return c
+}
+
 // TestModeIsSwitchedOnAnotherRegistry is rule V across a change of the modes: a node has its worker IDs from its store. It is
 // started again with segment mode switched off, or on, while the name of the store leads to the store of another cluster, which
 // gives the numbers that the neighbours of the node have.
@@ -29,23 +47,8 @@ func TestModeIsSwitchedOnAnotherRegistry(t *testing.T) {
 		} {
 			t.Run(kind+", "+change, func(t *testing.T) {
 				t.Parallel()
-				cluster := func(address string, segment bool) config.Config {
-					c := makeStore(t)
-					c.Segment.Enable, c.StorePrivate = segment, false
-					c.Snowflake.Address, c.Snowflake.Force, c.Snowflake.WorkerRange = address, true, "5-5"
-					atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
-					return c
-				}
-				ours, theirs := cluster("127.0.0.1:7001", modes.before), cluster("127.0.0.1:7002", true)
-				for _, c := range []config.Config{ours, theirs} {
-					a, stop := start(t, c)
-					ids(t, a, 1)
-					until(t, "the node remembers its cluster", func() bool {
-						content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
-						return err == nil && strings.Contains(string(content), "default")
-					})
-					stop()
-				}
+				ours := clusterWithWorker(t, makeStore, "127.0.0.1:7001", modes.before)
+				theirs := clusterWithWorker(t, makeStore, "127.0.0.1:7002", true)
 				misled := ours
 				misled.Segment.Enable, misled.Stores = modes.after, theirs.Stores
 				if misled.Segment.Enable {
@@ -96,23 +99,8 @@ var restoredRegistry = regexp.MustCompile(`if a backup of cluster \w+ was loaded
 // alone says what to do, and then waits until they have ended.
 func TestRegistryInANewDatabaseAsTheTextSays(t *testing.T) {
 	t.Parallel()
-	var stores []config.Config
-	for _, address := range []string{"127.0.0.1:7001", "127.0.0.1:7002"} {
-		c := inStoreFile(t)
-		c.Segment.Enable, c.StorePrivate = false, false
-		c.Snowflake.Address, c.Snowflake.Force, c.Snowflake.WorkerRange = address, true, "5-5"
-		atRegistry(t, c, func(b manage.Backend) error { return manage.Tell(t.Context(), b, manage.InitWorkers{}) })
-		a, stop := start(t, c)
-		ids(t, a, 1)
-		until(t, "the node remembers its cluster", func() bool {
-			content, err := os.ReadFile(filepath.Join(c.DataDir, "cluster"))
-			return err == nil && strings.Contains(string(content), "default")
-		})
-		stop()
-		stores = append(stores, c)
-	}
-	restored := stores[0]
-	restored.Stores = stores[1].Stores
+	restored := clusterWithWorker(t, inStoreFile, "127.0.0.1:7001", false)
+	restored.Stores = clusterWithWorker(t, inStoreFile, "127.0.0.1:7002", false).Stores
 	a, stop := start(t, restored)
 	var says []string
 	until(t, "an alarm says what to do", func() bool {
