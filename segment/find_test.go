@@ -212,24 +212,31 @@ func (h heldLookup) Lookup(ctx context.Context, tag string) (segment.Row, error)
 	return row, err
 }
 
+// readings are the ways in which a node reads one row. A tag that was there at its start is read by a command, and one that was
+// not by the first call.
+var readings = map[string]struct {
+	known bool
+	read  func(*segment.Allocator) error
+}{
+	"a command":      {true, func(a *segment.Allocator) error { return a.Refresh(context.Background(), "order") }},
+	"the first call": {false, func(a *segment.Allocator) error { _, err := a.Next(context.Background(), "order"); return err }},
+}
+
 // TestOlderReadingComesLast: a row that was read before a tag was put into strict order comes after a reading of all rows that
 // shows the change. The tag stays in strict order.
 func TestOlderReadingComesLast(t *testing.T) {
-	for name, reads := range map[string]func(*segment.Allocator) error{
-		"a command":      func(a *segment.Allocator) error { return a.Refresh(context.Background(), "order") },
-		"the first call": func(a *segment.Allocator) error { _, err := a.Next(context.Background(), "order"); return err },
-	} {
+	for name, reads := range readings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := heldLookup{newStore(), make(chan struct{}), make(chan struct{})}
-				if name == "a command" {
+				if reads.known {
 					h.Put(row(10))
 				}
 				a := node(t, h, nil, segment.Config{SyncInterval: 10 * time.Second, LoadTimeout: time.Minute, MaxWait: time.Minute})
 				h.Put(row(10))
 				done := make(chan struct{})
 				go func() {
-					_ = reads(a) // the tag may be in strict order by then
+					_ = reads.read(a) // the tag may be in strict order by then
 					close(done)
 				}()
 				<-h.read
@@ -274,20 +281,17 @@ func (h heldRows) Rows(ctx context.Context) ([]segment.Row, error) {
 // TestReadingThatBeganLaterCounts: a row is read before a tag is put into strict order, and the answer comes while all rows are
 // being read, which began later. What these show counts.
 func TestReadingThatBeganLaterCounts(t *testing.T) {
-	for name, reads := range map[string]func(*segment.Allocator) error{
-		"a command":      func(a *segment.Allocator) error { return a.Refresh(context.Background(), "order") },
-		"the first call": func(a *segment.Allocator) error { _, err := a.Next(context.Background(), "order"); return err },
-	} {
+	for name, reads := range readings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := heldRows{heldLookup{newStore(), make(chan struct{}), make(chan struct{})}, make(chan struct{}), make(chan struct{})}
-				if name == "a command" {
+				if reads.known {
 					h.Put(row(10))
 				}
 				a := node(t, h, nil, segment.Config{SyncInterval: 10 * time.Second, LoadTimeout: time.Minute, MaxWait: time.Minute})
 				h.Put(row(10))
 				done := make(chan error)
-				go func() { done <- reads(a) }()
+				go func() { done <- reads.read(a) }()
 				<-h.read
 				h.Put(strictRow(10))
 				<-h.rows
