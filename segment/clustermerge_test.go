@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,9 +221,11 @@ func TestMergeThatAKillEnds(t *testing.T) {
 		synctest.Wait()
 		f.lower(t, "order", 11)
 		f.lower(t, "user", 1)
+		says := ""
 		f.set(func(f *shared) {
 			f.onSwap = func(_ context.Context, tag string, _ *fence.Entry, _ int64, do func() (fence.Entry, error)) (fence.Entry, error) {
 				if tag == "order" {
+					says = cmp.Or(says, al.do("fence", "zk"))
 					return fence.Entry{}, errDown
 				}
 				return do()
@@ -231,6 +234,9 @@ func TestMergeThatAKillEnds(t *testing.T) {
 		drain(t, a, "user", 10) // shows the node what the fence forgot
 		time.Sleep(time.Second)
 		al.want(t, "fence zk")
+		if !strings.Contains(says, "stop each whose data directory survives its process") || !strings.Contains(says, "Let the others run") {
+			t.Errorf("a node that forgets what it is to merge may be stopped: the alarm says %q", says)
+		}
 		killed := d.copy()
 		f.breakDown() // for the process that is killed
 
