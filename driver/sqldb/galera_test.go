@@ -138,7 +138,7 @@ func TestSessionsOfAGroupWait(t *testing.T) {
 		galera bool
 		want   string // that it is told; "": nothing
 	}{
-		{name: "MySQL and MariaDB alone"},
+		{name: "a server without these variables"},
 		{name: "MariaDB outside of its group", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("OFF")}}},
 		{name: "Galera", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, want: "SET SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"},
 		{name: "Galera refuses", says: [][]driver.Value{{[]byte("wsrep_on"), []byte("ON")}}, galera: true, err: refused, want: "SET SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"},

@@ -35,7 +35,8 @@ const (
 )
 
 // enterGroup sets galera for good if the connection leads into a Galera group, and lets the session
-// wait if it leads into one or into MySQL Group Replication. It comes before any statement of a
+// wait if it leads into one or into MySQL Group Replication. A MySQL server without a group has the
+// variable of Group Replication, too, which does nothing there. It comes before any statement of a
 // caller, so that a caller that has used the connection, and then finds galera unset, has met no
 // Galera group.
 func enterGroup(ctx context.Context, c driver.Conn, galera *atomic.Bool) error {
@@ -73,7 +74,7 @@ func groupVariables(ctx context.Context, c driver.Conn) (variables map[string]st
 		case err != nil:
 			return nil, err
 		case len(values) != 2:
-			return nil, fmt.Errorf("read wsrep_on: %d columns, want 2", len(values))
+			return nil, fmt.Errorf("read the variables of a group: %d columns, want 2", len(values))
 		}
 		name, _ := values[0].([]byte)
 		value, _ := values[1].([]byte)

@@ -8,9 +8,9 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// checkStart refuses a tag that is created again with a start below a number in use. The caller knows
-// that the tag was there before. The highest number may be another node's, so all are asked, as by a repair. Where one cannot be asked, a start above all that
-// is known is the operator's word, and the refusal of a lower one names no number.
+// checkStart refuses a tag that is created again with a start below a number in use. The caller knows that the tag was
+// there before. The highest number may be another node's, so all are asked, as by a repair. Where one cannot be asked, a
+// start above all that is known is the operator's word, and the refusal of a lower one names no number.
 func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start int64) error {
 	plan, err := alloc.PlanRepair(ctx, tag, 0)
 	known := max(alloc.Mark(tag).High, plan.Posted, plan.Deleted, plan.ClusterFence)
